@@ -1,0 +1,85 @@
+//! Who may do what in which scope.
+//!
+//! Decides from a class of agent and a mount alone; knows nothing of files. The caller of the store
+//! checks this before anything else is touched.
+
+use crate::path::{Mount, Scope};
+
+/// What kind of agent is calling. A person is always [`AgentClass::Exec`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum AgentClass {
+    /// Carries work out: may write everywhere.
+    Exec,
+    /// Plans work: may not touch what the project's people share.
+    Plan,
+    /// Looks around: may only read. Also what an unknown class, or none, comes to.
+    Explore,
+}
+
+impl AgentClass {
+    /// Reads a class from outside; unknown words and silence mean [`AgentClass::Explore`].
+    pub fn from_name(name: Option<&str>) -> Self {
+        match name {
+            Some("exec") => Self::Exec,
+            Some("plan") => Self::Plan,
+            _ => Self::Explore,
+        }
+    }
+
+    /// Returns the public word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Exec => "exec",
+            Self::Plan => "plan",
+            Self::Explore => "explore",
+        }
+    }
+}
+
+/// What a caller may do in one mount.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Access {
+    /// Every command.
+    ReadWrite,
+    /// `view` alone.
+    ReadOnly,
+}
+
+/// Returns what an agent of `class` may do in `mount`.
+///
+/// A flat mount may hold anything, so only an executing agent writes there.
+pub fn access(class: AgentClass, mount: Mount) -> Access {
+    match (class, mount) {
+        (AgentClass::Exec, _)
+        | (AgentClass::Plan, Mount::Scope(Scope::Global | Scope::Workspace)) => Access::ReadWrite,
+        (AgentClass::Plan, Mount::Scope(Scope::Project) | Mount::Flat)
+        | (AgentClass::Explore, _) => Access::ReadOnly,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(class: Option<&str>, expected: [Access; 4]) {
+        let class = AgentClass::from_name(class);
+        let mounts = [
+            Mount::Scope(Scope::Global),
+            Mount::Scope(Scope::Project),
+            Mount::Scope(Scope::Workspace),
+            Mount::Flat,
+        ];
+        assert_eq!(mounts.map(|mount| access(class, mount)), expected, "{class:?}");
+    }
+
+    #[test]
+    fn only_an_executing_agent_writes_everywhere() {
+        use Access::{ReadOnly, ReadWrite};
+        check(Some("exec"), [ReadWrite; 4]);
+        check(Some("plan"), [ReadWrite, ReadOnly, ReadWrite, ReadOnly]);
+        check(Some("explore"), [ReadOnly; 4]);
+        check(Some("EXEC"), [ReadOnly; 4]);
+        check(Some(""), [ReadOnly; 4]);
+        check(None, [ReadOnly; 4]);
+    }
+}

@@ -1,0 +1,283 @@
+//! What a change says about itself: what was done, to what, by whom, and how far to trust it.
+//!
+//! A change is recorded before it is acknowledged and never altered afterwards. Later features
+//! (hot set, dream, review) rely on its provenance, so every writer states it in full.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::clock::Timestamp;
+use crate::document::Revision;
+use crate::path::RelativePath;
+
+/// The number of a change in this host's history. Later changes have higher numbers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ChangeId(pub i64);
+
+impl fmt::Display for ChangeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(&self.0, f)
+    }
+}
+
+/// The physical root that a change happened in, and whose memories these are.
+///
+/// Two worktrees of one repository have one `identity` (they share pins and usage) and two
+/// `place`s (their files differ, so their histories do).
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct RootKey {
+    /// Whose memories: `global`, `project:<key>`, `workspace:<id>`, `flat:<key>`. Never a path.
+    pub identity: String,
+    /// Which copy of them: a digest of the root's real path.
+    pub place: String,
+}
+
+/// Declares a closed set of words with their public spelling, both ways.
+macro_rules! words {
+    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum $name { $($(#[$variant_doc])* $variant,)+ }
+
+        impl $name {
+            /// Every value, in order.
+            pub const ALL: &'static [Self] = &[$(Self::$variant,)+];
+
+            /// Returns the public word.
+            pub const fn as_str(self) -> &'static str {
+                match self { $(Self::$variant => $word,)+ }
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(self.as_str())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = UnknownWord;
+
+            fn from_str(word: &str) -> Result<Self, UnknownWord> {
+                match word {
+                    $($word => Ok(Self::$variant),)+
+                    _ => Err(UnknownWord(word.to_owned())),
+                }
+            }
+        }
+    };
+}
+
+/// A word that is not in a closed set.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("unknown word `{0}`")]
+pub struct UnknownWord(pub String);
+
+words! {
+    /// Who made a change.
+    Actor {
+        /// A person: command line, page, their own save.
+        Person = "person",
+        /// An agent through the memory tool.
+        Agent = "agent",
+        /// A remember or forget task.
+        Task = "task",
+        /// A background review or harvest.
+        Review = "review",
+        /// A dream.
+        Dream = "dream",
+        /// Somebody who did not ask Quipu: an editor, git, a script.
+        Outside = "outside",
+    }
+}
+
+words! {
+    /// How far a text may be trusted, least first. Merged text has the lowest trust of its sources.
+    Trust {
+        /// It was found on disk; nobody known wrote it.
+        Outside = "outside",
+        /// It came with an import from another product.
+        Imported = "imported",
+        /// A mini-agent wrote it without being asked by anybody.
+        Background = "background",
+        /// An agent wrote it in front of its user.
+        Agent = "agent",
+        /// A person wrote it.
+        Person = "person",
+    }
+}
+
+words! {
+    /// What was done.
+    ChangeKind {
+        /// A new memory.
+        Create = "create",
+        /// A replacement or insertion.
+        Edit = "edit",
+        /// A whole-file write by a person or a program.
+        Save = "save",
+        /// A memory or folder was removed.
+        Delete = "delete",
+        /// A memory or folder got another path.
+        Rename = "rename",
+        /// A set of edits, committed as one.
+        Draft = "draft",
+        /// Memories of another product were taken over.
+        Import = "import",
+        /// An earlier change was taken back.
+        Undo = "undo",
+        /// A difference that Quipu found and did not make.
+        Outside = "outside",
+    }
+}
+
+/// Where a change came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Provenance {
+    /// Who made it.
+    pub actor: Actor,
+    /// How far its text may be trusted.
+    pub trust: Trust,
+    /// By which way it came in: `mcp`, `cli`, `import:claude-code`, `background_review`, ….
+    pub origin: String,
+    /// The program that called, as it named itself.
+    pub client: Option<String>,
+    /// The host's session.
+    pub session: Option<String>,
+    /// The task that it belongs to; a task is undone as one.
+    pub task: Option<String>,
+    /// The model's tool call.
+    pub tool_call: Option<String>,
+    /// The model that asked for it.
+    pub model: Option<String>,
+}
+
+impl Provenance {
+    /// Returns the provenance of a person at the command line or page called `origin`.
+    pub fn person(origin: &str) -> Self {
+        Self::of(Actor::Person, Trust::Person, origin)
+    }
+
+    /// Returns the provenance of an agent that came in by `origin`.
+    pub fn agent(origin: &str) -> Self {
+        Self::of(Actor::Agent, Trust::Agent, origin)
+    }
+
+    /// Returns the provenance of a difference found on disk.
+    pub fn outside() -> Self {
+        Self::of(Actor::Outside, Trust::Outside, "outside")
+    }
+
+    /// Returns a provenance that names only its actor, its trust and its way in.
+    pub fn of(actor: Actor, trust: Trust, origin: &str) -> Self {
+        Self {
+            actor,
+            trust,
+            origin: origin.to_owned(),
+            client: None,
+            session: None,
+            task: None,
+            tool_call: None,
+            model: None,
+        }
+    }
+}
+
+/// What a change did to one memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileChange {
+    /// The root it lies in.
+    pub root: RootKey,
+    /// Its path before, or after if it was not there before.
+    pub path: RelativePath,
+    /// Its path after, if it was renamed.
+    pub moved_to: Option<RelativePath>,
+    /// Its bytes before; `None` if it was not there.
+    pub before: Option<Revision>,
+    /// Its bytes after; `None` if it is gone.
+    pub after: Option<Revision>,
+    /// The trust of the text that is there afterwards, or was there before a removal.
+    pub trust: Trust,
+}
+
+/// The folder that a delete or a rename took as a whole, with everything below it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FolderChange {
+    /// The root it lies in.
+    pub root: RootKey,
+    /// Its path before.
+    pub path: RelativePath,
+    /// Its path after; `None` if it is gone.
+    pub moved_to: Option<RelativePath>,
+}
+
+/// One step of history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Change {
+    /// Its number.
+    pub id: ChangeId,
+    /// When it was recorded.
+    pub at: Timestamp,
+    /// What was done.
+    pub kind: ChangeKind,
+    /// By whom.
+    pub provenance: Provenance,
+    /// The change that this one takes back, if it is an undo.
+    pub undoes: Option<ChangeId>,
+    /// A folder taken as a whole, if one was.
+    pub folder: Option<FolderChange>,
+    /// What became of each memory; in the order in which it happened.
+    pub files: Vec<FileChange>,
+}
+
+/// Returns a unified diff of two texts with three lines of context, `""` when they are equal.
+///
+/// `before` and `after` name the two sides in the header.
+pub fn unified_diff(before: (&str, &str), after: (&str, &str)) -> String {
+    if before.1 == after.1 {
+        return String::new();
+    }
+    similar::TextDiff::from_lines(before.1, after.1)
+        .unified_diff()
+        .context_radius(3)
+        .header(before.0, after.0)
+        .to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_word_is_read_back_as_itself() {
+        for &actor in Actor::ALL {
+            assert_eq!(actor.as_str().parse(), Ok(actor));
+        }
+        for &trust in Trust::ALL {
+            assert_eq!(trust.as_str().parse(), Ok(trust));
+        }
+        for &kind in ChangeKind::ALL {
+            assert_eq!(kind.as_str().parse(), Ok(kind));
+        }
+        assert_eq!("robot".parse::<Actor>(), Err(UnknownWord("robot".to_owned())));
+    }
+
+    #[test]
+    fn merged_text_has_the_lowest_trust() {
+        assert_eq!(Trust::Person.min(Trust::Agent), Trust::Agent);
+        assert_eq!(Trust::Imported.min(Trust::Outside), Trust::Outside);
+    }
+
+    #[test]
+    fn equal_texts_have_no_diff() {
+        assert_eq!(unified_diff(("a", "x\n"), ("b", "x\n")), "");
+        insta::assert_snapshot!(unified_diff(("a", "x\ny\n"), ("b", "x\nz\n")), @r"
+        --- a
+        +++ b
+        @@ -1,2 +1,2 @@
+         x
+        -y
+        +z
+        ");
+    }
+}

@@ -1,0 +1,27 @@
+//! What a memory is.
+//!
+//! Paths, documents, the six commands as text in and text out, who may touch what, what is screened,
+//! what a change says about itself, and every number of the product. Pure: nothing here can read a
+//! file, a clock, a socket or the environment, so all of it is tested by tables.
+
+pub mod path;
+
+pub mod document;
+
+pub mod command;
+
+pub mod tool;
+
+pub mod access;
+
+pub mod screen;
+
+pub mod change;
+
+pub mod usage;
+
+pub mod code;
+
+pub mod clock;
+
+pub mod limits;

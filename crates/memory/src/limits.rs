@@ -1,0 +1,101 @@
+//! Every number of the product, with its unit in its name and its reason beside it.
+//!
+//! Settings that a person may change point here for their defaults and bounds. Relations between
+//! numbers are `const` assertions, so a change that breaks one does not compile.
+
+use std::time::Duration;
+
+/// The largest memory, in bytes of UTF-8: large enough for any list of facts, small enough to be
+/// read whole into a context on request.
+pub const MEMORY_BYTES_MAX: usize = 102_400;
+
+/// Memories a scope holds unless a person raises it: beyond this an index stops being one.
+pub const SCOPE_FILES_DEFAULT: usize = 1_000;
+
+/// The most memories a person may allow a scope to hold; every command stays quick up to here.
+pub const SCOPE_FILES_MAX: usize = 100_000;
+
+/// Paths a listing shows; the rest of an over-full tree is counted, not shown.
+pub const LISTED_PATHS_MAX: usize = 1_000;
+
+/// Directory entries a walk looks at before it stops and says so, so that a hostile checkout
+/// cannot keep a listing busy.
+pub const WALKED_ENTRIES_MAX: usize = 2 * SCOPE_FILES_MAX;
+
+/// How many levels `view` of a folder descends.
+pub const VIEW_DEPTH: usize = 2;
+
+/// The last line of a file that `view` can number.
+pub const VIEW_LINES_MAX: usize = 999_999;
+
+/// The longest memory path, in bytes.
+pub const PATH_BYTES_MAX: usize = 1_024;
+
+/// The most segments of a memory path, the scope included.
+pub const PATH_SEGMENTS_MAX: usize = 16;
+
+/// The longest segment of a path, in bytes: what common file systems hold in one name.
+pub const SEGMENT_BYTES_MAX: usize = 255;
+
+/// How much of a file is read to find its frontmatter.
+pub const HEAD_BYTES_MAX: usize = 4_096;
+
+/// The longest description shown, in characters; what is cut is marked with `…`.
+pub const DESCRIPTION_CHARS_MAX: usize = 200;
+
+/// Lines of a generated `MEMORY.md`.
+pub const MEMORY_LIST_LINES_MAX: usize = 200;
+
+/// Characters of a generated `MEMORY.md`.
+pub const MEMORY_LIST_CHARS_MAX: usize = 25_000;
+
+/// The largest file whose bytes history keeps when it is deleted. Memories are a tenth of this;
+/// the rest is room for files that outgrew the cap from outside.
+pub const HISTORY_FILE_BYTES_MAX: usize = 10 * MEMORY_BYTES_MAX;
+
+/// How long history is kept unless a person says otherwise.
+pub const HISTORY_AGE_DEFAULT: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+
+/// How many bytes of earlier contents history keeps unless a person says otherwise.
+pub const HISTORY_BYTES_DEFAULT: u64 = 256 * 1024 * 1024;
+
+/// Changes written but not yet known to be safe on the disk itself: the redo records that a start
+/// after a power cut may have to look at. Bounds that start to a few milliseconds.
+pub const OPEN_CHANGES_MAX: usize = 256;
+
+/// How many open changes ask for the files to be synchronized in the background.
+pub const OPEN_CHANGES_SETTLE: usize = 64;
+
+/// How long a change may stay open in an idle process before its files are synchronized.
+pub const SETTLE_DELAY: Duration = Duration::from_secs(2);
+
+/// How long a use may wait in memory before it is stored. A crash loses at most this much of the
+/// counts, and nothing else.
+pub const USAGE_FLUSH_DELAY: Duration = Duration::from_millis(500);
+
+/// Uses that wait in memory at the most before they are stored at once.
+pub const USAGE_PENDING_MAX: usize = 1_024;
+
+/// How long a command waits for a root that another process holds.
+pub const LOCK_WAIT: Duration = Duration::from_secs(10);
+
+/// How often a write is tried again when somebody outside changed the file in the middle of it.
+pub const OUTSIDE_RACE_RETRIES: usize = 8;
+
+/// How old a count of files may be before a create counts again. Quipu's own writers are seen at
+/// once; this bounds only what an editor or git adds.
+pub const CENSUS_AGE_MAX: Duration = Duration::from_secs(1);
+
+/// Changes a subscriber may lag behind before it is told to list again.
+pub const CHANGES_BUFFERED: usize = 256;
+
+/// How long the watcher waits for a burst of outside edits to end before it reports them.
+pub const WATCH_SETTLE: Duration = Duration::from_millis(50);
+
+/// Half of a memory's heat is gone after this long without use.
+pub const HEAT_HALF_LIFE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+
+const _: () = assert!(SCOPE_FILES_DEFAULT <= SCOPE_FILES_MAX);
+const _: () = assert!(OPEN_CHANGES_SETTLE < OPEN_CHANGES_MAX);
+const _: () = assert!(HEAD_BYTES_MAX < MEMORY_BYTES_MAX);
+const _: () = assert!(MEMORY_BYTES_MAX < HISTORY_FILE_BYTES_MAX);

@@ -1,0 +1,60 @@
+//! How often a memory is used, and how warm that keeps it.
+//!
+//! A use is an agent's view, create, replacement, insertion or rename, a person's save, or a pin.
+//! Counting happens in the store; what a count is worth is decided here.
+
+use crate::clock::Timestamp;
+use crate::limits::HEAT_HALF_LIFE;
+
+/// How often, and when last, a memory was used on this host.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    /// Uses of any kind.
+    pub uses: u64,
+    /// When it was last used.
+    pub last_used_at: Option<Timestamp>,
+    /// When it was last written by a use.
+    pub last_written_at: Option<Timestamp>,
+}
+
+impl Usage {
+    /// Returns what the uses are worth at `now`: their number, halved for every
+    /// [`HEAT_HALF_LIFE`] since the last. A last use in the future counts as just now.
+    pub fn heat(&self, now: Timestamp) -> f64 {
+        let Some(last) = self.last_used_at else { return 0.0 };
+        let age = now.duration_since(last).as_secs_f64().max(0.0);
+        #[expect(clippy::cast_precision_loss, reason = "a count beyond 2^52 uses is not reached")]
+        let uses = self.uses as f64;
+        uses * 0.5_f64.powf(age / HEAT_HALF_LIFE.as_secs_f64())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const WEEK: i64 = 7 * 24 * 60 * 60;
+
+    fn heat(uses: u64, age_seconds: i64) -> f64 {
+        let last = Timestamp::UNIX_EPOCH;
+        let now = Timestamp::from_second(age_seconds).unwrap();
+        Usage { uses, last_used_at: Some(last), last_written_at: None }.heat(now)
+    }
+
+    #[test]
+    fn a_use_loses_half_its_worth_each_week() {
+        assert!((heat(8, WEEK) - 4.0).abs() < 1e-9);
+        assert!(heat(8, 4 * WEEK) < heat(1, 0));
+        assert!(heat(3, WEEK) > heat(2, WEEK));
+    }
+
+    #[test]
+    fn a_clock_that_went_back_gives_no_more_than_the_count() {
+        assert!((heat(5, -WEEK) - 5.0).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_was_never_used_is_cold() {
+        assert!(Usage::default().heat(Timestamp::UNIX_EPOCH).abs() < f64::EPSILON);
+    }
+}
