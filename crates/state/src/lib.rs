@@ -1,1 +1,88 @@
-//! To be written.
+//! What outlives a restart beside the memories: history, pins, usage.
+//!
+//! Files are the truth; this is the memory of the truth. One port, [`State`], with one adapter on
+//! SQLite here. Nothing in this crate names a memory's file, decides who may do what, or reads a
+//! clock: times and facts are handed over. A damaged database heals: what can be read is kept, the
+//! damaged file is set aside, the rest starts empty.
+
+mod error;
+mod record;
+mod sqlite;
+
+pub use error::StateError;
+pub use record::{
+    ChangeQuery, Head, Mark, NewChange, NewFileChange, OpenChange, OpenFile, Pruned, Retention,
+    Stats, Use,
+};
+pub use sqlite::SqliteState;
+
+use async_trait::async_trait;
+use memory::change::{Change, ChangeId};
+use memory::clock::Timestamp;
+use memory::document::Revision;
+use memory::path::RelativePath;
+
+/// Keeps history, pins and usage.
+///
+/// A change goes through three steps: [`record`](Self::record) makes it durable with all its new
+/// bytes (it is *open*: the redo record), the caller then writes the files, and
+/// [`settle`](Self::settle) says that they are safe on the disk. A crash in between leaves an open
+/// change that [`open_changes`](Self::open_changes) hands back for replay.
+#[async_trait]
+pub trait State: std::fmt::Debug + Send + Sync {
+    /// Durably records a change that is about to happen, moves or drops the pins and usage that it
+    /// concerns, and counts its uses; all in one transaction. On `Err` nothing is recorded.
+    async fn record(&self, change: NewChange) -> Result<ChangeId, StateError>;
+
+    /// Takes back the record of a change whose files could not be written: heads, pins and usage
+    /// are as if it had never been. Only an open change can be withdrawn.
+    async fn withdraw(&self, id: ChangeId) -> Result<(), StateError>;
+
+    /// Says that the files of these changes are safe on the disk.
+    async fn settle(&self, ids: &[ChangeId]) -> Result<(), StateError>;
+
+    /// Returns the open changes that touch `place`, oldest first, with their new bytes.
+    async fn open_changes(&self, place: &str) -> Result<Vec<OpenChange>, StateError>;
+
+    /// Returns what was last recorded of each memory in `place` by a change later than `after`,
+    /// removed ones included.
+    async fn heads(&self, place: &str, after: ChangeId) -> Result<Vec<Head>, StateError>;
+
+    /// Returns changes, newest first.
+    async fn changes(&self, query: &ChangeQuery) -> Result<Vec<Change>, StateError>;
+
+    /// Returns one change.
+    async fn change(&self, id: ChangeId) -> Result<Option<Change>, StateError>;
+
+    /// Returns the bytes of an earlier or current revision, while history keeps them.
+    async fn content(&self, revision: &Revision) -> Result<Option<Vec<u8>>, StateError>;
+
+    /// Counts uses.
+    async fn add_uses(&self, uses: &[Use]) -> Result<(), StateError>;
+
+    /// Returns the pins and usage of one identity, by path.
+    async fn marks(&self, identity: &str) -> Result<Vec<Mark>, StateError>;
+
+    /// Pins or unpins a memory. A pin counts as one use; pinning what is pinned changes nothing.
+    /// Returns whether anything changed.
+    async fn set_pin(&self, mark: (&str, &RelativePath), pinned: bool, at: Timestamp)
+    -> Result<bool, StateError>;
+
+    /// Forgets the pins and usage of memories that are gone, and whole identities' when `paths` is
+    /// `None`.
+    async fn drop_marks(&self, identity: &str, paths: Option<&[RelativePath]>)
+    -> Result<(), StateError>;
+
+    /// Drops history beyond what is to be kept. Open changes, the latest recorded bytes of each
+    /// memory and the history of pinned memories stay.
+    async fn prune(&self, retention: Retention, now: Timestamp) -> Result<Pruned, StateError>;
+
+    /// Returns counts and sizes.
+    async fn stats(&self) -> Result<Stats, StateError>;
+
+    /// Checks the database thoroughly; returns what is wrong with it, in sentences.
+    async fn check(&self) -> Result<Vec<String>, StateError>;
+
+    /// Writes out what waits and closes. Later calls open again.
+    async fn close(&self);
+}

@@ -1,0 +1,145 @@
+//! The records that go into and come out of the state.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use memory::change::{Change, ChangeId, ChangeKind, FileChange, FolderChange, Provenance, Trust};
+use memory::clock::Timestamp;
+use memory::document::Revision;
+use memory::path::RelativePath;
+use memory::usage::Usage;
+
+/// A change that is about to happen.
+#[derive(Clone, Debug)]
+pub struct NewChange {
+    /// When.
+    pub at: Timestamp,
+    /// What is done.
+    pub kind: ChangeKind,
+    /// By whom.
+    pub provenance: Provenance,
+    /// The change that it takes back.
+    pub undoes: Option<ChangeId>,
+    /// A folder taken as a whole.
+    pub folder: Option<FolderChange>,
+    /// What becomes of each memory, in order.
+    pub files: Vec<NewFileChange>,
+    /// Uses to count in the same transaction, under the paths that are valid afterwards.
+    pub uses: Vec<Use>,
+}
+
+/// What becomes of one memory, with its bytes.
+#[derive(Clone, Debug)]
+pub struct NewFileChange {
+    /// What becomes of it.
+    pub change: FileChange,
+    /// Its bytes before, to be kept for undo; `None` if there were none or they are too large.
+    pub before: Option<Arc<[u8]>>,
+    /// Its bytes after; `None` if it is removed or only moved.
+    pub after: Option<Arc<[u8]>>,
+}
+
+/// A recorded change whose files may not be safe on the disk yet.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenChange {
+    /// The change.
+    pub change: Change,
+    /// The new bytes of those files of the change that were written, in the order of its files.
+    pub files: Vec<OpenFile>,
+}
+
+/// The new bytes of one file of an open change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OpenFile {
+    /// Which of the change's files.
+    pub index: usize,
+    /// Its bytes after.
+    pub bytes: Vec<u8>,
+}
+
+/// What was last recorded of a memory in one place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Head {
+    /// Its path.
+    pub path: RelativePath,
+    /// Its bytes' digest; `None` when it was removed.
+    pub revision: Option<Revision>,
+    /// How far its text may be trusted.
+    pub trust: Trust,
+    /// The change that left it so.
+    pub change: ChangeId,
+}
+
+/// Which changes to return.
+#[derive(Clone, Debug, Default)]
+pub struct ChangeQuery {
+    /// Only changes in one of these places; empty means in any.
+    pub places: Vec<String>,
+    /// Only changes of this memory, or of anything below this folder, in the first of `places`.
+    pub path: Option<RelativePath>,
+    /// Only changes of this task.
+    pub task: Option<String>,
+    /// Only changes at or after this time.
+    pub since: Option<Timestamp>,
+    /// Only changes at or before this time.
+    pub until: Option<Timestamp>,
+    /// Only changes before this one: the cursor.
+    pub before: Option<ChangeId>,
+    /// At most so many.
+    pub max: usize,
+}
+
+/// One use of a memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Use {
+    /// Whose memory.
+    pub identity: String,
+    /// Which one.
+    pub path: RelativePath,
+    /// When.
+    pub at: Timestamp,
+    /// Whether the use wrote it.
+    pub wrote: bool,
+}
+
+/// What a person and their agents made of a memory on this host.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// Its path.
+    pub path: RelativePath,
+    /// Whether a person pinned it.
+    pub pinned: bool,
+    /// How often it was used.
+    pub usage: Usage,
+}
+
+/// How much history to keep: whatever is within both bounds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// How long.
+    pub age: Duration,
+    /// How many stored bytes of earlier contents.
+    pub bytes: u64,
+}
+
+/// What a pruning dropped.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Changes.
+    pub changes: u64,
+    /// Stored bytes.
+    pub bytes: u64,
+}
+
+/// Counts and sizes of the state.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Changes recorded and kept.
+    pub changes: u64,
+    /// Changes still open.
+    pub open: u64,
+    /// Stored bytes of contents, compressed.
+    pub content_bytes: u64,
+    /// Bytes of the database on disk.
+    pub database_bytes: u64,
+}
