@@ -5,11 +5,8 @@
 //! access and screening are the store's.
 
 use super::{CommandError, text_of, view};
-use crate::limits::MEMORY_BYTES_MAX;
+use crate::limits::{MEMORY_BYTES_MAX, SNIPPET_CONTEXT_LINES};
 use crate::path::MemoryPath;
-
-/// Lines shown on either side of a replacement.
-const SNIPPET_CONTEXT_LINES: usize = 2;
 
 const BYTE_ORDER_MARK: char = '\u{feff}';
 
