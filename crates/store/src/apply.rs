@@ -360,7 +360,7 @@ struct Aim {
 
 impl Aim {
     fn step(&self, what: What) -> Step {
-        Step { root: 0, path: self.relative.clone(), what }
+        Step { root: 0, path: self.relative.clone(), what, trust: None }
     }
 }
 
@@ -492,7 +492,7 @@ async fn move_all(aim: &Aim, to: &RelativePath) -> Result<Vec<Step>, StoreError>
         let Some(to) = path.rebase(&aim.relative, to) else { continue };
         // What would lie too deep or have too long a path there could not be reached any more.
         virtual_path(aim.root.mount, to.clone())?;
-        steps.push(Step { root: 0, path, what: What::Move { to, before } });
+        steps.push(Step { root: 0, path, what: What::Move { to, before }, trust: None });
     }
     Ok(steps)
 }
@@ -513,8 +513,13 @@ async fn decide_delete(aim: &Aim) -> Result<Decided, StoreError> {
             (None, vec![aim.step(What::Remove { before })])
         }
         Some(Kind::Folder) => {
-            let step = |(path, before)| Step { root: 0, path, what: What::Remove { before } };
-            let steps = read_all(aim).await?.into_iter().map(step).collect();
+            let steps = read_all(aim).await?.into_iter().map(|(path, before)| Step {
+                root: 0,
+                path,
+                what: What::Remove { before },
+                trust: None,
+            });
+            let steps = steps.collect();
             (Some(FolderStep { root: 0, path: aim.relative.clone(), to: None }), steps)
         }
         None | Some(Kind::Other) => return Err(gone_or_no_file(found, &aim.path).into()),

@@ -80,6 +80,8 @@ pub(crate) struct Step {
     pub(crate) path: RelativePath,
     /// What is to become of it.
     pub(crate) what: What,
+    /// How far its text may be trusted afterwards, where that does not follow from who writes.
+    pub(crate) trust: Option<Trust>,
 }
 
 /// A folder that is removed or moved as a whole; the steps say what that does to each memory.
@@ -320,7 +322,7 @@ fn new_file_change(roots: &[HeldRoot], step: &Step, provenance: &Provenance) -> 
         moved_to,
         before,
         after,
-        trust,
+        trust: step.trust.unwrap_or(trust),
     };
     match &step.what {
         What::Put { before, after } => {

@@ -164,7 +164,7 @@ impl Draft {
             (Some(before), None) => What::Remove { before },
             (None, None) => return Err(CommandError::NothingThere { path }.into()),
         };
-        Ok(Step { root: index, path: relative.clone(), what })
+        Ok(Step { root: index, path: relative.clone(), what, trust: None })
     }
 
     fn check(&self, path: &MemoryPath) -> Result<(), CommandError> {

@@ -43,7 +43,7 @@ impl Memories {
             provenance: self.provenance(call),
             undoes: None,
             folder: None,
-            steps: vec![Step { root: 0, path: relative.clone(), what }],
+            steps: vec![Step { root: 0, path: relative.clone(), what, trust: None }],
             counts_as_use: self.caller.provenance.actor == Actor::Person,
         };
         match commit::commit(&self.store, &mut held, plan).await {

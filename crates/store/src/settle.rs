@@ -20,8 +20,8 @@ use crate::memories::Store;
 use crate::root::{HeldRoot, MEMORY_LIST, Root};
 
 /// Carries out what was recorded for this root and may not have been done, and sweeps what such a
-/// write left over.
-pub(crate) async fn recover(store: &Store, held: &mut HeldRoot) -> Result<(), StoreError> {
+/// write left over. Returns how many files that was.
+pub(crate) async fn recover(store: &Store, held: &mut HeldRoot) -> Result<usize, StoreError> {
     let root = Arc::clone(&held.root);
     let at = StoreError::at(root.mount);
     let open = open_changes(store, &root).await?;
@@ -42,7 +42,8 @@ pub(crate) async fn recover(store: &Store, held: &mut HeldRoot) -> Result<(), St
     }
     close(store, &[root], &open).await?;
     held.forget();
-    held.held.end().map_err(&at)
+    held.held.end().map_err(&at)?;
+    Ok(completed + swept)
 }
 
 /// What open changes say about one path.
@@ -252,15 +253,15 @@ async fn write_list(store: &Store, root: &Arc<Root>) -> Result<(), StoreError> {
         .map_err(&at)?;
     let mut heads = Vec::with_capacity(walk.files.len());
     for file in walk.files.iter().filter(|file| !root.is_list(&file.path)) {
-        let head = crate::memories::document_head(root, file).await.map_err(&at)?;
+        let head = crate::view::document_head(root, file).await.map_err(&at)?;
         heads.push((file.path.clone(), head));
     }
     let items: Vec<_> = heads
         .iter()
         .map(|(path, head)| Item {
             path,
-            name: head.name.as_deref(),
-            description: &head.description,
+            name: head.head.name.as_deref(),
+            description: &head.head.description,
         })
         .collect();
     let left_out = walk.files_total.saturating_sub(walk.files.len());
