@@ -43,6 +43,13 @@ pub const HEAD_BYTES_MAX: usize = 4_096;
 /// The longest description shown, in characters; what is cut is marked with `…`.
 pub const DESCRIPTION_CHARS_MAX: usize = 200;
 
+/// How deep the values of a frontmatter may nest; ours nest once.
+pub const FRONTMATTER_DEPTH_MAX: usize = 16;
+
+/// Values a frontmatter may hold, those that aliases repeat included: more than any file that a
+/// person reads, few enough to be read in a moment.
+pub const FRONTMATTER_NODES_MAX: usize = 4_096;
+
 /// Lines of a generated `MEMORY.md`.
 pub const MEMORY_LIST_LINES_MAX: usize = 200;
 
@@ -54,7 +61,7 @@ pub const MEMORY_LIST_CHARS_MAX: usize = 25_000;
 pub const HISTORY_FILE_BYTES_MAX: usize = 10 * MEMORY_BYTES_MAX;
 
 /// How long history is kept unless a person says otherwise.
-pub const HISTORY_AGE_DEFAULT: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+pub const HISTORY_AGE_DEFAULT: Duration = Duration::from_hours(90 * 24);
 
 /// How many bytes of earlier contents history keeps unless a person says otherwise.
 pub const HISTORY_BYTES_DEFAULT: u64 = 256 * 1024 * 1024;
@@ -93,7 +100,7 @@ pub const CHANGES_BUFFERED: usize = 256;
 pub const WATCH_SETTLE: Duration = Duration::from_millis(50);
 
 /// Half of a memory's heat is gone after this long without use.
-pub const HEAT_HALF_LIFE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+pub const HEAT_HALF_LIFE: Duration = Duration::from_hours(7 * 24);
 
 const _: () = assert!(SCOPE_FILES_DEFAULT <= SCOPE_FILES_MAX);
 const _: () = assert!(OPEN_CHANGES_SETTLE < OPEN_CHANGES_MAX);
