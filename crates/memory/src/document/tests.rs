@@ -1,11 +1,9 @@
 //! What the head, one field, one entry and the listing come to, by tables and by any text at all.
 
-use insta::assert_snapshot;
 use proptest::prelude::*;
 
 use super::*;
-use crate::limits::{DESCRIPTION_CHARS_MAX, MEMORY_LIST_CHARS_MAX, MEMORY_LIST_LINES_MAX};
-use crate::path::RelativePath;
+use crate::limits::DESCRIPTION_CHARS_MAX;
 
 mod heads {
     use super::*;
@@ -53,7 +51,10 @@ mod heads {
     #[test]
     fn values_of_other_types_have_their_text_or_none() {
         check("---\nname: 1.10\ndescription: yes\n---\n", "name=1.10 | description=yes");
-        check("---\nname: 2026-11-05\ndescription: -0x1F\n---\n", "name=2026-11-05 | description=-0x1F");
+        check(
+            "---\nname: 2026-11-05\ndescription: -0x1F\n---\n",
+            "name=2026-11-05 | description=-0x1F",
+        );
         check("---\nname: [a, b]\ndescription:\n- a\n- b\ntype: {a: b}\n---\n", "");
         check("---\nname:\ndescription: ~\ntype: ''\n---\n", "");
         check("---\nname: !tag a\ndescription: !!binary aGk=\n---\n", "name=a | description=aGk=");
@@ -79,11 +80,14 @@ mod heads {
             "---\nname: a\ndescription: b: c\n---\n",
             "malformed=frontmatter is not valid YAML at line 3",
         );
-        check("---\nname: [a\n---\n", "malformed=frontmatter is not valid YAML at line 3");
+        check("---\nname: [a\n---\n", "malformed=frontmatter is not valid YAML at line 2");
         check("---\nname: *missing\n---\n", "malformed=frontmatter is not valid YAML at line 2");
         check("---\nname: a\n\nbody", "malformed=frontmatter has no closing `---` line");
         check("---\n\nJust prose under a thematic break.", "");
-        check("---\nprose: between\nbreaks, not: a mapping\n---\n", "malformed=frontmatter is not valid YAML at line 3");
+        check(
+            "---\nprose: between\nbreaks: two: colons\n---\n",
+            "malformed=frontmatter is not valid YAML at line 3",
+        );
         check("---\nJust prose between breaks: two: colons\n---\n", "");
         check("---\n- a\n- b\n---\n", "");
     }
@@ -91,7 +95,9 @@ mod heads {
     #[test]
     fn bytes_that_are_no_text_give_nothing_but_the_reason() {
         let not_text = Head { malformed: Some("not UTF-8 text".to_owned()), ..Head::default() };
-        for bytes in [&b"---\nname: \xFF\n---\n"[..], b"---\nname: a\0\n---\n", b"\xFF\xFE-\0", b"a\xC3"] {
+        for bytes in
+            [&b"---\nname: \xFF\n---\n"[..], b"---\nname: a\0\n---\n", b"\xFF\xFE-\0", b"a\xC3"]
+        {
             assert_eq!(head(bytes), not_text, "{bytes:?}");
         }
     }
@@ -99,7 +105,8 @@ mod heads {
     #[test]
     fn a_cut_in_the_middle_of_a_character_is_no_fault() {
         for shift in 0..4 {
-            let file = format!("---\nname: a\n---\n{}{}", "x".repeat(shift), "𝒳".repeat(HEAD_BYTES_MAX));
+            let file =
+                format!("---\nname: a\n---\n{}{}", "x".repeat(shift), "𝒳".repeat(HEAD_BYTES_MAX));
             let expected = Head { name: Some("a".to_owned()), ..Head::default() };
             assert_eq!(head(file.as_bytes()), expected);
             assert_eq!(head(&file.as_bytes()[..HEAD_BYTES_MAX]), expected);
@@ -174,7 +181,9 @@ fn a_revision_has_one_spelling() {
     let upper = text.to_uppercase();
     let spaced = format!("{text} ");
     let wide = "é".repeat(32);
-    for bad in ["", &text[1..], &text[2..], &no_hex, &upper, &spaced, &wide, &format!("+{}", &text[1..])] {
+    for bad in
+        ["", &text[1..], &text[2..], &no_hex, &upper, &spaced, &wide, &format!("+{}", &text[1..])]
+    {
         assert_eq!(bad.parse::<Revision>(), Err(ParseRevisionError), "{bad:?}");
     }
 }
@@ -189,14 +198,22 @@ mod fields {
 
     #[test]
     fn a_value_is_replaced_and_every_other_byte_kept() {
-        check("---\nname: a\ndescription: old\n---\nbody", "new", "---\nname: a\ndescription: new\n---\nbody");
+        check(
+            "---\nname: a\ndescription: old\n---\nbody",
+            "new",
+            "---\nname: a\ndescription: new\n---\nbody",
+        );
         check(
             "\u{FEFF}---\r\n# top\r\ndescription:   'old'  # why\r\nx: [1,  2]\r\n---\r\nbody\r\n",
             "new",
             "\u{FEFF}---\r\n# top\r\ndescription:   new  # why\r\nx: [1,  2]\r\n---\r\nbody\r\n",
         );
         check("---\n\"description\": old\n---", "new", "---\n\"description\": new\n---");
-        check("---\n{description: old, name: a}\n---\n", "new", "---\n{description: new, name: a}\n---\n");
+        check(
+            "---\n{description: old, name: a}\n---\n",
+            "new",
+            "---\n{description: new, name: a}\n---\n",
+        );
     }
 
     #[test]
@@ -219,7 +236,11 @@ mod fields {
             assert_eq!(body(&text), "body");
             let edited = set_field(&text, "description", "new");
             // A blank line after the old value may stay; everything else is as before.
-            assert_eq!(edited.replace("new\n\n#", "new\n#").replace("new \n", "new\n"), expected, "{text:?}");
+            assert_eq!(
+                edited.replace("new\n\n#", "new\n#").replace("new \n", "new\n"),
+                expected,
+                "{text:?}"
+            );
         }
     }
 
@@ -244,7 +265,10 @@ mod fields {
         let check = |value: &str, written: &str| {
             let text = set_field("", "name", value);
             assert_eq!(text, format!("---\nname: {written}\n---\n"));
-            assert_eq!(head(text.as_bytes()).name, Some(value.to_owned()).filter(|v| !v.is_empty()));
+            assert_eq!(
+                head(text.as_bytes()).name,
+                Some(value.to_owned()).filter(|v| !v.is_empty())
+            );
         };
         check("plain words, (really) a_b/c.d", "plain words, (really) a_b/c.d");
         check("naïve Ünïcode", "naïve Ünïcode");
@@ -267,10 +291,14 @@ mod fields {
             "---\nname: a\ndescription: new\n---\nbody",
         );
         assert_eq!(
-            set_field("---\r\ndescription: b: c # d\r\nx: y\r\n---\r\nbody", "name", "n"),
-            "---\r\ndescription: \"b: c # d\"\r\nx: y\r\nname: n\r\n---\r\nbody"
+            set_field("---\r\ndescription: b: c # d\r\nx: y\r\n---\r\nbody", "name", "ann"),
+            "---\r\ndescription: \"b: c # d\"\r\nx: y\r\nname: ann\r\n---\r\nbody"
         );
-        check("---\nname: a\ndescription: [b\n  c\n---\nbody", "new", "---\nname: a\ndescription: new\n---\nbody");
+        check(
+            "---\nname: a\ndescription: [b\n  c\n---\nbody",
+            "new",
+            "---\nname: a\ndescription: new\n---\nbody",
+        );
         check(
             "---\nname: a\nx: [b\n  c\n---\nbody",
             "new",
@@ -285,7 +313,9 @@ mod fields {
         };
         check(
             "---\nname: a\n# c\ndescription: RULE (0.8): never\nmetadata:\n  type: user\nx: \"y\" z\n---\nb",
-            Some("---\nname: a\n# c\ndescription: \"RULE (0.8): never\"\nmetadata:\n  type: user\nx: \"\\\"y\\\" z\"\n---\nb"),
+            Some(
+                "---\nname: a\n# c\ndescription: \"RULE (0.8): never\"\nmetadata:\n  type: user\nx: \"\\\"y\\\" z\"\n---\nb",
+            ),
         );
         check("---\nname: a\n---\n", None);
         check("---\nname: [\n  a\n---\n", None);
@@ -314,6 +344,9 @@ mod fields {
                 Some(&frontmatter::Value::Text(value.clone()))
             );
             prop_assert!(edited.ends_with(body(&text)), "{:?}", edited);
+            if text.contains('\0') {
+                return Ok(()); // no text to `head`
+            }
             let (before, after) = (head(text.as_bytes()), head(edited.as_bytes()));
             prop_assert_eq!(after.description, description_line(&value));
             if before.malformed.is_none() && before.name.is_some() {
@@ -344,17 +377,15 @@ mod cut {
 
     #[test]
     fn each_top_level_bullet_is_an_entry_with_what_is_below_it() {
-        check("- a\n- b\n  more\n  - nested\n\n  still b\n* c\n+ d", &[
-            "- a\n",
-            "- b\n  more\n  - nested\n\n  still b\n",
-            "* c\n",
-            "+ d",
-        ]);
+        check(
+            "- a\n- b\n  more\n  - nested\n\n  still b\n* c\n+ d",
+            &["- a\n", "- b\n  more\n  - nested\n\n  still b\n", "* c\n", "+ d"],
+        );
         check("1. a\n2. b\nlazy\n\n3) c\n", &["1. a\n", "2. b\nlazy\n", "3) c\n"]);
-        check("- a\n  ```sh\n  - not a bullet\n  ```\n\n- b\n", &[
-            "- a\n  ```sh\n  - not a bullet\n  ```\n",
-            "- b\n",
-        ]);
+        check(
+            "- a\n  ```sh\n  - not a bullet\n  ```\n\n- b\n",
+            &["- a\n  ```sh\n  - not a bullet\n  ```\n", "- b\n"],
+        );
         check("-\n- \n- a\n", &["- a\n"]);
         check("- [ ] a\r\n- [x] b\r\n", &["- [ ] a\r\n", "- [x] b\r\n"]);
     }
@@ -363,10 +394,19 @@ mod cut {
     fn a_paragraph_is_an_entry_with_its_reasons() {
         check("a\nb\n\nc", &["a\nb\n", "c"]);
         check("a\nWhy: b\nHow to apply: c\n", &["a\nWhy: b\nHow to apply: c\n"]);
-        check("a\n\nWhy: b\n\nHow to apply: c\n\nd\n", &["a\n\nWhy: b\n\nHow to apply: c\n", "d\n"]);
-        check("a\n\n**Why:** b\n\n**How to apply**: c\n", &["a\n\n**Why:** b\n\n**How to apply**: c\n"]);
+        check(
+            "a\n\nWhy: b\n\nHow to apply: c\n\nd\n",
+            &["a\n\nWhy: b\n\nHow to apply: c\n", "d\n"],
+        );
+        check(
+            "a\n\n**Why:** b\n\n**How to apply**: c\n",
+            &["a\n\n**Why:** b\n\n**How to apply**: c\n"],
+        );
         check("- a\n- b\n\nwhy: c\n", &["- a\n", "- b\n\nwhy: c\n"]);
-        check("a\n\nHow to apply:\n\n- b\n- c\n\nd\n", &["a\n\nHow to apply:\n\n- b\n- c\n", "d\n"]);
+        check(
+            "a\n\nHow to apply:\n\n- b\n- c\n\nd\n",
+            &["a\n\nHow to apply:\n\n- b\n- c\n", "d\n"],
+        );
         check("a\n\nWhy: b\n- c\n", &["a\n\nWhy: b\n", "- c\n"]);
         check("Why: a\n", &["Why: a\n"]);
         check("a\n\nWhy not: b\n\nWhynot\n", &["a\n", "Why not: b\n", "Whynot\n"]);
@@ -388,7 +428,10 @@ mod cut {
     #[test]
     fn every_other_block_is_one_entry() {
         check("```\n- a\n\n# b\n```\n", &["```\n- a\n\n# b\n```\n"]);
-        check("| a | b |\n|---|---|\n| 1 | 2 |\n\nx\n", &["| a | b |\n|---|---|\n| 1 | 2 |\n", "x\n"]);
+        check(
+            "| a | b |\n|---|---|\n| 1 | 2 |\n\nx\n",
+            &["| a | b |\n|---|---|\n| 1 | 2 |\n", "x\n"],
+        );
         check("<div>\n- a\n</div>\n\nx", &["<div>\n- a\n</div>\n", "x"]);
         check("> - a\n>\n> b\nlazy\n", &["> - a\n>\n> b\nlazy\n"]);
         check("    code\n\n    more\n", &["    code\n\n    more\n"]);
@@ -430,18 +473,24 @@ mod cut {
     fn removal_keeps_the_rest() {
         let text = "---\nname: n\n---\n# H\n\n- a\n- b\n  c\n\nlast";
         let removed: Vec<String> = entries(text).iter().map(|e| without_entry(text, e)).collect();
-        assert_eq!(removed, [
-            "---\nname: n\n---\n# H\n\n- b\n  c\n\nlast",
-            "---\nname: n\n---\n# H\n\n- a\n\nlast",
-            "---\nname: n\n---\n# H\n\n- a\n- b\n  c\n\n",
-        ]);
+        assert_eq!(
+            removed,
+            [
+                "---\nname: n\n---\n# H\n\n- b\n  c\n\nlast",
+                "---\nname: n\n---\n# H\n\n- a\n\nlast",
+                "---\nname: n\n---\n# H\n\n- a\n- b\n  c\n\n",
+            ]
+        );
         let foreign = Entry { range: 1..900, first_line: String::new() };
         assert_eq!(without_entry(text, &foreign), text);
     }
 
     #[test]
     fn hostile_markdown_ends_soon() {
-        for piece in ["[", "> ", "- ", "*a ", "`", "<a ", "![](", "1. ", "\t- ", "- a\n", "[a]: b\n", "&", "\\", "_*"] {
+        for piece in [
+            "[", "> ", "- ", "*a ", "`", "<a ", "![](", "1. ", "\t- ", "- a\n", "[a]: b\n", "&",
+            "\\", "_*",
+        ] {
             let text = piece.repeat(crate::limits::MEMORY_BYTES_MAX / piece.len());
             let covered: usize = entries(&text).iter().map(|entry| entry.range.len()).sum();
             assert!(covered <= text.len(), "{piece:?}");
@@ -475,7 +524,7 @@ mod cut {
             let outside = rest.get(front.min(rest.len())..).unwrap_or_default();
             for line in outside.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty()) {
                 let is_mark = |c: char| "#=-_*+.) \t0123456789".contains(c);
-                let setext = outside.lines().any(|l| {
+                let setext = outside.split(['\n', '\r']).any(|l| {
                     let l = l.trim();
                     !l.is_empty() && (l.chars().all(|c| c == '=') || l.chars().all(|c| c == '-'))
                 });
@@ -485,79 +534,60 @@ mod cut {
     }
 }
 
-mod listing {
-    use super::*;
-
-    fn list(items: &[(&str, Option<&str>, &str)]) -> String {
-        let paths: Vec<RelativePath> =
-            items.iter().map(|(path, ..)| RelativePath::for_tests(path)).collect();
-        let items: Vec<Item<'_>> = items
-            .iter()
-            .zip(&paths)
-            .map(|(&(_, name, description), path)| Item { path, name, description })
-            .collect();
-        memory_list(&items)
-    }
-
-    #[test]
-    fn a_line_links_to_the_memory_and_holds_nothing_else() {
-        assert_snapshot!(list(&[
-            ("a.md", Some("A"), "First."),
-            ("deep/b c (1).md", None, ""),
-            ("c.md", Some("x](evil) `"), "see [here](https://e.example)\n- <b>second</b> \\ `line`"),
-            ("d.md", Some("\u{200B}"), "zero"),
-        ]), @r"
-        <!-- Written by Quipu from the memories in this folder. Changes made here are lost. -->
-        - [A](a.md) — First.
-        - [deep/b c (1).md](<deep/b c (1).md>)
-        - [x\](evil) \`](c.md) — see \[here\](https://e.example) - \<b>second\</b> \\ \`line\`
-        - [d.md](d.md) — zero
-        ");
-    }
-
-    #[test]
-    fn a_long_list_is_cut_and_says_so() {
-        let check = |count: usize, width: usize, expected: usize| {
-            let description = "é".repeat(width);
-            let text = list(&vec![("a.md", None, description.as_str()); count]);
-            assert!(text.lines().count() <= MEMORY_LIST_LINES_MAX);
-            assert!(text.chars().count() <= MEMORY_LIST_CHARS_MAX);
-            assert!(is_generated_list(&text));
-            let listed = text.lines().filter(|line| line.starts_with("- [")).count();
-            assert_eq!(listed, expected);
-            let last = (expected < count).then(|| format!("({} more not listed)", count - expected));
-            assert_eq!(text.lines().last().filter(|line| line.starts_with('(')), last.as_deref());
-        };
-        check(0, 0, 0);
-        check(199, 10, 199);
-        check(200, 10, 198);
-        check(5_000, 10, 198);
-        // A line of the longest description is 18 + 200 characters.
-        check(114, DESCRIPTION_CHARS_MAX, 114);
-        check(115, DESCRIPTION_CHARS_MAX, 114);
-    }
-
-    #[test]
-    fn only_the_mark_makes_a_listing() {
-        let check = |text: &str, expected: bool| assert_eq!(is_generated_list(text), expected, "{text:?}");
-        check(&list(&[]), true);
-        check(&list(&[("a.md", None, "")]).replace('\n', "\r\n"), true);
-        check(&format!("\u{FEFF}{MEMORY_LIST_MARK}"), true);
-        check(&format!("# Mine\n{MEMORY_LIST_MARK}\n"), false);
-        check(&format!("{MEMORY_LIST_MARK} and more"), false);
-        check("- [a](a.md) — b\n", false);
-        check("", false);
-    }
-}
-
 /// Texts of the pieces that frontmatter and entries are made of, and any text at all.
 fn texts() -> impl Strategy<Value = String> {
     let pieces = prop::sample::select(vec![
-        "---\n", "---\r\n", "...\n", "\n", "\r\n", "\r", " ", "  ", "\t", "- ", "* ", "+ ", "1. ", "> ", "# ",
-        "name: a\n", "description: b\n", "description: |\n  c\n  d\n", "description: b: c\n", "type: [x]\n",
-        "metadata:\n  type: user\n", "# comment\n", "&a ", "*a", "!t ", "{", "}", "[", "]", "'", "\"", ":", ",",
-        "word", "é", "𝒳", "Why: ", "**How to apply:** ", "```\n", "~~~\n", "<div>\n", "[a]: b\n", "===\n", "\u{FEFF}",
-        "    code\n", "| a |\n|---|\n", "\\", "`", "\0", "<!-- ", " -->",
+        "---\n",
+        "---\r\n",
+        "...\n",
+        "\n",
+        "\r\n",
+        "\r",
+        " ",
+        "  ",
+        "\t",
+        "- ",
+        "* ",
+        "+ ",
+        "1. ",
+        "> ",
+        "# ",
+        "name: a\n",
+        "description: b\n",
+        "description: |\n  c\n  d\n",
+        "description: b: c\n",
+        "type: [x]\n",
+        "metadata:\n  type: user\n",
+        "# comment\n",
+        "&a ",
+        "*a",
+        "!t ",
+        "{",
+        "}",
+        "[",
+        "]",
+        "'",
+        "\"",
+        ":",
+        ",",
+        "word",
+        "é",
+        "𝒳",
+        "Why: ",
+        "**How to apply:** ",
+        "```\n",
+        "~~~\n",
+        "<div>\n",
+        "[a]: b\n",
+        "===\n",
+        "\u{FEFF}",
+        "    code\n",
+        "| a |\n|---|\n",
+        "\\",
+        "`",
+        "\0",
+        "<!-- ",
+        " -->",
     ]);
     prop_oneof![
         3 => prop::collection::vec(pieces, 0..30).prop_map(|pieces| pieces.concat()),
