@@ -55,6 +55,13 @@ pub const HEAD_BYTES_MAX: usize = 4_096;
 /// The longest description shown, in characters; what is cut is marked with `…`.
 pub const DESCRIPTION_CHARS_MAX: usize = 200;
 
+/// How deep the values of a frontmatter may nest; ours nest once.
+pub const FRONTMATTER_DEPTH_MAX: usize = 16;
+
+/// Values a frontmatter may hold, those that aliases repeat included: more than any file that a
+/// person reads, few enough to be read in a moment.
+pub const FRONTMATTER_NODES_MAX: usize = 4_096;
+
 /// Lines of a generated `MEMORY.md`.
 pub const MEMORY_LIST_LINES_MAX: usize = 200;
 
