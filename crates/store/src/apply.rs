@@ -26,27 +26,20 @@ impl Memories {
     /// Carries out one command. What the caller can mend is a refusal inside the reply; an `Err` is
     /// a fault of the machine. Either way nothing is half-done.
     pub async fn apply(&self, command: Command, call: &Call) -> Result<Reply, StoreError> {
+        let path = command.paths().next().cloned().unwrap_or(MemoryPath::Top);
         let done = match self.check_access(&command) {
             Err(refusal) => Err(refusal.into()),
             Ok(()) => match command {
                 Command::View { path, lines } => self.view(&path, &lines).await,
-                command => self.change(command, call).await,
+                command => self.carry_out(command, call).await,
             },
         };
         match done {
             Err(StoreError::Refused(refusal)) => Ok(Reply::Refused(refusal)),
             Err(StoreError::Backend { source: BackendError::Escapes(_), .. }) => {
-                // The path that was refused is not known here; the command that was is.
-                Ok(Reply::Refused(CommandError::EscapesRoot { path: self.top() }))
+                Ok(Reply::Refused(CommandError::EscapesRoot { path }))
             }
             done => done,
-        }
-    }
-
-    fn top(&self) -> MemoryPath {
-        match self.layout {
-            memory::path::Layout::Scoped => MemoryPath::Top,
-            memory::path::Layout::Flat => MemoryPath::Root(Mount::Flat),
         }
     }
 
@@ -144,11 +137,12 @@ impl Memories {
     }
 
     /// Carries out a command that writes, again if somebody outside wrote in the middle of it.
-    async fn change(&self, command: Command, call: &Call) -> Result<Reply, StoreError> {
+    async fn carry_out(&self, command: Command, call: &Call) -> Result<Reply, StoreError> {
         let aim = self.aim(&command)?;
         let mut held = [aim.root.hold(&self.store).await?];
         for _ in 0..OUTSIDE_RACE_RETRIES {
-            let decided = self.decide(&held[0], &command, &aim).await?;
+            let [root] = &held;
+            let decided = self.decide(root, &command, &aim).await?;
             let plan = Plan {
                 kind: decided.kind,
                 provenance: self.provenance(call),

@@ -7,14 +7,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use memory::access::Access;
 use memory::change::{ChangeId, ChangeKind};
 use memory::command::edit;
 use memory::command::{self, Command, CommandError, Reply};
 use memory::document::Revision;
 use memory::path::{MemoryPath, Mount, RelativePath};
 
-use crate::apply::{check_room, look, read_kept, read_small, virtual_path};
+use crate::apply::{check_room, look, virtual_path};
 use crate::backend::{BackendError, Extent, Kind};
 use crate::commit::{self, CommitError, Current, Plan, Step, What};
 use crate::error::StoreError;

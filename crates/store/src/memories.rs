@@ -36,6 +36,18 @@ pub struct Caller {
     pub provenance: Provenance,
 }
 
+impl Caller {
+    /// Returns a person who came in by `origin`; nothing is closed to them.
+    pub fn person(origin: &str) -> Self {
+        Self { class: AgentClass::Exec, provenance: Provenance::person(origin) }
+    }
+
+    /// Returns an agent that came in by `origin`.
+    pub fn agent(class: AgentClass, origin: &str) -> Self {
+        Self { class, provenance: Provenance::agent(origin) }
+    }
+}
+
 /// What is particular to one call.
 #[derive(Clone, Debug, Default)]
 pub struct Call {

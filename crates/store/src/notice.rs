@@ -17,7 +17,7 @@ use crate::backend::{BackendError, Extent, Found};
 use crate::commit;
 use crate::error::StoreError;
 use crate::memories::{Memories, Store};
-use crate::root::{HeldRoot, Root};
+use crate::root::Root;
 
 impl Memories {
     /// Looks for changes made outside of Quipu in all mounted roots and records them; returns how

@@ -32,7 +32,8 @@ impl Memories {
         }
         edit::check_writable(path, text)?;
         let mut held = [root.hold(&self.store).await?];
-        let decided = self.decide_save(&held[0], path, relative, (text, expected)).await?;
+        let [only] = &held;
+        let decided = self.decide_save(only, path, relative, (text, expected)).await?;
         let Some((what, warnings)) = decided else {
             // The very same bytes are there already.
             let revision = Revision::of(text.as_bytes());

@@ -246,26 +246,24 @@ pub(crate) async fn settle(store: &Store, roots: &[Arc<Root>]) -> Result<(), Sto
 async fn write_list(store: &Store, root: &Arc<Root>) -> Result<(), StoreError> {
     let at = StoreError::at(root.mount);
     let Ok(path) = RelativePath::parse(MEMORY_LIST) else { return Ok(()) };
-    let walk = root
-        .backend
-        .walk(None, Extent { max: MEMORY_LIST_LINES_MAX + 1, ..Extent::ALL })
-        .await
-        .map_err(&at)?;
-    let mut heads = Vec::with_capacity(walk.files.len());
-    for file in walk.files.iter().filter(|file| !root.is_list(&file.path)) {
-        let head = crate::view::document_head(root, file).await.map_err(&at)?;
-        heads.push((file.path.clone(), head));
+    let walk = root.backend.walk(None, Extent::ALL).await.map_err(&at)?;
+    let files: Vec<_> = walk.files.iter().filter(|file| !root.is_list(&file.path)).collect();
+    let mut heads = Vec::with_capacity(MEMORY_LIST_LINES_MAX.min(files.len()));
+    for file in files.iter().take(MEMORY_LIST_LINES_MAX) {
+        heads.push(crate::view::document_head(root, file).await.map_err(&at)?);
     }
-    let items: Vec<_> = heads
+    // What is beyond the lines is only counted, so nothing needs to be known of it.
+    let heads = heads.iter().map(Some).chain(std::iter::repeat(None));
+    let items: Vec<_> = files
         .iter()
-        .map(|(path, head)| Item {
-            path,
-            name: head.head.name.as_deref(),
-            description: &head.head.description,
+        .zip(heads)
+        .map(|(file, head)| Item {
+            path: &file.path,
+            name: head.and_then(|head| head.head.name.as_deref()),
+            description: head.map_or("", |head| &head.head.description),
         })
         .collect();
-    let left_out = walk.files_total.saturating_sub(walk.files.len());
-    let text = document::memory_list(&items, left_out);
+    let text = document::memory_list(&items);
     let _held = root.hold(store).await?;
     let now = match root.backend.read(&path, MEMORY_BYTES_MAX).await {
         Ok(read) => Some(read),

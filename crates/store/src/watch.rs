@@ -50,7 +50,7 @@ fn start(folders: &[PathBuf], wake: mpsc::Sender<()>) -> Option<RecommendedWatch
     let started = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
         if event.is_ok_and(|event| !event.kind.is_access()) {
             // A full channel means that somebody will look anyway.
-            drop(wake.try_send(()));
+            wake.try_send(()).unwrap_or_default();
         }
     });
     let mut watcher = match started {

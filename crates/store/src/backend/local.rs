@@ -23,10 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cap_fs_ext::{
-    DirExt as _, FollowSymlinks, MetadataExt as _, OpenOptionsFollowExt as _,
-    OpenOptionsSyncExt as _,
-};
+use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
 use cap_std::fs::{Dir, File, Metadata, MetadataExt as _, OpenOptions};
 use memory::clock::Timestamp;
 use memory::path::RelativePath;
