@@ -179,9 +179,10 @@ fn scalar(text: &str) -> String {
             '\n' => quoted.push_str("\\n"),
             '\t' => quoted.push_str("\\t"),
             c if is_printable(c) => quoted.push(c),
-            // Writing to a `String` cannot fail.
-            c if u32::from(c) <= 0xFFFF => drop(write!(quoted, "\\u{:04X}", u32::from(c))),
-            c => drop(write!(quoted, "\\U{:08X}", u32::from(c))),
+            c => {
+                // Writing to a `String` cannot fail.
+                let _ = write!(quoted, "\\U{:08X}", u32::from(c));
+            }
         }
     }
     quoted.push('"');
