@@ -2,8 +2,8 @@
 //!
 //! Pure: the caller reads the source and creates what is planned, through the store and its screens
 //! like anything else that is written. Texts are kept byte for byte, frontmatter included; they are
-//! touched only where Quipu could not read or hold them otherwise, and then a note says so. Whatever
-//! is not taken over is listed with the reason: nothing is lost in silence.
+//! touched only where Quipu could not read or hold them otherwise, and then a note says so.
+//! Whatever is not taken over is listed with the reason: nothing is lost in silence.
 
 mod claude_code;
 mod folder;

@@ -1,8 +1,8 @@
 //! The auto memory of Claude Code: `~/.claude/projects/<project>/memory/`.
 //!
-//! One fact or topic a file, with `name`, `description` and a type in the frontmatter, at the top or
-//! below `metadata`; Quipu reads both, so nothing is rewritten. `MEMORY.md` has one line a file, and
-//! in older folders facts of its own. Given the folder of one project or several of them.
+//! One fact or topic a file, with `name`, `description` and a type in the frontmatter, at the top
+//! or below `metadata`; Quipu reads both, so nothing is rewritten. `MEMORY.md` has one line a file,
+//! and in older folders facts of its own. Given the folder of one project or several of them.
 
 use super::planner::Planner;
 use super::{SourceFile, folder, indexed};

@@ -22,7 +22,8 @@ pub(super) fn has_index(files: &[SourceFile]) -> bool {
         .any(|file| is_index(file) && !str::from_utf8(&file.bytes).is_ok_and(is_generated_list))
 }
 
-/// Plans the topic files of every folder with an index; `is_placeholder` tells texts that say nothing.
+/// Plans the topic files of every folder with an index; `is_placeholder` tells texts that say
+/// nothing.
 pub(super) fn plan(files: &[SourceFile], is_placeholder: fn(&str) -> bool, planner: &mut Planner) {
     let folders = folders(files);
     let mut topics: Vec<(&SourceFile, &str, &str)> = Vec::new();
@@ -68,7 +69,8 @@ fn folders(files: &[SourceFile]) -> Vec<String> {
     outermost
 }
 
-/// Where a file goes: below its folder alone when there is one folder, else below the folder's name.
+/// Where a file goes: below its folder alone when there is one folder, else below the folder's
+/// name.
 fn target(file: &SourceFile, base: &str, folders: usize) -> String {
     let below = file.path.strip_prefix(base).unwrap_or(&file.path);
     if folders == 1 {

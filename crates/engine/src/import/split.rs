@@ -1,7 +1,7 @@
 //! Cuts a text that is larger than a memory into several, between entries.
 //!
-//! A heading stays with what follows it. Every part repeats the frontmatter, and all from the second
-//! on say in the description which part they are; the bodies, put together, are the body.
+//! A heading stays with what follows it. Every part repeats the frontmatter, and all from the
+//! second on say in the description which part they are; the bodies, put together, are the body.
 
 use memory::document::{body, entries, head, set_field};
 use memory::limits::MEMORY_BYTES_MAX;

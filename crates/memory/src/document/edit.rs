@@ -2,7 +2,8 @@
 //!
 //! A YAML writer would lose comments, order and spacing, so a change is a splice of the text. Each
 //! splice is read back before it is handed out: it must give the value, keep the other fields and
-//! keep the body. Where none does, a block of its own in front is always right, and nothing is lost.
+//! keep the body. Where none does, a block of its own in front is always right, and nothing is
+//! lost.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -14,9 +15,10 @@ use crate::limits::HEAD_BYTES_MAX;
 
 /// Returns the text with one field of its frontmatter set, replaced or added.
 ///
-/// Comments, order, line ends, unknown keys and the body stay byte for byte. The value is written as
-/// a YAML scalar that reads back as this very text. A text without frontmatter gets a block. A broken
-/// block is mended first ([`mended`]); one that cannot be mended becomes body below the new block.
+/// Comments, order, line ends, unknown keys and the body stay byte for byte. The value is written
+/// as a YAML scalar that reads back as this very text. A text without frontmatter gets a block. A
+/// broken block is mended first ([`mended`]); one that cannot be mended becomes body below the new
+/// block.
 pub fn set_field(text: &str, key: &str, value: &str) -> String {
     let edited = match read(text) {
         Frontmatter::Absent => None,
@@ -179,9 +181,10 @@ fn scalar(text: &str) -> String {
             '\n' => quoted.push_str("\\n"),
             '\t' => quoted.push_str("\\t"),
             c if is_printable(c) => quoted.push(c),
-            // Writing to a `String` cannot fail.
-            c if u32::from(c) <= 0xFFFF => drop(write!(quoted, "\\u{:04X}", u32::from(c))),
-            c => drop(write!(quoted, "\\U{:08X}", u32::from(c))),
+            c => {
+                // Writing to a `String` cannot fail.
+                let _ = write!(quoted, "\\U{:08X}", u32::from(c));
+            }
         }
     }
     quoted.push('"');

@@ -1,11 +1,12 @@
 //! Cuts the body of a memory into entries: the pieces that are learned, merged and forgotten.
 //!
 //! Every line of the body belongs to one entry, to a heading, to a thematic break, or is blank:
-//! nothing that was written is out of reach. An item of a top-level list, bulleted or numbered, is an
-//! entry with all that is nested in it. So is any other block on its own: a paragraph, code, a quote,
-//! HTML, link definitions. A paragraph that begins with `Why:` or `How to apply:` belongs to the
-//! entry above it, and if it is that label alone, so does the list below it. A heading underlined
-//! with dashes is taken for a paragraph when it has several lines: somebody wanted a thematic break.
+//! nothing that was written is out of reach. An item of a top-level list, bulleted or numbered, is
+//! an entry with all that is nested in it. So is any other block on its own: a paragraph, code, a
+//! quote, HTML, link definitions. A paragraph that begins with `Why:` or `How to apply:` belongs to
+//! the entry above it, and if it is that label alone, so does the list below it. A heading
+//! underlined with dashes is taken for a paragraph when it has several lines: somebody wanted a
+//! thematic break.
 
 use std::ops::Range;
 

@@ -143,7 +143,7 @@ mod heads {
         let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
         for n in 1..40 {
             let aliases = vec![format!("*a{}", n - 1); 9].join(", ");
-            bomb.push_str(&format!("a{n}: &a{n} [{aliases}]\n"));
+            bomb.extend([format!("a{n}: &a{n} [{aliases}]\n")]);
         }
         let deep_flow = format!("a: {}\n", "[".repeat(HEAD_BYTES_MAX / 2));
         let deep_map = format!("a: {}\n", "{a: ".repeat(HEAD_BYTES_MAX / 8));
@@ -181,9 +181,16 @@ fn a_revision_has_one_spelling() {
     let upper = text.to_uppercase();
     let spaced = format!("{text} ");
     let wide = "é".repeat(32);
-    for bad in
-        ["", &text[1..], &text[2..], &no_hex, &upper, &spaced, &wide, &format!("+{}", &text[1..])]
-    {
+    for bad in [
+        "",
+        part(text, 1..),
+        part(text, 2..),
+        &no_hex,
+        &upper,
+        &spaced,
+        &wide,
+        &format!("+{}", part(text, 1..)),
+    ] {
         assert_eq!(bad.parse::<Revision>(), Err(ParseRevisionError), "{bad:?}");
     }
 }
@@ -369,7 +376,7 @@ mod cut {
     #[track_caller]
     fn check(text: &str, expected: &[&str]) {
         let show = |text: &str| -> Vec<String> {
-            entries(text).iter().map(|entry| text[entry.range.clone()].to_owned()).collect()
+            entries(text).iter().map(|entry| part(text, entry.range.clone()).to_owned()).collect()
         };
         assert_eq!(show(text), expected, "{text:?}");
         assert_eq!(show(&format!("---\nname: n\n---\n{text}")), expected, "{text:?}");
@@ -449,7 +456,8 @@ mod cut {
     #[test]
     fn a_break_or_a_list_in_front_is_body() {
         let check = |text: &str, expected: &[&str]| {
-            let found: Vec<&str> = entries(text).iter().map(|e| &text[e.range.clone()]).collect();
+            let found: Vec<&str> =
+                entries(text).iter().map(|e| part(text, e.range.clone())).collect();
             assert_eq!(found, expected);
         };
         check("---\n- a\n- b\n---\nc\n", &["- a\n", "- b\n", "c\n"]);
@@ -506,7 +514,7 @@ mod cut {
                 let before = text.get(end..entry.range.start);
                 prop_assert!(before.is_some() && entry.range.start < entry.range.end, "{:?}", entry);
                 let starts_line = |at: usize| {
-                    at == text.len() - body(&text).len() || text[..at].ends_with(['\n', '\r'])
+                    at == text.len() - body(&text).len() || part(&text, ..at).ends_with(['\n', '\r'])
                 };
                 prop_assert!(starts_line(entry.range.start), "{:?}", entry);
                 prop_assert!(
@@ -515,10 +523,10 @@ mod cut {
                 prop_assert!(!entry.first_line.trim().is_empty());
                 rest.push_str(before.unwrap());
                 end = entry.range.end;
-                let (left, right) = (&text[..entry.range.start], &text[entry.range.end..]);
+                let (left, right) = (part(&text, ..entry.range.start), part(&text, entry.range.end..));
                 prop_assert_eq!(without_entry(&text, &entry), [left, right].concat());
             }
-            rest.push_str(&text[end..]);
+            rest.push_str(part(&text, end..));
             // What is in no entry is in front of the body, or a heading, a break or an empty bullet.
             let front = text.len() - body(&text).len();
             let outside = rest.get(front.min(rest.len())..).unwrap_or_default();
@@ -532,6 +540,11 @@ mod cut {
             }
         }
     }
+}
+
+#[track_caller]
+fn part(text: &str, range: impl std::slice::SliceIndex<str, Output = str>) -> &str {
+    text.get(range).expect("whole characters")
 }
 
 /// Texts of the pieces that frontmatter and entries are made of, and any text at all.
