@@ -37,6 +37,15 @@ pub const PATH_SEGMENTS_MAX: usize = 16;
 /// The longest segment of a path, in bytes: what common file systems hold in one name.
 pub const SEGMENT_BYTES_MAX: usize = 255;
 
+/// How much of a refused path its refusal repeats, in characters: enough to find the mistake.
+pub const PATH_SHOWN_CHARS_MAX: usize = 256;
+
+/// How much of a text that was not found its refusal repeats, in characters; the caller has the rest.
+pub const OLD_STR_SHOWN_CHARS_MAX: usize = 1_000;
+
+/// How many line numbers a refusal lists; a text that occurs more often needs no longer list.
+pub const OCCURRENCES_SHOWN_MAX: usize = 100;
+
 /// How much of a file is read to find its frontmatter.
 pub const HEAD_BYTES_MAX: usize = 4_096;
 
@@ -54,7 +63,7 @@ pub const MEMORY_LIST_CHARS_MAX: usize = 25_000;
 pub const HISTORY_FILE_BYTES_MAX: usize = 10 * MEMORY_BYTES_MAX;
 
 /// How long history is kept unless a person says otherwise.
-pub const HISTORY_AGE_DEFAULT: Duration = Duration::from_secs(90 * 24 * 60 * 60);
+pub const HISTORY_AGE_DEFAULT: Duration = Duration::from_hours(90 * 24);
 
 /// How many bytes of earlier contents history keeps unless a person says otherwise.
 pub const HISTORY_BYTES_DEFAULT: u64 = 256 * 1024 * 1024;
@@ -93,7 +102,7 @@ pub const CHANGES_BUFFERED: usize = 256;
 pub const WATCH_SETTLE: Duration = Duration::from_millis(50);
 
 /// Half of a memory's heat is gone after this long without use.
-pub const HEAT_HALF_LIFE: Duration = Duration::from_secs(7 * 24 * 60 * 60);
+pub const HEAT_HALF_LIFE: Duration = Duration::from_hours(7 * 24);
 
 const _: () = assert!(SCOPE_FILES_DEFAULT <= SCOPE_FILES_MAX);
 const _: () = assert!(OPEN_CHANGES_SETTLE < OPEN_CHANGES_MAX);

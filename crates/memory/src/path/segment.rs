@@ -1,0 +1,120 @@
+//! The grammar of one segment: what a name may be on every file system and in every protocol.
+//!
+//! Says which rule a name breaks and nothing more; the path around it belongs to the parent module.
+
+use unicode_normalization::is_nfc;
+
+use super::{PathFault, Refused};
+use crate::limits::SEGMENT_BYTES_MAX;
+
+/// Checks a segment that is in NFC.
+pub(super) fn check(segment: &str) -> Result<(), Refused> {
+    if segment.len() > SEGMENT_BYTES_MAX {
+        return Err(Refused::Fault(PathFault::LongSegment));
+    }
+    if segment.contains("..") || segment.contains(['~', '\\']) || hides_a_separator(segment) {
+        return Err(Refused::Escape);
+    }
+    fault(segment).map_or(Ok(()), |fault| Err(Refused::Fault(fault)))
+}
+
+/// Checks a segment as a directory gave it: a slash or a form that is not NFC may be in it.
+pub(super) fn check_on_disk(segment: &str) -> Result<(), Refused> {
+    if segment.contains('/') {
+        return Err(Refused::Escape);
+    }
+    check(segment)?;
+    if is_nfc(segment) { Ok(()) } else { Err(Refused::Fault(PathFault::NotNormalized)) }
+}
+
+/// Tells whether a character takes no ink: a control, or one that only steers its neighbors.
+///
+/// Variation selectors 1 to 16 are left out, because emoji in ordinary names carry them.
+pub(super) fn is_invisible(character: char) -> bool {
+    character.is_control()
+        || matches!(
+            character,
+            '\u{ad}'
+                | '\u{34f}'
+                | '\u{61c}'
+                | '\u{115f}'..='\u{1160}'
+                | '\u{17b4}'..='\u{17b5}'
+                | '\u{180b}'..='\u{180f}'
+                | '\u{200b}'..='\u{200f}'
+                | '\u{2028}'..='\u{202e}'
+                | '\u{2060}'..='\u{206f}'
+                | '\u{3164}'
+                | '\u{feff}'
+                | '\u{ffa0}'
+                | '\u{fff0}'..='\u{fffb}'
+                | '\u{1d173}'..='\u{1d17a}'
+                | '\u{e0000}'..='\u{e0fff}'
+        )
+}
+
+fn fault(segment: &str) -> Option<PathFault> {
+    if segment.is_empty() {
+        return Some(PathFault::EmptySegment);
+    }
+    for character in segment.chars() {
+        if is_invisible(character) {
+            return Some(PathFault::InvisibleCharacter(character));
+        }
+        if matches!(character, '<' | '>' | '"' | ':' | '|' | '*' | '?') {
+            return Some(PathFault::ReservedCharacter(character));
+        }
+    }
+    if segment.starts_with('.') {
+        return Some(PathFault::Hidden);
+    }
+    if segment.ends_with(|last: char| last == '.' || last.is_whitespace()) {
+        return Some(PathFault::BadEnd);
+    }
+    is_device(segment).then_some(PathFault::ReservedName)
+}
+
+/// Tells whether Windows takes the name for a device, whatever its extension.
+fn is_device(segment: &str) -> bool {
+    let stem = segment.split_once('.').map_or(segment, |(stem, _)| stem).trim_end();
+    let stem = stem.to_ascii_lowercase();
+    if let Some(port) = stem.strip_prefix("com").or_else(|| stem.strip_prefix("lpt")) {
+        let mut digits = port.chars();
+        return matches!(digits.next(), Some('1'..='9' | '¹' | '²' | '³'))
+            && digits.next().is_none();
+    }
+    matches!(stem.as_str(), "con" | "prn" | "aux" | "nul" | "conin$" | "conout$")
+}
+
+/// Tells whether decoding percent escapes, however often, brings out a dot, a slash or a backslash.
+///
+/// The bytes C0 and C1 count too: they occur only in overlong spellings of those characters.
+fn hides_a_separator(segment: &str) -> bool {
+    let mut bytes = segment.as_bytes().to_vec();
+    loop {
+        let mut decoded = Vec::with_capacity(bytes.len());
+        let mut rest = bytes.as_slice();
+        while let Some((&first, after)) = rest.split_first() {
+            if let Some((byte, after)) = percent_escape(rest) {
+                if matches!(byte, b'.' | b'/' | b'\\' | 0xc0 | 0xc1) {
+                    return true;
+                }
+                decoded.push(byte);
+                rest = after;
+            } else {
+                decoded.push(first);
+                rest = after;
+            }
+        }
+        if decoded.len() == bytes.len() {
+            return false;
+        }
+        bytes = decoded;
+    }
+}
+
+/// Reads `%XX` at the start.
+fn percent_escape(bytes: &[u8]) -> Option<(u8, &[u8])> {
+    let [b'%', high, low, rest @ ..] = bytes else { return None };
+    let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
+    Some((digit(*high)? << 4 | digit(*low)?, rest))
+}
