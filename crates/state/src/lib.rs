@@ -14,7 +14,7 @@ pub use record::{
     ChangeQuery, Head, Mark, NewChange, NewFileChange, OpenChange, OpenFile, Pruned, Retention,
     Stats, Use,
 };
-pub use sqlite::SqliteState;
+pub use sqlite::{Healed, SqliteState};
 
 use async_trait::async_trait;
 use memory::change::{Change, ChangeId};
