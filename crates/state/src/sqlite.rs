@@ -40,6 +40,7 @@ use crate::record::{
 use crate::sqlite::check::Depth;
 use crate::sqlite::file::{Gate, Hold};
 use crate::sqlite::open::{Opened, Readable};
+use crate::sqlite::prune::Pruning;
 
 /// Readers that stay open while nobody reads. More than these may read at the same time.
 const IDLE_READERS_MAX: usize = 2;
@@ -403,11 +404,16 @@ impl State for SqliteState {
         if !self.is_there(WANTED)? {
             return Ok(Pruned::default());
         }
-        self.write(WANTED, move |mut connection| async move {
-            let answer = prune::prune(&mut connection, retention, now).await;
-            (connection, answer)
-        })
-        .await
+        let mut pruning = Pruning::new(retention, now);
+        while !pruning.is_done() {
+            // One short transaction a turn, so that whoever waits to write comes in between.
+            let step = self.write(WANTED, move |mut connection| async move {
+                let answer = pruning.step(&mut connection).await;
+                (connection, answer)
+            });
+            pruning = step.await?;
+        }
+        Ok(pruning.pruned)
     }
 
     async fn stats(&self) -> Result<Stats, StateError> {

@@ -27,55 +27,75 @@ const MAY_GO: &str = "c.open = 0 AND NOT EXISTS (SELECT 1 FROM change_files f
     JOIN marks m ON m.pinned = 1 AND m.identity = f.identity AND m.path IN (f.path, f.moved_to)
     WHERE f.change_id = c.id)";
 
-/// Which changes a step drops.
+/// A pruning under way, between two of its transactions.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Pruning {
+    phase: Phase,
+    after: ChangeId,
+    bytes_max: u64,
+    /// What was dropped so far.
+    pub(super) pruned: Pruned,
+}
+
+/// What a step drops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Until {
-    /// Those from before this time.
-    Time(i64),
-    /// The oldest, until so many stored bytes are gone.
-    Freed(u64),
+enum Phase {
+    /// Changes from before this time.
+    OlderThan(i64),
+    /// Nothing: it finds out how much is too much.
+    Weigh,
+    /// The oldest changes, until so many stored bytes are gone.
+    Free(u64),
+    /// Nothing any more.
+    Done,
 }
 
-/// Drops what is too old, then the oldest of the rest until the earlier contents fit.
-pub(super) async fn prune(
-    connection: &mut SqliteConnection,
-    retention: Retention,
-    now: Timestamp,
-) -> Result<Pruned, Fault> {
-    let age = i64::try_from(retention.age.as_nanos()).unwrap_or(i64::MAX);
-    let oldest_kept = stored_time(now).saturating_sub(age);
-    let mut pruned = drop_until(connection, Until::Time(oldest_kept)).await?;
-    let excess = earlier_bytes(connection).await?.saturating_sub(retention.bytes);
-    if excess > 0 {
-        let more = drop_until(connection, Until::Freed(excess)).await?;
-        pruned = Pruned {
-            changes: pruned.changes + more.changes,
-            bytes: pruned.bytes + more.bytes,
-        };
+impl Pruning {
+    /// Begins: what is too old goes first, then the oldest of the rest until the earlier contents
+    /// fit.
+    pub(super) fn new(retention: Retention, now: Timestamp) -> Self {
+        let age = i64::try_from(retention.age.as_nanos()).unwrap_or(i64::MAX);
+        Self {
+            phase: Phase::OlderThan(stored_time(now).saturating_sub(age)),
+            after: ChangeId(0),
+            bytes_max: retention.bytes,
+            pruned: Pruned::default(),
+        }
     }
-    Ok(pruned)
-}
 
-async fn drop_until(connection: &mut SqliteConnection, until: Until) -> Result<Pruned, Fault> {
-    let mut pruned = Pruned::default();
-    let mut after = ChangeId(0);
-    loop {
-        let until = match until {
-            Until::Time(time) => Until::Time(time),
-            Until::Freed(wanted) => Until::Freed(wanted.saturating_sub(pruned.bytes)),
+    /// Tells whether there is nothing left to do.
+    pub(super) fn is_done(&self) -> bool {
+        self.phase == Phase::Done
+    }
+
+    /// Goes one short transaction further.
+    pub(super) async fn step(self, connection: &mut SqliteConnection) -> Result<Self, Fault> {
+        let (older_than, wanted, next) = match self.phase {
+            Phase::OlderThan(time) => (time, u64::MAX, Phase::Weigh),
+            Phase::Free(wanted) => (i64::MAX, wanted, Phase::Done),
+            Phase::Weigh => {
+                let wanted = earlier_bytes(connection).await?.saturating_sub(self.bytes_max);
+                let phase = if wanted == 0 { Phase::Done } else { Phase::Free(wanted) };
+                return Ok(Self { phase, after: ChangeId(0), ..self });
+            }
+            Phase::Done => return Ok(self),
         };
-        if until == Until::Freed(0) {
-            return Ok(pruned);
-        }
-        let ids = candidates(connection, until, after).await?;
-        let Some(last) = ids.last() else { return Ok(pruned) };
-        after = *last;
+        let ids = candidates(connection, self.after, older_than, wanted).await?;
+        let Some(&after) = ids.last() else { return Ok(Self { phase: next, ..self }) };
         let dropped = drop_changes(connection, &ids).await?;
-        pruned.changes += dropped.changes;
-        pruned.bytes += dropped.bytes;
         if dropped.bytes > 0 {
-            sqlx::query(PAGES_GIVEN_BACK).execute(&mut *connection).await?;
+            sqlx::query(PAGES_GIVEN_BACK).execute(connection).await?;
         }
+        let phase = match self.phase {
+            Phase::Free(wanted) if wanted <= dropped.bytes => Phase::Done,
+            Phase::Free(wanted) => Phase::Free(wanted - dropped.bytes),
+            other => other,
+        };
+        let pruned = Pruned {
+            changes: self.pruned.changes + dropped.changes,
+            bytes: self.pruned.bytes + dropped.bytes,
+        };
+        Ok(Self { phase, after, pruned, ..self })
     }
 }
 
@@ -83,20 +103,17 @@ async fn drop_until(connection: &mut SqliteConnection, until: Until) -> Result<P
 /// least about its bytes before, which no later change names. Reads only, so nobody waits for it.
 async fn candidates(
     connection: &mut SqliteConnection,
-    until: Until,
     after: ChangeId,
+    older_than: i64,
+    wanted: u64,
 ) -> Result<Vec<ChangeId>, Fault> {
-    let (oldest_kept, wanted) = match until {
-        Until::Time(time) => (time, u64::MAX),
-        Until::Freed(wanted) => (i64::MAX, wanted),
-    };
     let rows = Script::of(&format!(
         "SELECT c.id, (SELECT coalesce(sum(length(k.bytes)), 0) FROM change_files f
             JOIN contents k ON k.revision = f.before WHERE f.change_id = c.id) AS bytes
         FROM changes c WHERE c.id > $1 AND c.at < $2 AND {MAY_GO} ORDER BY c.id LIMIT $3"
     ))
     .bind(after.0)
-    .bind(oldest_kept)
+    .bind(older_than)
     .bind(CHANGES_AT_ONCE)
     .rows(connection, Repeats::Often)
     .await?;
