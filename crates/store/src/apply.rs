@@ -334,9 +334,7 @@ impl Memories {
             }
             above = folder.parent();
         }
-        if let Some(existing) =
-            held.differs_only_in_case(&self.store, relative, moving).await?
-        {
+        if let Some(existing) = held.differs_only_in_case(&self.store, relative, moving).await? {
             let existing = virtual_path(root.mount, existing)?;
             return Err(CommandError::DiffersOnlyInCase { path: path.clone(), existing }.into());
         }
@@ -369,7 +367,10 @@ struct Decided {
     warnings: Vec<Warning>,
 }
 
-pub(crate) fn check_rename(old_path: &MemoryPath, new_path: &MemoryPath) -> Result<(), CommandError> {
+pub(crate) fn check_rename(
+    old_path: &MemoryPath,
+    new_path: &MemoryPath,
+) -> Result<(), CommandError> {
     if old_path.relative().is_none() {
         return Err(CommandError::CannotRenameRoot { path: old_path.clone() });
     }

@@ -3,9 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use memory::change::{
-    Actor, Change, ChangeId, ChangeKind, FileChange, RootKey, unified_diff,
-};
+use memory::change::{Actor, Change, ChangeId, ChangeKind, FileChange, RootKey, unified_diff};
 use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::path::{MemoryPath, RelativePath};
@@ -162,8 +160,7 @@ impl Memories {
         let mut diffs = Vec::with_capacity(change.files.len());
         for file in &change.files {
             let Some(path) = self.virtual_path(&file.root, &file.path) else { continue };
-            let moved_to =
-                file.moved_to.as_ref().and_then(|to| self.virtual_path(&file.root, to));
+            let moved_to = file.moved_to.as_ref().and_then(|to| self.virtual_path(&file.root, to));
             let (before, had_before) = self.text(file.before.as_ref()).await?;
             let (after, had_after) = self.text(file.after.as_ref()).await?;
             let new_name = moved_to.as_ref().unwrap_or(&path).to_string();
@@ -179,7 +176,10 @@ impl Memories {
     }
 
     /// Returns the text of a revision, and whether history has it (having nothing to have counts).
-    async fn text(&self, revision: Option<&Revision>) -> Result<(Option<String>, bool), StoreError> {
+    async fn text(
+        &self,
+        revision: Option<&Revision>,
+    ) -> Result<(Option<String>, bool), StoreError> {
         let Some(revision) = revision else { return Ok((None, true)) };
         let bytes = self.store.state.content(revision).await?;
         let kept = bytes.is_some();
@@ -297,9 +297,9 @@ impl Memories {
     ) -> Result<BTreeMap<(String, RelativePath), Wanted>, StoreError> {
         let mut wanted: BTreeMap<(String, RelativePath), Wanted> = BTreeMap::new();
         let mut take = |file: &FileChange, path: &RelativePath, now, then| {
-            let wanted = wanted.entry((file.root.place.clone(), path.clone())).or_insert_with(|| {
-                Wanted { now, ..Wanted::default() }
-            });
+            let wanted = wanted
+                .entry((file.root.place.clone(), path.clone()))
+                .or_insert_with(|| Wanted { now, ..Wanted::default() });
             wanted.then = then;
             wanted.trust = Some(file.trust);
         };
@@ -391,9 +391,7 @@ impl Memories {
                     return Ok(Ok(None));
                 }
                 match self.store.state.content(then).await? {
-                    Some(bytes) => {
-                        Ok(Ok(Some(What::Put { before: now, after: Arc::from(bytes) })))
-                    }
+                    Some(bytes) => Ok(Ok(Some(What::Put { before: now, after: Arc::from(bytes) }))),
                     None => {
                         let why = "history no longer keeps what it was".to_owned();
                         Ok(Err(Blocked { path: shown, why, diff: String::new() }))
@@ -468,7 +466,6 @@ async fn folder_back(
         steps.iter().any(|step| step.path == *path && matches!(step.what, What::Move { .. }))
     };
     let all = steps.len() == walk.files_total && walk.files.iter().all(|file| moves(&file.path));
-    let folder =
-        FolderStep { root: index, path: to.clone(), to: Some(folder.path.clone()) };
+    let folder = FolderStep { root: index, path: to.clone(), to: Some(folder.path.clone()) };
     Ok(all.then_some(folder))
 }

@@ -240,11 +240,8 @@ impl Store {
     pub fn memories(self: &Arc<Self>, binding: Binding, caller: Caller) -> Memories {
         let read_only = binding.read_only;
         let mounts = binding.mounts.into_iter().map(|plan| {
-            let access = if read_only {
-                Access::ReadOnly
-            } else {
-                access(caller.class, plan.mount)
-            };
+            let access =
+                if read_only { Access::ReadOnly } else { access(caller.class, plan.mount) };
             let root = plan.root.map(|root| self.local_root(plan.mount, root));
             BoundMount { mount: plan.mount, access, root }
         });

@@ -116,9 +116,9 @@ async fn edits(root: &Root, suspects: &[RelativePath]) -> Result<Vec<NewFileChan
             Ok(read) if read.is_whole() => Some(read.bytes),
             Err(BackendError::NotFound) => None,
             Ok(_)
-            | Err(
-                BackendError::WrongKind | BackendError::Escapes(_) | BackendError::Io { .. },
-            ) => continue,
+            | Err(BackendError::WrongKind | BackendError::Escapes(_) | BackendError::Io { .. }) => {
+                continue;
+            }
             Err(error) => return Err(error),
         };
         let revision = found.as_deref().map(Revision::of);

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use memory::change::{Actor, ChangeKind};
-use memory::command::edit;
 use memory::command::CommandError;
+use memory::command::edit;
 use memory::document::Revision;
 use memory::path::{MemoryPath, RelativePath};
 

@@ -88,7 +88,8 @@ async fn run(
         let _timeout = tokio::time::timeout(WATCH_RESCAN, woken.recv()).await;
         // A burst is looked at once, when it is over.
         while let Ok(Some(())) = tokio::time::timeout(WATCH_SETTLE, woken.recv()).await {}
-        let missing_now = folders.iter().filter(|folder| crate::host::facts(folder).is_none()).count();
+        let missing_now =
+            folders.iter().filter(|folder| crate::host::facts(folder).is_none()).count();
         if missing_now != missing {
             missing = missing_now;
             if let Some(watcher) = &mut watcher {

@@ -12,7 +12,8 @@ use crate::sqlite::marks::below;
 use crate::sqlite::row::{Columns, readable, stored_time};
 use crate::sqlite::script::{Repeats, Script};
 
-const CHANGE_AND_FILE: &str = "SELECT c.id, c.at, c.kind, c.actor, c.trust AS change_trust, c.origin,
+const CHANGE_AND_FILE: &str =
+    "SELECT c.id, c.at, c.kind, c.actor, c.trust AS change_trust, c.origin,
     c.client, c.session, c.task, c.tool_call, c.model, c.undoes, c.folder_identity, c.folder_place,
     c.folder_path, c.folder_moved_to, f.seq, f.identity, f.place, f.path, f.moved_to, f.before,
     f.after, f.trust AS file_trust";
@@ -62,10 +63,12 @@ fn narrow_to_path(script: &mut Script, path: &RelativePath, place: Option<&Strin
     let stretch = |column: &str| {
         format!("({column} = $1 OR ({column} >= $2 AND {column} < $3)) AND {column} IS NOT NULL")
     };
-    let branches = [("change_id", "change_files", "place", "path"),
+    let branches = [
+        ("change_id", "change_files", "place", "path"),
         ("change_id", "change_files", "place", "moved_to"),
         ("id", "changes", "folder_place", "folder_path"),
-        ("id", "changes", "folder_place", "folder_moved_to")]
+        ("id", "changes", "folder_place", "folder_moved_to"),
+    ]
     .map(|(id, table, in_place, column)| {
         let in_place = place.map_or_else(String::new, |_| format!("{in_place} = $4 AND "));
         format!("SELECT {id} FROM {table} WHERE {in_place}{}", stretch(column))
@@ -202,7 +205,8 @@ pub(super) async fn stats(connection: &mut SqliteConnection) -> Result<Stats, Fa
     )
     .rows(connection, Repeats::Hardly)
     .await?;
-    let count = |column| rows.first().and_then(|row| Columns(row).count(column)).unwrap_or_default();
+    let count =
+        |column| rows.first().and_then(|row| Columns(row).count(column)).unwrap_or_default();
     Ok(Stats {
         changes: count("changes"),
         open: count("open"),

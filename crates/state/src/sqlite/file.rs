@@ -34,7 +34,9 @@ pub(super) struct FileId {
 /// One `stat`: about a microsecond, so it is asked before every use of an open connection.
 pub(super) fn identity(path: &Path) -> Result<Option<FileId>, Fault> {
     match fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => Err(io::Error::from(io::ErrorKind::IsADirectory).into()),
+        Ok(metadata) if metadata.is_dir() => {
+            Err(io::Error::from(io::ErrorKind::IsADirectory).into())
+        }
         Ok(metadata) => Ok(Some(id_of(&metadata))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error.into()),

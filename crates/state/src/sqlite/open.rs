@@ -136,7 +136,9 @@ pub(super) async fn prepare(connection: &mut SqliteConnection) -> Result<(), Fau
 
 fn migration_fault(error: MigrateError) -> Fault {
     match error {
-        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => Fault::Sql(error),
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => {
+            Fault::Sql(error)
+        }
         other => Fault::Damaged(other.to_string()),
     }
 }

@@ -117,7 +117,8 @@ async fn candidates(
     .bind(CHANGES_AT_ONCE)
     .rows(connection, Repeats::Often)
     .await?;
-    let found = rows.iter().filter_map(|row| Some((Columns(row).id("id")?, Columns(row).count("bytes")?)));
+    let found =
+        rows.iter().filter_map(|row| Some((Columns(row).id("id")?, Columns(row).count("bytes")?)));
     let mut estimated = 0_u64;
     let needed = found.take_while(|(_, bytes)| {
         let goes_on = estimated < wanted;

@@ -93,9 +93,9 @@ async fn sent(
 }
 
 fn check_bytes(files: &[NewFileChange]) -> Result<(), Fault> {
-    let pairs = files.iter().flat_map(|file| {
-        [(&file.change.before, &file.before), (&file.change.after, &file.after)]
-    });
+    let pairs = files
+        .iter()
+        .flat_map(|file| [(&file.change.before, &file.before), (&file.change.after, &file.after)]);
     for (revision, bytes) in pairs {
         let (Some(bytes), wanted) = (bytes, revision) else { continue };
         if wanted.is_none_or(|wanted| wanted != Revision::of(bytes)) {

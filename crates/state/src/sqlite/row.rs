@@ -106,10 +106,7 @@ impl<'row> Columns<'row> {
 }
 
 /// Keeps the rows that could be read, and says how many could not.
-pub(super) fn readable<T>(
-    what: &'static str,
-    rows: impl IntoIterator<Item = Option<T>>,
-) -> Vec<T> {
+pub(super) fn readable<T>(what: &'static str, rows: impl IntoIterator<Item = Option<T>>) -> Vec<T> {
     let mut skipped = 0_usize;
     let kept = rows.into_iter().inspect(|row| skipped += usize::from(row.is_none())).flatten();
     let kept: Vec<T> = kept.collect();

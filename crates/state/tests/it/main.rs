@@ -6,4 +6,3 @@
 )]
 
 mod conformance;
-

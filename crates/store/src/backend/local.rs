@@ -174,7 +174,8 @@ fn open_file(folder: &Dir, name: &str) -> Result<(File, Stat), BackendError> {
         Ok(file) => file,
         Err(error) => return Err(refine(folder, name, error)),
     };
-    let facts = file.metadata().map_err(|error| BackendError::from_io("look at a memory", error))?;
+    let facts =
+        file.metadata().map_err(|error| BackendError::from_io("look at a memory", error))?;
     if !facts.is_file() {
         return Err(BackendError::WrongKind);
     }

@@ -4,9 +4,7 @@ use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use cap_fs_ext::{
-    DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _,
-};
+use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt as _, PermissionsExt as _};
 use memory::path::RelativePath;
 
@@ -301,11 +299,8 @@ fn sweep_folder(folder: &Dir, depth: usize) -> io::Result<usize> {
         let os_name = entry.file_name();
         let Some(name) = os_name.to_str() else { continue };
         if is_temporary(name) {
-            let removed = if kind.is_dir() {
-                remove_tree(folder, name)
-            } else {
-                folder.remove_file(name)
-            };
+            let removed =
+                if kind.is_dir() { remove_tree(folder, name) } else { folder.remove_file(name) };
             swept += usize::from(removed.is_ok());
         } else if kind.is_dir()
             && depth < memory::limits::PATH_SEGMENTS_MAX

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use memory::change::{
-    Actor, Change, ChangeId, ChangeKind, Provenance, Trust,
-};
+use memory::change::{Actor, Change, ChangeId, ChangeKind, Provenance, Trust};
 use memory::document::Revision;
 use state::{ChangeQuery, Head, NewChange, OpenChange, OpenFile, State, Stats};
 
@@ -186,10 +184,7 @@ async fn a_query_narrows_by_everything_it_names(state: &dyn State) {
         (ChangeQuery { task: Some("t1".to_owned()), ..all() }, &[c, a]),
         (ChangeQuery { since: Some(time(20)), ..all() }, &[d, c, b]),
         (ChangeQuery { until: Some(time(20)), ..all() }, &[b, a]),
-        (
-            ChangeQuery { since: Some(time(20)), until: Some(time(30)), max: 1, ..all() },
-            &[c],
-        ),
+        (ChangeQuery { since: Some(time(20)), until: Some(time(30)), max: 1, ..all() }, &[c]),
         (ChangeQuery { task: Some("t1".to_owned()), before: Some(c), ..all() }, &[a]),
     ];
     for (query, expected) in rows {
@@ -203,8 +198,7 @@ async fn a_path_finds_what_it_was_before_and_after_and_what_lies_below(state: &d
     let dash = record(state, &write("one", "notes-old.md", "a")).await;
     let moved = record(state, &rename("one", ("notes/a.md", "kept/b.md"), "a")).await;
     let wild = record(state, &write("one", "n_tes/100%.md", "a")).await;
-    let folder =
-        files(ChangeKind::Rename, vec![]).folder("one", "kept/deep", Some("notes/deeper"));
+    let folder = files(ChangeKind::Rename, vec![]).folder("one", "kept/deep", Some("notes/deeper"));
     let folder = record(state, &folder).await;
     let elsewhere = record(state, &write("two", "notes/a.md", "a")).await;
     let rows: [(&str, &[ChangeId]); 9] = [

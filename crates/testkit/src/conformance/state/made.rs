@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use memory::change::{
-    ChangeId, ChangeKind, FileChange, FolderChange, Provenance, RootKey, Trust,
-};
+use memory::change::{ChangeId, ChangeKind, FileChange, FolderChange, Provenance, RootKey, Trust};
 use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::path::RelativePath;
