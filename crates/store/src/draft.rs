@@ -185,7 +185,8 @@ impl Draft {
         if !self.files.contains_key(&key) {
             let root = self.memories.root(key.0)?;
             let base = current(root, path, &key.1).await?;
-            let now = base.as_ref().and_then(|base| base.content.as_ref()).map(|c| c.0.clone());
+            let now =
+                base.as_ref().and_then(|base| base.content.as_ref()).map(|one| Arc::clone(&one.0));
             self.files.insert(key.clone(), Drafted { base, now });
         }
         self.files.get_mut(&key).ok_or_else(|| CommandError::NotFound { path: path.clone() }.into())

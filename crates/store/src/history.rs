@@ -390,13 +390,11 @@ impl Memories {
                 if now.as_ref().and_then(Current::revision) == Some(*then) {
                     return Ok(Ok(None));
                 }
-                match self.store.state.content(then).await? {
-                    Some(bytes) => Ok(Ok(Some(What::Put { before: now, after: Arc::from(bytes) }))),
-                    None => {
-                        let why = "history no longer keeps what it was".to_owned();
-                        Ok(Err(Blocked { path: shown, why, diff: String::new() }))
-                    }
-                }
+                let Some(bytes) = self.store.state.content(then).await? else {
+                    let why = "history no longer keeps what it was".to_owned();
+                    return Ok(Err(Blocked { path: shown, why, diff: String::new() }));
+                };
+                Ok(Ok(Some(What::Put { before: now, after: Arc::from(bytes) })))
             }
         }
     }

@@ -242,8 +242,8 @@ impl Store {
         let mounts = binding.mounts.into_iter().map(|plan| {
             let access =
                 if read_only { Access::ReadOnly } else { access(caller.class, plan.mount) };
-            let root = plan.root.map(|root| self.local_root(plan.mount, root));
-            BoundMount { mount: plan.mount, access, root }
+            let mount = plan.mount;
+            BoundMount { mount, access, root: plan.root.map(|root| self.local_root(mount, root)) }
         });
         Memories {
             store: Arc::clone(self),
@@ -449,6 +449,7 @@ impl Memories {
     }
 
     /// Returns these memories as another caller may touch them.
+    #[must_use]
     pub fn for_caller(&self, caller: Caller) -> Self {
         let mut memories = Self { caller, ..self.clone() };
         for bound in &mut memories.mounts {

@@ -162,12 +162,11 @@ async fn finish_folder(root: &Root, folder: &FolderChange) -> Result<(), Backend
     if root.backend.kind(&folder.path).await? != Some(Kind::Folder) {
         return Ok(());
     }
-    match &folder.moved_to {
-        // Memories that were put there since keep the folder; each recorded one is dealt with below.
-        None => Ok(()),
-        Some(to) if root.backend.kind(to).await?.is_none() => {
-            root.backend.rename(&folder.path, to).await
-        }
+    // A folder that was to be removed stays for now: memories that were put there since keep it,
+    // and each recorded one is dealt with by itself.
+    let Some(to) = &folder.moved_to else { return Ok(()) };
+    match root.backend.kind(to).await? {
+        None => root.backend.rename(&folder.path, to).await,
         Some(_) => Ok(()),
     }
 }

@@ -1,3 +1,5 @@
+#![expect(clippy::disallowed_methods, reason = "the tests lay out real checkouts")]
+
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::process::Command;

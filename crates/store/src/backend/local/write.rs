@@ -46,7 +46,7 @@ pub(super) fn stage(
 ) -> Result<StagedFile, BackendError> {
     let (folder, made) = anchor.make_folder_of(path)?;
     let (mut file, temporary) = create_temporary(&folder, anchor.privacy())?;
-    let staged = StagedFile {
+    let waiting = StagedFile {
         temporary,
         name: path.file_name().to_owned(),
         folder,
@@ -56,7 +56,7 @@ pub(super) fn stage(
     };
     let cannot = |error| BackendError::from_io("write a memory", error);
     file.write_all(bytes).map_err(cannot)?;
-    if let Ok(facts) = staged.folder.symlink_metadata(&staged.name)
+    if let Ok(facts) = waiting.folder.symlink_metadata(&waiting.name)
         && facts.is_file()
     {
         let mode = facts.permissions().mode();
@@ -64,7 +64,7 @@ pub(super) fn stage(
             file.set_permissions(facts.permissions()).map_err(cannot)?;
         }
     }
-    Ok(staged)
+    Ok(waiting)
 }
 
 fn create_temporary(folder: &Dir, privacy: Privacy) -> Result<(File, String), BackendError> {
