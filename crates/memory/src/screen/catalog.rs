@@ -1,0 +1,153 @@
+//! Every rule and pattern in one table, made ready once.
+//!
+//! A pattern names words of which one must be in a text before the pattern can match. All words of
+//! all patterns are looked for in one pass; only then is the pattern's regular expression compiled,
+//! once, and tried near the words that were found. So a clean text costs one pass, and a process
+//! that checks a single text compiles next to nothing. What a pattern costs is bounded: the regular
+//! expressions are of the kind that runs in linear time.
+
+use std::ops::Range;
+use std::sync::{LazyLock, OnceLock};
+
+use regex::bytes::{Captures, Regex, RegexBuilder};
+
+use super::scan::Hit;
+use super::words::Words;
+use super::{Rule, injection, invisible, secrets, values};
+
+/// How much of the text around a word a pattern is tried on.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Reach {
+    /// The lines that the word is on.
+    Line,
+    /// Some bytes before and after the word, over line breaks.
+    Near { before: usize, after: usize },
+    /// From the word to the end of the text.
+    Rest,
+}
+
+/// One shape that a rule looks for. A rule may have several.
+pub(super) struct Pattern {
+    /// The rule that is broken.
+    pub(super) rule: Rule,
+    /// Lower-case words of which a match holds at least one; found in either case of ASCII.
+    pub(super) words: &'static [&'static str],
+    /// The regular expression, over bytes: classes and `\b` mean those of ASCII, so that a token may
+    /// stand directly behind a letter of another script. In prose ([`Reach::Near`]) a space means
+    /// any white space and markup between two words.
+    pub(super) source: &'static str,
+    /// Where it is tried.
+    pub(super) reach: Reach,
+    /// Returns the part of a match to report, or `None` when it is harmless after all.
+    pub(super) judge: fn(&Found<'_>) -> Option<Range<usize>>,
+}
+
+/// What stands between two words of prose: white space, and markup that a reader looks past.
+const BETWEEN_WORDS: &str = r#"[\s*_"'`>|,~#/\\-]+"#;
+
+/// A match of a pattern.
+pub(super) struct Found<'t> {
+    text: &'t str,
+    groups: Captures<'t>,
+}
+
+impl<'t> Found<'t> {
+    /// Returns what a group of the pattern took and where, group 0 being all of the match.
+    ///
+    /// Patterns count bytes, so an edge may fall into a character; it is then moved outwards.
+    pub(super) fn group(&self, index: usize) -> Option<(&'t str, Range<usize>)> {
+        let range = self.groups.get(index)?.range();
+        let start = self.text.floor_char_boundary(range.start);
+        let end = self.text.ceil_char_boundary(range.end);
+        Some((self.text.get(start..end)?, start..end))
+    }
+}
+
+/// The patterns, made ready.
+pub(super) struct Catalog {
+    /// The words of all patterns.
+    words: Words,
+    patterns: Vec<(&'static Pattern, OnceLock<Regex>)>,
+    rules: Vec<Rule>,
+}
+
+static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::build);
+
+/// Returns every rule once, in the order of the tables.
+pub(super) fn rules() -> &'static [Rule] {
+    &CATALOG.rules
+}
+
+impl Catalog {
+    /// Returns the one catalog of this process.
+    pub(super) fn get() -> &'static Self {
+        &CATALOG
+    }
+
+    fn build() -> Self {
+        let patterns: Vec<_> = [secrets::PATTERNS, values::PATTERNS, injection::PATTERNS]
+            .into_iter()
+            .flatten()
+            .map(|pattern| (pattern, OnceLock::new()))
+            .collect();
+        let words = Words::new(patterns.iter().enumerate().flat_map(|(index, (pattern, _))| {
+            pattern.words.iter().map(move |word| (*word, index))
+        }));
+        let mut rules: Vec<Rule> = Vec::new();
+        let invisible = invisible::RULES.iter().copied();
+        for rule in patterns.iter().map(|(pattern, _)| pattern.rule).chain(invisible) {
+            if !rules.iter().any(|known| known.id == rule.id) {
+                rules.push(rule);
+            }
+        }
+        Self { words, patterns, rules }
+    }
+
+    /// Returns how many patterns there are.
+    pub(super) fn pattern_count(&self) -> usize {
+        self.patterns.len()
+    }
+
+    /// Returns the words of all patterns; their owners are the indexes of the patterns.
+    pub(super) fn words(&self) -> &Words {
+        &self.words
+    }
+
+    /// Returns one of the patterns.
+    pub(super) fn pattern(&self, index: usize) -> &'static Pattern {
+        self.patterns[index].0
+    }
+
+    /// Adds what a pattern finds in a window of the text.
+    pub(super) fn run(&self, index: usize, text: &str, window: Range<usize>, hits: &mut Vec<Hit>) {
+        let (pattern, regex) = &self.patterns[index];
+        let regex = regex.get_or_init(|| pattern.compile());
+        // The text is cut behind the window only: what stands before it decides whether a word
+        // begins there.
+        let text = text.get(..window.end).unwrap_or_default();
+        let mut position = window.start;
+        while let Some(groups) = regex.captures_at(text.as_bytes(), position) {
+            let Some(all) = groups.get(0).filter(|all| !all.is_empty()) else { break };
+            position = all.end();
+            let found = Found { text, groups };
+            hits.extend((pattern.judge)(&found).map(|range| Hit { rule: pattern.rule, range }));
+        }
+    }
+}
+
+impl Pattern {
+    #[expect(clippy::expect_used, reason = "the sources are constants, and a test compiles all")]
+    fn compile(&self) -> Regex {
+        let source = match self.reach {
+            Reach::Near { .. } => self.source.replace(' ', BETWEEN_WORDS),
+            Reach::Line | Reach::Rest => self.source.to_owned(),
+        };
+        let regex = RegexBuilder::new(&source).unicode(false).build();
+        regex.expect("the source is a regular expression")
+    }
+}
+
+/// Judges a match by nothing more: all of it is reported.
+pub(super) fn whole(found: &Found<'_>) -> Option<Range<usize>> {
+    found.group(0).map(|(_, range)| range)
+}

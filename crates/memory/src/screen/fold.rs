@@ -1,0 +1,236 @@
+//! A text with its disguises off.
+//!
+//! Full-width and mathematical letters, ligatures, accents, typographic quotes and dashes become
+//! plain ones; Cyrillic and Greek letters inside Latin words become the Latin letters that they
+//! look like; what is invisible is left out. Positions map back to the text as it was. Letters of
+//! other scripts stay, so the patterns written in them still match.
+
+use std::ops::Range;
+
+use unicode_normalization::char::{decompose_compatible, is_combining_mark};
+
+use super::invisible::is_invisible;
+
+/// A folded text and the way back.
+#[derive(Debug)]
+pub(super) struct Folded {
+    text: String,
+    /// Where copying byte by byte begins or ends, in rising order of both positions.
+    pieces: Vec<Piece>,
+    source_bytes: usize,
+}
+
+/// A stretch of the folded text that comes from one stretch of the source.
+#[derive(Clone, Copy, Debug)]
+struct Piece {
+    folded: usize,
+    source: usize,
+    /// Whether the two are the same bytes. If not, the source is one character.
+    copied: bool,
+}
+
+impl Folded {
+    /// Folds a text; `None` when it would stay as it is.
+    pub(super) fn of(text: &str) -> Option<Self> {
+        if text.is_ascii() {
+            return None;
+        }
+        let mut folded = Self {
+            text: String::with_capacity(text.len()),
+            pieces: Vec::new(),
+            source_bytes: text.len(),
+        };
+        let mut copied_to = 0;
+        let mut judged = LookAlikes::default();
+        for (position, character) in text.char_indices() {
+            if is_plain(character) {
+                continue;
+            }
+            let before = match copied_to == position {
+                true => folded.text.chars().next_back(),
+                false => text.get(..position).and_then(|before| before.chars().next_back()),
+            };
+            let change = match latin_look_alike(character) {
+                Some(latin) => {
+                    judged.are_latin(text, position, before).then_some(Change::One(latin))
+                }
+                None => change(character, before),
+            };
+            let Some(change) = change else { continue };
+            folded.copy(text, copied_to..position);
+            folded.put(position, change);
+            copied_to = position + character.len_utf8();
+        }
+        if folded.pieces.is_empty() {
+            return None;
+        }
+        folded.copy(text, copied_to..text.len());
+        Some(folded)
+    }
+
+    /// Returns the folded text.
+    pub(super) fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// Returns the bytes of the source that a range of the folded text came from.
+    pub(super) fn source(&self, range: &Range<usize>) -> Range<usize> {
+        let start = self.piece_at(range.start);
+        let first = self.pieces.get(start).map_or(0, |piece| match piece.copied {
+            true => piece.source + (range.start - piece.folded),
+            false => piece.source,
+        });
+        let last = range.end.saturating_sub(1).max(range.start);
+        let end = self.piece_at(last);
+        let beyond = self.pieces.get(end + 1).map_or(self.source_bytes, |next| next.source);
+        let end = self.pieces.get(end).map_or(beyond, |piece| match piece.copied {
+            true => piece.source + (last + 1 - piece.folded),
+            false => beyond,
+        });
+        first..end
+    }
+
+    fn piece_at(&self, folded: usize) -> usize {
+        self.pieces.partition_point(|piece| piece.folded <= folded).saturating_sub(1)
+    }
+
+    fn copy(&mut self, text: &str, range: Range<usize>) {
+        if !range.is_empty() {
+            self.pieces.push(Piece { folded: self.text.len(), source: range.start, copied: true });
+            self.text.push_str(text.get(range).unwrap_or_default());
+        }
+    }
+
+    fn put(&mut self, source: usize, change: Change) {
+        self.pieces.push(Piece { folded: self.text.len(), source, copied: false });
+        match change {
+            Change::Drop => {}
+            Change::One(character) => self.text.push(character),
+            Change::Decompose(character) => decompose_compatible(character, |part| {
+                if !is_combining_mark(part) {
+                    self.text.push(part);
+                }
+            }),
+        }
+    }
+}
+
+/// A run of letters that look Latin, which is judged as a whole and once.
+#[derive(Default)]
+struct LookAlikes {
+    end: usize,
+    latin: bool,
+}
+
+impl LookAlikes {
+    /// Returns whether the run at this position has a Latin letter on either side.
+    fn are_latin(&mut self, text: &str, position: usize, before: Option<char>) -> bool {
+        if position >= self.end {
+            let rest = text.get(position..).unwrap_or_default();
+            let beyond = rest.trim_start_matches(|letter: char| {
+                latin_look_alike(letter).is_some() || is_invisible(letter)
+            });
+            self.end = text.len() - beyond.len();
+            self.latin = before.is_some_and(|before| before.is_ascii_alphabetic())
+                || beyond.starts_with(|next: char| next.is_ascii_alphabetic());
+        }
+        self.latin
+    }
+}
+
+/// What becomes of a character.
+enum Change {
+    Drop,
+    One(char),
+    Decompose(char),
+}
+
+/// Returns whether a character surely stays, by ranges alone: most of most texts.
+fn is_plain(character: char) -> bool {
+    matches!(character,
+        '\0'..='\u{9F}'
+        | '\u{460}'..='\u{10FF}'
+        | '\u{1200}'..='\u{17B3}'
+        | '\u{2E80}'..='\u{2FFF}'
+        | '\u{3001}'..='\u{3130}'
+        | '\u{3400}'..='\u{D7FF}'
+        | '\u{1F300}'..='\u{3FFFF}')
+        && !matches!(character, '\u{61C}')
+}
+
+/// Returns what becomes of a character behind what is already folded, or `None` when it stays.
+fn change(character: char, before: Option<char>) -> Option<Change> {
+    if is_invisible(character) {
+        return Some(Change::Drop);
+    }
+    match character {
+        '\u{300}'..='\u{36F}' => {
+            let marks_other_script = before.is_some_and(is_greek_or_later);
+            (!marks_other_script).then_some(Change::Drop)
+        }
+        '‘' | '’' | '‚' | '‛' | 'ʼ' | '′' | '´' => Some(Change::One('\'')),
+        '“' | '”' | '„' | '‟' | '«' | '»' | '″' => Some(Change::One('"')),
+        '‐'..='―' | '−' => Some(Change::One('-')),
+        '\u{FF01}'..='\u{FF5E}' => char::from_u32(u32::from(character) - 0xFEE0).map(Change::One),
+        _ => decomposes(character).then_some(Change::Decompose(character)),
+    }
+}
+
+/// Returns whether compatibility decomposition yields something other than the character.
+fn decomposes(character: char) -> bool {
+    // Other alphabets keep their marks: the patterns in them are written with marks.
+    if is_greek_or_later(character) {
+        return false;
+    }
+    let mut same = true;
+    decompose_compatible(character, |part| same &= part == character);
+    !same
+}
+
+fn is_greek_or_later(character: char) -> bool {
+    matches!(character, '\u{370}'..='\u{10FF}')
+}
+
+/// Returns the Latin letter that a Cyrillic or Greek one cannot be told from.
+fn latin_look_alike(character: char) -> Option<char> {
+    Some(match character {
+        'а' | 'α' => 'a',
+        'с' | 'ϲ' => 'c',
+        'ԁ' => 'd',
+        'е' | 'ҽ' => 'e',
+        'һ' => 'h',
+        'і' | 'ι' | 'ӏ' => 'i',
+        'ј' => 'j',
+        'κ' => 'k',
+        'п' => 'n',
+        'о' | 'ο' | 'σ' => 'o',
+        'р' | 'ρ' => 'p',
+        'ԛ' => 'q',
+        'г' => 'r',
+        'ѕ' => 's',
+        'т' | 'τ' => 't',
+        'υ' | 'ц' => 'u',
+        'ν' | 'ѵ' => 'v',
+        'ԝ' | 'ω' => 'w',
+        'х' | 'χ' => 'x',
+        'у' | 'γ' => 'y',
+        'А' | 'Α' => 'A',
+        'В' | 'Β' => 'B',
+        'С' | 'Ϲ' => 'C',
+        'Е' | 'Ε' => 'E',
+        'Н' | 'Η' => 'H',
+        'І' | 'Ι' | 'Ӏ' => 'I',
+        'Ј' => 'J',
+        'К' | 'Κ' => 'K',
+        'М' | 'Μ' => 'M',
+        'Ν' => 'N',
+        'О' | 'Ο' => 'O',
+        'Р' | 'Ρ' => 'P',
+        'Ѕ' => 'S',
+        'Т' | 'Τ' => 'T',
+        'У' | 'Υ' => 'Y',
+        'Х' | 'Χ' => 'X',
+        'Ζ' => 'Z',
+        _ => return None,
+    })
+}
