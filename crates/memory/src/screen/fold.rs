@@ -18,6 +18,7 @@ pub(super) struct Folded {
     /// Where copying byte by byte begins or ends, in rising order of both positions.
     pieces: Vec<Piece>,
     source_bytes: usize,
+    joins_words: bool,
 }
 
 /// A stretch of the folded text that comes from one stretch of the source.
@@ -39,6 +40,7 @@ impl Folded {
             text: String::with_capacity(text.len()),
             pieces: Vec::new(),
             source_bytes: text.len(),
+            joins_words: false,
         };
         let mut copied_to = 0;
         let mut judged = LookAlikes::default();
@@ -57,6 +59,10 @@ impl Folded {
                 None => change(character, before),
             };
             let Some(change) = change else { continue };
+            let after = text.get(position + character.len_utf8()..).unwrap_or_default();
+            folded.joins_words |= matches!(change, Change::Drop)
+                && before.is_some_and(is_ascii_word)
+                && after.starts_with(is_ascii_word);
             folded.copy(text, copied_to..position);
             folded.put(position, change);
             copied_to = position + character.len_utf8();
@@ -71,6 +77,11 @@ impl Folded {
     /// Returns the folded text.
     pub(super) fn text(&self) -> &str {
         &self.text
+    }
+
+    /// Returns whether letters stand together that had something invisible between them.
+    pub(super) fn joins_words(&self) -> bool {
+        self.joins_words
     }
 
     /// Returns the bytes of the source that a range of the folded text came from.
@@ -143,6 +154,10 @@ enum Change {
     Drop,
     One(char),
     Decompose(char),
+}
+
+fn is_ascii_word(character: char) -> bool {
+    character.is_ascii_alphanumeric() || character == '_'
 }
 
 /// Returns whether a character surely stays, by ranges alone: most of most texts.

@@ -68,13 +68,13 @@ pub(super) const PATTERNS: &[Pattern] = &[
         ],
         source: concat!(
             r"(?i)(password|passwd|passphrase|passcode|passwort|kennwort|pwd|mot de passe",
-            r"|contrase(?:n|ñ)a|senha|пароль|密码|密碼|パスワード|비밀번호",
+            r"|contrasena|senha|пароль|密码|密碼|パスワード|비밀번호",
             r"|secret|token|(?:api|access|secret|private|signing|encryption|master|auth|account)",
             r"[_ -]?key)",
             r#"(?:\\?["'`]|[\])*]){0,3}"#,
-            r"(?:\s(?:for|of|to|on|in|at|für|fur|von|de|du|para|к|от)\s[^\n:=.,;|]{1,60}?)?",
+            r"(?:\s(?:for|of|to|on|in|at|fur|von|de|du|para|к|от)\s[^\n:=.,;|]{1,60}?)?",
             r"(\s{0,8}(?::=|=>|==?|:|：|->|→)\s{0,8}",
-            r"|\s{0,8}\|\s{0,8}|\s+(?:is|was|are|ist|lautet|war|est|es|é|это)\s+:?\s{0,4}",
+            r"|\s{0,8}\|\s{0,8}|\s+(?:is|was|are|ist|lautet|war|est|es|это)\s+:?\s{0,4}",
             r"|\s{0,2}(?:是|は|은|는)\s{0,2})",
             r#"[*_]{0,2}\\?[rbf]?(?:"([^"\n]+)"|'([^'\n]+)'|`([^`\n]+)`"#,
             r#"|([^\s"'`,;<>|]+))"#,
@@ -484,8 +484,8 @@ const FUNCTION_WORDS: &[&str] = &[
     "a", "an", "and", "are", "as", "ask", "at", "be", "by", "can", "for", "from", "has", "in",
     "is", "it", "its", "must", "no", "not", "of", "on", "only", "or", "see", "set", "should",
     "that", "the", "this", "to", "use", "used", "via", "when", "will", "with", "you", "your",
-    "aus", "das", "der", "die", "für", "im", "ist", "mit", "und", "von", "de", "des", "du", "est",
-    "la", "le", "les", "el", "en", "es", "los", "para", "по", "в", "на", "и",
+    "aus", "das", "der", "die", "für", "fur", "im", "ist", "mit", "und", "von", "de", "des", "du",
+    "est", "la", "le", "les", "el", "en", "es", "los", "para", "по", "в", "на", "и",
 ];
 
 fn is_prose(text: &str) -> bool {

@@ -7,9 +7,12 @@
 
 use std::ops::Range;
 
-/// How many bits each table has. Sparse for a few hundred words, small enough for the fastest
-/// cache.
-const TABLE_BITS: usize = 1 << 15;
+/// How many bits of a hash are looked up: few enough for the table to stay in the fastest cache,
+/// enough for it to be sparse with some hundred words.
+const HASH_BITS: u32 = 15;
+
+/// How many groups of 64 bits a table has.
+const GROUPS: usize = (1 << HASH_BITS) / 64;
 
 /// Words to be found in either case of ASCII, each with the patterns that asked for it.
 pub(super) struct Words {
@@ -19,7 +22,7 @@ pub(super) struct Words {
 
 /// The words whose first bytes, three or four of them, are looked up together.
 struct Table {
-    begins: Box<[u64]>,
+    begins: Box<[u64; GROUPS]>,
     /// In the order of their first bytes.
     words: Vec<Word>,
 }
@@ -64,7 +67,7 @@ impl Words {
 impl Table {
     fn new(mut words: Vec<Word>) -> Self {
         words.sort_by_key(|word| word.first);
-        let mut begins = vec![0; TABLE_BITS / 64].into_boxed_slice();
+        let mut begins = Box::new([0; GROUPS]);
         for word in &words {
             let bit = hash(word.first);
             begins[bit / 64] |= 1 << (bit % 64);
@@ -77,6 +80,7 @@ impl Table {
         self.begins[bit / 64] >> (bit % 64) & 1 == 1
     }
 
+    #[inline(never)]
     fn compare(
         &self,
         first: u32,
@@ -103,8 +107,8 @@ fn push(last_four: u32, byte: u8) -> u32 {
 }
 
 fn hash(first: u32) -> usize {
-    let spread = first.wrapping_mul(0x9E37_79B1) >> (32 - TABLE_BITS.trailing_zeros());
-    spread as usize
+    // Fibonacci hashing: the upper bits of the product depend on all bits of the bytes.
+    (first.wrapping_mul(0x9E37_79B1) >> (u32::BITS - HASH_BITS)) as usize
 }
 
 #[cfg(test)]
