@@ -89,7 +89,16 @@ pub(super) const PATTERNS: &[Pattern] = &[
     ),
     around(
         OVERRIDE,
-        &["instructions", "directives", "prompt"],
+        &[
+            "instructions",
+            "directives",
+            "prompt",
+            "your new",
+            "your real",
+            "your true",
+            "your only",
+            "system override",
+        ],
         concat!(
             r"(?i)\b(?:(?:all|your|any) )+(?:(?:previous|prior|earlier|above|existing|original) )+(?:instructions|directives|prompts?)",
             r" (?:are|is|have been|has been|were|must be|should be|shall be) (?:now |hereby )*(?:void|invalid|null|cancell?ed|revoked|superseded|overridden|replaced|deleted|obsolete|suspended|ignored|disregarded|forgotten)\b",
@@ -164,7 +173,13 @@ pub(super) const PATTERNS: &[Pattern] = &[
         ],
         concat!(
             r"(?i)\b(?:du bist|ab (?:jetzt|sofort) bist du|tu es|vous etes|eres) (?:jetzt|ab jetzt|ab sofort|nun|maintenant|desormais|ahora) (?:(?:ein|eine|der|die|das|un|une|el|la|le) )*(?:administrator|administrateur|administrador|admin|root|uneingeschrankte[rs]?|unzensierte[rs]?|sans restriction|sin restricciones|(?:ki|ia|ai)\b)",
-            r"|(?:ты теперь|теперь ты) (?:администратор|неограниченн|без ограничений)",
+        ),
+    ),
+    around(
+        ROLE,
+        &["теперь", "你现在是", "从现在起", "从现在开始"],
+        concat!(
+            r"(?iu:ты теперь|теперь ты) (?iu:администратор|неограниченн|без ограничений)",
             r"|(?:你现在是|从现在起,?你是|从现在开始,?你是)(?u:[^。！？!?\n]){0,12}(?:管理员|没有限制|不受限制|无限制|越狱)",
         ),
     ),
@@ -223,6 +238,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             "/hot_mem",
             "/ hot_mem",
             "/recalled_mem",
+            "/ recalled_mem",
             "/imported",
             "memory_file",
             "memory_index",
@@ -351,7 +367,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
     ),
     on_line(
         EXFILTRATION,
-        &["]("],
+        &["](h"],
         r"(?i)!\[[^\]\n]{0,120}\]\(\s{0,2}https?://[^)\s]{1,200}?(?:[?&][^)\s=]{1,40}=|/)(?:\{|\$|%7b|<|\[)[^)\n]{0,12}(?:data|secret|token|password|credential|conversation|chat|prompt|context|memory|memories|message|api.?key|env|content|summary|base64)",
     ),
     around(
@@ -395,7 +411,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
         source: concat!(
             r"(?i)\b(?:whenever|every time|each time|(?:at|on|in|before|after) (?:the )?(?:start|beginning|startup|launch|opening)?(?: of)? ?(?:every|each|any)(?: new)?|at the (?:start|beginning) of|on startup)",
             r" (?:(?:you|the agent|an agent|the assistant|new|a|any|the) )*(?:open|start|begin|launch|wake|run|load|read|boot|sessions?|conversations?|chats?|startup|turns?|tasks?|starts?)",
-            r"[^.!?\n]{0,80}?\b(?:run|execute|fetch|download|curl|wget|eval|source|load|visit|request|call|pipe)\b[^!?\n]{0,60}?(?:https?://[^\s\x22'`)]+|\bcurl\b|\bwget\b|base64 -d|\| ?(?:ba|z)?sh\b)",
+            r"[^.!?\n]{0,80}?\b(?:run|execute|fetch|download|curl|wget|eval|source|load|visit|request|call|pipe)\b[^!?\n]{0,60}?(?:https?://[^\s\x22'`)]+|\bcurl\b|\bwget\b|base64 -d|\| ?(?:ba|z)?sh\b)[^\n]{0,200}",
         ),
         reach: Reach::Near { before: 4, after: 360 },
         judge: unless_local,

@@ -149,6 +149,9 @@ fn value_of_option(found: &Found<'_>) -> Option<Range<usize>> {
 /// Marks that tie a value to its key directly; the other ties are words and cells of tables.
 const ASSIGNING: &[&str] = &[":", "：", "=", "==", ":=", "=>", "->", "→"];
 
+/// The first character of the Chinese, Japanese and Korean blocks.
+const FIRST_OF_UNSPACED: char = '\u{2E80}';
+
 fn assigned_value(found: &Found<'_>) -> Option<Range<usize>> {
     let (key, _) = found.group(1)?;
     let (operator, _) = found.group(2)?;
@@ -158,6 +161,9 @@ fn assigned_value(found: &Found<'_>) -> Option<Range<usize>> {
         None => {
             let (value, range) = found.group(6)?;
             let end = ['.', ')', ']', '}', '*', ':', '\\', '?'];
+            // Scripts that write no spaces go on directly behind the value.
+            let value =
+                value.split(|letter| letter >= FIRST_OF_UNSPACED).next().unwrap_or_default();
             (value.trim_end_matches(end), range, false)
         }
     };

@@ -164,7 +164,7 @@ fn credentials_in_urls_headers_and_commands_are_refused() {
     let command = "secrets.command-line";
     refuses("curl -u ines:kl4yOven https://kiln.example/api", command);
     refuses("deploy --password kl4yOven --force", command);
-    refuses(&format!("vault login --token={token}"), command);
+    refuses(&format!("vault login --token {token}"), command);
     refuses("sshpass -p kl4yOven ssh kiln.example", command);
 }
 
