@@ -48,10 +48,9 @@ impl Folded {
             if is_plain(character) {
                 continue;
             }
-            let before = match copied_to == position {
-                true => folded.text.chars().next_back(),
-                false => text.get(..position).and_then(|before| before.chars().next_back()),
-            };
+            let before =
+                if copied_to == position { &folded.text } else { text_before(text, position) };
+            let before = before.chars().next_back();
             let change = match latin_look_alike(character) {
                 Some(latin) => {
                     judged.are_latin(text, position, before).then_some(Change::One(latin))
@@ -86,23 +85,23 @@ impl Folded {
 
     /// Returns the bytes of the source that a range of the folded text came from.
     pub(super) fn source(&self, range: &Range<usize>) -> Range<usize> {
-        let start = self.piece_at(range.start);
-        let first = self.pieces.get(start).map_or(0, |piece| match piece.copied {
-            true => piece.source + (range.start - piece.folded),
-            false => piece.source,
-        });
+        let start = self.source_of(range.start).start;
         let last = range.end.saturating_sub(1).max(range.start);
-        let end = self.piece_at(last);
-        let beyond = self.pieces.get(end + 1).map_or(self.source_bytes, |next| next.source);
-        let end = self.pieces.get(end).map_or(beyond, |piece| match piece.copied {
-            true => piece.source + (last + 1 - piece.folded),
-            false => beyond,
-        });
-        first..end
+        start..self.source_of(last).end
     }
 
-    fn piece_at(&self, folded: usize) -> usize {
-        self.pieces.partition_point(|piece| piece.folded <= folded).saturating_sub(1)
+    /// Returns the byte, or the bytes of the character, that a folded byte came from.
+    fn source_of(&self, folded: usize) -> Range<usize> {
+        let index = self.pieces.partition_point(|piece| piece.folded <= folded).saturating_sub(1);
+        let beyond = self.pieces.get(index + 1).map_or(self.source_bytes, |next| next.source);
+        match self.pieces.get(index) {
+            Some(piece) if piece.copied => {
+                let source = piece.source + (folded - piece.folded);
+                source..source + 1
+            }
+            Some(piece) => piece.source..beyond,
+            None => folded..folded,
+        }
     }
 
     fn copy(&mut self, text: &str, range: Range<usize>) {
@@ -150,10 +149,15 @@ impl LookAlikes {
 }
 
 /// What becomes of a character.
+#[derive(Clone, Copy)]
 enum Change {
     Drop,
     One(char),
     Decompose(char),
+}
+
+fn text_before(text: &str, position: usize) -> &str {
+    text.get(..position).unwrap_or_default()
 }
 
 fn is_ascii_word(character: char) -> bool {

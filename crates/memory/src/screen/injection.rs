@@ -160,20 +160,8 @@ pub(super) const PATTERNS: &[Pattern] = &[
     ),
     prose(
         ROLE,
-        &[
-            "du bist",
-            "tu es",
-            "vous",
-            "eres",
-            "ты тепер",
-            "теперь ты",
-            "你现在是",
-            "从现在起",
-            "从现在开始",
-        ],
-        concat!(
-            r"(?i)\b(?:du bist|ab (?:jetzt|sofort) bist du|tu es|vous etes|eres) (?:jetzt|ab jetzt|ab sofort|nun|maintenant|desormais|ahora) (?:(?:ein|eine|der|die|das|un|une|el|la|le) )*(?:administrator|administrateur|administrador|admin|root|uneingeschrankte[rs]?|unzensierte[rs]?|sans restriction|sin restricciones|(?:ki|ia|ai)\b)",
-        ),
+        &["du bist", "sofort", "tu es", "vous etes", "eres"],
+        r"(?i)\b(?:du bist|ab (?:jetzt|sofort) bist du|tu es|vous etes|eres) (?:jetzt|ab jetzt|ab sofort|nun|maintenant|desormais|ahora) (?:(?:ein|eine|der|die|das|un|une|el|la|le) )*(?:administrator|administrateur|administrador|admin|root|uneingeschrankte[rs]?|unzensierte[rs]?|sans restriction|sin restricciones|(?:ki|ia|ai)\b)",
     ),
     around(
         ROLE,

@@ -55,6 +55,11 @@ fn all_break(rule: &str, texts: &[&str]) {
     assert_eq!(others, [], "instead of {rule}");
 }
 
+/// Returns the part of a text that a finding is about.
+fn found_in<'t>(text: &'t str, finding: &Finding) -> &'t str {
+    text.get(finding.range.clone()).unwrap()
+}
+
 /// Returns text of a length that looks random but is the same on every run.
 fn noise(alphabet: &str, length: usize) -> String {
     let letters: Vec<char> = alphabet.chars().collect();
@@ -192,7 +197,7 @@ fn the_value_of_an_assignment_is_what_can_be_allowed() {
     let text = format!("password = \"{value}\"");
     let found = Screen::default().check(&text, Writer::Agent);
     assert_eq!(found[0].digest(&text), Some(Revision::of(value.as_bytes()).to_string()));
-    assert_eq!(text.get(found[0].range.clone()), Some(value));
+    assert_eq!(found_in(&text, &found[0]), value);
 }
 
 #[test]
@@ -201,7 +206,7 @@ fn findings_name_the_line_and_the_bytes() {
     let found = Screen::default().check(&text, Writer::Agent);
     let places: Vec<_> = found
         .iter()
-        .map(|finding| (finding.rule, finding.line, &text[finding.range.clone()]))
+        .map(|finding| (finding.rule, finding.line, found_in(&text, finding)))
         .collect();
     let token = github();
     assert_eq!(

@@ -156,27 +156,26 @@ fn assigned_value(found: &Found<'_>) -> Option<Range<usize>> {
     let (key, _) = found.group(1)?;
     let (operator, _) = found.group(2)?;
     let quoted = (3..=5).find_map(|group| found.group(group));
-    let (value, range, in_quotes) = match quoted {
-        Some((value, range)) => (value.trim_end_matches('\\'), range, true),
-        None => {
-            let (value, range) = found.group(6)?;
-            let end = ['.', ')', ']', '}', '*', ':', '\\', '?'];
-            // Scripts that write no spaces go on directly behind the value.
-            let value =
-                value.split(|letter| letter >= FIRST_OF_UNSPACED).next().unwrap_or_default();
-            (value.trim_end_matches(end), range, false)
-        }
+    let (value, range, in_quotes) = if let Some((value, range)) = quoted {
+        (value.trim_end_matches('\\'), range, true)
+    } else {
+        let (value, range) = found.group(6)?;
+        // Scripts that write no spaces go on directly behind the value.
+        let value = value.split(|letter| letter >= FIRST_OF_UNSPACED).next().unwrap_or_default();
+        let end = ['.', ')', ']', '}', '*', ':', '\\', '?'];
+        (value.trim_end_matches(end), range, false)
     };
-    let kind = match ["secret", "token", "key"].iter().any(|word| ends_with(key, word)) {
-        true => Kind::Token,
-        false => Kind::Password,
-    };
+    let is_token = ["secret", "token", "key"].iter().any(|word| ends_with(key, word));
+    let kind = if is_token { Kind::Token } else { Kind::Password };
     let upper_case = has_letter(key) && !key.bytes().any(|byte| byte.is_ascii_lowercase());
-    let tie = match ASSIGNING.contains(&operator.trim()) {
-        true if in_quotes => Tie::Quoted,
-        true if upper_case && operator == "=" => Tie::Environment,
-        true => Tie::Bare,
-        false => Tie::Spoken,
+    let tie = if !ASSIGNING.contains(&operator.trim()) {
+        Tie::Spoken
+    } else if in_quotes {
+        Tie::Quoted
+    } else if upper_case && operator == "=" {
+        Tie::Environment
+    } else {
+        Tie::Bare
     };
     let real = !is_placeholder(value) && !is_reference(value, tie) && is_real(value, kind, tie);
     real.then(|| range.start..range.start + value.len())
