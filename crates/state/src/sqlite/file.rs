@@ -22,6 +22,9 @@ use crate::error::Fault;
 /// How often a taken lock is asked for again: short beside a person's patience, long beside a write.
 const LOCK_POLL: Duration = Duration::from_millis(5);
 
+/// The smallest page of SQLite, and so its smallest file.
+const SHORTEST: u64 = 512;
+
 /// Which file stands at a path, so that one that was put in its place is noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileId {
@@ -53,6 +56,17 @@ fn id_of(metadata: &fs::Metadata) -> FileId {
 #[cfg(not(unix))]
 fn id_of(_metadata: &fs::Metadata) -> FileId {
     FileId { device: 0, inode: 0 }
+}
+
+/// Refuses a file that is too short for a database and yet not empty: SQLite would take it for a new
+/// one and write over it.
+pub(super) fn refuse_stub(path: &Path) -> Result<(), Fault> {
+    match fs::metadata(path) {
+        Ok(metadata) if (1..SHORTEST).contains(&metadata.len()) => {
+            Err(Fault::Damaged("the file is too short for a database".to_owned()))
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// Lets only the owner read and write a database that was just made; SQLite gives its companions

@@ -134,7 +134,7 @@ fn count(script: &mut Script, (identity, path): Key<'_>, counted: Counted) {
 pub(super) fn follow_file(script: &mut Script, kind: ChangeKind, file: &FileChange) {
     let identity = file.root.identity.as_str();
     match (&file.moved_to, &file.after) {
-        (Some(to), Some(_)) => {
+        (Some(to), Some(_)) if *to != file.path => {
             for path in [&file.path, to] {
                 keep(script, (identity, path));
             }
@@ -150,7 +150,7 @@ pub(super) fn follow_file(script: &mut Script, kind: ChangeKind, file: &FileChan
                 script.add(DROP).value(identity).value(file.path.as_str());
             }
         }
-        (None, Some(_)) => {}
+        (_, Some(_)) => {}
     }
 }
 
