@@ -78,6 +78,9 @@ pub const HISTORY_AGE_DEFAULT: Duration = Duration::from_hours(90 * 24);
 /// How many bytes of earlier contents history keeps unless a person says otherwise.
 pub const HISTORY_BYTES_DEFAULT: u64 = 256 * 1024 * 1024;
 
+/// How often a process that writes looks whether history holds more than it is to keep.
+pub const PRUNE_INTERVAL: Duration = Duration::from_hours(1);
+
 /// Changes written but not yet known to be safe on the disk itself: the redo records that a start
 /// after a power cut has to look at. Bounds that start to some tenths of a second.
 pub const OPEN_CHANGES_MAX: usize = 4_096;

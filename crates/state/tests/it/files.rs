@@ -177,7 +177,8 @@ async fn a_full_disk_refuses_a_change_whole_and_works_again_with_room() {
     let written = fs::write(&ballast, vec![0; 1024 * 1024]);
     assert_eq!(written.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
 
-    let large = "no line is like another\n".repeat(4) + &format!("{:?}", (0..5000).collect::<Vec<_>>());
+    let large =
+        "no line is like another\n".repeat(4) + &format!("{:?}", (0..5000).collect::<Vec<_>>());
     let change = edit("one", "m0.md", (&"text 0\n".repeat(40), &large)).uses("m0.md");
     let mut refused = 0;
     for _ in 0..3 {
