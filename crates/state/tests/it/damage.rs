@@ -40,10 +40,10 @@ async fn use_and_repair(place: &Place) -> SqliteState {
     state.marks(IDENTITY).await.inspect_err(named).map(drop).unwrap_or_default();
     state.heads("one", ChangeId(0)).await.inspect_err(named).map(drop).unwrap_or_default();
     let made = edit("one", "m0.md", (&"text 0\n".repeat(40), "other")).uses("m0.md");
-    state.record(made.new()).await.inspect_err(named).map(drop).unwrap_or_default();
+    state.record(made.to_record()).await.inspect_err(named).map(drop).unwrap_or_default();
     state.repair().await.expect(damage);
     assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
-    let id = state.record(write("two", "new.md", "new").uses("new.md").new()).await.unwrap();
+    let id = state.record(write("two", "new.md", "new").uses("new.md").to_record()).await.unwrap();
     assert_eq!(recorded(&state).await.last(), Some(&id));
     state
 }
@@ -193,7 +193,7 @@ async fn a_later_schema_is_left_alone() {
     let before = fs::read(place.path()).unwrap();
     let state = place.state();
     let read = state.marks(IDENTITY).await.unwrap_err();
-    let wrote = state.record(write("one", "a.md", "a").new()).await.unwrap_err();
+    let wrote = state.record(write("one", "a.md", "a").to_record()).await.unwrap_err();
     for error in [read, wrote] {
         assert!(matches!(error, StateError::Newer { found: 9, known: 1, .. }), "{error:?}");
     }

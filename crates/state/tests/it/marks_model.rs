@@ -115,11 +115,11 @@ async fn run(state: &dyn State, identity: &str, step: &Step, withdrawn_first: bo
             let made = change(step, identity).unwrap();
             if withdrawn_first {
                 let before = state.marks(identity).await.unwrap();
-                let id = state.record(made.new()).await.unwrap();
+                let id = state.record(made.to_record()).await.unwrap();
                 state.withdraw(id).await.unwrap();
                 assert_eq!(state.marks(identity).await.unwrap(), before, "{step:?} withdrawn");
             }
-            state.record(made.new()).await.unwrap();
+            state.record(made.to_record()).await.unwrap();
         }
     }
 }
