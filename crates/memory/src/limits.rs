@@ -28,6 +28,9 @@ pub const VIEW_DEPTH: usize = 2;
 /// The last line of a file that `view` can number.
 pub const VIEW_LINES_MAX: usize = 999_999;
 
+/// Lines shown on either side of a replacement: enough to see that it is the right place.
+pub const SNIPPET_CONTEXT_LINES: usize = 2;
+
 /// The longest memory path, in bytes.
 pub const PATH_BYTES_MAX: usize = 1_024;
 

@@ -408,7 +408,7 @@ fn check_length(mount: Mount, relative: &RelativePath) -> Result<(), PathFault> 
 
 /// Returns a text from outside so that a person or a model sees all of it: what is invisible is
 /// spelled out, what is too long is cut.
-fn shown(text: &str) -> String {
+pub(crate) fn shown(text: &str) -> String {
     let mut shown = String::new();
     for (count, character) in text.chars().enumerate() {
         if count == PATH_SHOWN_CHARS_MAX {

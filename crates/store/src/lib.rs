@@ -1,1 +1,45 @@
-//! To be written.
+//! Where memories live.
+//!
+//! The only crate that names files. It hands out [`Memories`]: the memories one caller may touch, as
+//! a value; holding it is the permission. Every command goes access → screen → caps → contain →
+//! edit → record → write → announce, written once here whatever the backend. Files are the truth:
+//! an edit made outside is noticed, recorded and never overwritten unseen.
+
+mod binding;
+
+mod memories;
+
+mod apply;
+
+mod commit;
+
+mod draft;
+
+mod history;
+
+mod notice;
+
+mod health;
+
+mod root;
+
+mod settle;
+
+mod watch;
+
+mod error;
+
+pub mod backend;
+
+pub mod clock;
+
+pub use binding::{Binding, BindingRequest, Checkout, Folders, ProjectRoot, WorkspaceId};
+pub use draft::Draft;
+pub use error::StoreError;
+pub use health::{Finding, FindingKind, Health, Repaired, RootHealth};
+pub use history::{Blocked, ChangesQuery, FileDiff, UndoTarget, Undone};
+pub use memories::{
+    Call, Caller, Expected, Listed, Listing, Memories, MemoryText, MountState, Notice, Saved,
+    Settings, Store,
+};
+pub use watch::Watch;

@@ -89,6 +89,9 @@ fn is_device(segment: &str) -> bool {
 ///
 /// The bytes C0 and C1 count too: they occur only in overlong spellings of those characters.
 fn hides_a_separator(segment: &str) -> bool {
+    if !segment.contains('%') {
+        return false;
+    }
     let mut bytes = segment.as_bytes().to_vec();
     loop {
         let mut decoded = Vec::with_capacity(bytes.len());

@@ -1,0 +1,388 @@
+//! What models send and what they get back.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::change::ChangeId;
+use crate::code::Code;
+use crate::command::Warning;
+use crate::document::Revision;
+use crate::path::Scope;
+
+fn path(text: &str) -> MemoryPath {
+    MemoryPath::parse(text, Layout::Scoped).unwrap()
+}
+
+fn a() -> MemoryPath {
+    path("/memories/global/a.md")
+}
+
+fn scoped(arguments: &Value) -> Result<Command, CommandError> {
+    decode(arguments, Layout::Scoped)
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "rows are written in place")]
+fn accepts(arguments: Value, expected: Command) {
+    assert_eq!(scoped(&arguments), Ok(expected));
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "rows are written in place")]
+fn refuses(arguments: Value, text: &str, code: Code) {
+    let refusal = scoped(&arguments).unwrap_err();
+    assert_eq!((refusal.to_string().as_str(), refusal.code()), (text, code));
+}
+
+fn view(lines: Lines) -> Command {
+    Command::View { path: a(), lines }
+}
+
+#[test]
+fn each_command_is_read() {
+    let p = "/memories/global/a.md";
+    accepts(json!({"command": "view", "path": p}), view(Lines::Whole));
+    accepts(
+        json!({"command": "create", "path": p, "file_text": ""}),
+        Command::Create { path: a(), file_text: String::new() },
+    );
+    accepts(
+        json!({"command": "str_replace", "path": p, "old_str": " a ", "new_str": "b\n"}),
+        Command::StrReplace { path: a(), old_str: " a ".to_owned(), new_str: "b\n".to_owned() },
+    );
+    accepts(
+        json!({"command": "str_replace", "path": p, "old_str": "a"}),
+        Command::StrReplace { path: a(), old_str: "a".to_owned(), new_str: String::new() },
+    );
+    accepts(
+        json!({"command": "insert", "path": p, "insert_line": -1, "insert_text": "x"}),
+        Command::Insert { path: a(), insert_line: -1, insert_text: "x".to_owned() },
+    );
+    accepts(json!({"command": "delete", "path": p}), Command::Delete { path: a() });
+    accepts(
+        json!({"command": "rename", "old_path": p, "new_path": "/memories/project/b.md"}),
+        Command::Rename { old_path: a(), new_path: path("/memories/project/b.md") },
+    );
+    assert_eq!(
+        decode(&json!({"command": "delete", "path": "/memories/a.md"}), Layout::Flat),
+        Ok(Command::Delete { path: MemoryPath::parse("/memories/a.md", Layout::Flat).unwrap() })
+    );
+}
+
+#[test]
+fn other_names_for_a_field_are_understood() {
+    let p = "/memories/global/a.md";
+    let create = || Command::Create { path: a(), file_text: "x".to_owned() };
+    accepts(json!({"command": "create", "file_path": p, "content": "x"}), create());
+    accepts(json!({"command": "create", "filePath": p, "file_text": "x"}), create());
+    accepts(json!({"command": "create", "path": null, "filePath": p, "content": "x"}), create());
+    accepts(
+        json!({"command": "create", "path": p, "file_path": "/memories/other", "file_text": "x", "content": "y"}),
+        create(),
+    );
+    accepts(
+        json!({"command": "str_replace", "path": p, "old_string": "a", "new_string": "b"}),
+        Command::StrReplace { path: a(), old_str: "a".to_owned(), new_str: "b".to_owned() },
+    );
+    let rename = || Command::Rename { old_path: a(), new_path: path("/memories/global/b.md") };
+    for from in ["old_path", "path", "file_path", "filePath"] {
+        accepts(
+            json!({"command": "rename", from: p, "new_path": "/memories/global/b.md"}),
+            rename(),
+        );
+    }
+}
+
+#[test]
+fn null_and_unknown_fields_do_no_harm() {
+    let full = json!({
+        "command": "view", "path": "/memories/global/a.md", "file_text": null, "old_str": null,
+        "new_str": null, "insert_line": null, "insert_text": null, "old_path": null,
+        "new_path": null, "view_range": null, "offset": null, "limit": null, "mood": {"good": true},
+    });
+    accepts(full, view(Lines::Whole));
+}
+
+#[test]
+fn numbers_are_read_however_they_are_written() {
+    let p = "/memories/global/a.md";
+    let range = Lines::Range { first: 2, last: -1 };
+    for given in [json!([2, -1]), json!([2.0, "-1"]), json!("[2, -1]"), json!([" 2 ", "-1.0"])] {
+        accepts(json!({"command": "view", "path": p, "view_range": given}), view(range));
+    }
+    accepts(
+        json!({"command": "view", "path": p, "view_range": [2, -1], "offset": 9, "limit": 9}),
+        view(range),
+    );
+    accepts(
+        json!({"command": "view", "path": p, "offset": "2", "limit": 2.0}),
+        view(Lines::Page { offset: 2, limit: Some(2) }),
+    );
+    accepts(
+        json!({"command": "view", "path": p, "limit": 3}),
+        view(Lines::Page { offset: 1, limit: Some(3) }),
+    );
+    accepts(
+        json!({"command": "view", "path": p, "offset": 3}),
+        view(Lines::Page { offset: 3, limit: None }),
+    );
+}
+
+#[test]
+fn a_field_of_the_wrong_type_is_named() {
+    let p = "/memories/global/a.md";
+    let check = |arguments, field: &str, expected: &str| {
+        let text = format!("Invalid `{field}` parameter: it must be {expected}.");
+        refuses(arguments, &text, Code::InvalidArguments);
+    };
+    check(json!({"command": 1}), "command", "a string");
+    check(json!({"command": "view", "path": ["x"]}), "path", "a string");
+    check(json!({"command": "create", "path": p, "content": {"a": 1}}), "file_text", "a string");
+    for number in
+        [json!(1.5), json!("two"), json!(true), json!(1e300), json!("inf"), json!(u64::MAX)]
+    {
+        check(
+            json!({"command": "insert", "path": p, "insert_line": number, "insert_text": "x"}),
+            "insert_line",
+            "a whole number",
+        );
+    }
+    for range in [json!([]), json!([1]), json!([1, 2, 3]), json!([1, "x"]), json!(3), json!("1-3")]
+    {
+        check(
+            json!({"command": "view", "path": p, "view_range": range}),
+            "view_range",
+            "a list of two whole numbers",
+        );
+    }
+    check(json!([1]), "arguments", "an object");
+    check(json!("view"), "arguments", "an object");
+}
+
+#[test]
+fn a_missing_field_is_named_with_its_command() {
+    let check = |arguments, text| refuses(arguments, text, Code::InvalidArguments);
+    let p = "/memories/global/a.md";
+    check(json!({"command": "view"}), "view requires 'path'");
+    check(json!({"command": "create", "path": p}), "create requires 'path' and 'file_text'");
+    check(json!({"command": "create", "content": ""}), "create requires 'path' and 'file_text'");
+    check(
+        json!({"command": "str_replace", "path": p}),
+        "str_replace requires 'path' and 'old_str'",
+    );
+    let insert = "insert requires 'path', 'insert_line' and 'insert_text'";
+    check(json!({"command": "insert", "path": p, "insert_line": 1}), insert);
+    check(json!({"command": "insert", "path": p, "insert_text": "x"}), insert);
+    check(json!({"command": "insert", "insert_line": 1, "insert_text": "x"}), insert);
+    check(json!({"command": "delete", "path": null}), "delete requires 'path'");
+    check(json!({"command": "rename", "path": p}), "rename requires 'old_path' and 'new_path'");
+    check(json!({"command": "rename", "new_path": p}), "rename requires 'old_path' and 'new_path'");
+    let command = "memory requires 'command' (view, create, str_replace, insert, delete or rename)";
+    check(json!({}), command);
+    check(Value::Null, command);
+    check(
+        json!({"command": "list\u{1b}"}),
+        "Unknown command `list\\u{1b}`. Use one of: view, create, str_replace, insert, delete, \
+         rename.",
+    );
+}
+
+#[test]
+fn a_bad_path_is_answered_by_the_grammar_whatever_the_command() {
+    for command in Command::NAMES {
+        let arguments = json!({
+            "command": command, "path": "/memories/global/../x", "file_text": "x", "old_str": "x",
+            "insert_line": 1, "insert_text": "x", "new_path": "/memories/global/b.md",
+        });
+        let text = "Path /memories/global/../x would escape /memories directory";
+        refuses(arguments, text, Code::InvalidPath);
+    }
+}
+
+#[test]
+fn a_folder_path_does_not_become_a_file() {
+    let refusal = |path: &str| {
+        format!("Invalid memory path {path}: the path of a memory must not end with a slash")
+    };
+    let folder = "/memories/global/notes/";
+    refuses(
+        json!({"command": "create", "path": folder, "file_text": "x"}),
+        &refusal(folder),
+        Code::InvalidPath,
+    );
+    refuses(
+        json!({"command": "rename", "old_path": "/memories/global/a.md", "new_path": folder}),
+        &refusal(folder),
+        Code::InvalidPath,
+    );
+    let notes = || path("/memories/global/notes");
+    accepts(
+        json!({"command": "rename", "old_path": "/memories/global/a.md/", "new_path": folder}),
+        Command::Rename { old_path: a(), new_path: notes() },
+    );
+    accepts(json!({"command": "delete", "path": folder}), Command::Delete { path: notes() });
+    accepts(
+        json!({"command": "create", "path": "/memories/global/", "file_text": "x"}),
+        Command::Create { path: path("/memories/global"), file_text: "x".to_owned() },
+    );
+}
+
+#[test]
+fn an_answer_is_rendered_with_its_facts() {
+    let done = Reply::Done {
+        text: "done".to_owned(),
+        change: Some(ChangeId(7)),
+        revision: Some(Revision::from_bytes([0xab; 32])),
+        warnings: vec![Warning { rule: "role-change", line: 2 }],
+    };
+    assert_eq!(
+        render(&done),
+        Rendered {
+            text:
+                "done\nWarning: line 2 matches the screening rule `role-change`; please check it."
+                    .to_owned(),
+            is_error: false,
+            structured: json!({
+                "ok": true, "change": 7, "revision": "ab".repeat(32),
+                "warnings": [{"rule": "role-change", "line": 2}],
+            }),
+        }
+    );
+    let plain =
+        Reply::Done { text: "x\n".to_owned(), change: None, revision: None, warnings: vec![] };
+    assert_eq!(
+        render(&plain),
+        Rendered { text: "x\n".to_owned(), is_error: false, structured: json!({"ok": true}) }
+    );
+}
+
+#[test]
+fn a_refusal_is_rendered_with_its_code() {
+    assert_eq!(
+        render(&Reply::Refused(CommandError::EmptyOldStr)),
+        Rendered {
+            text:
+                "No replacement was performed: `old_str` must not be empty. Use insert to add text."
+                    .to_owned(),
+            is_error: true,
+            structured: json!({"ok": false, "code": "invalid_arguments"}),
+        }
+    );
+    let current = Revision::of(b"x");
+    let conflict = CommandError::Conflict { path: a(), current: Some(current) };
+    assert_eq!(
+        render(&Reply::Refused(conflict)).structured,
+        json!({"ok": false, "code": "conflict", "revision": current.to_string()})
+    );
+}
+
+#[test]
+fn the_tool_is_small_and_names_all_that_it_can() {
+    for layout in [Layout::Scoped, Layout::Flat] {
+        let tool = json!({
+            "name": NAME, "description": description(layout), "inputSchema": schema(),
+        });
+        // Four bytes a token is a fair rule for English and JSON; 700 tokens are the aim.
+        assert!(tool.to_string().len() <= 4 * 700, "{} bytes", tool.to_string().len());
+        for command in Command::NAMES {
+            assert!(description(layout).contains(&format!("- {command}: ")), "{command}");
+        }
+    }
+    assert!(Scope::ALL.iter().all(|scope| DESCRIPTION.contains(&format!("- /memories/{scope}: "))));
+    assert!(!FLAT_DESCRIPTION.contains("/memories/"));
+    assert!(FLAT_DESCRIPTION.lines().all(|line| DESCRIPTION.contains(line)));
+}
+
+#[test]
+fn the_schema_is_flat_closed_and_nullable() {
+    let mut schema = schema();
+    let properties = schema["properties"].take();
+    let fields = properties.as_object().unwrap().iter();
+    let mut lines: Vec<_> = fields.map(|(name, field)| format!("{name}: {field}")).collect();
+    lines.sort();
+    insta::assert_snapshot!(lines.join("\n"), @r#"
+    command: {"enum":["view","create","str_replace","insert","delete","rename"],"type":"string"}
+    file_text: {"description":"create: the whole text","type":["string","null"]}
+    insert_line: {"description":"insert: 0 is the top","type":["integer","null"]}
+    insert_text: {"description":"insert: the lines","type":["string","null"]}
+    limit: {"description":"view a file: how many lines","type":["integer","null"]}
+    new_path: {"description":"rename: to","type":["string","null"]}
+    new_str: {"description":"str_replace: what shall be there; none deletes old_str","type":["string","null"]}
+    offset: {"description":"view a file: first line","type":["integer","null"]}
+    old_path: {"description":"rename: from","type":["string","null"]}
+    old_str: {"description":"str_replace: what is there, verbatim","type":["string","null"]}
+    path: {"description":"File or folder; all but rename","type":["string","null"]}
+    view_range: {"description":"view a file: [first, last] line, -1 is the end","items":{"type":"integer"},"type":["array","null"]}
+    "#);
+    assert_eq!(
+        schema,
+        json!({
+            "type": "object", "properties": null, "required": ["command"],
+            "additionalProperties": false,
+        })
+    );
+}
+
+/// Arguments near what models send: known fields with values of every kind.
+fn arguments() -> impl Strategy<Value = Value> {
+    let field = prop::sample::select(vec![
+        "path",
+        "file_path",
+        "filePath",
+        "file_text",
+        "content",
+        "old_str",
+        "old_string",
+        "new_str",
+        "new_string",
+        "insert_line",
+        "insert_text",
+        "old_path",
+        "new_path",
+        "view_range",
+        "offset",
+        "limit",
+        "other",
+    ]);
+    let scalar = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+        Just(Value::from("/memories/global/a.md")),
+        Just(Value::from("[1, 2]")),
+    ];
+    let value =
+        prop_oneof![scalar.clone(), prop::collection::vec(scalar, 0..3).prop_map(Value::from)];
+    let command = prop_oneof![
+        prop::sample::select(Command::NAMES.to_vec()).prop_map(Value::from),
+        any::<String>().prop_map(Value::from),
+    ];
+    (command, prop::collection::vec((field, value), 0..8)).prop_map(|(command, fields)| {
+        let mut arguments = Map::new();
+        arguments.insert("command".to_owned(), command);
+        arguments.extend(fields.into_iter().map(|(name, value)| (name.to_owned(), value)));
+        Value::Object(arguments)
+    })
+}
+
+proptest! {
+    #[test]
+    fn any_arguments_are_a_command_or_a_refusal(arguments in arguments()) {
+        for layout in [Layout::Scoped, Layout::Flat] {
+            match decode(&arguments, layout) {
+                Ok(command) => {
+                    prop_assert_eq!(Some(command.name()), arguments["command"].as_str());
+                    for path in command.paths() {
+                        let again = MemoryPath::parse(&path.to_string(), layout);
+                        prop_assert_eq!(again.as_ref(), Ok(path));
+                    }
+                }
+                Err(refusal) => {
+                    let rendered = render(&Reply::Refused(refusal));
+                    prop_assert!(rendered.is_error && !rendered.text.is_empty());
+                    prop_assert_eq!(&rendered.structured["ok"], &json!(false));
+                }
+            }
+        }
+    }
+}

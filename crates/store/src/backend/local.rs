@@ -1,0 +1,222 @@
+//! Memories in a folder of this machine.
+//!
+//! Every path is resolved component by component from an open directory handle, and no component
+//! may be a link: whatever happens between a check and its use, nothing leaves the root. Only
+//! regular files are opened, and never in a way that waits. New bytes are written beside their
+//! place and take it in one step; what was there is looked at after that step, so that an edit made
+//! outside at the same moment is put back and not lost.
+//!
+//! Nothing is synchronized here on the way: the redo record in the state is durable first and
+//! stands in for it, and [`Backend::sync`] catches up later.
+
+mod anchor;
+
+mod lock;
+
+mod walk;
+
+mod write;
+
+use std::io::Read as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use cap_fs_ext::{
+    DirExt as _, FollowSymlinks, MetadataExt as _, OpenOptionsFollowExt as _,
+    OpenOptionsSyncExt as _,
+};
+use cap_std::fs::{Dir, File, Metadata, MetadataExt as _, OpenOptions};
+use memory::clock::Timestamp;
+use memory::path::RelativePath;
+
+pub use self::anchor::{Anchor, Privacy};
+use self::lock::LockFile;
+use super::{Backend, BackendError, Extent, Held, Kind, Read, Staged, Stamp, Stat, Walk};
+
+/// Keeps the files of one root in a folder.
+#[derive(Clone, Debug)]
+pub struct LocalBackend {
+    anchor: Arc<Anchor>,
+    lock: Arc<LockFile>,
+}
+
+impl LocalBackend {
+    /// Returns the backend of the folder at `anchor`, held through the lock file `lock`. Neither
+    /// needs to exist.
+    pub fn new(anchor: Anchor, lock: PathBuf) -> Self {
+        Self { anchor: Arc::new(anchor), lock: Arc::new(LockFile::new(lock)) }
+    }
+
+    async fn run<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Anchor) -> Result<T, BackendError> + Send + 'static,
+    ) -> Result<T, BackendError> {
+        let anchor = Arc::clone(&self.anchor);
+        blocking(move || work(&anchor)).await
+    }
+}
+
+/// Runs `work` where it may wait for the disk.
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, BackendError> + Send + 'static,
+) -> Result<T, BackendError> {
+    match tokio::task::spawn_blocking(work).await {
+        Ok(result) => result,
+        Err(died) => match died.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(cancelled) => Err(BackendError::Io {
+                doing: "finish: the program is shutting down",
+                source: cancelled.into(),
+            }),
+        },
+    }
+}
+
+#[async_trait]
+impl Backend for LocalBackend {
+    async fn walk(
+        &self,
+        from: Option<&RelativePath>,
+        extent: Extent,
+    ) -> Result<Walk, BackendError> {
+        let from = from.cloned();
+        self.run(move |anchor| walk::walk(anchor, from.as_ref(), extent)).await
+    }
+
+    async fn kind(&self, path: &RelativePath) -> Result<Option<Kind>, BackendError> {
+        let path = path.clone();
+        self.run(move |anchor| kind(anchor, &path)).await
+    }
+
+    async fn read(&self, path: &RelativePath, max: usize) -> Result<Read, BackendError> {
+        let path = path.clone();
+        self.run(move |anchor| {
+            let folder = anchor.folder_of(&path)?.ok_or(BackendError::NotFound)?;
+            read_in(&folder, path.file_name(), max)
+        })
+        .await
+    }
+
+    async fn stage(
+        &self,
+        path: &RelativePath,
+        bytes: Arc<[u8]>,
+    ) -> Result<Box<dyn Staged>, BackendError> {
+        let path = path.clone();
+        self.run(move |anchor| Ok(Box::new(write::stage(anchor, &path, &bytes)?) as _)).await
+    }
+
+    async fn remove_file(&self, path: &RelativePath, expect: Stamp) -> Result<(), BackendError> {
+        let path = path.clone();
+        self.run(move |anchor| write::remove_file(anchor, &path, expect)).await
+    }
+
+    async fn remove_folder(&self, path: &RelativePath) -> Result<(), BackendError> {
+        let path = path.clone();
+        self.run(move |anchor| write::remove_folder(anchor, &path)).await
+    }
+
+    async fn rename(&self, from: &RelativePath, to: &RelativePath) -> Result<(), BackendError> {
+        let (from, to) = (from.clone(), to.clone());
+        self.run(move |anchor| write::rename(anchor, &from, &to)).await
+    }
+
+    async fn lock(&self, wait: Duration) -> Result<Box<dyn Held>, BackendError> {
+        Ok(Box::new(lock::hold(&self.lock, wait).await?))
+    }
+
+    async fn sync(&self, paths: &[RelativePath]) -> Result<(), BackendError> {
+        let paths = paths.to_vec();
+        self.run(move |anchor| write::sync(anchor, &paths)).await
+    }
+
+    async fn sweep(&self) -> Result<usize, BackendError> {
+        self.run(write::sweep).await
+    }
+
+    async fn exists(&self) -> Result<bool, BackendError> {
+        self.run(|anchor| Ok(anchor.open()?.is_some())).await
+    }
+
+    async fn holder(&self) -> Option<String> {
+        let lock = Arc::clone(&self.lock);
+        blocking(move || Ok(lock.holder())).await.ok().flatten()
+    }
+
+    fn folder(&self) -> Option<PathBuf> {
+        Some(self.anchor.path())
+    }
+}
+
+fn kind(anchor: &Anchor, path: &RelativePath) -> Result<Option<Kind>, BackendError> {
+    let Some(folder) = anchor.folder_of(path)? else { return Ok(None) };
+    match folder.symlink_metadata(path.file_name()) {
+        Ok(facts) => Ok(Some(kind_of(&facts))),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(BackendError::from_io("look at a memory", error)),
+    }
+}
+
+fn kind_of(facts: &Metadata) -> Kind {
+    if facts.is_file() {
+        Kind::File
+    } else if facts.is_dir() {
+        Kind::Folder
+    } else {
+        Kind::Other
+    }
+}
+
+/// Opens a regular file without following a link or waiting for the other end of a pipe.
+fn open_file(folder: &Dir, name: &str) -> Result<(File, Stat), BackendError> {
+    let mut options = OpenOptions::new();
+    options.read(true).follow(FollowSymlinks::No).nonblock(true);
+    let file = match folder.open_with(name, &options) {
+        Ok(file) => file,
+        Err(error) => return Err(refine(folder, name, error)),
+    };
+    let facts = file.metadata().map_err(|error| BackendError::from_io("look at a memory", error))?;
+    if !facts.is_file() {
+        return Err(BackendError::WrongKind);
+    }
+    let stat = stat_of(&facts);
+    Ok((file, stat))
+}
+
+/// Tells a link or device in the way from a real failure, whatever words the system has for it.
+fn refine(folder: &Dir, name: &str, error: std::io::Error) -> BackendError {
+    match folder.symlink_metadata(name).map(|facts| kind_of(&facts)) {
+        Ok(Kind::Other | Kind::Folder) => BackendError::WrongKind,
+        Ok(Kind::File) | Err(_) => BackendError::from_io("open a memory", error),
+    }
+}
+
+fn read_in(folder: &Dir, name: &str, max: usize) -> Result<Read, BackendError> {
+    let (file, stat) = open_file(folder, name)?;
+    let wanted = stat.bytes.min(u64::try_from(max).unwrap_or(u64::MAX));
+    let mut bytes = Vec::with_capacity(usize::try_from(wanted).unwrap_or(max).saturating_add(1));
+    let limit = u64::try_from(max).unwrap_or(u64::MAX);
+    file.take(limit)
+        .read_to_end(&mut bytes)
+        .map_err(|error| BackendError::from_io("read a memory", error))?;
+    Ok(Read { bytes, stat })
+}
+
+fn stat_of(facts: &Metadata) -> Stat {
+    let modified_at = Timestamp::new(facts.mtime(), nanos(facts.mtime_nsec())).unwrap_or_default();
+    let seconds = facts.ctime().cast_unsigned();
+    let stamp = Stamp([
+        facts.ino(),
+        facts.len(),
+        // Seconds since 1970 leave 30 bits free for the nanoseconds.
+        seconds << 30 | facts.ctime_nsec().cast_unsigned(),
+        facts.mtime().cast_unsigned() << 30 | facts.mtime_nsec().cast_unsigned(),
+    ]);
+    Stat { bytes: facts.len(), modified_at, stamp }
+}
+
+fn nanos(value: i64) -> i32 {
+    i32::try_from(value).unwrap_or_default()
+}

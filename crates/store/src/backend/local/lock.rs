@@ -1,0 +1,242 @@
+//! The lock file of a root: who may write, and what the last writer left behind.
+//!
+//! The file lies in the state folder, never in a checkout. The operating system's lock on it dies
+//! with its holder. Its few bytes tell the next holder what happened since: a count of writes, so
+//! that caches know whether they are still right, and whether a write was under way.
+
+use std::fs::{File, TryLockError};
+use std::io::{self, Read as _, Seek as _, Write as _};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::OwnedMutexGuard;
+
+use super::blocking;
+use crate::backend::{BackendError, Held};
+
+/// A root's lock file, and the queue of this process before it.
+#[derive(Debug)]
+pub(super) struct LockFile {
+    path: PathBuf,
+    /// Fair between the tasks of this process; the operating system's lock is between processes.
+    turn: Arc<tokio::sync::Mutex<()>>,
+    file: Mutex<Option<Arc<File>>>,
+}
+
+impl LockFile {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path, turn: Arc::default(), file: Mutex::new(None) }
+    }
+
+    /// Returns the open file; makes it and its folder where they do not exist.
+    fn open(&self) -> io::Result<Arc<File>> {
+        let mut slot = self.file.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(file) = &*slot {
+            return Ok(Arc::clone(file));
+        }
+        if let Some(folder) = self.path.parent() {
+            crate::host::make_private_folder(folder)?;
+        }
+        let file = Arc::new(crate::host::open_private_file(&self.path)?);
+        *slot = Some(Arc::clone(&file));
+        Ok(file)
+    }
+
+    /// Returns who holds the lock, if somebody does and has said so.
+    pub(super) fn holder(&self) -> Option<String> {
+        if self.turn.try_lock().is_err() {
+            return Some(format!("this process (pid {})", std::process::id()));
+        }
+        let file = crate::host::open_existing_file(&self.path).ok()?;
+        match file.try_lock_shared() {
+            Ok(()) => None,
+            Err(TryLockError::WouldBlock) => {
+                let pid = Record::read(&file).map_or(0, |record| record.pid);
+                Some(format!("another process (pid {pid})"))
+            }
+            Err(TryLockError::Error(_)) => None,
+        }
+    }
+}
+
+/// What the lock file says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Record {
+    boot: String,
+    generation: u64,
+    pid: u32,
+    writing: bool,
+}
+
+impl Record {
+    /// One line of fixed width, so that every write replaces the whole of it.
+    fn encode(&self) -> String {
+        let writing = if self.writing { "writing" } else { "resting" };
+        format!("quipu1 {:36.36} {:020} {:010} {writing}\n", self.boot, self.generation, self.pid)
+    }
+
+    fn decode(text: &str) -> Option<Self> {
+        let mut words = text.split_ascii_whitespace();
+        if words.next() != Some("quipu1") {
+            return None;
+        }
+        let record = Self {
+            boot: words.next()?.to_owned(),
+            generation: words.next()?.parse().ok()?,
+            pid: words.next()?.parse().ok()?,
+            writing: match words.next()? {
+                "writing" => true,
+                "resting" => false,
+                _ => return None,
+            },
+        };
+        words.next().is_none().then_some(record)
+    }
+
+    fn read(mut file: &File) -> Option<Self> {
+        let mut text = String::new();
+        file.rewind().ok()?;
+        file.take(256).read_to_string(&mut text).ok()?;
+        Self::decode(&text)
+    }
+
+    fn write(&self, mut file: &File) -> io::Result<()> {
+        file.rewind()?;
+        file.write_all(self.encode().as_bytes())
+    }
+}
+
+/// Returns a word that differs after each start of the machine, so that a write that a power cut
+/// interrupted is told from one that a kill did.
+fn boot() -> &'static str {
+    static BOOT: std::sync::LazyLock<String> = std::sync::LazyLock::new(|| {
+        crate::host::read_small_file("/proc/sys/kernel/random/boot_id")
+            .map(|text| text.trim().to_owned())
+            .filter(|text| text.len() == 36)
+            .unwrap_or_else(|| "-".repeat(36))
+    });
+    &BOOT
+}
+
+/// A held root.
+#[derive(Debug)]
+pub(super) struct HeldFile {
+    file: Arc<File>,
+    record: Record,
+    interrupted: bool,
+    _turn: OwnedMutexGuard<()>,
+}
+
+impl Drop for HeldFile {
+    fn drop(&mut self) {
+        // The file stays open for the next turn, so the lock has to be given back by hand. An error
+        // leaves it held until the process ends, which is the safe side.
+        drop(self.file.unlock());
+    }
+}
+
+impl Held for HeldFile {
+    fn generation(&self) -> u64 {
+        self.record.generation
+    }
+
+    fn was_interrupted(&self) -> bool {
+        self.interrupted
+    }
+
+    fn begin(&mut self) -> Result<(), BackendError> {
+        self.record.writing = true;
+        self.record.generation += 1;
+        self.store()
+    }
+
+    fn end(&mut self) -> Result<(), BackendError> {
+        self.record.writing = false;
+        self.interrupted = false;
+        self.store()
+    }
+}
+
+impl HeldFile {
+    fn store(&self) -> Result<(), BackendError> {
+        self.record
+            .write(&self.file)
+            .map_err(|error| BackendError::from_io("write the lock file of a root", error))
+    }
+}
+
+/// Waits for the root, at most so long.
+pub(super) async fn hold(lock: &Arc<LockFile>, wait: Duration) -> Result<HeldFile, BackendError> {
+    match tokio::time::timeout(wait, take_turn(lock)).await {
+        Ok(held) => held,
+        Err(_elapsed) => Err(BackendError::Locked(wait)),
+    }
+}
+
+async fn take_turn(lock: &Arc<LockFile>) -> Result<HeldFile, BackendError> {
+    let turn = Arc::clone(&lock.turn).lock_owned().await;
+    let opening = Arc::clone(lock);
+    let cannot = |error| BackendError::from_io("open the lock file of a root", error);
+    let file = match &*lock.file.lock().unwrap_or_else(PoisonError::into_inner) {
+        Some(file) => Some(Arc::clone(file)),
+        None => None,
+    };
+    let file = match file {
+        Some(file) => file,
+        None => blocking(move || opening.open().map_err(cannot)).await?,
+    };
+    match file.try_lock() {
+        Ok(()) => Ok(held(file, turn)),
+        Err(TryLockError::Error(error)) => Err(cannot(error)),
+        // Waiting is left to the operating system, which serves those who wait in turn. When the
+        // deadline passes first, the lock that still arrives is dropped, and so given back.
+        Err(TryLockError::WouldBlock) => {
+            blocking(move || {
+                file.lock().map_err(cannot)?;
+                Ok(held(file, turn))
+            })
+            .await
+        }
+    }
+}
+
+fn held(file: Arc<File>, turn: OwnedMutexGuard<()>) -> HeldFile {
+    let known = Record::read(&file);
+    let fresh = known.is_none() && file.metadata().is_ok_and(|facts| facts.len() == 0);
+    let interrupted = match &known {
+        Some(record) => record.writing || record.boot != boot(),
+        // A file that says nothing sensible was torn by a power cut; a new one says nothing yet, and
+        // asking the state once too often costs little.
+        None => true,
+    };
+    let generation = known.map_or(u64::from(!fresh), |record| record.generation);
+    let record =
+        Record { boot: boot().to_owned(), generation, pid: std::process::id(), writing: false };
+    HeldFile { file, record, interrupted, _turn: turn }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_record_is_read_back_as_it_was_written() {
+        let record = Record { boot: "b".repeat(36), generation: 7, pid: 4_000_000, writing: true };
+        assert_eq!(Record::decode(&record.encode()), Some(record.clone()));
+        let longer = Record { generation: u64::MAX, pid: u32::MAX, writing: false, ..record };
+        assert_eq!(longer.encode().len(), record_width());
+        assert_eq!(Record::decode(&longer.encode()), Some(longer));
+    }
+
+    fn record_width() -> usize {
+        Record { boot: String::new(), generation: 0, pid: 0, writing: true }.encode().len()
+    }
+
+    #[test]
+    fn what_is_torn_or_foreign_says_nothing() {
+        for text in ["", "quipu1", "quipu1 b 1 2 writing more", "quipu2 b 1 2 writing", "\0\0\0"] {
+            assert_eq!(Record::decode(text), None, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Putting bytes in place in one step, and taking them away again.
+
+use std::io::{self, Write as _};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use cap_fs_ext::{
+    DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _,
+};
+use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt as _, PermissionsExt as _};
+use memory::path::RelativePath;
+
+use super::anchor::{Anchor, Privacy};
+use super::{blocking, open_file, stat_of};
+use crate::backend::{BackendError, Expect, Staged, Stamp};
+
+/// What the names of files and folders that wait for their place begin and end with. Hidden, so no
+/// listing shows them; fixed, so a sweep finds what a crash left.
+const TEMPORARY: (&str, &str) = (".quipu-", ".tmp");
+
+/// Returns whether a name is one of ours for a write that did not end.
+pub(super) fn is_temporary(name: &str) -> bool {
+    name.strip_prefix(TEMPORARY.0).is_some_and(|rest| rest.ends_with(TEMPORARY.1))
+}
+
+fn temporary_name() -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("{}{:x}-{number:x}{}", TEMPORARY.0, std::process::id(), TEMPORARY.1)
+}
+
+/// New bytes beside their place. Dropping them removes them, and the folders made for them.
+#[derive(Debug)]
+pub(super) struct StagedFile {
+    folder: Dir,
+    temporary: String,
+    name: String,
+    made: Vec<(Dir, String)>,
+    /// Whether the temporary name still stands for something of ours.
+    waiting: bool,
+}
+
+/// Writes `bytes` beside the place of `path`.
+pub(super) fn stage(
+    anchor: &Anchor,
+    path: &RelativePath,
+    bytes: &[u8],
+) -> Result<StagedFile, BackendError> {
+    let (folder, made) = anchor.make_folder_of(path)?;
+    let (mut file, temporary) = create_temporary(&folder, anchor.privacy())?;
+    let staged = StagedFile {
+        temporary,
+        name: path.file_name().to_owned(),
+        folder,
+        made,
+        // From here on an early return removes what was begun.
+        waiting: true,
+    };
+    let cannot = |error| BackendError::from_io("write a memory", error);
+    file.write_all(bytes).map_err(cannot)?;
+    if let Ok(facts) = staged.folder.symlink_metadata(&staged.name)
+        && facts.is_file()
+    {
+        let mode = facts.permissions().mode();
+        if file.metadata().map_err(cannot)?.permissions().mode() != mode {
+            file.set_permissions(facts.permissions()).map_err(cannot)?;
+        }
+    }
+    Ok(staged)
+}
+
+fn create_temporary(folder: &Dir, privacy: Privacy) -> Result<(File, String), BackendError> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true).follow(FollowSymlinks::No);
+    if privacy == Privacy::Private {
+        options.mode(0o600);
+    }
+    loop {
+        let name = temporary_name();
+        match folder.open_with(&name, &options) {
+            Ok(file) => return Ok((file, name)),
+            // A process that died had our number; the next name is free.
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(BackendError::from_io("write a memory", error)),
+        }
+    }
+}
+
+#[async_trait]
+impl Staged for StagedFile {
+    async fn publish(mut self: Box<Self>, expect: Expect) -> Result<(), BackendError> {
+        blocking(move || self.take_place(expect)).await
+    }
+}
+
+impl StagedFile {
+    fn take_place(&mut self, expect: Expect) -> Result<(), BackendError> {
+        match expect {
+            Expect::Absent => {
+                move_to_free(&self.folder, &self.temporary, &self.folder, &self.name)
+                    .map_err(|error| BackendError::from_io("put a memory in place", error))?;
+            }
+            Expect::File(stamp) => self.replace(stamp)?,
+        }
+        self.waiting = false;
+        self.made.clear();
+        Ok(())
+    }
+
+    /// Swaps the new bytes with what is there, looks at what was there, and swaps back if that is
+    /// not what was expected: an edit made outside in between is never lost.
+    fn replace(&self, expected: Stamp) -> Result<(), BackendError> {
+        let cannot = |error| BackendError::from_io("put a memory in place", error);
+        match exchange(&self.folder, &self.temporary, &self.name) {
+            Ok(()) => {}
+            Err(error) if is_unsupported(&error) => return self.replace_plainly(expected),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(BackendError::Changed);
+            }
+            Err(error) => return Err(cannot(error)),
+        }
+        if stamp_is(&self.folder, &self.temporary, expected) {
+            return self.folder.remove_file(&self.temporary).map_err(cannot);
+        }
+        exchange(&self.folder, &self.temporary, &self.name).map_err(cannot)?;
+        Err(BackendError::Changed)
+    }
+
+    /// Replaces where the file system cannot swap: looks, then renames.
+    fn replace_plainly(&self, expected: Stamp) -> Result<(), BackendError> {
+        if !stamp_is(&self.folder, &self.name, expected) {
+            return Err(BackendError::Changed);
+        }
+        self.folder
+            .rename(&self.temporary, &self.folder, &self.name)
+            .map_err(|error| BackendError::from_io("put a memory in place", error))
+    }
+}
+
+impl Drop for StagedFile {
+    fn drop(&mut self) {
+        if self.waiting {
+            // What cannot be removed is swept later; there is nobody to tell here.
+            drop(self.folder.remove_file(&self.temporary));
+        }
+        for (folder, name) in self.made.drain(..).rev() {
+            // Succeeds only if nobody has put anything into it.
+            drop(folder.remove_dir(name));
+        }
+    }
+}
+
+/// Compares a file with a stamp, leaving out the time of the last change of its facts: swapping
+/// two names touches that, and nothing else that a writer would.
+fn stamp_is(folder: &Dir, name: &str, expected: Stamp) -> bool {
+    let Ok(facts) = folder.symlink_metadata(name) else { return false };
+    let (Stamp([ino, bytes, _, modified]), Stamp(found)) = (expected, stat_of(&facts).stamp);
+    facts.is_file() && [ino, bytes, modified] == [found[0], found[1], found[3]]
+}
+
+#[cfg(target_os = "linux")]
+fn exchange(folder: &Dir, a: &str, b: &str) -> io::Result<()> {
+    use rustix::fs::RenameFlags;
+    Ok(rustix::fs::renameat_with(folder, a, folder, b, RenameFlags::EXCHANGE)?)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn exchange(_folder: &Dir, _a: &str, _b: &str) -> io::Result<()> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+/// Gives something another name that nothing has, in one step.
+fn move_to_free(from: &Dir, name: &str, to: &Dir, new_name: &str) -> io::Result<()> {
+    #[cfg(target_os = "linux")]
+    {
+        use rustix::fs::RenameFlags;
+        match rustix::fs::renameat_with(from, name, to, new_name, RenameFlags::NOREPLACE) {
+            Ok(()) => return Ok(()),
+            Err(error) if is_unsupported(&error.into()) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    // A second name fails when there is a first one; folders have no second names, so for them the
+    // look and the step are two.
+    if from.symlink_metadata(name)?.is_dir() {
+        if to.symlink_metadata(new_name).is_ok() {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        return from.rename(name, to, new_name);
+    }
+    from.hard_link(name, to, new_name)?;
+    from.remove_file(name)
+}
+
+fn is_unsupported(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::Unsupported | io::ErrorKind::InvalidInput)
+}
+
+/// Removes a file: out of sight first, then looked at, then gone or put back.
+pub(super) fn remove_file(
+    anchor: &Anchor,
+    path: &RelativePath,
+    expected: Stamp,
+) -> Result<(), BackendError> {
+    let folder = anchor.folder_of(path)?.ok_or(BackendError::NotFound)?;
+    let cannot = |error| BackendError::from_io("remove a memory", error);
+    let temporary = temporary_name();
+    move_to_free(&folder, path.file_name(), &folder, &temporary).map_err(cannot)?;
+    if stamp_is(&folder, &temporary, expected) {
+        return folder.remove_file(&temporary).map_err(cannot);
+    }
+    move_to_free(&folder, &temporary, &folder, path.file_name()).map_err(cannot)?;
+    Err(BackendError::Changed)
+}
+
+/// Removes a folder: out of sight in one step, then piece by piece. Links in it are removed as
+/// links.
+pub(super) fn remove_folder(anchor: &Anchor, path: &RelativePath) -> Result<(), BackendError> {
+    let folder = anchor.folder_of(path)?.ok_or(BackendError::NotFound)?;
+    let cannot = |error| BackendError::from_io("remove a folder", error);
+    if !folder.symlink_metadata(path.file_name()).map_err(cannot)?.is_dir() {
+        return Err(BackendError::WrongKind);
+    }
+    let temporary = temporary_name();
+    move_to_free(&folder, path.file_name(), &folder, &temporary).map_err(cannot)?;
+    remove_tree(&folder, &temporary).map_err(cannot)
+}
+
+fn remove_tree(folder: &Dir, name: &str) -> io::Result<()> {
+    folder.open_dir_nofollow(name)?.remove_open_dir_all()
+}
+
+/// Gives a file or folder another path, which must be free.
+pub(super) fn rename(
+    anchor: &Anchor,
+    from: &RelativePath,
+    to: &RelativePath,
+) -> Result<(), BackendError> {
+    let source = anchor.folder_of(from)?.ok_or(BackendError::NotFound)?;
+    let (target, made) = anchor.make_folder_of(to)?;
+    let moved = move_to_free(&source, from.file_name(), &target, to.file_name());
+    if moved.is_err() {
+        for (folder, name) in made.into_iter().rev() {
+            drop(folder.remove_dir(name));
+        }
+    }
+    moved.map_err(|error| BackendError::from_io("rename a memory", error))
+}
+
+/// Synchronizes files and the folders that hold their names.
+pub(super) fn sync(anchor: &Anchor, paths: &[RelativePath]) -> Result<(), BackendError> {
+    let cannot = |error| BackendError::from_io("synchronize a memory", error);
+    let mut parents: Vec<Option<RelativePath>> = Vec::new();
+    for path in paths {
+        let Some(folder) = anchor.folder_of(path)? else { continue };
+        match open_file(&folder, path.file_name()) {
+            Ok((file, _)) => file.sync_all().map_err(cannot)?,
+            // It was removed, or replaced by something that is not ours to synchronize.
+            Err(BackendError::NotFound | BackendError::WrongKind) => {}
+            Err(error) => return Err(error),
+        }
+        // New folders need their own names synchronized too, so all of them up to the root.
+        let mut parent = path.parent();
+        loop {
+            let up = parent.as_ref().map(RelativePath::parent);
+            parents.push(parent);
+            match up {
+                Some(next) => parent = next,
+                None => break,
+            }
+        }
+    }
+    parents.sort();
+    parents.dedup();
+    for parent in &parents {
+        if let Some(folder) = anchor.folder_at(parent.as_ref())? {
+            sync_folder(&folder).map_err(cannot)?;
+        }
+    }
+    Ok(())
+}
+
+fn sync_folder(folder: &Dir) -> io::Result<()> {
+    // A handle that only names the folder cannot be synchronized; one that reads it can.
+    let mut options = OpenOptions::new();
+    options.read(true).nonblock(true);
+    folder.open_with(".", &options)?.sync_all()
+}
+
+/// Removes what interrupted writes left anywhere below the root.
+pub(super) fn sweep(anchor: &Anchor) -> Result<usize, BackendError> {
+    let Some(root) = anchor.open()? else { return Ok(0) };
+    sweep_folder(&root, 0).map_err(|error| BackendError::from_io("sweep a root", error))
+}
+
+fn sweep_folder(folder: &Dir, depth: usize) -> io::Result<usize> {
+    let mut swept = 0;
+    for entry in folder.entries()? {
+        let entry = entry?;
+        let Ok(kind) = entry.file_type() else { continue };
+        let os_name = entry.file_name();
+        let Some(name) = os_name.to_str() else { continue };
+        if is_temporary(name) {
+            let removed = if kind.is_dir() {
+                remove_tree(folder, name)
+            } else {
+                folder.remove_file(name)
+            };
+            swept += usize::from(removed.is_ok());
+        } else if kind.is_dir()
+            && depth < memory::limits::PATH_SEGMENTS_MAX
+            && let Ok(next) = folder.open_dir_nofollow(name)
+        {
+            swept += sweep_folder(&next, depth + 1)?;
+        }
+    }
+    Ok(swept)
+}

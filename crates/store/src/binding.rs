@@ -1,0 +1,263 @@
+//! From what a host knows about itself to the roots that its agent may use.
+//!
+//! A binding is worked out once and never fails: a scope that has no root carries the reason, and
+//! the others go on working. What a checkout says about itself is not believed: a worktree shares
+//! the identity of its repository only if the repository says so too.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+
+use memory::change::RootKey;
+use memory::document::Revision;
+use memory::path::{Layout, Mount, Scope};
+
+use crate::backend::local::{Anchor, Privacy};
+use crate::host;
+
+/// Where this host keeps things.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Folders {
+    /// Memories of the person: global, and projects kept outside their checkouts.
+    pub data: PathBuf,
+    /// The state database, lock files, and the memories of workspaces.
+    pub state: PathBuf,
+}
+
+/// Where a project's memories lie.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ProjectRoot {
+    /// In the checkout, at `.quipu/memory`; they travel with the repository.
+    #[default]
+    Repo,
+    /// On this host, beside the global ones; all worktrees of a repository share them.
+    Host,
+}
+
+/// The longest workspace id, in characters: it is a folder's name.
+const WORKSPACE_ID_CHARS_MAX: usize = 64;
+
+/// The name of a workspace: letters, digits, `.`, `_` and `-`, not beginning with a dot.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct WorkspaceId(String);
+
+/// A text that is no workspace id.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "a workspace id is 1 to {WORKSPACE_ID_CHARS_MAX} letters, digits, `.`, `_` or `-`, and does \
+     not begin with a dot"
+)]
+pub struct BadWorkspaceId;
+
+impl FromStr for WorkspaceId {
+    type Err = BadWorkspaceId;
+
+    fn from_str(text: &str) -> Result<Self, BadWorkspaceId> {
+        let well_formed = (1..=WORKSPACE_ID_CHARS_MAX).contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._-".contains(&byte))
+            && !text.starts_with('.');
+        if well_formed { Ok(Self(text.to_owned())) } else { Err(BadWorkspaceId) }
+    }
+}
+
+impl fmt::Display for WorkspaceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// What a host says about where it works.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BindingRequest {
+    /// The checkout, or any folder in it.
+    pub project_dir: Option<PathBuf>,
+    /// Where the project's memories lie.
+    pub project_root: ProjectRoot,
+    /// The workspace.
+    pub workspace: Option<WorkspaceId>,
+    /// One folder to mount instead of the scopes.
+    pub flat: Option<PathBuf>,
+    /// Whether nobody may write through this binding.
+    pub read_only: bool,
+}
+
+/// A project on disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Checkout {
+    /// Its top folder, without links.
+    pub root: PathBuf,
+    /// Whose project it is: a readable name and a digest, the same for all worktrees.
+    pub identity: String,
+}
+
+impl Checkout {
+    /// Finds the checkout that `start` lies in, by walking up to a `.git` folder or file.
+    pub fn find(start: &Path) -> Option<Self> {
+        let start = host::real_path(start).ok()?;
+        let root = start.ancestors().find(|folder| host::facts(&folder.join(".git")).is_some())?;
+        let main = main_checkout(root).unwrap_or_else(|| root.to_owned());
+        Some(Self { root: root.to_owned(), identity: project_key(&main) })
+    }
+}
+
+/// Returns the repository that a linked worktree belongs to, if `root` is one and the repository
+/// knows it. A folder that merely claims to be somebody's worktree is a project of its own.
+fn main_checkout(root: &Path) -> Option<PathBuf> {
+    let git_file = root.join(".git");
+    let claim = host::read_small_file(&git_file)?;
+    let git_dir = root.join(claim.strip_prefix("gitdir:")?.trim());
+    let back = host::read_small_file(git_dir.join("gitdir"))?;
+    let known = host::real_path(&git_dir.join(back.trim())).ok()?;
+    if known != host::real_path(&git_file).ok()? {
+        return None;
+    }
+    let common = host::read_small_file(git_dir.join("commondir"))?;
+    let common = host::real_path(&git_dir.join(common.trim())).ok()?;
+    if common.file_name().is_some_and(|name| name == ".git") {
+        return common.parent().map(Path::to_owned);
+    }
+    Some(common)
+}
+
+/// How many characters of a folder's name its key shows.
+const SLUG_CHARS_MAX: usize = 40;
+
+/// Returns a readable name for a folder and twelve hex digits that tell it from all others.
+fn project_key(folder: &Path) -> String {
+    let name = folder.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let slug: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' })
+        .take(SLUG_CHARS_MAX)
+        .collect();
+    let slug = slug.trim_start_matches(['.', '-']);
+    let slug = if slug.is_empty() { "project" } else { slug };
+    format!("{slug}-{}", digest(folder))
+}
+
+fn digest(path: &Path) -> String {
+    Revision::of(path.as_os_str().as_encoded_bytes()).to_string().chars().take(12).collect()
+}
+
+/// What is known about one root before it is opened.
+#[derive(Debug)]
+pub(crate) struct RootPlan {
+    pub(crate) key: RootKey,
+    pub(crate) anchor: Anchor,
+    /// Whether Quipu keeps a generated `MEMORY.md` there if it is asked to.
+    pub(crate) may_have_list: bool,
+}
+
+/// One mount of a binding.
+#[derive(Debug)]
+pub(crate) struct MountPlan {
+    pub(crate) mount: Mount,
+    /// The root, or why there is none.
+    pub(crate) root: Result<RootPlan, String>,
+}
+
+/// The roots that a caller has.
+#[derive(Debug)]
+pub struct Binding {
+    pub(crate) layout: Layout,
+    pub(crate) mounts: Vec<MountPlan>,
+    pub(crate) read_only: bool,
+}
+
+impl Binding {
+    /// Works out the roots. Reads what git says about a checkout, and makes nothing.
+    pub fn resolve(request: &BindingRequest, folders: &Folders) -> Self {
+        let (layout, mounts) = match &request.flat {
+            Some(folder) => (Layout::Flat, vec![flat(folder)]),
+            None => (
+                Layout::Scoped,
+                vec![global(folders), project(request, folders), workspace(request, folders)],
+            ),
+        };
+        Self { layout, mounts, read_only: request.read_only }
+    }
+}
+
+fn root_at(identity: String, anchor: Anchor, may_have_list: bool) -> RootPlan {
+    // A root that does not exist yet has the place that it will have; what is above it is resolved
+    // as far as it exists, so that two ways to one folder are one place.
+    let place = digest(&resolved(&anchor.path()));
+    RootPlan { key: RootKey { identity, place }, anchor, may_have_list }
+}
+
+/// Returns `path` without links as far as it exists.
+fn resolved(path: &Path) -> PathBuf {
+    for ancestor in path.ancestors() {
+        if let Ok(real) = host::real_path(ancestor) {
+            return match path.strip_prefix(ancestor) {
+                Ok(rest) if rest.as_os_str().is_empty() => real,
+                Ok(rest) => real.join(rest),
+                Err(_) => path.to_owned(),
+            };
+        }
+    }
+    path.to_owned()
+}
+
+fn global(folders: &Folders) -> MountPlan {
+    let anchor = Anchor::new(folders.data.clone(), &["memory"], Privacy::Private);
+    MountPlan {
+        mount: Mount::Scope(Scope::Global),
+        root: Ok(root_at("global".to_owned(), anchor, true)),
+    }
+}
+
+fn project(request: &BindingRequest, folders: &Folders) -> MountPlan {
+    let mount = Mount::Scope(Scope::Project);
+    let Some(checkout) = request.project_dir.as_deref().and_then(Checkout::find) else {
+        let why = "no project is associated with this session".to_owned();
+        return MountPlan { mount, root: Err(why) };
+    };
+    let identity = format!("project:{}", checkout.identity);
+    let (anchor, may_have_list) = match request.project_root {
+        ProjectRoot::Repo => {
+            (Anchor::new(checkout.root, &[".quipu", "memory"], Privacy::Shared), false)
+        }
+        ProjectRoot::Host => {
+            let names = ["projects", &checkout.identity, "memory"];
+            (Anchor::new(folders.data.clone(), &names, Privacy::Private), true)
+        }
+    };
+    MountPlan { mount, root: Ok(root_at(identity, anchor, may_have_list)) }
+}
+
+fn workspace(request: &BindingRequest, folders: &Folders) -> MountPlan {
+    let mount = Mount::Scope(Scope::Workspace);
+    let Some(id) = &request.workspace else {
+        let why = "no workspace is associated with this session".to_owned();
+        return MountPlan { mount, root: Err(why) };
+    };
+    let names = ["workspaces", &id.0, "memory"];
+    let anchor = Anchor::new(folders.state.clone(), &names, Privacy::Private);
+    MountPlan { mount, root: Ok(root_at(format!("workspace:{id}"), anchor, true)) }
+}
+
+fn flat(folder: &Path) -> MountPlan {
+    let mount = Mount::Flat;
+    let whole = resolved_parent(folder);
+    let (Some(base), Some(name)) = (whole.parent(), whole.file_name().and_then(|n| n.to_str()))
+    else {
+        let why = "the folder to mount has no name that can be used".to_owned();
+        return MountPlan { mount, root: Err(why) };
+    };
+    let anchor = Anchor::new(base.to_owned(), &[name], Privacy::Shared);
+    let identity = format!("flat:{}", project_key(&whole));
+    MountPlan { mount, root: Ok(root_at(identity, anchor, false)) }
+}
+
+/// Resolves what leads to a folder, but not the folder itself: that one may not be a link.
+fn resolved_parent(folder: &Path) -> PathBuf {
+    match (folder.parent(), folder.file_name()) {
+        (Some(parent), Some(name)) => resolved(parent).join(name),
+        // `.`, `..` and the like: there is a folder, by another name.
+        _ => resolved(folder),
+    }
+}
+
+#[cfg(test)]
+mod tests;

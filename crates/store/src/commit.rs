@@ -1,0 +1,472 @@
+//! One change, from the bytes that it will leave to the files that hold them.
+//!
+//! The order is what makes it safe: say that a write begins, make the new bytes durable in the
+//! state (the redo record) while they are laid beside their places, put them in place, say that the
+//! write ended. Dying anywhere leaves either nothing or a record that the next holder of the root
+//! carries out.
+
+use std::sync::Arc;
+
+use memory::change::{
+    ChangeId, ChangeKind, FileChange, FolderChange, Provenance, Trust,
+};
+use memory::document::Revision;
+use memory::path::RelativePath;
+use state::{Head, NewChange, NewFileChange, Use};
+
+use crate::backend::{BackendError, Expect, Staged, Stamp};
+use crate::error::StoreError;
+use crate::memories::{Notice, Store};
+use crate::root::HeldRoot;
+
+/// A file as it was when a change was decided.
+#[derive(Clone, Debug)]
+pub(crate) struct Current {
+    /// Its version.
+    pub(crate) stamp: Stamp,
+    /// Its bytes and their digest; `None` when it is too large to be kept.
+    pub(crate) content: Option<(Arc<[u8]>, Revision)>,
+}
+
+impl Current {
+    /// Takes what was read, which has to be the whole file to be kept.
+    pub(crate) fn of(read: crate::backend::Read) -> Self {
+        let content = read.is_whole().then(|| {
+            let revision = Revision::of(&read.bytes);
+            (Arc::from(read.bytes), revision)
+        });
+        Self { stamp: read.stat.stamp, content }
+    }
+
+    pub(crate) fn revision(&self) -> Option<Revision> {
+        self.content.as_ref().map(|content| content.1)
+    }
+
+    fn bytes(&self) -> Option<Arc<[u8]>> {
+        self.content.as_ref().map(|content| Arc::clone(&content.0))
+    }
+}
+
+/// What is to become of one file.
+#[derive(Clone, Debug)]
+pub(crate) enum What {
+    /// It gets these bytes.
+    Put {
+        /// What they replace; nothing if `None`.
+        before: Option<Current>,
+        /// The bytes.
+        after: Arc<[u8]>,
+    },
+    /// It is removed.
+    Remove {
+        /// What is removed.
+        before: Current,
+    },
+    /// It gets another path.
+    Move {
+        /// The new path.
+        to: RelativePath,
+        /// What is moved.
+        before: Current,
+    },
+}
+
+/// One file of a change.
+#[derive(Clone, Debug)]
+pub(crate) struct Step {
+    /// Which of the held roots it lies in.
+    pub(crate) root: usize,
+    /// Its path.
+    pub(crate) path: RelativePath,
+    /// What is to become of it.
+    pub(crate) what: What,
+}
+
+/// A folder that is removed or moved as a whole; the steps say what that does to each memory.
+#[derive(Clone, Debug)]
+pub(crate) struct FolderStep {
+    pub(crate) root: usize,
+    pub(crate) path: RelativePath,
+    pub(crate) to: Option<RelativePath>,
+}
+
+/// A change that has been decided.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    pub(crate) kind: ChangeKind,
+    pub(crate) provenance: Provenance,
+    pub(crate) undoes: Option<ChangeId>,
+    pub(crate) folder: Option<FolderStep>,
+    pub(crate) steps: Vec<Step>,
+    /// Whether the memories written count as used.
+    pub(crate) counts_as_use: bool,
+}
+
+/// Why a change did not happen.
+#[derive(Debug)]
+pub(crate) enum CommitError {
+    /// Somebody outside changed a file after it was read: read again and decide anew.
+    Raced,
+    /// Anything else.
+    Store(StoreError),
+}
+
+impl From<StoreError> for CommitError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// Carries out a change in held roots: all of it or nothing.
+pub(crate) async fn commit(
+    store: &Store,
+    roots: &mut [HeldRoot],
+    plan: Plan,
+) -> Result<ChangeId, CommitError> {
+    record_outside_edits(store, roots, &plan.steps).await?;
+    for root in roots.iter_mut() {
+        root.held.begin().map_err(StoreError::at(root.root.mount))?;
+    }
+    let change = new_change(store, roots, &plan);
+    let heads_after = change.files.clone();
+    // A failed record may yet have become durable, so its root stays marked: the next holder looks.
+    let (staged, recorded) =
+        tokio::join!(stage_all(roots, &plan.steps), store.state.record(change));
+    let id = recorded.map_err(StoreError::from)?;
+    let placed = match staged {
+        Ok(staged) => place_all(roots, &plan, staged).await,
+        Err(error) => Err(Unplaced { error, undone: true }),
+    };
+    if let Err(unplaced) = placed {
+        return Err(give_up(store, roots, id, unplaced).await);
+    }
+    for root in roots.iter_mut() {
+        root.held.end().map_err(StoreError::at(root.root.mount))?;
+    }
+    remember(store, roots, &plan, id, &heads_after);
+    Ok(id)
+}
+
+/// A change whose files could not all be put in place.
+struct Unplaced {
+    error: CommitError,
+    /// Whether those that were are as they had been.
+    undone: bool,
+}
+
+/// Takes the record of a failed change back, if the files are as before; else the next holder of
+/// the roots carries the change out.
+async fn give_up(
+    store: &Store,
+    roots: &mut [HeldRoot],
+    id: ChangeId,
+    unplaced: Unplaced,
+) -> CommitError {
+    if !unplaced.undone {
+        tracing::warn!(change = %id, "a change stopped half-way; it is completed at the next write");
+        return unplaced.error;
+    }
+    if let Err(error) = store.state.withdraw(id).await {
+        tracing::warn!(change = %id, %error, "the record of a failed change cannot be taken back");
+        return unplaced.error;
+    }
+    for root in roots.iter_mut() {
+        if let Err(error) = root.held.end() {
+            return StoreError::at(root.root.mount)(error).into();
+        }
+    }
+    unplaced.error
+}
+
+async fn stage_all(
+    roots: &[HeldRoot],
+    steps: &[Step],
+) -> Result<Vec<Option<Box<dyn Staged>>>, CommitError> {
+    let mut staged = Vec::with_capacity(steps.len());
+    for step in steps {
+        let root = &roots[step.root].root;
+        staged.push(match &step.what {
+            What::Put { after, .. } => {
+                let stage = root.backend.stage(&step.path, Arc::clone(after)).await;
+                Some(stage.map_err(StoreError::at(root.mount))?)
+            }
+            What::Remove { .. } | What::Move { .. } => None,
+        });
+    }
+    Ok(staged)
+}
+
+async fn place_all(
+    roots: &[HeldRoot],
+    plan: &Plan,
+    staged: Vec<Option<Box<dyn Staged>>>,
+) -> Result<(), Unplaced> {
+    if let Some(folder) = &plan.folder {
+        return place_folder(roots, folder)
+            .await
+            .map_err(|error| Unplaced { error, undone: true });
+    }
+    for (done, (step, staged)) in plan.steps.iter().zip(staged).enumerate() {
+        if let Err(error) = place(roots, step, staged).await {
+            let undone = take_back(roots, plan.steps.get(..done).unwrap_or_default()).await;
+            let mount = roots[step.root].root.mount;
+            let error = match error {
+                BackendError::Changed | BackendError::Occupied | BackendError::NotFound => {
+                    CommitError::Raced
+                }
+                error => StoreError::at(mount)(error).into(),
+            };
+            return Err(Unplaced { error, undone: undone.is_ok() });
+        }
+    }
+    Ok(())
+}
+
+async fn place_folder(roots: &[HeldRoot], folder: &FolderStep) -> Result<(), CommitError> {
+    let root = &roots[folder.root].root;
+    let placed = match &folder.to {
+        Some(to) => root.backend.rename(&folder.path, to).await,
+        None => root.backend.remove_folder(&folder.path).await,
+    };
+    placed.map_err(|error| match error {
+        BackendError::Occupied | BackendError::NotFound => CommitError::Raced,
+        error => StoreError::at(root.mount)(error).into(),
+    })
+}
+
+async fn place(
+    roots: &[HeldRoot],
+    step: &Step,
+    staged: Option<Box<dyn Staged>>,
+) -> Result<(), BackendError> {
+    let backend = &roots[step.root].root.backend;
+    match (&step.what, staged) {
+        (What::Put { before, .. }, Some(staged)) => {
+            let expect = before.as_ref().map_or(Expect::Absent, |now| Expect::File(now.stamp));
+            staged.publish(expect).await
+        }
+        (What::Put { .. }, None) => Err(BackendError::NotFound),
+        (What::Remove { before }, _) => backend.remove_file(&step.path, before.stamp).await,
+        (What::Move { to, .. }, _) => backend.rename(&step.path, to).await,
+    }
+}
+
+/// Puts files back as they were, last first.
+async fn take_back(roots: &[HeldRoot], done: &[Step]) -> Result<(), BackendError> {
+    for step in done.iter().rev() {
+        let backend = &roots[step.root].root.backend;
+        match &step.what {
+            What::Put { before, after } => {
+                let now = backend.read(&step.path, after.len()).await?;
+                if now.bytes[..] != after[..] {
+                    // Somebody outside has written since: theirs stays.
+                    continue;
+                }
+                match before.as_ref().and_then(Current::bytes) {
+                    Some(bytes) => {
+                        let staged = backend.stage(&step.path, bytes).await?;
+                        staged.publish(Expect::File(now.stat.stamp)).await?;
+                    }
+                    None => backend.remove_file(&step.path, now.stat.stamp).await?,
+                }
+            }
+            What::Remove { before } => {
+                let Some(bytes) = before.bytes() else { return Err(BackendError::NotFound) };
+                backend.stage(&step.path, bytes).await?.publish(Expect::Absent).await?;
+            }
+            What::Move { to, .. } => backend.rename(to, &step.path).await?,
+        }
+    }
+    Ok(())
+}
+
+fn new_change(store: &Store, roots: &[HeldRoot], plan: &Plan) -> NewChange {
+    let at = store.clock.now();
+    let files: Vec<_> =
+        plan.steps.iter().map(|step| new_file_change(roots, step, &plan.provenance)).collect();
+    let uses = if plan.counts_as_use {
+        files.iter().filter_map(|file| use_of(&file.change, at)).collect()
+    } else {
+        Vec::new()
+    };
+    let folder = plan.folder.as_ref().map(|folder| FolderChange {
+        root: roots[folder.root].root.key.clone(),
+        path: folder.path.clone(),
+        moved_to: folder.to.clone(),
+    });
+    NewChange {
+        at,
+        kind: plan.kind,
+        provenance: plan.provenance.clone(),
+        undoes: plan.undoes,
+        folder,
+        files,
+        uses,
+    }
+}
+
+fn use_of(change: &FileChange, at: memory::clock::Timestamp) -> Option<Use> {
+    change.after?;
+    let path = change.moved_to.as_ref().unwrap_or(&change.path).clone();
+    Some(Use { identity: change.root.identity.clone(), path, at, wrote: true })
+}
+
+fn new_file_change(roots: &[HeldRoot], step: &Step, provenance: &Provenance) -> NewFileChange {
+    let root = &roots[step.root];
+    let trusted = root.trust(&step.path);
+    let change = |moved_to, before, after, trust| FileChange {
+        root: root.root.key.clone(),
+        path: step.path.clone(),
+        moved_to,
+        before,
+        after,
+        trust,
+    };
+    match &step.what {
+        What::Put { before, after } => {
+            // Text that replaces text was written with the old one before the writer's eyes.
+            let trust = match before {
+                Some(_) => trusted.min(provenance.trust),
+                None => provenance.trust,
+            };
+            let revision = before.as_ref().and_then(Current::revision);
+            NewFileChange {
+                change: change(None, revision, Some(Revision::of(after)), trust),
+                before: before.as_ref().and_then(Current::bytes),
+                after: Some(Arc::clone(after)),
+            }
+        }
+        What::Remove { before } => NewFileChange {
+            change: change(None, before.revision(), None, trusted),
+            before: before.bytes(),
+            after: None,
+        },
+        What::Move { to, before } => NewFileChange {
+            change: change(Some(to.clone()), before.revision(), before.revision(), trusted),
+            before: before.bytes(),
+            after: None,
+        },
+    }
+}
+
+/// Takes a change that happened into what is remembered, and tells those who listen.
+fn remember(
+    store: &Store,
+    roots: &[HeldRoot],
+    plan: &Plan,
+    id: ChangeId,
+    files: &[NewFileChange],
+) {
+    for (index, root) in roots.iter().enumerate() {
+        let own = plan.steps.iter().zip(files).filter(|(step, _)| step.root == index);
+        root.wrote(own.flat_map(|(_, file)| heads_of(&file.change, id)));
+        store.wrote(&root.root);
+    }
+    let changes: Vec<_> = files.iter().map(|file| file.change.clone()).collect();
+    announce(store, id, plan.kind, &plan.provenance, &changes);
+}
+
+/// Returns what a change leaves recorded of the paths that it touched.
+pub(crate) fn heads_of(change: &FileChange, id: ChangeId) -> Vec<Head> {
+    let head = |path: &RelativePath, revision| Head {
+        path: path.clone(),
+        revision,
+        trust: change.trust,
+        change: id,
+    };
+    match &change.moved_to {
+        Some(to) => vec![head(&change.path, None), head(to, change.after)],
+        None => vec![head(&change.path, change.after)],
+    }
+}
+
+pub(crate) fn announce(
+    store: &Store,
+    id: ChangeId,
+    kind: ChangeKind,
+    provenance: &Provenance,
+    files: &[FileChange],
+) {
+    for file in files {
+        store.announce(Notice {
+            change: id,
+            kind,
+            provenance: provenance.clone(),
+            root: file.root.clone(),
+            path: file.path.clone(),
+            moved_to: file.moved_to.clone(),
+            revision: file.after,
+        });
+    }
+}
+
+/// Records what somebody did to these files outside of Quipu since they were last recorded, so that
+/// history has every version of them and an undo knows whom it would undo.
+async fn record_outside_edits(
+    store: &Store,
+    roots: &mut [HeldRoot],
+    steps: &[Step],
+) -> Result<(), StoreError> {
+    let mut edits = Vec::new();
+    for step in steps {
+        let root = &roots[step.root];
+        let now = match &step.what {
+            What::Put { before, .. } => before.as_ref(),
+            What::Remove { before } | What::Move { before, .. } => Some(before),
+        };
+        let Some(head) = root.head(&step.path) else { continue };
+        let revision = now.and_then(Current::revision);
+        if now.is_some() && revision.is_none() || head.revision == revision {
+            continue;
+        }
+        edits.push(NewFileChange {
+            change: FileChange {
+                root: root.root.key.clone(),
+                path: step.path.clone(),
+                moved_to: None,
+                before: head.revision,
+                after: revision,
+                trust: Trust::Outside,
+            },
+            before: None,
+            after: now.and_then(Current::bytes),
+        });
+    }
+    record_outside(store, roots, edits).await
+}
+
+/// Records edits made outside as one change; the files are there already, so it is settled at once.
+pub(crate) async fn record_outside(
+    store: &Store,
+    roots: &mut [HeldRoot],
+    edits: Vec<NewFileChange>,
+) -> Result<(), StoreError> {
+    if edits.is_empty() {
+        return Ok(());
+    }
+    // Counted as a write, although no file is written: other processes learn from the count that
+    // there is something recorded that they have not seen.
+    for root in roots.iter_mut() {
+        root.held.begin().map_err(StoreError::at(root.root.mount))?;
+    }
+    let changes: Vec<_> = edits.iter().map(|edit| edit.change.clone()).collect();
+    let provenance = Provenance::outside();
+    let change = NewChange {
+        at: store.clock.now(),
+        kind: ChangeKind::Outside,
+        provenance: provenance.clone(),
+        undoes: None,
+        folder: None,
+        files: edits,
+        uses: Vec::new(),
+    };
+    let id = store.state.record(change).await?;
+    store.state.settle(&[id]).await?;
+    for root in roots.iter_mut() {
+        root.held.end().map_err(StoreError::at(root.root.mount))?;
+        let own = changes.iter().filter(|change| change.root == root.root.key);
+        root.wrote(own.flat_map(|change| heads_of(change, id)));
+    }
+    announce(store, id, ChangeKind::Outside, &provenance, &changes);
+    Ok(())
+}

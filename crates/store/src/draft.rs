@@ -1,0 +1,387 @@
+//! Edits that are not yet committed.
+//!
+//! A draft sees the memories as they are, with its own edits over them, and writes nothing. Its
+//! commit is one change: all of it or nothing, across files and scopes, and only if every memory
+//! that it builds on is still as the draft saw it. Dropping a draft leaves no trace.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use memory::access::Access;
+use memory::change::{ChangeId, ChangeKind};
+use memory::command::edit;
+use memory::command::{self, Command, CommandError, Reply};
+use memory::document::Revision;
+use memory::path::{MemoryPath, Mount, RelativePath};
+
+use crate::apply::{check_room, look, read_kept, read_small, virtual_path};
+use crate::backend::{BackendError, Extent, Kind};
+use crate::commit::{self, CommitError, Current, Plan, Step, What};
+use crate::error::StoreError;
+use crate::memories::{Call, Memories};
+use crate::root::{HeldRoot, Root};
+
+/// One memory as the draft has it.
+#[derive(Debug)]
+struct Drafted {
+    /// What was there when the draft first looked; `None` if nothing was.
+    base: Option<Current>,
+    /// What is to be there; `None` if nothing is.
+    now: Option<Arc<[u8]>>,
+}
+
+/// Edits that are not yet committed.
+#[derive(Debug)]
+pub struct Draft {
+    memories: Memories,
+    kind: ChangeKind,
+    call: Call,
+    files: BTreeMap<(Mount, RelativePath), Drafted>,
+}
+
+impl Memories {
+    /// Opens a draft. Its commit is recorded as one change of this kind.
+    pub fn draft(&self, kind: ChangeKind, call: Call) -> Draft {
+        Draft { memories: self.clone(), kind, call, files: BTreeMap::new() }
+    }
+}
+
+impl Draft {
+    /// Carries out one command on the draft. A view of a file shows it as the draft has it; a view
+    /// of a folder shows what is committed.
+    pub async fn apply(&mut self, command: Command) -> Result<Reply, StoreError> {
+        let done = match &command {
+            Command::View { path, lines } => self.view(path, lines).await,
+            Command::Create { path, file_text } => self.create(path, file_text).await,
+            Command::StrReplace { path, old_str, new_str } => {
+                self.edit(path, |text| edit::str_replace(path, text, old_str, new_str)).await
+            }
+            Command::Insert { path, insert_line, insert_text } => {
+                self.edit(path, |text| edit::insert(path, text, *insert_line, insert_text)).await
+            }
+            Command::Delete { path } => self.delete(path).await,
+            Command::Rename { old_path, new_path } => self.rename(old_path, new_path).await,
+        };
+        match done {
+            Err(StoreError::Refused(refusal)) => Ok(Reply::Refused(refusal)),
+            done => done,
+        }
+    }
+
+    /// Gives a memory this text, whatever it had; makes it if need be.
+    pub async fn put(&mut self, path: &MemoryPath, text: &str) -> Result<(), StoreError> {
+        self.check(path)?;
+        edit::check_writable(path, text)?;
+        let (mount, relative) = self.place(path)?;
+        let before = self.text_of(path).await?;
+        self.memories.screen(path, before.as_deref(), text)?;
+        let drafted = self.load(path).await?;
+        drafted.now = Some(Arc::from(text.as_bytes()));
+        debug_assert!(self.files.contains_key(&(mount, relative)), "it was loaded");
+        Ok(())
+    }
+
+    /// Returns the text of a memory as the draft has it; `None` if there is none.
+    pub async fn text_of(&mut self, path: &MemoryPath) -> Result<Option<String>, StoreError> {
+        let now = self.load(path).await?.now.clone();
+        match now {
+            Some(bytes) => Ok(Some(command::text_of(path, &bytes)?.to_owned())),
+            None => Ok(None),
+        }
+    }
+
+    /// Returns the memories that a commit would change.
+    pub fn changed(&self) -> Vec<MemoryPath> {
+        let changed = self.files.iter().filter(|(_, drafted)| drafted.is_changed());
+        changed
+            .filter_map(|((mount, path), _)| MemoryPath::inside(*mount, path.clone()).ok())
+            .collect()
+    }
+
+    /// Commits everything as one change; `None` when there is nothing to change. A memory that is
+    /// not as the draft saw it makes the whole of it a [`CommandError::Conflict`].
+    pub async fn commit(self) -> Result<Option<ChangeId>, StoreError> {
+        let changed: Vec<_> =
+            self.files.iter().filter(|(_, drafted)| drafted.is_changed()).collect();
+        if changed.is_empty() {
+            return Ok(None);
+        }
+        // Roots are held in the order of the scopes, so that two drafts never wait for each other.
+        let mut mounts: Vec<Mount> = changed.iter().map(|((mount, _), _)| *mount).collect();
+        mounts.sort();
+        mounts.dedup();
+        let mut held = Vec::with_capacity(mounts.len());
+        for mount in &mounts {
+            held.push(self.memories.root(*mount)?.hold(&self.memories.store).await?);
+        }
+        let mut steps = Vec::with_capacity(changed.len());
+        for ((mount, path), drafted) in changed {
+            let Some(root) = mounts.iter().position(|one| one == mount) else { continue };
+            steps.push(self.step(&held[root], (root, path), drafted).await?);
+        }
+        for (index, root) in held.iter().enumerate() {
+            check_new(&self.memories, root, steps.iter().filter(|step| step.root == index)).await?;
+        }
+        let plan = Plan {
+            kind: self.kind,
+            provenance: self.memories.provenance(&self.call),
+            undoes: None,
+            folder: None,
+            steps,
+            counts_as_use: false,
+        };
+        let first = self.changed().into_iter().next().unwrap_or(MemoryPath::Top);
+        match commit::commit(&self.memories.store, &mut held, plan).await {
+            Ok(id) => {
+                drop(held);
+                self.memories.store.see_to_settling().await;
+                Ok(Some(id))
+            }
+            Err(CommitError::Raced) => {
+                Err(CommandError::Conflict { path: first, current: None }.into())
+            }
+            Err(CommitError::Store(error)) => Err(error),
+        }
+    }
+
+    /// Turns one drafted memory into a step, if it is still as the draft saw it.
+    async fn step(
+        &self,
+        held: &HeldRoot,
+        (index, relative): (usize, &RelativePath),
+        drafted: &Drafted,
+    ) -> Result<Step, StoreError> {
+        let path = virtual_path(held.root.mount, relative.clone())?;
+        let now = current(&held.root, &path, relative).await?;
+        let revision = now.as_ref().and_then(Current::revision);
+        if revision != drafted.base.as_ref().and_then(Current::revision)
+            || now.is_some() != drafted.base.is_some()
+        {
+            return Err(CommandError::Conflict { path, current: revision }.into());
+        }
+        let what = match (now, &drafted.now) {
+            (before, Some(after)) => What::Put { before, after: Arc::clone(after) },
+            (Some(before), None) => What::Remove { before },
+            (None, None) => return Err(CommandError::NothingThere { path }.into()),
+        };
+        Ok(Step { root: index, path: relative.clone(), what })
+    }
+
+    fn check(&self, path: &MemoryPath) -> Result<(), CommandError> {
+        self.memories.check_writable(path)?;
+        let (root, relative) = self.memories.inside(path)?;
+        if root.is_list(relative) {
+            return Err(CommandError::Generated { path: path.clone() });
+        }
+        Ok(())
+    }
+
+    fn place(&self, path: &MemoryPath) -> Result<(Mount, RelativePath), CommandError> {
+        let (root, relative) = self.memories.inside(path)?;
+        Ok((root.mount, relative.clone()))
+    }
+
+    async fn load(&mut self, path: &MemoryPath) -> Result<&mut Drafted, StoreError> {
+        let key = self.place(path)?;
+        if !self.files.contains_key(&key) {
+            let root = self.memories.root(key.0)?;
+            let base = current(root, path, &key.1).await?;
+            let now = base.as_ref().and_then(|base| base.content.as_ref()).map(|c| c.0.clone());
+            self.files.insert(key.clone(), Drafted { base, now });
+        }
+        self.files.get_mut(&key).ok_or_else(|| CommandError::NotFound { path: path.clone() }.into())
+    }
+
+    async fn view(
+        &mut self,
+        path: &MemoryPath,
+        lines: &command::Lines,
+    ) -> Result<Reply, StoreError> {
+        let drafted = match self.place(path) {
+            Ok(key) => self.files.get(&key).and_then(|drafted| drafted.now.clone()),
+            Err(_) => None,
+        };
+        match drafted {
+            Some(bytes) => {
+                let text = command::text_of(path, &bytes)?;
+                let text = command::view::view_file(path, text, lines)?;
+                let revision = Some(Revision::of(&bytes));
+                Ok(Reply::Done { text, change: None, revision, warnings: Vec::new() })
+            }
+            None if self.is_removed(path) => {
+                Err(CommandError::NotFound { path: path.clone() }.into())
+            }
+            None => self.memories.view(path, lines).await,
+        }
+    }
+
+    fn is_removed(&self, path: &MemoryPath) -> bool {
+        let Ok(key) = self.place(path) else { return false };
+        self.files.get(&key).is_some_and(|drafted| drafted.now.is_none())
+    }
+
+    async fn create(&mut self, path: &MemoryPath, text: &str) -> Result<Reply, StoreError> {
+        self.check(path)?;
+        edit::check_writable(path, text)?;
+        let warnings = self.memories.screen(path, None, text)?;
+        let (root, relative) = self.memories.inside(path)?;
+        let root = Arc::clone(root);
+        if look(&root, path, relative).await? == Some(Kind::Folder) {
+            return Err(CommandError::AlreadyExists { path: path.clone() }.into());
+        }
+        let drafted = self.load(path).await?;
+        if drafted.now.is_some() {
+            return Err(CommandError::AlreadyExists { path: path.clone() }.into());
+        }
+        drafted.now = Some(Arc::from(text.as_bytes()));
+        let revision = Some(Revision::of(text.as_bytes()));
+        Ok(Reply::Done { text: command::created(path), change: None, revision, warnings })
+    }
+
+    async fn edit(
+        &mut self,
+        path: &MemoryPath,
+        edit: impl Fn(&str) -> Result<edit::Edited, CommandError>,
+    ) -> Result<Reply, StoreError> {
+        self.check(path)?;
+        let Some(text) = self.text_of(path).await? else {
+            return Err(CommandError::NotFound { path: path.clone() }.into());
+        };
+        let edited = edit(&text)?;
+        let warnings = self.memories.screen(path, Some(&text), &edited.text)?;
+        let bytes: Arc<[u8]> = Arc::from(edited.text.into_bytes());
+        let revision = Some(Revision::of(&bytes));
+        self.load(path).await?.now = Some(bytes);
+        Ok(Reply::Done { text: edited.reply, change: None, revision, warnings })
+    }
+
+    async fn delete(&mut self, path: &MemoryPath) -> Result<Reply, StoreError> {
+        if path.relative().is_none() {
+            return Err(CommandError::CannotDeleteRoot { path: path.clone() }.into());
+        }
+        self.check(path)?;
+        let paths = self.below(path).await?;
+        if paths.is_empty() {
+            return Err(CommandError::NothingThere { path: path.clone() }.into());
+        }
+        for path in &paths {
+            self.load(path).await?.now = None;
+        }
+        Ok(done(command::deleted(path)))
+    }
+
+    async fn rename(
+        &mut self,
+        old_path: &MemoryPath,
+        new_path: &MemoryPath,
+    ) -> Result<Reply, StoreError> {
+        crate::apply::check_rename(old_path, new_path)?;
+        self.check(old_path)?;
+        self.check(new_path)?;
+        let (Some(from), Some(to)) = (old_path.relative(), new_path.relative()) else {
+            return Err(CommandError::CannotRenameRoot { path: old_path.clone() }.into());
+        };
+        if to != from && to.is_within(from) {
+            let (old_path, new_path) = (old_path.clone(), new_path.clone());
+            return Err(CommandError::IntoItself { old_path, new_path }.into());
+        }
+        if !self.below(new_path).await?.is_empty() {
+            return Err(CommandError::DestinationExists { path: new_path.clone() }.into());
+        }
+        let paths = self.below(old_path).await?;
+        if paths.is_empty() {
+            return Err(CommandError::NothingThere { path: old_path.clone() }.into());
+        }
+        self.memories.screen(new_path, None, "")?;
+        for path in paths {
+            let bytes = self.load(&path).await?.now.take();
+            let target = path.relative().and_then(|relative| relative.rebase(from, to));
+            if let (Some(mount), Some(target)) = (path.mount(), target) {
+                let target = virtual_path(mount, target)?;
+                self.load(&target).await?.now = bytes;
+            }
+        }
+        Ok(done(command::renamed(old_path, new_path)))
+    }
+
+    /// Returns every memory at or below a path, as the draft has them.
+    async fn below(&mut self, path: &MemoryPath) -> Result<Vec<MemoryPath>, StoreError> {
+        let (root, relative) = self.memories.inside(path)?;
+        let (root, relative) = (Arc::clone(root), relative.clone());
+        let mut found = match look(&root, path, &relative).await? {
+            Some(Kind::Folder) => {
+                let walk = root.backend.walk(Some(&relative), Extent::ALL).await;
+                let walk = walk.map_err(StoreError::at(root.mount))?;
+                walk.files.into_iter().map(|file| file.path).collect()
+            }
+            Some(Kind::File) => vec![relative.clone()],
+            Some(Kind::Other) | None => Vec::new(),
+        };
+        found.retain(|path| !root.is_list(path));
+        let own = self.files.keys().filter(|(mount, _)| *mount == root.mount);
+        found.extend(own.map(|(_, path)| path.clone()).filter(|path| path.is_within(&relative)));
+        found.sort();
+        found.dedup();
+        let mut there = Vec::new();
+        for path in found {
+            let path = virtual_path(root.mount, path)?;
+            if self.load(&path).await?.now.is_some() {
+                there.push(path);
+            }
+        }
+        Ok(there)
+    }
+}
+
+impl Drafted {
+    fn is_changed(&self) -> bool {
+        match (&self.base, &self.now) {
+            (None, None) => false,
+            (Some(base), Some(now)) => {
+                base.content.as_ref().is_none_or(|content| content.0 != *now)
+            }
+            (None, Some(_)) | (Some(_), None) => true,
+        }
+    }
+}
+
+fn done(text: String) -> Reply {
+    Reply::Done { text, change: None, revision: None, warnings: Vec::new() }
+}
+
+/// Reads a memory as far as history keeps it; `None` if nothing is there.
+async fn current(
+    root: &Root,
+    path: &MemoryPath,
+    relative: &RelativePath,
+) -> Result<Option<Current>, StoreError> {
+    match root.backend.read(relative, memory::limits::HISTORY_FILE_BYTES_MAX).await {
+        Err(BackendError::NotFound) => Ok(None),
+        Err(BackendError::WrongKind) if look(root, path, relative).await?.is_none() => Ok(None),
+        read => Ok(Some(Current::of(read.map_err(crate::apply::refuse(root.mount, path))?))),
+    }
+}
+
+/// Checks that what is new has room, and a name that nothing else has.
+async fn check_new(
+    memories: &Memories,
+    held: &HeldRoot,
+    steps: impl Iterator<Item = &Step>,
+) -> Result<(), StoreError> {
+    let (mut more, mut fewer) = (0_usize, 0_usize);
+    for step in steps {
+        match &step.what {
+            What::Put { before: None, .. } => {
+                let path = virtual_path(held.root.mount, step.path.clone())?;
+                memories.check_free(held, &path, &step.path, None).await?;
+                more += 1;
+            }
+            What::Remove { .. } => fewer += 1,
+            What::Put { before: Some(_), .. } | What::Move { .. } => {}
+        }
+    }
+    match more.saturating_sub(fewer) {
+        0 => Ok(()),
+        more => check_room(held, &memories.store, more).await,
+    }
+}

@@ -1,0 +1,68 @@
+//! Why the store did not do what it was asked.
+
+use memory::change::ChangeId;
+use memory::code::Code;
+use memory::command::CommandError;
+use memory::path::Mount;
+use state::StateError;
+
+use crate::backend::BackendError;
+use crate::history::Blocked;
+
+/// What the store did not do, and why.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// The caller asked for something that cannot be, and can mend it.
+    #[error(transparent)]
+    Refused(#[from] CommandError),
+    /// Memories were changed since, so taking the change back would lose that.
+    #[error("{} changed since, so nothing was undone", blocked_paths(.0))]
+    UndoBlocked(Vec<Blocked>),
+    /// There is no such change in the memories that this caller may see.
+    #[error("there is no change {0} in the history of these memories")]
+    NoSuchChange(ChangeId),
+    /// There is nothing to take back.
+    #[error("there is nothing to undo {0}")]
+    NothingToUndo(String),
+    /// The files of a root cannot be reached.
+    #[error("cannot use the {} memories", mount_name(*.mount))]
+    Backend {
+        /// Which root.
+        mount: Mount,
+        /// Why.
+        #[source]
+        source: BackendError,
+    },
+    /// The state database cannot be used.
+    #[error("cannot use the state database")]
+    State(#[from] StateError),
+}
+
+fn blocked_paths(blocked: &[Blocked]) -> String {
+    blocked.iter().map(|one| one.path.to_string()).collect::<Vec<_>>().join(", ")
+}
+
+fn mount_name(mount: Mount) -> &'static str {
+    match mount {
+        Mount::Scope(scope) => scope.as_str(),
+        Mount::Flat => "mounted",
+    }
+}
+
+impl StoreError {
+    /// Returns the stable public code.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Refused(refusal) => refusal.code(),
+            Self::UndoBlocked(_) => Code::Conflict,
+            Self::NoSuchChange(_) | Self::NothingToUndo(_) => Code::NotFound,
+            Self::Backend { source, .. } => source.code(),
+            Self::State(source) => source.code(),
+        }
+    }
+
+    /// Says which root a backend failed for.
+    pub(crate) fn at(mount: Mount) -> impl Fn(BackendError) -> Self {
+        move |source| Self::Backend { mount, source }
+    }
+}

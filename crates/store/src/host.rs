@@ -1,0 +1,50 @@
+//! The few files of this host that are not memories: lock files, folders of the state, what git
+//! and the kernel say. All of them lie where a person's settings point, never in a checkout.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{self, Read as _};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::path::{Path, PathBuf};
+
+/// The longest of those small files that is read.
+const SMALL_FILE_BYTES_MAX: u64 = 4_096;
+
+/// Makes a folder, and what is missing above it, for the person alone.
+pub(crate) fn make_private_folder(path: &Path) -> io::Result<()> {
+    DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Opens a file for reading and writing, makes it for the person alone where it does not exist.
+#[expect(clippy::disallowed_types, reason = "this is the one place that opens such files")]
+pub(crate) fn open_private_file(path: &Path) -> io::Result<File> {
+    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+}
+
+/// Opens a file that exists for reading.
+#[expect(clippy::disallowed_methods, reason = "this is the one place that opens such files")]
+pub(crate) fn open_existing_file(path: &Path) -> io::Result<File> {
+    File::open(path)
+}
+
+/// Returns the text of a small file; `None` when there is none, or it is large or not text.
+pub(crate) fn read_small_file(path: impl AsRef<Path>) -> Option<String> {
+    let mut text = String::new();
+    let file = open_existing_file(path.as_ref()).ok()?;
+    if !file.metadata().ok()?.is_file() {
+        return None;
+    }
+    let read = file.take(SMALL_FILE_BYTES_MAX + 1).read_to_string(&mut text).ok()?;
+    (u64::try_from(read).ok()? <= SMALL_FILE_BYTES_MAX).then_some(text)
+}
+
+/// Returns a path without links and dots, if there is something at it.
+#[expect(clippy::disallowed_methods, reason = "this is the one place that resolves such paths")]
+pub(crate) fn real_path(path: &Path) -> io::Result<PathBuf> {
+    fs::canonicalize(path)
+}
+
+/// Returns what is at a path, without following it.
+#[expect(clippy::disallowed_methods, reason = "this is the one place that looks at such paths")]
+pub(crate) fn facts(path: &Path) -> Option<fs::Metadata> {
+    fs::symlink_metadata(path).ok()
+}

@@ -1,0 +1,402 @@
+//! The memories one caller may touch.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use memory::access::{Access, AgentClass};
+use memory::change::{Change, ChangeId, ChangeKind, Provenance, RootKey};
+use memory::clock::{Clock, Timestamp};
+use memory::command::{Command, Reply};
+use memory::document::Revision;
+use memory::path::{Layout, MemoryPath, Mount, RelativePath};
+use memory::screen::{Screen, Writer};
+use memory::usage::Usage;
+use state::{Retention, State};
+
+/// Who asks, and what they may do.
+#[derive(Clone, Debug)]
+pub struct Caller {
+    /// The class of agent; a person is always [`AgentClass::Exec`].
+    pub class: AgentClass,
+    /// What a change by this caller says about itself; the tool call is added per call.
+    pub provenance: Provenance,
+}
+
+/// What is particular to one call.
+#[derive(Clone, Debug, Default)]
+pub struct Call {
+    /// The model's tool call id.
+    pub tool_call: Option<String>,
+    /// The task it belongs to.
+    pub task: Option<String>,
+}
+
+/// What a save replaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Expected {
+    /// Nothing: the memory must not exist.
+    Absent,
+    /// Exactly this revision.
+    Revision(Revision),
+}
+
+/// A memory as read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MemoryText {
+    /// Its text.
+    pub text: String,
+    /// The digest of its bytes.
+    pub revision: Revision,
+    /// When its file was last modified.
+    pub modified_at: Timestamp,
+}
+
+/// What a save left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Saved {
+    /// The memory's revision afterwards.
+    pub revision: Revision,
+    /// The change recorded; `None` when the bytes were already these.
+    pub change: Option<ChangeId>,
+    /// What screening warned of.
+    pub warnings: Vec<memory::command::Warning>,
+}
+
+/// A memory in a listing.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Listed {
+    /// Its path.
+    pub path: MemoryPath,
+    /// Its size.
+    pub bytes: u64,
+    /// When its file was last modified.
+    pub modified_at: Timestamp,
+    /// Its one-line description; empty when it has none.
+    pub description: String,
+    /// Its `name`, if it has one.
+    pub name: Option<String>,
+    /// Its `type`, if it has one.
+    pub kind: Option<String>,
+    /// Whether a person pinned it.
+    pub pinned: bool,
+    /// How often it was used on this host.
+    pub usage: Usage,
+}
+
+/// A listing of memories.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Listing {
+    /// The memories, scope by scope, in byte order of their paths.
+    pub memories: Vec<Listed>,
+    /// How many more there are.
+    pub left_out: usize,
+}
+
+/// One mount of a binding and what can be done with it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MountState {
+    /// Which.
+    pub mount: Mount,
+    /// Why it is unavailable, in a sentence for people and models; `None` when it is available.
+    pub unavailable: Option<String>,
+    /// What this caller may do there.
+    pub access: Access,
+    /// The folder, for people; never shown to a model.
+    pub folder: Option<PathBuf>,
+    /// Its key in history.
+    pub key: Option<RootKey>,
+    /// How many memories it may hold.
+    pub files_max: usize,
+}
+
+/// Something changed: sent to subscribers after it is durable.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Notice {
+    /// The change's number.
+    pub change: ChangeId,
+    /// What was done.
+    pub kind: ChangeKind,
+    /// By whom.
+    pub provenance: Provenance,
+    /// In which root.
+    pub root: RootKey,
+    /// To which memory.
+    pub path: RelativePath,
+    /// Where it went, if it was renamed.
+    pub moved_to: Option<RelativePath>,
+    /// Its revision afterwards; `None` when it is gone.
+    pub revision: Option<Revision>,
+}
+
+/// What a store is set up with.
+#[derive(Clone, Copy, Debug)]
+pub struct Settings {
+    /// How many memories a scope may hold, up to [`SCOPE_FILES_MAX`].
+    pub files_max: usize,
+    /// How much history to keep.
+    pub retention: Retention,
+    /// Whether global, workspace and host-local project roots carry a generated `MEMORY.md`.
+    pub memory_list: bool,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            files_max: SCOPE_FILES_DEFAULT,
+            retention: Retention { age: HISTORY_AGE_DEFAULT, bytes: HISTORY_BYTES_DEFAULT },
+            memory_list: true,
+        }
+    }
+}
+
+/// All memories of this host: opens roots, keeps what they share, and hands out [`Memories`].
+///
+/// Uses tokio: commands and the work behind them run on the runtime that they are awaited in.
+#[derive(Debug)]
+pub struct Store {
+    pub(crate) state: Arc<dyn State>,
+    pub(crate) folders: Folders,
+    pub(crate) screen: Screen,
+    pub(crate) clock: Arc<dyn Clock>,
+    pub(crate) settings: Settings,
+    roots: Mutex<HashMap<RootKey, Arc<Root>>>,
+    uses: Mutex<Vec<Use>>,
+    after: After,
+    notices: broadcast::Sender<Notice>,
+}
+
+/// What is still to be done after writes.
+#[derive(Debug, Default)]
+struct After {
+    /// Roots with open changes, and how many writes since they were last settled.
+    unsettled: Mutex<(Vec<Arc<Root>>, usize)>,
+    /// Wakes the task that sees to it.
+    wake: Notify,
+    /// That task; started by the first write.
+    task: Mutex<Option<JoinHandle<()>>>,
+}
+
+impl Drop for Store {
+    fn drop(&mut self) {
+        if let Some(task) = lock(&self.after.task).take() {
+            task.abort();
+        }
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Store {
+    /// Opens nothing yet: roots and state are touched when they are first needed.
+    pub fn new(
+        state: Arc<dyn State>,
+        folders: Folders,
+        screen: Screen,
+        clock: Arc<dyn Clock>,
+        settings: Settings,
+    ) -> Arc<Self> {
+        let settings =
+            Settings { files_max: settings.files_max.clamp(1, SCOPE_FILES_MAX), ..settings };
+        Arc::new(Self {
+            state,
+            folders,
+            screen,
+            clock,
+            settings,
+            roots: Mutex::default(),
+            uses: Mutex::default(),
+            after: After::default(),
+            notices: broadcast::Sender::new(CHANGES_BUFFERED),
+        })
+    }
+
+    /// Returns the memories that `binding` leads to, as `caller` may touch them.
+    pub fn memories(self: &Arc<Self>, binding: Binding, caller: Caller) -> Memories {
+        let read_only = binding.read_only;
+        let mounts = binding.mounts.into_iter().map(|plan| {
+            let access = if read_only {
+                Access::ReadOnly
+            } else {
+                access(caller.class, plan.mount)
+            };
+            let root = plan.root.map(|root| self.local_root(plan.mount, root));
+            BoundMount { mount: plan.mount, access, root }
+        });
+        Memories {
+            store: Arc::clone(self),
+            layout: binding.layout,
+            mounts: mounts.collect(),
+            caller,
+        }
+    }
+
+    /// Returns the root that a plan leads to; the same one for everybody in this process.
+    fn local_root(&self, mount: Mount, plan: RootPlan) -> Arc<Root> {
+        let mut roots = lock(&self.roots);
+        let root = roots.entry(plan.key.clone()).or_insert_with(|| {
+            let name = format!("{}.lock", plan.key.place);
+            let lock = self.folders.state.join("locks").join(name);
+            let has_list = plan.may_have_list && self.settings.memory_list;
+            let backend = Arc::new(LocalBackend::new(plan.anchor, lock));
+            Arc::new(Root::new(mount, plan.key, backend, has_list))
+        });
+        Arc::clone(root)
+    }
+
+    /// Returns the memories of roots that are given as they are; for backends other than folders
+    /// of this machine, and for tests.
+    pub fn memories_in(
+        self: &Arc<Self>,
+        roots: Vec<(Mount, RootKey, Arc<dyn Backend>)>,
+        caller: Caller,
+    ) -> Memories {
+        let flat = roots.iter().any(|(mount, ..)| *mount == Mount::Flat);
+        let mounts = roots.into_iter().map(|(mount, key, backend)| {
+            let mut known = lock(&self.roots);
+            let root = known
+                .entry(key.clone())
+                .or_insert_with(|| Arc::new(Root::new(mount, key, backend, false)));
+            let access = access(caller.class, mount);
+            BoundMount { mount, access, root: Ok(Arc::clone(root)) }
+        });
+        Memories {
+            store: Arc::clone(self),
+            layout: if flat { Layout::Flat } else { Layout::Scoped },
+            mounts: mounts.collect(),
+            caller,
+        }
+    }
+
+    /// Returns everything that changes from now on, through this process or seen by a watch. Who
+    /// lags more than [`CHANGES_BUFFERED`] behind is told so and lists again.
+    pub fn subscribe(&self) -> broadcast::Receiver<Notice> {
+        self.notices.subscribe()
+    }
+
+    pub(crate) fn announce(&self, notice: Notice) {
+        // Nobody listening is no error.
+        drop(self.notices.send(notice));
+    }
+
+    /// Counts a use, soon: a view must not wait for a database.
+    pub(crate) async fn count_use(self: &Arc<Self>, used: Use) {
+        let full = {
+            let mut uses = lock(&self.uses);
+            uses.push(used);
+            uses.len() >= USAGE_PENDING_MAX
+        };
+        if full {
+            self.store_uses().await;
+        } else {
+            self.start_after();
+        }
+    }
+
+    /// Stores the uses that wait. What cannot be stored is lost, and only that.
+    pub(crate) async fn store_uses(&self) {
+        let uses = std::mem::take(&mut *lock(&self.uses));
+        if uses.is_empty() {
+            return;
+        }
+        if let Err(error) = self.state.add_uses(&uses).await {
+            tracing::warn!(%error, count = uses.len(), "uses of memories could not be counted");
+        }
+    }
+
+    /// Notes that a root has an open change.
+    pub(crate) fn wrote(&self, root: &Arc<Root>) {
+        let mut unsettled = lock(&self.after.unsettled);
+        if !unsettled.0.iter().any(|known| known.key == root.key) {
+            unsettled.0.push(Arc::clone(root));
+        }
+        unsettled.1 += 1;
+    }
+
+    /// Sees to it that what was written is settled: soon, or before this returns when so much is
+    /// open that a start after a power cut would be slow.
+    pub(crate) async fn see_to_settling(self: &Arc<Self>) {
+        let open = lock(&self.after.unsettled).1;
+        if open >= OPEN_CHANGES_MAX {
+            self.settle().await;
+        } else {
+            self.start_after();
+        }
+    }
+
+    fn start_after(self: &Arc<Self>) {
+        self.after.wake.notify_one();
+        let mut task = lock(&self.after.task);
+        if task.as_ref().is_none_or(JoinHandle::is_finished) {
+            *task = Some(tokio::spawn(run_after(Arc::downgrade(self))));
+        }
+    }
+
+    /// Synchronizes what was written and closes its redo records; drops old history now and then.
+    pub async fn settle(&self) {
+        let roots = std::mem::take(&mut *lock(&self.after.unsettled)).0;
+        if roots.is_empty() {
+            return;
+        }
+        if let Err(error) = crate::settle::settle(self, &roots).await {
+            tracing::warn!(%error, "memories could not be synchronized; tried again later");
+        }
+    }
+
+    /// Drops history beyond what is to be kept.
+    pub async fn prune(&self) -> Result<Pruned, StoreError> {
+        Ok(self.state.prune(self.settings.retention, self.clock.now()).await?)
+    }
+
+    /// Synchronizes files, stores what waits, closes the state.
+    pub async fn close(&self) {
+        let task = lock(&self.after.task).take();
+        if let Some(task) = task {
+            task.abort();
+        }
+        self.store_uses().await;
+        self.settle().await;
+        self.state.close().await;
+    }
+}
+
+/// Stores uses and settles writes, each a little after they came, until there is nothing to do.
+async fn run_after(store: Weak<Store>) {
+    loop {
+        tokio::time::sleep(USAGE_FLUSH_DELAY).await;
+        let Some(this) = store.upgrade() else { return };
+        this.store_uses().await;
+        let open = lock(&this.after.unsettled).1;
+        if open == 0 {
+            return;
+        }
+        if open < OPEN_CHANGES_SETTLE {
+            drop(this);
+            tokio::time::sleep(SETTLE_DELAY.saturating_sub(USAGE_FLUSH_DELAY)).await;
+            let Some(this) = store.upgrade() else { return };
+            this.store_uses().await;
+            this.settle().await;
+        } else {
+            this.settle().await;
+        }
+    }
+}
+
+/// One mount of a caller.
+#[derive(Clone, Debug)]
+pub(crate) struct BoundMount {
+    pub(crate) mount: Mount,
+    pub(crate) access: Access,
+    /// The root, or why there is none.
+    pub(crate) root: Result<Arc<Root>, String>,
+}
+
+/// The memories that one caller may touch. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Memories {
+    pub(crate) store: Arc<Store>,
+    pub(crate) layout: Layout,
+    pub(crate) mounts: Vec<BoundMount>,
+    pub(crate) caller: Caller,
+}

@@ -1,0 +1,265 @@
+//! One root as this process knows it: its backend, and what is remembered of it between commands.
+//!
+//! Nothing remembered is the truth. It is used only while the root is held and the count of writes
+//! says that no other process of Quipu wrote, and brought up to date from the state otherwise; what
+//! an editor or git did is found by looking at the files.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use memory::change::{ChangeId, RootKey, Trust};
+use memory::clock::Timestamp;
+use memory::document::{Head as DocumentHead, Revision};
+use memory::limits::{CENSUS_AGE_MAX, LOCK_WAIT};
+use memory::path::{Mount, RelativePath};
+use state::Head;
+
+use crate::backend::{Backend, Extent, Held, Stamp};
+use crate::error::StoreError;
+use crate::memories::Store;
+
+/// The name of the generated listing at the top of a root that has one.
+pub(crate) const MEMORY_LIST: &str = "MEMORY.md";
+
+/// One root.
+#[derive(Debug)]
+pub(crate) struct Root {
+    pub(crate) mount: Mount,
+    pub(crate) key: RootKey,
+    pub(crate) backend: Arc<dyn Backend>,
+    /// Whether `MEMORY.md` at its top is generated.
+    pub(crate) has_list: bool,
+    known: Mutex<Known>,
+}
+
+/// What is remembered of a root.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    /// The count of writes up to which `heads` and `census` are right.
+    generation: Option<u64>,
+    /// The last change in `heads`.
+    last: ChangeId,
+    /// What was last recorded of each memory.
+    heads: HashMap<RelativePath, Head>,
+    census: Option<Census>,
+    /// Descriptions, by the version of the file that they were read from.
+    pub(crate) documents: HashMap<RelativePath, (Stamp, Arc<DocumentHead>)>,
+    /// Revisions, by the version of the file that they were worked out from.
+    pub(crate) revisions: HashMap<RelativePath, (Stamp, Revision)>,
+}
+
+/// The names in a root, for what only a look at all of them can tell.
+#[derive(Debug)]
+struct Census {
+    taken_at: Timestamp,
+    /// How long it may be believed: counting may take a fiftieth of the time at most.
+    lasts: Duration,
+    files: usize,
+    /// Every file and folder by its case-folded path.
+    folded: HashMap<String, RelativePath>,
+}
+
+impl Census {
+    fn is_fresh(&self, now: Timestamp) -> bool {
+        let age = now.duration_since(self.taken_at);
+        !age.is_negative() && age.unsigned_abs() < self.lasts
+    }
+
+    fn add(&mut self, path: &RelativePath) {
+        self.files += 1;
+        let mut at = Some(path.clone());
+        while let Some(path) = at {
+            at = path.parent();
+            self.folded.entry(path.folded()).or_insert(path);
+        }
+    }
+
+    fn remove(&mut self, path: &RelativePath) {
+        if self.folded.remove(&path.folded()).is_some() {
+            self.files = self.files.saturating_sub(1);
+        }
+    }
+}
+
+impl Root {
+    pub(crate) fn new(
+        mount: Mount,
+        key: RootKey,
+        backend: Arc<dyn Backend>,
+        has_list: bool,
+    ) -> Self {
+        Self { mount, key, backend, has_list, known: Mutex::default() }
+    }
+
+    /// Returns what is remembered. Only for a moment: never over an `.await`.
+    pub(crate) fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns whether a path is that of the generated listing.
+    pub(crate) fn is_list(&self, path: &RelativePath) -> bool {
+        self.has_list && path.as_str() == MEMORY_LIST
+    }
+
+    /// Holds the root for writing. A write that somebody did not end is ended first.
+    pub(crate) async fn hold(self: &Arc<Self>, store: &Store) -> Result<HeldRoot, StoreError> {
+        let held = self.backend.lock(LOCK_WAIT).await.map_err(StoreError::at(self.mount))?;
+        let mut held = HeldRoot { root: Arc::clone(self), held };
+        if held.held.was_interrupted() {
+            crate::settle::recover(store, &mut held).await?;
+        }
+        held.refresh(store).await?;
+        Ok(held)
+    }
+}
+
+/// A root held for writing.
+#[derive(Debug)]
+pub(crate) struct HeldRoot {
+    pub(crate) root: Arc<Root>,
+    pub(crate) held: Box<dyn Held>,
+}
+
+impl HeldRoot {
+    /// Brings what is remembered up to date with what other processes recorded.
+    pub(crate) async fn refresh(&self, store: &Store) -> Result<(), StoreError> {
+        let generation = self.held.generation();
+        let last = {
+            let known = self.root.known();
+            if known.generation == Some(generation) {
+                return Ok(());
+            }
+            known.last
+        };
+        let heads = store.state.heads(&self.root.key.place, last).await?;
+        let mut known = self.root.known();
+        for head in heads {
+            known.take_head(head);
+        }
+        known.generation = Some(generation);
+        Ok(())
+    }
+
+    /// Takes in what this process has just written and recorded.
+    pub(crate) fn wrote(&self, heads: impl IntoIterator<Item = Head>) {
+        let mut known = self.root.known();
+        for head in heads {
+            known.take_head(head);
+        }
+        known.generation = Some(self.held.generation());
+    }
+
+    /// Forgets what is remembered: the next command looks again.
+    pub(crate) fn forget(&self) {
+        *self.root.known() = Known::default();
+    }
+
+    /// Returns what was last recorded of a memory.
+    pub(crate) fn head(&self, path: &RelativePath) -> Option<Head> {
+        self.root.known().heads.get(path).cloned()
+    }
+
+    /// Returns how far the text of a memory may be trusted; what nobody recorded came from outside.
+    pub(crate) fn trust(&self, path: &RelativePath) -> Trust {
+        self.head(path).map_or(Trust::Outside, |head| head.trust)
+    }
+
+    /// Returns how many memories there are.
+    pub(crate) async fn count(&self, store: &Store, look: Look) -> Result<usize, StoreError> {
+        self.take_census(store, look).await?;
+        Ok(self.root.known().census.as_ref().map_or(0, |census| census.files))
+    }
+
+    /// Returns a path that differs from `path`, or from a folder on its way, only in case.
+    pub(crate) async fn differs_only_in_case(
+        &self,
+        store: &Store,
+        path: &RelativePath,
+        except: Option<&RelativePath>,
+    ) -> Result<Option<RelativePath>, StoreError> {
+        self.take_census(store, Look::Remembered).await?;
+        let known = self.root.known();
+        let Some(census) = &known.census else { return Ok(None) };
+        let mut at = Some(path.clone());
+        while let Some(path) = at {
+            at = path.parent();
+            if let Some(other) = census.folded.get(&path.folded())
+                && *other != path
+                && !except.is_some_and(|except| other.is_within(except))
+            {
+                return Ok(Some(other.clone()));
+            }
+        }
+        Ok(None)
+    }
+
+    async fn take_census(&self, store: &Store, look: Look) -> Result<(), StoreError> {
+        let started = store.clock.now();
+        let fresh = self.root.known().census.as_ref().is_some_and(|c| c.is_fresh(started));
+        if fresh && look == Look::Remembered {
+            return Ok(());
+        }
+        let walk = self.root.backend.walk(None, Extent::ALL).await;
+        let walk = walk.map_err(StoreError::at(self.root.mount))?;
+        let cost = store.clock.now().duration_since(started).unsigned_abs();
+        let mut census = Census {
+            taken_at: started,
+            lasts: CENSUS_AGE_MAX.max(cost.saturating_mul(50)),
+            files: 0,
+            folded: HashMap::with_capacity(walk.files.len()),
+        };
+        for folder in walk.folders {
+            census.folded.insert(folder.path.folded(), folder.path);
+        }
+        for file in walk.files.iter().filter(|file| !self.root.is_list(&file.path)) {
+            census.add(&file.path);
+        }
+        // A walk keeps no more than a root may ever hold; the rest of an over-full tree counts too.
+        census.files = census.files.max(walk.files_total.saturating_sub(1));
+        self.root.known().census = Some(census);
+        Ok(())
+    }
+}
+
+/// Whether to believe what is remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// As long as it is fresh.
+    Remembered,
+    /// Look again.
+    Again,
+}
+
+impl Known {
+    fn take_head(&mut self, head: Head) {
+        self.last = self.last.max(head.change);
+        let known = self.heads.get(&head.path);
+        if known.is_some_and(|known| known.change > head.change) {
+            return;
+        }
+        let was_there = known.is_some_and(|known| known.revision.is_some());
+        if let Some(census) = &mut self.census {
+            match (&head.revision, was_there) {
+                (Some(_), false) => {
+                    if census.folded.get(&head.path.folded()) != Some(&head.path) {
+                        census.add(&head.path);
+                    }
+                }
+                (None, _) => census.remove(&head.path),
+                (Some(_), true) => {}
+            }
+        }
+        self.heads.insert(head.path.clone(), head);
+    }
+
+    /// Returns every memory that was last recorded as being there.
+    pub(crate) fn recorded(&self) -> impl Iterator<Item = &Head> {
+        self.heads.values().filter(|head| head.revision.is_some())
+    }
+
+    /// Returns what was last recorded of a memory, be it there or gone.
+    pub(crate) fn head(&self, path: &RelativePath) -> Option<&Head> {
+        self.heads.get(path)
+    }
+}

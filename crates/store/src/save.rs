@@ -1,0 +1,123 @@
+//! What people and programs do beside the six commands: save a whole memory, pin one.
+
+use std::sync::Arc;
+
+use memory::change::{Actor, ChangeKind};
+use memory::command::edit;
+use memory::command::CommandError;
+use memory::document::Revision;
+use memory::path::{MemoryPath, RelativePath};
+
+use crate::apply::{check_room, look, read_small};
+use crate::backend::Kind;
+use crate::commit::{self, CommitError, Plan, Step, What};
+use crate::error::StoreError;
+use crate::memories::{Call, Expected, Memories, Saved};
+use crate::root::HeldRoot;
+
+impl Memories {
+    /// Writes a whole memory if it is still what the caller expects; otherwise refuses with
+    /// [`CommandError::Conflict`], which carries the current revision, and changes nothing.
+    pub async fn save(
+        &self,
+        path: &MemoryPath,
+        text: &str,
+        expected: Expected,
+        call: &Call,
+    ) -> Result<Saved, StoreError> {
+        self.check_writable(path)?;
+        let (root, relative) = self.inside(path)?;
+        if root.is_list(relative) {
+            return Err(CommandError::Generated { path: path.clone() }.into());
+        }
+        edit::check_writable(path, text)?;
+        let mut held = [root.hold(&self.store).await?];
+        let decided = self.decide_save(&held[0], path, relative, (text, expected)).await?;
+        let Some((what, warnings)) = decided else {
+            // The very same bytes are there already.
+            let revision = Revision::of(text.as_bytes());
+            return Ok(Saved { revision, change: None, warnings: Vec::new() });
+        };
+        let plan = Plan {
+            kind: ChangeKind::Save,
+            provenance: self.provenance(call),
+            undoes: None,
+            folder: None,
+            steps: vec![Step { root: 0, path: relative.clone(), what }],
+            counts_as_use: self.caller.provenance.actor == Actor::Person,
+        };
+        match commit::commit(&self.store, &mut held, plan).await {
+            Ok(id) => {
+                drop(held);
+                self.store.see_to_settling().await;
+                let revision = Revision::of(text.as_bytes());
+                Ok(Saved { revision, change: Some(id), warnings })
+            }
+            Err(CommitError::Raced) => {
+                let now = read_small(root, path, relative).await.ok();
+                let current = now.and_then(|(current, _)| current.revision());
+                Err(CommandError::Conflict { path: path.clone(), current }.into())
+            }
+            Err(CommitError::Store(error)) => Err(error),
+        }
+    }
+
+    async fn decide_save(
+        &self,
+        held: &HeldRoot,
+        path: &MemoryPath,
+        relative: &RelativePath,
+        (text, expected): (&str, Expected),
+    ) -> Result<Option<(What, Vec<memory::command::Warning>)>, StoreError> {
+        let after: Arc<[u8]> = Arc::from(text.as_bytes());
+        let found = look(&held.root, path, relative).await?;
+        let conflict = |current| CommandError::Conflict { path: path.clone(), current };
+        match (expected, found) {
+            (_, Some(Kind::Folder | Kind::Other)) => {
+                Err(CommandError::NotAFile { path: path.clone() }.into())
+            }
+            (Expected::Revision(_), None) => Err(conflict(None).into()),
+            (Expected::Absent, Some(Kind::File)) => {
+                let (current, _) = read_small(&held.root, path, relative).await?;
+                Err(conflict(current.revision()).into())
+            }
+            (Expected::Absent, None) => {
+                let warnings = self.screen(path, None, text)?;
+                self.check_free(held, path, relative, None).await?;
+                check_room(held, &self.store, 1).await?;
+                Ok(Some((What::Put { before: None, after }, warnings)))
+            }
+            (Expected::Revision(wanted), Some(Kind::File)) => {
+                let (current, bytes) = read_small(&held.root, path, relative).await?;
+                if current.revision() != Some(wanted) {
+                    return Err(conflict(current.revision()).into());
+                }
+                if bytes == after {
+                    return Ok(None);
+                }
+                // Bytes that are no text are compared as far as they are: a save may mend them.
+                let before = String::from_utf8_lossy(&bytes).into_owned();
+                let warnings = self.screen(path, Some(&before), text)?;
+                Ok(Some((What::Put { before: Some(current), after }, warnings)))
+            }
+        }
+    }
+
+    /// Pins or unpins a memory; returns whether that changed anything. Only a person pins.
+    pub async fn set_pin(&self, path: &MemoryPath, pinned: bool) -> Result<bool, StoreError> {
+        let (root, relative) = self.inside(path)?;
+        if self.caller.provenance.actor != Actor::Person {
+            return Err(CommandError::ReadOnly { mount: root.mount }.into());
+        }
+        if pinned {
+            match look(root, path, relative).await? {
+                Some(Kind::File) => {}
+                Some(_) => return Err(CommandError::NotAFile { path: path.clone() }.into()),
+                None => return Err(CommandError::NotFound { path: path.clone() }.into()),
+            }
+        }
+        self.store.store_uses().await;
+        let mark = (root.key.identity.as_str(), relative);
+        Ok(self.store.state.set_pin(mark, pinned, self.store.clock.now()).await?)
+    }
+}

@@ -1,0 +1,286 @@
+//! What a caller sees: files, folders, listings. Nothing here holds a root or makes anything.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use memory::change::{Actor, RootKey};
+use memory::command::view::{Row, view_file, view_folder};
+use memory::command::{self, CommandError, Lines, Reply};
+use memory::document::{self, Head, Revision};
+use memory::limits::{
+    HEAD_BYTES_MAX, LISTED_PATHS_MAX, MEMORY_BYTES_MAX, VIEW_BYTES_MAX, VIEW_DEPTH,
+};
+use memory::path::{MemoryPath, Mount, RelativePath};
+use state::{Mark, Use};
+
+use crate::apply::{is_part, look, refuse, virtual_path};
+use crate::backend::{BackendError, Extent, Found, Kind, Walk};
+use crate::error::StoreError;
+use crate::memories::{BoundMount, Listed, Listing, Memories, MemoryText};
+use crate::root::Root;
+
+impl Memories {
+    /// Shows a file or a folder to an agent; a file counts as used.
+    pub(crate) async fn view(
+        &self,
+        path: &MemoryPath,
+        lines: &Lines,
+    ) -> Result<Reply, StoreError> {
+        match path {
+            MemoryPath::Top => self.view_top().await,
+            MemoryPath::Root(mount) => {
+                let root = self.root(*mount)?;
+                self.view_folder(root, path, None).await
+            }
+            MemoryPath::Inside(mount, relative) => {
+                let root = self.root(*mount)?;
+                match self.view_file(root, path, lines).await {
+                    Err(StoreError::Refused(CommandError::NotAFile { .. }))
+                        if look(root, path, relative).await? == Some(Kind::Folder) =>
+                    {
+                        self.view_folder(root, path, Some(relative)).await
+                    }
+                    shown => shown,
+                }
+            }
+        }
+    }
+
+    async fn view_file(
+        &self,
+        root: &Arc<Root>,
+        path: &MemoryPath,
+        lines: &Lines,
+    ) -> Result<Reply, StoreError> {
+        let (_, relative) = self.inside(path)?;
+        let max = if is_part(lines) { VIEW_BYTES_MAX } else { MEMORY_BYTES_MAX };
+        let read = root.backend.read(relative, max).await;
+        let read = match read {
+            // A file on the way is as good as nothing being there.
+            Err(BackendError::WrongKind) if look(root, path, relative).await?.is_none() => {
+                return Err(CommandError::NotFound { path: path.clone() }.into());
+            }
+            read => read.map_err(refuse(root.mount, path))?,
+        };
+        let whole = read.is_whole();
+        if !whole && !is_part(lines) {
+            let bytes = usize::try_from(read.stat.bytes).unwrap_or(usize::MAX);
+            return Err(CommandError::OutgrewCap { path: path.clone(), bytes }.into());
+        }
+        let text = command::text_of(path, whole_characters(&read.bytes, whole))?;
+        let shown = view_file(path, text, lines)?;
+        if self.caller.provenance.actor != Actor::Person {
+            let used = Use {
+                identity: root.key.identity.clone(),
+                path: relative.clone(),
+                at: self.store.clock.now(),
+                wrote: false,
+            };
+            self.store.count_use(used).await;
+        }
+        let revision = whole.then(|| Revision::of(&read.bytes));
+        Ok(Reply::Done { text: shown, change: None, revision, warnings: Vec::new() })
+    }
+
+    async fn view_folder(
+        &self,
+        root: &Root,
+        path: &MemoryPath,
+        relative: Option<&RelativePath>,
+    ) -> Result<Reply, StoreError> {
+        let extent = Extent { max: LISTED_PATHS_MAX, levels: VIEW_DEPTH };
+        let walk = root.backend.walk(relative, extent).await;
+        let walk = walk.map_err(refuse(root.mount, path))?;
+        let mut rows = rows(root.mount, &walk)?;
+        let more = keep_first(&mut rows, walk.in_reach);
+        Ok(done(view_folder(path, walk.bytes_total, &rows, more)))
+    }
+
+    async fn view_top(&self) -> Result<Reply, StoreError> {
+        let extent = Extent { max: LISTED_PATHS_MAX, levels: VIEW_DEPTH - 1 };
+        let (mut rows, mut total, mut in_reach) = (Vec::new(), 0, self.mounts.len());
+        for bound in &self.mounts {
+            let walked = match &bound.root {
+                Ok(root) => match root.backend.walk(None, extent).await {
+                    Ok(walk) => Ok(walk),
+                    Err(BackendError::Escapes(_) | BackendError::WrongKind) => {
+                        Err("its folder is, or is behind, a link or file and is not used".to_owned())
+                    }
+                    Err(error) => return Err(StoreError::at(bound.mount)(error)),
+                },
+                Err(reason) => Err(reason.clone()),
+            };
+            let path = format!("{}/", bound.mount);
+            match walked {
+                Ok(walk) => {
+                    total += walk.bytes_total;
+                    in_reach += walk.in_reach;
+                    rows.push(Row { bytes: walk.bytes_total, path, note: None });
+                    rows.extend(self::rows(bound.mount, &walk)?);
+                }
+                Err(reason) => {
+                    rows.push(Row { bytes: 0, path, note: Some(format!("unavailable: {reason}")) });
+                }
+            }
+        }
+        let more = keep_first(&mut rows, in_reach);
+        Ok(done(view_folder(&MemoryPath::Top, total, &rows, more)))
+    }
+
+    /// Reads a memory for a person or a program; not a use.
+    pub async fn read(&self, path: &MemoryPath) -> Result<MemoryText, StoreError> {
+        let (root, relative) = self.inside(path)?;
+        let read = root.backend.read(relative, MEMORY_BYTES_MAX).await;
+        let read = read.map_err(refuse(root.mount, path))?;
+        if !read.is_whole() {
+            let bytes = usize::try_from(read.stat.bytes).unwrap_or(usize::MAX);
+            return Err(CommandError::OutgrewCap { path: path.clone(), bytes }.into());
+        }
+        let text = command::text_of(path, &read.bytes)?.to_owned();
+        let revision = Revision::of(&read.bytes);
+        Ok(MemoryText { text, revision, modified_at: read.stat.modified_at })
+    }
+
+    /// Lists the memories of all scopes, or of one scope or folder, up to what a scope may hold.
+    /// A scope that is unavailable has none. Listing is not a use.
+    pub async fn list(&self, under: Option<&MemoryPath>) -> Result<Listing, StoreError> {
+        let mut listing = Listing::default();
+        let wanted = under.filter(|path| **path != MemoryPath::Top);
+        for bound in &self.mounts {
+            let from = match wanted {
+                None => None,
+                Some(path) if path.mount() == Some(bound.mount) => path.relative(),
+                Some(_) => continue,
+            };
+            let root = match (&bound.root, wanted) {
+                (Ok(root), _) => root,
+                (Err(_), None) => continue,
+                (Err(_), Some(_)) => self.root(bound.mount)?,
+            };
+            self.list_root(bound, root, from, &mut listing).await?;
+        }
+        Ok(listing)
+    }
+
+    async fn list_root(
+        &self,
+        bound: &BoundMount,
+        root: &Root,
+        from: Option<&RelativePath>,
+        listing: &mut Listing,
+    ) -> Result<(), StoreError> {
+        let walk = root.backend.walk(from, Extent::ALL).await;
+        let walk = match (walk, from) {
+            // A root that is refused has no memories; `status` says why.
+            (Err(BackendError::Escapes(_) | BackendError::WrongKind), None) => return Ok(()),
+            (walk, _) => walk.map_err(StoreError::at(bound.mount))?,
+        };
+        let mut marks = self.marks(&root.key).await;
+        listing.left_out += walk.files_total.saturating_sub(walk.files.len());
+        for file in &walk.files {
+            let head = document_head(root, file).await.map_err(StoreError::at(bound.mount))?;
+            if root.is_list(&file.path) && head.generated {
+                continue;
+            }
+            let mark = marks.remove(&file.path);
+            listing.memories.push(Listed {
+                path: virtual_path(bound.mount, file.path.clone())?,
+                bytes: file.stat.bytes,
+                modified_at: file.stat.modified_at,
+                description: head.head.description.clone(),
+                name: head.head.name.clone(),
+                kind: head.head.kind.clone(),
+                pinned: mark.as_ref().is_some_and(|mark| mark.pinned),
+                usage: mark.map(|mark| mark.usage).unwrap_or_default(),
+            });
+        }
+        Ok(())
+    }
+
+    /// Returns pins and usage; none when the state cannot be read, which must not hide a memory.
+    pub(crate) async fn marks(&self, key: &RootKey) -> HashMap<RelativePath, Mark> {
+        self.store.store_uses().await;
+        match self.store.state.marks(&key.identity).await {
+            Ok(marks) => marks.into_iter().map(|mark| (mark.path.clone(), mark)).collect(),
+            Err(error) => {
+                tracing::warn!(%error, "pins and usage cannot be read");
+                HashMap::new()
+            }
+        }
+    }
+}
+
+fn done(text: String) -> Reply {
+    Reply::Done { text, change: None, revision: None, warnings: Vec::new() }
+}
+
+fn rows(mount: Mount, walk: &Walk) -> Result<Vec<Row>, CommandError> {
+    let mut rows = Vec::with_capacity(walk.files.len() + walk.folders.len());
+    for file in &walk.files {
+        let path = virtual_path(mount, file.path.clone())?.to_string();
+        rows.push(Row { bytes: file.stat.bytes, path, note: None });
+    }
+    for folder in &walk.folders {
+        let path = format!("{}/", virtual_path(mount, folder.path.clone())?);
+        rows.push(Row { bytes: folder.bytes, path, note: None });
+    }
+    Ok(rows)
+}
+
+/// Keeps the rows that are shown, of so many that there are; returns how many are not.
+fn keep_first(rows: &mut Vec<Row>, in_reach: usize) -> usize {
+    rows.sort_by(|a, b| a.path.cmp(&b.path));
+    rows.truncate(LISTED_PATHS_MAX);
+    in_reach.saturating_sub(rows.len())
+}
+
+/// Leaves out the character that the end of a partial read cut through.
+fn whole_characters(bytes: &[u8], whole: bool) -> &[u8] {
+    match str::from_utf8(bytes) {
+        Err(error) if !whole && error.error_len().is_none() => {
+            bytes.get(..error.valid_up_to()).unwrap_or_default()
+        }
+        _ => bytes,
+    }
+}
+
+/// What the beginning of a file says.
+#[derive(Clone, Debug)]
+pub(crate) struct FileHead {
+    pub(crate) head: Head,
+    /// Whether it is a listing that Quipu generated.
+    pub(crate) generated: bool,
+    /// Whether it is text at all, as far as it was read.
+    pub(crate) is_text: bool,
+}
+
+/// Reads the frontmatter of a file that a walk found, or remembers it.
+pub(crate) async fn document_head(
+    root: &Root,
+    file: &Found,
+) -> Result<Arc<FileHead>, BackendError> {
+    if let Some((stamp, head)) = root.known().documents.get(&file.path)
+        && *stamp == file.stat.stamp
+    {
+        return Ok(Arc::clone(head));
+    }
+    let bytes = match root.backend.read(&file.path, HEAD_BYTES_MAX).await {
+        Ok(read) => read.bytes,
+        // It went away since the walk, or became something else: it says nothing then.
+        Err(BackendError::NotFound | BackendError::WrongKind | BackendError::Escapes(_)) => {
+            Vec::new()
+        }
+        // One file that cannot be read must not hide the others.
+        Err(BackendError::Io { .. }) => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    let text = str::from_utf8(whole_characters(&bytes, bytes.len() < HEAD_BYTES_MAX));
+    let head = Arc::new(FileHead {
+        head: document::head(&bytes),
+        generated: text.is_ok_and(document::is_generated_list),
+        is_text: text.is_ok_and(|text| !text.contains('\0')),
+    });
+    let known = (file.stat.stamp, Arc::clone(&head));
+    root.known().documents.insert(file.path.clone(), known);
+    Ok(head)
+}
