@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::{Memories, Notice, Watch};
@@ -27,21 +28,33 @@ pub(super) type Subscriptions = BTreeMap<MemoryPath, String>;
 /// What one connection listens to.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
-    watched: Arc<Mutex<Option<Watched>>>,
-    /// What the client subscribed to by the older revisions.
+    /// The client's memories, by which a notice becomes a path.
+    bound: Arc<Mutex<Option<Bound>>>,
+    /// The watch over them. Held while one is started, so that others wait for it.
+    watch: tokio::sync::Mutex<Option<Watched>>,
+    /// Whether a client of an older revision is told of changes.
+    telling: AtomicBool,
+    /// What it subscribed to.
     subscribed: Arc<Mutex<Subscriptions>>,
-    /// The task that tells of those; ends with the connection.
-    teller: Mutex<JoinSet<()>>,
+    /// The task that tells of that, and the one that starts a watch for a list; both end with the
+    /// connection.
+    tasks: Mutex<JoinSet<()>>,
     /// Where streams begin to read that are about to be opened: before the client hears that it
     /// is subscribed, so that nothing is lost in between.
     beginnings: Mutex<VecDeque<Receiver<Notice>>>,
 }
 
-/// The folders that are watched.
+/// The memories of the project that a client works in.
+#[derive(Clone, Debug)]
+pub(super) struct Bound {
+    pub(super) project: Option<PathBuf>,
+    pub(super) memories: Memories,
+}
+
+/// A watch over the memories of a project.
 #[derive(Debug)]
 struct Watched {
     project: Option<PathBuf>,
-    memories: Memories,
     /// `None` when the machine refuses: then only what this process changes is told.
     _watch: Option<Watch>,
 }
@@ -51,35 +64,43 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Changes {
-    /// Watches the folders of these memories, if that is not done already; a client whose project
-    /// changed is told of the new one from then on.
-    pub(super) fn watch(&self, project: Option<PathBuf>, memories: &Memories) {
-        let mut watched = lock(&self.watched);
-        if watched.as_ref().is_some_and(|watched| watched.project == project) {
+    /// Watches these memories, if that is not done already, instead of those of another project.
+    ///
+    /// Returns when an edit from outside cannot go unnoticed any more. What was edited shortly
+    /// before is found by the look with which a watch begins.
+    pub(super) async fn watch(&self, bound: Bound) {
+        let Bound { project, memories } = bound.clone();
+        *lock(&self.bound) = Some(bound);
+        let mut watch = self.watch.lock().await;
+        if watch.as_ref().is_some_and(|watched| watched.project == project) {
             return;
         }
-        let watch = memories.watch().map_err(|error| {
+        let started = memories.watch().await.map_err(|error| {
             tracing::warn!(error = fault::chain(&error), "edits from outside go unnoticed");
         });
-        let memories = memories.clone();
-        *watched = Some(Watched { project, memories, _watch: watch.ok() });
+        *watch = Some(Watched { project, _watch: started.ok() });
+    }
+
+    /// Watches these memories without anybody waiting for it.
+    pub(super) fn begin_to_watch(self: &Arc<Self>, bound: Bound) {
+        if lock(&self.bound).as_ref().is_some_and(|known| known.project == bound.project) {
+            return;
+        }
+        let this = Arc::clone(self);
+        lock(&self.tasks).spawn(async move { this.watch(bound).await });
     }
 
     /// Returns whether anything is watched, so that a change of project matters.
     pub(super) fn is_watching(&self) -> bool {
-        lock(&self.watched).is_some()
+        lock(&self.bound).is_some()
     }
 
     /// Begins to tell an older client of changes, once: of the list, and of what it subscribes to.
     pub(super) fn tell(&self, peer: &Peer<RoleServer>, notices: impl FnOnce() -> Receiver<Notice>) {
-        let mut teller = lock(&self.teller);
-        if teller.is_empty() {
-            let listener = Listener {
-                notices: notices(),
-                watched: Arc::clone(&self.watched),
-                ear: Ear::Connection(peer.clone(), Arc::clone(&self.subscribed)),
-            };
-            teller.spawn(listener.listen());
+        if !self.telling.swap(true, Ordering::Relaxed) {
+            let ear = Ear::Connection(peer.clone(), Arc::clone(&self.subscribed));
+            let listener = Listener { notices: notices(), bound: Arc::clone(&self.bound), ear };
+            lock(&self.tasks).spawn(listener.listen());
         }
     }
 
@@ -107,7 +128,7 @@ impl Changes {
     ) {
         let notices = lock(&self.beginnings).pop_front().unwrap_or_else(notices);
         let ear = Ear::Stream(sink, subscribed);
-        Listener { notices, watched: Arc::clone(&self.watched), ear }.listen().await;
+        Listener { notices, bound: Arc::clone(&self.bound), ear }.listen().await;
     }
 }
 
@@ -125,7 +146,7 @@ struct Gone;
 /// Reads changes and tells one ear.
 struct Listener {
     notices: Receiver<Notice>,
-    watched: Arc<Mutex<Option<Watched>>>,
+    bound: Arc<Mutex<Option<Bound>>>,
     ear: Ear,
 }
 
@@ -145,8 +166,7 @@ impl Listener {
 
     /// Gathers what happened at about the same time, so that a burst is told of once.
     fn news(&mut self, first: &Notice) -> News {
-        let Some(memories) = lock(&self.watched).as_ref().map(|watched| watched.memories.clone())
-        else {
+        let Some(Bound { memories, .. }) = lock(&self.bound).clone() else {
             return News::anything();
         };
         let mut news = News::default();

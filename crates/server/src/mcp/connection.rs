@@ -4,6 +4,7 @@
 //! knows is answered with "method not found".
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use engine::{BindingRequest, Memories, Notice};
 use memory::path::{Layout, MemoryPath};
@@ -25,7 +26,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::changes::{Changes, Subscriptions};
+use super::changes::{Bound, Changes, Subscriptions};
 use super::roots::Roots;
 use super::wire::Wire;
 use super::{Host, caller, resources, tools};
@@ -53,7 +54,7 @@ pub(super) struct Connection {
     host: Host,
     layout: Layout,
     roots: Roots,
-    changes: Changes,
+    changes: Arc<Changes>,
     calls: TaskTracker,
     /// Cancelled when no more requests come.
     ending: CancellationToken,
@@ -66,7 +67,7 @@ impl Connection {
             None => Layout::Scoped,
         };
         let roots = Roots::new(host.project);
-        let changes = Changes::default();
+        let changes = Arc::default();
         Self { host, layout, roots, changes, calls: TaskTracker::new(), ending }
     }
 
@@ -97,24 +98,15 @@ impl Connection {
         self.host.engine.memories(&binding, caller)
     }
 
-    /// Watches the folders that a client's memories lie in.
-    async fn watch(&self, peer: &Peer<RoleServer>) {
+    /// Returns what a client's changes are told by.
+    async fn bound(&self, peer: &Peer<RoleServer>) -> Bound {
         let project = self.roots.project(peer).await;
         let memories = self.memories_of(project.clone(), self.host.caller.clone());
-        self.changes.watch(project, &memories);
+        Bound { project, memories }
     }
 
     fn notices(&self) -> Receiver<Notice> {
         self.host.engine.subscribe()
-    }
-
-    /// Begins to tell a client of an older revision of changes. One of the newest asks for that by
-    /// a stream.
-    async fn tell(&self, peer: &Peer<RoleServer>) {
-        if peer.peer_info().is_some() {
-            self.watch(peer).await;
-            self.changes.tell(peer, || self.notices());
-        }
     }
 
     /// Returns the subscriptions of a stream that name memories.
@@ -175,8 +167,13 @@ impl ServerHandler for Connection {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
-        // Who has seen a list is told when it changes, from before it was made.
-        self.tell(&context.peer).await;
+        // A client of an older revision that has seen a list is told when it changes, from before
+        // it was made. One of the newest asks for that by a stream.
+        if context.peer.peer_info().is_some() {
+            let bound = self.bound(&context.peer).await;
+            self.changes.tell(&context.peer, || self.notices());
+            self.changes.begin_to_watch(bound);
+        }
         let cursor = request.and_then(|request| request.cursor);
         resources::list(&self.memories(&context).await, cursor.as_deref()).await
     }
@@ -204,8 +201,9 @@ impl ServerHandler for Connection {
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
         let path = self.subscribable(&request.uri)?;
-        self.tell(&context.peer).await;
         self.changes.subscribe(path, request.uri);
+        self.changes.tell(&context.peer, || self.notices());
+        self.changes.watch(self.bound(&context.peer).await).await;
         Ok(())
     }
 
@@ -222,10 +220,7 @@ impl ServerHandler for Connection {
         &self,
         requested: &SubscriptionFilter,
     ) -> Option<SubscriptionFilter> {
-        // The folders are watched and changes kept from here on: what follows tells the client
-        // that it is subscribed.
-        let memories = self.memories_of(None, self.host.caller.clone());
-        self.changes.watch(None, &memories);
+        // What follows tells the client that it is subscribed: from here on nothing may be lost.
         self.changes.begin_stream(self.notices());
         let mut accepted = SubscriptionFilter::builder();
         if requested.resources_list_changed == Some(true) {
@@ -241,8 +236,15 @@ impl ServerHandler for Connection {
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let subscribed = self.subscriptions(context.accepted());
         let sink = context.sink().clone();
+        let bound = self.bound(&context.request_context().peer).await;
+        let telling = async {
+            tokio::join!(
+                self.changes.watch(bound),
+                self.changes.stream(sink, subscribed, || self.notices())
+            )
+        };
         tokio::select! {
-            () = self.changes.stream(sink, subscribed, || self.notices()) => {}
+            _ = telling => {}
             () = context.cancelled() => {}
             () = self.ending.cancelled() => {}
         }
@@ -257,7 +259,7 @@ impl ServerHandler for Connection {
     async fn on_roots_list_changed(&self, context: NotificationContext<RoleServer>) {
         self.roots.changed();
         if self.changes.is_watching() {
-            self.watch(&context.peer).await;
+            self.changes.watch(self.bound(&context.peer).await).await;
         }
     }
 

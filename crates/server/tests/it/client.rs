@@ -87,6 +87,17 @@ impl Client {
         self.input.as_mut().unwrap().write_all(bytes).await.unwrap();
     }
 
+    /// Sends bytes; returns whether the server took them.
+    pub(crate) async fn try_write(&mut self, bytes: &[u8]) -> bool {
+        let input = self.input.as_mut().unwrap();
+        matches!(timeout(PATIENCE, input.write_all(bytes)).await, Ok(Ok(())))
+    }
+
+    /// Gives the next request the id of the last.
+    pub(crate) fn reuse_id(&mut self) {
+        self.last_id -= 1;
+    }
+
     pub(crate) async fn send(&mut self, message: &Value) {
         self.write(format!("{message}\n").as_bytes()).await;
     }
@@ -167,6 +178,11 @@ impl Client {
             .call(json!({ "command": "create", "path": path, "file_text": text }))
             .await;
         assert_eq!(created["isError"], false, "{created}");
+    }
+
+    /// Waits for the end of serving without reading another line.
+    pub(crate) async fn ended_unread(self) -> Result<(), ServeError> {
+        timeout(PATIENCE, self.server).await.expect("the server does not end").unwrap()
     }
 
     /// Says no more and reads what is left to read, then how serving ended.

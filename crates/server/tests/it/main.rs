@@ -3,7 +3,5 @@
 mod client;
 mod handshake;
 mod hostile;
-mod resources;
 mod roots;
-mod tool_calls;
 mod world;
