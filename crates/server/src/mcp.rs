@@ -18,7 +18,6 @@ mod uri;
 mod wire;
 
 use std::io;
-use std::sync::Arc;
 
 use engine::{BindingRequest, Caller, Engine};
 use memory::limits::{MCP_FLUSH_WAIT, MCP_SHUTDOWN_WAIT};
@@ -34,8 +33,8 @@ use self::wire::Wire;
 /// What the command line composed: whose memories a client is let to.
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// Gives out memories. The caller of [`serve`] closes it afterwards.
-    pub engine: Arc<Engine>,
+    /// Gives out memories. Whoever calls [`serve`] closes it afterwards.
+    pub engine: Engine,
     /// The roots as flags and the start folder give them.
     pub binding: BindingRequest,
     /// Who calls, as far as flags tell; the client's name and the tool call are added per request.
@@ -115,7 +114,7 @@ where
         Ok(running) => running.waiting().await.map(drop).map_err(ServeError::Crashed),
         // A client that leaves before it said anything is no error.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
-        Err(refused) => Err(ServeError::Handshake(Box::new(refused))),
+        Err(refused) => Err(ServeError::Handshake(refused.into())),
     };
     calls.close();
     if timeout(MCP_SHUTDOWN_WAIT, calls.wait()).await.is_err() {

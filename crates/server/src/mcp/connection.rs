@@ -85,9 +85,22 @@ impl Connection {
     }
 
     /// Returns the memories that a request may touch.
-    async fn memories(&self, context: &RequestContext<RoleServer>) -> Memories {
-        let project = self.roots.project(&context.peer).await;
-        self.memories_of(project, caller::caller(&self.host.caller, context))
+    async fn memories(&self, context: &RequestContext<RoleServer>) -> Result<Memories, ErrorData> {
+        let project = self.project(&context.peer).await?;
+        Ok(self.memories_of(project, caller::caller(&self.host.caller, context)))
+    }
+
+    /// Returns the project that the client says it works in. Once no more is read, its answer can
+    /// not come any more: then a request ends, rather than in a project that was not meant.
+    async fn project(&self, peer: &Peer<RoleServer>) -> Result<Option<PathBuf>, ErrorData> {
+        tokio::select! {
+            biased;
+            project = self.roots.project(peer) => Ok(project),
+            () = self.ending.cancelled() => Err(ErrorData::internal_error(
+                "the server ends, and which project the client works in is not known",
+                None,
+            )),
+        }
     }
 
     fn memories_of(&self, project: Option<PathBuf>, caller: engine::Caller) -> Memories {
@@ -99,10 +112,10 @@ impl Connection {
     }
 
     /// Returns what a client's changes are told by.
-    async fn bound(&self, peer: &Peer<RoleServer>) -> Bound {
-        let project = self.roots.project(peer).await;
+    async fn bound(&self, peer: &Peer<RoleServer>) -> Result<Bound, ErrorData> {
+        let project = self.project(peer).await?;
         let memories = self.memories_of(project.clone(), self.host.caller.clone());
-        Bound { project, memories }
+        Ok(Bound { project, memories })
     }
 
     fn notices(&self) -> Receiver<Notice> {
@@ -153,7 +166,7 @@ impl ServerHandler for Connection {
             Ok(command) => command,
             Err(refused) => return Ok(tools::result(&refused).into()),
         };
-        let memories = self.memories(&context).await;
+        let memories = self.memories(&context).await?;
         if context.ct.is_cancelled() {
             // Nobody reads this: a request that was cancelled is not answered.
             return Err(ErrorData::internal_error("cancelled", None));
@@ -170,12 +183,12 @@ impl ServerHandler for Connection {
         // A client of an older revision that has seen a list is told when it changes, from before
         // it was made. One of the newest asks for that by a stream.
         if context.peer.peer_info().is_some() {
-            let bound = self.bound(&context.peer).await;
+            let bound = self.bound(&context.peer).await?;
             self.changes.tell(&context.peer, || self.notices());
             self.changes.begin_to_watch(bound);
         }
         let cursor = request.and_then(|request| request.cursor);
-        resources::list(&self.memories(&context).await, cursor.as_deref()).await
+        resources::list(&self.memories(&context).await?, cursor.as_deref()).await
     }
 
     async fn list_resource_templates(
@@ -191,7 +204,7 @@ impl ServerHandler for Connection {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
-        let memories = self.memories(&context).await;
+        let memories = self.memories(&context).await?;
         Ok(resources::read(&memories, &request.uri).await?.into())
     }
 
@@ -203,7 +216,7 @@ impl ServerHandler for Connection {
         let path = self.subscribable(&request.uri)?;
         self.changes.subscribe(path, request.uri);
         self.changes.tell(&context.peer, || self.notices());
-        self.changes.watch(self.bound(&context.peer).await).await;
+        self.changes.watch(self.bound(&context.peer).await?).await;
         Ok(())
     }
 
@@ -236,7 +249,7 @@ impl ServerHandler for Connection {
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let subscribed = self.subscriptions(context.accepted());
         let sink = context.sink().clone();
-        let bound = self.bound(&context.request_context().peer).await;
+        let bound = self.bound(&context.request_context().peer).await?;
         let telling = async {
             tokio::join!(
                 self.changes.watch(bound),
@@ -253,13 +266,15 @@ impl ServerHandler for Connection {
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         // Asked now, the roots are known when the first tool call comes.
-        self.roots.project(&context.peer).await;
+        drop(self.project(&context.peer).await);
     }
 
     async fn on_roots_list_changed(&self, context: NotificationContext<RoleServer>) {
         self.roots.changed();
-        if self.changes.is_watching() {
-            self.changes.watch(self.bound(&context.peer).await).await;
+        if self.changes.is_watching()
+            && let Ok(bound) = self.bound(&context.peer).await
+        {
+            self.changes.watch(bound).await;
         }
     }
 

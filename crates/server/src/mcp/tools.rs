@@ -45,7 +45,7 @@ fn output_schema() -> Value {
             "code": { "type": "string" },
             "change": { "type": "integer" },
             "revision": { "type": "string" },
-            "warnings": { "type": "array" },
+            "warnings": { "type": "array", "items": { "type": "object" } },
         },
         "required": ["ok"],
     })

@@ -116,8 +116,7 @@ impl Client {
             both.extend(given.as_object().cloned().unwrap_or_default());
         }
         let id = self.last_id;
-        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))
-            .await;
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
         id
     }
 
@@ -129,7 +128,8 @@ impl Client {
 
     /// Waits for the answer to a request.
     pub(crate) async fn answer(&mut self, id: i64) -> Value {
-        let mut answer = self.wait_for(|message| message["id"] == id && message["method"].is_null()).await;
+        let mut answer =
+            self.wait_for(|message| message["id"] == id && message["method"].is_null()).await;
         if answer["error"].is_null() { answer["result"].take() } else { answer }
     }
 
@@ -174,9 +174,8 @@ impl Client {
 
     /// Creates a memory.
     pub(crate) async fn create(&mut self, path: &str, text: &str) {
-        let created = self
-            .call(json!({ "command": "create", "path": path, "file_text": text }))
-            .await;
+        let created =
+            self.call(json!({ "command": "create", "path": path, "file_text": text })).await;
         assert_eq!(created["isError"], false, "{created}");
     }
 

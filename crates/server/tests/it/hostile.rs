@@ -51,8 +51,11 @@ async fn a_line_that_is_no_message_is_answered_once() {
 async fn messages_that_nobody_asked_for_are_left_out() {
     check(br#"{"jsonrpc":"2.0","id":1234,"result":{}}"#, json!([])).await;
     check(br#"{"jsonrpc":"2.0","id":1234,"error":{"code":1,"message":"x"}}"#, json!([])).await;
-    check(br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77}}"#, json!([]))
-        .await;
+    check(
+        br#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":77}}"#,
+        json!([]),
+    )
+    .await;
     check(br#"{"jsonrpc":"2.0","method":"notifications/made_up"}"#, json!([])).await;
     check(br#"{"jsonrpc":"2.0","method":"$/setTrace","params":{}}"#, json!([])).await;
 }

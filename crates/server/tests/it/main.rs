@@ -3,5 +3,7 @@
 mod client;
 mod handshake;
 mod hostile;
+mod resources;
 mod roots;
+mod tool_calls;
 mod world;
