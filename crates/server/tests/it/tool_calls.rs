@@ -100,7 +100,8 @@ async fn the_six_commands_answer_in_every_revision() {
         let path = "/memories/global/a.md";
         let changed = json!({ "ok": true, "change": "…", "revision": "…" });
         let looked = json!({ "ok": true, "revision": "…" });
-        let gone = json!({ "ok": true, "change": "…" });
+        // Of a folder there is no revision, so a rename gives none.
+        let moved = json!({ "ok": true, "change": "…" });
         for (arguments, text, structured) in [
             (
                 json!({ "command": "create", "path": path, "file_text": "one\ntwo\n" }),
@@ -127,12 +128,12 @@ async fn the_six_commands_answer_in_every_revision() {
             (
                 json!({ "command": "rename", "old_path": path, "new_path": "/memories/global/b.md" }),
                 "Successfully renamed /memories/global/a.md to /memories/global/b.md",
-                &changed,
+                &moved,
             ),
             (
                 json!({ "command": "delete", "path": "/memories/global/b.md" }),
                 "Successfully deleted /memories/global/b.md",
-                &gone,
+                &moved,
             ),
         ] {
             let result = client.call(arguments.clone()).await;
@@ -225,8 +226,8 @@ async fn another_tool_is_an_error_of_the_protocol() {
 #[tokio::test]
 async fn a_failure_of_the_machine_is_a_result_that_names_no_folder() {
     let world = World::new();
-    // A file stands where the state database and its lock files have to be.
-    fs::write(world.state_folder(), "in the way").unwrap();
+    // A folder stands where the state database has to be.
+    fs::create_dir_all(world.state_folder().join("quipu.db/in the way")).unwrap();
     let mut client = Client::of(world.host(), "2025-11-25").await;
     let create = json!({ "command": "create", "path": "/memories/global/a.md", "file_text": "x" });
     let result = client.call(create).await;
