@@ -13,7 +13,6 @@ use etcetera::BaseStrategy;
 use memory::access::AgentClass;
 use memory::change::Provenance;
 use memory::clock::{Clock, Timestamp};
-use memory::code::Code;
 use memory::path::{Layout, MemoryPath};
 use store::clock::SystemClock;
 
@@ -42,7 +41,8 @@ pub(crate) struct App {
     pub(crate) folders: Folders,
     /// What Ctrl-C does.
     pub(crate) interrupts: Arc<Interrupts>,
-    engine: Option<Arc<Engine>>,
+    /// The library.
+    pub(crate) engine: Engine,
     binding: BindingRequest,
 }
 
@@ -64,7 +64,7 @@ impl App {
                 globals,
                 folders,
                 interrupts: Arc::default(),
-                engine: Some(Arc::new(engine)),
+                engine,
                 binding,
             }),
             Err(failure) => Err((output, failure)),
@@ -72,19 +72,14 @@ impl App {
     }
 
     /// Returns the memories that the person at the command line may touch: all of this binding.
-    pub(crate) fn memories(&self) -> Result<Memories, Failure> {
+    pub(crate) fn memories(&self) -> Memories {
         self.memories_of(Provenance::person("cli"))
     }
 
     /// Returns the memories with changes that say this about themselves.
-    pub(crate) fn memories_of(&self, provenance: Provenance) -> Result<Memories, Failure> {
+    pub(crate) fn memories_of(&self, provenance: Provenance) -> Memories {
         let caller = Caller { class: AgentClass::Exec, provenance };
-        Ok(self.engine()?.memories(&self.binding, caller))
-    }
-
-    /// Returns the engine.
-    pub(crate) fn engine(&self) -> Result<&Arc<Engine>, Failure> {
-        self.engine.as_ref().ok_or_else(|| Failure::new(Code::StorageFailed, "closed already"))
+        self.engine.memories(&self.binding, caller)
     }
 
     /// Returns what the flags mount.
@@ -93,9 +88,15 @@ impl App {
     }
 
     /// Synchronizes files and closes the state. Without this nothing is lost, only settled later.
-    pub(crate) async fn close(&mut self) {
-        if let Some(engine) = self.engine.take().and_then(Arc::into_inner) {
-            engine.close().await;
+    pub(crate) async fn close(&self) {
+        self.engine.close().await;
+        if let Some(healed) = self.engine.healed_state() {
+            self.output.warning(&format!(
+                "the state was damaged ({}); what could be read of history, pins and usage was \
+                 kept, the damaged file is {}",
+                healed.reason,
+                healed.set_aside.display()
+            ));
         }
     }
 

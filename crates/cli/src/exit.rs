@@ -5,7 +5,7 @@
 
 use std::io;
 
-use engine::{EngineError, StoreError};
+use engine::{EngineError, StateError, StoreError};
 use memory::code::Code;
 use memory::command::CommandError;
 
@@ -262,7 +262,15 @@ impl From<StoreError> for Failure {
 
 impl From<EngineError> for Failure {
     fn from(error: EngineError) -> Self {
-        Self::new(error.code(), chain(&error))
+        match error {
+            EngineError::Screening(_) => Self::usage(chain(&error)),
+        }
+    }
+}
+
+impl From<StateError> for Failure {
+    fn from(error: StateError) -> Self {
+        StoreError::from(error).into()
     }
 }
 

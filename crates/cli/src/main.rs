@@ -39,7 +39,7 @@ fn main() -> ExitCode {
         Command::Man(args) => commands::shell::man(&output, &args),
         Command::Reference(args) => commands::reference::run(&output, &args),
         command => match App::compose(cli.globals, output) {
-            Ok(app) => return with_memories(app, command),
+            Ok(app) => return with_memories(&app, command),
             Err((output, failure)) => return end(&output, Err(failure)),
         },
     };
@@ -54,13 +54,13 @@ fn usage(error: &clap::Error) -> ExitCode {
     }
 }
 
-fn with_memories(mut app: App, command: Command) -> ExitCode {
+fn with_memories(app: &App, command: Command) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return end(&app.output, Err(error.into())),
     };
     let ended = runtime.block_on(async {
-        let ended = run(&mut app, command).await;
+        let ended = run(app, command).await;
         app.close().await;
         ended
     });
@@ -71,7 +71,7 @@ fn with_memories(mut app: App, command: Command) -> ExitCode {
 
 /// Runs a command until it is done or a signal comes. Dropping it leaves nothing half-written: the
 /// store finishes a write that has begun, and temporary files go with their owners.
-async fn run(app: &mut App, command: Command) -> Result<Status, Failure> {
+async fn run(app: &App, command: Command) -> Result<Status, Failure> {
     let command = match command {
         // Ends by the same signals in its own way: requests in flight are answered first.
         Command::Mcp(args) => return commands::mcp::run(app, &args).await,

@@ -232,9 +232,9 @@ mod tests {
     use crate::exit::Difference;
     use memory::code::Code;
 
-    fn told(failure: Failure) -> Box<Told> {
+    fn told(failure: Failure) -> Told {
         match failure {
-            Failure::Told(told) => told,
+            Failure::Told(told) => *told,
             other => panic!("{other:?}"),
         }
     }

@@ -26,7 +26,7 @@ const DRAFTS: &str = "drafts";
 
 /// Edits a memory.
 pub(crate) async fn run(app: &App, args: &Edit) -> Result<Status, Failure> {
-    let memories = app.memories()?;
+    let memories = app.memories();
     let path = app.path(&args.path)?;
     let Some(name) = path.relative().map(|relative| relative.file_name().to_owned()) else {
         return Err(CommandError::NotAFile { path }.into());

@@ -39,7 +39,7 @@ pub(crate) async fn run(app: &App, args: &Export) -> Result<Status, Failure> {
         return Err(Failure::usage("a tar archive does not belong on a terminal")
             .help("`quipu export > memories.tar`, or `--to DIR`"));
     }
-    let memories = app.memories()?;
+    let memories = app.memories();
     let path = args.path.as_deref().map(|path| app.path(path)).transpose()?;
     let listing = app.wait("listing", listing(&memories, path.as_ref())).await?;
     let mut target = if to_stdout {

@@ -29,7 +29,7 @@ struct Match<'a> {
 /// Searches memories.
 pub(crate) async fn run(app: &App, args: &Grep) -> Result<Status, Failure> {
     let regex = compile(args)?;
-    let memories = app.memories()?;
+    let memories = app.memories();
     let path = args.path.as_deref().map(|path| app.path(path)).transpose()?;
     let listing = app.wait("listing", listing(&memories, path.as_ref())).await?;
     let mut steps = Steps::new("searching", listing.memories.len(), app.shows_progress());

@@ -22,7 +22,7 @@ const REVISION_DIGITS_MIN: usize = 6;
 
 /// Shows changes, newest first.
 pub(crate) async fn log(app: &App, args: &Log) -> Result<Status, Failure> {
-    let memories = app.memories()?;
+    let memories = app.memories();
     let (since, until) = span(&args.span)?;
     let query = ChangesQuery {
         path: args.path.as_deref().map(|path| app.path(path)).transpose()?,
@@ -67,7 +67,7 @@ pub(crate) fn span(span: &Span) -> Result<(Option<Timestamp>, Option<Timestamp>)
 
 /// Shows one change in full.
 pub(crate) async fn show(app: &App, args: &Show) -> Result<Status, Failure> {
-    let memories = app.memories()?;
+    let memories = app.memories();
     let shown = memories.change(ChangeId(args.change)).await?;
     let diffs = memories.diffs(&shown).await?;
     if app.output.json {
@@ -84,7 +84,7 @@ pub(crate) async fn show(app: &App, args: &Show) -> Result<Status, Failure> {
 
 /// Shows what a change did, or what became of a memory.
 pub(crate) async fn diff(app: &App, args: &Diff) -> Result<Status, Failure> {
-    let memories = app.memories()?;
+    let memories = app.memories();
     let Some(subject) = &args.subject else {
         return of_newest(app, &memories, None).await;
     };

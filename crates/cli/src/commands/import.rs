@@ -21,6 +21,7 @@ use crate::render::{FAINT, GOOD, WARN, counted, short, visible};
 struct Made {
     path: MemoryPath,
     source: String,
+    notes: Vec<String>,
 }
 
 /// Takes over memories.
@@ -37,15 +38,15 @@ pub(crate) async fn run(app: &App, args: &Import) -> Result<Status, Failure> {
     skipped.extend(left_out.map(|(source, why)| Skipped { source, why: why.to_owned() }));
     let origin = format!("import:{}", word(format));
     let provenance = Provenance::of(Actor::Person, Trust::Imported, &origin);
-    let memories = app.memories_of(provenance)?;
+    let memories = app.memories_of(provenance);
     let mut draft = memories.draft(ChangeKind::Import, call());
     let mut made = Vec::new();
     let mut steps = Steps::new("importing", planned.len(), app.shows_progress());
     for one in planned {
         steps.step();
-        let source = one.source.clone();
+        let (source, notes) = (one.source.clone(), one.notes.clone());
         match take(&memories, &mut draft, &target, one).await? {
-            Ok(path) => made.push(Made { path, source }),
+            Ok(path) => made.push(Made { path, source, notes }),
             Err(why) => skipped.push(Skipped { source, why }),
         }
     }
@@ -119,7 +120,7 @@ fn tell(app: &App, args: &Import, format: Format, outcome: &Outcome) -> Result<S
     if app.output.json {
         let made: Vec<_> = made
             .iter()
-            .map(|one| json!({ "path": one.path.to_string(), "source": one.source }))
+            .map(|one| json!({ "path": one.path.to_string(), "source": one.source, "notes": one.notes }))
             .collect();
         let skipped: Vec<_> =
             skipped.iter().map(|one| json!({ "source": one.source, "why": one.why })).collect();
@@ -137,6 +138,9 @@ fn tell(app: &App, args: &Import, format: Format, outcome: &Outcome) -> Result<S
     for one in made {
         let from = look.paint(FAINT, &format!("from {}", visible::line(&one.source)));
         text.line(format_args!("{} {}  {from}", look.paint(GOOD, "+"), short(&one.path)));
+        for note in &one.notes {
+            text.line(format_args!("    {}", look.paint(FAINT, &visible::line(note))));
+        }
     }
     for one in skipped {
         let (source, why) = (visible::line(&one.source), visible::line(&one.why));

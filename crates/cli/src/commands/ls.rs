@@ -17,7 +17,7 @@ use crate::render::{
 
 /// Lists memories.
 pub(crate) async fn run(app: &App, args: &Ls) -> Result<Status, Failure> {
-    let memories = app.memories()?;
+    let memories = app.memories();
     let path = args.path.as_deref().map(|path| app.path(path)).transpose()?;
     let listing = app.wait("listing", listing(&memories, path.as_ref())).await?;
     if app.output.json {

@@ -1,7 +1,5 @@
 //! `quipu mcp`: memories for an agent, over MCP.
 
-use std::sync::Arc;
-
 use engine::{BindingRequest, Caller};
 use memory::access::AgentClass;
 use memory::change::Provenance;
@@ -27,12 +25,8 @@ pub(crate) async fn run(app: &App, args: &Mcp) -> Result<Status, Failure> {
     // Whoever named a project, or a single folder, is not overruled by the client.
     let named = app.globals.project.is_some() || app.globals.flat.is_some();
     let project = if named { ProjectFrom::Binding } else { ProjectFrom::ClientRoots };
-    let host = Host {
-        engine: Arc::clone(app.engine()?),
-        binding,
-        caller: Caller { class, provenance },
-        project,
-    };
+    let host =
+        Host { engine: app.engine.clone(), binding, caller: Caller { class, provenance }, project };
     match serve_stdio(host).await {
         Ok(()) => Ok(Status::Done),
         Err(error) => Err(Failure::new(Code::StorageFailed, chain(&error))),

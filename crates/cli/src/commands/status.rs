@@ -1,6 +1,9 @@
 //! `quipu status` and `quipu doctor`: how things are.
 
-use engine::{Finding, Health, Memories, Repaired, RootHealth};
+use std::path::Path;
+
+use anstyle::Style;
+use engine::{Depth, Finding, Healed, Health, Memories, RootHealth};
 use memory::command::view::human_size;
 use serde_json::{Value, json};
 
@@ -12,26 +15,23 @@ use crate::render::{BAD, FAINT, GOOD, Look, MARK, STRONG, WARN, counted, mount_w
 
 /// Shows where memories lie and how much there is.
 pub(crate) async fn status(app: &App) -> Result<Status, Failure> {
-    let memories = app.memories()?;
-    let health = app.wait("looking", memories.health()).await?;
+    let memories = app.memories();
+    let health = app.wait("looking", memories.health(Depth::Glance)).await?;
+    let state_file = app.engine.state_file();
     if app.output.json {
-        app.output.value(&status_value(&memories, &health))?;
+        app.output.value(&status_value(&health, state_file))?;
     } else {
-        app.output.text(&status_text(&memories, &health, app.output.look))?;
+        app.output.text(&status_text(&health, state_file, app.output.look))?;
     }
     Ok(Status::Done)
 }
 
-fn status_value(memories: &Memories, health: &Health) -> Value {
-    let unavailable: Vec<_> = unavailable(memories)
-        .map(|(scope, reason)| json!({ "scope": scope, "reason": reason }))
-        .collect();
+fn status_value(health: &Health, state_file: &Path) -> Value {
     json!({
         "roots": health.roots.iter().map(root_value).collect::<Vec<_>>(),
-        "unavailable": unavailable,
         "findings": health.findings.iter().map(finding_value).collect::<Vec<_>>(),
         "state": {
-            "file": health.state_file.display().to_string(),
+            "file": state_file.display().to_string(),
             "changes": health.state.changes,
             "open": health.state.open,
             "content_bytes": health.state.content_bytes,
@@ -44,11 +44,12 @@ fn root_value(root: &RootHealth) -> Value {
     json!({
         "scope": mount_word(root.mount),
         "folder": root.folder.as_ref().map(|folder| folder.display().to_string()),
+        "unavailable": root.unavailable,
         "exists": root.exists,
         "files": root.files,
         "files_max": root.files_max,
         "bytes": root.bytes,
-        "lock_holder": root.lock_holder,
+        "holder": root.holder,
     })
 }
 
@@ -62,60 +63,62 @@ fn finding_value(finding: &Finding) -> Value {
     })
 }
 
-fn unavailable(memories: &Memories) -> impl Iterator<Item = (&'static str, String)> {
-    memories
-        .mounts()
-        .into_iter()
-        .filter_map(|mount| Some((mount_word(mount.mount), mount.unavailable?)))
-}
-
-fn status_text(memories: &Memories, health: &Health, look: Look) -> String {
+fn status_text(health: &Health, state_file: &Path, look: Look) -> String {
     let mut text = Text::default();
     for root in &health.roots {
-        let scope = look.paint(STRONG, &format!("{:<10}", mount_word(root.mount)));
-        let count = format!("{} of {}", root.files, root.files_max);
-        let style = if root.files * 10 >= root.files_max * 9 { WARN } else { GOOD };
-        let size = human_size(root.bytes);
-        text.line(format_args!("{scope} {} memories, {size}", look.paint(style, &count)));
-        let folder = match &root.folder {
-            Some(folder) => visible::line(&folder.display().to_string()).into_owned(),
-            None => String::new(),
-        };
-        let made = if root.exists { "" } else { " (made by the first write)" };
-        text.line(look.paint(FAINT, &format!("{:<10} {folder}{made}", "")));
-        if let Some(holder) = &root.lock_holder {
-            let held = format!("held by {}", visible::line(holder));
-            text.line(format_args!("{:<10} {}", "", look.paint(WARN, &held)));
-        }
-    }
-    for (scope, reason) in unavailable(memories) {
-        let scope = look.paint(STRONG, &format!("{scope:<10}"));
-        text.line(format_args!("{scope} {}", look.paint(FAINT, &format!("unavailable: {reason}"))));
+        root_lines(root, look, &mut text);
     }
     let state = &health.state;
-    text.line(format_args!(
-        "{} {}, {}",
-        look.paint(STRONG, &format!("{:<10}", "state")),
-        counted(usize::try_from(state.changes).unwrap_or(usize::MAX), "change", "changes"),
-        human_size(state.database_bytes),
-    ));
-    let file = visible::line(&health.state_file.display().to_string()).into_owned();
-    text.line(look.paint(FAINT, &format!("{:<10} {file}", "")));
+    let changes = usize::try_from(state.changes).unwrap_or(usize::MAX);
+    let facts = [counted(changes, "change", "changes"), human_size(state.database_bytes)];
+    text.line(format_args!("{} {}", heading("state", look), facts.join(", ")));
+    let file = visible::line(&state_file.display().to_string()).into_owned();
+    text.line(below(&file, FAINT, look));
     if !health.findings.is_empty() {
         let count = counted(health.findings.len(), "finding", "findings");
-        text.line(look.paint(WARN, &format!("{count}; `quipu doctor` lists them")));
+        text.line(look.paint(WARN, &format!("{count}; `quipu doctor` tells more")));
     }
     text.into_string()
 }
 
+fn root_lines(root: &RootHealth, look: Look, text: &mut Text) {
+    let scope = heading(mount_word(root.mount), look);
+    if let Some(reason) = &root.unavailable {
+        let reason = visible::line(&format!("unavailable: {reason}")).into_owned();
+        text.line(format_args!("{scope} {}", look.paint(FAINT, &reason)));
+    } else {
+        let count = format!("{} of {}", root.files, root.files_max);
+        // From nine tenths on it is time to merge some.
+        let style = if root.files * 10 >= root.files_max * 9 { WARN } else { GOOD };
+        let (count, size) = (look.paint(style, &count), human_size(root.bytes));
+        text.line(format_args!("{scope} {count} memories, {size}"));
+    }
+    if let Some(folder) = &root.folder {
+        let made = if root.exists { "" } else { " (made by the first write)" };
+        let folder = visible::line(&folder.display().to_string()).into_owned();
+        text.line(below(&format!("{folder}{made}"), FAINT, look));
+    }
+    if let Some(holder) = &root.holder {
+        text.line(below(&format!("held by {}", visible::line(holder)), WARN, look));
+    }
+}
+
+fn heading(word: &str, look: Look) -> String {
+    look.paint(STRONG, &format!("{word:<10}"))
+}
+
+fn below(fact: &str, style: Style, look: Look) -> String {
+    format!("{:<10} {}", "", look.paint(style, fact))
+}
+
 /// Looks for trouble, and mends it when asked to.
 pub(crate) async fn doctor(app: &App, args: &Doctor) -> Result<Status, Failure> {
-    let memories = app.memories()?;
+    let memories = app.memories();
     let (done, left) = if args.fix {
-        let Repaired { done, left } = app.wait("mending", memories.repair()).await?;
-        (done, left)
+        app.wait("mending", mend(app, &memories)).await?
     } else {
-        (Vec::new(), app.wait("looking", memories.health()).await?.findings)
+        let health = app.wait("looking", memories.health(Depth::Thorough)).await?;
+        (Vec::new(), health.findings)
     };
     if app.output.json {
         let findings: Vec<_> = left.iter().map(finding_value).collect();
@@ -124,6 +127,19 @@ pub(crate) async fn doctor(app: &App, args: &Doctor) -> Result<Status, Failure> 
         app.output.text(&doctor_text(&done, &left, args.fix, app.output.look))?;
     }
     Ok(if left.is_empty() { Status::Done } else { Status::Refused })
+}
+
+/// Mends the state first, so that the roots are mended with what it knows.
+async fn mend(app: &App, memories: &Memories) -> Result<(Vec<String>, Vec<Finding>), Failure> {
+    let mut done = Vec::new();
+    if let Some(healed) = app.engine.repair_state().await? {
+        let Healed { set_aside, reason, rows_kept } = healed;
+        let aside = set_aside.display();
+        done.push(format!("state: {reason}; kept {rows_kept} rows, put the old one at {aside}"));
+    }
+    let repaired = memories.repair().await?;
+    done.extend(repaired.done);
+    Ok((done, repaired.left))
 }
 
 fn doctor_text(done: &[String], left: &[Finding], fixed: bool, look: Look) -> String {

@@ -12,7 +12,7 @@ use crate::render::{counted, short};
 
 /// Takes changes back. Several at once are shown first, and a person is asked.
 pub(crate) async fn run(app: &App, args: &Undo) -> Result<Status, Failure> {
-    let memories = app.memories()?;
+    let memories = app.memories();
     let target = target(args)?;
     let several = !matches!(target, UndoTarget::Change(_));
     if args.dry_run || (several && !args.yes && ask::can_ask(app)) {

@@ -11,7 +11,7 @@ use memory::code::Code;
 
 /// Prints a memory.
 pub(crate) async fn run(app: &App, args: &View) -> Result<Status, Failure> {
-    let memories = app.memories()?;
+    let memories = app.memories();
     let path = app.path(&args.path)?;
     let read = app.wait("reading", memories.read(&path)).await?;
     let (first, text) = match args.lines {

@@ -15,7 +15,7 @@ use crate::render::{counted, short};
 
 /// Makes a memory.
 pub(crate) async fn create(app: &App, args: Create) -> Result<Status, Failure> {
-    let memories = app.memories()?;
+    let memories = app.memories();
     let path = memory_path(app, &args.path)?;
     let file_text = match text(args.text).await? {
         Some(text) => text,
@@ -27,7 +27,7 @@ pub(crate) async fn create(app: &App, args: Create) -> Result<Status, Failure> {
 
 /// Replaces a text.
 pub(crate) async fn replace(app: &App, args: Replace) -> Result<Status, Failure> {
-    let memories = app.memories()?;
+    let memories = app.memories();
     let path = app.path(&args.path)?;
     let command = Command::StrReplace { path: path.clone(), old_str: args.old, new_str: args.new };
     let done = apply(app, &memories, command).await?;
@@ -36,7 +36,7 @@ pub(crate) async fn replace(app: &App, args: Replace) -> Result<Status, Failure>
 
 /// Adds lines.
 pub(crate) async fn insert(app: &App, args: Insert) -> Result<Status, Failure> {
-    let memories = app.memories()?;
+    let memories = app.memories();
     let path = app.path(&args.path)?;
     let Some(insert_text) = text(args.text).await? else {
         return Err(
@@ -50,7 +50,7 @@ pub(crate) async fn insert(app: &App, args: Insert) -> Result<Status, Failure> {
 
 /// Deletes memories and folders, all or none.
 pub(crate) async fn rm(app: &App, args: &Rm) -> Result<Status, Failure> {
-    let memories = app.memories()?;
+    let memories = app.memories();
     let paths =
         args.paths.iter().map(|path| app.path(path)).collect::<Result<Vec<_>, Failure>>()?;
     if !args.yes {
@@ -98,7 +98,7 @@ async fn may_delete(app: &App, memories: &Memories, path: &MemoryPath) -> Result
 
 /// Renames a memory or folder.
 pub(crate) async fn mv(app: &App, args: &Mv) -> Result<Status, Failure> {
-    let memories = app.memories()?;
+    let memories = app.memories();
     let old_path = app.path(&args.from)?;
     let mut new_path = app.path(&args.to)?;
     if args.to.trim().ends_with('/')
@@ -113,7 +113,7 @@ pub(crate) async fn mv(app: &App, args: &Mv) -> Result<Status, Failure> {
 
 /// Pins or unpins memories.
 pub(crate) async fn pin(app: &App, args: &Pin, pinned: bool) -> Result<Status, Failure> {
-    let memories = app.memories()?;
+    let memories = app.memories();
     let paths =
         args.paths.iter().map(|path| app.path(path)).collect::<Result<Vec<_>, Failure>>()?;
     // All are looked at before the first pin is set, so that a typing error sets none.
