@@ -60,6 +60,7 @@ pub(super) enum Mode {
 
 /// Opens a connection without looking at what is in the database.
 pub(super) async fn connect(path: &Path, mode: Mode) -> Result<SqliteConnection, Fault> {
+    file::refuse_stub(path)?;
     let options = SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(mode == Mode::Write)
