@@ -1,37 +1,81 @@
-//! A memory's bytes: frontmatter, entries, revision.
-use std::fmt;
+//! A memory's bytes: revision, frontmatter, entries.
+//!
+//! A memory is Markdown with an optional block of YAML between `---` lines in front. This module
+//! reads the block without ever failing, changes one field of it without touching another byte, and
+//! finds the entries of the body, which are what forget and dream work on. It also writes the
+//! `MEMORY.md` listing. It does not decide what may be written, nor where memories live.
+//!
+//! A block counts as frontmatter when it is a YAML mapping, or when it is broken but begins like
+//! one. Prose or bullets between two thematic breaks are body, so that no fact is out of reach.
 
-use sha2::{Digest, Sha256};
+mod edit;
+mod entries;
+mod frontmatter;
+mod list;
+mod one_line;
+mod revision;
 
-/// SHA-256 of a memory's bytes; what a save must name to win.
-#[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Revision([u8; 32]);
+#[cfg(test)]
+mod tests;
 
-impl Revision {
-    /// Returns the revision of these bytes.
-    pub fn of(bytes: &[u8]) -> Self {
-        Self(Sha256::digest(bytes).into())
-    }
+use crate::limits::HEAD_BYTES_MAX;
 
-    /// Returns the digest itself.
-    pub const fn as_bytes(&self) -> &[u8; 32] {
-        &self.0
-    }
+pub use self::edit::{mended, set_field};
+pub use self::entries::{Entry, entries, without_entry};
+pub use self::list::{Item, MEMORY_LIST_MARK, is_generated_list, memory_list};
+pub use self::one_line::description_line;
+pub use self::revision::{ParseRevisionError, Revision};
 
-    /// Takes a stored digest back.
-    pub const fn from_bytes(digest: [u8; 32]) -> Self {
-        Self(digest)
-    }
+/// What the beginning of a memory says about it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// The field `name`, on one line.
+    pub name: Option<String>,
+    /// The field `description`, on one line; empty when there is none or it cannot be read.
+    pub description: String,
+    /// The field `type`, or `type` below `metadata`, where some agents keep it.
+    pub kind: Option<String>,
+    /// Why the frontmatter cannot be relied on, for the health report. Never quotes the memory.
+    pub malformed: Option<String>,
 }
 
-impl fmt::Display for Revision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
-    }
+/// Reads the head of a memory from the first [`HEAD_BYTES_MAX`] bytes of its file.
+///
+/// Never fails: bytes that are no text give an empty head, and frontmatter that is broken or goes
+/// on beyond the limit gives what can be read and the reason.
+pub fn head(prefix: &[u8]) -> Head {
+    let cut = prefix.len() >= HEAD_BYTES_MAX;
+    let Some(text) = text_of(prefix.get(..HEAD_BYTES_MAX).unwrap_or(prefix), cut) else {
+        return Head { malformed: Some("not UTF-8 text".to_owned()), ..Head::default() };
+    };
+    let (fields, malformed) = frontmatter::fields_at_start(text, cut);
+    let line = |key| frontmatter::last(&fields, key).and_then(frontmatter::Value::line);
+    let name = line("name");
+    let description = line("description").unwrap_or_default();
+    let kind = line("type").or_else(|| frontmatter::nested(&fields, "metadata", "type"));
+    Head { name, description, kind, malformed }
 }
 
-impl fmt::Debug for Revision {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Revision({self})")
-    }
+/// Returns what stands after the frontmatter; all of the text when there is none.
+pub fn body(text: &str) -> &str {
+    text.get(body_start(text)..).unwrap_or_default()
+}
+
+/// Where the body begins, in bytes; after a byte order mark when there is no frontmatter.
+fn body_start(text: &str) -> usize {
+    frontmatter::read(text)
+        .block()
+        .map_or_else(|| frontmatter::byte_order_mark(text).len(), |block| block.end)
+}
+
+/// The bytes as text, without the half of a character that a cut may have left at the end.
+fn text_of(bytes: &[u8], cut: bool) -> Option<&str> {
+    let text = match str::from_utf8(bytes) {
+        Ok(text) => text,
+        Err(error) if cut && error.error_len().is_none() => {
+            str::from_utf8(bytes.get(..error.valid_up_to())?).ok()?
+        }
+        Err(_) => return None,
+    };
+    (!text.contains('\0')).then_some(text)
 }

@@ -55,6 +55,13 @@ pub const HEAD_BYTES_MAX: usize = 4_096;
 /// The longest description shown, in characters; what is cut is marked with `…`.
 pub const DESCRIPTION_CHARS_MAX: usize = 200;
 
+/// How deep the values of a frontmatter may nest; ours nest once.
+pub const FRONTMATTER_DEPTH_MAX: usize = 16;
+
+/// Values a frontmatter may hold, those that aliases repeat included: more than any file that a
+/// person reads, few enough to be read in a moment.
+pub const FRONTMATTER_NODES_MAX: usize = 4_096;
+
 /// Lines of a generated `MEMORY.md`.
 pub const MEMORY_LIST_LINES_MAX: usize = 200;
 
@@ -103,6 +110,17 @@ pub const CHANGES_BUFFERED: usize = 256;
 
 /// How long the watcher waits for a burst of outside edits to end before it reports them.
 pub const WATCH_SETTLE: Duration = Duration::from_millis(50);
+
+/// How often a watch looks although nothing was announced: events get lost on network mounts and
+/// overlays, and a root may come into being.
+pub const WATCH_RESCAN: Duration = Duration::from_secs(5);
+
+/// Bytes of contents seen for the first time that one look records. Later versions are always
+/// recorded; this bounds what merely looking at a large checkout adds to the state.
+pub const FIRST_SIGHT_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// How far into a file that outgrew the cap a partial view can reach, in bytes.
+pub const VIEW_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 /// Half of a memory's heat is gone after this long without use.
 pub const HEAT_HALF_LIFE: Duration = Duration::from_hours(7 * 24);

@@ -1,1 +1,313 @@
-//! To be written.
+//! Screening: what may not become a memory.
+//!
+//! Every text that would be written passes here, whoever writes it, and again every text that would
+//! be shown to a model. Three families of rules: secrets (keys, tokens, passwords), injection
+//! (sentences meant for a model and not for a reader) and invisible characters (what a person who
+//! reads the file cannot see). Pure, synchronous and linear in the text.
+//!
+//! A finding says which rule, where, and what the policy asks for. It never holds the text itself,
+//! so it may be logged and shown. What happens next is up to the caller.
+
+mod catalog;
+mod fold;
+mod injection;
+mod invisible;
+mod scan;
+mod secrets;
+mod values;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+
+use crate::document::Revision;
+
+/// What kind of harm a rule looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Family {
+    /// Keys, tokens, passwords: text that gives access to something.
+    Secrets,
+    /// Orders to the model that reads the memory later.
+    Injection,
+    /// Characters that a person cannot see but a model reads.
+    Invisible,
+}
+
+impl Family {
+    /// Every family, in the order of the documentation.
+    pub const ALL: [Self; 3] = [Self::Secrets, Self::Injection, Self::Invisible];
+
+    /// Returns the public word, which is also how the ids of its rules begin.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Secrets => "secrets",
+            Self::Injection => "injection",
+            Self::Invisible => "invisible",
+        }
+    }
+}
+
+impl fmt::Display for Family {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// What is to be done about a finding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Policy {
+    /// Nothing: the rule is not reported at all.
+    Off,
+    /// The text is written and whoever wrote it is told.
+    Warn,
+    /// The text is not written.
+    Refuse,
+}
+
+impl Policy {
+    /// Returns the public word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Warn => "warn",
+            Self::Refuse => "refuse",
+        }
+    }
+}
+
+impl fmt::Display for Policy {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl FromStr for Policy {
+    type Err = UnknownPolicy;
+
+    fn from_str(word: &str) -> Result<Self, UnknownPolicy> {
+        match word {
+            "off" => Ok(Self::Off),
+            "warn" => Ok(Self::Warn),
+            "refuse" => Ok(Self::Refuse),
+            _ => Err(UnknownPolicy { word: word.to_owned() }),
+        }
+    }
+}
+
+/// A word that names no [`Policy`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a screening policy is `off`, `warn` or `refuse`, not `{word}`")]
+pub struct UnknownPolicy {
+    /// What was given.
+    pub word: String,
+}
+
+/// A key that names neither a rule nor a [`Family`].
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{name}` is neither a screening rule nor a family of them")]
+pub struct UnknownRule {
+    /// What was given.
+    pub name: String,
+}
+
+/// Who would write the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Writer {
+    /// A model, or anything that acts for one.
+    Agent,
+    /// A person, at the command line or on the page.
+    Person,
+}
+
+/// One thing that screening looks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// The stable id, `<family>.<name>`: what a refusal names and what settings speak of.
+    pub id: &'static str,
+    /// The family that it belongs to.
+    pub family: Family,
+    /// What it finds, for the reference: a phrase without a full stop.
+    pub about: &'static str,
+}
+
+/// Returns every rule, family by family, in the order of the documentation.
+pub fn rules() -> &'static [Rule] {
+    catalog::rules()
+}
+
+/// One place in a text that a rule objects to.
+///
+/// Holds positions only, never the text found there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// The id of the rule.
+    pub rule: &'static str,
+    /// The family of the rule.
+    pub family: Family,
+    /// The line on which it begins, counted from 1.
+    pub line: usize,
+    /// The bytes of the text: the value itself where a rule knows it, not the words around it.
+    pub range: Range<usize>,
+    /// What is to be done, never [`Policy::Off`].
+    pub policy: Policy,
+}
+
+impl Finding {
+    /// Returns what a person adds to the allowed values to let exactly this one pass: the SHA-256
+    /// of the found bytes in hex.
+    ///
+    /// `text` is the text that was checked; `None` when it is another one. Meant for settings, not
+    /// for logs: the digest of a short password can be guessed.
+    pub fn digest(&self, text: &str) -> Option<String> {
+        text.get(self.range.clone()).map(digest)
+    }
+}
+
+/// Checks texts against the rules under the policies that a person has chosen.
+///
+/// By default secrets are refused whoever writes; injection and invisible characters are refused
+/// for agents, and a person is warned. A chosen policy holds for both kinds of writer.
+#[derive(Clone, Default)]
+pub struct Screen {
+    policies: HashMap<&'static str, Policy>,
+    allowed: BTreeSet<String>,
+}
+
+impl fmt::Debug for Screen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Digests are left out: those of short passwords can be guessed.
+        let policies: BTreeMap<_, _> = self.policies.iter().collect();
+        f.debug_struct("Screen")
+            .field("policies", &policies)
+            .field("allowed", &self.allowed.len())
+            .finish()
+    }
+}
+
+impl Screen {
+    /// Takes a person's choices.
+    ///
+    /// A key of `policies` is the id of a rule or the word of a family; the rule's own entry wins.
+    /// `allowed` holds SHA-256 digests in hex, either case, of values that a person has looked at
+    /// and allowed ([`Finding::digest`]), so that one value passes while its rule stays on. An
+    /// entry that is no such digest allows nothing.
+    ///
+    /// # Errors
+    ///
+    /// [`UnknownRule`] for a key that names neither: a misspelled key must not leave a rule as it was
+    /// without anybody noticing.
+    pub fn new(
+        policies: &BTreeMap<String, Policy>,
+        allowed: &[String],
+    ) -> Result<Self, UnknownRule> {
+        let mut chosen = HashMap::new();
+        for (name, policy) in policies {
+            chosen.insert(known(name)?, *policy);
+        }
+        let allowed = allowed.iter().map(|digest| digest.to_ascii_lowercase()).collect();
+        Ok(Self { policies: chosen, allowed })
+    }
+
+    /// Returns what the rules object to in `text`, sorted by position.
+    ///
+    /// Rules with [`Policy::Off`] and allowed values are left out. Within the secrets, a rule that
+    /// knows the provider silences the ones that only see an assignment around the same value.
+    pub fn check(&self, text: &str, writer: Writer) -> Vec<Finding> {
+        let mut lines = Lines::new(text);
+        scan::hits(text)
+            .into_iter()
+            .filter_map(|hit| {
+                let policy = self.policy(&hit.rule, writer);
+                let reported = policy != Policy::Off && !self.allows(text, &hit.range);
+                reported.then(|| Finding {
+                    rule: hit.rule.id,
+                    family: hit.rule.family,
+                    line: lines.number_at(hit.range.start),
+                    range: hit.range,
+                    policy,
+                })
+            })
+            .collect()
+    }
+
+    /// Returns the findings of `after` that an edit brings in.
+    ///
+    /// Of each pair of rule and found text, only the occurrences beyond those of `before` are
+    /// reported, the last ones. So what was accepted once does not block an unrelated edit, while a
+    /// secret that two edits put together is found at the second.
+    pub fn introduced(&self, before: &str, after: &str, writer: Writer) -> Vec<Finding> {
+        let found = self.check(after, writer);
+        if found.is_empty() {
+            return found;
+        }
+        let mut known: HashMap<(&str, &str), usize> = HashMap::new();
+        for finding in self.check(before, writer) {
+            let found_text = before.get(finding.range.clone()).unwrap_or_default();
+            *known.entry((finding.rule, found_text)).or_default() += 1;
+        }
+        found
+            .into_iter()
+            .filter(|finding| {
+                let found_text = after.get(finding.range.clone()).unwrap_or_default();
+                match known.get_mut(&(finding.rule, found_text)) {
+                    Some(count @ 1..) => {
+                        *count -= 1;
+                        false
+                    }
+                    Some(0) | None => true,
+                }
+            })
+            .collect()
+    }
+
+    fn policy(&self, rule: &Rule, writer: Writer) -> Policy {
+        let chosen = self.policies.get(rule.id).or_else(|| self.policies.get(rule.family.as_str()));
+        chosen.copied().unwrap_or(match (rule.family, writer) {
+            (Family::Secrets, _) | (_, Writer::Agent) => Policy::Refuse,
+            (Family::Injection | Family::Invisible, Writer::Person) => Policy::Warn,
+        })
+    }
+
+    fn allows(&self, text: &str, range: &Range<usize>) -> bool {
+        !self.allowed.is_empty()
+            && text.get(range.clone()).is_some_and(|found| self.allowed.contains(&digest(found)))
+    }
+}
+
+/// Returns the lasting name behind a key of the settings.
+fn known(name: &str) -> Result<&'static str, UnknownRule> {
+    let families = Family::ALL.into_iter().map(Family::as_str);
+    families
+        .chain(rules().iter().map(|rule| rule.id))
+        .find(|known| *known == name)
+        .ok_or_else(|| UnknownRule { name: name.to_owned() })
+}
+
+/// Returns the SHA-256 of a text in hex; a revision is just that.
+fn digest(text: &str) -> String {
+    Revision::of(text.as_bytes()).to_string()
+}
+
+/// Numbers positions of a text that are asked for in rising order, counting each line break once.
+struct Lines<'t> {
+    text: &'t [u8],
+    position: usize,
+    line: usize,
+}
+
+impl<'t> Lines<'t> {
+    fn new(text: &'t str) -> Self {
+        Self { text: text.as_bytes(), position: 0, line: 1 }
+    }
+
+    fn number_at(&mut self, position: usize) -> usize {
+        let passed = self.text.get(self.position..position).unwrap_or_default();
+        self.line += passed.iter().filter(|byte| **byte == b'\n').count();
+        self.position = position.max(self.position);
+        self.line
+    }
+}

@@ -26,27 +26,20 @@ impl Memories {
     /// Carries out one command. What the caller can mend is a refusal inside the reply; an `Err` is
     /// a fault of the machine. Either way nothing is half-done.
     pub async fn apply(&self, command: Command, call: &Call) -> Result<Reply, StoreError> {
+        let path = command.paths().next().cloned().unwrap_or(MemoryPath::Top);
         let done = match self.check_access(&command) {
             Err(refusal) => Err(refusal.into()),
             Ok(()) => match command {
                 Command::View { path, lines } => self.view(&path, &lines).await,
-                command => self.change(command, call).await,
+                command => self.carry_out(command, call).await,
             },
         };
         match done {
             Err(StoreError::Refused(refusal)) => Ok(Reply::Refused(refusal)),
             Err(StoreError::Backend { source: BackendError::Escapes(_), .. }) => {
-                // The path that was refused is not known here; the command that was is.
-                Ok(Reply::Refused(CommandError::EscapesRoot { path: self.top() }))
+                Ok(Reply::Refused(CommandError::EscapesRoot { path }))
             }
             done => done,
-        }
-    }
-
-    fn top(&self) -> MemoryPath {
-        match self.layout {
-            memory::path::Layout::Scoped => MemoryPath::Top,
-            memory::path::Layout::Flat => MemoryPath::Root(Mount::Flat),
         }
     }
 
@@ -144,11 +137,12 @@ impl Memories {
     }
 
     /// Carries out a command that writes, again if somebody outside wrote in the middle of it.
-    async fn change(&self, command: Command, call: &Call) -> Result<Reply, StoreError> {
+    async fn carry_out(&self, command: Command, call: &Call) -> Result<Reply, StoreError> {
         let aim = self.aim(&command)?;
         let mut held = [aim.root.hold(&self.store).await?];
         for _ in 0..OUTSIDE_RACE_RETRIES {
-            let decided = self.decide(&held[0], &command, &aim).await?;
+            let [root] = &held;
+            let decided = self.decide(root, &command, &aim).await?;
             let plan = Plan {
                 kind: decided.kind,
                 provenance: self.provenance(call),
@@ -340,9 +334,7 @@ impl Memories {
             }
             above = folder.parent();
         }
-        if let Some(existing) =
-            held.differs_only_in_case(&self.store, relative, moving).await?
-        {
+        if let Some(existing) = held.differs_only_in_case(&self.store, relative, moving).await? {
             let existing = virtual_path(root.mount, existing)?;
             return Err(CommandError::DiffersOnlyInCase { path: path.clone(), existing }.into());
         }
@@ -360,7 +352,7 @@ struct Aim {
 
 impl Aim {
     fn step(&self, what: What) -> Step {
-        Step { root: 0, path: self.relative.clone(), what }
+        Step { root: 0, path: self.relative.clone(), what, trust: None }
     }
 }
 
@@ -375,7 +367,10 @@ struct Decided {
     warnings: Vec<Warning>,
 }
 
-pub(crate) fn check_rename(old_path: &MemoryPath, new_path: &MemoryPath) -> Result<(), CommandError> {
+pub(crate) fn check_rename(
+    old_path: &MemoryPath,
+    new_path: &MemoryPath,
+) -> Result<(), CommandError> {
     if old_path.relative().is_none() {
         return Err(CommandError::CannotRenameRoot { path: old_path.clone() });
     }
@@ -492,7 +487,7 @@ async fn move_all(aim: &Aim, to: &RelativePath) -> Result<Vec<Step>, StoreError>
         let Some(to) = path.rebase(&aim.relative, to) else { continue };
         // What would lie too deep or have too long a path there could not be reached any more.
         virtual_path(aim.root.mount, to.clone())?;
-        steps.push(Step { root: 0, path, what: What::Move { to, before } });
+        steps.push(Step { root: 0, path, what: What::Move { to, before }, trust: None });
     }
     Ok(steps)
 }
@@ -513,8 +508,13 @@ async fn decide_delete(aim: &Aim) -> Result<Decided, StoreError> {
             (None, vec![aim.step(What::Remove { before })])
         }
         Some(Kind::Folder) => {
-            let step = |(path, before)| Step { root: 0, path, what: What::Remove { before } };
-            let steps = read_all(aim).await?.into_iter().map(step).collect();
+            let steps = read_all(aim).await?.into_iter().map(|(path, before)| Step {
+                root: 0,
+                path,
+                what: What::Remove { before },
+                trust: None,
+            });
+            let steps = steps.collect();
             (Some(FolderStep { root: 0, path: aim.relative.clone(), to: None }), steps)
         }
         None | Some(Kind::Other) => return Err(gone_or_no_file(found, &aim.path).into()),

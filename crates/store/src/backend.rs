@@ -150,13 +150,13 @@ pub enum Expect {
 
 /// New bytes that are ready to take their place in one step. Dropping it discards them.
 #[async_trait]
-pub trait Staged: Debug + Send {
+pub trait Staged: Debug + Send + Sync {
     /// Puts the bytes in place if what is there is as expected, else [`BackendError::Changed`].
     async fn publish(self: Box<Self>, expect: Expect) -> Result<(), BackendError>;
 }
 
 /// A root held against other writers, in this process and in others, until it is dropped.
-pub trait Held: Debug + Send {
+pub trait Held: Debug + Send + Sync {
     /// Counts the writes of Quipu's processes to this root; unchanged means that none of them wrote.
     fn generation(&self) -> u64;
 

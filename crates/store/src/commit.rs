@@ -7,9 +7,7 @@
 
 use std::sync::Arc;
 
-use memory::change::{
-    ChangeId, ChangeKind, FileChange, FolderChange, Provenance, Trust,
-};
+use memory::change::{ChangeId, ChangeKind, FileChange, FolderChange, Provenance, Trust};
 use memory::document::Revision;
 use memory::path::RelativePath;
 use state::{Head, NewChange, NewFileChange, Use};
@@ -80,6 +78,8 @@ pub(crate) struct Step {
     pub(crate) path: RelativePath,
     /// What is to become of it.
     pub(crate) what: What,
+    /// How far its text may be trusted afterwards, where that does not follow from who writes.
+    pub(crate) trust: Option<Trust>,
 }
 
 /// A folder that is removed or moved as a whole; the steps say what that does to each memory.
@@ -202,9 +202,7 @@ async fn place_all(
     staged: Vec<Option<Box<dyn Staged>>>,
 ) -> Result<(), Unplaced> {
     if let Some(folder) = &plan.folder {
-        return place_folder(roots, folder)
-            .await
-            .map_err(|error| Unplaced { error, undone: true });
+        return place_folder(roots, folder).await.map_err(|error| Unplaced { error, undone: true });
     }
     for (done, (step, staged)) in plan.steps.iter().zip(staged).enumerate() {
         if let Err(error) = place(roots, step, staged).await {
@@ -320,7 +318,7 @@ fn new_file_change(roots: &[HeldRoot], step: &Step, provenance: &Provenance) -> 
         moved_to,
         before,
         after,
-        trust,
+        trust: step.trust.unwrap_or(trust),
     };
     match &step.what {
         What::Put { before, after } => {
@@ -350,13 +348,7 @@ fn new_file_change(roots: &[HeldRoot], step: &Step, provenance: &Provenance) -> 
 }
 
 /// Takes a change that happened into what is remembered, and tells those who listen.
-fn remember(
-    store: &Store,
-    roots: &[HeldRoot],
-    plan: &Plan,
-    id: ChangeId,
-    files: &[NewFileChange],
-) {
+fn remember(store: &Store, roots: &[HeldRoot], plan: &Plan, id: ChangeId, files: &[NewFileChange]) {
     for (index, root) in roots.iter().enumerate() {
         let own = plan.steps.iter().zip(files).filter(|(step, _)| step.root == index);
         root.wrote(own.flat_map(|(_, file)| heads_of(&file.change, id)));

@@ -7,14 +7,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use memory::access::Access;
 use memory::change::{ChangeId, ChangeKind};
 use memory::command::edit;
 use memory::command::{self, Command, CommandError, Reply};
 use memory::document::Revision;
 use memory::path::{MemoryPath, Mount, RelativePath};
 
-use crate::apply::{check_room, look, read_kept, read_small, virtual_path};
+use crate::apply::{check_room, look, virtual_path};
 use crate::backend::{BackendError, Extent, Kind};
 use crate::commit::{self, CommitError, Current, Plan, Step, What};
 use crate::error::StoreError;
@@ -164,7 +163,7 @@ impl Draft {
             (Some(before), None) => What::Remove { before },
             (None, None) => return Err(CommandError::NothingThere { path }.into()),
         };
-        Ok(Step { root: index, path: relative.clone(), what })
+        Ok(Step { root: index, path: relative.clone(), what, trust: None })
     }
 
     fn check(&self, path: &MemoryPath) -> Result<(), CommandError> {
@@ -186,7 +185,8 @@ impl Draft {
         if !self.files.contains_key(&key) {
             let root = self.memories.root(key.0)?;
             let base = current(root, path, &key.1).await?;
-            let now = base.as_ref().and_then(|base| base.content.as_ref()).map(|c| c.0.clone());
+            let now =
+                base.as_ref().and_then(|base| base.content.as_ref()).map(|one| Arc::clone(&one.0));
             self.files.insert(key.clone(), Drafted { base, now });
         }
         self.files.get_mut(&key).ok_or_else(|| CommandError::NotFound { path: path.clone() }.into())

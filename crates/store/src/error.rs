@@ -21,6 +21,9 @@ pub enum StoreError {
     /// There is no such change in the memories that this caller may see.
     #[error("there is no change {0} in the history of these memories")]
     NoSuchChange(ChangeId),
+    /// A change cannot be taken back in part.
+    #[error("a part of change {0} lies in memories that are not open here, so nothing was undone")]
+    UndoElsewhere(ChangeId),
     /// There is nothing to take back.
     #[error("there is nothing to undo {0}")]
     NothingToUndo(String),
@@ -55,6 +58,7 @@ impl StoreError {
         match self {
             Self::Refused(refusal) => refusal.code(),
             Self::UndoBlocked(_) => Code::Conflict,
+            Self::UndoElsewhere(_) => Code::ScopeUnavailable,
             Self::NoSuchChange(_) | Self::NothingToUndo(_) => Code::NotFound,
             Self::Backend { source, .. } => source.code(),
             Self::State(source) => source.code(),

@@ -1,7 +1,7 @@
 //! The few files of this host that are not memories: lock files, folders of the state, what git
 //! and the kernel say. All of them lie where a person's settings point, never in a checkout.
 
-use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
@@ -17,7 +17,13 @@ pub(crate) fn make_private_folder(path: &Path) -> io::Result<()> {
 /// Opens a file for reading and writing, makes it for the person alone where it does not exist.
 #[expect(clippy::disallowed_types, reason = "this is the one place that opens such files")]
 pub(crate) fn open_private_file(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)
+    fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
 }
 
 /// Opens a file that exists for reading.

@@ -11,6 +11,10 @@ mod memories;
 
 mod apply;
 
+mod view;
+
+mod save;
+
 mod commit;
 
 mod draft;
@@ -22,6 +26,8 @@ mod notice;
 mod health;
 
 mod root;
+
+mod host;
 
 mod settle;
 
@@ -36,8 +42,8 @@ pub mod clock;
 pub use binding::{Binding, BindingRequest, Checkout, Folders, ProjectRoot, WorkspaceId};
 pub use draft::Draft;
 pub use error::StoreError;
-pub use health::{Finding, FindingKind, Health, Repaired, RootHealth};
-pub use history::{Blocked, ChangesQuery, FileDiff, UndoTarget, Undone};
+pub use health::{Depth, Finding, FindingKind, Health, Repaired, RootHealth};
+pub use history::{Blocked, ChangesQuery, Dry, FileDiff, UndoTarget, Undone};
 pub use memories::{
     Call, Caller, Expected, Listed, Listing, Memories, MemoryText, MountState, Notice, Saved,
     Settings, Store,

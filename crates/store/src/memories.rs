@@ -1,17 +1,31 @@
 //! The memories one caller may touch.
 
+use std::collections::HashMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
-use memory::access::{Access, AgentClass};
-use memory::change::{Change, ChangeId, ChangeKind, Provenance, RootKey};
+use memory::access::{Access, AgentClass, access};
+use memory::change::{ChangeId, ChangeKind, Provenance, RootKey};
 use memory::clock::{Clock, Timestamp};
-use memory::command::{Command, Reply};
+use memory::command::Warning;
 use memory::document::Revision;
+use memory::limits::{
+    CHANGES_BUFFERED, HISTORY_AGE_DEFAULT, HISTORY_BYTES_DEFAULT, OPEN_CHANGES_MAX,
+    OPEN_CHANGES_SETTLE, SCOPE_FILES_DEFAULT, SCOPE_FILES_MAX, SETTLE_DELAY, USAGE_FLUSH_DELAY,
+    USAGE_PENDING_MAX,
+};
 use memory::path::{Layout, MemoryPath, Mount, RelativePath};
-use memory::screen::{Screen, Writer};
+use memory::screen::Screen;
 use memory::usage::Usage;
-use state::{Retention, State};
+use state::{Pruned, Retention, State, Use};
+use tokio::sync::broadcast;
+use tokio::task::JoinHandle;
+
+use crate::backend::Backend;
+use crate::backend::local::LocalBackend;
+use crate::binding::{Binding, Folders, RootPlan};
+use crate::error::StoreError;
+use crate::root::Root;
 
 /// Who asks, and what they may do.
 #[derive(Clone, Debug)]
@@ -20,6 +34,18 @@ pub struct Caller {
     pub class: AgentClass,
     /// What a change by this caller says about itself; the tool call is added per call.
     pub provenance: Provenance,
+}
+
+impl Caller {
+    /// Returns a person who came in by `origin`; nothing is closed to them.
+    pub fn person(origin: &str) -> Self {
+        Self { class: AgentClass::Exec, provenance: Provenance::person(origin) }
+    }
+
+    /// Returns an agent that came in by `origin`.
+    pub fn agent(class: AgentClass, origin: &str) -> Self {
+        Self { class, provenance: Provenance::agent(origin) }
+    }
 }
 
 /// What is particular to one call.
@@ -59,7 +85,7 @@ pub struct Saved {
     /// The change recorded; `None` when the bytes were already these.
     pub change: Option<ChangeId>,
     /// What screening warned of.
-    pub warnings: Vec<memory::command::Warning>,
+    pub warnings: Vec<Warning>,
 }
 
 /// A memory in a listing.
@@ -170,8 +196,6 @@ pub struct Store {
 struct After {
     /// Roots with open changes, and how many writes since they were last settled.
     unsettled: Mutex<(Vec<Arc<Root>>, usize)>,
-    /// Wakes the task that sees to it.
-    wake: Notify,
     /// That task; started by the first write.
     task: Mutex<Option<JoinHandle<()>>>,
 }
@@ -216,13 +240,10 @@ impl Store {
     pub fn memories(self: &Arc<Self>, binding: Binding, caller: Caller) -> Memories {
         let read_only = binding.read_only;
         let mounts = binding.mounts.into_iter().map(|plan| {
-            let access = if read_only {
-                Access::ReadOnly
-            } else {
-                access(caller.class, plan.mount)
-            };
-            let root = plan.root.map(|root| self.local_root(plan.mount, root));
-            BoundMount { mount: plan.mount, access, root }
+            let access =
+                if read_only { Access::ReadOnly } else { access(caller.class, plan.mount) };
+            let mount = plan.mount;
+            BoundMount { mount, access, root: plan.root.map(|root| self.local_root(mount, root)) }
         });
         Memories {
             store: Arc::clone(self),
@@ -273,6 +294,11 @@ impl Store {
     /// lags more than [`CHANGES_BUFFERED`] behind is told so and lists again.
     pub fn subscribe(&self) -> broadcast::Receiver<Notice> {
         self.notices.subscribe()
+    }
+
+    /// Returns whether anybody listens.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.notices.receiver_count() > 0
     }
 
     pub(crate) fn announce(&self, notice: Notice) {
@@ -326,7 +352,6 @@ impl Store {
     }
 
     fn start_after(self: &Arc<Self>) {
-        self.after.wake.notify_one();
         let mut task = lock(&self.after.task);
         if task.as_ref().is_none_or(JoinHandle::is_finished) {
             *task = Some(tokio::spawn(run_after(Arc::downgrade(self))));
@@ -399,4 +424,40 @@ pub struct Memories {
     pub(crate) layout: Layout,
     pub(crate) mounts: Vec<BoundMount>,
     pub(crate) caller: Caller,
+}
+
+impl Memories {
+    /// Returns what is mounted.
+    pub const fn layout(&self) -> Layout {
+        self.layout
+    }
+
+    /// Returns the mounts of this binding, available or not, in the order of the scopes.
+    pub fn mounts(&self) -> Vec<MountState> {
+        let state = |bound: &BoundMount| {
+            let root = bound.root.as_ref();
+            MountState {
+                mount: bound.mount,
+                unavailable: root.err().cloned(),
+                access: bound.access,
+                folder: root.ok().and_then(|root| root.backend.folder()),
+                key: root.ok().map(|root| root.key.clone()),
+                files_max: self.store.settings.files_max,
+            }
+        };
+        self.mounts.iter().map(state).collect()
+    }
+
+    /// Returns these memories as another caller may touch them.
+    #[must_use]
+    pub fn for_caller(&self, caller: Caller) -> Self {
+        let mut memories = Self { caller, ..self.clone() };
+        for bound in &mut memories.mounts {
+            // A binding that is read-only stays so, whoever calls.
+            if bound.access == Access::ReadWrite {
+                bound.access = access(memories.caller.class, bound.mount);
+            }
+        }
+        memories
+    }
 }

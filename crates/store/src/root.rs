@@ -4,20 +4,22 @@
 //! says that no other process of Quipu wrote, and brought up to date from the state otherwise; what
 //! an editor or git did is found by looking at the files.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use memory::change::{ChangeId, RootKey, Trust};
 use memory::clock::Timestamp;
-use memory::document::{Head as DocumentHead, Revision};
+use memory::document::Revision;
 use memory::limits::{CENSUS_AGE_MAX, LOCK_WAIT};
 use memory::path::{Mount, RelativePath};
 use state::Head;
 
 use crate::backend::{Backend, Extent, Held, Stamp};
+use crate::commit;
 use crate::error::StoreError;
 use crate::memories::Store;
+use crate::view::FileHead;
 
 /// The name of the generated listing at the top of a root that has one.
 pub(crate) const MEMORY_LIST: &str = "MEMORY.md";
@@ -44,7 +46,7 @@ pub(crate) struct Known {
     heads: HashMap<RelativePath, Head>,
     census: Option<Census>,
     /// Descriptions, by the version of the file that they were read from.
-    pub(crate) documents: HashMap<RelativePath, (Stamp, Arc<DocumentHead>)>,
+    pub(crate) documents: HashMap<RelativePath, (Stamp, Arc<FileHead>)>,
     /// Revisions, by the version of the file that they were worked out from.
     pub(crate) revisions: HashMap<RelativePath, (Stamp, Revision)>,
 }
@@ -125,19 +127,35 @@ impl HeldRoot {
     /// Brings what is remembered up to date with what other processes recorded.
     pub(crate) async fn refresh(&self, store: &Store) -> Result<(), StoreError> {
         let generation = self.held.generation();
-        let last = {
+        let (last, is_first) = {
             let known = self.root.known();
             if known.generation == Some(generation) {
                 return Ok(());
             }
-            known.last
+            (known.last, known.generation.is_none())
         };
         let heads = store.state.heads(&self.root.key.place, last).await?;
-        let mut known = self.root.known();
-        for head in heads {
-            known.take_head(head);
+        let changes: BTreeSet<ChangeId> = heads.iter().map(|head| head.change).collect();
+        {
+            let mut known = self.root.known();
+            for head in heads {
+                known.take_head(head);
+            }
+            known.generation = Some(generation);
         }
-        known.generation = Some(generation);
+        if !is_first && store.is_heard() {
+            for id in changes {
+                self.announce(store, id).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells those who listen of a change that another process made.
+    async fn announce(&self, store: &Store, id: ChangeId) -> Result<(), StoreError> {
+        let Some(mut change) = store.state.change(id).await? else { return Ok(()) };
+        change.files.retain(|file| file.root == self.root.key);
+        commit::announce(store, id, change.kind, &change.provenance, &change.files);
         Ok(())
     }
 

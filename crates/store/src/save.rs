@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use memory::change::{Actor, ChangeKind};
-use memory::command::edit;
 use memory::command::CommandError;
+use memory::command::edit;
 use memory::document::Revision;
 use memory::path::{MemoryPath, RelativePath};
 
@@ -32,7 +32,8 @@ impl Memories {
         }
         edit::check_writable(path, text)?;
         let mut held = [root.hold(&self.store).await?];
-        let decided = self.decide_save(&held[0], path, relative, (text, expected)).await?;
+        let [only] = &held;
+        let decided = self.decide_save(only, path, relative, (text, expected)).await?;
         let Some((what, warnings)) = decided else {
             // The very same bytes are there already.
             let revision = Revision::of(text.as_bytes());
@@ -43,7 +44,7 @@ impl Memories {
             provenance: self.provenance(call),
             undoes: None,
             folder: None,
-            steps: vec![Step { root: 0, path: relative.clone(), what }],
+            steps: vec![Step { root: 0, path: relative.clone(), what, trust: None }],
             counts_as_use: self.caller.provenance.actor == Actor::Person,
         };
         match commit::commit(&self.store, &mut held, plan).await {

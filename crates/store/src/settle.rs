@@ -20,8 +20,8 @@ use crate::memories::Store;
 use crate::root::{HeldRoot, MEMORY_LIST, Root};
 
 /// Carries out what was recorded for this root and may not have been done, and sweeps what such a
-/// write left over.
-pub(crate) async fn recover(store: &Store, held: &mut HeldRoot) -> Result<(), StoreError> {
+/// write left over. Returns how many files that was.
+pub(crate) async fn recover(store: &Store, held: &mut HeldRoot) -> Result<usize, StoreError> {
     let root = Arc::clone(&held.root);
     let at = StoreError::at(root.mount);
     let open = open_changes(store, &root).await?;
@@ -42,7 +42,8 @@ pub(crate) async fn recover(store: &Store, held: &mut HeldRoot) -> Result<(), St
     }
     close(store, &[root], &open).await?;
     held.forget();
-    held.held.end().map_err(&at)
+    held.held.end().map_err(&at)?;
+    Ok(completed + swept)
 }
 
 /// What open changes say about one path.
@@ -161,12 +162,11 @@ async fn finish_folder(root: &Root, folder: &FolderChange) -> Result<(), Backend
     if root.backend.kind(&folder.path).await? != Some(Kind::Folder) {
         return Ok(());
     }
-    match &folder.moved_to {
-        // Memories that were put there since keep the folder; each recorded one is dealt with below.
-        None => Ok(()),
-        Some(to) if root.backend.kind(to).await?.is_none() => {
-            root.backend.rename(&folder.path, to).await
-        }
+    // A folder that was to be removed stays for now: memories that were put there since keep it,
+    // and each recorded one is dealt with by itself.
+    let Some(to) = &folder.moved_to else { return Ok(()) };
+    match root.backend.kind(to).await? {
+        None => root.backend.rename(&folder.path, to).await,
         Some(_) => Ok(()),
     }
 }
@@ -245,26 +245,24 @@ pub(crate) async fn settle(store: &Store, roots: &[Arc<Root>]) -> Result<(), Sto
 async fn write_list(store: &Store, root: &Arc<Root>) -> Result<(), StoreError> {
     let at = StoreError::at(root.mount);
     let Ok(path) = RelativePath::parse(MEMORY_LIST) else { return Ok(()) };
-    let walk = root
-        .backend
-        .walk(None, Extent { max: MEMORY_LIST_LINES_MAX + 1, ..Extent::ALL })
-        .await
-        .map_err(&at)?;
-    let mut heads = Vec::with_capacity(walk.files.len());
-    for file in walk.files.iter().filter(|file| !root.is_list(&file.path)) {
-        let head = crate::memories::document_head(root, file).await.map_err(&at)?;
-        heads.push((file.path.clone(), head));
+    let walk = root.backend.walk(None, Extent::ALL).await.map_err(&at)?;
+    let files: Vec<_> = walk.files.iter().filter(|file| !root.is_list(&file.path)).collect();
+    let mut heads = Vec::with_capacity(MEMORY_LIST_LINES_MAX.min(files.len()));
+    for file in files.iter().take(MEMORY_LIST_LINES_MAX) {
+        heads.push(crate::view::document_head(root, file).await.map_err(&at)?);
     }
-    let items: Vec<_> = heads
+    // What is beyond the lines is only counted, so nothing needs to be known of it.
+    let heads = heads.iter().map(Some).chain(std::iter::repeat(None));
+    let items: Vec<_> = files
         .iter()
-        .map(|(path, head)| Item {
-            path,
-            name: head.name.as_deref(),
-            description: &head.description,
+        .zip(heads)
+        .map(|(file, head)| Item {
+            path: &file.path,
+            name: head.and_then(|head| head.head.name.as_deref()),
+            description: head.map_or("", |head| &head.head.description),
         })
         .collect();
-    let left_out = walk.files_total.saturating_sub(walk.files.len());
-    let text = document::memory_list(&items, left_out);
+    let text = document::memory_list(&items);
     let _held = root.hold(store).await?;
     let now = match root.backend.read(&path, MEMORY_BYTES_MAX).await {
         Ok(read) => Some(read),

@@ -21,11 +21,7 @@ use crate::root::Root;
 
 impl Memories {
     /// Shows a file or a folder to an agent; a file counts as used.
-    pub(crate) async fn view(
-        &self,
-        path: &MemoryPath,
-        lines: &Lines,
-    ) -> Result<Reply, StoreError> {
+    pub(crate) async fn view(&self, path: &MemoryPath, lines: &Lines) -> Result<Reply, StoreError> {
         match path {
             MemoryPath::Top => self.view_top().await,
             MemoryPath::Root(mount) => {
@@ -104,7 +100,8 @@ impl Memories {
                 Ok(root) => match root.backend.walk(None, extent).await {
                     Ok(walk) => Ok(walk),
                     Err(BackendError::Escapes(_) | BackendError::WrongKind) => {
-                        Err("its folder is, or is behind, a link or file and is not used".to_owned())
+                        Err("its folder is, or is behind, a link or file and is not used"
+                            .to_owned())
                     }
                     Err(error) => return Err(StoreError::at(bound.mount)(error)),
                 },

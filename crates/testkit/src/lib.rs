@@ -1,1 +1,12 @@
-//! To be written.
+//! For tests only: clocks, doubles and the suites that every adapter of a port passes.
+//!
+//! An adapter's own tests call its suite here and add what is special about it. Nothing in this crate
+//! is part of the product.
+
+pub mod conformance;
+
+mod clock;
+mod faulty_state;
+
+pub use clock::ManualClock;
+pub use faulty_state::{Faults, FaultyState};

@@ -23,10 +23,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use cap_fs_ext::{
-    DirExt as _, FollowSymlinks, MetadataExt as _, OpenOptionsFollowExt as _,
-    OpenOptionsSyncExt as _,
-};
+use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
 use cap_std::fs::{Dir, File, Metadata, MetadataExt as _, OpenOptions};
 use memory::clock::Timestamp;
 use memory::path::RelativePath;
@@ -177,7 +174,8 @@ fn open_file(folder: &Dir, name: &str) -> Result<(File, Stat), BackendError> {
         Ok(file) => file,
         Err(error) => return Err(refine(folder, name, error)),
     };
-    let facts = file.metadata().map_err(|error| BackendError::from_io("look at a memory", error))?;
+    let facts =
+        file.metadata().map_err(|error| BackendError::from_io("look at a memory", error))?;
     if !facts.is_file() {
         return Err(BackendError::WrongKind);
     }

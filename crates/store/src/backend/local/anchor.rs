@@ -69,9 +69,10 @@ impl Anchor {
         }
         self.make_base()?;
         // Not finding this folder is a fault of the set-up, not an answer to a caller.
-        let mut folder = Dir::open_ambient_dir(&self.base, ambient_authority()).map_err(
-            |source| BackendError::Io { doing: "open the folder that the root lies in", source },
-        )?;
+        let mut folder =
+            Dir::open_ambient_dir(&self.base, ambient_authority()).map_err(|source| {
+                BackendError::Io { doing: "open the folder that the root lies in", source }
+            })?;
         for name in &self.names {
             folder = step_or_make(&folder, name, self.privacy)?.0;
         }

@@ -50,12 +50,11 @@ impl LockFile {
         }
         let file = crate::host::open_existing_file(&self.path).ok()?;
         match file.try_lock_shared() {
-            Ok(()) => None,
             Err(TryLockError::WouldBlock) => {
                 let pid = Record::read(&file).map_or(0, |record| record.pid);
                 Some(format!("another process (pid {pid})"))
             }
-            Err(TryLockError::Error(_)) => None,
+            Ok(()) | Err(TryLockError::Error(_)) => None,
         }
     }
 }

@@ -130,11 +130,7 @@ impl Walker {
             let reason = if deep { SkipReason::TooDeep } else { SkipReason::Unaddressable };
             return self.skip(at, name, reason);
         };
-        if kind.is_dir() {
-            self.subfolder(folder, name, path)
-        } else {
-            self.file(entry, path)
-        }
+        if kind.is_dir() { self.subfolder(folder, name, path) } else { self.file(entry, path) }
     }
 
     fn file(&mut self, entry: &DirEntry, path: RelativePath) -> u64 {

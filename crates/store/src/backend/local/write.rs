@@ -4,9 +4,7 @@ use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
-use cap_fs_ext::{
-    DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _,
-};
+use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
 use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt as _, PermissionsExt as _};
 use memory::path::RelativePath;
 
@@ -48,7 +46,7 @@ pub(super) fn stage(
 ) -> Result<StagedFile, BackendError> {
     let (folder, made) = anchor.make_folder_of(path)?;
     let (mut file, temporary) = create_temporary(&folder, anchor.privacy())?;
-    let staged = StagedFile {
+    let waiting = StagedFile {
         temporary,
         name: path.file_name().to_owned(),
         folder,
@@ -58,7 +56,7 @@ pub(super) fn stage(
     };
     let cannot = |error| BackendError::from_io("write a memory", error);
     file.write_all(bytes).map_err(cannot)?;
-    if let Ok(facts) = staged.folder.symlink_metadata(&staged.name)
+    if let Ok(facts) = waiting.folder.symlink_metadata(&waiting.name)
         && facts.is_file()
     {
         let mode = facts.permissions().mode();
@@ -66,7 +64,7 @@ pub(super) fn stage(
             file.set_permissions(facts.permissions()).map_err(cannot)?;
         }
     }
-    Ok(staged)
+    Ok(waiting)
 }
 
 fn create_temporary(folder: &Dir, privacy: Privacy) -> Result<(File, String), BackendError> {
@@ -301,11 +299,8 @@ fn sweep_folder(folder: &Dir, depth: usize) -> io::Result<usize> {
         let os_name = entry.file_name();
         let Some(name) = os_name.to_str() else { continue };
         if is_temporary(name) {
-            let removed = if kind.is_dir() {
-                remove_tree(folder, name)
-            } else {
-                folder.remove_file(name)
-            };
+            let removed =
+                if kind.is_dir() { remove_tree(folder, name) } else { folder.remove_file(name) };
             swept += usize::from(removed.is_ok());
         } else if kind.is_dir()
             && depth < memory::limits::PATH_SEGMENTS_MAX

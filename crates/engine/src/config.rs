@@ -1,0 +1,39 @@
+//! What a person may set, with its defaults.
+
+use std::collections::BTreeMap;
+
+use memory::screen::Policy;
+use state::Retention;
+use store::{Folders, Settings};
+
+/// Everything that an [`Engine`](crate::Engine) is opened with.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where this host keeps things.
+    pub folders: Folders,
+    /// How many memories a scope may hold; bounded by `memory::limits::SCOPE_FILES_MAX`.
+    pub files_max: usize,
+    /// How much history to keep.
+    pub retention: Retention,
+    /// Whether roots outside of checkouts carry a generated `MEMORY.md`.
+    pub memory_list: bool,
+    /// What to do about screening rules and families, by their ids.
+    pub screening: BTreeMap<String, Policy>,
+    /// Digests of values that a person allowed although a rule objects to them.
+    pub screening_allowed: Vec<String>,
+}
+
+impl Config {
+    /// Returns the defaults for these folders.
+    pub fn new(folders: Folders) -> Self {
+        let Settings { files_max, retention, memory_list } = Settings::default();
+        Self {
+            folders,
+            files_max,
+            retention,
+            memory_list,
+            screening: BTreeMap::new(),
+            screening_allowed: Vec::new(),
+        }
+    }
+}

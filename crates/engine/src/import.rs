@@ -1,0 +1,123 @@
+//! Takes over the memories of other tools: from the files of a source to what must be created.
+//!
+//! Pure: the caller reads the source and creates what is planned, through the store and its screens
+//! like anything else that is written. Texts are kept byte for byte, frontmatter included; they are
+//! touched only where Quipu could not read or hold them otherwise, and then a note says so.
+//! Whatever is not taken over is listed with the reason: nothing is lost in silence.
+
+mod claude_code;
+mod folder;
+mod indexed;
+mod planner;
+mod qwen;
+mod server_memory;
+mod slug;
+mod split;
+
+#[cfg(test)]
+mod tests;
+
+use self::planner::Planner;
+
+/// One file of a source.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SourceFile {
+    /// Where it is below the folder that was named, with `/` between the parts.
+    pub path: String,
+    /// What it holds.
+    pub bytes: Vec<u8>,
+}
+
+/// How a source keeps its memories.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Format {
+    /// Any tree of Markdown or text files; also what Quipu exports.
+    Folder,
+    /// The auto memory of Claude Code: topic files beside a `MEMORY.md` that links to them.
+    ClaudeCode,
+    /// The auto memory of Qwen Code: the same, with the bookkeeping of its own curator.
+    Qwen,
+    /// The knowledge graph of the MCP reference memory server: one JSON object a line.
+    ServerMemory,
+}
+
+/// One memory to create.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// Where, below the target root; always a path that the grammar allows, and no other's.
+    pub path: String,
+    /// What it will hold, within the cap of a memory.
+    pub text: String,
+    /// The file that it comes from, with the line where that helps.
+    pub source: String,
+    /// What was changed on the way, one sentence each; empty when path and text are as they were.
+    pub notes: Vec<String>,
+}
+
+/// Something of the source that is not taken over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// The file, with the line where that helps.
+    pub source: String,
+    /// Why.
+    pub why: String,
+}
+
+/// What an import will do.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Plan {
+    /// In the order of the source paths.
+    pub planned: Vec<Planned>,
+    /// In the order of the source paths.
+    pub skipped: Vec<Skipped>,
+}
+
+impl Format {
+    /// Recognizes the format of a source; what is nothing else is a [`Format::Folder`].
+    pub fn detect(files: &[SourceFile]) -> Self {
+        if qwen::is_source(files) {
+            Self::Qwen
+        } else if indexed::has_index(files) {
+            Self::ClaudeCode
+        } else if server_memory::is_source(files) {
+            Self::ServerMemory
+        } else {
+            Self::Folder
+        }
+    }
+}
+
+/// Works out what to create from the files of a source. The order of the files does not matter.
+pub fn plan(format: Format, mut files: Vec<SourceFile>) -> Plan {
+    files.sort_by(|a, b| a.path.cmp(&b.path));
+    let mut planner = Planner::default();
+    match format {
+        Format::Folder => folder::plan(files, &mut planner),
+        Format::ClaudeCode => claude_code::plan(files, &mut planner),
+        Format::Qwen => qwen::plan(files, &mut planner),
+        Format::ServerMemory => server_memory::plan(&files, &mut planner),
+    }
+    planner.into_plan()
+}
+
+impl SourceFile {
+    /// The last part of the path.
+    fn name(&self) -> &str {
+        self.path.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// The part of the name after the last dot, in lower case.
+    fn extension(&self) -> String {
+        self.name().rsplit_once('.').map_or_else(String::new, |(_, end)| end.to_lowercase())
+    }
+
+    /// What it holds, when that is text that a memory may hold.
+    fn text(&self) -> Result<&str, &'static str> {
+        match str::from_utf8(&self.bytes) {
+            Ok(text) if text.contains('\0') => Err("holds NUL bytes, so it is not text"),
+            Ok(text) if text.trim().is_empty() => Err("is empty"),
+            Ok(text) => Ok(text),
+            Err(_) => Err("is not UTF-8 text"),
+        }
+    }
+}

@@ -1,0 +1,139 @@
+//! Collects what an import will create, under paths that are allowed, free and within the cap.
+
+use std::collections::{HashMap, HashSet};
+
+use memory::document::{head, is_generated_list, mended};
+use memory::limits::MEMORY_BYTES_MAX;
+
+use super::{Plan, Planned, Skipped, slug, split};
+
+/// What a file is called whose own name is that of the generated listing.
+pub(super) const MEMORY_NOTES: &str = "memory-notes.md";
+
+/// A plan being made.
+#[derive(Default)]
+pub(super) struct Planner {
+    plan: Plan,
+    /// Planned files, in lower case: names that differ only in case are one name.
+    files: HashSet<String>,
+    /// Folders of planned files: lower case to the spelling that came first.
+    folders: HashMap<String, String>,
+}
+
+impl Planner {
+    pub(super) fn into_plan(self) -> Plan {
+        self.plan
+    }
+
+    /// Reports what is not taken over.
+    pub(super) fn skip(&mut self, source: &str, why: &str) {
+        self.plan.skipped.push(Skipped { source: source.to_owned(), why: why.to_owned() });
+    }
+
+    /// Plans a memory at this path or near it; in parts when it is too large.
+    pub(super) fn add(&mut self, wanted: &str, text: &str, source: &str) {
+        if is_generated_list(text) {
+            return self.skip(source, "is a listing that Quipu writes by itself");
+        }
+        let mut notes = Vec::new();
+        let mended = head(text.as_bytes()).malformed.and_then(|_| mended(text));
+        if mended.is_some() {
+            notes.push("values of the frontmatter were quoted so that it can be read".to_owned());
+        }
+        let text = mended.as_deref().unwrap_or(text);
+        if text.len() <= MEMORY_BYTES_MAX {
+            return self.place(wanted, text, source, notes);
+        }
+        match split::split(text) {
+            Ok(parts) => {
+                notes.push(format!("cut into {} memories", parts.len()));
+                for (at, part) in parts.iter().enumerate() {
+                    let wanted = with_suffix(wanted, at + 1);
+                    self.place(&wanted, part, source, notes.clone());
+                }
+            }
+            Err(bytes) => {
+                let why = format!(
+                    "holds one piece of {bytes} bytes, more than the {MEMORY_BYTES_MAX} of a memory"
+                );
+                self.skip(source, &why);
+            }
+        }
+    }
+
+    fn place(&mut self, wanted: &str, text: &str, source: &str, mut notes: Vec<String>) {
+        let path = self.free(&slug::path(wanted));
+        if path != wanted {
+            notes.push(format!("stored as `{path}`, since the name could not be kept"));
+        }
+        let mut folder = String::new();
+        for part in folders_of(&path) {
+            folder.push_str(part);
+            self.folders.insert(folder.to_lowercase(), folder.clone());
+            folder.push('/');
+        }
+        self.files.insert(path.to_lowercase());
+        let (text, source) = (text.to_owned(), source.to_owned());
+        self.plan.planned.push(Planned { path, text, source, notes });
+    }
+
+    /// A path near this one that is not planned yet and that no generated listing will take.
+    fn free(&self, path: &str) -> String {
+        let mut near = self.spelled(path);
+        if near.eq_ignore_ascii_case("MEMORY.md") {
+            MEMORY_NOTES.clone_into(&mut near);
+        }
+        if self.is_below_a_file(&near) {
+            near = slug::path(&near.replace('/', "-"));
+        }
+        let mut free = near.clone();
+        let mut suffix = 2;
+        while self.files.contains(&free.to_lowercase())
+            || self.folders.contains_key(&free.to_lowercase())
+        {
+            free = with_suffix(&near, suffix);
+            suffix += 1;
+        }
+        free
+    }
+
+    fn is_below_a_file(&self, path: &str) -> bool {
+        let mut folder = String::new();
+        folders_of(path).any(|part| {
+            folder.push_str(&part.to_lowercase());
+            let is_file = self.files.contains(&folder);
+            folder.push('/');
+            is_file
+        })
+    }
+
+    /// The path with its folders in the spelling that is already planned.
+    fn spelled(&self, path: &str) -> String {
+        let mut spelled = String::new();
+        for part in folders_of(path) {
+            spelled.push_str(part);
+            if let Some(known) = self.folders.get(&spelled.to_lowercase()) {
+                spelled.clone_from(known);
+            }
+            spelled.push('/');
+        }
+        spelled + path.rsplit('/').next().unwrap_or_default()
+    }
+}
+
+/// The parts of a path but the last.
+fn folders_of(path: &str) -> impl Iterator<Item = &str> {
+    path.rsplit_once('/').into_iter().flat_map(|(folders, _)| folders.split('/'))
+}
+
+/// The path with a number at the end of the name, before the extension.
+fn with_suffix(path: &str, number: usize) -> String {
+    let name_at = path.rfind('/').map_or(0, |at| at + 1);
+    match path.rfind('.').filter(|&dot| dot > name_at) {
+        Some(dot) => {
+            let (stem, extension) = path.split_at(dot);
+            format!("{stem}-{number}{extension}")
+        }
+        None => format!("{path}-{number}"),
+    }
+}

@@ -1,0 +1,48 @@
+//! The auto memory of Qwen Code: `~/.qwen/memories/`, `~/.qwen/projects/<project>/memory/` and the
+//! `.qwen/memory/` or `.qwen/team-memory/` of a checkout.
+//!
+//! Topic files with the types user, feedback, project and reference, in folders of those names or
+//! not, beside an index that its curator writes. Bookkeeping of the curator is left behind.
+
+use super::planner::Planner;
+use super::{SourceFile, folder, indexed};
+
+/// Files of the curator beside a memory folder.
+const BOOKKEEPING: [&str; 3] = ["meta.json", "extract-cursor.json", "consolidation.lock"];
+
+/// What a topic file holds before the first entry.
+const PLACEHOLDER: &str = "_No entries yet._";
+
+/// Whether something in the source is of Qwen Code alone.
+pub(super) fn is_source(files: &[SourceFile]) -> bool {
+    indexed::has_index(files)
+        && files.iter().any(|file| {
+            let folders = file.path.strip_suffix(file.name()).unwrap_or_default();
+            let is_qwen = |part: &str| matches!(part, ".qwen" | "memories" | "team-memory");
+            folders.split('/').any(is_qwen) || file.name() == "extract-cursor.json"
+        })
+}
+
+/// Plans the topic files, and what the index says beyond linking to them.
+pub(super) fn plan(files: Vec<SourceFile>, planner: &mut Planner) {
+    let (bookkeeping, files): (Vec<_>, Vec<_>) =
+        files.into_iter().partition(|file| BOOKKEEPING.contains(&file.name()));
+    for file in bookkeeping {
+        planner.skip(&file.path, "is bookkeeping of Qwen Code");
+    }
+    if indexed::has_index(&files) {
+        indexed::plan(&files, is_placeholder, planner);
+    } else {
+        folder::plan(files, planner);
+    }
+}
+
+/// Whether a topic file says nothing but that there is nothing yet.
+fn is_placeholder(text: &str) -> bool {
+    let body = memory::document::body(text);
+    body.contains(PLACEHOLDER)
+        && body
+            .lines()
+            .map(str::trim)
+            .all(|line| line.is_empty() || line.starts_with('#') || line == PLACEHOLDER)
+}

@@ -1,0 +1,55 @@
+//! Cuts a text that is larger than a memory into several, between entries.
+//!
+//! A heading stays with what follows it. Every part repeats the frontmatter, and all from the
+//! second on say in the description which part they are; the bodies, put together, are the body.
+
+use memory::document::{body, entries, head, set_field};
+use memory::limits::MEMORY_BYTES_MAX;
+
+/// Room for the description of a part beside the frontmatter that it repeats.
+const DESCRIPTION_BYTES: usize = 2_048;
+
+/// Returns the parts of a text, or the size of the piece that does not fit into one.
+pub(super) fn split(text: &str) -> Result<Vec<String>, usize> {
+    let front = text.len() - body(text).len();
+    let room = MEMORY_BYTES_MAX.saturating_sub(front + DESCRIPTION_BYTES);
+    let mut parts: Vec<&str> = Vec::new();
+    let mut start = front;
+    let mut end = front;
+    for cut in cuts(text).into_iter().chain([text.len()]) {
+        if cut - end > room {
+            return Err(cut - end);
+        }
+        if cut - start > room {
+            parts.extend(text.get(start..end));
+            start = end;
+        }
+        end = cut;
+    }
+    parts.extend(text.get(start..end));
+    let front = text.get(..front).unwrap_or_default();
+    let description = head(text.as_bytes()).description;
+    let count = parts.len();
+    let part = |(at, part): (usize, &&str)| {
+        let whole = [front, part].concat();
+        if at == 0 || description.is_empty() {
+            return whole;
+        }
+        set_field(&whole, "description", &format!("{description} (part {} of {count})", at + 1))
+    };
+    Ok(parts.iter().enumerate().map(part).collect())
+}
+
+/// Where a text may be cut: in front of an entry or of the heading above it.
+fn cuts(text: &str) -> Vec<usize> {
+    let mut cuts = Vec::new();
+    let mut end = text.len() - body(text).len();
+    for entry in entries(text) {
+        let gap = text.get(end..entry.range.start).unwrap_or_default();
+        let blank = gap.len() - gap.trim_start().len();
+        let lines = gap.get(..blank).and_then(|blank| blank.rfind('\n')).map_or(0, |at| at + 1);
+        cuts.push(if gap.trim().is_empty() { entry.range.start } else { end + lines });
+        end = entry.range.end;
+    }
+    cuts
+}

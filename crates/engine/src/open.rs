@@ -1,0 +1,83 @@
+//! Opening the library and closing it again.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use memory::screen::{Screen, UnknownRule};
+use state::{Healed, SqliteState, StateError};
+use store::clock::SystemClock;
+use store::{Binding, BindingRequest, Caller, Folders, Memories, Notice, Settings, Store};
+use tokio::sync::broadcast;
+
+use crate::config::Config;
+
+/// The name of the state database in the state folder.
+const STATE_FILE: &str = "quipu.db";
+
+/// Why the library could not be opened.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The settings name a screening rule that does not exist.
+    #[error("the settings for screening are wrong")]
+    Screening(#[from] UnknownRule),
+}
+
+/// The library, opened. Cheap to clone; all clones share roots, caches and the state.
+#[derive(Clone, Debug)]
+pub struct Engine {
+    store: Arc<Store>,
+    state: Arc<SqliteState>,
+    folders: Folders,
+}
+
+impl Engine {
+    /// Opens the library. Touches no file: roots and the state are opened when first needed.
+    pub fn open(config: Config) -> Result<Self, EngineError> {
+        let screen = Screen::new(&config.screening, &config.screening_allowed)?;
+        let state = Arc::new(SqliteState::new(config.folders.state.join(STATE_FILE)));
+        let settings = Settings {
+            files_max: config.files_max,
+            retention: config.retention,
+            memory_list: config.memory_list,
+        };
+        let store = Store::new(
+            Arc::<SqliteState>::clone(&state),
+            config.folders.clone(),
+            screen,
+            Arc::new(SystemClock),
+            settings,
+        );
+        Ok(Self { store, state, folders: config.folders })
+    }
+
+    /// Returns the memories that a host's request leads to, as `caller` may touch them.
+    pub fn memories(&self, request: &BindingRequest, caller: Caller) -> Memories {
+        self.store.memories(Binding::resolve(request, &self.folders), caller)
+    }
+
+    /// Returns everything that changes from now on, through this process or seen by a watch.
+    pub fn subscribe(&self) -> broadcast::Receiver<Notice> {
+        self.store.subscribe()
+    }
+
+    /// Returns where the state database is.
+    pub fn state_file(&self) -> &Path {
+        self.state.path()
+    }
+
+    /// Replaces a damaged state database by one that holds all that is sound in it; `None` if
+    /// nothing was wrong.
+    pub async fn repair_state(&self) -> Result<Option<Healed>, StateError> {
+        self.state.repair().await
+    }
+
+    /// Returns what was done when the state was found damaged at its opening, if it was.
+    pub fn healed_state(&self) -> Option<Healed> {
+        self.state.healed()
+    }
+
+    /// Synchronizes files, stores what waits, closes the state. What is written later opens again.
+    pub async fn close(&self) {
+        self.store.close().await;
+    }
+}

@@ -1,0 +1,237 @@
+//! Cuts the body of a memory into entries: the pieces that are learned, merged and forgotten.
+//!
+//! Every line of the body belongs to one entry, to a heading, to a thematic break, or is blank:
+//! nothing that was written is out of reach. An item of a top-level list, bulleted or numbered, is
+//! an entry with all that is nested in it. So is any other block on its own: a paragraph, code, a
+//! quote, HTML, link definitions. A paragraph that begins with `Why:` or `How to apply:` belongs to
+//! the entry above it, and if it is that label alone, so does the list below it. A heading
+//! underlined with dashes is taken for a paragraph when it has several lines: somebody wanted a
+//! thematic break.
+
+use std::ops::Range;
+
+use pulldown_cmark::{Event, Options, Parser, Tag};
+
+use crate::document::body_start;
+
+/// One entry of a memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Where it is in the file, in bytes; whole lines, with the last line end.
+    pub range: Range<usize>,
+    /// Its first line that says something, without the bullet or number.
+    pub first_line: String,
+}
+
+/// Returns the entries of a memory in their order. They do not overlap.
+pub fn entries(text: &str) -> Vec<Entry> {
+    let start = body_start(text);
+    let body = text.get(start..).unwrap_or_default();
+    let lines = Lines::of(body);
+    let joined = joined(&lines, with_leftovers(&lines, blocks(&lines)));
+    joined.into_iter().filter_map(|piece| entry(&lines, &piece, start)).collect()
+}
+
+/// Returns the text without this entry, every other byte as it was.
+///
+/// A text that the entry is not from, and whose characters it would cut, is returned as it is.
+pub fn without_entry(text: &str, entry: &Entry) -> String {
+    match (text.get(..entry.range.start), text.get(entry.range.end..)) {
+        (Some(before), Some(after)) => [before, after].concat(),
+        _ => text.to_owned(),
+    }
+}
+
+/// The lines of a body. A lone carriage return ends a line, as in Markdown.
+struct Lines<'a> {
+    body: &'a str,
+    /// Where each line starts, and the end of the body.
+    starts: Vec<usize>,
+}
+
+impl<'a> Lines<'a> {
+    fn of(body: &'a str) -> Self {
+        let bytes = body.as_bytes();
+        let ends = (0..bytes.len()).filter(|&at| {
+            bytes[at] == b'\n' || (bytes[at] == b'\r' && bytes.get(at + 1) != Some(&b'\n'))
+        });
+        let mut starts: Vec<usize> = std::iter::once(0).chain(ends.map(|at| at + 1)).collect();
+        if starts.last() != Some(&body.len()) {
+            starts.push(body.len());
+        }
+        Self { body, starts }
+    }
+
+    fn count(&self) -> usize {
+        self.starts.len() - 1
+    }
+
+    fn bytes(&self, lines: &Range<usize>) -> Range<usize> {
+        self.starts[lines.start]..self.starts[lines.end]
+    }
+
+    fn text(&self, lines: &Range<usize>) -> &'a str {
+        self.body.get(self.bytes(lines)).unwrap_or_default()
+    }
+
+    fn is_blank(&self, line: usize) -> bool {
+        self.text(&(line..line + 1)).trim().is_empty()
+    }
+
+    /// The lines that these bytes touch, without blank ones at the end, from `first` on.
+    fn touched(&self, bytes: &Range<usize>, first: usize) -> Range<usize> {
+        let line_of = |byte| self.starts.partition_point(|&start| start <= byte) - 1;
+        let start = line_of(bytes.start).max(first);
+        let mut end = (line_of(bytes.end.saturating_sub(1).max(bytes.start)) + 1).min(self.count());
+        while end > start && self.is_blank(end - 1) {
+            end -= 1;
+        }
+        start.min(end)..end
+    }
+}
+
+/// A block of the body, in lines.
+struct Block {
+    lines: Range<usize>,
+    kind: Kind,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    /// A heading or a thematic break: no entry, and nothing is joined across it.
+    Divider,
+    Paragraph,
+    /// An item of the list of this number.
+    Item(usize),
+    Other,
+}
+
+/// The top-level blocks, with the items of top-level lists in place of the lists.
+fn blocks(lines: &Lines<'_>) -> Vec<Block> {
+    let mut blocks: Vec<Block> = Vec::new();
+    let mut depth = 0_usize;
+    let mut list = None;
+    let mut lists = 0;
+    for (event, bytes) in Parser::new_ext(lines.body, Options::empty()).into_offset_iter() {
+        let kind = match &event {
+            Event::Start(Tag::List(_)) if depth == 0 => {
+                lists += 1;
+                list = Some(lists);
+                None
+            }
+            Event::Start(Tag::Item) if depth == 1 => list.map(Kind::Item),
+            Event::Start(Tag::Heading { .. }) | Event::Rule if depth == 0 => Some(Kind::Divider),
+            Event::Start(Tag::Paragraph) if depth == 0 => Some(Kind::Paragraph),
+            Event::Start(_) if depth == 0 => Some(Kind::Other),
+            _ => None,
+        };
+        match event {
+            Event::Start(_) => depth += 1,
+            Event::End(_) => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            list = None;
+        }
+        if let Some(kind) = kind {
+            let first = blocks.last().map_or(0, |block| block.lines.end);
+            let touched = lines.touched(&bytes, first);
+            if !touched.is_empty() {
+                blocks.push(unless_underlined(lines, Block { lines: touched, kind }));
+            }
+        }
+    }
+    blocks
+}
+
+/// Takes a heading of several underlined lines for the paragraph above a thematic break.
+fn unless_underlined(lines: &Lines<'_>, block: Block) -> Block {
+    let count = block.lines.len();
+    let underlined = lines.text(&(block.lines.end - 1..block.lines.end)).trim().starts_with('-');
+    if block.kind == Kind::Divider && count > 2 && underlined {
+        return Block { lines: block.lines.start..block.lines.end - 1, kind: Kind::Paragraph };
+    }
+    block
+}
+
+/// Adds the lines that belong to no block, such as link definitions, as blocks of their own.
+fn with_leftovers(lines: &Lines<'_>, blocks: Vec<Block>) -> Vec<Block> {
+    let mut all: Vec<Block> = Vec::new();
+    let end = Block { lines: lines.count()..lines.count(), kind: Kind::Divider };
+    let mut next = 0;
+    for block in blocks.into_iter().chain([end]) {
+        while next < block.lines.start {
+            let run = (next..block.lines.start).take_while(|&line| !lines.is_blank(line)).count();
+            // The underline that was taken for a thematic break is no entry.
+            let is_break = run == 1 && lines.text(&(next..next + 1)).trim().starts_with("--");
+            if run > 0 {
+                let kind = if is_break { Kind::Divider } else { Kind::Other };
+                all.push(Block { lines: next..next + run, kind });
+            }
+            next += run.max(1);
+        }
+        next = block.lines.end;
+        all.push(block);
+    }
+    all
+}
+
+/// The lines of the entries, each with the paragraphs that explain it.
+fn joined(lines: &Lines<'_>, blocks: Vec<Block>) -> Vec<Block> {
+    let mut pieces: Vec<Block> = Vec::new();
+    let mut above = false;
+    let mut label_alone = false;
+    let mut taken_list = None;
+    for block in blocks {
+        let explains = match block.kind {
+            Kind::Divider => {
+                above = false;
+                label_alone = false;
+                continue;
+            }
+            Kind::Paragraph => after_label(lines.text(&block.lines)).is_some(),
+            Kind::Item(list) => {
+                if label_alone {
+                    taken_list = Some(list);
+                }
+                taken_list == Some(list)
+            }
+            Kind::Other => false,
+        };
+        let is_label = block.kind == Kind::Paragraph;
+        label_alone = above
+            && is_label
+            && after_label(lines.text(&block.lines)).is_some_and(|rest| rest.trim().is_empty());
+        match pieces.last_mut() {
+            Some(piece) if above && explains => piece.lines.end = block.lines.end,
+            _ => pieces.push(block),
+        }
+        above = true;
+    }
+    pieces
+}
+
+/// What follows a label that explains the entry above, as agents write it, bold or not.
+fn after_label(paragraph: &str) -> Option<&str> {
+    let text = paragraph.trim_start().trim_start_matches(['*', '_']);
+    let label = ["why", "how to apply", "how_to_apply"]
+        .into_iter()
+        .find(|label| text.get(..label.len()).is_some_and(|t| t.eq_ignore_ascii_case(label)))?;
+    let rest = text.get(label.len()..)?.trim_start_matches(['*', '_']);
+    Some(rest.strip_prefix(':')?.trim_start_matches(['*', '_']))
+}
+
+/// The entry of a piece; `None` for an empty bullet.
+fn entry(lines: &Lines<'_>, piece: &Block, start: usize) -> Option<Entry> {
+    let bytes = lines.bytes(&piece.lines);
+    let text = lines.text(&piece.lines).trim_start();
+    let text = if matches!(piece.kind, Kind::Item(_)) { after_bullet(text) } else { text };
+    let first_line = text.split(['\n', '\r']).map(str::trim).find(|line| !line.is_empty())?;
+    Some(Entry { range: bytes.start + start..bytes.end + start, first_line: first_line.to_owned() })
+}
+
+fn after_bullet(item: &str) -> &str {
+    let rest = item.trim_start_matches(|c: char| c.is_ascii_digit());
+    let markers: &[char] = if rest.len() == item.len() { &['-', '*', '+'] } else { &['.', ')'] };
+    rest.strip_prefix(markers).unwrap_or(rest)
+}

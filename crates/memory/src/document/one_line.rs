@@ -1,0 +1,65 @@
+//! Text made fit for one line of a listing: folded, without what cannot be seen, and short.
+
+use crate::limits::DESCRIPTION_CHARS_MAX;
+
+/// Returns the text on one line, cut at [`DESCRIPTION_CHARS_MAX`] characters, then `…`.
+///
+/// White space is folded to single spaces; control and invisible characters are left out, since
+/// they can hide text from a person that a model reads. Joiners stay where scripts and emoji need
+/// them: once, between two visible characters outside ASCII.
+pub fn description_line(text: &str) -> String {
+    let line = visible_line(text);
+    match line.char_indices().nth(DESCRIPTION_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default().trim_end()),
+        None => line,
+    }
+}
+
+/// The text on one line, whole.
+pub(super) fn visible_line(text: &str) -> String {
+    let mut line = String::with_capacity(text.len());
+    let mut pending = Pending::None;
+    for c in text.chars() {
+        if c.is_whitespace() {
+            pending = Pending::Space;
+        } else if is_joiner(c) {
+            // A joiner after white space or after another joiner joins nothing.
+            let joins = line.chars().next_back().is_some_and(|last| !last.is_ascii());
+            if matches!(pending, Pending::None) && joins {
+                pending = Pending::Joiner(c);
+            }
+        } else if !is_invisible(c) {
+            match pending {
+                Pending::Space if !line.is_empty() => line.push(' '),
+                Pending::Joiner(joiner) if !c.is_ascii() => line.push(joiner),
+                Pending::None | Pending::Space | Pending::Joiner(_) => {}
+            }
+            pending = Pending::None;
+            line.push(c);
+        }
+    }
+    line
+}
+
+/// What goes in front of the next visible character.
+enum Pending {
+    None,
+    Space,
+    Joiner(char),
+}
+
+const fn is_joiner(c: char) -> bool {
+    matches!(c, '\u{200C}' | '\u{200D}')
+}
+
+/// Control characters and the format characters that show nothing: soft hyphen, zero-width, bidi,
+/// shaping and tag characters, fillers, and the variation selectors that can carry hidden bytes.
+fn is_invisible(c: char) -> bool {
+    c.is_control()
+        || matches!(c,
+            '\u{AD}' | '\u{34F}' | '\u{61C}' | '\u{115F}' | '\u{1160}' | '\u{17B4}' | '\u{17B5}'
+            | '\u{180B}'..='\u{180F}' | '\u{200B}'..='\u{200F}' | '\u{2028}'..='\u{202E}'
+            | '\u{2060}'..='\u{206F}' | '\u{3164}' | '\u{FE00}'..='\u{FE0D}' | '\u{FEFF}'
+            | '\u{FFA0}' | '\u{FFF9}'..='\u{FFFB}' | '\u{1D173}'..='\u{1D17A}'
+            | '\u{E0000}'..='\u{E0FFF}')
+}

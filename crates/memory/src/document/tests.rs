@@ -1,0 +1,620 @@
+//! What the head, one field, one entry and the listing come to, by tables and by any text at all.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::limits::DESCRIPTION_CHARS_MAX;
+
+mod heads {
+    use super::*;
+
+    #[track_caller]
+    fn check(file: &str, expected: &str) {
+        let head = head(file.as_bytes());
+        let shown = [
+            head.name.map(|name| format!("name={name}")),
+            (!head.description.is_empty()).then(|| format!("description={}", head.description)),
+            head.kind.map(|kind| format!("type={kind}")),
+            head.malformed.map(|why| format!("malformed={why}")),
+        ];
+        let shown: Vec<String> = shown.into_iter().flatten().collect();
+        assert_eq!(shown.join(" | "), expected, "{file:?}");
+    }
+
+    #[test]
+    fn fields_are_read_from_a_block_at_the_first_byte() {
+        check(
+            "---\nname: a\ndescription: b\ntype: user\n---\nbody",
+            "name=a | description=b | type=user",
+        );
+        check("---\r\nname: a\r\ndescription: b\r\n---\r\nbody", "name=a | description=b");
+        check("\u{FEFF}---\nname: a\n---\n", "name=a");
+        check("---  \nname: a\n...\nbody", "name=a");
+        check("---\nname: a\n---", "name=a");
+        check("---\n# nothing\n\n---\nbody", "");
+        check("---\n---\nbody", "");
+        check("\n---\nname: a\n---\n", "");
+        check(" ---\nname: a\n---\n", "");
+        check("----\nname: a\n---\n", "");
+        check("# Title\n\n---\nname: a\n---\n", "");
+        check("", "");
+    }
+
+    #[test]
+    fn a_folded_description_becomes_one_line() {
+        check("---\ndescription: >\n  first\n  second\n---\n", "description=first second");
+        check("---\ndescription: first\n  second\n---\n", "description=first second");
+        check("---\ndescription: |\n  a\n\n  b\n---\n", "description=a b");
+        check("---\ndescription: \"a\\n\\tb\\u200b\\u0007\"\n---\n", "description=a b");
+    }
+
+    #[test]
+    fn values_of_other_types_have_their_text_or_none() {
+        check("---\nname: 1.10\ndescription: yes\n---\n", "name=1.10 | description=yes");
+        check(
+            "---\nname: 2026-11-05\ndescription: -0x1F\n---\n",
+            "name=2026-11-05 | description=-0x1F",
+        );
+        check("---\nname: [a, b]\ndescription:\n- a\n- b\ntype: {a: b}\n---\n", "");
+        check("---\nname:\ndescription: ~\ntype: ''\n---\n", "");
+        check("---\nname: !tag a\ndescription: !!binary aGk=\n---\n", "name=a | description=aGk=");
+        check("---\nname: &a x\ndescription: *a\n---\n", "name=x | description=x");
+        check("---\n1: a\ntrue: b\nname: c\n---\n", "name=c");
+    }
+
+    #[test]
+    fn the_last_of_two_fields_wins() {
+        check("---\nname: a\nname: b\n---\n", "name=b");
+    }
+
+    #[test]
+    fn a_type_below_metadata_counts_unless_there_is_one() {
+        check("---\nname: a\nmetadata:\n  type: feedback\n---\n", "name=a | type=feedback");
+        check("---\ntype: user\nmetadata:\n  type: feedback\n---\n", "type=user");
+        check("---\nmetadata: feedback\n---\n", "");
+    }
+
+    #[test]
+    fn broken_frontmatter_gives_nothing_but_the_line() {
+        check(
+            "---\nname: a\ndescription: b: c\n---\n",
+            "malformed=frontmatter is not valid YAML at line 3",
+        );
+        check("---\nname: [a\n---\n", "malformed=frontmatter is not valid YAML at line 2");
+        check("---\nname: *missing\n---\n", "malformed=frontmatter is not valid YAML at line 2");
+        check("---\nname: a\n\nbody", "malformed=frontmatter has no closing `---` line");
+        check("---\n\nJust prose under a thematic break.", "");
+        check(
+            "---\nprose: between\nbreaks: two: colons\n---\n",
+            "malformed=frontmatter is not valid YAML at line 3",
+        );
+        check("---\nJust prose between breaks: two: colons\n---\n", "");
+        check("---\n- a\n- b\n---\n", "");
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_give_nothing_but_the_reason() {
+        let not_text = Head { malformed: Some("not UTF-8 text".to_owned()), ..Head::default() };
+        for bytes in
+            [&b"---\nname: \xFF\n---\n"[..], b"---\nname: a\0\n---\n", b"\xFF\xFE-\0", b"a\xC3"]
+        {
+            assert_eq!(head(bytes), not_text, "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_cut_in_the_middle_of_a_character_is_no_fault() {
+        for shift in 0..4 {
+            let file =
+                format!("---\nname: a\n---\n{}{}", "x".repeat(shift), "𝒳".repeat(HEAD_BYTES_MAX));
+            let expected = Head { name: Some("a".to_owned()), ..Head::default() };
+            assert_eq!(head(file.as_bytes()), expected);
+            assert_eq!(head(&file.as_bytes()[..HEAD_BYTES_MAX]), expected);
+        }
+    }
+
+    #[test]
+    fn what_stands_before_the_cut_is_read() {
+        let long = "word ".repeat(HEAD_BYTES_MAX);
+        check(
+            &format!("---\nname: a\ntype: user\ndescription: {long}\n---\n"),
+            "name=a | type=user | malformed=frontmatter goes on beyond 4096 bytes",
+        );
+        check(&format!("---\n\n{long}"), "");
+    }
+
+    #[test]
+    fn a_description_is_short_and_holds_nothing_invisible() {
+        let check = |text: &str, expected: &str| assert_eq!(description_line(text), expected);
+        check("  a \t\r\n\u{2003} b\u{A0}", "a b");
+        check("a\u{7}b\u{1b}[1mc", "ab[1mc");
+        check("a\u{200B}b\u{202E}c\u{E0041}d\u{FEFF}e\u{AD}f\u{2063}g", "abcdefg");
+        check("👩\u{200D}💻 می\u{200C}خواهم", "👩\u{200D}💻 می\u{200C}خواهم");
+        check("a\u{200D}b 👩\u{200D}\u{200D}x\u{200D} \u{200D}y", "ab 👩x y");
+        check("❤\u{FE0F} ❤\u{FE01}\u{E0100}", "❤\u{FE0F} ❤");
+        check(&"é".repeat(200), &"é".repeat(200));
+        check(&"é".repeat(201), &format!("{}…", "é".repeat(200)));
+        check(&format!("{} bc", "a".repeat(199)), &format!("{}…", "a".repeat(199)));
+        check(&format!("bell\u{7}{}", "x".repeat(496)), &format!("bell{}…", "x".repeat(196)));
+    }
+
+    #[test]
+    fn hostile_yaml_ends_soon() {
+        let mut bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned();
+        for n in 1..40 {
+            let aliases = vec![format!("*a{}", n - 1); 9].join(", ");
+            bomb.extend([format!("a{n}: &a{n} [{aliases}]\n")]);
+        }
+        let deep_flow = format!("a: {}\n", "[".repeat(HEAD_BYTES_MAX / 2));
+        let deep_map = format!("a: {}\n", "{a: ".repeat(HEAD_BYTES_MAX / 8));
+        let deep_lists = format!("a:\n {}\n", "- ".repeat(HEAD_BYTES_MAX / 4));
+        for yaml in [bomb, deep_flow, deep_map, deep_lists] {
+            let file = format!("---\nname: n\n{yaml}---\nbody");
+            assert_eq!(head(file.as_bytes()).name, None, "{yaml:.40}");
+            assert!(head(file.as_bytes()).malformed.is_some(), "{yaml:.40}");
+            assert_eq!(body(&file), "body", "{yaml:.40}");
+        }
+    }
+}
+
+#[test]
+fn the_body_begins_after_the_frontmatter() {
+    let check = |text: &str, expected: &str| assert_eq!(body(text), expected, "{text:?}");
+    check("---\nname: a\n---\nbody\n", "body\n");
+    check("\u{FEFF}---\r\nname: a\r\n---\r\n\r\nbody", "\r\nbody");
+    check("---\nname: a: b\n---\nbody", "body");
+    check("---\nname: a\n---", "");
+    check("\u{FEFF}body", "body");
+    check("body", "body");
+    check("---\nname: never closed", "---\nname: never closed");
+    check("---\n- a\n---\nbody", "---\n- a\n---\nbody");
+    check("---\nprose\n---\nbody", "---\nprose\n---\nbody");
+}
+
+#[test]
+fn a_revision_has_one_spelling() {
+    let revision = Revision::of(b"");
+    let text = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+    assert_eq!(revision.to_string(), text);
+    assert_eq!(text.parse(), Ok(revision));
+    let no_hex = text.replace('e', "g");
+    let upper = text.to_uppercase();
+    let spaced = format!("{text} ");
+    let wide = "é".repeat(32);
+    for bad in [
+        "",
+        part(text, 1..),
+        part(text, 2..),
+        &no_hex,
+        &upper,
+        &spaced,
+        &wide,
+        &format!("+{}", part(text, 1..)),
+    ] {
+        assert_eq!(bad.parse::<Revision>(), Err(ParseRevisionError), "{bad:?}");
+    }
+}
+
+mod fields {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, value: &str, expected: &str) {
+        assert_eq!(set_field(text, "description", value), expected, "{text:?}");
+    }
+
+    #[test]
+    fn a_value_is_replaced_and_every_other_byte_kept() {
+        check(
+            "---\nname: a\ndescription: old\n---\nbody",
+            "new",
+            "---\nname: a\ndescription: new\n---\nbody",
+        );
+        check(
+            "\u{FEFF}---\r\n# top\r\ndescription:   'old'  # why\r\nx: [1,  2]\r\n---\r\nbody\r\n",
+            "new",
+            "\u{FEFF}---\r\n# top\r\ndescription:   new  # why\r\nx: [1,  2]\r\n---\r\nbody\r\n",
+        );
+        check("---\n\"description\": old\n---", "new", "---\n\"description\": new\n---");
+        check(
+            "---\n{description: old, name: a}\n---\n",
+            "new",
+            "---\n{description: new, name: a}\n---\n",
+        );
+    }
+
+    #[test]
+    fn values_of_several_lines_go_away_whole() {
+        let rest = "# about the name\nname: a\n---\nbody";
+        for old in [
+            " >-\n  one\n\n  two",
+            " |\n  # not a comment\n  two\n",
+            " one\n  two",
+            " \"one\n  two\"",
+            "\n- one\n- two",
+            "\n  - one\n  -\n    two",
+            " [one,\n two\n]",
+            "\n  one: 1\n  two: 2",
+            "",
+            " ~",
+        ] {
+            let expected = format!("---\nx: 1\ndescription: new\n{rest}");
+            let text = format!("---\nx: 1\ndescription:{old}\n{rest}");
+            assert_eq!(body(&text), "body");
+            let edited = set_field(&text, "description", "new");
+            // A blank line after the old value may stay; everything else is as before.
+            assert_eq!(
+                edited.replace("new\n\n#", "new\n#").replace("new \n", "new\n"),
+                expected,
+                "{text:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_missing_field_is_added_at_the_end() {
+        check("---\nname: a\n---\nbody", "b", "---\nname: a\ndescription: b\n---\nbody");
+        check("---\r\n---\r\nbody", "b", "---\r\ndescription: b\r\n---\r\nbody");
+        check("---\nname: |+\n  a\n\n---\n", "b", "---\nname: |+\n  a\n\ndescription: b\n---\n");
+    }
+
+    #[test]
+    fn a_text_without_frontmatter_gets_a_block() {
+        check("", "b", "---\ndescription: b\n---\n");
+        check("# Title\r\n", "b", "---\r\ndescription: b\r\n---\r\n# Title\r\n");
+        check("\u{FEFF}text", "b", "\u{FEFF}---\ndescription: b\n---\ntext");
+        check("---\n- a\n---\n", "b", "---\ndescription: b\n---\n---\n- a\n---\n");
+        check("---\nname: open", "b", "---\ndescription: b\n---\n---\nname: open");
+    }
+
+    #[test]
+    fn values_that_yaml_would_read_as_something_else_are_quoted() {
+        let check = |value: &str, written: &str| {
+            let text = set_field("", "name", value);
+            assert_eq!(text, format!("---\nname: {written}\n---\n"));
+            assert_eq!(
+                head(text.as_bytes()).name,
+                Some(value.to_owned()).filter(|v| !v.is_empty())
+            );
+        };
+        check("plain words, (really) a_b/c.d", "plain words, (really) a_b/c.d");
+        check("naïve Ünïcode", "naïve Ünïcode");
+        check("", "\"\"");
+        check("true", "\"true\"");
+        check("No", "\"No\"");
+        check("1.0", "\"1.0\"");
+        check("a: b", "\"a: b\"");
+        check("a #b", "\"a #b\"");
+        check("- a", "\"- a\"");
+        check("*a", "\"*a\"");
+        check("say \"hi\" \\ bye", r#""say \"hi\" \\ bye""#);
+    }
+
+    #[test]
+    fn broken_frontmatter_is_mended_before_it_is_changed() {
+        check(
+            "---\nname: a\ndescription: b: c\n---\nbody",
+            "new",
+            "---\nname: a\ndescription: new\n---\nbody",
+        );
+        assert_eq!(
+            set_field("---\r\ndescription: b: c # d\r\nx: y\r\n---\r\nbody", "name", "ann"),
+            "---\r\ndescription: \"b: c # d\"\r\nx: y\r\nname: ann\r\n---\r\nbody"
+        );
+        check(
+            "---\nname: a\ndescription: [b\n  c\n---\nbody",
+            "new",
+            "---\nname: a\ndescription: new\n---\nbody",
+        );
+        check(
+            "---\nname: a\nx: [b\n  c\n---\nbody",
+            "new",
+            "---\ndescription: new\n---\n---\nname: a\nx: [b\n  c\n---\nbody",
+        );
+    }
+
+    #[test]
+    fn mending_quotes_only_what_is_broken() {
+        let check = |text: &str, expected: Option<&str>| {
+            assert_eq!(mended(text).as_deref(), expected, "{text:?}");
+        };
+        check(
+            "---\nname: a\n# c\ndescription: RULE (0.8): never\nmetadata:\n  type: user\nx: \"y\" z\n---\nb",
+            Some(
+                "---\nname: a\n# c\ndescription: \"RULE (0.8): never\"\nmetadata:\n  type: user\nx: \"\\\"y\\\" z\"\n---\nb",
+            ),
+        );
+        check("---\nname: a\n---\n", None);
+        check("---\nname: [\n  a\n---\n", None);
+        check("no frontmatter", None);
+    }
+
+    #[test]
+    fn a_field_that_cannot_be_replaced_alone_costs_no_other() {
+        // The new value must not become that of `name`, which repeats the old one.
+        let text = "---\ndescription: &d old\nname: *d\n---\nbody";
+        let edited = set_field(text, "description", "new");
+        assert_eq!(head(edited.as_bytes()).description, "new");
+        assert!(edited.ends_with(text), "{edited:?}");
+    }
+
+    proptest! {
+        #[test]
+        fn any_value_reads_back(value in any::<String>(), text in texts()) {
+            let edited = set_field(&text, "description", &value);
+            let set = frontmatter::read(&edited);
+            let frontmatter::Frontmatter::Fields(_, fields) = set else {
+                return Err(TestCaseError::fail(format!("{edited:?}")));
+            };
+            prop_assert_eq!(
+                frontmatter::last(&fields, "description"),
+                Some(&frontmatter::Value::Text(value.clone()))
+            );
+            prop_assert!(edited.ends_with(body(&text)), "{:?}", edited);
+            if text.contains('\0') {
+                return Ok(()); // no text to `head`
+            }
+            let (before, after) = (head(text.as_bytes()), head(edited.as_bytes()));
+            prop_assert_eq!(after.description, description_line(&value));
+            if before.malformed.is_none() && before.name.is_some() {
+                prop_assert_eq!(after.name, before.name);
+            }
+        }
+
+        #[test]
+        fn setting_the_same_value_again_changes_nothing(value in any::<String>(), text in texts()) {
+            let once = set_field(&text, "description", &value);
+            prop_assert_eq!(set_field(&once, "description", &value), once);
+        }
+    }
+}
+
+mod cut {
+    use super::*;
+
+    /// Shows the entries of a body, one a line, and that the same come out below frontmatter.
+    #[track_caller]
+    fn check(text: &str, expected: &[&str]) {
+        let show = |text: &str| -> Vec<String> {
+            entries(text).iter().map(|entry| part(text, entry.range.clone()).to_owned()).collect()
+        };
+        assert_eq!(show(text), expected, "{text:?}");
+        assert_eq!(show(&format!("---\nname: n\n---\n{text}")), expected, "{text:?}");
+    }
+
+    #[test]
+    fn each_top_level_bullet_is_an_entry_with_what_is_below_it() {
+        check(
+            "- a\n- b\n  more\n  - nested\n\n  still b\n* c\n+ d",
+            &["- a\n", "- b\n  more\n  - nested\n\n  still b\n", "* c\n", "+ d"],
+        );
+        check("1. a\n2. b\nlazy\n\n3) c\n", &["1. a\n", "2. b\nlazy\n", "3) c\n"]);
+        check(
+            "- a\n  ```sh\n  - not a bullet\n  ```\n\n- b\n",
+            &["- a\n  ```sh\n  - not a bullet\n  ```\n", "- b\n"],
+        );
+        check("-\n- \n- a\n", &["- a\n"]);
+        check("- [ ] a\r\n- [x] b\r\n", &["- [ ] a\r\n", "- [x] b\r\n"]);
+    }
+
+    #[test]
+    fn a_paragraph_is_an_entry_with_its_reasons() {
+        check("a\nb\n\nc", &["a\nb\n", "c"]);
+        check("a\nWhy: b\nHow to apply: c\n", &["a\nWhy: b\nHow to apply: c\n"]);
+        check(
+            "a\n\nWhy: b\n\nHow to apply: c\n\nd\n",
+            &["a\n\nWhy: b\n\nHow to apply: c\n", "d\n"],
+        );
+        check(
+            "a\n\n**Why:** b\n\n**How to apply**: c\n",
+            &["a\n\n**Why:** b\n\n**How to apply**: c\n"],
+        );
+        check("- a\n- b\n\nwhy: c\n", &["- a\n", "- b\n\nwhy: c\n"]);
+        check(
+            "a\n\nHow to apply:\n\n- b\n- c\n\nd\n",
+            &["a\n\nHow to apply:\n\n- b\n- c\n", "d\n"],
+        );
+        check("a\n\nWhy: b\n- c\n", &["a\n\nWhy: b\n", "- c\n"]);
+        check("Why: a\n", &["Why: a\n"]);
+        check("a\n\nWhy not: b\n\nWhynot\n", &["a\n", "Why not: b\n", "Whynot\n"]);
+    }
+
+    #[test]
+    fn nothing_is_joined_across_a_heading() {
+        check("a\n\n## More\n\nWhy: b\n", &["a\n", "Why: b\n"]);
+        check("a\n\n---\n\nWhy: b\n", &["a\n", "Why: b\n"]);
+    }
+
+    #[test]
+    fn headings_breaks_and_blank_lines_are_no_entries() {
+        check("# H\n\n\n***\n\nTitle\n=====\n\nOther\n-----\n\n___\n", &[]);
+        check("", &[]);
+        check(" \n\t\n", &[]);
+    }
+
+    #[test]
+    fn every_other_block_is_one_entry() {
+        check("```\n- a\n\n# b\n```\n", &["```\n- a\n\n# b\n```\n"]);
+        check(
+            "| a | b |\n|---|---|\n| 1 | 2 |\n\nx\n",
+            &["| a | b |\n|---|---|\n| 1 | 2 |\n", "x\n"],
+        );
+        check("<div>\n- a\n</div>\n\nx", &["<div>\n- a\n</div>\n", "x"]);
+        check("> - a\n>\n> b\nlazy\n", &["> - a\n>\n> b\nlazy\n"]);
+        check("    code\n\n    more\n", &["    code\n\n    more\n"]);
+        check("```\nnever closed\n\n- a", &["```\nnever closed\n\n- a"]);
+    }
+
+    #[test]
+    fn what_markdown_does_not_show_is_still_an_entry() {
+        check("[a]: https://b.example 'c'\n\ntext\n", &["[a]: https://b.example 'c'\n", "text\n"]);
+        check("<!-- a -->\n\ntext\n", &["<!-- a -->\n", "text\n"]);
+        check("one\ntwo\n---\nthree\n", &["one\ntwo\n", "three\n"]);
+        check("a\rb\r\rc", &["a\rb\r", "c"]);
+    }
+
+    #[test]
+    fn a_break_or_a_list_in_front_is_body() {
+        let check = |text: &str, expected: &[&str]| {
+            let found: Vec<&str> =
+                entries(text).iter().map(|e| part(text, e.range.clone())).collect();
+            assert_eq!(found, expected);
+        };
+        check("---\n- a\n- b\n---\nc\n", &["- a\n", "- b\n", "c\n"]);
+        check("---\n\nfact\n\n---\n", &["fact\n"]);
+        check("\u{FEFF}- a\n- b\n", &["- a\n", "- b\n"]);
+    }
+
+    #[test]
+    fn the_first_line_has_no_bullet() {
+        let check = |text: &str, expected: &[&str]| {
+            let found: Vec<String> = entries(text).into_iter().map(|e| e.first_line).collect();
+            assert_eq!(found, expected, "{text:?}");
+        };
+        check("- a\n-\n  b\n*   c **d**\n10. e\n11) f\n", &["a", "b", "c **d**", "e", "f"]);
+        check("2026 was long\n\n**bold** -x\n", &["2026 was long", "**bold** -x"]);
+        check("-5 degrees\n", &["-5 degrees"]);
+        check("- - a\n", &["- a"]);
+    }
+
+    #[test]
+    fn removal_keeps_the_rest() {
+        let text = "---\nname: n\n---\n# H\n\n- a\n- b\n  c\n\nlast";
+        let removed: Vec<String> = entries(text).iter().map(|e| without_entry(text, e)).collect();
+        assert_eq!(
+            removed,
+            [
+                "---\nname: n\n---\n# H\n\n- b\n  c\n\nlast",
+                "---\nname: n\n---\n# H\n\n- a\n\nlast",
+                "---\nname: n\n---\n# H\n\n- a\n- b\n  c\n\n",
+            ]
+        );
+        let foreign = Entry { range: 1..900, first_line: String::new() };
+        assert_eq!(without_entry(text, &foreign), text);
+    }
+
+    #[test]
+    fn hostile_markdown_ends_soon() {
+        for piece in [
+            "[", "> ", "- ", "*a ", "`", "<a ", "![](", "1. ", "\t- ", "- a\n", "[a]: b\n", "&",
+            "\\", "_*",
+        ] {
+            let text = piece.repeat(crate::limits::MEMORY_BYTES_MAX / piece.len());
+            let covered: usize = entries(&text).iter().map(|entry| entry.range.len()).sum();
+            assert!(covered <= text.len(), "{piece:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn entries_are_whole_lines_in_order_and_leave_nothing_out(text in texts()) {
+            let mut end = 0;
+            let mut rest = String::new();
+            for entry in entries(&text) {
+                let before = text.get(end..entry.range.start);
+                prop_assert!(before.is_some() && entry.range.start < entry.range.end, "{:?}", entry);
+                let starts_line = |at: usize| {
+                    at == text.len() - body(&text).len() || part(&text, ..at).ends_with(['\n', '\r'])
+                };
+                prop_assert!(starts_line(entry.range.start), "{:?}", entry);
+                prop_assert!(
+                    entry.range.end == text.len() || starts_line(entry.range.end), "{:?}", entry
+                );
+                prop_assert!(!entry.first_line.trim().is_empty());
+                rest.push_str(before.unwrap());
+                end = entry.range.end;
+                let (left, right) = (part(&text, ..entry.range.start), part(&text, entry.range.end..));
+                prop_assert_eq!(without_entry(&text, &entry), [left, right].concat());
+            }
+            rest.push_str(part(&text, end..));
+            // What is in no entry is in front of the body, or a heading, a break or an empty bullet.
+            let front = text.len() - body(&text).len();
+            let outside = rest.get(front.min(rest.len())..).unwrap_or_default();
+            for line in outside.split(['\n', '\r']).map(str::trim).filter(|line| !line.is_empty()) {
+                let is_mark = |c: char| "#=-_*+.) \t0123456789".contains(c);
+                let setext = outside.split(['\n', '\r']).any(|l| {
+                    let l = l.trim();
+                    !l.is_empty() && (l.chars().all(|c| c == '=') || l.chars().all(|c| c == '-'))
+                });
+                prop_assert!(line.starts_with('#') || line.chars().all(is_mark) || setext, "{:?}", line);
+            }
+        }
+    }
+}
+
+#[track_caller]
+fn part(text: &str, range: impl std::slice::SliceIndex<str, Output = str>) -> &str {
+    text.get(range).expect("whole characters")
+}
+
+/// Texts of the pieces that frontmatter and entries are made of, and any text at all.
+fn texts() -> impl Strategy<Value = String> {
+    let pieces = prop::sample::select(vec![
+        "---\n",
+        "---\r\n",
+        "...\n",
+        "\n",
+        "\r\n",
+        "\r",
+        " ",
+        "  ",
+        "\t",
+        "- ",
+        "* ",
+        "+ ",
+        "1. ",
+        "> ",
+        "# ",
+        "name: a\n",
+        "description: b\n",
+        "description: |\n  c\n  d\n",
+        "description: b: c\n",
+        "type: [x]\n",
+        "metadata:\n  type: user\n",
+        "# comment\n",
+        "&a ",
+        "*a",
+        "!t ",
+        "{",
+        "}",
+        "[",
+        "]",
+        "'",
+        "\"",
+        ":",
+        ",",
+        "word",
+        "é",
+        "𝒳",
+        "Why: ",
+        "**How to apply:** ",
+        "```\n",
+        "~~~\n",
+        "<div>\n",
+        "[a]: b\n",
+        "===\n",
+        "\u{FEFF}",
+        "    code\n",
+        "| a |\n|---|\n",
+        "\\",
+        "`",
+        "\0",
+        "<!-- ",
+        " -->",
+    ]);
+    prop_oneof![
+        3 => prop::collection::vec(pieces, 0..30).prop_map(|pieces| pieces.concat()),
+        1 => any::<String>(),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_have_a_head(bytes in prop::collection::vec(any::<u8>(), 0..200), text in texts()) {
+        for bytes in [&bytes[..], text.as_bytes(), &[text.as_bytes(), &bytes].concat()] {
+            let head = head(bytes);
+            prop_assert!(head.description.chars().count() <= DESCRIPTION_CHARS_MAX + 1);
+            prop_assert!(!head.description.contains(char::is_control));
+        }
+    }
+}

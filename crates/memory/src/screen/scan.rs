@@ -1,0 +1,130 @@
+//! Running the rules over a text.
+//!
+//! The text is looked at as it is, and once more with look-alikes and invisible characters folded
+//! away when it has any. A pattern is tried on windows around its words; windows that touch become
+//! one. So every pattern sees each byte at most once in each of the two, however often its words
+//! occur, and a hostile text costs no more than its length times the patterns.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use super::catalog::{Catalog, Reach};
+use super::fold::Folded;
+use super::{Family, Rule, invisible, values};
+
+/// A rule and the bytes that break it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Hit {
+    pub(super) rule: Rule,
+    pub(super) range: Range<usize>,
+}
+
+/// Returns all that the rules find, sorted by position, nothing twice.
+pub(super) fn hits(text: &str) -> Vec<Hit> {
+    let mut hits = matches(text);
+    if let Some(folded) = Folded::of(text) {
+        let more = matches(folded.text());
+        hits.extend(more.into_iter().map(|hit| Hit { range: folded.source(&hit.range), ..hit }));
+    }
+    invisible::find(text, &mut hits);
+    hits.sort_by_key(|hit| (hit.range.start, hit.range.end, hit.rule.id));
+    without_repeats(without_shadowed(hits))
+}
+
+/// Runs the patterns over one rendering of the text.
+fn matches(text: &str) -> Vec<Hit> {
+    let catalog = Catalog::get();
+    let mut windows: Vec<Option<Range<usize>>> = vec![None; catalog.pattern_count()];
+    let mut hits = Vec::new();
+    catalog.each_word(text, |index, word| {
+        let reach = catalog.pattern(index).reach;
+        let open = &mut windows[index];
+        if let (Some(open), Reach::Line | Reach::Rest) = (&open, reach)
+            && open.start <= word.start
+            && word.end <= open.end
+        {
+            return;
+        }
+        let next = window(text, reach, &word);
+        match open {
+            Some(open) if next.start <= open.end => {
+                *open = next.start.min(open.start)..next.end.max(open.end);
+            }
+            _ => {
+                if let Some(full) = open.replace(next) {
+                    catalog.run(index, text, full, &mut hits);
+                }
+            }
+        }
+    });
+    for (index, window) in windows.into_iter().enumerate() {
+        if let Some(window) = window {
+            catalog.run(index, text, window, &mut hits);
+        }
+    }
+    hits
+}
+
+/// Returns the part of the text that a pattern is tried on for one of its words.
+fn window(text: &str, reach: Reach, word: &Range<usize>) -> Range<usize> {
+    let before = text.get(..word.start).unwrap_or_default();
+    let after = text.get(word.end..).unwrap_or_default();
+    match reach {
+        Reach::Line => {
+            let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+            let end = after.find('\n').map_or(text.len(), |newline| word.end + newline);
+            start..end
+        }
+        Reach::Near { before, after } => {
+            let start = text.floor_char_boundary(word.start.saturating_sub(before));
+            let end = text.ceil_char_boundary(word.end.saturating_add(after));
+            start..end
+        }
+        Reach::Rest => word.start..text.len(),
+    }
+}
+
+/// Leaves out what a more exact rule has found as well: an assignment says less about a value than
+/// the provider whose key it is. Expects hits sorted by position.
+fn without_shadowed(hits: Vec<Hit>) -> Vec<Hit> {
+    let mut exact: Vec<Range<usize>> = Vec::new();
+    for hit in
+        hits.iter().filter(|hit| hit.rule.family == Family::Secrets && !values::is_loose(hit))
+    {
+        match exact.last_mut() {
+            Some(last) if hit.range.start < last.end => last.end = last.end.max(hit.range.end),
+            _ => exact.push(hit.range.clone()),
+        }
+    }
+    let mut loose_end = 0;
+    let mut kept = hits;
+    kept.retain(|hit| {
+        if !values::is_loose(hit) {
+            return true;
+        }
+        let next = exact.partition_point(|range| range.end <= hit.range.start);
+        let shadowed = exact.get(next).is_some_and(|range| range.start < hit.range.end);
+        let first = hit.range.start >= loose_end;
+        if first && !shadowed {
+            loose_end = hit.range.end;
+        }
+        first && !shadowed
+    });
+    kept
+}
+
+/// Leaves out hits of one rule that overlap an earlier one of it: the two renderings of a text
+/// mostly find the same. Expects hits sorted by position.
+fn without_repeats(hits: Vec<Hit>) -> Vec<Hit> {
+    let mut ends: HashMap<&str, usize> = HashMap::new();
+    let mut kept = hits;
+    kept.retain(|hit| {
+        let end = ends.entry(hit.rule.id).or_default();
+        let first = hit.range.start >= *end;
+        if first {
+            *end = hit.range.end;
+        }
+        first
+    });
+    kept
+}

@@ -1,0 +1,295 @@
+//! What can go wrong with the state, by what a caller can do about it.
+//!
+//! Every error names the database and what was wanted of it. Inside the crate a [`Fault`] says what
+//! happened; at the boundary it becomes a [`StateError`].
+
+use std::error::Error;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use memory::change::ChangeId;
+use memory::code::Code;
+
+/// The cause of an error, for the log.
+type Cause = Box<dyn Error + Send + Sync>;
+
+/// Why the state could not do what was wanted.
+#[derive(Debug, thiserror::Error)]
+pub enum StateError {
+    /// The database cannot be opened here: no folder, no permission, no file. Nothing was touched.
+    #[error(
+        "cannot {wanted}: the state `{path}` cannot be opened; check its folder and permissions"
+    )]
+    Unavailable {
+        /// What was wanted.
+        wanted: &'static str,
+        /// The database.
+        path: PathBuf,
+        /// What was found.
+        source: Cause,
+    },
+    /// The disk or the quota is full. Nothing was changed.
+    #[error("cannot {wanted}: no room to write the state `{path}`; free some space")]
+    Full {
+        /// What was wanted.
+        wanted: &'static str,
+        /// The database.
+        path: PathBuf,
+        /// What was found.
+        source: Cause,
+    },
+    /// The database is damaged in a way that did not heal by itself.
+    #[error("cannot {wanted}: the state `{path}` is damaged; run `quipu doctor --fix`")]
+    Damaged {
+        /// What was wanted.
+        wanted: &'static str,
+        /// The database.
+        path: PathBuf,
+        /// What was found.
+        source: Cause,
+    },
+    /// Other processes kept the database for longer than a command waits.
+    #[error("cannot {wanted}: another process keeps the state `{path}` busy; try again")]
+    Busy {
+        /// What was wanted.
+        wanted: &'static str,
+        /// The database.
+        path: PathBuf,
+        /// What was found.
+        source: Cause,
+    },
+    /// A later Quipu wrote the database. Nothing was touched.
+    #[error(
+        "cannot {wanted}: the state `{path}` has schema {found} and this program knows {known}; update quipu"
+    )]
+    Newer {
+        /// What was wanted.
+        wanted: &'static str,
+        /// The database.
+        path: PathBuf,
+        /// Its schema.
+        found: i64,
+        /// The latest schema of this program.
+        known: i64,
+    },
+    /// Anything else. Nothing was changed.
+    #[error("cannot {wanted} in the state `{path}`; `quipu doctor` may tell more")]
+    Failed {
+        /// What was wanted.
+        wanted: &'static str,
+        /// The database.
+        path: PathBuf,
+        /// What was found.
+        source: Cause,
+    },
+}
+
+impl StateError {
+    /// Returns the stable public code.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Full { .. } => Code::StorageFull,
+            Self::Busy { .. } => Code::Locked,
+            Self::Unavailable { .. }
+            | Self::Damaged { .. }
+            | Self::Newer { .. }
+            | Self::Failed { .. } => Code::StorageFailed,
+        }
+    }
+
+    /// Says of a fault what was wanted, and of which database.
+    pub(crate) fn new(wanted: &'static str, path: &Path, fault: Fault) -> Self {
+        let path = path.to_owned();
+        match (fault.class(), fault) {
+            (_, Fault::Newer { found, known }) => Self::Newer { wanted, path, found, known },
+            (Class::Unavailable, fault) => {
+                Self::Unavailable { wanted, path, source: fault.into_cause() }
+            }
+            (Class::Full, fault) => Self::Full { wanted, path, source: fault.into_cause() },
+            (Class::Damaged, fault) => Self::Damaged { wanted, path, source: fault.into_cause() },
+            (Class::Busy, fault) => Self::Busy { wanted, path, source: fault.into_cause() },
+            (Class::Failed, fault) => Self::Failed { wanted, path, source: fault.into_cause() },
+        }
+    }
+}
+
+/// What happened, before it is said what was wanted.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Fault {
+    /// SQLite, or the library that speaks to it.
+    #[error(transparent)]
+    Sql(#[from] sqlx::Error),
+    /// The file system, beside SQLite.
+    #[error(transparent)]
+    Io(#[from] io::Error),
+    /// The lock file stayed taken.
+    #[error("the lock beside the database stays taken")]
+    Locked,
+    /// The schema is later than this program's.
+    #[error("schema {found} is later than {known}")]
+    Newer {
+        /// Its schema.
+        found: i64,
+        /// The latest schema of this program.
+        known: i64,
+    },
+    /// The database answers, but not with a state.
+    #[error("{0}")]
+    Damaged(String),
+    /// A kept content does not have its digest.
+    #[error("the kept content {0} does not have its digest")]
+    Digest(String),
+    /// The caller handed over bytes that are not those of the revision.
+    #[error("the bytes handed over for {0} are not those of their revision")]
+    WrongBytes(String),
+    /// The change is settled.
+    #[error("change {0} is not open")]
+    NotOpen(ChangeId),
+}
+
+/// What a caller can do about a fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Class {
+    Unavailable,
+    Full,
+    Damaged,
+    Busy,
+    Failed,
+}
+
+impl Fault {
+    /// Tells whether a new database in place of this one would help.
+    pub(crate) fn asks_for_healing(&self) -> bool {
+        self.class() == Class::Damaged && !matches!(self, Self::Digest(_))
+    }
+
+    /// Tells whether the same may succeed a little later.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.class() == Class::Busy
+    }
+
+    fn class(&self) -> Class {
+        match self {
+            Self::Sql(sqlx::Error::Database(error)) => {
+                error.code().and_then(|code| code.parse().ok()).map_or(Class::Failed, class_of_code)
+            }
+            Self::Sql(sqlx::Error::Io(error)) | Self::Io(error) => class_of_io(error.kind()),
+            Self::Locked => Class::Busy,
+            Self::Damaged(_) | Self::Digest(_) => Class::Damaged,
+            Self::Sql(_) | Self::Newer { .. } | Self::WrongBytes(_) | Self::NotOpen(_) => {
+                Class::Failed
+            }
+        }
+    }
+
+    fn into_cause(self) -> Cause {
+        match self {
+            Self::Sql(error) => Box::new(error),
+            Self::Io(error) => Box::new(error),
+            other => Box::new(other),
+        }
+    }
+}
+
+fn class_of_io(kind: io::ErrorKind) -> Class {
+    match kind {
+        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Class::Full,
+        io::ErrorKind::NotFound
+        | io::ErrorKind::PermissionDenied
+        | io::ErrorKind::ReadOnlyFilesystem
+        | io::ErrorKind::NotADirectory
+        | io::ErrorKind::IsADirectory
+        | io::ErrorKind::InvalidData => Class::Unavailable,
+        _ => Class::Failed,
+    }
+}
+
+/// Sorts SQLite's extended result codes (<https://www.sqlite.org/rescode.html>).
+fn class_of_code(code: i32) -> Class {
+    const IOERR_SHMSIZE: i32 = 4874; // the shared memory could not grow: the disk is full
+    const IOERR_CORRUPTFS: i32 = 8458;
+    match (code, code & 0xff) {
+        (IOERR_SHMSIZE, _) | (_, 13) => Class::Full,
+        (IOERR_CORRUPTFS, _) | (_, 11 | 26) => Class::Damaged,
+        (_, 5 | 6) => Class::Busy,
+        // Permission, read-only, cannot open, not authorized.
+        (_, 3 | 8 | 14 | 23) => Class::Unavailable,
+        _ => Class::Failed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(fault: Fault, code: Code, message: &str) {
+        let error = StateError::new("count uses", Path::new("/s/state.db"), fault);
+        assert_eq!((error.code(), error.to_string().as_str()), (code, message));
+    }
+
+    #[test]
+    fn every_fault_says_what_was_wanted_and_what_to_do() {
+        check(
+            Fault::Io(io::ErrorKind::PermissionDenied.into()),
+            Code::StorageFailed,
+            "cannot count uses: the state `/s/state.db` cannot be opened; check its folder and permissions",
+        );
+        check(
+            Fault::Io(io::ErrorKind::StorageFull.into()),
+            Code::StorageFull,
+            "cannot count uses: no room to write the state `/s/state.db`; free some space",
+        );
+        check(
+            Fault::Digest("00".to_owned()),
+            Code::StorageFailed,
+            "cannot count uses: the state `/s/state.db` is damaged; run `quipu doctor --fix`",
+        );
+        check(
+            Fault::Locked,
+            Code::Locked,
+            "cannot count uses: another process keeps the state `/s/state.db` busy; try again",
+        );
+        check(
+            Fault::Newer { found: 7, known: 1 },
+            Code::StorageFailed,
+            "cannot count uses: the state `/s/state.db` has schema 7 and this program knows 1; update quipu",
+        );
+        check(
+            Fault::NotOpen(ChangeId(3)),
+            Code::StorageFailed,
+            "cannot count uses in the state `/s/state.db`; `quipu doctor` may tell more",
+        );
+    }
+
+    #[test]
+    fn sqlite_codes_are_sorted_by_what_can_be_done() {
+        let classes = [5, 261, 13, 4874, 11, 267, 26, 14, 1288, 10, 522, 1, 19].map(class_of_code);
+        use Class::{Busy, Damaged, Failed, Full, Unavailable};
+        assert_eq!(
+            classes,
+            [
+                Busy,
+                Busy,
+                Full,
+                Full,
+                Damaged,
+                Damaged,
+                Damaged,
+                Unavailable,
+                Unavailable,
+                Failed,
+                Failed,
+                Failed,
+                Failed,
+            ]
+        );
+    }
+
+    #[test]
+    fn only_a_damaged_database_is_replaced_by_a_new_one() {
+        assert!(Fault::Damaged("no tables".to_owned()).asks_for_healing());
+        assert!(!Fault::Digest("00".to_owned()).asks_for_healing());
+        assert!(!Fault::Io(io::ErrorKind::PermissionDenied.into()).asks_for_healing());
+        assert!(!Fault::Newer { found: 2, known: 1 }.asks_for_healing());
+    }
+}

@@ -1,0 +1,442 @@
+//! The state in one SQLite file.
+//!
+//! Nothing is opened before the first call, and no file is made before the first write. One
+//! connection writes, a few read; each is taken out of its place for the length of one call, so a call
+//! that is cancelled closes its connection, which rolls its transaction back. Several processes share
+//! the file. A damaged file is noticed by whoever stumbles over it, replaced, and the call tried once
+//! more.
+
+mod changes;
+mod check;
+mod content;
+mod file;
+mod heal;
+mod marks;
+mod open;
+mod prune;
+mod record;
+mod row;
+mod script;
+mod table;
+
+use std::future::Future;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use async_trait::async_trait;
+use memory::change::{Change, ChangeId};
+use memory::clock::Timestamp;
+use memory::document::Revision;
+use memory::path::RelativePath;
+use sqlx::SqliteConnection;
+
+pub use crate::sqlite::heal::Healed;
+
+use crate::State;
+use crate::error::{Fault, StateError};
+use crate::record::{
+    ChangeQuery, Head, Mark, NewChange, OpenChange, Pruned, Retention, Stats, Use,
+};
+use crate::sqlite::check::Depth;
+use crate::sqlite::file::{Gate, Hold};
+use crate::sqlite::open::{Opened, Readable};
+use crate::sqlite::prune::Pruning;
+
+/// Readers that stay open while nobody reads. More than these may read at the same time.
+const IDLE_READERS_MAX: usize = 2;
+
+/// The state of one host in one SQLite file.
+#[derive(Debug)]
+pub struct SqliteState {
+    path: PathBuf,
+    writer: tokio::sync::Mutex<Writer>,
+    idle_readers: Mutex<Vec<Opened>>,
+    healed: Mutex<Option<Healed>>,
+}
+
+/// What one writer at a time holds.
+#[derive(Debug, Default)]
+struct Writer {
+    gate: Option<Gate>,
+    opened: Option<Opened>,
+}
+
+/// What a call made of its connection: the connection, to be used again, and the answer.
+type Ran<T> = (SqliteConnection, Result<T, Fault>);
+
+impl SqliteState {
+    /// Returns the state in the database at `path`. Opens and makes nothing; the folder must be there
+    /// when something is written.
+    pub fn new(path: PathBuf) -> Self {
+        Self {
+            path,
+            writer: tokio::sync::Mutex::default(),
+            idle_readers: Mutex::default(),
+            healed: Mutex::default(),
+        }
+    }
+
+    /// Returns where the database is.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Returns what the latest healing by this value did, if there was one.
+    pub fn healed(&self) -> Option<Healed> {
+        self.healed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Replaces the database by one that holds all that is sound in it, if [`State::check`] finds
+    /// anything wrong. Returns what was done.
+    pub async fn repair(&self) -> Result<Option<Healed>, StateError> {
+        self.heal(Depth::Everything).await.map_err(|fault| self.fault("repair", fault))
+    }
+
+    fn fault(&self, wanted: &'static str, fault: Fault) -> StateError {
+        StateError::new(wanted, &self.path, fault)
+    }
+
+    /// Runs `work` on a connection that reads. `None` if there is no database.
+    async fn read<T, Work, Running>(
+        &self,
+        wanted: &'static str,
+        work: Work,
+    ) -> Result<Option<T>, StateError>
+    where
+        Work: Fn(SqliteConnection) -> Running + Send + Sync,
+        Running: Future<Output = Ran<T>> + Send,
+        T: Send,
+    {
+        match self.try_read(&work).await {
+            Err(fault) if fault.asks_for_healing() => {
+                self.heal(Depth::Pages).await.map_err(|fault| self.fault(wanted, fault))?;
+                self.try_read(&work).await
+            }
+            answer => answer,
+        }
+        .map_err(|fault| self.fault(wanted, fault))
+    }
+
+    async fn try_read<T, Work, Running>(&self, work: &Work) -> Result<Option<T>, Fault>
+    where
+        Work: Fn(SqliteConnection) -> Running + Send + Sync,
+        Running: Future<Output = Ran<T>> + Send,
+    {
+        let Some(Opened { connection, file }) = self.reader().await? else { return Ok(None) };
+        let (connection, answer) = work(connection).await;
+        if answer.is_err() {
+            open::close(connection).await;
+        } else {
+            self.give_back(Opened { connection, file });
+        }
+        answer.map(Some)
+    }
+
+    async fn reader(&self) -> Result<Option<Opened>, Fault> {
+        let file = file::identity(&self.path)?;
+        // A reader of a file that is gone from here is dropped, which closes it.
+        while let Some(idle) = self.idle_readers().pop() {
+            if Some(idle.file) == file {
+                return Ok(Some(idle));
+            }
+        }
+        match open::reader(&self.path).await? {
+            Readable::Ready(opened) => Ok(Some(opened)),
+            Readable::Nothing => Ok(None),
+            Readable::NotYet => {
+                self.open_writer(&mut *self.writer.lock().await).await?;
+                match open::reader(&self.path).await? {
+                    Readable::Ready(opened) => Ok(Some(opened)),
+                    Readable::Nothing | Readable::NotYet => Ok(None),
+                }
+            }
+        }
+    }
+
+    fn idle_readers(&self) -> std::sync::MutexGuard<'_, Vec<Opened>> {
+        self.idle_readers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn give_back(&self, reader: Opened) {
+        let mut idle = self.idle_readers();
+        if idle.len() < IDLE_READERS_MAX {
+            idle.push(reader);
+        }
+    }
+
+    /// Runs `work` on the connection that writes, and makes the database if there is none.
+    async fn write<T, Work, Running>(
+        &self,
+        wanted: &'static str,
+        work: Work,
+    ) -> Result<T, StateError>
+    where
+        Work: Fn(SqliteConnection) -> Running + Send + Sync,
+        Running: Future<Output = Ran<T>> + Send,
+        T: Send,
+    {
+        match self.try_write(&work).await {
+            Err(fault) if fault.asks_for_healing() => {
+                self.heal(Depth::Pages).await.map_err(|fault| self.fault(wanted, fault))?;
+                self.try_write(&work).await
+            }
+            answer => answer,
+        }
+        .map_err(|fault| self.fault(wanted, fault))
+    }
+
+    async fn try_write<T, Work, Running>(&self, work: &Work) -> Result<T, Fault>
+    where
+        Work: Fn(SqliteConnection) -> Running + Send + Sync,
+        Running: Future<Output = Ran<T>> + Send,
+    {
+        let mut writer = self.writer.lock().await;
+        loop {
+            self.open_writer(&mut writer).await?;
+            let Writer { gate: Some(gate), opened } = &mut *writer else { continue };
+            let _held = gate.hold(Hold::Shared).await?;
+            // Looked at under the gate: from here on nobody sets the file aside.
+            let Some(Opened { connection, file }) = opened.take() else { continue };
+            if file::identity(&self.path)? != Some(file) {
+                continue;
+            }
+            let (connection, answer) = work(connection).await;
+            match answer {
+                Ok(answer) => {
+                    *opened = Some(Opened { connection, file });
+                    return Ok(answer);
+                }
+                Err(fault) => {
+                    // Closing rolls back whatever the failed statement left open.
+                    open::close(connection).await;
+                    return Err(fault);
+                }
+            }
+        }
+    }
+
+    /// Sees to it that the writer is open on the file that stands at the path.
+    async fn open_writer(&self, writer: &mut Writer) -> Result<(), Fault> {
+        let file = file::identity(&self.path)?;
+        if writer.opened.as_ref().is_some_and(|opened| Some(opened.file) == file) {
+            return Ok(());
+        }
+        drop(writer.opened.take());
+        let gate = match writer.gate.take() {
+            Some(gate) => gate,
+            None => Gate::open(&self.path)?,
+        };
+        let gate = writer.gate.insert(gate);
+        let _held = gate.hold(Hold::Alone).await?;
+        writer.opened = Some(open::writer(&self.path).await?);
+        Ok(())
+    }
+
+    /// Looks at the database alone and replaces it if it is damaged. Returns what was done; nothing,
+    /// if another process was quicker or there is nothing to heal.
+    async fn heal(&self, depth: Depth) -> Result<Option<Healed>, Fault> {
+        let mut writer = self.writer.lock().await;
+        if file::identity(&self.path)?.is_none() {
+            return Ok(None);
+        }
+        if let Some(opened) = writer.opened.take() {
+            open::close(opened.connection).await;
+        }
+        self.idle_readers().clear();
+        let gate = match writer.gate.take() {
+            Some(gate) => gate,
+            None => Gate::open(&self.path)?,
+        };
+        let gate = writer.gate.insert(gate);
+        let _held = gate.hold(Hold::Alone).await?;
+        let problems = check::check(&self.path, depth).await?;
+        if problems.is_empty() {
+            return Ok(None);
+        }
+        let healed = heal::heal(&self.path, problems.join("; ")).await?;
+        *self.healed.lock().unwrap_or_else(PoisonError::into_inner) = Some(healed.clone());
+        Ok(Some(healed))
+    }
+
+    /// Tells whether there is a database to change; what only removes need not make one.
+    fn is_there(&self, wanted: &'static str) -> Result<bool, StateError> {
+        let found = file::identity(&self.path).map_err(|fault| self.fault(wanted, fault))?;
+        Ok(found.is_some())
+    }
+}
+
+#[async_trait]
+impl State for SqliteState {
+    async fn record(&self, change: NewChange) -> Result<ChangeId, StateError> {
+        let change = &change;
+        self.write("record a change", move |mut connection| async move {
+            let answer = record::record(&mut connection, change).await;
+            (connection, answer)
+        })
+        .await
+    }
+
+    async fn withdraw(&self, id: ChangeId) -> Result<(), StateError> {
+        const WANTED: &str = "take back a change";
+        if !self.is_there(WANTED)? {
+            return Ok(());
+        }
+        self.write(WANTED, move |mut connection| async move {
+            let answer = record::withdraw(&mut connection, id).await;
+            (connection, answer)
+        })
+        .await
+    }
+
+    async fn settle(&self, ids: &[ChangeId]) -> Result<(), StateError> {
+        const WANTED: &str = "settle changes";
+        if ids.is_empty() || !self.is_there(WANTED)? {
+            return Ok(());
+        }
+        self.write(WANTED, move |mut connection| async move {
+            let answer = record::settle(&mut connection, ids).await;
+            (connection, answer)
+        })
+        .await
+    }
+
+    async fn open_changes(&self, place: &str) -> Result<Vec<OpenChange>, StateError> {
+        let found = self.read("read the open changes", move |mut connection| async move {
+            let answer = changes::open(&mut connection, place).await;
+            (connection, answer)
+        });
+        Ok(found.await?.unwrap_or_default())
+    }
+
+    async fn heads(&self, place: &str, after: ChangeId) -> Result<Vec<Head>, StateError> {
+        let found = self.read("read what was last recorded", move |mut connection| async move {
+            let answer = record::heads(&mut connection, place, after).await;
+            (connection, answer)
+        });
+        Ok(found.await?.unwrap_or_default())
+    }
+
+    async fn changes(&self, query: &ChangeQuery) -> Result<Vec<Change>, StateError> {
+        let found = self.read("read history", move |mut connection| async move {
+            let answer = changes::find(&mut connection, query).await;
+            (connection, answer)
+        });
+        Ok(found.await?.unwrap_or_default())
+    }
+
+    async fn change(&self, id: ChangeId) -> Result<Option<Change>, StateError> {
+        let found = self.read("read a change", move |mut connection| async move {
+            let answer = changes::one(&mut connection, id).await;
+            (connection, answer)
+        });
+        Ok(found.await?.flatten())
+    }
+
+    async fn content(&self, revision: &Revision) -> Result<Option<Vec<u8>>, StateError> {
+        let found = self.read("read kept bytes", move |mut connection| async move {
+            let answer = content::load(&mut connection, revision).await;
+            (connection, answer)
+        });
+        Ok(found.await?.flatten())
+    }
+
+    async fn add_uses(&self, uses: &[Use]) -> Result<(), StateError> {
+        if uses.is_empty() {
+            return Ok(());
+        }
+        self.write("count uses", move |mut connection| async move {
+            let answer = marks::add_uses(&mut connection, uses).await;
+            (connection, answer)
+        })
+        .await
+    }
+
+    async fn marks(&self, identity: &str) -> Result<Vec<Mark>, StateError> {
+        let found = self.read("read pins and usage", move |mut connection| async move {
+            let answer = marks::load(&mut connection, identity).await;
+            (connection, answer)
+        });
+        Ok(found.await?.unwrap_or_default())
+    }
+
+    async fn set_pin(
+        &self,
+        mark: (&str, &RelativePath),
+        pinned: bool,
+        at: Timestamp,
+    ) -> Result<bool, StateError> {
+        const WANTED: &str = "pin or unpin a memory";
+        if !pinned && !self.is_there(WANTED)? {
+            return Ok(false);
+        }
+        self.write(WANTED, move |mut connection| async move {
+            let answer = if pinned {
+                marks::pin(&mut connection, mark, at).await
+            } else {
+                marks::unpin(&mut connection, mark).await
+            };
+            (connection, answer)
+        })
+        .await
+    }
+
+    async fn drop_marks(
+        &self,
+        identity: &str,
+        paths: Option<&[RelativePath]>,
+    ) -> Result<(), StateError> {
+        const WANTED: &str = "forget pins and usage";
+        if paths.is_some_and(<[RelativePath]>::is_empty) || !self.is_there(WANTED)? {
+            return Ok(());
+        }
+        self.write(WANTED, move |mut connection| async move {
+            let answer = match paths {
+                Some(paths) => marks::drop_paths(&mut connection, identity, paths).await,
+                None => marks::drop_identity(&mut connection, identity).await,
+            };
+            (connection, answer)
+        })
+        .await
+    }
+
+    async fn prune(&self, retention: Retention, now: Timestamp) -> Result<Pruned, StateError> {
+        const WANTED: &str = "drop old history";
+        if !self.is_there(WANTED)? {
+            return Ok(Pruned::default());
+        }
+        let mut pruning = Pruning::new(retention, now);
+        while !pruning.is_done() {
+            // One short transaction a turn, so that whoever waits to write comes in between.
+            let step = self.write(WANTED, move |mut connection| async move {
+                let answer = pruning.step(&mut connection).await;
+                (connection, answer)
+            });
+            pruning = step.await?;
+        }
+        Ok(pruning.pruned)
+    }
+
+    async fn stats(&self) -> Result<Stats, StateError> {
+        let found = self.read("count what is kept", move |mut connection| async move {
+            let answer = changes::stats(&mut connection).await;
+            (connection, answer)
+        });
+        let counted = found.await?.unwrap_or_default();
+        Ok(Stats { database_bytes: file::bytes_on_disk(&self.path), ..counted })
+    }
+
+    async fn check(&self) -> Result<Vec<String>, StateError> {
+        let found = check::check(&self.path, Depth::Everything).await;
+        found.map_err(|fault| self.fault("check", fault))
+    }
+
+    async fn close(&self) {
+        let mut writer = self.writer.lock().await;
+        // Readers first: whoever closes last writes the rest back into the database.
+        let readers = std::mem::take(&mut *self.idle_readers());
+        for opened in readers.into_iter().chain(writer.opened.take()) {
+            open::close(opened.connection).await;
+        }
+        writer.gate = None;
+    }
+}

@@ -1,0 +1,216 @@
+//! Reading history: by place, path, task, time; newest first, and the open ones with their bytes.
+
+use memory::change::{Change, ChangeId, FileChange, FolderChange, Provenance, RootKey};
+use memory::path::RelativePath;
+use sqlx::SqliteConnection;
+use sqlx::sqlite::SqliteRow;
+
+use crate::error::Fault;
+use crate::record::{ChangeQuery, OpenChange, OpenFile, Stats};
+use crate::sqlite::content::Packed;
+use crate::sqlite::marks::below;
+use crate::sqlite::row::{Columns, readable, stored_time};
+use crate::sqlite::script::{Repeats, Script};
+
+const CHANGE_AND_FILE: &str =
+    "SELECT c.id, c.at, c.kind, c.actor, c.trust AS change_trust, c.origin,
+    c.client, c.session, c.task, c.tool_call, c.model, c.undoes, c.folder_identity, c.folder_place,
+    c.folder_path, c.folder_moved_to, f.seq, f.identity, f.place, f.path, f.moved_to, f.before,
+    f.after, f.trust AS file_trust";
+
+/// Reads the changes that a query asks for.
+pub(super) async fn find(
+    connection: &mut SqliteConnection,
+    query: &ChangeQuery,
+) -> Result<Vec<Change>, Fault> {
+    let mut script = Script::of("WITH wanted (id) AS (SELECT c.id FROM changes c WHERE true");
+    narrow(&mut script, query);
+    let max = i64::try_from(query.max).unwrap_or(i64::MAX);
+    script.add(" ORDER BY c.id DESC LIMIT $1)").value(max);
+    script.add(CHANGE_AND_FILE);
+    script.add(
+        ", NULL AS codec FROM wanted JOIN changes c ON c.id = wanted.id
+        LEFT JOIN change_files f ON f.change_id = c.id ORDER BY c.id DESC, f.seq",
+    );
+    let rows = script.rows(connection, Repeats::Hardly).await?;
+    Ok(changes(&rows).into_iter().map(|found| found.change).collect())
+}
+
+fn narrow(script: &mut Script, query: &ChangeQuery) {
+    match &query.path {
+        Some(path) => narrow_to_path(script, path, query.places.first()),
+        None if !query.places.is_empty() => narrow_to_places(script, &query.places),
+        None => {}
+    }
+    if let Some(task) = &query.task {
+        script.add(" AND c.task = $1").value(task.as_str());
+    }
+    if let Some(since) = query.since {
+        script.add(" AND c.at >= $1").value(stored_time(since));
+    }
+    if let Some(until) = query.until {
+        script.add(" AND c.at <= $1").value(stored_time(until));
+    }
+    if let Some(before) = query.before {
+        script.add(" AND c.id < $1").value(before.0);
+    }
+}
+
+/// Narrows to a memory or a folder, by its path before or after. Each branch is a stretch of an
+/// index.
+fn narrow_to_path(script: &mut Script, path: &RelativePath, place: Option<&String>) {
+    let (from, end) = below(path);
+    let stretch = |column: &str| {
+        format!("({column} = $1 OR ({column} >= $2 AND {column} < $3)) AND {column} IS NOT NULL")
+    };
+    let branches = [
+        ("change_id", "change_files", "place", "path"),
+        ("change_id", "change_files", "place", "moved_to"),
+        ("id", "changes", "folder_place", "folder_path"),
+        ("id", "changes", "folder_place", "folder_moved_to"),
+    ]
+    .map(|(id, table, in_place, column)| {
+        let in_place = place.map_or_else(String::new, |_| format!("{in_place} = $4 AND "));
+        format!("SELECT {id} FROM {table} WHERE {in_place}{}", stretch(column))
+    });
+    script.add(&format!(" AND c.id IN ({})", branches.join(" UNION ALL ")));
+    script.value(path.as_str()).value(from).value(end);
+    if let Some(place) = place {
+        script.value(place.as_str());
+    }
+}
+
+fn narrow_to_places(script: &mut Script, places: &[String]) {
+    let list = (1..=places.len()).map(|number| format!("${number}")).collect::<Vec<_>>().join(", ");
+    script.add(&format!(
+        " AND (c.folder_place IN ({list}) OR EXISTS (SELECT 1 FROM change_files f
+        WHERE f.change_id = c.id AND f.place IN ({list})))"
+    ));
+    for place in places {
+        script.value(place.as_str());
+    }
+}
+
+/// Reads one change.
+pub(super) async fn one(
+    connection: &mut SqliteConnection,
+    id: ChangeId,
+) -> Result<Option<Change>, Fault> {
+    let mut script = Script::of(CHANGE_AND_FILE);
+    script.add(
+        ", NULL AS codec FROM changes c LEFT JOIN change_files f ON f.change_id = c.id
+        WHERE c.id = $1 ORDER BY f.seq",
+    );
+    let rows = script.bind(id.0).rows(connection, Repeats::Often).await?;
+    Ok(changes(&rows).into_iter().next().map(|found| found.change))
+}
+
+/// Reads the open changes that touch a place, oldest first, with the bytes that they write.
+pub(super) async fn open(
+    connection: &mut SqliteConnection,
+    place: &str,
+) -> Result<Vec<OpenChange>, Fault> {
+    let mut script = Script::of(CHANGE_AND_FILE);
+    script.add(
+        ", f.wrote, k.codec, k.size, k.bytes
+        FROM changes c LEFT JOIN change_files f ON f.change_id = c.id
+        LEFT JOIN contents k ON f.wrote = 1 AND k.revision = f.after
+        WHERE c.open = 1 AND (c.folder_place = $1 OR EXISTS
+            (SELECT 1 FROM change_files g WHERE g.change_id = c.id AND g.place = $1))
+        ORDER BY c.id, f.seq",
+    );
+    let rows = script.bind(place).rows(connection, Repeats::Often).await?;
+    Ok(changes(&rows))
+}
+
+/// Puts rows of a change and a file each, in order, together as changes.
+fn changes(rows: &[SqliteRow]) -> Vec<OpenChange> {
+    let same = |a: &SqliteRow, b: &SqliteRow| Columns(a).id("id") == Columns(b).id("id");
+    readable("changes", rows.chunk_by(same).map(change))
+}
+
+fn change(rows: &[SqliteRow]) -> Option<OpenChange> {
+    let row = Columns(rows.first()?);
+    let mut change = Change {
+        id: row.id("id")?,
+        at: row.time("at")?,
+        kind: row.word("kind")?,
+        provenance: provenance(row)?,
+        undoes: row.maybe_id("undoes")?,
+        folder: folder(row)?,
+        files: Vec::new(),
+    };
+    let mut files = Vec::new();
+    let with_file = rows.iter().map(Columns).filter(|row| row.get::<i64>("seq").is_some());
+    for (row, file) in readable("files", with_file.map(|row| Some((row, file(row)?)))) {
+        if let Some(bytes) = written_bytes(row, &file, change.id) {
+            files.push(OpenFile { index: change.files.len(), bytes });
+        }
+        change.files.push(file);
+    }
+    Some(OpenChange { change, files })
+}
+
+fn provenance(row: Columns<'_>) -> Option<Provenance> {
+    Some(Provenance {
+        actor: row.word("actor")?,
+        trust: row.word("change_trust")?,
+        origin: row.text("origin")?,
+        client: row.maybe_text("client")?,
+        session: row.maybe_text("session")?,
+        task: row.maybe_text("task")?,
+        tool_call: row.maybe_text("tool_call")?,
+        model: row.maybe_text("model")?,
+    })
+}
+
+fn folder(row: Columns<'_>) -> Option<Option<FolderChange>> {
+    let Some(path) = row.maybe_path("folder_path")? else { return Some(None) };
+    Some(Some(FolderChange {
+        root: RootKey { identity: row.text("folder_identity")?, place: row.text("folder_place")? },
+        path,
+        moved_to: row.maybe_path("folder_moved_to")?,
+    }))
+}
+
+fn file(row: Columns<'_>) -> Option<FileChange> {
+    Some(FileChange {
+        root: RootKey { identity: row.text("identity")?, place: row.text("place")? },
+        path: row.path("path")?,
+        moved_to: row.maybe_path("moved_to")?,
+        before: row.maybe_revision("before")?,
+        after: row.maybe_revision("after")?,
+        trust: row.word("file_trust")?,
+    })
+}
+
+/// Returns the new bytes of a file of an open change. Bytes that are lost or damaged are left out:
+/// whoever replays sees that they are missing, and the rest can be replayed.
+fn written_bytes(row: Columns<'_>, file: &FileChange, id: ChangeId) -> Option<Vec<u8>> {
+    if !row.flag("wrote").unwrap_or(false) {
+        return None;
+    }
+    let bytes = Packed::read(row).zip(file.after).and_then(|(packed, after)| packed.unpack(&after));
+    if bytes.is_none() {
+        tracing::warn!(change = id.0, path = %file.path, "the new bytes of an open change are lost");
+    }
+    bytes
+}
+
+/// Counts what is kept; the bytes on the disk are for whoever knows the file.
+pub(super) async fn stats(connection: &mut SqliteConnection) -> Result<Stats, Fault> {
+    let rows = Script::of(
+        "SELECT changes, content_bytes, (SELECT count(*) FROM changes WHERE open = 1) AS open
+        FROM totals",
+    )
+    .rows(connection, Repeats::Hardly)
+    .await?;
+    let count =
+        |column| rows.first().and_then(|row| Columns(row).count(column)).unwrap_or_default();
+    Ok(Stats {
+        changes: count("changes"),
+        open: count("open"),
+        content_bytes: count("content_bytes"),
+        database_bytes: 0,
+    })
+}

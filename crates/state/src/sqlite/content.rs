@@ -1,0 +1,119 @@
+//! Kept bytes: packed, named by their digest, and never handed out without checking it.
+
+use memory::document::Revision;
+use sqlx::SqliteConnection;
+
+use crate::error::Fault;
+use crate::sqlite::row::{Columns, stored_revision};
+use crate::sqlite::script::{Repeats, Script};
+
+/// Bytes as they are.
+const RAW: i64 = 0;
+/// One LZ4 block.
+const LZ4: i64 = 1;
+/// LZ4 cannot blow a block up by more than this, so a larger claimed size is damage.
+const LZ4_RATIO_MAX: usize = 255;
+
+/// Keeps bytes; those that are kept already stay as they are.
+pub(super) const KEEP: &str = "INSERT INTO contents (revision, codec, size, bytes)
+    VALUES ($1, $2, $3, $4) ON CONFLICT (revision) DO NOTHING;";
+
+/// Drops those of the contents in the JSON array `$1` that nothing refers to any more.
+pub(super) const DROP_LOOSE: &str = "DELETE FROM contents
+    WHERE revision IN (SELECT unhex(value) FROM json_each($1))
+    AND NOT EXISTS (SELECT 1 FROM change_files f WHERE f.before = contents.revision)
+    AND NOT EXISTS (SELECT 1 FROM change_files f WHERE f.after = contents.revision)
+    AND NOT EXISTS (SELECT 1 FROM heads h WHERE h.revision = contents.revision)
+    AND NOT EXISTS (SELECT 1 FROM before_heads b WHERE b.revision = contents.revision);";
+
+/// Bytes as they are stored.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Packed {
+    pub(super) codec: i64,
+    pub(super) size: i64,
+    pub(super) bytes: Vec<u8>,
+}
+
+impl Packed {
+    /// Packs bytes, if that makes them fewer.
+    pub(super) fn of(bytes: &[u8]) -> Self {
+        let size = i64::try_from(bytes.len()).unwrap_or(i64::MAX);
+        let packed = lz4_flex::block::compress(bytes);
+        if packed.len() < bytes.len() {
+            Self { codec: LZ4, size, bytes: packed }
+        } else {
+            Self { codec: RAW, size, bytes: bytes.to_vec() }
+        }
+    }
+
+    /// Reads a row's columns `codec`, `size` and `bytes`.
+    pub(super) fn read(row: Columns<'_>) -> Option<Self> {
+        Some(Self { codec: row.get("codec")?, size: row.get("size")?, bytes: row.get("bytes")? })
+    }
+
+    /// Unpacks, and checks that these are the bytes of `revision`.
+    pub(super) fn unpack(self, revision: &Revision) -> Option<Vec<u8>> {
+        let size = usize::try_from(self.size).ok()?;
+        let bytes = match self.codec {
+            RAW => self.bytes,
+            LZ4 if size <= self.bytes.len().saturating_mul(LZ4_RATIO_MAX) => {
+                lz4_flex::block::decompress(&self.bytes, size).ok()?
+            }
+            _ => return None,
+        };
+        (bytes.len() == size && Revision::of(&bytes) == *revision).then_some(bytes)
+    }
+}
+
+/// Reads the bytes of a revision.
+pub(super) async fn load(
+    connection: &mut SqliteConnection,
+    revision: &Revision,
+) -> Result<Option<Vec<u8>>, Fault> {
+    let rows = Script::of("SELECT codec, size, bytes FROM contents WHERE revision = $1")
+        .bind(stored_revision(revision))
+        .rows(connection, Repeats::Often)
+        .await?;
+    let Some(row) = rows.first() else { return Ok(None) };
+    match Packed::read(Columns(row)).and_then(|packed| packed.unpack(revision)) {
+        Some(bytes) => Ok(Some(bytes)),
+        None => Err(Fault::Digest(revision.to_string())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(bytes: &[u8], codec: i64) {
+        let packed = Packed::of(bytes);
+        assert_eq!(packed.codec, codec);
+        assert!(packed.bytes.len() <= bytes.len());
+        assert_eq!(packed.unpack(&Revision::of(bytes)), Some(bytes.to_vec()));
+    }
+
+    #[test]
+    fn bytes_come_back_packed_or_not() {
+        check(b"", RAW);
+        check(b"short", RAW);
+        check("a line that repeats\n".repeat(100).as_bytes(), LZ4);
+        check(&[0; 100_000], LZ4);
+    }
+
+    #[test]
+    fn bytes_that_are_not_those_of_the_digest_are_refused() {
+        let revision = Revision::of(b"one");
+        let raw = |bytes: &[u8]| Packed { codec: RAW, size: 3, bytes: bytes.to_vec() };
+        assert_eq!(raw(b"one").unpack(&revision), Some(b"one".to_vec()));
+        assert_eq!(raw(b"two").unpack(&revision), None);
+        assert_eq!(Packed { codec: 9, ..raw(b"one") }.unpack(&revision), None);
+        assert_eq!(Packed { size: 4, ..raw(b"one") }.unpack(&revision), None);
+        assert_eq!(Packed { size: -1, ..raw(b"one") }.unpack(&revision), None);
+    }
+
+    #[test]
+    fn a_claimed_size_cannot_ask_for_all_the_memory() {
+        let claimed = Packed { codec: LZ4, size: i64::MAX, bytes: vec![0; 20] };
+        assert_eq!(claimed.unpack(&Revision::of(b"")), None);
+    }
+}

@@ -1,0 +1,293 @@
+//! Pins and usage: counted, pinned, and following the files that they belong to.
+//!
+//! Keys are an identity and a path; a folder's are the stretch of paths between `folder/` and
+//! `folder0`, the character after the slash, so that neither `folder2` nor a name with a wildcard
+//! in it is ever caught.
+
+use std::collections::BTreeMap;
+
+use memory::change::{ChangeKind, FileChange, FolderChange};
+use memory::clock::Timestamp;
+use memory::path::RelativePath;
+use memory::usage::Usage;
+use sqlx::SqliteConnection;
+
+use crate::error::Fault;
+use crate::record::{Mark, Use};
+use crate::sqlite::row::{Columns, readable, stored_time};
+use crate::sqlite::script::{Repeats, Script};
+
+/// Marks that are written in one message.
+const MARKS_SENT_AT_ONCE: usize = 64;
+
+/// Counts `$3` uses of identity `$1`, path `$2`, the last at `$4`, the last write at `$5`.
+const COUNT: &str =
+    "INSERT INTO marks (identity, path, pinned, uses, last_used_at, last_written_at)
+    VALUES ($1, $2, 0, $3, $4, $5)
+    ON CONFLICT (identity, path) DO UPDATE SET uses = uses + excluded.uses,
+        last_used_at = max(coalesce(last_used_at, excluded.last_used_at), excluded.last_used_at),
+        last_written_at = coalesce(max(last_written_at, excluded.last_written_at),
+            last_written_at, excluded.last_written_at);";
+
+/// Keeps what the latest change replaces of identity `$1`, path `$2`, adding `$3` uses.
+const KEEP: &str = "INSERT INTO before_marks
+    (change_id, identity, path, pinned, uses, last_used_at, last_written_at, added)
+    SELECT (SELECT max(id) FROM changes), $1, $2, m.pinned, m.uses, m.last_used_at,
+        m.last_written_at, $3
+    FROM (SELECT 1) LEFT JOIN marks m ON m.identity = $1 AND m.path = $2 WHERE true
+    ON CONFLICT DO NOTHING;";
+
+/// Keeps what the latest change replaces of identity `$1` from path `$2` up to before `$3`.
+const KEEP_FOLDER: &str = "INSERT INTO before_marks
+    (change_id, identity, path, pinned, uses, last_used_at, last_written_at, added)
+    SELECT (SELECT max(id) FROM changes), identity, path, pinned, uses, last_used_at,
+        last_written_at, NULL
+    FROM marks WHERE identity = $1 AND path >= $2 AND path < $3
+    ON CONFLICT DO NOTHING;";
+
+/// Keeps that there was nothing where the marks `$2`..`$3` of identity `$1` go: below `$4` instead.
+const KEEP_ABSENT: &str = "INSERT INTO before_marks (change_id, identity, path)
+    SELECT (SELECT max(id) FROM changes), identity, $4 || substr(path, length($2) + 1)
+    FROM marks WHERE identity = $1 AND path >= $2 AND path < $3
+    ON CONFLICT DO NOTHING;";
+
+const DROP: &str = "DELETE FROM marks WHERE identity = $1 AND path = $2;";
+
+/// Drops the mark of identity `$1`, path `$2` unless it is alive in another place than `$3`.
+const DROP_UNLESS_ELSEWHERE: &str = "DELETE FROM marks WHERE identity = $1 AND path = $2
+    AND NOT EXISTS (SELECT 1 FROM heads h WHERE h.path = $2 AND h.place <> $3
+        AND h.identity = $1 AND h.revision IS NOT NULL);";
+
+const DROP_FOLDER: &str = "DELETE FROM marks WHERE identity = $1 AND path >= $2 AND path < $3;";
+
+/// Drops the marks `$2`..`$3` of identity `$1` except those between `$4` and `$5`.
+const DROP_FOLDER_EXCEPT: &str = "DELETE FROM marks
+    WHERE identity = $1 AND path >= $2 AND path < $3 AND NOT (path >= $4 AND path < $5);";
+
+const MOVE: &str = "UPDATE marks SET path = $3 WHERE identity = $1 AND path = $2;";
+
+const MOVE_FOLDER: &str = "UPDATE OR REPLACE marks SET path = $4 || substr(path, length($2) + 1)
+    WHERE identity = $1 AND path >= $2 AND path < $3;";
+
+/// Restores what change `$1` replaced. Uses that others counted meanwhile stay, and so does a pin
+/// that somebody set meanwhile on a mark that the change only counted.
+pub(super) const BACK: &str = "DELETE FROM marks WHERE (identity, path) IN
+        (SELECT identity, path FROM before_marks WHERE change_id = $1 AND added IS NULL);
+    INSERT OR REPLACE INTO marks (identity, path, pinned, uses, last_used_at, last_written_at)
+        SELECT identity, path, pinned, uses, last_used_at, last_written_at
+        FROM before_marks WHERE change_id = $1 AND added IS NULL AND uses IS NOT NULL;
+    UPDATE marks SET uses = marks.uses - b.added,
+        last_used_at = iif(marks.uses - b.added = coalesce(b.uses, 0),
+            b.last_used_at, marks.last_used_at),
+        last_written_at = iif(marks.uses - b.added = coalesce(b.uses, 0),
+            b.last_written_at, marks.last_written_at)
+        FROM before_marks b WHERE b.change_id = $1 AND b.added IS NOT NULL
+            AND b.identity = marks.identity AND b.path = marks.path AND marks.uses >= b.added;
+    DELETE FROM marks WHERE uses = 0 AND pinned = 0 AND (identity, path) IN
+        (SELECT identity, path FROM before_marks
+        WHERE change_id = $1 AND added IS NOT NULL AND uses IS NULL);";
+
+/// Whose memory, and which.
+type Key<'a> = (&'a str, &'a RelativePath);
+
+/// Uses of one memory, summed up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Counted {
+    uses: i64,
+    last_used_at: Timestamp,
+    last_written_at: Option<Timestamp>,
+}
+
+/// Sums uses up by memory.
+pub(super) fn sum(uses: &[Use]) -> BTreeMap<Key<'_>, Counted> {
+    let mut sums = BTreeMap::new();
+    for one in uses {
+        let sum = sums.entry((one.identity.as_str(), &one.path)).or_insert(Counted {
+            uses: 0,
+            last_used_at: one.at,
+            last_written_at: None,
+        });
+        sum.uses += 1;
+        sum.last_used_at = sum.last_used_at.max(one.at);
+        sum.last_written_at = sum.last_written_at.max(one.wrote.then_some(one.at));
+    }
+    sums
+}
+
+/// Counts uses as a part of the latest change.
+pub(super) fn count_in_change(script: &mut Script, (identity, path): Key<'_>, counted: Counted) {
+    script.add(KEEP).value(identity).value(path.as_str()).value(counted.uses);
+    count(script, (identity, path), counted);
+}
+
+fn count(script: &mut Script, (identity, path): Key<'_>, counted: Counted) {
+    script
+        .add(COUNT)
+        .value(identity)
+        .value(path.as_str())
+        .value(counted.uses)
+        .value(stored_time(counted.last_used_at))
+        .value(counted.last_written_at.map(stored_time));
+}
+
+/// Lets the mark of one file follow what became of it.
+pub(super) fn follow_file(script: &mut Script, kind: ChangeKind, file: &FileChange) {
+    let identity = file.root.identity.as_str();
+    match (&file.moved_to, &file.after) {
+        (Some(to), Some(_)) => {
+            for path in [&file.path, to] {
+                keep(script, (identity, path));
+            }
+            script.add(DROP).value(identity).value(to.as_str());
+            script.add(MOVE).value(identity).value(file.path.as_str()).value(to.as_str());
+        }
+        (_, None) => {
+            keep(script, (identity, &file.path));
+            if kind == ChangeKind::Outside {
+                script.add(DROP_UNLESS_ELSEWHERE);
+                script.value(identity).value(file.path.as_str()).value(file.root.place.as_str());
+            } else {
+                script.add(DROP).value(identity).value(file.path.as_str());
+            }
+        }
+        (None, Some(_)) => {}
+    }
+}
+
+fn keep(script: &mut Script, (identity, path): Key<'_>) {
+    script.add(KEEP).value(identity).value(path.as_str()).value(None::<i64>);
+}
+
+/// Lets all marks below a folder follow what became of it. What vanished outside is only known file
+/// by file: the folder may live on in another worktree.
+pub(super) fn follow_folder(script: &mut Script, kind: ChangeKind, folder: &FolderChange) {
+    if kind == ChangeKind::Outside {
+        return;
+    }
+    let identity = folder.root.identity.as_str();
+    let (from, from_end) = below(&folder.path);
+    script.add(KEEP_FOLDER).value(identity).value(from.as_str()).value(from_end.as_str());
+    let Some(to) = &folder.moved_to else {
+        script.add(DROP_FOLDER).value(identity).value(from).value(from_end);
+        return;
+    };
+    keep(script, (identity, to));
+    script.add(DROP).value(identity).value(to.as_str());
+    let (to, to_end) = below(to);
+    script.add(KEEP_FOLDER).value(identity).value(to.as_str()).value(to_end.as_str());
+    script.add(KEEP_ABSENT);
+    script.value(identity).value(from.as_str()).value(from_end.as_str()).value(to.as_str());
+    script.add(DROP_FOLDER_EXCEPT).value(identity).value(to.as_str()).value(to_end);
+    script.value(from.as_str()).value(from_end.as_str());
+    script.add(MOVE_FOLDER).value(identity).value(from).value(from_end).value(to);
+}
+
+/// Returns the first path below a folder, and the first after all of them.
+pub(super) fn below(folder: &RelativePath) -> (String, String) {
+    (format!("{folder}/"), format!("{folder}0"))
+}
+
+/// Counts uses in one transaction.
+pub(super) async fn add_uses(connection: &mut SqliteConnection, uses: &[Use]) -> Result<(), Fault> {
+    let sums = sum(uses);
+    let repeats = if sums.len() == 1 { Repeats::Often } else { Repeats::Hardly };
+    let mut script = Script::of("BEGIN IMMEDIATE;");
+    for (index, (key, counted)) in sums.into_iter().enumerate() {
+        if index > 0 && index % MARKS_SENT_AT_ONCE == 0 {
+            std::mem::take(&mut script).run(connection, repeats).await?;
+        }
+        count(&mut script, key, counted);
+    }
+    script.then("COMMIT;").run(connection, repeats).await?;
+    Ok(())
+}
+
+/// Reads the marks of an identity.
+pub(super) async fn load(
+    connection: &mut SqliteConnection,
+    identity: &str,
+) -> Result<Vec<Mark>, Fault> {
+    let rows = Script::of(
+        "SELECT path, pinned, uses, last_used_at, last_written_at FROM marks WHERE identity = $1
+        ORDER BY path",
+    )
+    .bind(identity)
+    .rows(connection, Repeats::Often)
+    .await?;
+    Ok(readable("marks", rows.iter().map(|row| mark(Columns(row)))))
+}
+
+fn mark(row: Columns<'_>) -> Option<Mark> {
+    Some(Mark {
+        path: row.path("path")?,
+        pinned: row.flag("pinned")?,
+        usage: Usage {
+            uses: row.count("uses")?,
+            last_used_at: row.maybe_time("last_used_at")?,
+            last_written_at: row.maybe_time("last_written_at")?,
+        },
+    })
+}
+
+/// Pins, which counts as a use. Returns whether it was not pinned before.
+pub(super) async fn pin(
+    connection: &mut SqliteConnection,
+    (identity, path): Key<'_>,
+    at: Timestamp,
+) -> Result<bool, Fault> {
+    let changed = Script::of(
+        "INSERT INTO marks (identity, path, pinned, uses, last_used_at) VALUES ($1, $2, 1, 1, $3)
+        ON CONFLICT (identity, path) DO UPDATE SET pinned = 1, uses = uses + 1,
+            last_used_at = max(coalesce(last_used_at, excluded.last_used_at), excluded.last_used_at)
+            WHERE pinned = 0",
+    )
+    .bind(identity)
+    .bind(path.as_str())
+    .bind(stored_time(at))
+    .run(connection, Repeats::Hardly)
+    .await?;
+    Ok(changed > 0)
+}
+
+/// Unpins. Returns whether it was pinned before.
+pub(super) async fn unpin(
+    connection: &mut SqliteConnection,
+    (identity, path): Key<'_>,
+) -> Result<bool, Fault> {
+    let changed =
+        Script::of("UPDATE marks SET pinned = 0 WHERE identity = $1 AND path = $2 AND pinned = 1")
+            .bind(identity)
+            .bind(path.as_str())
+            .run(connection, Repeats::Hardly)
+            .await?;
+    Ok(changed > 0)
+}
+
+/// Drops the marks of some memories.
+pub(super) async fn drop_paths(
+    connection: &mut SqliteConnection,
+    identity: &str,
+    paths: &[RelativePath],
+) -> Result<(), Fault> {
+    let mut script = Script::of("BEGIN IMMEDIATE;");
+    for (index, path) in paths.iter().enumerate() {
+        if index > 0 && index % MARKS_SENT_AT_ONCE == 0 {
+            std::mem::take(&mut script).run(connection, Repeats::Hardly).await?;
+        }
+        script.add(DROP).value(identity).value(path.as_str());
+    }
+    script.then("COMMIT;").run(connection, Repeats::Hardly).await?;
+    Ok(())
+}
+
+/// Drops the marks of a whole identity.
+pub(super) async fn drop_identity(
+    connection: &mut SqliteConnection,
+    identity: &str,
+) -> Result<(), Fault> {
+    Script::of("DELETE FROM marks WHERE identity = $1")
+        .bind(identity)
+        .run(connection, Repeats::Hardly)
+        .await?;
+    Ok(())
+}

@@ -1,0 +1,216 @@
+//! Opening the database: making it, switching it to write-ahead, migrating it, and noticing that it
+//! is not one.
+//!
+//! Whoever may change the schema holds the gate alone, so that any number of processes may come
+//! first at the same time.
+
+use std::path::Path;
+use std::time::Duration;
+
+use memory::limits::LOCK_WAIT;
+use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteSynchronous};
+use sqlx::{ConnectOptions, Connection, SqliteConnection};
+
+use crate::error::Fault;
+use crate::sqlite::file::{self, FileId};
+
+static MIGRATIONS: Migrator = sqlx::migrate!();
+
+/// Tables of the latest schema; one that is missing is damage.
+const TABLES: i64 = 8;
+
+/// Statements that stay prepared a connection: each holds some kilobytes.
+const STATEMENTS_KEPT: usize = 24;
+
+/// How long the switch to write-ahead waits for a reader to let go, each time: SQLite does not wait
+/// by itself there.
+const SWITCH_POLL: Duration = Duration::from_millis(10);
+
+/// An open connection and the file that it belongs to.
+#[derive(Debug)]
+pub(super) struct Opened {
+    /// The connection.
+    pub(super) connection: SqliteConnection,
+    /// The file that stood at the path then.
+    pub(super) file: FileId,
+}
+
+/// What a database turned out to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Schema {
+    /// Nothing yet.
+    Empty,
+    /// An earlier schema, which a migration brings up to date.
+    Behind,
+    /// The latest.
+    Latest,
+}
+
+/// What a connection may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// Read a database that exists.
+    Read,
+    /// Read a damaged database without touching it.
+    Salvage,
+    /// Read and write, making the database if need be.
+    Write,
+}
+
+/// Opens a connection without looking at what is in the database.
+pub(super) async fn connect(path: &Path, mode: Mode) -> Result<SqliteConnection, Fault> {
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(mode == Mode::Write)
+        .read_only(mode == Mode::Salvage)
+        .busy_timeout(LOCK_WAIT)
+        .foreign_keys(false)
+        .synchronous(SqliteSynchronous::Full)
+        .pragma("temp_store", "memory")
+        // A megabyte holds the upper pages of every index; the operating system caches the rest.
+        .pragma("cache_size", "-1024")
+        .statement_cache_capacity(STATEMENTS_KEPT)
+        .disable_statement_logging();
+    let options = match mode {
+        Mode::Write => options.auto_vacuum(SqliteAutoVacuum::Incremental),
+        Mode::Read => options.pragma("query_only", "on"),
+        Mode::Salvage => options,
+    };
+    Ok(options.connect().await?)
+}
+
+/// What there is to read.
+#[derive(Debug)]
+pub(super) enum Readable {
+    /// No database, or none that anybody wrote to yet.
+    Nothing,
+    /// One that must be migrated or put in its place first; a writer does so.
+    NotYet,
+    /// One that is ready.
+    Ready(Opened),
+}
+
+/// Opens the database for reading.
+pub(super) async fn reader(path: &Path) -> Result<Readable, Fault> {
+    let Some(file) = file::identity(path)? else {
+        let replacement = file::identity(&file::replacement(path))?;
+        return Ok(if replacement.is_some() { Readable::NotYet } else { Readable::Nothing });
+    };
+    let mut connection = connect(path, Mode::Read).await?;
+    match schema(&mut connection).await? {
+        Schema::Latest => Ok(Readable::Ready(Opened { connection, file })),
+        Schema::Behind => Ok(Readable::NotYet),
+        Schema::Empty => Ok(Readable::Nothing),
+    }
+}
+
+/// Opens the database for writing, and makes or migrates it. The gate must be held alone.
+pub(super) async fn writer(path: &Path) -> Result<Opened, Fault> {
+    file::finish_replacement(path)?;
+    let existed = file::identity(path)?.is_some();
+    let mut connection = connect(path, Mode::Write).await?;
+    if !existed {
+        file::make_private(path)?;
+    }
+    let Some(file) = file::identity(path)? else {
+        return Err(std::io::Error::from(std::io::ErrorKind::NotFound).into());
+    };
+    prepare(&mut connection).await?;
+    Ok(Opened { connection, file })
+}
+
+/// Brings an open database up to date.
+pub(super) async fn prepare(connection: &mut SqliteConnection) -> Result<(), Fault> {
+    // Looked at first, so that a later schema stays untouched.
+    let found = schema(connection).await?;
+    switch_to_write_ahead(connection).await?;
+    if found != Schema::Latest {
+        MIGRATIONS.run_direct(None, connection, false).await.map_err(migration_fault)?;
+        if schema(connection).await? != Schema::Latest {
+            return Err(Fault::Damaged("the schema is incomplete after migrating".to_owned()));
+        }
+    }
+    Ok(())
+}
+
+fn migration_fault(error: MigrateError) -> Fault {
+    match error {
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => {
+            Fault::Sql(error)
+        }
+        other => Fault::Damaged(other.to_string()),
+    }
+}
+
+async fn switch_to_write_ahead(connection: &mut SqliteConnection) -> Result<(), Fault> {
+    let mut waited = Duration::ZERO;
+    loop {
+        let switched = sqlx::query("PRAGMA journal_mode = WAL").execute(&mut *connection).await;
+        let Err(error) = switched.map_err(Fault::Sql) else { return Ok(()) };
+        if !error.is_busy() || waited >= LOCK_WAIT {
+            return Err(error);
+        }
+        tokio::time::sleep(SWITCH_POLL).await;
+        waited += SWITCH_POLL;
+    }
+}
+
+/// Says what the database holds; refuses one that a later program wrote, or that is something else.
+pub(super) async fn schema(connection: &mut SqliteConnection) -> Result<Schema, Fault> {
+    let (all, ours, migrations): (i64, i64, bool) = sqlx::query_as(
+        "SELECT count(*),
+            coalesce(sum(name IN ('changes', 'change_files', 'contents', 'heads', 'marks',
+                'before_heads', 'before_marks', 'totals')), 0),
+            coalesce(sum(name = '_sqlx_migrations'), 0) > 0
+        FROM sqlite_schema WHERE type = 'table'",
+    )
+    .fetch_one(&mut *connection)
+    .await?;
+    if !migrations {
+        return match all {
+            0 => Ok(Schema::Empty),
+            _ => Err(Fault::Damaged("the file is a database of something else".to_owned())),
+        };
+    }
+    let found: Option<i64> = sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations")
+        .fetch_one(&mut *connection)
+        .await?;
+    let known = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
+    match found {
+        Some(found) if found > known => Err(Fault::Newer { found, known }),
+        Some(found) if found == known && ours == TABLES => {
+            read_roots(connection).await?;
+            Ok(Schema::Latest)
+        }
+        Some(found) if found == known => {
+            Err(Fault::Damaged(format!("{ours} of {TABLES} tables are there")))
+        }
+        Some(_) => Ok(Schema::Behind),
+        None => Ok(Schema::Empty),
+    }
+}
+
+/// Touches the root page of every table, so that damage there is found at the start.
+async fn read_roots(connection: &mut SqliteConnection) -> Result<(), Fault> {
+    let sums: Option<i64> = sqlx::query_scalar(
+        "SELECT totals.changes
+            + (SELECT coalesce(max(id), 0) FROM changes) + (SELECT coalesce(max(id), 0) FROM contents)
+            + (SELECT count(*) FROM (SELECT 1 FROM change_files LIMIT 1))
+            + (SELECT count(*) FROM (SELECT 1 FROM heads LIMIT 1))
+            + (SELECT count(*) FROM (SELECT 1 FROM marks LIMIT 1))
+            + (SELECT count(*) FROM (SELECT 1 FROM before_heads LIMIT 1))
+            + (SELECT count(*) FROM (SELECT 1 FROM before_marks LIMIT 1))
+        FROM totals WHERE id = 1",
+    )
+    .fetch_optional(connection)
+    .await?;
+    sums.map(|_| ()).ok_or_else(|| Fault::Damaged("the totals are missing".to_owned()))
+}
+
+/// Closes a connection; one that cannot be closed well is closed by being dropped.
+pub(super) async fn close(connection: SqliteConnection) {
+    if let Err(error) = connection.close().await {
+        tracing::debug!(%error, "closing the state's database");
+    }
+}

@@ -1,0 +1,280 @@
+//! Recording a change, taking the record back, settling it; the heads that follow from it.
+//!
+//! A change of one memory is one message to SQLite's thread and one transaction. What it replaces in
+//! heads and marks is kept beside it while it is open, so that it can be withdrawn exactly.
+
+use memory::change::{ChangeId, ChangeKind, FileChange, FolderChange};
+use memory::document::Revision;
+use memory::path::RelativePath;
+use sqlx::SqliteConnection;
+
+use crate::error::Fault;
+use crate::record::{Head, NewChange, NewFileChange};
+use crate::sqlite::content::{self, Packed};
+use crate::sqlite::marks;
+use crate::sqlite::row::{Columns, readable, stored_revision, stored_time};
+use crate::sqlite::script::{Repeats, Script, json_digests, json_numbers};
+
+/// Files of a change that are sent in one message: bounds the text that SQLite has to prepare.
+const FILES_SENT_AT_ONCE: usize = 32;
+
+const CHANGE: &str = "INSERT INTO changes (at, kind, actor, trust, origin, client, session, task,
+    tool_call, model, undoes, folder_identity, folder_place, folder_path, folder_moved_to, open)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 1) RETURNING id;";
+
+const FILE: &str = "INSERT INTO change_files (change_id, seq, identity, place, path, moved_to,
+    before, after, trust, wrote)
+    VALUES ((SELECT max(id) FROM changes), $1, $2, $3, $4, $5, $6, $7, $8, $9);";
+
+/// Sets the head of identity `$1`, place `$2`, path `$3` to revision `$4` with trust `$5`.
+const HEAD: &str = "INSERT INTO before_heads
+    (change_id, place, path, identity, revision, trust, head_change)
+    SELECT (SELECT max(id) FROM changes), $2, $3, h.identity, h.revision, h.trust, h.change_id
+    FROM (SELECT 1) LEFT JOIN heads h ON h.path = $3 AND h.place = $2 WHERE true
+    ON CONFLICT DO NOTHING;
+    INSERT INTO heads (path, place, identity, revision, trust, change_id)
+    VALUES ($3, $2, $1, $4, $5, (SELECT max(id) FROM changes))
+    ON CONFLICT (path, place) DO UPDATE SET identity = excluded.identity,
+        revision = excluded.revision, trust = excluded.trust, change_id = excluded.change_id;";
+
+const HEADS_BACK: &str = "DELETE FROM heads WHERE change_id = $1
+        AND (path, place) IN (SELECT path, place FROM before_heads WHERE change_id = $1);
+    INSERT INTO heads (path, place, identity, revision, trust, change_id)
+        SELECT path, place, identity, revision, trust, head_change FROM before_heads
+        WHERE change_id = $1 AND head_change IS NOT NULL
+        ON CONFLICT DO NOTHING;";
+
+const FORGET: &str = "DELETE FROM before_heads WHERE change_id = $1;
+    DELETE FROM before_marks WHERE change_id = $1;
+    DELETE FROM change_files WHERE change_id = $1;
+    DELETE FROM changes WHERE id = $1;";
+
+const SETTLE: &str = "BEGIN IMMEDIATE;
+    UPDATE changes SET open = 0 WHERE id IN (SELECT value FROM json_each($1)) AND open = 1;
+    DELETE FROM before_heads WHERE change_id IN (SELECT value FROM json_each($1));
+    DELETE FROM before_marks WHERE change_id IN (SELECT value FROM json_each($1));
+    COMMIT;";
+
+/// Records a change in one transaction.
+pub(super) async fn record(
+    connection: &mut SqliteConnection,
+    change: &NewChange,
+) -> Result<ChangeId, Fault> {
+    check_bytes(&change.files)?;
+    let repeats = if change.files.len() == 1 { Repeats::Often } else { Repeats::Hardly };
+    let mut script = Script::of("BEGIN IMMEDIATE;");
+    add_change(&mut script, change);
+    let mut id = None;
+    for (index, file) in change.files.iter().enumerate() {
+        if index > 0 && index % FILES_SENT_AT_ONCE == 0 {
+            id = sent(std::mem::take(&mut script), connection, repeats).await?.or(id);
+        }
+        add_file(&mut script, change, file, index);
+    }
+    if let Some(folder) = &change.folder {
+        marks::follow_folder(&mut script, change.kind, folder);
+    }
+    for ((identity, path), counted) in marks::sum(&change.uses) {
+        marks::count_in_change(&mut script, (identity, path), counted);
+    }
+    script.add("COMMIT;");
+    let id = sent(script, connection, repeats).await?.or(id);
+    id.ok_or_else(|| Fault::Damaged("a recorded change has no number".to_owned()))
+}
+
+/// Sends a script and returns the number of the change, if it made one.
+async fn sent(
+    script: Script,
+    connection: &mut SqliteConnection,
+    repeats: Repeats,
+) -> Result<Option<ChangeId>, Fault> {
+    let rows = script.rows(connection, repeats).await?;
+    Ok(rows.first().and_then(|row| Columns(row).id("id")))
+}
+
+fn check_bytes(files: &[NewFileChange]) -> Result<(), Fault> {
+    let pairs = files
+        .iter()
+        .flat_map(|file| [(&file.change.before, &file.before), (&file.change.after, &file.after)]);
+    for (revision, bytes) in pairs {
+        let (Some(bytes), wanted) = (bytes, revision) else { continue };
+        if wanted.is_none_or(|wanted| wanted != Revision::of(bytes)) {
+            let wanted = wanted.map_or_else(|| "nothing".to_owned(), |wanted| wanted.to_string());
+            return Err(Fault::WrongBytes(wanted));
+        }
+    }
+    Ok(())
+}
+
+fn add_change(script: &mut Script, change: &NewChange) {
+    let by = &change.provenance;
+    let folder = change.folder.as_ref();
+    script
+        .add(CHANGE)
+        .value(stored_time(change.at))
+        .value(change.kind.as_str())
+        .value(by.actor.as_str())
+        .value(by.trust.as_str())
+        .value(by.origin.clone())
+        .value(by.client.clone())
+        .value(by.session.clone())
+        .value(by.task.clone())
+        .value(by.tool_call.clone())
+        .value(by.model.clone())
+        .value(change.undoes.map(|id| id.0))
+        .value(folder.map(|folder| folder.root.identity.clone()))
+        .value(folder.map(|folder| folder.root.place.clone()))
+        .value(folder.map(|folder| folder.path.as_str().to_owned()))
+        .value(folder.and_then(|folder| folder.moved_to.as_ref()).map(text));
+}
+
+fn add_file(script: &mut Script, change: &NewChange, new: &NewFileChange, index: usize) {
+    let file = &new.change;
+    for (revision, bytes) in [(&file.before, &new.before), (&file.after, &new.after)] {
+        if let (Some(revision), Some(bytes)) = (revision, bytes) {
+            let packed = Packed::of(bytes);
+            script
+                .add(content::KEEP)
+                .value(stored_revision(revision))
+                .value(packed.codec)
+                .value(packed.size)
+                .value(packed.bytes);
+        }
+    }
+    script
+        .add(FILE)
+        .value(i64::try_from(index).unwrap_or(i64::MAX))
+        .value(file.root.identity.clone())
+        .value(file.root.place.clone())
+        .value(text(&file.path))
+        .value(file.moved_to.as_ref().map(text))
+        .value(file.before.as_ref().map(stored_revision))
+        .value(file.after.as_ref().map(stored_revision))
+        .value(file.trust.as_str())
+        .value(i64::from(new.after.is_some()));
+    match &file.moved_to {
+        None => add_head(script, file, &file.path, file.after.as_ref()),
+        Some(to) => {
+            add_head(script, file, &file.path, None);
+            add_head(script, file, to, file.after.as_ref());
+        }
+    }
+    if !change.folder.as_ref().is_some_and(|folder| is_covered(file, folder, change.kind)) {
+        marks::follow_file(script, change.kind, file);
+    }
+}
+
+/// Tells whether the marks of a file follow those of its folder, which are moved or dropped as one.
+fn is_covered(file: &FileChange, folder: &FolderChange, kind: ChangeKind) -> bool {
+    kind != ChangeKind::Outside
+        && file.root.identity == folder.root.identity
+        && file.path.is_within(&folder.path)
+}
+
+fn add_head(
+    script: &mut Script,
+    file: &FileChange,
+    path: &RelativePath,
+    revision: Option<&Revision>,
+) {
+    script
+        .add(HEAD)
+        .value(file.root.identity.clone())
+        .value(file.root.place.clone())
+        .value(text(path))
+        .value(revision.map(stored_revision))
+        .value(file.trust.as_str());
+}
+
+fn text(path: &RelativePath) -> String {
+    path.as_str().to_owned()
+}
+
+/// Takes an open change back; one that is not there is as if it had never been already.
+pub(super) async fn withdraw(connection: &mut SqliteConnection, id: ChangeId) -> Result<(), Fault> {
+    let rows = Script::of("BEGIN IMMEDIATE; SELECT open FROM changes WHERE id = $1;")
+        .bind(id.0)
+        .rows(connection, Repeats::Hardly)
+        .await?;
+    match rows.first().map(|row| Columns(row).flag("open")) {
+        Some(Some(true)) => {}
+        None => return end(connection, "COMMIT").await,
+        Some(_) => {
+            end(connection, "ROLLBACK").await?;
+            return Err(Fault::NotOpen(id));
+        }
+    }
+    let loose = revisions_of(connection, &[id]).await?;
+    Script::of(HEADS_BACK)
+        .bind(id.0)
+        .then(marks::BACK)
+        .bind(id.0)
+        .then(FORGET)
+        .bind(id.0)
+        .then(content::DROP_LOOSE)
+        .bind(json_digests(&loose))
+        .then("COMMIT;")
+        .run(connection, Repeats::Hardly)
+        .await?;
+    Ok(())
+}
+
+async fn end(connection: &mut SqliteConnection, how: &'static str) -> Result<(), Fault> {
+    sqlx::query(how).execute(connection).await?;
+    Ok(())
+}
+
+/// Returns the digests that these changes name.
+pub(super) async fn revisions_of(
+    connection: &mut SqliteConnection,
+    ids: &[ChangeId],
+) -> Result<Vec<Revision>, Fault> {
+    let rows = Script::of(
+        "SELECT before AS revision FROM change_files
+            WHERE change_id IN (SELECT value FROM json_each($1)) AND before IS NOT NULL
+        UNION SELECT after FROM change_files
+            WHERE change_id IN (SELECT value FROM json_each($1)) AND after IS NOT NULL",
+    )
+    .bind(json_numbers(ids.iter().map(|id| id.0)))
+    .rows(connection, Repeats::Hardly)
+    .await?;
+    Ok(readable("revisions", rows.iter().map(|row| Columns(row).maybe_revision("revision")?)))
+}
+
+/// Says that the files of these changes are safe.
+pub(super) async fn settle(
+    connection: &mut SqliteConnection,
+    ids: &[ChangeId],
+) -> Result<(), Fault> {
+    Script::of(SETTLE)
+        .bind(json_numbers(ids.iter().map(|id| id.0)))
+        .run(connection, Repeats::Often)
+        .await?;
+    Ok(())
+}
+
+/// Reads the heads of a place that a change after `after` left.
+pub(super) async fn heads(
+    connection: &mut SqliteConnection,
+    place: &str,
+    after: ChangeId,
+) -> Result<Vec<Head>, Fault> {
+    let rows = Script::of(
+        "SELECT path, revision, trust, change_id FROM heads WHERE place = $1 AND change_id > $2
+        ORDER BY change_id, path",
+    )
+    .bind(place)
+    .bind(after.0)
+    .rows(connection, Repeats::Often)
+    .await?;
+    Ok(readable("heads", rows.iter().map(|row| head(Columns(row)))))
+}
+
+fn head(row: Columns<'_>) -> Option<Head> {
+    Some(Head {
+        path: row.path("path")?,
+        revision: row.maybe_revision("revision")?,
+        trust: row.word("trust")?,
+        change: row.id("change_id")?,
+    })
+}

@@ -1,0 +1,133 @@
+//! Several statements as one message to SQLite's thread.
+//!
+//! A message costs about as much as a statement, so a transaction is sent as one text. Each piece
+//! numbers its own parameters from `$1`; the script renumbers them. Texts that repeat stay prepared.
+
+use std::fmt::Write;
+
+use sqlx::sqlite::{SqliteArguments, SqliteRow};
+use sqlx::{Arguments, AssertSqlSafe, Encode, Sqlite, SqliteConnection, Type};
+
+/// Statements and the values that they need.
+#[derive(Debug, Default)]
+pub(super) struct Script {
+    sql: String,
+    arguments: SqliteArguments,
+}
+
+/// Whether the text will be sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Repeats {
+    /// Often: SQLite keeps it prepared.
+    Often,
+    /// Hardly: it is forgotten at once.
+    Hardly,
+}
+
+impl Script {
+    /// Returns a script that begins with a piece.
+    pub(super) fn of(piece: &str) -> Self {
+        Self::default().then(piece)
+    }
+
+    /// Adds a piece, which may be several statements. Its `$1` is the next value that is bound.
+    pub(super) fn then(mut self, piece: &str) -> Self {
+        self.add(piece);
+        self
+    }
+
+    /// Adds a piece to a script that is built in a loop.
+    pub(super) fn add(&mut self, piece: &str) -> &mut Self {
+        let base = self.arguments.len();
+        let mut parts = piece.split('$');
+        self.sql.push_str(parts.next().unwrap_or_default());
+        for part in parts {
+            let end = part.find(|c: char| !c.is_ascii_digit()).unwrap_or(part.len());
+            let (digits, rest) = part.split_at(end);
+            let number = base + digits.parse::<usize>().unwrap_or_default();
+            let written = write!(self.sql, "${number}{rest}");
+            debug_assert!(written.is_ok(), "writing to a string cannot fail");
+        }
+        self
+    }
+
+    /// Adds a value for a loop.
+    pub(super) fn value<'t, T: Encode<'t, Sqlite> + Type<Sqlite>>(
+        &mut self,
+        value: T,
+    ) -> &mut Self {
+        #[expect(
+            clippy::expect_used,
+            reason = "numbers, texts and bytes have no way not to encode"
+        )]
+        self.arguments.add(value).expect("a plain value encodes");
+        self
+    }
+
+    /// Adds a value.
+    pub(super) fn bind<'t, T: Encode<'t, Sqlite> + Type<Sqlite>>(mut self, value: T) -> Self {
+        self.value(value);
+        self
+    }
+
+    /// Runs everything and returns the rows of all its statements.
+    pub(super) async fn rows(
+        self,
+        connection: &mut SqliteConnection,
+        repeats: Repeats,
+    ) -> Result<Vec<SqliteRow>, sqlx::Error> {
+        sqlx::query_with(AssertSqlSafe(self.sql), self.arguments)
+            .persistent(repeats == Repeats::Often)
+            .fetch_all(connection)
+            .await
+    }
+
+    /// Runs everything and returns how many rows were changed.
+    pub(super) async fn run(
+        self,
+        connection: &mut SqliteConnection,
+        repeats: Repeats,
+    ) -> Result<u64, sqlx::Error> {
+        let done = sqlx::query_with(AssertSqlSafe(self.sql), self.arguments)
+            .persistent(repeats == Repeats::Often)
+            .execute(connection)
+            .await?;
+        Ok(done.rows_affected())
+    }
+}
+
+/// Returns numbers as the JSON array that `json_each` takes.
+pub(super) fn json_numbers(numbers: impl IntoIterator<Item = i64>) -> String {
+    json(numbers.into_iter().map(|number| number.to_string()))
+}
+
+/// Returns digests as a JSON array of hex words, for `unhex(value)` of `json_each`.
+pub(super) fn json_digests<'a>(
+    revisions: impl IntoIterator<Item = &'a memory::document::Revision>,
+) -> String {
+    json(revisions.into_iter().map(|revision| format!("\"{revision}\"")))
+}
+
+fn json(items: impl Iterator<Item = String>) -> String {
+    format!("[{}]", items.collect::<Vec<_>>().join(","))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_piece_counts_its_parameters_from_one() {
+        let script = Script::of("a($1, $2, $1);").bind(1_i64).bind("x").then("b($2 || $1)").bind(2);
+        assert_eq!(script.sql, "a($1, $2, $1);b($4 || $3)");
+        assert_eq!(script.arguments.len(), 3);
+    }
+
+    #[test]
+    fn lists_are_json() {
+        assert_eq!(json_numbers([1, -2]), "[1,-2]");
+        assert_eq!(json_numbers([]), "[]");
+        let revision = memory::document::Revision::from_bytes([0xab; 32]);
+        assert_eq!(json_digests([&revision]), format!("[\"{}\"]", "ab".repeat(32)));
+    }
+}

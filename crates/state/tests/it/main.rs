@@ -1,0 +1,8 @@
+//! The state on SQLite: the suite of its port, and what is special about a file that processes share.
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "tests damage files on purpose and fail by panicking"
+)]
+
+mod conformance;

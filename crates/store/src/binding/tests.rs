@@ -1,0 +1,128 @@
+#![expect(clippy::disallowed_methods, reason = "the tests lay out real checkouts")]
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::process::Command;
+
+use super::*;
+
+fn folders(home: &Path) -> Folders {
+    Folders { data: home.join("data"), state: home.join("state") }
+}
+
+fn git(folder: &Path, arguments: &[&str]) {
+    let status = Command::new("git")
+        .args(["-c", "user.name=t", "-c", "user.email=t@example.invalid"])
+        .args(arguments)
+        .current_dir(folder)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .output()
+        .unwrap();
+    assert!(status.status.success(), "{}", String::from_utf8_lossy(&status.stderr));
+}
+
+fn key(binding: &Binding, mount: Mount) -> RootKey {
+    let plan = binding.mounts.iter().find(|plan| plan.mount == mount).unwrap();
+    plan.root.as_ref().unwrap().key.clone()
+}
+
+fn project(dir: &Path, home: &Path) -> RootKey {
+    let request = BindingRequest { project_dir: Some(dir.to_owned()), ..Default::default() };
+    key(&Binding::resolve(&request, &folders(home)), Mount::Scope(Scope::Project))
+}
+
+#[test]
+fn a_folder_without_git_has_no_project_and_says_so() {
+    let home = tempfile::tempdir().unwrap();
+    let request =
+        BindingRequest { project_dir: Some(home.path().to_owned()), ..Default::default() };
+    let binding = Binding::resolve(&request, &folders(home.path()));
+    let reasons: Vec<_> =
+        binding.mounts.iter().map(|plan| plan.root.as_ref().err().cloned()).collect();
+    assert_eq!(
+        reasons,
+        [
+            None,
+            Some("no project is associated with this session".to_owned()),
+            Some("no workspace is associated with this session".to_owned()),
+        ]
+    );
+}
+
+#[test]
+fn a_folder_deep_in_a_checkout_leads_to_its_top() {
+    let home = tempfile::tempdir().unwrap();
+    let top = home.path().join("shop");
+    fs::create_dir_all(top.join("src/deep")).unwrap();
+    git(&top, &["init", "-q"]);
+    let found = Checkout::find(&top.join("src/deep")).unwrap();
+    assert_eq!(found.root, fs::canonicalize(&top).unwrap());
+    assert!(found.identity.starts_with("shop-"), "{}", found.identity);
+    assert_eq!(project(&top, home.path()), project(&top.join("src"), home.path()));
+}
+
+#[test]
+fn two_projects_of_one_name_are_two() {
+    let home = tempfile::tempdir().unwrap();
+    let keys = ["a/my shop", "b/my shop"].map(|path| {
+        let top = home.path().join(path);
+        fs::create_dir_all(top.join(".git")).unwrap();
+        project(&top, home.path())
+    });
+    assert_ne!(keys[0].identity, keys[1].identity);
+    for key in keys {
+        assert!(key.identity.starts_with("project:my-shop-"), "{}", key.identity);
+    }
+}
+
+#[test]
+fn worktrees_share_an_identity_and_not_a_place() {
+    let home = tempfile::tempdir().unwrap();
+    let top = home.path().join("shop");
+    fs::create_dir_all(&top).unwrap();
+    git(&top, &["init", "-q"]);
+    git(&top, &["commit", "-q", "--allow-empty", "-m", "first"]);
+    git(&top, &["worktree", "add", "-q", "../side"]);
+    let (main, side) =
+        (project(&top, home.path()), project(&home.path().join("side"), home.path()));
+    assert_eq!(main.identity, side.identity);
+    assert_ne!(main.place, side.place);
+}
+
+#[test]
+fn a_folder_that_only_claims_to_be_a_worktree_is_a_project_of_its_own() {
+    let home = tempfile::tempdir().unwrap();
+    let top = home.path().join("shop");
+    fs::create_dir_all(&top).unwrap();
+    git(&top, &["init", "-q"]);
+    git(&top, &["commit", "-q", "--allow-empty", "-m", "first"]);
+    git(&top, &["worktree", "add", "-q", "../side"]);
+    let thief = home.path().join("thief");
+    fs::create_dir_all(&thief).unwrap();
+    fs::copy(home.path().join("side/.git"), thief.join(".git")).unwrap();
+    assert_ne!(project(&thief, home.path()).identity, project(&top, home.path()).identity);
+}
+
+#[test]
+fn two_ways_to_one_folder_are_one_place() {
+    let home = tempfile::tempdir().unwrap();
+    let real = home.path().join("real");
+    fs::create_dir_all(&real).unwrap();
+    symlink(&real, home.path().join("link")).unwrap();
+    let place = |data: PathBuf| {
+        let folders = Folders { data, state: home.path().join("state") };
+        let binding = Binding::resolve(&BindingRequest::default(), &folders);
+        key(&binding, Mount::Scope(Scope::Global)).place
+    };
+    assert_eq!(place(real), place(home.path().join("link")));
+}
+
+#[test]
+fn a_workspace_id_is_a_folder_name_that_cannot_lead_elsewhere() {
+    for good in ["ws-42", "A.b_c", &"x".repeat(64)] {
+        assert_eq!(good.parse::<WorkspaceId>().map(|id| id.to_string()), Ok(good.to_owned()));
+    }
+    for bad in ["", ".", "..", ".hidden", "a/b", "a b", "ä", "a\0", &"x".repeat(65)] {
+        assert_eq!(bad.parse::<WorkspaceId>(), Err(BadWorkspaceId), "{bad:?}");
+    }
+}

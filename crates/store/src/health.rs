@@ -1,0 +1,435 @@
+//! How the roots and the state are, and what can be mended without losing anything.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use memory::change::ChangeId;
+use memory::limits::MEMORY_BYTES_MAX;
+use memory::path::{Mount, RelativePath};
+use memory::screen::{Policy, Writer};
+use state::Stats;
+
+use crate::apply::virtual_path;
+use crate::backend::{BackendError, Extent, Found, SkipReason, Skipped};
+use crate::error::StoreError;
+use crate::memories::{BoundMount, Memories};
+use crate::root::Root;
+use crate::view::document_head;
+
+/// What kind of thing was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum FindingKind {
+    /// A name that no memory path can name; nobody but a person can reach the file.
+    UnaddressableName,
+    /// A link; never followed.
+    Link,
+    /// A pipe, socket or device; never opened.
+    NotAFile,
+    /// A folder or file that cannot be read.
+    Unreadable,
+    /// A file larger than a memory may be.
+    OverCap,
+    /// A file that is not UTF-8 text.
+    NotText,
+    /// Frontmatter that cannot be understood; the memory has no description then.
+    MalformedFrontmatter,
+    /// What a write that did not end left over.
+    LeftOverTemporary,
+    /// Changes recorded and not known to be safe on the disk.
+    InterruptedCommit,
+    /// Pins and usage of memories that are gone.
+    OrphanedState,
+    /// More memories than the scope may hold.
+    OverFull,
+    /// Text that looks like a secret or an attack on a model.
+    Screened,
+    /// The root cannot be used.
+    RootRefused,
+    /// The state database is damaged.
+    StateDamaged,
+}
+
+impl FindingKind {
+    /// Returns the public word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::UnaddressableName => "unaddressable-name",
+            Self::Link => "link",
+            Self::NotAFile => "not-a-file",
+            Self::Unreadable => "unreadable",
+            Self::OverCap => "over-cap",
+            Self::NotText => "not-text",
+            Self::MalformedFrontmatter => "malformed-frontmatter",
+            Self::LeftOverTemporary => "left-over-temporary",
+            Self::InterruptedCommit => "interrupted-commit",
+            Self::OrphanedState => "orphaned-state",
+            Self::OverFull => "over-full",
+            Self::Screened => "screened",
+            Self::RootRefused => "root-refused",
+            Self::StateDamaged => "state-damaged",
+        }
+    }
+}
+
+/// One thing that is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finding {
+    /// What kind.
+    pub kind: FindingKind,
+    /// In which root; `None` for the state.
+    pub mount: Option<Mount>,
+    /// What it is about: a path or name. From a hostile checkout it may hold anything, so it is not
+    /// safe to print as it is.
+    pub subject: String,
+    /// What that means and what to do, in a sentence.
+    pub detail: String,
+    /// Whether [`Memories::repair`] mends it.
+    pub fixable: bool,
+}
+
+/// How one root is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RootHealth {
+    /// Which.
+    pub mount: Mount,
+    /// Its folder.
+    pub folder: Option<PathBuf>,
+    /// Why it is unavailable, if it is.
+    pub unavailable: Option<String>,
+    /// Whether it exists yet.
+    pub exists: bool,
+    /// How many memories it holds.
+    pub files: usize,
+    /// How many it may hold.
+    pub files_max: usize,
+    /// Their bytes.
+    pub bytes: u64,
+    /// Who holds it for writing at this moment, in words.
+    pub holder: Option<String>,
+}
+
+/// How everything is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Health {
+    /// The roots, in the order of the scopes.
+    pub roots: Vec<RootHealth>,
+    /// What is not as it should be.
+    pub findings: Vec<Finding>,
+    /// Counts and sizes of the state.
+    pub state: Stats,
+}
+
+/// What a repair did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Repaired {
+    /// What was done, in sentences.
+    pub done: Vec<String>,
+    /// What is left for a person.
+    pub left: Vec<Finding>,
+}
+
+/// How thoroughly to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Depth {
+    /// At names, sizes and beginnings: quick.
+    Glance,
+    /// At every byte, and at the state database too.
+    Thorough,
+}
+
+impl Memories {
+    /// Examines roots and state. Mends nothing, makes nothing.
+    pub async fn health(&self, depth: Depth) -> Result<Health, StoreError> {
+        let mut health =
+            Health { roots: Vec::new(), findings: Vec::new(), state: Stats::default() };
+        for bound in &self.mounts {
+            self.examine_mount(bound, depth, &mut health).await?;
+        }
+        match self.store.state.stats().await {
+            Ok(stats) => health.state = stats,
+            Err(error) => health.findings.push(state_finding(chain(&error))),
+        }
+        if depth == Depth::Thorough {
+            match self.store.state.check().await {
+                Ok(faults) => health.findings.extend(faults.into_iter().map(state_finding)),
+                Err(error) => health.findings.push(state_finding(chain(&error))),
+            }
+        }
+        Ok(health)
+    }
+
+    async fn examine_mount(
+        &self,
+        bound: &BoundMount,
+        depth: Depth,
+        health: &mut Health,
+    ) -> Result<(), StoreError> {
+        let files_max = self.store.settings.files_max;
+        let mut root_health = RootHealth {
+            mount: bound.mount,
+            folder: None,
+            unavailable: None,
+            exists: false,
+            files: 0,
+            files_max,
+            bytes: 0,
+            holder: None,
+        };
+        match &bound.root {
+            Err(reason) => root_health.unavailable = Some(reason.clone()),
+            Ok(root) => {
+                root_health.folder = root.backend.folder();
+                root_health.holder = root.backend.holder().await;
+                match root.backend.walk(None, Extent::ALL).await {
+                    Ok(walk) => {
+                        root_health.exists =
+                            root.backend.exists().await.map_err(StoreError::at(root.mount))?;
+                        root_health.files = walk.files_total;
+                        root_health.bytes = walk.bytes_total;
+                        let mut examined = Examined { root, findings: &mut health.findings };
+                        examined.counts(&root_health, walk.incomplete);
+                        examined.skipped(&walk.skipped);
+                        examined.files(self, &walk.files, depth).await?;
+                        examined.state(self, &walk.files).await;
+                    }
+                    Err(error) => {
+                        health.findings.push(refused(bound.mount, &error));
+                        root_health.unavailable = Some(error.to_string());
+                    }
+                }
+            }
+        }
+        health.roots.push(root_health);
+        Ok(())
+    }
+
+    /// Mends what can be mended without losing anything: finishes interrupted writes, sweeps what
+    /// they left over, drops pins and usage of memories that are gone, prunes history.
+    pub async fn repair(&self) -> Result<Repaired, StoreError> {
+        let mut repaired = Repaired::default();
+        for bound in &self.mounts {
+            let Ok(root) = &bound.root else { continue };
+            if !matches!(root.backend.exists().await, Ok(true)) {
+                continue;
+            }
+            let at = StoreError::at(root.mount);
+            let swept = {
+                let mut held = root.hold(&self.store).await?;
+                crate::settle::recover(&self.store, &mut held).await?
+            };
+            if swept > 0 {
+                repaired.done.push(format!(
+                    "{}: finished or swept {swept} left-overs of interrupted writes",
+                    bound.mount
+                ));
+            }
+            let walk = root.backend.walk(None, Extent::ALL).await.map_err(&at)?;
+            let gone = orphans(self, root, &walk.files).await;
+            if !gone.is_empty() {
+                self.store.state.drop_marks(&root.key.identity, Some(&gone)).await?;
+                repaired.done.push(format!(
+                    "{}: forgot pins and usage of {} memories that are gone",
+                    bound.mount,
+                    gone.len()
+                ));
+            }
+        }
+        let pruned = self.store.prune().await?;
+        if pruned.changes > 0 {
+            repaired.done.push(format!("history: dropped {} old changes", pruned.changes));
+        }
+        repaired.left = self.health(Depth::Thorough).await?.findings;
+        Ok(repaired)
+    }
+}
+
+struct Examined<'a> {
+    root: &'a Root,
+    findings: &'a mut Vec<Finding>,
+}
+
+impl Examined<'_> {
+    fn add(&mut self, kind: FindingKind, subject: String, detail: &str, fixable: bool) {
+        let mount = Some(self.root.mount);
+        self.findings.push(Finding { kind, mount, subject, detail: detail.to_owned(), fixable });
+    }
+
+    fn counts(&mut self, health: &RootHealth, incomplete: bool) {
+        if health.files > health.files_max {
+            let detail = format!(
+                "holds {} memories; {} are allowed, so no new ones can be made",
+                health.files, health.files_max
+            );
+            self.add(FindingKind::OverFull, self.root.mount.to_string(), &detail, false);
+        }
+        if incomplete {
+            let detail = "holds so much that not all of it was looked at";
+            self.add(FindingKind::OverFull, self.root.mount.to_string(), detail, false);
+        }
+    }
+
+    fn skipped(&mut self, skipped: &[Skipped]) {
+        for Skipped { name, reason } in skipped {
+            let (kind, detail, fixable) = match reason {
+                SkipReason::Unaddressable => (
+                    FindingKind::UnaddressableName,
+                    "no memory path can name it; rename it by hand",
+                    false,
+                ),
+                SkipReason::TooDeep => (
+                    FindingKind::UnaddressableName,
+                    "lies too deep for a memory path; move it up by hand",
+                    false,
+                ),
+                SkipReason::Link => {
+                    (FindingKind::Link, "is a link, and links are not followed", false)
+                }
+                SkipReason::Special => {
+                    (FindingKind::NotAFile, "is neither a file nor a folder", false)
+                }
+                SkipReason::Unreadable => (
+                    FindingKind::Unreadable,
+                    "cannot be read; check its owner and permissions",
+                    false,
+                ),
+                SkipReason::Temporary => (
+                    FindingKind::LeftOverTemporary,
+                    "was left over by a write that did not end",
+                    true,
+                ),
+            };
+            self.add(kind, name.clone(), detail, fixable);
+        }
+    }
+
+    async fn files(
+        &mut self,
+        memories: &Memories,
+        files: &[Found],
+        depth: Depth,
+    ) -> Result<(), StoreError> {
+        for file in files {
+            let path = virtual_path(self.root.mount, file.path.clone())?.to_string();
+            if usize::try_from(file.stat.bytes).is_ok_and(|bytes| bytes <= MEMORY_BYTES_MAX) {
+                self.file(memories, file, (path, depth)).await?;
+            } else {
+                let detail = "is larger than a memory may be; it can be viewed in part, renamed \
+                              or deleted, not edited";
+                self.add(FindingKind::OverCap, path, detail, false);
+            }
+        }
+        Ok(())
+    }
+
+    async fn file(
+        &mut self,
+        memories: &Memories,
+        file: &Found,
+        (path, depth): (String, Depth),
+    ) -> Result<(), StoreError> {
+        let at = StoreError::at(self.root.mount);
+        let head = document_head(self.root, file).await.map_err(&at)?;
+        if let Some(why) = &head.head.malformed {
+            let detail = format!("its frontmatter cannot be understood: {why}");
+            self.add(FindingKind::MalformedFrontmatter, path.clone(), &detail, false);
+        }
+        let mut is_text = head.is_text;
+        if depth == Depth::Thorough && is_text {
+            let Ok(read) = self.root.backend.read(&file.path, MEMORY_BYTES_MAX).await else {
+                self.add(FindingKind::Unreadable, path, "cannot be read", false);
+                return Ok(());
+            };
+            match str::from_utf8(&read.bytes) {
+                Ok(text) if !text.contains('\0') => self.screened(memories, &path, text),
+                _ => is_text = false,
+            }
+        }
+        if !is_text {
+            let detail = "is not UTF-8 text; it is left alone";
+            self.add(FindingKind::NotText, path, detail, false);
+        }
+        Ok(())
+    }
+
+    fn screened(&mut self, memories: &Memories, path: &str, text: &str) {
+        let mut rules: Vec<_> = memories
+            .store
+            .screen
+            .check(text, Writer::Agent)
+            .into_iter()
+            .filter(|found| found.policy == Policy::Refuse)
+            .map(|found| (found.rule, found.line))
+            .collect();
+        rules.dedup_by_key(|found| found.0);
+        for (rule, line) in rules {
+            let detail = format!("line {line} matches the screening rule `{rule}`");
+            self.add(FindingKind::Screened, path.to_owned(), &detail, false);
+        }
+    }
+
+    async fn state(&mut self, memories: &Memories, files: &[Found]) {
+        let gone = orphans(memories, self.root, files).await;
+        for path in gone {
+            let detail = "is gone, but its pin and usage are still kept";
+            self.add(FindingKind::OrphanedState, path.to_string(), detail, true);
+        }
+        if let Ok(open) = memories.store.state.open_changes(&self.root.key.place).await
+            && !open.is_empty()
+            && self.root.backend.holder().await.is_none()
+        {
+            let detail = format!(
+                "{} changes are recorded and not yet known to be safe on the disk",
+                open.len()
+            );
+            let subject = self.root.mount.to_string();
+            self.add(FindingKind::InterruptedCommit, subject, &detail, true);
+        }
+    }
+}
+
+/// Returns the memories that have marks and no file, here or in another place of the same identity.
+async fn orphans(memories: &Memories, root: &Root, files: &[Found]) -> Vec<RelativePath> {
+    let here: HashSet<&RelativePath> = files.iter().map(|file| &file.path).collect();
+    let marks = memories.marks(&root.key).await;
+    let mut gone: Vec<_> = marks.into_keys().filter(|path| !here.contains(path)).collect();
+    if gone.is_empty() {
+        return gone;
+    }
+    // A memory that this place never had belongs to another worktree.
+    let heads = memories.store.state.heads(&root.key.place, ChangeId(0)).await.unwrap_or_default();
+    let had: HashSet<_> = heads.iter().map(|head| &head.path).collect();
+    gone.retain(|path| had.contains(path));
+    gone.sort();
+    gone
+}
+
+fn refused(mount: Mount, error: &BackendError) -> Finding {
+    Finding {
+        kind: FindingKind::RootRefused,
+        mount: Some(mount),
+        subject: mount.to_string(),
+        detail: chain(error),
+        fixable: false,
+    }
+}
+
+fn state_finding(detail: String) -> Finding {
+    Finding {
+        kind: FindingKind::StateDamaged,
+        mount: None,
+        subject: "the state database".to_owned(),
+        detail,
+        fixable: true,
+    }
+}
+
+/// Returns an error and its causes in one line.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

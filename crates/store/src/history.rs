@@ -1,0 +1,469 @@
+//! History: what changed, how, and taking it back.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use memory::change::{Actor, Change, ChangeId, ChangeKind, FileChange, RootKey, unified_diff};
+use memory::clock::Timestamp;
+use memory::document::Revision;
+use memory::path::{MemoryPath, RelativePath};
+use state::ChangeQuery;
+
+use crate::backend::{BackendError, Extent};
+use crate::commit::{self, CommitError, Current, FolderStep, Plan, Step, What};
+use crate::error::StoreError;
+use crate::memories::{Call, Memories};
+use crate::root::{HeldRoot, Root};
+
+/// Which changes to return.
+#[derive(Clone, Debug, Default)]
+pub struct ChangesQuery {
+    /// Only those of this memory, or of anything in this folder or scope.
+    pub path: Option<MemoryPath>,
+    /// Only those of this task.
+    pub task: Option<String>,
+    /// Only those at or after this time.
+    pub since: Option<Timestamp>,
+    /// Only those at or before this time.
+    pub until: Option<Timestamp>,
+    /// Only those before this one: the cursor.
+    pub before: Option<ChangeId>,
+    /// At most so many.
+    pub max: usize,
+}
+
+/// What to take back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum UndoTarget {
+    /// One change.
+    Change(ChangeId),
+    /// All changes of a task, as one.
+    Task(String),
+    /// All changes of a stretch of time, as one.
+    Span {
+        /// From this time on.
+        since: Timestamp,
+        /// Until this time.
+        until: Timestamp,
+    },
+}
+
+/// What an undo did, or would do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Undone {
+    /// The change that takes the others back; `None` when it was only looked at.
+    pub change: Option<ChangeId>,
+    /// The changes taken back, newest first.
+    pub undone: Vec<ChangeId>,
+    /// The memories that it touches.
+    pub paths: Vec<MemoryPath>,
+}
+
+/// A memory that keeps an undo from happening.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    /// The memory.
+    pub path: MemoryPath,
+    /// Why, in a sentence.
+    pub why: String,
+    /// What changed since: from what the change left to what is there now.
+    pub diff: String,
+}
+
+/// What a change did to one memory, as texts.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileDiff {
+    /// The memory.
+    pub path: MemoryPath,
+    /// Where it went, if it was renamed.
+    pub moved_to: Option<MemoryPath>,
+    /// Its text before; `None` if there was none, or history no longer has it.
+    pub before: Option<String>,
+    /// Its text after; `None` if there is none, or history no longer has it.
+    pub after: Option<String>,
+    /// The difference.
+    pub unified: String,
+    /// Whether history still has both sides.
+    pub kept: bool,
+}
+
+/// Whether an undo happens or is only shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dry {
+    /// It happens.
+    No,
+    /// It is only worked out.
+    Run,
+}
+
+impl Memories {
+    fn places(&self) -> Vec<String> {
+        self.mounts
+            .iter()
+            .filter_map(|bound| bound.root.as_ref().ok())
+            .map(|root| root.key.place.clone())
+            .collect()
+    }
+
+    /// Returns the virtual path of a memory in history, if its root is mounted here.
+    pub fn virtual_path(&self, root: &RootKey, path: &RelativePath) -> Option<MemoryPath> {
+        let bound = self.mounts.iter().find(|bound| {
+            bound.root.as_ref().is_ok_and(|mounted| mounted.key.place == root.place)
+        })?;
+        MemoryPath::inside(bound.mount, path.clone()).ok()
+    }
+
+    /// Returns changes of these memories, newest first. What was changed outside of Quipu is noticed
+    /// and recorded before.
+    pub async fn changes(&self, query: &ChangesQuery) -> Result<Vec<Change>, StoreError> {
+        self.notice().await?;
+        let (places, path) = match &query.path {
+            None | Some(MemoryPath::Top) => (self.places(), None),
+            Some(path) => match path.mount() {
+                None => (self.places(), None),
+                Some(mount) => {
+                    (vec![self.root(mount)?.key.place.clone()], path.relative().cloned())
+                }
+            },
+        };
+        if places.is_empty() {
+            return Ok(Vec::new());
+        }
+        let query = ChangeQuery {
+            places,
+            path,
+            task: query.task.clone(),
+            since: query.since,
+            until: query.until,
+            before: query.before,
+            max: query.max,
+        };
+        Ok(self.store.state.changes(&query).await?)
+    }
+
+    /// Returns one change, if it touched a memory that this caller may see.
+    pub async fn change(&self, id: ChangeId) -> Result<Change, StoreError> {
+        let change = self.store.state.change(id).await?.ok_or(StoreError::NoSuchChange(id))?;
+        let places = self.places();
+        let seen = change.files.iter().any(|file| places.contains(&file.root.place))
+            || change.folder.as_ref().is_some_and(|folder| places.contains(&folder.root.place));
+        if seen { Ok(change) } else { Err(StoreError::NoSuchChange(id)) }
+    }
+
+    /// Returns the bytes of an earlier revision, while history keeps them.
+    pub async fn content(&self, revision: &Revision) -> Result<Option<Vec<u8>>, StoreError> {
+        Ok(self.store.state.content(revision).await?)
+    }
+
+    /// Returns what a change did to each memory that is mounted here.
+    pub async fn diffs(&self, change: &Change) -> Result<Vec<FileDiff>, StoreError> {
+        let mut diffs = Vec::with_capacity(change.files.len());
+        for file in &change.files {
+            let Some(path) = self.virtual_path(&file.root, &file.path) else { continue };
+            let moved_to = file.moved_to.as_ref().and_then(|to| self.virtual_path(&file.root, to));
+            let (before, had_before) = self.text(file.before.as_ref()).await?;
+            let (after, had_after) = self.text(file.after.as_ref()).await?;
+            let new_name = moved_to.as_ref().unwrap_or(&path).to_string();
+            let unified = unified_diff(
+                (&path.to_string(), before.as_deref().unwrap_or_default()),
+                (&new_name, after.as_deref().unwrap_or_default()),
+            );
+            let kept = had_before && had_after;
+            let unified = if kept { unified } else { String::new() };
+            diffs.push(FileDiff { path, moved_to, before, after, unified, kept });
+        }
+        Ok(diffs)
+    }
+
+    /// Returns the text of a revision, and whether history has it (having nothing to have counts).
+    async fn text(
+        &self,
+        revision: Option<&Revision>,
+    ) -> Result<(Option<String>, bool), StoreError> {
+        let Some(revision) = revision else { return Ok((None, true)) };
+        let bytes = self.store.state.content(revision).await?;
+        let kept = bytes.is_some();
+        Ok((bytes.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()), kept))
+    }
+
+    /// Takes changes back as one new change, or says what it would do. Refuses as a whole, with the
+    /// differences, when any of the memories changed since.
+    pub async fn undo(
+        &self,
+        target: &UndoTarget,
+        dry: Dry,
+        call: &Call,
+    ) -> Result<Undone, StoreError> {
+        self.notice().await?;
+        let changes = self.targeted(target).await?;
+        let wanted = self.wanted(&changes)?;
+        let mut held = self.hold_all(wanted.keys().map(|(place, _)| place)).await?;
+        let mut blocked = Vec::new();
+        let mut steps = Vec::new();
+        for ((place, path), wanted) in &wanted {
+            let Some(index) = held.iter().position(|held| held.root.key.place == *place) else {
+                continue;
+            };
+            match self.step_back(&held[index], path, wanted).await? {
+                Ok(Some(what)) => {
+                    let (path, trust) = (path.clone(), wanted.trust);
+                    steps.push(Step { root: index, path, what, trust });
+                }
+                Ok(None) => {}
+                Err(block) => blocked.push(block),
+            }
+        }
+        if !blocked.is_empty() {
+            return Err(StoreError::UndoBlocked(blocked));
+        }
+        let mut undone = Undone {
+            change: None,
+            undone: changes.iter().map(|change| change.id).collect(),
+            paths: steps.iter().filter_map(|step| path_of(&held, step)).collect(),
+        };
+        if steps.is_empty() {
+            return Err(StoreError::NothingToUndo("that is not as it was already".to_owned()));
+        }
+        if dry == Dry::Run {
+            return Ok(undone);
+        }
+        let steps = join_moves(steps, &changes, &held);
+        let plan = Plan {
+            kind: ChangeKind::Undo,
+            provenance: self.provenance(call),
+            undoes: changes.first().map(|change| change.id),
+            folder: folder_back(&changes, &held, &steps).await?,
+            steps,
+            counts_as_use: false,
+        };
+        match commit::commit(&self.store, &mut held, plan).await {
+            Ok(id) => {
+                drop(held);
+                self.store.see_to_settling().await;
+                undone.change = Some(id);
+                Ok(undone)
+            }
+            // It changed between the look and the write: looking again says how.
+            Err(CommitError::Raced) => Err(StoreError::UndoBlocked(
+                undone
+                    .paths
+                    .into_iter()
+                    .map(|path| Blocked {
+                        path,
+                        why: "it was changed at this very moment; try again".to_owned(),
+                        diff: String::new(),
+                    })
+                    .collect(),
+            )),
+            Err(CommitError::Store(error)) => Err(error),
+        }
+    }
+
+    /// Returns the changes to take back, newest first.
+    async fn targeted(&self, target: &UndoTarget) -> Result<Vec<Change>, StoreError> {
+        let query = match target {
+            UndoTarget::Change(id) => return Ok(vec![self.change(*id).await?]),
+            UndoTarget::Task(task) => {
+                ChangesQuery { task: Some(task.clone()), max: usize::MAX, ..Default::default() }
+            }
+            UndoTarget::Span { since, until } => ChangesQuery {
+                since: Some(*since),
+                until: Some(*until),
+                max: usize::MAX,
+                ..Default::default()
+            },
+        };
+        let mut changes = self.changes(&query).await?;
+        if matches!(target, UndoTarget::Span { .. }) {
+            // A stretch of time is about what was done through Quipu; an editor's work stays.
+            changes.retain(|change| change.provenance.actor != Actor::Outside);
+        }
+        if changes.is_empty() {
+            let what = match target {
+                UndoTarget::Task(task) => format!("in the task {task}"),
+                UndoTarget::Change(_) | UndoTarget::Span { .. } => {
+                    "in that stretch of time".to_owned()
+                }
+            };
+            return Err(StoreError::NothingToUndo(what));
+        }
+        Ok(changes)
+    }
+
+    /// Folds changes, newest first, into what each memory has to be now and has to become.
+    fn wanted(
+        &self,
+        changes: &[Change],
+    ) -> Result<BTreeMap<(String, RelativePath), Wanted>, StoreError> {
+        let mut wanted: BTreeMap<(String, RelativePath), Wanted> = BTreeMap::new();
+        let mut take = |file: &FileChange, path: &RelativePath, now, then| {
+            let wanted = wanted
+                .entry((file.root.place.clone(), path.clone()))
+                .or_insert_with(|| Wanted { now, ..Wanted::default() });
+            wanted.then = then;
+            wanted.trust = Some(file.trust);
+        };
+        for change in changes {
+            for file in change.files.iter().rev() {
+                let path = self
+                    .virtual_path(&file.root, &file.path)
+                    .ok_or(StoreError::UndoElsewhere(change.id))?;
+                self.check_writable(&path)?;
+                match &file.moved_to {
+                    Some(to) => {
+                        take(file, to, file.after, None);
+                        take(file, &file.path, None, file.before);
+                    }
+                    None => take(file, &file.path, file.after, file.before),
+                }
+            }
+        }
+        Ok(wanted)
+    }
+
+    /// Holds the roots of these places, in the order of the scopes.
+    async fn hold_all(
+        &self,
+        places: impl Iterator<Item = &String>,
+    ) -> Result<Vec<HeldRoot>, StoreError> {
+        let places: BTreeSet<_> = places.collect();
+        let mut roots: Vec<&Arc<Root>> = self
+            .mounts
+            .iter()
+            .filter_map(|bound| bound.root.as_ref().ok())
+            .filter(|root| places.contains(&root.key.place))
+            .collect();
+        roots.sort_by_key(|root| root.mount);
+        let mut held = Vec::with_capacity(roots.len());
+        for root in roots {
+            held.push(root.hold(&self.store).await?);
+        }
+        Ok(held)
+    }
+
+    /// Works out how one memory becomes what it was; `Ok(None)` if it is that already.
+    async fn step_back(
+        &self,
+        held: &HeldRoot,
+        path: &RelativePath,
+        wanted: &Wanted,
+    ) -> Result<Result<Option<What>, Blocked>, StoreError> {
+        let shown = crate::apply::virtual_path(held.root.mount, path.clone())?;
+        let max = memory::limits::HISTORY_FILE_BYTES_MAX;
+        let now = match held.root.backend.read(path, max).await {
+            Ok(read) => Some(Current::of(read)),
+            Err(BackendError::NotFound) => None,
+            Err(error) => {
+                let why = format!("it cannot be read: {error}");
+                return Ok(Err(Blocked { path: shown, why, diff: String::new() }));
+            }
+        };
+        let revision = now.as_ref().and_then(Current::revision);
+        if now.is_some() == wanted.now.is_some() && revision == wanted.now {
+            return self.back_to(shown, now, wanted).await;
+        }
+        let (left, _) = self.text(wanted.now.as_ref()).await?;
+        let found = now.and_then(|now| now.content);
+        let found = found.map(|(bytes, _)| String::from_utf8_lossy(&bytes).into_owned());
+        let why = match (&left, &found) {
+            (_, None) => "it is gone",
+            (None, Some(_)) => "something is there again",
+            (Some(_), Some(_)) => "it was changed since",
+        };
+        let diff = unified_diff(
+            (&format!("{shown} as the change left it"), left.as_deref().unwrap_or_default()),
+            (&format!("{shown} as it is"), found.as_deref().unwrap_or_default()),
+        );
+        Ok(Err(Blocked { path: shown, why: why.to_owned(), diff }))
+    }
+
+    async fn back_to(
+        &self,
+        shown: MemoryPath,
+        now: Option<Current>,
+        wanted: &Wanted,
+    ) -> Result<Result<Option<What>, Blocked>, StoreError> {
+        match (now, &wanted.then) {
+            (None, None) => Ok(Ok(None)),
+            (Some(before), None) => Ok(Ok(Some(What::Remove { before }))),
+            (now, Some(then)) => {
+                if now.as_ref().and_then(Current::revision) == Some(*then) {
+                    return Ok(Ok(None));
+                }
+                let Some(bytes) = self.store.state.content(then).await? else {
+                    let why = "history no longer keeps what it was".to_owned();
+                    return Ok(Err(Blocked { path: shown, why, diff: String::new() }));
+                };
+                Ok(Ok(Some(What::Put { before: now, after: Arc::from(bytes) })))
+            }
+        }
+    }
+}
+
+/// What a memory has to be for an undo to happen, and what it then becomes.
+#[derive(Debug, Default)]
+struct Wanted {
+    now: Option<Revision>,
+    then: Option<Revision>,
+    trust: Option<memory::change::Trust>,
+}
+
+fn path_of(held: &[HeldRoot], step: &Step) -> Option<MemoryPath> {
+    MemoryPath::inside(held[step.root].root.mount, step.path.clone()).ok()
+}
+
+/// Turns the removal of a memory at one path and its return at another into the move that undoes a
+/// rename, so that pins and usage go back with it.
+fn join_moves(steps: Vec<Step>, changes: &[Change], held: &[HeldRoot]) -> Vec<Step> {
+    let mut steps: Vec<Option<Step>> = steps.into_iter().map(Some).collect();
+    for file in changes.iter().flat_map(|change| &change.files) {
+        let Some(to) = &file.moved_to else { continue };
+        let at = |path: &RelativePath| {
+            steps.iter().position(|step| {
+                step.as_ref().is_some_and(|step| {
+                    step.path == *path && held[step.root].root.key.place == file.root.place
+                })
+            })
+        };
+        let (Some(gone), Some(back)) = (at(to), at(&file.path)) else { continue };
+        let moved = match (&steps[gone], &steps[back]) {
+            (
+                Some(Step { root, path, what: What::Remove { before }, .. }),
+                Some(Step { what: What::Put { before: None, after }, trust, .. }),
+            ) if before.revision() == Some(Revision::of(after)) => Step {
+                root: *root,
+                path: path.clone(),
+                what: What::Move { to: file.path.clone(), before: before.clone() },
+                trust: *trust,
+            },
+            _ => continue,
+        };
+        (steps[gone], steps[back]) = (Some(moved), None);
+    }
+    steps.into_iter().flatten().collect()
+}
+
+/// Returns the folder that an undone rename moves back as a whole, with whatever else lies in it;
+/// `None` when memories were added to it since, which stay where they are.
+async fn folder_back(
+    changes: &[Change],
+    held: &[HeldRoot],
+    steps: &[Step],
+) -> Result<Option<FolderStep>, StoreError> {
+    let [Change { folder: Some(folder), .. }] = changes else { return Ok(None) };
+    let Some(to) = &folder.moved_to else { return Ok(None) };
+    let place = |held: &HeldRoot| held.root.key.place == folder.root.place;
+    let Some(index) = held.iter().position(place) else { return Ok(None) };
+    let root = &held[index].root;
+    let at = StoreError::at(root.mount);
+    if root.backend.kind(&folder.path).await.map_err(&at)?.is_some() {
+        return Ok(None);
+    }
+    let walk = root.backend.walk(Some(to), Extent::ALL).await.map_err(&at)?;
+    let moves = |path: &RelativePath| {
+        steps.iter().any(|step| step.path == *path && matches!(step.what, What::Move { .. }))
+    };
+    let all = steps.len() == walk.files_total && walk.files.iter().all(|file| moves(&file.path));
+    let folder = FolderStep { root: index, path: to.clone(), to: Some(folder.path.clone()) };
+    Ok(all.then_some(folder))
+}

@@ -1,0 +1,155 @@
+//! What was changed without Quipu: by an editor, by git, by a script.
+//!
+//! Files are the truth, so such a change is as good as any other. It is noticed by comparing files
+//! with what was last recorded, and recorded with its bytes, so that history has every version
+//! that was ever seen.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use memory::change::{FileChange, Trust};
+use memory::document::Revision;
+use memory::limits::{FIRST_SIGHT_BYTES_MAX, MEMORY_BYTES_MAX};
+use memory::path::RelativePath;
+use state::{Head, NewFileChange};
+
+use crate::backend::{BackendError, Extent, Found};
+use crate::commit;
+use crate::error::StoreError;
+use crate::memories::{Memories, Store};
+use crate::root::Root;
+
+impl Memories {
+    /// Looks for changes made outside of Quipu in all mounted roots and records them; returns how
+    /// many memories they touched. A root that cannot be used is passed over: `status` says why.
+    pub async fn notice(&self) -> Result<usize, StoreError> {
+        let mut noticed = 0;
+        for bound in &self.mounts {
+            let Ok(root) = &bound.root else { continue };
+            noticed += match notice(&self.store, root).await {
+                Err(StoreError::Backend {
+                    source: BackendError::Escapes(_) | BackendError::WrongKind,
+                    ..
+                }) => 0,
+                noticed => noticed?,
+            };
+        }
+        Ok(noticed)
+    }
+}
+
+/// Notices what was changed in one root.
+pub(crate) async fn notice(store: &Store, root: &Arc<Root>) -> Result<usize, StoreError> {
+    let at = StoreError::at(root.mount);
+    if !root.backend.exists().await.map_err(&at)? && root.known().recorded().next().is_none() {
+        // Reading makes nothing, not even a lock file: without a root there is nothing to notice,
+        // unless the root itself was removed.
+        let heads = store.state.heads(&root.key.place, memory::change::ChangeId(0)).await?;
+        if heads.iter().all(|head| head.revision.is_none()) {
+            return Ok(0);
+        }
+    }
+    // A first look without holding anybody up; only what differs is looked at again below.
+    let walk = root.backend.walk(None, Extent::ALL).await.map_err(&at)?;
+    let mut suspects = Vec::new();
+    {
+        let mut held = root.hold(store).await?;
+        let present: HashSet<&RelativePath> = walk.files.iter().map(|file| &file.path).collect();
+        if walk.files_total == walk.files.len() && !walk.incomplete {
+            let known = root.known();
+            let gone = known.recorded().filter(|head| !present.contains(&head.path));
+            suspects.extend(gone.map(|head| head.path.clone()));
+        }
+        for file in &walk.files {
+            if !root.is_list(&file.path) && differs(root, file).await.map_err(&at)? {
+                suspects.push(file.path.clone());
+            }
+        }
+        let edits = edits(root, &suspects).await.map_err(&at)?;
+        let noticed = edits.len();
+        commit::record_outside(store, std::slice::from_mut(&mut held), edits).await?;
+        Ok(noticed)
+    }
+}
+
+/// Returns whether a file is not what was last recorded of it.
+async fn differs(root: &Root, file: &Found) -> Result<bool, BackendError> {
+    let (recorded, remembered) = {
+        let known = root.known();
+        (
+            known.head(&file.path).and_then(|head| head.revision),
+            known.revisions.get(&file.path).copied(),
+        )
+    };
+    let revision = match remembered {
+        Some((stamp, revision)) if stamp == file.stat.stamp => revision,
+        _ => match root.backend.read(&file.path, MEMORY_BYTES_MAX).await {
+            Ok(read) if read.is_whole() => {
+                let revision = Revision::of(&read.bytes);
+                let known = (read.stat.stamp, revision);
+                root.known().revisions.insert(file.path.clone(), known);
+                revision
+            }
+            // What is no memory any more, or too large to be one, has no history.
+            Ok(_)
+            | Err(
+                BackendError::NotFound
+                | BackendError::WrongKind
+                | BackendError::Escapes(_)
+                | BackendError::Io { .. },
+            ) => return Ok(false),
+            Err(error) => return Err(error),
+        },
+    };
+    Ok(recorded != Some(revision))
+}
+
+/// Looks again at what differed, while the root is held, and says what became of it.
+async fn edits(root: &Root, suspects: &[RelativePath]) -> Result<Vec<NewFileChange>, BackendError> {
+    let mut edits = Vec::new();
+    // Contents seen for the first time are kept only while they are few: a checkout full of large
+    // files must not fill the state database by being looked at.
+    let mut first_sight_bytes = 0_usize;
+    for path in suspects {
+        let head = root.known().head(path).cloned();
+        let found = match root.backend.read(path, MEMORY_BYTES_MAX).await {
+            Ok(read) if read.is_whole() => Some(read.bytes),
+            Err(BackendError::NotFound) => None,
+            Ok(_)
+            | Err(BackendError::WrongKind | BackendError::Escapes(_) | BackendError::Io { .. }) => {
+                continue;
+            }
+            Err(error) => return Err(error),
+        };
+        let revision = found.as_deref().map(Revision::of);
+        let recorded = head.as_ref().and_then(|head| head.revision);
+        if revision == recorded {
+            continue;
+        }
+        let keep = head.is_some() || {
+            first_sight_bytes += found.as_ref().map_or(0, Vec::len);
+            first_sight_bytes <= FIRST_SIGHT_BYTES_MAX
+        };
+        edits.push(NewFileChange {
+            change: FileChange {
+                root: root.key.clone(),
+                path: path.clone(),
+                moved_to: None,
+                before: recorded,
+                after: revision,
+                trust: trust(head.as_ref(), revision),
+            },
+            before: None,
+            after: found.filter(|_| keep).map(Arc::from),
+        });
+    }
+    Ok(edits)
+}
+
+fn trust(head: Option<&Head>, after: Option<Revision>) -> Trust {
+    match (head, after) {
+        // The text that is gone was what it was.
+        (Some(head), None) => head.trust,
+        _ => Trust::Outside,
+    }
+}

@@ -1,0 +1,3 @@
+//! Suites that every adapter of a port passes, whatever it stands on.
+
+pub mod state;

@@ -1,0 +1,28 @@
+//! What every state does: history, heads, withdrawal, pins and usage, pruning.
+//!
+//! [`run`] asks for a fresh, empty state before each claim. A claim that fails panics.
+#![expect(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "a suite is a test: it fails by panicking"
+)]
+
+mod history;
+mod made;
+mod marks;
+mod prune;
+mod withdraw;
+
+use std::sync::Arc;
+
+use state::State;
+
+pub use made::{Made, edit, files, outside, path, remove, rename, root, time, write};
+
+/// Checks every claim on states that `make` makes, each fresh and empty.
+pub async fn run(make: impl AsyncFn() -> Arc<dyn State>) {
+    history::check_all(&make).await;
+    withdraw::check_all(&make).await;
+    marks::check_all(&make).await;
+    prune::check_all(&make).await;
+}

@@ -1,0 +1,268 @@
+//! Claims about changes, heads and kept bytes.
+
+use std::sync::Arc;
+
+use memory::change::{Actor, Change, ChangeId, ChangeKind, Provenance, Trust};
+use memory::document::Revision;
+use state::{ChangeQuery, Head, NewChange, OpenChange, OpenFile, State, Stats};
+
+use super::made::{Made, edit, files, path, remove, rename, time, write};
+
+pub(super) async fn check_all(make: &impl AsyncFn() -> Arc<dyn State>) {
+    an_empty_state_reads_as_empty(&*make().await).await;
+    a_change_comes_back_whole(&*make().await).await;
+    an_open_change_hands_its_new_bytes_back_until_it_is_settled(&*make().await).await;
+    open_changes_come_oldest_first_and_for_every_place_they_touch(&*make().await).await;
+    heads_say_what_was_last_recorded(&*make().await).await;
+    a_head_is_returned_only_after_a_later_change(&*make().await).await;
+    order_is_by_number_when_the_clock_goes_back(&*make().await).await;
+    a_query_narrows_by_everything_it_names(&*make().await).await;
+    a_path_finds_what_it_was_before_and_after_and_what_lies_below(&*make().await).await;
+    bytes_that_are_not_those_of_their_revision_are_refused(&*make().await).await;
+    equal_bytes_are_kept_once(&*make().await).await;
+    a_change_of_many_memories_is_one_change(&*make().await).await;
+    a_state_that_was_closed_opens_again(&*make().await).await;
+}
+
+/// Returns what a change looks like when it is read.
+pub(super) fn as_read(id: ChangeId, new: &NewChange) -> Change {
+    Change {
+        id,
+        at: new.at,
+        kind: new.kind,
+        provenance: new.provenance.clone(),
+        undoes: new.undoes,
+        folder: new.folder.clone(),
+        files: new.files.iter().map(|file| file.change.clone()).collect(),
+    }
+}
+
+pub(super) async fn record(state: &dyn State, made: &Made) -> ChangeId {
+    state.record(made.new()).await.unwrap()
+}
+
+fn all() -> ChangeQuery {
+    ChangeQuery { max: usize::MAX, ..ChangeQuery::default() }
+}
+
+async fn an_empty_state_reads_as_empty(state: &dyn State) {
+    let revision = Revision::of(b"nothing");
+    assert_eq!(state.open_changes("one").await.unwrap(), []);
+    assert_eq!(state.heads("one", ChangeId(0)).await.unwrap(), []);
+    assert_eq!(state.changes(&all()).await.unwrap(), []);
+    assert_eq!(state.change(ChangeId(1)).await.unwrap(), None);
+    assert_eq!(state.content(&revision).await.unwrap(), None);
+    assert_eq!(state.marks("project:quipu").await.unwrap(), []);
+    assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
+    state.settle(&[]).await.unwrap();
+    state.settle(&[ChangeId(7)]).await.unwrap();
+    state.withdraw(ChangeId(7)).await.unwrap();
+    let stats = state.stats().await.unwrap();
+    assert_eq!(Stats { database_bytes: 0, ..stats }, Stats::default());
+}
+
+async fn a_change_comes_back_whole(state: &dyn State) {
+    let mut made = edit("one", "a.md", ("old", "new"))
+        .and(rename("two", ("b.md", "c/d.md"), "moved"))
+        .and(remove("one", "gone.md", "gone"))
+        .folder("one", "notes", Some("notes/old notes"))
+        .undoes(ChangeId(40))
+        .at(3);
+    made.0.provenance = Provenance {
+        actor: Actor::Dream,
+        trust: Trust::Background,
+        origin: "dream".to_owned(),
+        client: Some("client/1.0".to_owned()),
+        session: Some("session".to_owned()),
+        task: Some("task".to_owned()),
+        tool_call: Some("call".to_owned()),
+        model: Some("model \u{1f9f6} 'quoted'".to_owned()),
+    };
+    let id = record(state, &made).await;
+    let expected = as_read(id, &made.0);
+    assert_eq!(state.change(id).await.unwrap(), Some(expected.clone()));
+    assert_eq!(state.changes(&all()).await.unwrap(), [expected]);
+    for text in ["old", "new", "moved", "gone"] {
+        let kept = state.content(&Revision::of(text.as_bytes())).await.unwrap();
+        assert_eq!(kept, Some(text.as_bytes().to_vec()), "{text}");
+    }
+}
+
+async fn an_open_change_hands_its_new_bytes_back_until_it_is_settled(state: &dyn State) {
+    let made = remove("one", "gone.md", "gone")
+        .and(write("one", "a.md", "new"))
+        .and(rename("one", ("b.md", "c.md"), "moved"))
+        .and(write("one", "empty.md", ""));
+    let id = record(state, &made).await;
+    let expected = OpenChange {
+        change: as_read(id, &made.0),
+        files: vec![
+            OpenFile { index: 1, bytes: b"new".to_vec() },
+            OpenFile { index: 3, bytes: Vec::new() },
+        ],
+    };
+    assert_eq!(state.open_changes("one").await.unwrap(), [expected]);
+    assert_eq!(state.stats().await.unwrap().open, 1);
+    state.settle(&[id]).await.unwrap();
+    assert_eq!(state.open_changes("one").await.unwrap(), []);
+    assert_eq!(state.stats().await.unwrap().open, 0);
+    assert_eq!(state.change(id).await.unwrap(), Some(as_read(id, &made.0)));
+}
+
+async fn open_changes_come_oldest_first_and_for_every_place_they_touch(state: &dyn State) {
+    let both = record(state, &write("one", "a.md", "a").and(write("two", "a.md", "a"))).await;
+    let one = record(state, &write("one", "b.md", "b")).await;
+    let folder = files(ChangeKind::Delete, Vec::new()).folder("two", "empty", None);
+    let folder = record(state, &folder).await;
+    let open = async |place| {
+        let open = state.open_changes(place).await.unwrap();
+        open.into_iter().map(|open| open.change.id).collect::<Vec<_>>()
+    };
+    assert_eq!(open("one").await, [both, one]);
+    assert_eq!(open("two").await, [both, folder]);
+    assert_eq!(open("three").await, []);
+    state.settle(&[both, folder]).await.unwrap();
+    assert_eq!((open("one").await, open("two").await), (vec![one], vec![]));
+}
+
+pub(super) fn head(at: &str, text: Option<&str>, change: ChangeId) -> Head {
+    let revision = text.map(|text| Revision::of(text.as_bytes()));
+    Head { path: path(at), revision, trust: Trust::Agent, change }
+}
+
+async fn heads_say_what_was_last_recorded(state: &dyn State) {
+    let first = record(state, &write("one", "a.md", "1").and(write("one", "b.md", "b"))).await;
+    let edited = record(state, &edit("one", "a.md", ("1", "2"))).await;
+    let moved = record(state, &rename("one", ("a.md", "x/a.md"), "2")).await;
+    let removed = record(state, &remove("one", "b.md", "b")).await;
+    assert!(first < edited && edited < moved && moved < removed);
+    let expected =
+        [head("a.md", None, moved), head("x/a.md", Some("2"), moved), head("b.md", None, removed)];
+    assert_eq!(state.heads("one", ChangeId(0)).await.unwrap(), expected);
+    assert_eq!(state.heads("two", ChangeId(0)).await.unwrap(), []);
+    let again = record(state, &write("one", "b.md", "back")).await;
+    let heads = state.heads("one", moved).await.unwrap();
+    assert_eq!(heads, [head("b.md", Some("back"), again)]);
+}
+
+async fn a_head_is_returned_only_after_a_later_change(state: &dyn State) {
+    let first = record(state, &write("one", "a.md", "a")).await;
+    let second = record(state, &write("one", "b.md", "b")).await;
+    let other = record(state, &write("two", "c.md", "c")).await;
+    let after = async |id| state.heads("one", id).await.unwrap();
+    assert_eq!(after(first).await, [head("b.md", Some("b"), second)]);
+    assert_eq!(after(second).await, []);
+    assert_eq!(after(other).await, []);
+}
+
+async fn order_is_by_number_when_the_clock_goes_back(state: &dyn State) {
+    let first = record(state, &write("one", "a.md", "a").at(500)).await;
+    let second = record(state, &edit("one", "a.md", ("a", "b")).at(-500)).await;
+    assert_eq!(found(state, &all()).await, [second, first]);
+    let heads = state.heads("one", ChangeId(0)).await.unwrap();
+    assert_eq!(heads, [head("a.md", Some("b"), second)]);
+}
+
+async fn found(state: &dyn State, query: &ChangeQuery) -> Vec<ChangeId> {
+    state.changes(query).await.unwrap().into_iter().map(|change| change.id).collect()
+}
+
+async fn a_query_narrows_by_everything_it_names(state: &dyn State) {
+    let a = record(state, &write("one", "a.md", "a").at(10).task("t1")).await;
+    let b = record(state, &write("two", "a.md", "a").at(20).task("t2")).await;
+    let c = record(state, &write("three", "a.md", "a").at(30).task("t1")).await;
+    let d = record(state, &files(ChangeKind::Delete, vec![]).at(40).folder("one", "f", None)).await;
+    let places = |places: &[&str]| places.iter().map(|&place| place.to_owned()).collect();
+    let rows: [(ChangeQuery, &[ChangeId]); 12] = [
+        (all(), &[d, c, b, a]),
+        (ChangeQuery { max: 2, ..all() }, &[d, c]),
+        (ChangeQuery { max: 0, ..all() }, &[]),
+        (ChangeQuery { before: Some(c), ..all() }, &[b, a]),
+        (ChangeQuery { places: places(&["one"]), ..all() }, &[d, a]),
+        (ChangeQuery { places: places(&["two", "three"]), ..all() }, &[c, b]),
+        (ChangeQuery { places: places(&["nowhere"]), ..all() }, &[]),
+        (ChangeQuery { task: Some("t1".to_owned()), ..all() }, &[c, a]),
+        (ChangeQuery { since: Some(time(20)), ..all() }, &[d, c, b]),
+        (ChangeQuery { until: Some(time(20)), ..all() }, &[b, a]),
+        (ChangeQuery { since: Some(time(20)), until: Some(time(30)), max: 1, ..all() }, &[c]),
+        (ChangeQuery { task: Some("t1".to_owned()), before: Some(c), ..all() }, &[a]),
+    ];
+    for (query, expected) in rows {
+        assert_eq!(found(state, &query).await, expected, "{query:?}");
+    }
+}
+
+async fn a_path_finds_what_it_was_before_and_after_and_what_lies_below(state: &dyn State) {
+    let a = record(state, &write("one", "notes/a.md", "a")).await;
+    let near = record(state, &write("one", "notes2/a.md", "a")).await;
+    let dash = record(state, &write("one", "notes-old.md", "a")).await;
+    let moved = record(state, &rename("one", ("notes/a.md", "kept/b.md"), "a")).await;
+    let wild = record(state, &write("one", "n_tes/100%.md", "a")).await;
+    let folder = files(ChangeKind::Rename, vec![]).folder("one", "kept/deep", Some("notes/deeper"));
+    let folder = record(state, &folder).await;
+    let elsewhere = record(state, &write("two", "notes/a.md", "a")).await;
+    let rows: [(&str, &[ChangeId]); 9] = [
+        ("notes", &[folder, moved, a]),
+        ("notes/a.md", &[moved, a]),
+        ("kept", &[folder, moved]),
+        ("kept/b.md", &[moved]),
+        ("notes2", &[near]),
+        ("notes-old.md", &[dash]),
+        ("n_tes", &[wild]),
+        ("n_tes/100%.md", &[wild]),
+        ("note", &[]),
+    ];
+    for (at, expected) in rows {
+        let places = vec!["one".to_owned(), "two".to_owned()];
+        let query = ChangeQuery { places, path: Some(path(at)), ..all() };
+        assert_eq!(found(state, &query).await, expected, "{at}");
+    }
+    let anywhere = ChangeQuery { path: Some(path("notes/a.md")), ..all() };
+    assert_eq!(found(state, &anywhere).await, [elsewhere, moved, a]);
+}
+
+async fn bytes_that_are_not_those_of_their_revision_are_refused(state: &dyn State) {
+    let mut wrong = write("one", "a.md", "right").uses("a.md").new();
+    wrong.files[0].after = Some(Arc::from(b"wrong".as_slice()));
+    state.record(wrong).await.unwrap_err();
+    assert_eq!(state.changes(&all()).await.unwrap(), []);
+    assert_eq!(state.heads("one", ChangeId(0)).await.unwrap(), []);
+    assert_eq!(state.marks("project:quipu").await.unwrap(), []);
+}
+
+async fn equal_bytes_are_kept_once(state: &dyn State) {
+    let text = "the same words again and again and again and again\n".repeat(9);
+    record(state, &write("one", "a.md", &text)).await;
+    let once = state.stats().await.unwrap().content_bytes;
+    assert!(once > 0 && once < u64::try_from(text.len()).unwrap(), "{once}");
+    record(state, &write("one", "b.md", &text).and(write("two", "c.md", &text))).await;
+    assert_eq!(state.stats().await.unwrap().content_bytes, once);
+}
+
+async fn a_change_of_many_memories_is_one_change(state: &dyn State) {
+    let names = (0..500).map(|number| format!("imported/{number:03}.md"));
+    let made = names
+        .map(|name| write("one", &name, &format!("text of {name}")).uses(&name))
+        .reduce(|mut all, one| {
+            all.0.uses.extend(one.0.uses.clone());
+            all.and(one)
+        })
+        .unwrap()
+        .kind(ChangeKind::Import);
+    let id = record(state, &made).await;
+    assert_eq!(state.change(id).await.unwrap(), Some(as_read(id, &made.0)));
+    let open = state.open_changes("one").await.unwrap();
+    assert_eq!(open.iter().map(|open| open.files.len()).collect::<Vec<_>>(), [500]);
+    assert_eq!(state.heads("one", ChangeId(0)).await.unwrap().len(), 500);
+    assert_eq!(state.marks("project:quipu").await.unwrap().len(), 500);
+    assert_eq!(state.stats().await.unwrap().changes, 1);
+}
+
+async fn a_state_that_was_closed_opens_again(state: &dyn State) {
+    let first = record(state, &write("one", "a.md", "a")).await;
+    state.close().await;
+    assert_eq!(found(state, &all()).await, [first]);
+    state.close().await;
+    let second = record(state, &edit("one", "a.md", ("a", "b"))).await;
+    assert_eq!(found(state, &all()).await, [second, first]);
+}

@@ -1,0 +1,126 @@
+//! Claims about taking the record of a change back.
+
+use std::sync::Arc;
+
+use memory::change::{Change, ChangeId, ChangeKind};
+use memory::document::Revision;
+use state::{ChangeQuery, Head, Mark, OpenChange, State, Stats};
+
+use super::history::record;
+use super::made::{IDENTITY, Made, edit, files, outside, path, remove, rename, time, write};
+use super::marks::use_of;
+
+pub(super) async fn check_all(make: &impl AsyncFn() -> Arc<dyn State>) {
+    for made in withdrawn() {
+        a_withdrawn_change_has_never_been(&*make().await, &made).await;
+    }
+    only_an_open_change_can_be_withdrawn(&*make().await).await;
+    a_number_is_never_given_twice(&*make().await).await;
+    what_others_counted_meanwhile_stays(&*make().await).await;
+}
+
+/// Everything that can be read of a state.
+#[derive(Debug, PartialEq)]
+struct Snapshot {
+    changes: Vec<Change>,
+    open: Vec<OpenChange>,
+    heads: Vec<Head>,
+    marks: Vec<Mark>,
+    stats: Stats,
+}
+
+async fn snapshot(state: &dyn State) -> Snapshot {
+    let query = ChangeQuery { max: usize::MAX, ..ChangeQuery::default() };
+    Snapshot {
+        changes: state.changes(&query).await.unwrap(),
+        open: state.open_changes("one").await.unwrap(),
+        heads: state.heads("one", ChangeId(0)).await.unwrap(),
+        marks: state.marks(IDENTITY).await.unwrap(),
+        stats: Stats { database_bytes: 0, ..state.stats().await.unwrap() },
+    }
+}
+
+/// Changes on top of what [`prepare`] wrote.
+fn withdrawn() -> Vec<Made> {
+    let draft = files(ChangeKind::Draft, Vec::new())
+        .and(rename("one", ("notes/a.md", "b.md"), "a"))
+        .and(edit("one", "b.md", ("a", "2")))
+        .and(write("one", "notes/a.md", "another"))
+        .and(remove("one", "pinned.md", "p"))
+        .uses("b.md");
+    vec![
+        write("one", "new.md", "new").at(9).uses("new.md"),
+        edit("one", "notes/a.md", ("a", "b")).at(9).uses("notes/a.md").uses("notes/a.md"),
+        edit("one", "pinned.md", ("p", "q")).at(9).uses("pinned.md"),
+        remove("one", "pinned.md", "p").at(9),
+        outside("one", "pinned.md", "p").at(9),
+        rename("one", ("pinned.md", "notes/pinned.md"), "p").at(9).uses("notes/pinned.md"),
+        rename("one", ("pinned.md", "stale.md"), "p").at(9).uses("stale.md"),
+        remove("one", "notes/a.md", "a").at(9).folder("one", "notes", None),
+        rename("one", ("notes/a.md", "n2/a.md"), "a").at(9).folder("one", "notes", Some("n2")),
+        rename("one", ("notes/a.md", "old/a.md"), "a").at(9).folder("one", "notes", Some("old")),
+        write("one", "x.md", "x").undoes(ChangeId(1)),
+        draft,
+    ]
+}
+
+async fn prepare(state: &dyn State) -> Vec<ChangeId> {
+    let mut ids = Vec::new();
+    for (at, text) in [("notes/a.md", "a"), ("pinned.md", "p"), ("gone.md", "g")] {
+        ids.push(record(state, &write("one", at, text).at(1).uses(at)).await);
+    }
+    ids.push(record(state, &remove("one", "gone.md", "g").at(2)).await);
+    state.set_pin((IDENTITY, &path("pinned.md")), true, time(3)).await.unwrap();
+    let left_over = ["stale.md", "old/a.md", "old/deep/b.md", "notes/deep/c.md"];
+    for at in left_over {
+        state.add_uses(&[use_of(at, 4, false)]).await.unwrap();
+        state.set_pin((IDENTITY, &path(at)), true, time(5)).await.unwrap();
+    }
+    ids
+}
+
+async fn a_withdrawn_change_has_never_been(state: &dyn State, made: &Made) {
+    let earlier = prepare(state).await;
+    let before = snapshot(state).await;
+    let id = record(state, made).await;
+    assert_ne!(snapshot(state).await, before, "{made:?}");
+    state.withdraw(id).await.unwrap();
+    assert_eq!(snapshot(state).await, before, "{made:?}");
+    assert_eq!(state.change(id).await.unwrap(), None);
+    state.withdraw(id).await.unwrap();
+    assert_eq!(snapshot(state).await, before, "withdrawing again: {made:?}");
+    for id in earlier.into_iter().rev() {
+        state.withdraw(id).await.unwrap();
+    }
+    let after = snapshot(state).await;
+    assert_eq!((after.changes, after.heads), (vec![], vec![]), "{made:?}");
+    assert_eq!(state.content(&Revision::of(b"p")).await.unwrap(), None);
+    assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
+}
+
+async fn only_an_open_change_can_be_withdrawn(state: &dyn State) {
+    let id = record(state, &write("one", "a.md", "a").uses("a.md")).await;
+    state.settle(&[id]).await.unwrap();
+    let before = snapshot(state).await;
+    state.withdraw(id).await.unwrap_err();
+    assert_eq!(snapshot(state).await, before);
+    record(state, &edit("one", "a.md", ("a", "b"))).await;
+}
+
+async fn a_number_is_never_given_twice(state: &dyn State) {
+    let first = record(state, &write("one", "a.md", "a")).await;
+    state.withdraw(first).await.unwrap();
+    let second = record(state, &write("one", "a.md", "a")).await;
+    assert!(second > first, "{second} after {first}");
+}
+
+async fn what_others_counted_meanwhile_stays(state: &dyn State) {
+    state.add_uses(&[use_of("a.md", 1, true)]).await.unwrap();
+    let id = record(state, &edit("one", "a.md", ("a", "b")).at(2).uses("a.md")).await;
+    state.set_pin((IDENTITY, &path("a.md")), true, time(3)).await.unwrap();
+    state.withdraw(id).await.unwrap();
+    let marks = state.marks(IDENTITY).await.unwrap();
+    let [mark] = marks.as_slice() else { panic!("one mark, not {marks:?}") };
+    assert!(mark.pinned);
+    assert_eq!((mark.usage.uses, mark.usage.last_used_at), (2, Some(time(3))));
+}
