@@ -7,9 +7,7 @@
 
 use std::ops::Range;
 
-use regex::Captures;
-
-use super::catalog::{Pattern, Reach, whole};
+use super::catalog::{Found, Pattern, Reach, whole};
 use super::{Family, Rule};
 
 const OVERRIDE: Rule = rule(
@@ -57,6 +55,9 @@ const fn on_line(rule: Rule, words: &'static [&'static str], source: &'static st
     Pattern { rule, words, source, reach: Reach::Line, judge: whole }
 }
 
+/// Hosts that are this machine.
+const LOCAL_HOSTS: &[&str] = &["localhost", "127.0.0.1", "[::1]", "0.0.0.0"];
+
 /// The patterns, in the order of the documentation.
 pub(super) const PATTERNS: &[Pattern] = &[
     prose(
@@ -76,8 +77,8 @@ pub(super) const PATTERNS: &[Pattern] = &[
             r"(?i)\b(?:ignor(?:e|ing)|disregard(?:ing)?|forget|override|bypass|neglect|discard|(?:follow|obey)(?:ing)?)",
             // Two ways: a noun that only a model has instructions by, or a plain one that is
             // said to be the model's own or to come from before.
-            r" (?:(?:(?:all|any|every|each|of|the|these|those|previous(?:ly)?|prior|above|earlier|preceding|former|past",
-            r"|your|other|existing|original|initial|current|system|given|developer|safety|hidden|and|or) )+",
+            r" (?:(?:(?:of|the|and|or) )*(?:(?:all|any|every|each|these|those|previous(?:ly)?|prior|above|earlier|preceding|former|past",
+            r"|your|other|existing|original|initial|current|system|given|developer|safety|hidden) (?:(?:of|the|and|or) )*)+",
             r"(?:instructions?|directives?|system prompts?|prompts?|guard ?rails)\b",
             r"|(?:(?:all|any|every|of|the) )*(?:your|all(?: of)?(?: the| your)? (?:previous|prior|above|earlier|preceding))",
             r" (?:(?:previous|prior|earlier|other|existing|original|initial|current|system|own|safety|core) )*",
@@ -88,7 +89,16 @@ pub(super) const PATTERNS: &[Pattern] = &[
     ),
     around(
         OVERRIDE,
-        &["instructions", "directives", "prompt"],
+        &[
+            "instructions",
+            "directives",
+            "prompt",
+            "your new",
+            "your real",
+            "your true",
+            "your only",
+            "system override",
+        ],
         concat!(
             r"(?i)\b(?:(?:all|your|any) )+(?:(?:previous|prior|earlier|above|existing|original) )+(?:instructions|directives|prompts?)",
             r" (?:are|is|have been|has been|were|must be|should be|shall be) (?:now |hereby )*(?:void|invalid|null|cancell?ed|revoked|superseded|overridden|replaced|deleted|obsolete|suspended|ignored|disregarded|forgotten)\b",
@@ -103,9 +113,9 @@ pub(super) const PATTERNS: &[Pattern] = &[
             "descart", "negeer", "vergeet",
         ],
         concat!(
-            r"(?i)\b(?:ignorier(?:e|t|en)?|vergiss|vergesst|vergessen|missachte[nt]?) (?:sie )?(?:bitte )?(?:(?:alle|samtliche|sämtliche|aller?|deine[rn]?|eure|ihre|die|der|vorherigen?|vorigen?|bisherigen?|obigen?|fruheren?|früheren?|vorangegangenen?|vorangehenden?|vorhergehenden?) )+(?:anweisungen|instruktionen|anordnungen|regeln|befehle|vorgaben|richtlinien|systemanweisungen|prompts?)\b",
-            r"|\b(?:ignor(?:e|ez|er|a|ad|en|ar)|oubli(?:e|ez|er)|olvid(?:a|e|en|ad)|dimentic(?:a|ate|are)|esque(?:c|ç)a|descart(?:a|e|ez)) (?:(?:toutes?|tous|tes|vos|ses|les|mes|todas?|todos|las|los|sus|tus|tu|as|os|suas?|tutte|tutti|le|gli|tue|tuoi|de|di) )+",
-            r"(?:instructions?|consignes|directives|regles|règles|instrucciones|indicaciones|ordenes|órdenes|reglas|instru(?:c|ç)(?:o|õ)es|ordens|regras|istruzioni|regole|direttive) ?(?:precedentes?|précédentes?|anterieures?|antérieures?|ci-dessus|du systeme|anteriores?|previas?|previos?|de arriba|del sistema|dadas|do sistema|precedenti|sopra)\b",
+            r"(?i)\b(?:ignorier(?:e|t|en)?|vergiss|vergesst|vergessen|missachte[nt]?) (?:sie )?(?:bitte )?(?:(?:alle|samtliche|aller?|deine[rn]?|eure|ihre|die|der|vorherigen?|vorigen?|bisherigen?|obigen?|fruheren?|vorangegangenen?|vorangehenden?|vorhergehenden?) )+(?:anweisungen|instruktionen|anordnungen|regeln|befehle|vorgaben|richtlinien|systemanweisungen|prompts?)\b",
+            r"|\b(?:ignor(?:e|ez|er|a|ad|en|ar)|oubli(?:e|ez|er)|olvid(?:a|e|en|ad)|dimentic(?:a|ate|are)|esqueca|descart(?:a|e|ez)) (?:(?:toutes?|tous|tes|vos|ses|les|mes|todas?|todos|las|los|sus|tus|tu|as|os|suas?|tutte|tutti|le|gli|tue|tuoi|de|di) )+",
+            r"(?:instructions?|consignes|directives|regles|instrucciones|indicaciones|ordenes|reglas|instrucoes|ordens|regras|istruzioni|regole|direttive) ?(?:precedentes?|anterieures?|ci-dessus|du systeme|anteriores?|previas?|previos?|de arriba|del sistema|dadas|do sistema|precedenti|sopra)\b",
             r"|\b(?:negeer|vergeet) (?:(?:alle|de|je|uw|vorige|eerdere|voorgaande|bovenstaande) )+(?:instructies|aanwijzingen|regels|opdrachten)\b",
         ),
     ),
@@ -125,15 +135,15 @@ pub(super) const PATTERNS: &[Pattern] = &[
             "잊",
         ],
         concat!(
-            r"(?:忽略|无视|無視|忘记|忘記|忘掉|不要理会|不要遵守)[^。！？!?\n]{0,6}(?:之前|以上|先前|上述|前面|此前|所有|全部|一切|系统|系統)[^。！？!?\n]{0,8}(?:指令|指示|提示词|提示詞|提示|命令|规则|規則|要求|说明)",
-            r"|(?:以前|これまで|上記|前|すべて|全て|全部)の?[^。！？!?\n]{0,8}(?:指示|命令|プロンプト|ルール|指令)[^。！？!?\n]{0,4}(?:無視|忘れ)",
-            r"|(?:이전|위의|앞의|앞선|지금까지|모든)[^.!?\n]{0,12}(?:지시|명령|지침|프롬프트|규칙)[^.!?\n]{0,8}(?:무시|잊)",
+            r"(?:忽略|无视|無視|忘记|忘記|忘掉|不要理会|不要遵守)(?u:[^。！？!?\n]){0,6}(?:之前|以上|先前|上述|前面|此前|所有|全部|一切|系统|系統)(?u:[^。！？!?\n]){0,8}(?:指令|指示|提示词|提示詞|提示|命令|规则|規則|要求|说明)",
+            r"|(?:以前|これまで|上記|前|すべて|全て|全部)の?(?u:[^。！？!?\n]){0,8}(?:指示|命令|プロンプト|ルール|指令)(?u:[^。！？!?\n]){0,4}(?:無視|忘れ)",
+            r"|(?:이전|위의|앞의|앞선|지금까지|모든)(?u:[^.!?\n]){0,12}(?:지시|명령|지침|프롬프트|규칙)(?u:[^.!?\n]){0,8}(?:무시|잊)",
         ),
     ),
     prose(
         OVERRIDE,
         &["гнорир", "абудь", "бращай"],
-        r"(?i)(?:проигнорируй(?:те)?|игнорируй(?:те)?|забудь(?:те)?|не обращай(?:те)? внимания на) (?:(?:обо?|про|о|на|все|всех|всё|любые|свои|ваши|твои|эти|предыдущие|предыдущих|прежние|прошлые|прошлых|ранние|вышеуказанные|вышеперечисленные|системные|данные|полученные) )+(?:инструкци|указани|команд|правил|предписани|промпт)",
+        r"(?iu)(?:проигнорируй(?:те)?|игнорируй(?:те)?|забудь(?:те)?|не обращай(?:те)? внимания на) (?:(?:обо?|про|о|на|все|всех|всё|любые|свои|ваши|твои|эти|предыдущие|предыдущих|прежние|прошлые|прошлых|ранние|вышеуказанные|вышеперечисленные|системные|данные|полученные) )+(?:инструкци|указани|команд|правил|предписани|промпт)",
     ),
     around(
         ROLE,
@@ -150,26 +160,43 @@ pub(super) const PATTERNS: &[Pattern] = &[
     ),
     prose(
         ROLE,
-        &[
-            "du bist",
-            "tu es",
-            "vous",
-            "eres",
-            "ты тепер",
-            "теперь ты",
-            "你现在是",
-            "从现在起",
-            "从现在开始",
-        ],
+        &["du bist", "sofort", "tu es", "vous etes", "eres"],
+        r"(?i)\b(?:du bist|ab (?:jetzt|sofort) bist du|tu es|vous etes|eres) (?:jetzt|ab jetzt|ab sofort|nun|maintenant|desormais|ahora) (?:(?:ein|eine|der|die|das|un|une|el|la|le) )*(?:administrator|administrateur|administrador|admin|root|uneingeschrankte[rs]?|unzensierte[rs]?|sans restriction|sin restricciones|(?:ki|ia|ai)\b)",
+    ),
+    around(
+        ROLE,
+        &["теперь", "你现在是", "从现在起", "从现在开始"],
         concat!(
-            r"(?i)\b(?:du bist|ab (?:jetzt|sofort) bist du|tu es|vous etes|vous êtes|eres) (?:jetzt|ab jetzt|ab sofort|nun|maintenant|desormais|désormais|ahora) (?:(?:ein|eine|der|die|das|un|une|el|la|le) )*(?:administrator|administrateur|administrador|admin|root|uneingeschrankte[rs]?|uneingeschränkte[rs]?|unzensierte[rs]?|sans restriction|sin restricciones|(?:ki|ia|ai)\b)",
-            r"|(?:ты теперь|теперь ты) (?:администратор|неограниченн|без ограничений)",
-            r"|(?:你现在是|从现在起,?你是|从现在开始,?你是)[^。！？!?\n]{0,12}(?:管理员|没有限制|不受限制|无限制|越狱)",
+            r"(?iu:ты теперь|теперь ты) (?iu:администратор|неограниченн|без ограничений)",
+            r"|(?:你现在是|从现在起,?你是|从现在开始,?你是)(?u:[^。！？!?\n]){0,12}(?:管理员|没有限制|不受限制|无限制|越狱)",
         ),
     ),
     on_line(
         TEMPLATE,
-        &["<|", "[inst]", "[/inst]", "<<sys>>", "<</sys>>", "_of_turn>", "system", "assistant"],
+        &[
+            "<|im_",
+            "<|sy",
+            "<|us",
+            "<|as",
+            "<|de",
+            "<|en",
+            "<|st",
+            "<|me",
+            "<|ch",
+            "<|eo",
+            "<|be",
+            "_token|>",
+            "[inst]",
+            "[/inst]",
+            "<<sys>>",
+            "<</sys>>",
+            "_of_turn>",
+            "<system",
+            "/system",
+            "<assistant",
+            "/assistant",
+            "[system",
+        ],
         concat!(
             r"(?i)<\|\s{0,2}(?:im_start|im_end|im_sep|system|user|assistant|developer|endoftext|endofprompt|start|end|message|channel|start_header_id|end_header_id|eot_id|eom_id|begin_of_text|end_of_text|begin▁of▁sentence|end▁of▁sentence|start_of_role|end_of_role|[a-z]+_token)\s{0,2}\|>",
             r"|\[/?INST\]|<</?SYS>>|<(?:start|end)_of_turn>",
@@ -179,12 +206,31 @@ pub(super) const PATTERNS: &[Pattern] = &[
     ),
     around(
         TEMPLATE,
-        &["system", "assistant", "developer"],
-        r"(?im)^(?-u:[\s>#*_\[(-]){0,8}(?:system|assistant|developer)(?: (?:message|prompt|note))?(?-u:[\])*_]){0,3}\s{0,2}:(?-u:[\s*_]){1,8}(?:you (?:are (?:now|an?)|must|will now|have)|ignore|disregard|forget (?:all|everything|your)|override|new (?:instructions?|rules|policy|task))\b",
+        &[
+            "system:",
+            "system*",
+            "system]",
+            "system message",
+            "system prompt",
+            "system note",
+            "assistant:",
+            "developer:",
+        ],
+        r"(?im)^(?:[\s>#*_\[(-]){0,8}(?:system|assistant|developer)(?: (?:message|prompt|note))?(?:[\])*_]){0,3}\s{0,2}:(?:[\s*_]){1,8}(?:you (?:are (?:now|an?)|must|will now|have)|ignore|disregard|forget (?:all|everything|your)|override|new (?:instructions?|rules|policy|task))\b",
     ),
     on_line(
         CONTEXT_TAG,
-        &["memor", "imported"],
+        &[
+            "/memor",
+            "/ memor",
+            "/hot_mem",
+            "/ hot_mem",
+            "/recalled_mem",
+            "/ recalled_mem",
+            "/imported",
+            "memory_file",
+            "memory_index",
+        ],
         concat!(
             r"(?i)<\s{0,4}/\s{0,4}(?:memory_file|memory_index|hot_memories|recalled_memories|recalled_memory|memories|memory|imported)\s{0,4}>?",
             r"|<\s{0,4}memory_file\s+path\s{0,4}=",
@@ -197,13 +243,13 @@ pub(super) const PATTERNS: &[Pattern] = &[
             r"(?i)\b(?:do not|don't|dont|never|must not|mustn't|should not|shall not|cannot|without|avoid|not) (?:ever )?(?:tell|inform|notify|mention|reveal|disclose|alert)(?:ing)?",
             r"(?: (?:any of )?(?:this|it|that|these|them|anything|what (?:you|i) (?:did|do|are doing)|these (?:instructions|steps)|this (?:instruction|step|change|action|message|memory|note|request))(?: to)?)?",
             r" (?:the |your |any |its |to )*(?:users?|humans?|operators?|owners?|person|people|developers?|admins?|administrators?|customers?|anyone|anybody)",
-            r"(?: (?:(?:anything|a word) )?(?:about|of) (?:this|it|that|any of this|these|what you|your|the (?:change|upload|request|command|instructions?|transfer))| (?:this|it|anything|that you|what you|you (?:did|are|have|read|ran|sent))|(?-u:[*_\x22'`)\]])*(?:[.,;!。\n—–]|\z|\s-))",
+            r"(?: (?:(?:anything|a word) )?(?:about|of) (?:this|it|that|any of this|these|what you|your|the (?:change|upload|request|command|instructions?|transfer))| (?:this|it|anything|that you|what you|you (?:did|are|have|read|ran|sent))|(?:[*_\x22'`)\]])*(?:[.,;!\n]|。|—|–|\z|\s-))",
         ),
     ),
     prose(
         HIDE,
         &["keep", "hide", "conceal", "hidden"],
-        r"(?i)\b(?:keep|hide|conceal|hidden|kept)(?: (?:this|it|that|these|them|everything|the (?:above|following|change|upload|transfer)|these (?:instructions|steps)|this (?:instruction|step|change|action|message|memory|note|request)))?(?: (?:an? )?(?:secret|hidden|private|confidential|quiet|concealed|away|invisible))* from (?:the |your |all |any )*(?:users?|humans?|operators?|owners?|person|developers?|admins?|administrators?|team)\b(?:(?-u:[*_\x22'`)\]])*(?:[.,;!。\n—–]|\z|\s-)| (?:at all|and|until|while))",
+        r"(?i)\b(?:keep|hide|conceal|hidden|kept) (?:this|it|that|these|them|everything|secret|the (?:above|following|change|upload|transfer)|these (?:instructions|steps)|this (?:instruction|step|change|action|message|memory|note|request))(?: (?:an? )?(?:secret|hidden|private|confidential|quiet|concealed|away|invisible))* from (?:the |your |all |any )*(?:users?|humans?|operators?|owners?|person|developers?|admins?|administrators?|team)\b(?:(?:[*_\x22'`)\]])*(?:[.,;!\n]|。|—|–|\z|\s-)| (?:at all|and|until|while))",
     ),
     around(
         HIDE,
@@ -219,7 +265,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             "covertly",
         ],
         concat!(
-            r"(?i)\b(?:user|human|operator|owner|person) (?:must|should|may|shall) (?:not|never) (?:know|find out|learn|be (?:told|informed|notified|made aware)|become aware)(?: (?:about|of) (?:this|it|that|these))?(?:[.,;!。\n]|\z)",
+            r"(?i)\b(?:user|human|operator|owner|person) (?:must|should|may|shall) (?:not|never) (?:know|find out|learn|be (?:told|informed|notified|made aware)|become aware)(?: (?:about|of) (?:this|it|that|these))?(?:[.,;!\n]|。|\z)",
             r"|\b(?:secretly|silently|covertly) (?:send|upload|copy|forward|post|transmit|exfiltrate|install|run|execute|add|append|write|collect|record) (?:(?:the|all|every|any|your|their|user|user's|this|it|these) )*(?:conversation|messages?|credentials?|secrets?|keys?|tokens?|passwords?|commands?|script|data|to https?|files?)\b",
         ),
     ),
@@ -240,11 +286,11 @@ pub(super) const PATTERNS: &[Pattern] = &[
             "사용자",
         ],
         concat!(
-            r"(?i)\b(?:sag|sage|sagt|erzahle?|erzähle?|verrate?|teile?) (?:(?:es|das|davon|dies) )?(?:dem|der|den|deinem) (?:benutzer|nutzer|anwender)n? (?:(?:davon|daruber|darüber|hiervon|bitte) )*(?:nichts|nicht)\b",
-            r"|\bne (?:(?:le|lui|en|l') ?)?(?:dis|dites|revele|révèle|revelez|mentionne|parle|informe)(?: (?:pas|jamais|rien))(?: (?:cela|ceci|ca|ça|rien|en))? (?:a l'|à l'|l')utilisateur\b",
+            r"(?i)\b(?:sag|sage|sagt|erzahle?|verrate?|teile?) (?:(?:es|das|davon|dies) )?(?:dem|der|den|deinem) (?:benutzer|nutzer|anwender)n? (?:(?:davon|daruber|hiervon|bitte) )*(?:nichts|nicht)\b",
+            r"|\bne (?:(?:le|lui|en|l') ?)?(?:dis|dites|revele|revelez|mentionne|parle|informe)(?: (?:pas|jamais|rien))(?: (?:cela|ceci|ca|rien|en))? (?:a l'|l')utilisateur\b",
             r"|\bno (?:se lo |le |lo )?(?:digas|diga|reveles|cuentes|menciones|informes)(?: (?:esto|nada|eso))? al usuario\b|\bnon (?:dirlo|dire|rivelare|dire nulla)(?: (?:questo|nulla|niente))? all'utente\b",
-            r"|не (?:говори|говорите|сообщай|сообщайте|рассказывай|рассказывайте|показывай|упоминай)(?: (?:об этом|этого|это|ничего))? пользовател",
-            r"|(?:不要|别|別|切勿|不得|勿)(?:把(?:这|此|这个)[^。\n]{0,6})?(?:告诉|告訴|告知|通知|透露给)(?:用户|用戶|使用者)(?:[。！!，,\s]|\z|这|此|任何)",
+            r"|(?u:не) (?:говори|говорите|сообщай|сообщайте|рассказывай|рассказывайте|показывай|упоминай)(?: (?:об этом|этого|это|ничего))? пользовател",
+            r"|(?:不要|别|別|切勿|不得|勿)(?:把(?:这|此|这个)(?u:[^。\n]){0,6})?(?:告诉|告訴|告知|通知|透露给)(?:用户|用戶|使用者)(?:。|！|，|[!,\s]|\z|这|此|任何)",
             r"|ユーザーに(?:は)?(?:このことを|これを|絶対に|何も)?(?:言わ|伝え|知らせ|教え|話さ)(?:ないで|ないこと|るな|てはいけ)|사용자에게 ?(?:는 |이를 |절대 )?(?:말하지|알리지) ?(?:마|말)",
         ),
     ),
@@ -309,7 +355,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
     ),
     on_line(
         EXFILTRATION,
-        &["]("],
+        &["](h"],
         r"(?i)!\[[^\]\n]{0,120}\]\(\s{0,2}https?://[^)\s]{1,200}?(?:[?&][^)\s=]{1,40}=|/)(?:\{|\$|%7b|<|\[)[^)\n]{0,12}(?:data|secret|token|password|credential|conversation|chat|prompt|context|memory|memories|message|api.?key|env|content|summary|base64)",
     ),
     around(
@@ -336,7 +382,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             r"(?i)\b(?:add|write|append|insert|copy|put|save|store|inject|include|paste|replicate|propagate|embed|persist|install|duplicate)",
             r" (?:a copy of )?(?:yourself|itself|(?:this|these|the (?:following|above|same)|your)(?: (?:exact|entire|whole|full))?(?: (?:instructions?|prompts?|messages?|texts?|lines?|rules?|notes?|memory|memories|blocks?|paragraphs?|sentences?|orders?|commands?|payload))?)",
             r"(?: (?:verbatim|unchanged|also|permanently|silently|again))* (?:in|into|to|at the (?:top|end|start|beginning|bottom) of|inside|on top of) ",
-            r"(?:(?:the|your|every|all|any|each|other|this|their|user's|project's|repository's|global|local|root) )*(?-u:[~./A-Za-z0-9_-]){0,60}?",
+            r"(?:(?:the|your|every|all|any|each|other|this|their|user's|project's|repository's|global|local|root) )*(?:[~./A-Za-z0-9_-]){0,60}?",
             r"(?:claude\.md|agents\.md|gemini\.md|qwen\.md|copilot-instructions(?:\.md)?|\.cursorrules|\.windsurfrules|\.clinerules|\.cursor/rules|instruction files?|soul\.md|system prompt|\.bashrc|\.zshrc|\.profile|crontab)",
         ),
     ),
@@ -353,28 +399,24 @@ pub(super) const PATTERNS: &[Pattern] = &[
         source: concat!(
             r"(?i)\b(?:whenever|every time|each time|(?:at|on|in|before|after) (?:the )?(?:start|beginning|startup|launch|opening)?(?: of)? ?(?:every|each|any)(?: new)?|at the (?:start|beginning) of|on startup)",
             r" (?:(?:you|the agent|an agent|the assistant|new|a|any|the) )*(?:open|start|begin|launch|wake|run|load|read|boot|sessions?|conversations?|chats?|startup|turns?|tasks?|starts?)",
-            r"[^.!?\n]{0,80}?\b(?:run|execute|fetch|download|curl|wget|eval|source|load|visit|request|call|pipe)\b[^!?\n]{0,60}?(?:https?://[^\s\x22'`)]+|\bcurl\b|\bwget\b|base64 -d|\| ?(?:ba|z)?sh\b)",
+            r"[^.!?\n]{0,80}?\b(?:run|execute|fetch|download|curl|wget|eval|source|load|visit|request|call|pipe)\b[^!?\n]{0,60}?(?:https?://[^\s\x22'`)]+|\bcurl\b|\bwget\b|base64 -d|\| ?(?:ba|z)?sh\b)[^\n]{0,200}",
         ),
         reach: Reach::Near { before: 4, after: 360 },
         judge: unless_local,
     },
-    prose(
+    around(
         EXTRACTION,
-        &["reveal", "print", "output", "repeat", "show", "display", "leak", "recite"],
+        &["prompt", "instructions", "system message"],
         r"(?i)\b(?:reveal|print|output|repeat|show|display|leak|recite) (?:me |us |out )*(?:(?:all|back|of|verbatim) )*your (?:(?:full|entire|hidden|initial|original|complete|exact|secret|system) )*(?:system prompt|system message|initial prompt|(?:initial|hidden|original|secret|system) instructions|instructions verbatim)\b",
     ),
 ];
 
 /// Reports an order that reaches out, unless all that it reaches is this machine.
-fn unless_local(found: &Captures<'_>) -> Option<Range<usize>> {
-    let all = found.get(0)?;
-    let lower = all.as_str().to_lowercase();
-    let mut addresses = lower.split("://").skip(1).peekable();
-    let local = addresses.peek().is_some()
-        && addresses.all(|address| {
-            ["localhost", "127.0.0.1", "[::1]", "0.0.0.0"]
-                .iter()
-                .any(|host| address.starts_with(host))
-        });
-    (!local).then(|| all.range())
+fn unless_local(found: &Found<'_>) -> Option<Range<usize>> {
+    let (order, range) = found.group(0)?;
+    let order = order.to_lowercase();
+    let mut addresses = order.split("://").skip(1).peekable();
+    let is_local = |address: &str| LOCAL_HOSTS.iter().any(|host| address.starts_with(host));
+    let local = addresses.peek().is_some() && addresses.all(is_local);
+    (!local).then_some(range)
 }

@@ -1,9 +1,9 @@
 //! Running the rules over a text.
 //!
-//! The text is looked at as it is, and once more with look-alikes and invisible characters folded
-//! away when it has any. A pattern is tried on windows around its words; windows that touch become
-//! one. So every pattern sees each byte at most once in each of the two, however often its words
-//! occur, and a hostile text costs no more than its length times the patterns.
+//! The text is looked at with look-alikes and invisible characters folded away, and once more as it
+//! is where that could hide something. A pattern is tried on windows around its words; windows that
+//! touch become one. So every pattern sees each byte at most once in each of the two, however often
+//! its words occur, and a hostile text costs no more than its length times the patterns.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -21,11 +21,20 @@ pub(super) struct Hit {
 
 /// Returns all that the rules find, sorted by position, nothing twice.
 pub(super) fn hits(text: &str) -> Vec<Hit> {
-    let mut hits = matches(text);
-    if let Some(folded) = Folded::of(text) {
-        let more = matches(folded.text());
-        hits.extend(more.into_iter().map(|hit| Hit { range: folded.source(&hit.range), ..hit }));
-    }
+    let mut hits = match Folded::of(text) {
+        None => matches(text),
+        Some(folded) => {
+            let mut hits = matches(folded.text());
+            for hit in &mut hits {
+                hit.range = folded.source(&hit.range);
+            }
+            // Folding may have joined a token to the word before it, so that none begins there.
+            if folded.joins_words() {
+                hits.extend(matches(text));
+            }
+            hits
+        }
+    };
     invisible::find(text, &mut hits);
     hits.sort_by_key(|hit| (hit.range.start, hit.range.end, hit.rule.id));
     without_repeats(without_shadowed(hits))
@@ -36,7 +45,7 @@ fn matches(text: &str) -> Vec<Hit> {
     let catalog = Catalog::get();
     let mut windows: Vec<Option<Range<usize>>> = vec![None; catalog.pattern_count()];
     let mut hits = Vec::new();
-    catalog.each_word(text, |index, word| {
+    catalog.words().each(text, |index, word| {
         let reach = catalog.pattern(index).reach;
         let open = &mut windows[index];
         if let (Some(open), Reach::Line | Reach::Rest) = (&open, reach)
