@@ -74,7 +74,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             "discard",
         ],
         concat!(
-            r"(?i)\b(?:ignor(?:e|ing)|disregard(?:ing)?|forget|override|bypass|neglect|discard|(?:follow|obey)(?:ing)?)",
+            r"\b(?:ignor(?:e|ing)|disregard(?:ing)?|forget|override|bypass|neglect|discard|(?:follow|obey)(?:ing)?)",
             // Two ways: a noun that only a model has instructions by, or a plain one that is
             // said to be the model's own or to come from before.
             r" (?:(?:(?:of|the|and|or) )*(?:(?:all|any|every|each|these|those|previous(?:ly)?|prior|above|earlier|preceding|former|past",
@@ -100,7 +100,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             "system override",
         ],
         concat!(
-            r"(?i)\b(?:(?:all|your|any) )+(?:(?:previous|prior|earlier|above|existing|original) )+(?:instructions|directives|prompts?)",
+            r"\b(?:(?:all|your|any) )+(?:(?:previous|prior|earlier|above|existing|original) )+(?:instructions|directives|prompts?)",
             r" (?:are|is|have been|has been|were|must be|should be|shall be) (?:now |hereby )*(?:void|invalid|null|cancell?ed|revoked|superseded|overridden|replaced|deleted|obsolete|suspended|ignored|disregarded|forgotten)\b",
             r"|\byour (?:new|real|true|actual|only) (?:instructions?|directives?|task|goal|objective|mission|purpose|system prompt|role|identity|persona) (?:is|are)\b",
             r"|\bsystem (?:prompt )?override\b|\b(?:begin|end) (?:of )?(?:the )?system prompt\b",
@@ -113,7 +113,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             "descart", "negeer", "vergeet",
         ],
         concat!(
-            r"(?i)\b(?:ignorier(?:e|t|en)?|vergiss|vergesst|vergessen|missachte[nt]?) (?:sie )?(?:bitte )?(?:(?:alle|samtliche|aller?|deine[rn]?|eure|ihre|die|der|vorherigen?|vorigen?|bisherigen?|obigen?|fruheren?|vorangegangenen?|vorangehenden?|vorhergehenden?) )+(?:anweisungen|instruktionen|anordnungen|regeln|befehle|vorgaben|richtlinien|systemanweisungen|prompts?)\b",
+            r"\b(?:ignorier(?:e|t|en)?|vergiss|vergesst|vergessen|missachte[nt]?) (?:sie )?(?:bitte )?(?:(?:alle|samtliche|aller?|deine[rn]?|eure|ihre|die|der|vorherigen?|vorigen?|bisherigen?|obigen?|fruheren?|vorangegangenen?|vorangehenden?|vorhergehenden?) )+(?:anweisungen|instruktionen|anordnungen|regeln|befehle|vorgaben|richtlinien|systemanweisungen|prompts?)\b",
             r"|\b(?:ignor(?:e|ez|er|a|ad|en|ar)|oubli(?:e|ez|er)|olvid(?:a|e|en|ad)|dimentic(?:a|ate|are)|esqueca|descart(?:a|e|ez)) (?:(?:toutes?|tous|tes|vos|ses|les|mes|todas?|todos|las|los|sus|tus|tu|as|os|suas?|tutte|tutti|le|gli|tue|tuoi|de|di) )+",
             r"(?:instructions?|consignes|directives|regles|instrucciones|indicaciones|ordenes|reglas|instrucoes|ordens|regras|istruzioni|regole|direttive) ?(?:precedentes?|anterieures?|ci-dessus|du systeme|anteriores?|previas?|previos?|de arriba|del sistema|dadas|do sistema|precedenti|sopra)\b",
             r"|\b(?:negeer|vergeet) (?:(?:alle|de|je|uw|vorige|eerdere|voorgaande|bovenstaande) )+(?:instructies|aanwijzingen|regels|opdrachten)\b",
@@ -143,13 +143,13 @@ pub(super) const PATTERNS: &[Pattern] = &[
     prose(
         OVERRIDE,
         &["гнорир", "абудь", "бращай"],
-        r"(?iu)(?:проигнорируй(?:те)?|игнорируй(?:те)?|забудь(?:те)?|не обращай(?:те)? внимания на) (?:(?:обо?|про|о|на|все|всех|всё|любые|свои|ваши|твои|эти|предыдущие|предыдущих|прежние|прошлые|прошлых|ранние|вышеуказанные|вышеперечисленные|системные|данные|полученные) )+(?:инструкци|указани|команд|правил|предписани|промпт)",
+        r"(?u)(?:проигнорируй(?:те)?|игнорируй(?:те)?|забудь(?:те)?|не обращай(?:те)? внимания на) (?:(?:обо?|про|о|на|все|всех|всё|любые|свои|ваши|твои|эти|предыдущие|предыдущих|прежние|прошлые|прошлых|ранние|вышеуказанные|вышеперечисленные|системные|данные|полученные) )+(?:инструкци|указани|команд|правил|предписани|промпт)",
     ),
     around(
         ROLE,
         &["you", "act as", "pretend", "roleplay", "role-play", "persona", "identity"],
         concat!(
-            r"(?i)\b(?:you are now|(?:from (?:now|this (?:point|moment)|here|today)|starting now)(?: on(?:wards?)?| forward)?,?(?: you)?(?: (?:are|will|must|shall|should))? ?(?:be|are|act|behave|serve|respond|operate|work)?(?: (?:as|like|in))?",
+            r"\b(?:you are now|(?:from (?:now|this (?:point|moment)|here|today)|starting now)(?: on(?:wards?)?| forward)?,?(?: you)?(?: (?:are|will|must|shall|should))? ?(?:be|are|act|behave|serve|respond|operate|work)?(?: (?:as|like|in))?",
             r"|(?:you|please)(?: (?:must|will|shall|should))?(?: now)? (?:act|behave|pretend|roleplay|role-play)(?: (?:as|to be|that you are|like|as if you (?:are|were)))*)",
             r" (?:(?:an?|the|my|in|your|new|fully|completely|different|another|sole|chief|super|no|longer) )*",
             r"(?:administrators?|admin|sysadmin|superuser|super-user|god|dan|jailbroken|unrestricted|unfiltered|uncensored|uncontrolled|evil|malicious|developer mode|debug mode|maintenance mode|hacker|attacker",
@@ -161,13 +161,13 @@ pub(super) const PATTERNS: &[Pattern] = &[
     prose(
         ROLE,
         &["du bist", "sofort", "tu es", "vous etes", "eres"],
-        r"(?i)\b(?:du bist|ab (?:jetzt|sofort) bist du|tu es|vous etes|eres) (?:jetzt|ab jetzt|ab sofort|nun|maintenant|desormais|ahora) (?:(?:ein|eine|der|die|das|un|une|el|la|le) )*(?:administrator|administrateur|administrador|admin|root|uneingeschrankte[rs]?|unzensierte[rs]?|sans restriction|sin restricciones|(?:ki|ia|ai)\b)",
+        r"\b(?:du bist|ab (?:jetzt|sofort) bist du|tu es|vous etes|eres) (?:jetzt|ab jetzt|ab sofort|nun|maintenant|desormais|ahora) (?:(?:ein|eine|der|die|das|un|une|el|la|le) )*(?:administrator|administrateur|administrador|admin|root|uneingeschrankte[rs]?|unzensierte[rs]?|sans restriction|sin restricciones|(?:ki|ia|ai)\b)",
     ),
     around(
         ROLE,
         &["теперь", "你现在是", "从现在起", "从现在开始"],
         concat!(
-            r"(?iu:ты теперь|теперь ты) (?iu:администратор|неограниченн|без ограничений)",
+            r"(?u:ты теперь|теперь ты) (?u:администратор|неограниченн|без ограничений)",
             r"|(?:你现在是|从现在起,?你是|从现在开始,?你是)(?u:[^。！？!?\n]){0,12}(?:管理员|没有限制|不受限制|无限制|越狱)",
         ),
     ),
@@ -204,7 +204,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             r"|\[\s{0,2}system (?:message|prompt|override|instructions?|note|reminder)\s{0,2}\]",
         ),
     ),
-    around(
+    on_line(
         TEMPLATE,
         &[
             "system:",
@@ -240,7 +240,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
         HIDE,
         &["tell", "inform", "notif", "mention", "reveal", "disclos", "alert"],
         concat!(
-            r"(?i)\b(?:do not|don't|dont|never|must not|mustn't|should not|shall not|cannot|without|avoid|not) (?:ever )?(?:tell|inform|notify|mention|reveal|disclose|alert)(?:ing)?",
+            r"\b(?:do not|don't|dont|never|must not|mustn't|should not|shall not|cannot|without|avoid|not) (?:ever )?(?:tell|inform|notify|mention|reveal|disclose|alert)(?:ing)?",
             r"(?: (?:any of )?(?:this|it|that|these|them|anything|what (?:you|i) (?:did|do|are doing)|these (?:instructions|steps)|this (?:instruction|step|change|action|message|memory|note|request))(?: to)?)?",
             r" (?:the |your |any |its |to )*(?:users?|humans?|operators?|owners?|person|people|developers?|admins?|administrators?|customers?|anyone|anybody)",
             r"(?: (?:(?:anything|a word) )?(?:about|of) (?:this|it|that|any of this|these|what you|your|the (?:change|upload|request|command|instructions?|transfer))| (?:this|it|anything|that you|what you|you (?:did|are|have|read|ran|sent))|(?:[*_\x22'`)\]])*(?:[.,;!\n]|。|—|–|\z|\s-))",
@@ -249,7 +249,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
     prose(
         HIDE,
         &["keep", "hide", "conceal", "hidden"],
-        r"(?i)\b(?:keep|hide|conceal|hidden|kept) (?:this|it|that|these|them|everything|secret|the (?:above|following|change|upload|transfer)|these (?:instructions|steps)|this (?:instruction|step|change|action|message|memory|note|request))(?: (?:an? )?(?:secret|hidden|private|confidential|quiet|concealed|away|invisible))* from (?:the |your |all |any )*(?:users?|humans?|operators?|owners?|person|developers?|admins?|administrators?|team)\b(?:(?:[*_\x22'`)\]])*(?:[.,;!\n]|。|—|–|\z|\s-)| (?:at all|and|until|while))",
+        r"\b(?:keep|hide|conceal|hidden|kept) (?:this|it|that|these|them|everything|secret|the (?:above|following|change|upload|transfer)|these (?:instructions|steps)|this (?:instruction|step|change|action|message|memory|note|request))(?: (?:an? )?(?:secret|hidden|private|confidential|quiet|concealed|away|invisible))* from (?:the |your |all |any )*(?:users?|humans?|operators?|owners?|person|developers?|admins?|administrators?|team)\b(?:(?:[*_\x22'`)\]])*(?:[.,;!\n]|。|—|–|\z|\s-)| (?:at all|and|until|while))",
     ),
     around(
         HIDE,
@@ -265,7 +265,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             "covertly",
         ],
         concat!(
-            r"(?i)\b(?:user|human|operator|owner|person) (?:must|should|may|shall) (?:not|never) (?:know|find out|learn|be (?:told|informed|notified|made aware)|become aware)(?: (?:about|of) (?:this|it|that|these))?(?:[.,;!\n]|。|\z)",
+            r"\b(?:user|human|operator|owner|person) (?:must|should|may|shall) (?:not|never) (?:know|find out|learn|be (?:told|informed|notified|made aware)|become aware)(?: (?:about|of) (?:this|it|that|these))?(?:[.,;!\n]|。|\z)",
             r"|\b(?:secretly|silently|covertly) (?:send|upload|copy|forward|post|transmit|exfiltrate|install|run|execute|add|append|write|collect|record) (?:(?:the|all|every|any|your|their|user|user's|this|it|these) )*(?:conversation|messages?|credentials?|secrets?|keys?|tokens?|passwords?|commands?|script|data|to https?|files?)\b",
         ),
     ),
@@ -286,7 +286,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             "사용자",
         ],
         concat!(
-            r"(?i)\b(?:sag|sage|sagt|erzahle?|verrate?|teile?) (?:(?:es|das|davon|dies) )?(?:dem|der|den|deinem) (?:benutzer|nutzer|anwender)n? (?:(?:davon|daruber|hiervon|bitte) )*(?:nichts|nicht)\b",
+            r"\b(?:sag|sage|sagt|erzahle?|verrate?|teile?) (?:(?:es|das|davon|dies) )?(?:dem|der|den|deinem) (?:benutzer|nutzer|anwender)n? (?:(?:davon|daruber|hiervon|bitte) )*(?:nichts|nicht)\b",
             r"|\bne (?:(?:le|lui|en|l') ?)?(?:dis|dites|revele|revelez|mentionne|parle|informe)(?: (?:pas|jamais|rien))(?: (?:cela|ceci|ca|rien|en))? (?:a l'|l')utilisateur\b",
             r"|\bno (?:se lo |le |lo )?(?:digas|diga|reveles|cuentes|menciones|informes)(?: (?:esto|nada|eso))? al usuario\b|\bnon (?:dirlo|dire|rivelare|dire nulla)(?: (?:questo|nulla|niente))? all'utente\b",
             r"|(?u:не) (?:говори|говорите|сообщай|сообщайте|рассказывай|рассказывайте|показывай|упоминай)(?: (?:об этом|этого|это|ничего))? пользовател",
@@ -298,7 +298,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
         OVERSIGHT,
         &["approve", "confirm", "permission", "safety", "without asking", "guardrail"],
         concat!(
-            r"(?i)\b(?:auto-?)?(?:approve|accept|allow|execute|run|grant) (?:all|every|any|each) (?:(?:future|tool|shell|file|permission|pending) )*(?:calls?|commands?|requests?|actions?|permissions?|prompts?) (?:automatically|silently|blindly|without (?:asking|confirm\w*|review\w*|approval|prompting|question\w*|checking|permission))\b",
+            r"\b(?:auto-?)?(?:approve|accept|allow|execute|run|grant) (?:all|every|any|each) (?:(?:future|tool|shell|file|permission|pending) )*(?:calls?|commands?|requests?|actions?|permissions?|prompts?) (?:automatically|silently|blindly|without (?:asking|confirm\w*|review\w*|approval|prompting|question\w*|checking|permission))\b",
             r"|\b(?:all|every) (?:(?:tool|shell|future) )*(?:commands?|calls?|actions?|requests?) (?:(?:to be|be|are|is|get|must be|should be) )*auto-?approved\b",
             r"|\balways skip (?:all |any |the |every |user )*(?:confirmations?|approvals?|permission (?:prompts?|checks?))\b",
             r"|\b(?:disable|turn off|bypass|circumvent|ignore|switch off|deactivate) (?:all |any )?(?:of )?your (?:(?:own|built-?in|internal) )*(?:safety|security|content|permission|approval|guard)",
@@ -347,7 +347,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             "paste",
         ],
         concat!(
-            r"(?i)\b(?:send|post|upload|forward|transmit|exfiltrate|leak|submit|e?-?mail|paste) (?:me )?",
+            r"\b(?:send|post|upload|forward|transmit|exfiltrate|leak|submit|e?-?mail|paste) (?:me )?",
             r"(?:(?:(?:all|any|every|each|the|your|this|these|their|whole|entire|full|complete|contents?|copy|copies|of|a|user|user's|users'|and|or|current|private|available|stored|found|environment|env|api|ssh|access|secret) )+)?",
             r"(?:secrets|credentials|passwords|api keys|tokens|private keys?|ssh keys?|environment variables|env vars|\.env(?: files?)?|conversations?(?: history| log)?|chat (?:history|log|transcript)s?|transcripts?|system prompt|memories|memory files?)\b",
             r"[^\n]{0,60}? to (?:(?:the|this|that|an?|my|our|following|external|remote|attacker's?) )*(?:https?://|url\b|address\b|endpoint\b|server\b|webhook\b|e?-?mail\b|[a-z0-9._%+-]+@[a-z0-9.-]+\.[a-z]{2,}|[a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:com|net|org|io|dev|xyz|example|ru|cn|top|site)\b)",
@@ -379,7 +379,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             "crontab",
         ],
         concat!(
-            r"(?i)\b(?:add|write|append|insert|copy|put|save|store|inject|include|paste|replicate|propagate|embed|persist|install|duplicate)",
+            r"\b(?:add|write|append|insert|copy|put|save|store|inject|include|paste|replicate|propagate|embed|persist|install|duplicate)",
             r" (?:a copy of )?(?:yourself|itself|(?:this|these|the (?:following|above|same)|your)(?: (?:exact|entire|whole|full))?(?: (?:instructions?|prompts?|messages?|texts?|lines?|rules?|notes?|memory|memories|blocks?|paragraphs?|sentences?|orders?|commands?|payload))?)",
             r"(?: (?:verbatim|unchanged|also|permanently|silently|again))* (?:in|into|to|at the (?:top|end|start|beginning|bottom) of|inside|on top of) ",
             r"(?:(?:the|your|every|all|any|each|other|this|their|user's|project's|repository's|global|local|root) )*(?:[~./A-Za-z0-9_-]){0,60}?",
@@ -397,9 +397,9 @@ pub(super) const PATTERNS: &[Pattern] = &[
             "on startup",
         ],
         source: concat!(
-            r"(?i)\b(?:whenever|every time|each time|(?:at|on|in|before|after) (?:the )?(?:start|beginning|startup|launch|opening)?(?: of)? ?(?:every|each|any)(?: new)?|at the (?:start|beginning) of|on startup)",
+            r"\b(?:whenever|every time|each time|(?:at|on|in|before|after) (?:the )?(?:start|beginning|startup|launch|opening)?(?: of)? ?(?:every|each|any)(?: new)?|at the (?:start|beginning) of|on startup)",
             r" (?:(?:you|the agent|an agent|the assistant|new|a|any|the) )*(?:open|start|begin|launch|wake|run|load|read|boot|sessions?|conversations?|chats?|startup|turns?|tasks?|starts?)",
-            r"[^.!?\n]{0,80}?\b(?:run|execute|fetch|download|curl|wget|eval|source|load|visit|request|call|pipe)\b[^!?\n]{0,60}?(?:https?://[^\s\x22'`)]+|\bcurl\b|\bwget\b|base64 -d|\| ?(?:ba|z)?sh\b)[^\n]{0,200}",
+            r"[^.!?\n]{0,80}?\b(?:run|execute|fetch|download|curl|wget|eval|source|load|visit|request|call|pipe)\b[^!?\n]{0,60}?(?:https?://[^\s\x22'`)]+|\bcurl\b|\bwget\b|base64 -?d)[^\n]{0,200}",
         ),
         reach: Reach::Near { before: 4, after: 360 },
         judge: unless_local,
@@ -407,7 +407,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
     around(
         EXTRACTION,
         &["prompt", "instructions", "system message"],
-        r"(?i)\b(?:reveal|print|output|repeat|show|display|leak|recite) (?:me |us |out )*(?:(?:all|back|of|verbatim) )*your (?:(?:full|entire|hidden|initial|original|complete|exact|secret|system) )*(?:system prompt|system message|initial prompt|(?:initial|hidden|original|secret|system) instructions|instructions verbatim)\b",
+        r"\b(?:reveal|print|output|repeat|show|display|leak|recite) (?:me |us |out )*(?:(?:all|back|of|verbatim) )*your (?:(?:full|entire|hidden|initial|original|complete|exact|secret|system) )*(?:system prompt|system message|initial prompt|(?:initial|hidden|original|secret|system) instructions|instructions verbatim)\b",
     ),
 ];
 
