@@ -12,30 +12,33 @@ use std::ops::Range;
 /// contraction or an address.
 pub(super) struct Prose {
     text: String,
-    /// For each byte, the character of the source that it came from.
-    sources: Vec<Range<usize>>,
+    /// For each byte, where in the source the character begins that it came from; then the end.
+    sources: Vec<usize>,
 }
 
 impl Prose {
     /// Reads a window of the text.
     pub(super) fn of(text: &str, window: Range<usize>) -> Self {
-        let mut prose = Self { text: String::new(), sources: Vec::new() };
+        let mut prose = Self {
+            text: String::with_capacity(window.len()),
+            sources: Vec::with_capacity(window.len() + 1),
+        };
         let mut gap: Option<Range<usize>> = None;
         for (offset, character) in text.get(window.clone()).unwrap_or_default().char_indices() {
             let start = window.start + offset;
-            let end = start + character.len_utf8();
             if character.is_whitespace() || is_markup(character) {
-                gap = Some(gap.map_or(start, |gap| gap.start)..end);
+                gap = Some(gap.map_or(start, |gap| gap.start)..start + character.len_utf8());
                 continue;
             }
             if let Some(gap) = gap.take() {
                 prose.bridge(text, gap);
             }
-            prose.push_lower(character, start..end);
+            prose.push_lower(character, start);
         }
         if let Some(gap) = gap {
             prose.bridge(text, gap);
         }
+        prose.sources.push(window.end);
         prose
     }
 
@@ -46,39 +49,41 @@ impl Prose {
 
     /// Returns the bytes of the source that a range of the plain writing came from.
     pub(super) fn source(&self, range: &Range<usize>) -> Range<usize> {
-        let first = self.sources.get(range.start).map_or(0, |source| source.start);
-        let last = self.sources.get(range.end.saturating_sub(1)).map_or(first, |source| source.end);
-        first..last.max(first)
+        let source_at = |position: usize| self.sources.get(position).copied().unwrap_or_default();
+        let last = source_at(range.end.saturating_sub(1));
+        let mut beyond = self.sources.iter().copied().skip(range.end);
+        source_at(range.start)..beyond.find(|source| *source > last).unwrap_or(last)
     }
 
     /// Puts what stands for a stretch of white space and markup.
     fn bridge(&mut self, text: &str, gap: Range<usize>) {
         let between = text.get(gap.clone()).unwrap_or_default();
         if between.contains('\n') {
-            self.push('\n', &gap);
+            self.push('\n', gap.start);
         } else if between.contains(char::is_whitespace) {
-            self.push(' ', &gap);
+            self.push(' ', gap.start);
         } else {
             for (offset, mark) in between.char_indices() {
-                let start = gap.start + offset;
-                self.push(mark, &(start..start + mark.len_utf8()));
+                self.push(mark, gap.start + offset);
             }
         }
     }
 
-    fn push_lower(&mut self, character: char, source: Range<usize>) {
+    fn push_lower(&mut self, character: char, source: usize) {
         if character.is_ascii() {
-            self.push(character.to_ascii_lowercase(), &source);
+            self.push(character.to_ascii_lowercase(), source);
         } else {
             for lower in character.to_lowercase() {
-                self.push(lower, &source);
+                self.push(lower, source);
             }
         }
     }
 
-    fn push(&mut self, character: char, source: &Range<usize>) {
+    fn push(&mut self, character: char, source: usize) {
         self.text.push(character);
-        self.sources.resize(self.text.len(), source.clone());
+        for _ in 0..character.len_utf8() {
+            self.sources.push(source);
+        }
     }
 }
 

@@ -128,7 +128,8 @@ enum Tie {
 
 fn password_of_url(found: &Found<'_>) -> Option<Range<usize>> {
     let (value, range) = found.group(1)?;
-    let harmless = is_placeholder(value) || is_reference(value, Tie::Bare);
+    // Nobody has a password as short as those of the examples: `user:pw@host`.
+    let harmless = value.len() < 4 || is_placeholder(value) || is_reference(value, Tie::Bare);
     (!harmless).then_some(range)
 }
 
@@ -318,6 +319,7 @@ const NAMES: &[&str] = &[
     "api_key",
     "api-key",
     "example",
+    "sample",
     "beispiel",
     "ejemplo",
     "exemple",
@@ -364,6 +366,7 @@ const REFERENCES: &[&str] = &[
     "/run/",
     "/etc/",
     "/var/",
+    "//",
     "~/",
     "./",
     "../",

@@ -265,6 +265,8 @@ fn mentions_of_secrets_pass() {
 #[test]
 fn logins_without_a_real_password_pass() {
     all_pass(&[
+        "Tokens: [#12](https://git.example/pull/12345) secret for x: https://git.example/pull/12345",
+        "redis://a:b@c",
         "postgres://kiln@db.kiln.example/kiln",
         "postgres://kiln:<password>@db.kiln.example/kiln",
         "postgres://kiln:$PASS@db.kiln.example/kiln",
