@@ -12,8 +12,6 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 #[command(
     name = "quipu",
     version,
-    propagate_version = true,
-    infer_subcommands = false,
     subcommand_required = true,
     arg_required_else_help = true,
     max_term_width = 100,
@@ -76,7 +74,7 @@ pub(crate) struct Globals {
     #[arg(short, long, global = true, help_heading = "Output", conflicts_with = "verbose")]
     pub(crate) quiet: bool,
 
-    /// Say more on stderr; twice for everything
+    /// Say more on stderr; twice for details
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Output")]
     pub(crate) verbose: u8,
 }
@@ -90,52 +88,32 @@ pub(crate) enum ProjectPlace {
     Host,
 }
 
-/// What to do.
+/// What to do. What each is for is said where its arguments are.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List memories
     Ls(Ls),
-    /// Print a memory
     View(View),
-    /// Make a memory
     Create(Create),
-    /// Replace a text that occurs exactly once
     Replace(Replace),
-    /// Add lines to a memory
     Insert(Insert),
-    /// Delete memories or folders
     Rm(Rm),
-    /// Rename a memory or folder
     Mv(Mv),
-    /// Edit a memory in your editor
     Edit(Edit),
-    /// Keep memories in the agents' context
     Pin(Pin),
     /// Keep memories in context no longer
     Unpin(Pin),
-    /// Search the text of memories
     Grep(Grep),
-    /// Show what was changed, newest first
     Log(Log),
-    /// Show one change in full
     Show(Show),
-    /// Show what a change did, or what became of a memory
     Diff(Diff),
-    /// Take changes back
     Undo(Undo),
     /// Show where memories lie and how much there is
     Status,
-    /// Look for trouble, and mend it
     Doctor(Doctor),
-    /// Take over memories of another product or folder
     Import(Import),
-    /// Copy memories out
     Export(Export),
-    /// Serve memories to an agent over MCP on stdin and stdout
     Mcp(Mcp),
-    /// Print the completion script of a shell
     Completions(Completions),
-    /// Print the manual page
     Man(Man),
     /// Print a reference in Markdown
     #[command(hide = true)]
@@ -294,7 +272,7 @@ pub(crate) struct Edit {
     pub(crate) draft: Option<PathBuf>,
 }
 
-/// Keep memories in the agents' context, or no longer
+/// Keep memories in the agents' context
 ///
 /// Pins are kept beside the memories, on this host only.
 #[derive(Args, Debug)]
