@@ -109,3 +109,19 @@ fn an_unreadable_state_is_told_and_memories_are_not_lost() {
     assert!(ended.stderr.contains("warning: the state was damaged"), "{}", ended.stderr);
     assert_eq!(place.view("global/b.md"), "b\n");
 }
+
+#[test]
+fn a_damaged_state_is_mended_on_request() {
+    let place = Place::new();
+    place.create("project/a.md", "a\n");
+    let state = place.home().join("state/quipu.db");
+    let mut bytes = fs::read(&state).unwrap();
+    // The page after the first: a table of some kind.
+    bytes[4096..6000].fill(0xff);
+    fs::write(&state, bytes).unwrap();
+    let ended = place.run(&["doctor", "--fix"]);
+    assert_eq!(ended.status, 0, "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stdout.starts_with("mended state: "), "{}{}", ended.stdout, ended.stderr);
+    assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+    assert_eq!(place.view("project/a.md"), "a\n");
+}
