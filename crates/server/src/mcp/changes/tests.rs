@@ -1,3 +1,5 @@
+//! What subscribers of resources hear, and when.
+
 use memory::path::Layout;
 
 use super::*;

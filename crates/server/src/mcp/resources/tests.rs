@@ -1,3 +1,5 @@
+//! Memories as resources: listed, read, paged.
+
 use memory::clock::Timestamp;
 use memory::usage::Usage;
 use serde_json::json;

@@ -1,3 +1,5 @@
+//! Paths as URIs and back.
+
 use proptest::prelude::*;
 
 use super::*;

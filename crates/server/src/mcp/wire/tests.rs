@@ -1,3 +1,5 @@
+//! What goes over the wire, byte by byte.
+
 use proptest::prelude::*;
 use serde_json::json;
 use tokio::io::AsyncReadExt as _;
