@@ -6,6 +6,10 @@
     reason = "the helpers of these tests set up files and processes, and fail where those fail"
 )]
 
+mod mcp_clients;
+
+mod mcp_process;
+
 mod place;
 
 mod care;

@@ -18,7 +18,7 @@ use assert_cmd::Command;
 use serde_json::{Value, json};
 
 /// How long a client may take: it starts a runtime of its own.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Returns where a tool is that `cargo xtask` installs.
 fn tool(variable: &str) -> PathBuf {
@@ -73,8 +73,11 @@ fn json_of(command: &mut Command) -> Value {
     })
 }
 
-/// The arguments of each call, and what is answered: the text, or the code of the refusal with it.
-fn calls() -> Vec<(Value, Result<&'static str, (&'static str, &'static str)>)> {
+/// What a call is answered: the text, or the code of the refusal with it.
+type Answer = Result<&'static str, (&'static str, &'static str)>;
+
+/// The arguments of each call, and what is answered.
+fn calls() -> Vec<(Value, Answer)> {
     let (first, kept) = ("/memories/global/first.md", "/memories/global/kept.md");
     vec![
         (
