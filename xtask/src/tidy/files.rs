@@ -15,7 +15,7 @@ const NAMES_TO_AVOID: [&str; 7] =
 /// Where people's and machines' own files are.
 const MACHINE_FOLDERS: [&str; 4] = ["home", "root", "work", "Users"];
 /// Invented people of examples and tests.
-const INVENTED: [&str; 8] = ["ada", "alice", "bob", "dev", "me", "someone", "user", "you"];
+const INVENTED: [&str; 9] = ["ada", "alice", "bob", "dev", "me", "someone", "user", "x", "you"];
 
 /// Finds files whose names say nothing.
 pub(super) fn names(tree: &Tree) -> Vec<Finding> {
