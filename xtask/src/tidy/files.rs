@@ -175,11 +175,11 @@ mod tests {
 
     #[test]
     fn a_path_of_one_machine_is_found_with_its_line() {
-        let tree = Tree::from([("a.md", "one\n/work/x\n")]);
+        let tree = Tree::from([("a.md", "one\n/work/plan\n")]);
         assert_eq!(
             printed(&machine_paths(&tree)),
             [
-                "a.md:2: `/work/x` is a path of one machine; write it relative, or for an invented `user`"
+                "a.md:2: `/work/plan` is a path of one machine; write it relative, or for an invented `user`"
             ]
         );
     }
