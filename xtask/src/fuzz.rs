@@ -125,13 +125,14 @@ pub(crate) fn search(
     Ok(())
 }
 
-fn limits(seconds: u64) -> [String; 5] {
+fn limits(seconds: u64) -> [String; 6] {
     [
         format!("-max_total_time={seconds}"),
         format!("-timeout={INPUT_SECONDS_MAX}"),
         format!("-max_len={INPUT_BYTES_MAX}"),
         format!("-rss_limit_mb={MEMORY_MIB_MAX}"),
         "-verbosity=0".to_owned(),
+        "-print_funcs=0".to_owned(),
     ]
 }
 
