@@ -18,7 +18,7 @@ use assert_cmd::Command;
 use serde_json::{Value, json};
 
 /// How long a client may take: it starts a runtime of its own.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Returns where a tool is that `cargo xtask` installs.
 fn tool(variable: &str) -> PathBuf {
@@ -73,8 +73,14 @@ fn json_of(command: &mut Command) -> Value {
     })
 }
 
-/// The arguments of each call, and what is answered: the text, or the code of the refusal with it.
-fn calls() -> Vec<(Value, Result<&'static str, (&'static str, &'static str)>)> {
+/// How a call is refused.
+struct Refusal {
+    code: &'static str,
+    text: &'static str,
+}
+
+/// The arguments of each call, and what is answered.
+fn calls() -> Vec<(Value, Result<&'static str, Refusal>)> {
     let (first, kept) = ("/memories/global/first.md", "/memories/global/kept.md");
     vec![
         (
@@ -83,7 +89,10 @@ fn calls() -> Vec<(Value, Result<&'static str, (&'static str, &'static str)>)> {
         ),
         (
             json!({ "command": "create", "path": first, "file_text": "again" }),
-            Err(("already_exists", "File /memories/global/first.md already exists")),
+            Err(Refusal {
+                code: "already_exists",
+                text: "File /memories/global/first.md already exists",
+            }),
         ),
         (
             json!({ "command": "str_replace", "path": first, "old_str": "two", "new_str": "second" }),
@@ -125,7 +134,7 @@ fn check(revision: &str, client: impl FnOnce(&Home) -> Command) {
         .into_iter()
         .map(|(_, answer)| match answer {
             Ok(text) => json!({ "ok": true, "code": null, "isError": false, "text": text }),
-            Err((code, text)) => {
+            Err(Refusal { code, text }) => {
                 json!({ "ok": false, "code": code, "isError": true, "text": text })
             }
         })
@@ -191,7 +200,7 @@ fn inspect(era: &str) {
         let shown = (output.status.success(), result["content"][0]["text"].as_str());
         match answer {
             Ok(text) => assert_eq!(shown, (true, Some(text)), "{era} {arguments}"),
-            Err((code, text)) => {
+            Err(Refusal { code, text }) => {
                 assert_eq!(shown, (false, Some(text)), "{era} {arguments}");
                 assert_eq!(result["structuredContent"]["code"], code);
             }
