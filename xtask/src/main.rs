@@ -1,2 +1,80 @@
-//! The project's own commands.
-fn main() {}
+//! The project's own commands: `cargo xtask test | tidy | docs | deny | fuzz | sim | bench | tools`.
+//!
+//! Whatever a person or CI does to this repository beyond plain cargo is a command here, so that both
+//! do the same. It depends on nothing of the product: it reads the sources and runs cargo.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "a builder's tool: it reads the checkout, takes times and talks to a terminal"
+)]
+
+mod bench;
+mod cargo;
+mod deny;
+mod docs;
+mod fuzz;
+mod sim;
+mod test;
+mod tidy;
+mod tools;
+mod workspace;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use crate::workspace::Workspace;
+
+/// The project's own commands.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", version = None)]
+struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Install what tests need, then run every gate, as CI does
+    Test(test::Args),
+    /// Check what compilers do not: layers, names, sizes, orphans, links, generated docs
+    Tidy(tidy::Args),
+    /// Write the references that are generated from the code
+    Docs(docs::Args),
+    /// Check licences, sources and duplicate versions of dependencies
+    Deny(deny::Args),
+    /// Feed hostile bytes to the parsers of outside bytes
+    Fuzz(fuzz::Args),
+    /// Run the seeded simulator
+    Sim(sim::Args),
+    /// Build for release and measure
+    Bench(bench::Args),
+    /// Install the tools of the tests and print their environment, for `eval "$(cargo xtask tools)"`
+    Tools,
+}
+
+fn main() -> ExitCode {
+    match run(Args::parse().command) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command) -> anyhow::Result<()> {
+    let workspace = Workspace::load()?;
+    match command {
+        Command::Test(args) => test::run(&workspace, &args),
+        Command::Tidy(args) => tidy::run(&workspace, &args),
+        Command::Docs(args) => docs::run(&workspace, &args),
+        Command::Deny(args) => deny::run(&workspace, &args),
+        Command::Fuzz(args) => fuzz::run(&workspace, &args),
+        Command::Sim(args) => sim::run(&workspace, &args),
+        Command::Bench(args) => bench::run(&workspace, &args),
+        Command::Tools => tools::print_environment(&workspace),
+    }
+}

@@ -1,4 +1,39 @@
-//! To be written.
+//! The library: one front door to memories for every skin and for programs that embed Quipu.
+//!
+//! Opens the store and the state from a [`Config`], and hands out [`Memories`]: what one caller may
+//! touch. Protocols decode, call this, encode. Nothing here reads settings, the environment, or a
+//! wire format.
+//!
+//! ```
+//! # async fn example(folder: std::path::PathBuf) -> Result<(), Box<dyn std::error::Error>> {
+//! use engine::{BindingRequest, Call, Caller, Config, Engine, Folders};
+//! use memory::command::Command;
+//! use memory::path::{Layout, MemoryPath};
+//!
+//! let folders = Folders { data: folder.clone(), state: folder.join("state") };
+//! let engine = Engine::open(Config::new(folders))?;
+//! let memories = engine.memories(&BindingRequest::default(), Caller::person("example"));
+//! let path = MemoryPath::parse("/memories/global/tea.md", Layout::Scoped)?;
+//! let file_text = "- Darjeeling, no milk\n".to_owned();
+//! memories.apply(Command::Create { path, file_text }, &Call::default()).await?;
+//! engine.close().await;
+//! # Ok(())
+//! # }
+//! ```
 
-/// Working out what to create from the memories of other tools.
+mod config;
+
+mod open;
+
 pub mod import;
+
+pub use config::Config;
+pub use open::{Engine, EngineError};
+pub use state::{Healed, Pruned, Retention, StateError, Stats};
+pub use store::backend::BackendError;
+pub use store::{
+    Binding, BindingRequest, Blocked, Call, Caller, ChangesQuery, Checkout, Depth, Draft, Dry,
+    Expected, FileDiff, Finding, FindingKind, Folders, Health, Listed, Listing, Memories,
+    MemoryText, MountState, Notice, ProjectRoot, Repaired, RootHealth, Saved, StoreError,
+    UndoTarget, Undone, Watch, WorkspaceId,
+};

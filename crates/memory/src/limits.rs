@@ -78,12 +78,16 @@ pub const HISTORY_AGE_DEFAULT: Duration = Duration::from_hours(90 * 24);
 /// How many bytes of earlier contents history keeps unless a person says otherwise.
 pub const HISTORY_BYTES_DEFAULT: u64 = 256 * 1024 * 1024;
 
-/// Changes written but not yet known to be safe on the disk itself: the redo records that a start
-/// after a power cut may have to look at. Bounds that start to a few milliseconds.
-pub const OPEN_CHANGES_MAX: usize = 256;
+/// How often a process that writes looks whether history holds more than it is to keep.
+pub const PRUNE_INTERVAL: Duration = Duration::from_hours(1);
 
-/// How many open changes ask for the files to be synchronized in the background.
-pub const OPEN_CHANGES_SETTLE: usize = 64;
+/// Changes written but not yet known to be safe on the disk itself: the redo records that a start
+/// after a power cut has to look at. Bounds that start to some tenths of a second.
+pub const OPEN_CHANGES_MAX: usize = 4_096;
+
+/// How many open changes ask for the files to be synchronized although writes go on. Synchronizing
+/// competes with the writes for the disk, so it is done for many at once.
+pub const OPEN_CHANGES_SETTLE: usize = 512;
 
 /// How long a change may stay open in an idle process before its files are synchronized.
 pub const SETTLE_DELAY: Duration = Duration::from_secs(2);

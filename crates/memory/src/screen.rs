@@ -12,9 +12,11 @@ mod catalog;
 mod fold;
 mod injection;
 mod invisible;
+mod prose;
 mod scan;
 mod secrets;
 mod values;
+mod words;
 
 #[cfg(test)]
 mod tests;
@@ -294,19 +296,19 @@ fn digest(text: &str) -> String {
 
 /// Numbers positions of a text that are asked for in rising order, counting each line break once.
 struct Lines<'t> {
-    text: &'t [u8],
+    text: &'t str,
     position: usize,
     line: usize,
 }
 
 impl<'t> Lines<'t> {
     fn new(text: &'t str) -> Self {
-        Self { text: text.as_bytes(), position: 0, line: 1 }
+        Self { text, position: 0, line: 1 }
     }
 
     fn number_at(&mut self, position: usize) -> usize {
         let passed = self.text.get(self.position..position).unwrap_or_default();
-        self.line += passed.iter().filter(|byte| **byte == b'\n').count();
+        self.line += passed.matches('\n').count();
         self.position = position.max(self.position);
         self.line
     }

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use memory::access::Access;
-use memory::change::{Actor, ChangeKind, Provenance};
+use memory::change::{Actor, ChangeKind, Provenance, Trust};
 use memory::command::edit::{self, Edited};
 use memory::command::{self, Command, CommandError, Lines, Reply, Warning};
 use memory::document::Revision;
@@ -93,11 +93,10 @@ impl Memories {
     }
 
     pub(crate) fn writer(&self) -> Writer {
-        match self.caller.provenance.actor {
-            Actor::Person => Writer::Person,
-            Actor::Agent | Actor::Task | Actor::Review | Actor::Dream | Actor::Outside => {
-                Writer::Agent
-            }
+        // What a person imports was written by somebody else, so it is screened like an agent's.
+        match (self.caller.provenance.actor, self.caller.provenance.trust) {
+            (Actor::Person, Trust::Person) => Writer::Person,
+            _ => Writer::Agent,
         }
     }
 
@@ -319,20 +318,11 @@ impl Memories {
         moving: Option<&RelativePath>,
     ) -> Result<(), StoreError> {
         let root = &held.root;
-        if look(root, path, relative).await?.is_some() {
-            return Err(CommandError::AlreadyExists { path: path.clone() }.into());
-        }
-        let mut above = relative.parent();
-        while let Some(folder) = above {
-            let parent = virtual_path(root.mount, folder.clone())?;
-            match look(root, path, &folder).await? {
-                None | Some(Kind::Folder) => {}
-                Some(Kind::File | Kind::Other) => {
-                    let path = path.clone();
-                    return Err(CommandError::ParentNotFolder { path, parent }.into());
-                }
-            }
-            above = folder.parent();
+        match root.backend.kind(relative).await {
+            Ok(None) => {}
+            Ok(Some(_)) => return Err(CommandError::AlreadyExists { path: path.clone() }.into()),
+            Err(BackendError::WrongKind) => return Err(no_folder(root, path, relative).await?),
+            Err(error) => return Err(refuse(root.mount, path)(error)),
         }
         if let Some(existing) = held.differs_only_in_case(&self.store, relative, moving).await? {
             let existing = virtual_path(root.mount, existing)?;
@@ -340,6 +330,23 @@ impl Memories {
         }
         Ok(())
     }
+}
+
+/// Finds the file on the way to a path that keeps it from being made.
+async fn no_folder(
+    root: &Root,
+    path: &MemoryPath,
+    relative: &RelativePath,
+) -> Result<StoreError, StoreError> {
+    let mut above = relative.parent();
+    while let Some(folder) = above {
+        if matches!(look(root, path, &folder).await?, Some(Kind::File | Kind::Other)) {
+            let parent = virtual_path(root.mount, folder)?;
+            return Ok(CommandError::ParentNotFolder { path: path.clone(), parent }.into());
+        }
+        above = folder.parent();
+    }
+    Ok(CommandError::NotAFile { path: path.clone() }.into())
 }
 
 /// What a command is aimed at.

@@ -6,14 +6,14 @@
 //! that checks a single text compiles next to nothing. What a pattern costs is bounded: the regular
 //! expressions are of the kind that runs in linear time.
 
-use std::collections::BTreeMap;
 use std::ops::Range;
 use std::sync::{LazyLock, OnceLock};
 
-use aho_corasick::{AhoCorasick, AhoCorasickKind};
-use regex::{Captures, Regex};
+use regex::bytes::{Captures, Regex, RegexBuilder};
 
+use super::prose::Prose;
 use super::scan::Hit;
+use super::words::Words;
 use super::{Rule, injection, invisible, secrets, values};
 
 /// How much of the text around a word a pattern is tried on.
@@ -21,7 +21,7 @@ use super::{Rule, injection, invisible, secrets, values};
 pub(super) enum Reach {
     /// The lines that the word is on.
     Line,
-    /// Some bytes before and after the word, over line breaks.
+    /// Some bytes before and after the word, over line breaks, as prose.
     Near { before: usize, after: usize },
     /// From the word to the end of the text.
     Rest,
@@ -33,24 +33,38 @@ pub(super) struct Pattern {
     pub(super) rule: Rule,
     /// Lower-case words of which a match holds at least one; found in either case of ASCII.
     pub(super) words: &'static [&'static str],
-    /// The regular expression. `\b` is a boundary of ASCII words, so that a token may stand
-    /// directly behind a letter of another script. In prose, a space is any white space or markup.
+    /// The regular expression, over bytes: classes and `\b` mean those of ASCII, so that a token may
+    /// stand directly behind a letter of another script. In prose it is matched against plain
+    /// writing ([`Prose`]), and a space also means a line break.
     pub(super) source: &'static str,
     /// Where it is tried.
     pub(super) reach: Reach,
     /// Returns the part of a match to report, or `None` when it is harmless after all.
-    pub(super) judge: fn(&Captures<'_>) -> Option<Range<usize>>,
+    pub(super) judge: fn(&Found<'_>) -> Option<Range<usize>>,
 }
 
-/// What stands between two words of prose: white space, and markup that a reader looks past.
-const BETWEEN_WORDS: &str = r#"(?-u:[\s*_"'`>|,~#/\\-])+"#;
+/// A match of a pattern.
+pub(super) struct Found<'t> {
+    text: &'t str,
+    groups: Captures<'t>,
+}
+
+impl<'t> Found<'t> {
+    /// Returns what a group of the pattern took and where, group 0 being all of the match.
+    ///
+    /// Patterns count bytes, so an edge may fall into a character; it is then moved outwards.
+    pub(super) fn group(&self, index: usize) -> Option<(&'t str, Range<usize>)> {
+        let range = self.groups.get(index)?.range();
+        let start = self.text.floor_char_boundary(range.start);
+        let end = self.text.ceil_char_boundary(range.end);
+        Some((self.text.get(start..end)?, start..end))
+    }
+}
 
 /// The patterns, made ready.
 pub(super) struct Catalog {
-    /// Finds the words of all patterns at once.
-    finder: AhoCorasick,
-    /// For each word, the patterns that asked for it.
-    owners: Vec<Vec<usize>>,
+    /// The words of all patterns.
+    words: Words,
     patterns: Vec<(&'static Pattern, OnceLock<Regex>)>,
     rules: Vec<Rule>,
 }
@@ -68,25 +82,15 @@ impl Catalog {
         &CATALOG
     }
 
-    #[expect(clippy::expect_used, reason = "the words are constants, and a test builds from them")]
     fn build() -> Self {
         let patterns: Vec<_> = [secrets::PATTERNS, values::PATTERNS, injection::PATTERNS]
             .into_iter()
             .flatten()
             .map(|pattern| (pattern, OnceLock::new()))
             .collect();
-        let mut owners_by_word: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
-        for (index, (pattern, _)) in patterns.iter().enumerate() {
-            for word in pattern.words {
-                owners_by_word.entry(word).or_default().push(index);
-            }
-        }
-        let (words, owners): (Vec<_>, Vec<_>) = owners_by_word.into_iter().unzip();
-        let finder = AhoCorasick::builder()
-            .ascii_case_insensitive(true)
-            .kind(Some(AhoCorasickKind::DFA))
-            .build(words)
-            .expect("the words fit an automaton");
+        let words = Words::new(patterns.iter().enumerate().flat_map(|(index, (pattern, _))| {
+            pattern.words.iter().map(move |word| (*word, index))
+        }));
         let mut rules: Vec<Rule> = Vec::new();
         let invisible = invisible::RULES.iter().copied();
         for rule in patterns.iter().map(|(pattern, _)| pattern.rule).chain(invisible) {
@@ -94,7 +98,7 @@ impl Catalog {
                 rules.push(rule);
             }
         }
-        Self { finder, owners, patterns, rules }
+        Self { words, patterns, rules }
     }
 
     /// Returns how many patterns there are.
@@ -102,14 +106,9 @@ impl Catalog {
         self.patterns.len()
     }
 
-    /// Calls `found` for each place of a word and each pattern that asked for it, places in order
-    /// of their ends.
-    pub(super) fn each_word(&self, text: &str, mut found: impl FnMut(usize, Range<usize>)) {
-        for word in self.finder.find_overlapping_iter(text) {
-            for &pattern in &self.owners[word.pattern().as_usize()] {
-                found(pattern, word.range());
-            }
-        }
+    /// Returns the words of all patterns; their owners are the indexes of the patterns.
+    pub(super) fn words(&self) -> &Words {
+        &self.words
     }
 
     /// Returns one of the patterns.
@@ -121,30 +120,55 @@ impl Catalog {
     pub(super) fn run(&self, index: usize, text: &str, window: Range<usize>, hits: &mut Vec<Hit>) {
         let (pattern, regex) = &self.patterns[index];
         let regex = regex.get_or_init(|| pattern.compile());
-        // The text is cut behind the window only: what stands before it decides whether a word
-        // begins there.
-        let text = text.get(..window.end).unwrap_or_default();
-        let mut position = window.start;
-        while let Some(found) = regex.captures_at(text, position) {
-            let Some(all) = found.get(0).filter(|all| !all.is_empty()) else { break };
-            position = all.end();
-            hits.extend((pattern.judge)(&found).map(|range| Hit { rule: pattern.rule, range }));
+        match pattern.reach {
+            Reach::Near { .. } => {
+                let prose = Prose::of(text, window);
+                pattern.find(regex, prose.text(), 0, |range| {
+                    hits.push(Hit { rule: pattern.rule, range: prose.source(&range) });
+                });
+            }
+            Reach::Line | Reach::Rest => {
+                // The text is cut behind the window only: what stands before it decides whether a
+                // word begins there.
+                let text = text.get(..window.end).unwrap_or_default();
+                pattern.find(regex, text, window.start, |range| {
+                    hits.push(Hit { rule: pattern.rule, range });
+                });
+            }
         }
     }
 }
 
 impl Pattern {
+    /// Calls `report` with what the pattern objects to from a position on.
+    fn find(
+        &self,
+        regex: &Regex,
+        text: &str,
+        mut position: usize,
+        mut report: impl FnMut(Range<usize>),
+    ) {
+        while let Some(groups) = regex.captures_at(text.as_bytes(), position) {
+            let Some(all) = groups.get(0).filter(|all| !all.is_empty()) else { break };
+            position = all.end();
+            if let Some(range) = (self.judge)(&Found { text, groups }) {
+                report(range);
+            }
+        }
+    }
+
     #[expect(clippy::expect_used, reason = "the sources are constants, and a test compiles all")]
     fn compile(&self) -> Regex {
-        let mut source = self.source.replace(r"\b", r"(?-u:\b)");
-        if let Reach::Near { .. } = self.reach {
-            source = source.replace(' ', BETWEEN_WORDS);
-        }
-        Regex::new(&source).expect("the source is a regular expression")
+        let source = match self.reach {
+            Reach::Near { .. } => self.source.replace(' ', r"[ \n]"),
+            Reach::Line | Reach::Rest => self.source.to_owned(),
+        };
+        let regex = RegexBuilder::new(&source).unicode(false).build();
+        regex.expect("the source is a regular expression")
     }
 }
 
 /// Judges a match by nothing more: all of it is reported.
-pub(super) fn whole(found: &Captures<'_>) -> Option<Range<usize>> {
-    found.get(0).map(|all| all.range())
+pub(super) fn whole(found: &Found<'_>) -> Option<Range<usize>> {
+    found.group(0).map(|(_, range)| range)
 }

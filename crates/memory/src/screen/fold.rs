@@ -11,9 +11,6 @@ use unicode_normalization::char::{decompose_compatible, is_combining_mark};
 
 use super::invisible::is_invisible;
 
-/// How far to look ahead for the Latin letter at the end of a run of look-alikes.
-const LOOK_ALIKE_RUN_MAX: usize = 16;
-
 /// A folded text and the way back.
 #[derive(Debug)]
 pub(super) struct Folded {
@@ -21,6 +18,7 @@ pub(super) struct Folded {
     /// Where copying byte by byte begins or ends, in rising order of both positions.
     pieces: Vec<Piece>,
     source_bytes: usize,
+    joins_words: bool,
 }
 
 /// A stretch of the folded text that comes from one stretch of the source.
@@ -42,18 +40,28 @@ impl Folded {
             text: String::with_capacity(text.len()),
             pieces: Vec::new(),
             source_bytes: text.len(),
+            joins_words: false,
         };
         let mut copied_to = 0;
+        let mut judged = LookAlikes::default();
         for (position, character) in text.char_indices() {
             if is_plain(character) {
                 continue;
             }
-            let before = match copied_to == position {
-                true => folded.text.chars().next_back(),
-                false => text.get(..position).and_then(|before| before.chars().next_back()),
+            let before =
+                if copied_to == position { &folded.text } else { text_before(text, position) };
+            let before = before.chars().next_back();
+            let change = match latin_look_alike(character) {
+                Some(latin) => {
+                    judged.are_latin(text, position, before).then_some(Change::One(latin))
+                }
+                None => change(character, before),
             };
+            let Some(change) = change else { continue };
             let after = text.get(position + character.len_utf8()..).unwrap_or_default();
-            let Some(change) = change(character, before, after) else { continue };
+            folded.joins_words |= matches!(change, Change::Drop)
+                && before.is_some_and(is_ascii_word)
+                && after.starts_with(is_ascii_word);
             folded.copy(text, copied_to..position);
             folded.put(position, change);
             copied_to = position + character.len_utf8();
@@ -70,25 +78,30 @@ impl Folded {
         &self.text
     }
 
-    /// Returns the bytes of the source that a range of the folded text came from.
-    pub(super) fn source(&self, range: &Range<usize>) -> Range<usize> {
-        let start = self.piece_at(range.start);
-        let first = self.pieces.get(start).map_or(0, |piece| match piece.copied {
-            true => piece.source + (range.start - piece.folded),
-            false => piece.source,
-        });
-        let last = range.end.saturating_sub(1).max(range.start);
-        let end = self.piece_at(last);
-        let beyond = self.pieces.get(end + 1).map_or(self.source_bytes, |next| next.source);
-        let end = self.pieces.get(end).map_or(beyond, |piece| match piece.copied {
-            true => piece.source + (last + 1 - piece.folded),
-            false => beyond,
-        });
-        first..end
+    /// Returns whether letters stand together that had something invisible between them.
+    pub(super) fn joins_words(&self) -> bool {
+        self.joins_words
     }
 
-    fn piece_at(&self, folded: usize) -> usize {
-        self.pieces.partition_point(|piece| piece.folded <= folded).saturating_sub(1)
+    /// Returns the bytes of the source that a range of the folded text came from.
+    pub(super) fn source(&self, range: &Range<usize>) -> Range<usize> {
+        let start = self.source_of(range.start).start;
+        let last = range.end.saturating_sub(1).max(range.start);
+        start..self.source_of(last).end
+    }
+
+    /// Returns the byte, or the bytes of the character, that a folded byte came from.
+    fn source_of(&self, folded: usize) -> Range<usize> {
+        let index = self.pieces.partition_point(|piece| piece.folded <= folded).saturating_sub(1);
+        let beyond = self.pieces.get(index + 1).map_or(self.source_bytes, |next| next.source);
+        match self.pieces.get(index) {
+            Some(piece) if piece.copied => {
+                let source = piece.source + (folded - piece.folded);
+                source..source + 1
+            }
+            Some(piece) => piece.source..beyond,
+            None => folded..folded,
+        }
     }
 
     fn copy(&mut self, text: &str, range: Range<usize>) {
@@ -112,11 +125,43 @@ impl Folded {
     }
 }
 
+/// A run of letters that look Latin, which is judged as a whole and once.
+#[derive(Default)]
+struct LookAlikes {
+    end: usize,
+    latin: bool,
+}
+
+impl LookAlikes {
+    /// Returns whether the run at this position has a Latin letter on either side.
+    fn are_latin(&mut self, text: &str, position: usize, before: Option<char>) -> bool {
+        if position >= self.end {
+            let rest = text.get(position..).unwrap_or_default();
+            let beyond = rest.trim_start_matches(|letter: char| {
+                latin_look_alike(letter).is_some() || is_invisible(letter)
+            });
+            self.end = text.len() - beyond.len();
+            self.latin = before.is_some_and(|before| before.is_ascii_alphabetic())
+                || beyond.starts_with(|next: char| next.is_ascii_alphabetic());
+        }
+        self.latin
+    }
+}
+
 /// What becomes of a character.
+#[derive(Clone, Copy)]
 enum Change {
     Drop,
     One(char),
     Decompose(char),
+}
+
+fn text_before(text: &str, position: usize) -> &str {
+    text.get(..position).unwrap_or_default()
+}
+
+fn is_ascii_word(character: char) -> bool {
+    character.is_ascii_alphanumeric() || character == '_'
 }
 
 /// Returns whether a character surely stays, by ranges alone: most of most texts.
@@ -132,9 +177,8 @@ fn is_plain(character: char) -> bool {
         && !matches!(character, '\u{61C}')
 }
 
-/// Returns what becomes of a character between what is already folded and the rest of the text, or
-/// `None` when it stays.
-fn change(character: char, before: Option<char>, after: &str) -> Option<Change> {
+/// Returns what becomes of a character behind what is already folded, or `None` when it stays.
+fn change(character: char, before: Option<char>) -> Option<Change> {
     if is_invisible(character) {
         return Some(Change::Drop);
     }
@@ -147,10 +191,7 @@ fn change(character: char, before: Option<char>, after: &str) -> Option<Change> 
         '“' | '”' | '„' | '‟' | '«' | '»' | '″' => Some(Change::One('"')),
         '‐'..='―' | '−' => Some(Change::One('-')),
         '\u{FF01}'..='\u{FF5E}' => char::from_u32(u32::from(character) - 0xFEE0).map(Change::One),
-        _ => match latin_look_alike(character) {
-            Some(latin) => is_in_latin_word(before, after).then_some(Change::One(latin)),
-            None => decomposes(character).then_some(Change::Decompose(character)),
-        },
+        _ => decomposes(character).then_some(Change::Decompose(character)),
     }
 }
 
@@ -167,16 +208,6 @@ fn decomposes(character: char) -> bool {
 
 fn is_greek_or_later(character: char) -> bool {
     matches!(character, '\u{370}'..='\u{10FF}')
-}
-
-/// Returns whether a run of look-alikes has a Latin letter on either side.
-fn is_in_latin_word(before: Option<char>, after: &str) -> bool {
-    let mut beyond = after
-        .chars()
-        .take(LOOK_ALIKE_RUN_MAX)
-        .skip_while(|next| latin_look_alike(*next).is_some() || is_invisible(*next));
-    before.is_some_and(|before| before.is_ascii_alphabetic())
-        || beyond.next().is_some_and(|next| next.is_ascii_alphabetic())
 }
 
 /// Returns the Latin letter that a Cyrillic or Greek one cannot be told from.

@@ -1,9 +1,9 @@
 //! Running the rules over a text.
 //!
-//! The text is looked at as it is, and once more with look-alikes and invisible characters folded
-//! away when it has any. A pattern is tried on windows around its words; windows that touch become
-//! one. So every pattern sees each byte at most once in each of the two, however often its words
-//! occur, and a hostile text costs no more than its length times the patterns.
+//! The text is looked at with look-alikes and invisible characters folded away, and once more as it
+//! is where that could hide something. A pattern is tried on windows around its words; windows that
+//! touch become one. So every pattern sees each byte at most once in each of the two, however often
+//! its words occur, and a hostile text costs no more than its length times the patterns.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -21,11 +21,20 @@ pub(super) struct Hit {
 
 /// Returns all that the rules find, sorted by position, nothing twice.
 pub(super) fn hits(text: &str) -> Vec<Hit> {
-    let mut hits = matches(text);
-    if let Some(folded) = Folded::of(text) {
-        let more = matches(folded.text());
-        hits.extend(more.into_iter().map(|hit| Hit { range: folded.source(&hit.range), ..hit }));
-    }
+    let mut hits = match Folded::of(text) {
+        None => matches(text),
+        Some(folded) => {
+            let mut hits = matches(folded.text());
+            for hit in &mut hits {
+                hit.range = folded.source(&hit.range);
+            }
+            // Folding may have joined a token to the word before it, so that none begins there.
+            if folded.joins_words() {
+                hits.extend(matches(text));
+            }
+            hits
+        }
+    };
     invisible::find(text, &mut hits);
     hits.sort_by_key(|hit| (hit.range.start, hit.range.end, hit.rule.id));
     without_repeats(without_shadowed(hits))
@@ -33,12 +42,23 @@ pub(super) fn hits(text: &str) -> Vec<Hit> {
 
 /// Runs the patterns over one rendering of the text.
 fn matches(text: &str) -> Vec<Hit> {
-    let catalog = Catalog::get();
-    let mut windows: Vec<Option<Range<usize>>> = vec![None; catalog.pattern_count()];
     let mut hits = Vec::new();
-    catalog.each_word(text, |index, word| {
+    for (pattern, window) in windows(text) {
+        Catalog::get().run(pattern, text, window, &mut hits);
+    }
+    hits
+}
+
+/// Returns the parts of the text on which patterns are tried, with the indexes of the patterns.
+///
+/// Those of one pattern do not overlap, but for the bytes before a word.
+pub(super) fn windows(text: &str) -> Vec<(usize, Range<usize>)> {
+    let catalog = Catalog::get();
+    let mut open: Vec<Option<Range<usize>>> = vec![None; catalog.pattern_count()];
+    let mut closed = Vec::new();
+    catalog.words().each(text, |index, word| {
         let reach = catalog.pattern(index).reach;
-        let open = &mut windows[index];
+        let open = &mut open[index];
         if let (Some(open), Reach::Line | Reach::Rest) = (&open, reach)
             && open.start <= word.start
             && word.end <= open.end
@@ -50,19 +70,12 @@ fn matches(text: &str) -> Vec<Hit> {
             Some(open) if next.start <= open.end => {
                 *open = next.start.min(open.start)..next.end.max(open.end);
             }
-            _ => {
-                if let Some(full) = open.replace(next) {
-                    catalog.run(index, text, full, &mut hits);
-                }
-            }
+            _ => closed.extend(open.replace(next).map(|full| (index, full))),
         }
     });
-    for (index, window) in windows.into_iter().enumerate() {
-        if let Some(window) = window {
-            catalog.run(index, text, window, &mut hits);
-        }
-    }
-    hits
+    let last = open.into_iter().enumerate();
+    closed.extend(last.filter_map(|(index, window)| Some((index, window?))));
+    closed
 }
 
 /// Returns the part of the text that a pattern is tried on for one of its words.

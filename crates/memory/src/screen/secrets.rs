@@ -6,9 +6,7 @@
 
 use std::ops::Range;
 
-use regex::Captures;
-
-use super::catalog::{Pattern, Reach, whole};
+use super::catalog::{Found, Pattern, Reach, whole};
 use super::values::{is_masked, is_placeholder};
 use super::{Family, Rule};
 
@@ -62,7 +60,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
     token(
         "secrets.azure-client-secret",
         "Azure client secrets",
-        &["q~"],
+        &["0q~", "1q~", "2q~", "3q~", "4q~", "5q~", "6q~", "7q~", "8q~", "9q~"],
         r"\b([A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{31,34})",
     ),
     token(
@@ -368,13 +366,13 @@ const fn token(
 }
 
 /// Reports the token, unless it is one in name only.
-fn unless_masked(found: &Captures<'_>) -> Option<Range<usize>> {
-    let token = found.get(1)?;
-    (!is_masked(token.as_str())).then(|| token.range())
+fn unless_masked(found: &Found<'_>) -> Option<Range<usize>> {
+    let (token, range) = found.group(1)?;
+    (!is_masked(token)).then_some(range)
 }
 
 /// Reports the key, unless a word such as `REDACTED` stands in for it.
-fn private_key(found: &Captures<'_>) -> Option<Range<usize>> {
-    let stand_in = found.get(1).is_some_and(|body| is_placeholder(body.as_str()));
+fn private_key(found: &Found<'_>) -> Option<Range<usize>> {
+    let stand_in = found.group(1).is_some_and(|(body, _)| is_placeholder(body));
     (!stand_in).then(|| whole(found)).flatten()
 }

@@ -7,9 +7,7 @@
 
 use std::ops::Range;
 
-use regex::{Captures, Match};
-
-use super::catalog::{Pattern, Reach};
+use super::catalog::{Found, Pattern, Reach};
 use super::scan::Hit;
 use super::{Family, Rule};
 
@@ -20,7 +18,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
         words: &["://"],
         source: concat!(
             r"\b[A-Za-z][A-Za-z0-9+.-]{1,24}://",
-            r#"[^\s/:@?#"'`<>]{0,80}:([^\s/@"'`<>]{1,200})@[A-Za-z0-9\[$({_]"#,
+            r#"[^\s/:@?#"'`<>]*:([^\s/@"'`<>]+)@[A-Za-z0-9\[$({_]"#,
         ),
         reach: Reach::Line,
         judge: password_of_url,
@@ -37,13 +35,13 @@ pub(super) const PATTERNS: &[Pattern] = &[
     },
     Pattern {
         rule: COMMAND_LINE,
-        words: &["-u", "--user", "--pass", "--token", "--secret", "key", "sshpass"],
+        words: &[" -u", " -p", "--user", "--pass", "--token", "--secret", "key", "sshpass"],
         source: concat!(
-            r#"(?:\b(?:curl|wget|https?|xh)\b[^\n]{0,300}?\s(?:-u|--user)[ =]?["']?[^\s:"'@/]{1,64}:"#,
-            r"|\bsshpass\s+-p\s{0,2}",
+            r#"(?:\b(?:curl|wget|https?|xh)\b[^\n]*?\s(?:-u|--user)[ =]?["']?[^\s:"'@/]{1,64}:"#,
+            r"|\bsshpass\s+-p\s{0,2}|\b(?:mysql|mysqldump|mysqladmin|mariadb)\b[^\n]*?\s-p",
             r"|(?:^|\s)--(?:password|passwd|pass|token|secret|api-?key|access-?key|secret-?key",
             r"|(?:access|auth|api)-token|client-secret)[ =])",
-            r#"["']?([^\s"'`<>]{3,200})"#,
+            r#"["']?([^\s"'`<>]{3,})"#,
         ),
         reach: Reach::Line,
         judge: value_of_option,
@@ -69,17 +67,17 @@ pub(super) const PATTERNS: &[Pattern] = &[
             "비밀번호",
         ],
         source: concat!(
-            r"(?i)(?P<key>password|passwd|passphrase|passcode|passwort|kennwort|pwd|mot de passe",
-            r"|contrase(?:n|ñ)a|senha|пароль|密码|密碼|パスワード|비밀번호",
-            r"|secret|token|(?:api|access|secret|private|signing|encryption|master|auth|account)",
+            r"(?i)(password|passwd|passphrase|passcode|passwort|kennwort|pwd|mot de passe",
+            r"|contrasena|senha|пароль|密码|密碼|パスワード|비밀번호",
+            r"|secret|token|(?:api|shared|access|secret|private|signing|encryption|master|auth|account)",
             r"[_ -]?key)",
             r#"(?:\\?["'`]|[\])*]){0,3}"#,
-            r"(?:\s(?:for|of|to|on|in|at|für|fur|von|de|du|para|к|от)\s[^\n:=.,;|]{1,60}?)?",
-            r"(?P<operator>\s{0,8}(?::=|=>|==?|:|：|->|→)\s{0,8}",
-            r"|\s{0,8}\|\s{0,8}|\s+(?:is|was|are|ist|lautet|war|est|es|é|это)\s+:?\s{0,4}",
+            r"(?:\s(?:for|of|to|on|in|at|fur|von|de|du|para|к|от)\s[^\n:=.,;|]{1,60}?)?",
+            r"(\s{0,8}(?::=|=>|==?|:|：|->|→)\s{0,8}",
+            r"|\s{0,8}\|\s{0,8}|\s+(?:is|was|are|ist|lautet|war|est|es|это)\s+:?\s{0,4}",
             r"|\s{0,2}(?:是|は|은|는)\s{0,2})",
-            r#"[*_]{0,2}\\?[rbf]?(?:"([^"\n]{1,200})"|'([^'\n]{1,200})'|`([^`\n]{1,200})`"#,
-            r#"|([^\s"'`,;<>|][^\s"'`,;<>|]{0,200}))"#,
+            r#"[*_]{0,2}\\?[rbf]?(?:"([^"\n]+)"|'([^'\n]+)'|`([^`\n]+)`"#,
+            r#"|([^\s"'`,;<>|]+))"#,
         ),
         reach: Reach::Line,
         judge: assigned_value,
@@ -128,60 +126,65 @@ enum Tie {
     Spoken,
 }
 
-fn password_of_url(found: &Captures<'_>) -> Option<Range<usize>> {
-    let value = found.get(1)?;
-    let harmless = is_placeholder(value.as_str()) || is_reference(value.as_str(), Tie::Bare);
-    (!harmless).then(|| value.range())
+fn password_of_url(found: &Found<'_>) -> Option<Range<usize>> {
+    let (value, range) = found.group(1)?;
+    // Nobody has a password as short as those of the examples: `user:pw@host`.
+    let harmless = value.len() < 4 || is_placeholder(value) || is_reference(value, Tie::Bare);
+    (!harmless).then_some(range)
 }
 
-fn credential_of_header(found: &Captures<'_>) -> Option<Range<usize>> {
-    let value = found.get(1)?;
-    let text = value.as_str();
-    let real = !is_placeholder(text) && is_random(text) && !is_path(text);
-    real.then(|| value.range())
+fn credential_of_header(found: &Found<'_>) -> Option<Range<usize>> {
+    let (value, range) = found.group(1)?;
+    let real = !is_placeholder(value) && is_random(value) && !is_path(value);
+    real.then_some(range)
 }
 
-fn value_of_option(found: &Captures<'_>) -> Option<Range<usize>> {
-    let value = found.get(1)?;
-    let text = value.as_str().trim_end_matches([')', ']', '}', '.', ',', ';', '\\']);
-    let harmless = is_placeholder(text) || is_reference(text, Tie::Bare);
-    let real = !harmless && text.len() >= 6 && has_digit(text) && has_letter(text);
-    real.then(|| value.start()..value.start() + text.len())
+fn value_of_option(found: &Found<'_>) -> Option<Range<usize>> {
+    let (value, range) = found.group(1)?;
+    let value = value.trim_end_matches([')', ']', '}', '.', ',', ';', '\\']);
+    let harmless = is_placeholder(value) || is_reference(value, Tie::Bare);
+    let real = !harmless && value.len() >= 6 && has_digit(value) && has_letter(value);
+    real.then(|| range.start..range.start + value.len())
 }
 
-fn assigned_value(found: &Captures<'_>) -> Option<Range<usize>> {
-    let key = found.name("key")?.as_str();
-    let operator = found.name("operator")?.as_str();
-    let (value, quoted) = value_of_assignment(found)?;
-    let text = match quoted {
-        true => value.as_str().trim_end_matches('\\'),
-        false => value.as_str().trim_end_matches(['.', ')', ']', '}', '*', ':', '\\', '?']),
+/// Marks that tie a value to its key directly; the other ties are words and cells of tables.
+const ASSIGNING: &[&str] = &[":", "：", "=", "==", ":=", "=>", "->", "→"];
+
+/// The first character of the Chinese, Japanese and Korean blocks.
+const FIRST_OF_UNSPACED: char = '\u{2E80}';
+
+fn assigned_value(found: &Found<'_>) -> Option<Range<usize>> {
+    let (key, _) = found.group(1)?;
+    let (operator, _) = found.group(2)?;
+    let quoted = (3..=5).find_map(|group| found.group(group));
+    let (value, range, in_quotes) = if let Some((value, range)) = quoted {
+        (value.trim_end_matches('\\'), range, true)
+    } else {
+        let (value, range) = found.group(6)?;
+        // Scripts that write no spaces go on directly behind the value.
+        let value = value.split(|letter| letter >= FIRST_OF_UNSPACED).next().unwrap_or_default();
+        let end = ['.', ')', ']', '}', '*', ':', '\\', '?'];
+        (value.trim_end_matches(end), range, false)
     };
-    let kind = match ["secret", "token", "key"].iter().any(|word| ends_with(key, word)) {
-        true => Kind::Token,
-        false => Kind::Password,
-    };
+    let is_token = ["secret", "token", "key"].iter().any(|word| ends_with(key, word));
+    let kind = if is_token { Kind::Token } else { Kind::Password };
     let upper_case = has_letter(key) && !key.bytes().any(|byte| byte.is_ascii_lowercase());
-    let tie = match operator.trim() {
-        ":" | "：" | "=" | "==" | ":=" | "=>" | "->" | "→" if quoted => Tie::Quoted,
-        "=" if upper_case && operator == "=" => Tie::Environment,
-        ":" | "：" | "=" | "==" | ":=" | "=>" | "->" | "→" => Tie::Bare,
-        _ => Tie::Spoken,
+    let tie = if !ASSIGNING.contains(&operator.trim()) {
+        Tie::Spoken
+    } else if in_quotes {
+        Tie::Quoted
+    } else if upper_case && operator == "=" {
+        Tie::Environment
+    } else {
+        Tie::Bare
     };
-    let real = !is_placeholder(text) && !is_reference(text, tie) && is_real(text, kind, tie);
-    real.then(|| value.start()..value.start() + text.len())
-}
-
-/// Returns the value and whether it stands in quotation marks.
-fn value_of_assignment<'t>(found: &Captures<'t>) -> Option<(Match<'t>, bool)> {
-    // Groups 1 and 2 are the key and the operator.
-    let quoted = (3..=5).find_map(|group| found.get(group));
-    quoted.map(|value| (value, true)).or_else(|| found.get(6).map(|value| (value, false)))
+    let real = !is_placeholder(value) && !is_reference(value, tie) && is_real(value, kind, tie);
+    real.then(|| range.start..range.start + value.len())
 }
 
 fn is_real(text: &str, kind: Kind, tie: Tie) -> bool {
     match (kind, tie) {
-        (_, Tie::Spoken) => is_striking(text),
+        (kind, Tie::Spoken) => is_striking(text, kind),
         (Kind::Token, Tie::Quoted) => {
             is_random(text) || (text.len() >= 20 && has_mixed_case(text) && !has_space(text))
         }
@@ -195,15 +198,17 @@ fn is_random(text: &str) -> bool {
     text.len() >= 8 && !has_space(text) && has_digit(text) && has_letter(text) && !is_wordy(text)
 }
 
-/// Returns whether a value stands out from prose even without a sign that it is one.
-fn is_striking(text: &str) -> bool {
-    let symbol = text.bytes().any(|byte| byte.is_ascii_punctuation());
-    let upper = text.bytes().any(|byte| byte.is_ascii_uppercase());
-    let lower = text.bytes().any(|byte| byte.is_ascii_lowercase());
-    let classes = [symbol, upper, lower].into_iter().filter(|class| *class).count();
-    (is_random(text) && !is_path(text) && (classes >= 2 || text.len() >= 16))
+/// Returns whether a value stands out from prose even without a sign that it is one. A password
+/// need not be as long or as mixed as a token for that.
+fn is_striking(text: &str, kind: Kind) -> bool {
+    let mixed = text.len() >= 16
+        || has_mixed_case(text)
+        || text.bytes().any(|byte| byte.is_ascii_punctuation());
+    is_random(text)
+        && !is_path(text)
         && !text.contains("://")
         && !text.contains('(')
+        && (mixed || kind == Kind::Password)
 }
 
 fn is_password(text: &str, tie: Tie) -> bool {
@@ -316,6 +321,7 @@ const NAMES: &[&str] = &[
     "api_key",
     "api-key",
     "example",
+    "sample",
     "beispiel",
     "ejemplo",
     "exemple",
@@ -362,6 +368,7 @@ const REFERENCES: &[&str] = &[
     "/run/",
     "/etc/",
     "/var/",
+    "//",
     "~/",
     "./",
     "../",
@@ -487,8 +494,8 @@ const FUNCTION_WORDS: &[&str] = &[
     "a", "an", "and", "are", "as", "ask", "at", "be", "by", "can", "for", "from", "has", "in",
     "is", "it", "its", "must", "no", "not", "of", "on", "only", "or", "see", "set", "should",
     "that", "the", "this", "to", "use", "used", "via", "when", "will", "with", "you", "your",
-    "aus", "das", "der", "die", "für", "im", "ist", "mit", "und", "von", "de", "des", "du", "est",
-    "la", "le", "les", "el", "en", "es", "los", "para", "по", "в", "на", "и",
+    "aus", "das", "der", "die", "für", "fur", "im", "ist", "mit", "und", "von", "de", "des", "du",
+    "est", "la", "le", "les", "el", "en", "es", "los", "para", "по", "в", "на", "и",
 ];
 
 fn is_prose(text: &str) -> bool {

@@ -22,6 +22,9 @@ use crate::error::Fault;
 /// How often a taken lock is asked for again: short beside a person's patience, long beside a write.
 const LOCK_POLL: Duration = Duration::from_millis(5);
 
+/// The smallest page of SQLite, and so its smallest file.
+const SHORTEST: u64 = 512;
+
 /// Which file stands at a path, so that one that was put in its place is noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct FileId {
@@ -53,6 +56,17 @@ fn id_of(metadata: &fs::Metadata) -> FileId {
 #[cfg(not(unix))]
 fn id_of(_metadata: &fs::Metadata) -> FileId {
     FileId { device: 0, inode: 0 }
+}
+
+/// Refuses a file that is too short for a database and yet not empty: SQLite would take it for a new
+/// one and write over it.
+pub(super) fn refuse_stub(path: &Path) -> Result<(), Fault> {
+    match fs::metadata(path) {
+        Ok(metadata) if (1..SHORTEST).contains(&metadata.len()) => {
+            Err(Fault::Damaged("the file is too short for a database".to_owned()))
+        }
+        Ok(_) | Err(_) => Ok(()),
+    }
 }
 
 /// Lets only the owner read and write a database that was just made; SQLite gives its companions
@@ -162,7 +176,8 @@ pub(super) fn discard_replacement(path: &Path) -> Result<(), Fault> {
 pub(super) fn finish_replacement(path: &Path) -> Result<(), Fault> {
     if identity(path)?.is_none() && identity(&replacement(path))?.is_some() {
         // What still stands here belongs to the damaged one; beside the new one it would be applied.
-        let aside = (1_u32..).map(|number| aside(path, number)).take_while(|path| path.exists());
+        let aside =
+            (1..=u32::MAX).map(|number| aside(path, number)).take_while(|path| path.exists());
         move_companions(path, &aside.last().unwrap_or_else(|| self::aside(path, 1)))?;
         fs::rename(replacement(path), path)?;
         sync_folder(path)?;
@@ -173,7 +188,7 @@ pub(super) fn finish_replacement(path: &Path) -> Result<(), Fault> {
 /// Sets the damaged database and its companions aside, puts the complete replacement in its place,
 /// and returns the damaged one's path.
 pub(super) fn replace_damaged(path: &Path) -> Result<PathBuf, Fault> {
-    let aside = (1_u32..)
+    let aside = (1..=u32::MAX)
         .map(|number| aside(path, number))
         .find(|aside| !aside.exists())
         .ok_or_else(|| io::Error::from(io::ErrorKind::AlreadyExists))?;

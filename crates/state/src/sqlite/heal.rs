@@ -139,13 +139,15 @@ async fn known_number(damaged: &mut SqliteConnection) -> i64 {
         .unwrap_or_default()
 }
 
-/// Drops what belongs to rows that were lost, and sees to it that no number is given twice.
+/// Drops what belongs to rows that were lost, no longer promises bytes that were lost, and sees to it that no number is given twice.
 async fn settle_leftovers(fresh: &mut SqliteConnection, known: i64) -> Result<(), Fault> {
     Script::of(
         "BEGIN IMMEDIATE;
         DELETE FROM change_files WHERE change_id NOT IN (SELECT id FROM changes);
         DELETE FROM before_heads WHERE change_id NOT IN (SELECT id FROM changes WHERE open = 1);
         DELETE FROM before_marks WHERE change_id NOT IN (SELECT id FROM changes WHERE open = 1);
+        UPDATE change_files SET wrote = 0 WHERE wrote = 1
+            AND NOT EXISTS (SELECT 1 FROM contents WHERE revision = after);
         DELETE FROM contents WHERE revision NOT IN
             (SELECT before FROM change_files WHERE before IS NOT NULL
             UNION SELECT after FROM change_files WHERE after IS NOT NULL

@@ -14,7 +14,7 @@ use sqlx::SqliteConnection;
 
 use crate::error::Fault;
 use crate::record::{Mark, Use};
-use crate::sqlite::row::{Columns, readable, stored_time};
+use crate::sqlite::row::{Columns, Read, readable, stored_time};
 use crate::sqlite::script::{Repeats, Script};
 
 /// Marks that are written in one message.
@@ -134,7 +134,7 @@ fn count(script: &mut Script, (identity, path): Key<'_>, counted: Counted) {
 pub(super) fn follow_file(script: &mut Script, kind: ChangeKind, file: &FileChange) {
     let identity = file.root.identity.as_str();
     match (&file.moved_to, &file.after) {
-        (Some(to), Some(_)) => {
+        (Some(to), Some(_)) if *to != file.path => {
             for path in [&file.path, to] {
                 keep(script, (identity, path));
             }
@@ -150,7 +150,7 @@ pub(super) fn follow_file(script: &mut Script, kind: ChangeKind, file: &FileChan
                 script.add(DROP).value(identity).value(file.path.as_str());
             }
         }
-        (None, Some(_)) => {}
+        (_, Some(_)) => {}
     }
 }
 
@@ -217,8 +217,8 @@ pub(super) async fn load(
     Ok(readable("marks", rows.iter().map(|row| mark(Columns(row)))))
 }
 
-fn mark(row: Columns<'_>) -> Option<Mark> {
-    Some(Mark {
+fn mark(row: Columns<'_>) -> Read<Mark> {
+    Ok(Mark {
         path: row.path("path")?,
         pinned: row.flag("pinned")?,
         usage: Usage {

@@ -25,9 +25,12 @@ pub(super) enum Value {
 
 impl Value {
     fn read(row: &SqliteRow, column: usize) -> Option<Self> {
-        let kind = row.try_get_raw(column).ok()?.type_info().name().to_owned();
-        match kind.as_str() {
-            "NULL" => Some(Self::Null),
+        let raw = row.try_get_raw(column).ok()?;
+        // The type of a NULL is that of its column.
+        if raw.is_null() {
+            return Some(Self::Null);
+        }
+        match raw.type_info().name() {
             "INTEGER" => row.try_get(column).ok().map(Self::Number),
             "TEXT" => row.try_get(column).ok().map(Self::Text),
             "BLOB" => row.try_get(column).ok().map(Self::Bytes),

@@ -245,9 +245,18 @@ pub(super) fn rename(
     moved.map_err(|error| BackendError::from_io("rename a memory", error))
 }
 
+/// From how many files on one request to synchronize everything is cheaper than one for each.
+const SYNC_ALL_FROM: usize = 16;
+
 /// Synchronizes files and the folders that hold their names.
 pub(super) fn sync(anchor: &Anchor, paths: &[RelativePath]) -> Result<(), BackendError> {
     let cannot = |error| BackendError::from_io("synchronize a memory", error);
+    if paths.len() >= SYNC_ALL_FROM
+        && let Some(root) = anchor.open()?
+        && sync_file_system(&root).map_err(cannot)?
+    {
+        return Ok(());
+    }
     let mut parents: Vec<Option<RelativePath>> = Vec::new();
     for path in paths {
         let Some(folder) = anchor.folder_of(path)? else { continue };
@@ -278,11 +287,27 @@ pub(super) fn sync(anchor: &Anchor, paths: &[RelativePath]) -> Result<(), Backen
     Ok(())
 }
 
-fn sync_folder(folder: &Dir) -> io::Result<()> {
-    // A handle that only names the folder cannot be synchronized; one that reads it can.
+/// Synchronizes the whole file system that a folder is on; returns whether that can be done here.
+#[cfg(target_os = "linux")]
+fn sync_file_system(folder: &Dir) -> io::Result<bool> {
+    rustix::fs::syncfs(readable(folder)?)?;
+    Ok(true)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn sync_file_system(_folder: &Dir) -> io::Result<bool> {
+    Ok(false)
+}
+
+/// Opens a folder again for reading: a handle that only names it cannot be synchronized.
+fn readable(folder: &Dir) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).nonblock(true);
-    folder.open_with(".", &options)?.sync_all()
+    folder.open_with(".", &options)
+}
+
+fn sync_folder(folder: &Dir) -> io::Result<()> {
+    readable(folder)?.sync_all()
 }
 
 /// Removes what interrupted writes left anywhere below the root.

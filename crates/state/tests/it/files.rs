@@ -1,0 +1,211 @@
+//! Claims about the file: when it is made, for whom, and what a folder that refuses it leads to.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use memory::change::ChangeId;
+use memory::code::Code;
+use state::{ChangeQuery, Retention, State, StateError, Stats};
+use testkit::conformance::state::{edit, path, time, write};
+
+use crate::support::{Place, fill, names, recorded};
+
+const NOTHING: Retention = Retention { age: std::time::Duration::ZERO, bytes: 0 };
+
+#[tokio::test]
+async fn reading_makes_no_file_and_nor_does_forgetting() {
+    let place = Place::new();
+    let state = place.state();
+    assert_eq!(state.marks("global").await.unwrap(), []);
+    assert_eq!(state.changes(&ChangeQuery { max: 9, ..ChangeQuery::default() }).await.unwrap(), []);
+    assert_eq!(state.open_changes("one").await.unwrap(), []);
+    assert_eq!(state.stats().await.unwrap(), Stats::default());
+    assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
+    assert_eq!(state.repair().await.unwrap(), None);
+    state.prune(NOTHING, time(0)).await.unwrap();
+    state.settle(&[ChangeId(1)]).await.unwrap();
+    state.withdraw(ChangeId(1)).await.unwrap();
+    state.drop_marks("global", None).await.unwrap();
+    state.set_pin(("global", &path("a.md")), false, time(0)).await.unwrap();
+    state.add_uses(&[]).await.unwrap();
+    state.close().await;
+    assert_eq!(place.names(), [] as [String; 0]);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn only_the_owner_may_read_what_is_made() {
+    use std::os::unix::fs::PermissionsExt;
+    let place = Place::new();
+    let state = place.state();
+    fill(&state, 1).await;
+    let expected = ["state.db", "state.db-shm", "state.db-wal", "state.db.lock"];
+    assert_eq!(place.names(), expected);
+    for name in expected {
+        let mode = fs::metadata(place.path().with_file_name(name)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{name}");
+    }
+    state.close().await;
+    assert_eq!(place.names(), ["state.db", "state.db.lock"]);
+}
+
+#[tokio::test]
+async fn another_opening_sees_the_same() {
+    let place = Place::new();
+    let first = place.state();
+    fill(&first, 3).await;
+    let second = place.state();
+    let query = ChangeQuery { max: 9, ..ChangeQuery::default() };
+    assert_eq!(second.changes(&query).await.unwrap(), first.changes(&query).await.unwrap());
+    let heads = first.heads("one", ChangeId(0)).await.unwrap();
+    assert_eq!(second.heads("one", ChangeId(0)).await.unwrap(), heads);
+    first.close().await;
+    drop(first);
+    second.close().await;
+    assert_eq!(place.state().heads("one", ChangeId(0)).await.unwrap(), heads);
+}
+
+#[tokio::test]
+async fn what_was_acknowledged_survives_a_kill_at_any_moment() {
+    let place = Place::new();
+    let state = place.state();
+    for number in 0..20 {
+        fill(&state, 1).await;
+        // What a killed process leaves: its files as they are, without anybody closing them.
+        let after = Place::new();
+        for name in ["state.db", "state.db-wal"] {
+            let from = place.path().with_file_name(name);
+            fs::copy(from, after.path().with_file_name(name)).unwrap();
+        }
+        let left = after.state();
+        assert_eq!(recorded(&left).await.len(), number + 1);
+        assert_eq!(left.check().await.unwrap(), [] as [String; 0]);
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_was_removed_is_made_again() {
+    let place = Place::new();
+    let state = place.state();
+    fill(&state, 2).await;
+    for name in ["state.db", "state.db-wal", "state.db-shm"] {
+        fs::remove_file(place.path().with_file_name(name)).unwrap();
+    }
+    assert_eq!(recorded(&state).await, []);
+    let ids = fill(&state, 1).await;
+    assert_eq!(recorded(&state).await, ids);
+    assert_eq!(place.state().check().await.unwrap(), [] as [String; 0]);
+}
+
+/// Checks that reading and writing at `at` fail as unavailable, and touch nothing.
+async fn refuses(at: &Path) {
+    let state = state::SqliteState::new(at.to_owned());
+    let read = state.marks("global").await.unwrap_err();
+    let wrote = state.record(write("one", "a.md", "a").to_record()).await.unwrap_err();
+    for error in [read, wrote] {
+        assert!(matches!(error, StateError::Unavailable { .. }), "{error:?}");
+        assert_eq!(error.code(), Code::StorageFailed);
+    }
+    assert_eq!(state.healed(), None);
+}
+
+#[tokio::test]
+async fn a_folder_or_a_file_in_the_way_is_left_alone() {
+    let place = Place::new();
+    fs::create_dir(place.path()).unwrap();
+    refuses(&place.path()).await;
+    assert_eq!(place.names(), ["state.db"]);
+
+    let place = Place::new();
+    fs::write(place.path(), "not a folder").unwrap();
+    refuses(&place.path().join("state.db")).await;
+    assert_eq!(fs::read(place.path()).unwrap(), b"not a folder");
+}
+
+#[tokio::test]
+async fn a_missing_folder_is_not_made() {
+    let place = Place::new();
+    let state = state::SqliteState::new(place.path().join("missing/state.db"));
+    fs::create_dir(place.path()).unwrap();
+    assert_eq!(state.marks("global").await.unwrap(), []);
+    let error = state.record(write("one", "a.md", "a").to_record()).await.unwrap_err();
+    assert!(matches!(error, StateError::Unavailable { .. }), "{error:?}");
+    assert_eq!(names(&place.path()), [] as [String; 0]);
+    // What failed to open is tried again.
+    fs::create_dir(place.path().join("missing")).unwrap();
+    fill(&state, 1).await;
+}
+
+/// A small file system in memory, gone when this is dropped. Needs the right to mount.
+struct SmallDisk {
+    place: Place,
+}
+
+impl SmallDisk {
+    fn mounted() -> Self {
+        let place = Place::new();
+        fs::create_dir(place.path()).unwrap();
+        mount(&["-t", "tmpfs", "-o", "size=768k", "tmpfs"], &place.path());
+        Self { place }
+    }
+
+    fn database(&self) -> std::path::PathBuf {
+        self.place.path().join("state.db")
+    }
+}
+
+impl Drop for SmallDisk {
+    fn drop(&mut self) {
+        let status = Command::new("umount").arg("-l").arg(self.place.path()).status();
+        assert!(status.is_ok_and(|status| status.success()), "cannot unmount");
+    }
+}
+
+fn mount(options: &[&str], at: &Path) {
+    let status = Command::new("mount").args(options).arg(at).status().unwrap();
+    assert!(status.success(), "this test mounts a small disk, and must be allowed to");
+}
+
+#[tokio::test]
+async fn a_full_disk_refuses_a_change_whole_and_works_again_with_room() {
+    let disk = SmallDisk::mounted();
+    let state = state::SqliteState::new(disk.database());
+    let ids = fill(&state, 2).await;
+    let ballast = disk.place.path().join("ballast");
+    // As much as fits: the kernel says how much that was.
+    let written = fs::write(&ballast, vec![0; 1024 * 1024]);
+    assert_eq!(written.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
+
+    let large =
+        "no line is like another\n".repeat(4) + &format!("{:?}", (0..5000).collect::<Vec<_>>());
+    let change = edit("one", "m0.md", (&"text 0\n".repeat(40), &large)).uses("m0.md");
+    let mut refused = 0;
+    for _ in 0..3 {
+        let error = state.record(change.to_record()).await.unwrap_err();
+        assert!(matches!(error, StateError::Full { .. }), "{error:?}");
+        assert_eq!(error.code(), Code::StorageFull);
+        refused += 1;
+    }
+    assert_eq!(refused, 3);
+    assert_eq!(recorded(&state).await, ids);
+
+    fs::remove_file(&ballast).unwrap();
+    state.record(change.to_record()).await.unwrap();
+    assert_eq!(recorded(&state).await.len(), 3);
+    assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
+    state.close().await;
+}
+
+#[tokio::test]
+async fn a_read_only_disk_is_unavailable_for_writing_and_nothing_is_renamed() {
+    let disk = SmallDisk::mounted();
+    let state = state::SqliteState::new(disk.database());
+    fill(&state, 2).await;
+    state.close().await;
+    let before = names(&disk.place.path());
+    mount(&["-o", "remount,ro"], &disk.place.path());
+    let error = state.record(write("one", "a.md", "a").to_record()).await.unwrap_err();
+    assert!(matches!(error, StateError::Unavailable { .. }), "{error:?}");
+    assert_eq!((names(&disk.place.path()), state.healed()), (before, None));
+}

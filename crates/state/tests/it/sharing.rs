@@ -1,0 +1,117 @@
+//! Claims about many users of one file: threads with a state each, which is what processes are to
+//! SQLite and to lock files.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Barrier};
+use std::time::Duration;
+
+use memory::change::ChangeId;
+use state::{SqliteState, State, Use};
+use testkit::conformance::state::{path, time, write};
+
+use crate::support::{Place, fill, recorded};
+
+const USERS: usize = 8;
+
+/// Runs the same on as many threads at once, each with its own state and runtime, and returns their
+/// answers.
+fn at_once<T: Send + 'static>(
+    place: &Place,
+    run: impl AsyncFn(usize, SqliteState) -> T + Clone + Send + 'static,
+) -> Vec<T> {
+    let barrier = Arc::new(Barrier::new(USERS));
+    let threads = (0..USERS).map(|user| {
+        let (barrier, run, state) = (Arc::clone(&barrier), run.clone(), place.state());
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+            barrier.wait();
+            runtime.unwrap().block_on(run(user, state))
+        })
+    });
+    threads.collect::<Vec<_>>().into_iter().map(|thread| thread.join().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn eight_users_come_first_at_once_and_lose_nothing() {
+    let place = Place::new();
+    let ids = at_once(&place, async |user, state| {
+        let mut ids = Vec::new();
+        for number in 0..25 {
+            let made = write("one", &format!("{user}/{number}.md"), &format!("{user} {number}"));
+            ids.push(state.record(made.to_record()).await.unwrap());
+            let one = Use {
+                identity: "global".to_owned(),
+                path: path("shared.md"),
+                at: time(0),
+                wrote: false,
+            };
+            state.add_uses(&[one]).await.unwrap();
+            state.settle(&ids).await.unwrap();
+            assert!(state.heads("one", ChangeId(0)).await.unwrap().len() >= ids.len());
+        }
+        ids
+    });
+    let state = place.state();
+    let all: BTreeSet<ChangeId> = ids.iter().flatten().copied().collect();
+    assert_eq!(all.len(), 25 * USERS);
+    assert_eq!(recorded(&state).await, all.into_iter().collect::<Vec<_>>());
+    let marks = state.marks("global").await.unwrap();
+    assert_eq!(marks.iter().map(|mark| mark.usage.uses).collect::<Vec<_>>(), [25 * 8]);
+    assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
+    assert_eq!(state.healed(), None);
+}
+
+#[tokio::test]
+async fn users_that_find_a_damaged_file_together_heal_it_once() {
+    let place = Place::new();
+    std::fs::write(place.path(), "this was never a database ".repeat(500)).unwrap();
+    let healed = at_once(&place, async |user, state| {
+        let made = write("one", &format!("{user}.md"), "text");
+        state.record(made.to_record()).await.unwrap();
+        state.healed().is_some()
+    });
+    assert_eq!(healed.iter().filter(|&&healed| healed).count(), 1);
+    let state = place.state();
+    assert_eq!(state.heads("one", ChangeId(0)).await.unwrap().len(), USERS);
+    let damaged = place.names().into_iter().filter(|name| name.contains("damaged"));
+    assert_eq!(damaged.collect::<Vec<_>>(), ["state.db.damaged-1"]);
+}
+
+#[tokio::test]
+async fn a_user_of_the_old_file_goes_on_with_the_new_one() {
+    let place = Place::new();
+    let (old, healing) = (place.state(), place.state());
+    fill(&old, 2).await;
+    recorded(&old).await;
+    place.run("UPDATE marks SET pinned = 7 WHERE path = 'm0.md'").await;
+    assert!(healing.repair().await.unwrap().is_some());
+    let id = old.record(write("one", "later.md", "later").to_record()).await.unwrap();
+    assert_eq!(recorded(&healing).await.last(), Some(&id));
+    assert_eq!(recorded(&old).await, recorded(&healing).await);
+    old.close().await;
+    assert_eq!(healing.check().await.unwrap(), [] as [String; 0]);
+    assert_eq!(recorded(&place.state()).await.last(), Some(&id));
+}
+
+#[tokio::test]
+async fn a_cancelled_call_holds_nobody_up_and_leaves_no_half() {
+    let place = Place::new();
+    let (cancelled, other) = (Arc::new(place.state()), place.state());
+    fill(&other, 1).await;
+    for number in 0..60_u64 {
+        let names = (0..20).map(|file| write("one", &format!("{number}/{file}.md"), "text"));
+        let made = names.reduce(testkit::conformance::state::Made::and).unwrap();
+        let deadline = Duration::from_micros(number * 100);
+        let ended = tokio::time::timeout(deadline, cancelled.record(made.to_record())).await;
+        if let Ok(recorded) = ended {
+            recorded.unwrap();
+        }
+        let next = other.record(write("one", &format!("{number}.md"), "text").to_record());
+        tokio::time::timeout(Duration::from_secs(5), next).await.unwrap().unwrap();
+    }
+    let query = state::ChangeQuery { max: usize::MAX, ..state::ChangeQuery::default() };
+    for change in other.changes(&query).await.unwrap() {
+        assert!([1, 20].contains(&change.files.len()), "{change:?}");
+    }
+    assert_eq!(other.check().await.unwrap(), [] as [String; 0]);
+}

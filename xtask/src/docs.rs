@@ -1,0 +1,132 @@
+//! References that are generated from the code: the program prints them, here they become files.
+//!
+//! `quipu reference NAME` prints Markdown; `docs/reference/NAME.md` holds it. What is not the same is
+//! drift, and `tidy` fails on it.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context;
+
+use crate::cargo;
+use crate::tidy::Finding;
+use crate::workspace::Workspace;
+
+/// What `quipu reference` knows.
+const REFERENCES: [&str; 4] = ["cli", "codes", "rules", "limits"];
+
+/// Whether to write or to compare.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Compare and write nothing
+    #[arg(long)]
+    check: bool,
+}
+
+/// One reference, as the program prints it.
+#[derive(Debug, PartialEq, Eq)]
+struct Reference {
+    /// Its file, from the root.
+    path: String,
+    text: String,
+}
+
+/// Writes or compares the references.
+pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
+    if !args.check {
+        return write(workspace);
+    }
+    let findings = drift(workspace)?;
+    for finding in &findings {
+        println!("{finding}");
+    }
+    anyhow::ensure!(findings.is_empty(), "{} references are out of date", findings.len());
+    Ok(())
+}
+
+/// Writes those references that are not as they should be.
+pub(crate) fn write(workspace: &Workspace) -> anyhow::Result<()> {
+    for reference in generate(workspace)? {
+        let path = workspace.root.join(&reference.path);
+        if fs::read_to_string(&path).ok().as_deref() == Some(reference.text.as_str()) {
+            continue;
+        }
+        if let Some(folder) = path.parent() {
+            fs::create_dir_all(folder)?;
+        }
+        fs::write(&path, reference.text)
+            .with_context(|| format!("cannot write {}", path.display()))?;
+        println!("written: {}", reference.path);
+    }
+    Ok(())
+}
+
+/// Returns the references that differ from what the program prints.
+pub(crate) fn drift(workspace: &Workspace) -> anyhow::Result<Vec<Finding>> {
+    Ok(differing(&workspace.root, &generate(workspace)?))
+}
+
+fn differing(root: &Path, references: &[Reference]) -> Vec<Finding> {
+    let differs = |reference: &&Reference| {
+        fs::read_to_string(root.join(&reference.path)).ok().as_deref() != Some(&reference.text)
+    };
+    references
+        .iter()
+        .filter(differs)
+        .map(|reference| {
+            let wrong = "is not what the program prints";
+            Finding::file("docs", &reference.path, wrong, "run `cargo xtask docs`")
+        })
+        .collect()
+}
+
+/// Builds the program and asks it for every reference.
+fn generate(workspace: &Workspace) -> anyhow::Result<Vec<Reference>> {
+    let mut build = cargo::command();
+    build.current_dir(&workspace.root);
+    // With the features of the whole workspace, so that the tests build nothing anew.
+    cargo::run(build.args(["build", "--quiet", "--workspace", "--bin", "quipu"]))?;
+    let program =
+        workspace.target.join("debug").join(format!("quipu{}", std::env::consts::EXE_SUFFIX));
+    REFERENCES
+        .into_iter()
+        .map(|name| {
+            let printed =
+                cargo::output(std::process::Command::new(&program).args(["reference", name]))?;
+            anyhow::ensure!(!printed.trim().is_empty(), "`quipu reference {name}` printed nothing");
+            let path = format!("docs/reference/{name}.md");
+            Ok(Reference { path, text: format!("{}\n", printed.trim_end()) })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn reference(name: &str, text: &str) -> Reference {
+        Reference { path: format!("docs/reference/{name}.md"), text: text.to_owned() }
+    }
+
+    #[test]
+    fn a_reference_that_differs_or_is_missing_is_drift() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir_all(root.path().join("docs/reference")).unwrap();
+        fs::write(root.path().join("docs/reference/cli.md"), "# Commands\n").unwrap();
+        fs::write(root.path().join("docs/reference/codes.md"), "# Old\n").unwrap();
+        let wanted = [
+            reference("cli", "# Commands\n"),
+            reference("codes", "# Codes\n"),
+            reference("rules", "# Rules\n"),
+        ];
+        let found: Vec<String> =
+            differing(root.path(), &wanted).iter().map(ToString::to_string).collect();
+        assert_eq!(
+            found,
+            [
+                "docs/reference/codes.md: is not what the program prints; run `cargo xtask docs`",
+                "docs/reference/rules.md: is not what the program prints; run `cargo xtask docs`",
+            ]
+        );
+    }
+}

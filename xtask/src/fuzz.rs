@@ -1,0 +1,168 @@
+//! Fuzzing: every parser of outside bytes is fed what libFuzzer can think of.
+//!
+//! The targets are the binaries of `fuzz/`, a package of its own, which needs no nightly compiler
+//! because no sanitizer is asked for: there is no unsafe code to watch, a panic is what counts.
+//! Small seeds are kept in `fuzz/corpus`; what a run finds interesting goes to `target`.
+
+use std::fs;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::Context;
+use serde::Deserialize;
+
+use crate::cargo;
+use crate::tools::{self, Tools};
+use crate::workspace::Workspace;
+
+/// The package of the targets, from the root.
+pub(crate) const MANIFEST: &str = "fuzz/Cargo.toml";
+
+/// One input that takes longer is a finding.
+const INPUT_SECONDS_MAX: u64 = 5;
+/// An input never needs to be longer: caps are far below, and long inputs find little.
+const INPUT_BYTES_MAX: u64 = 16_384;
+/// A parser that takes more memory is a finding.
+const MEMORY_MIB_MAX: u64 = 1_024;
+
+/// What to feed, and for how long.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// The target; all when none is named
+    target: Option<String>,
+    /// How many seconds to search, in all
+    #[arg(long, default_value_t = 60)]
+    seconds: u64,
+    /// Run this one input, such as a crash that was kept, and stop
+    #[arg(long, value_name = "FILE", requires = "target")]
+    replay: Option<PathBuf>,
+}
+
+/// Installs cargo-fuzz if need be, and searches.
+pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
+    let known = targets(workspace)?;
+    let is_asked = |target: &&Target| args.target.as_ref().is_none_or(|name| *name == target.name);
+    let chosen: Vec<Target> = known.iter().filter(is_asked).cloned().collect();
+    let names = || known.iter().map(|target| target.name.as_str()).collect::<Vec<_>>().join(", ");
+    anyhow::ensure!(!chosen.is_empty(), "there is no such target, only {}", names());
+    let tools = tools::prepare(workspace, &[tools::CARGO_FUZZ])?;
+    match (&args.replay, chosen.as_slice()) {
+        (Some(input), [target]) => {
+            let missing = || format!("there is no file {}", input.display());
+            let input = input.canonicalize().with_context(missing)?;
+            cargo::run(cargo_fuzz(workspace, &tools, "run", target).arg(&target.name).arg(input))
+        }
+        _ => search(workspace, &tools, &chosen, args.seconds),
+    }
+}
+
+/// One target, as the manifest declares it.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Target {
+    name: String,
+    /// Its file, from the folder of the manifest.
+    pub(crate) path: String,
+    /// The features of the package that it needs.
+    #[serde(default)]
+    required_features: Vec<String>,
+}
+
+impl Target {
+    /// Tells whether it builds quickly, and so is searched on every run of the gates.
+    pub(crate) fn is_quick_to_build(&self) -> bool {
+        self.required_features.is_empty()
+    }
+}
+
+/// Returns all targets.
+pub(crate) fn targets(workspace: &Workspace) -> anyhow::Result<Vec<Target>> {
+    let manifest = workspace.root.join(MANIFEST);
+    let text = fs::read_to_string(&manifest)
+        .with_context(|| format!("cannot read {}", manifest.display()))?;
+    declared(&text)
+}
+
+/// Returns the targets that a manifest declares.
+pub(crate) fn declared(manifest: &str) -> anyhow::Result<Vec<Target>> {
+    #[derive(Deserialize)]
+    struct Manifest {
+        bin: Vec<Target>,
+    }
+    let manifest: Manifest =
+        toml::from_str(manifest).with_context(|| format!("cannot understand {MANIFEST}"))?;
+    Ok(manifest.bin)
+}
+
+/// Divides the time among the targets and feeds each.
+pub(crate) fn search(
+    workspace: &Workspace,
+    tools: &Tools,
+    targets: &[Target],
+    seconds: u64,
+) -> anyhow::Result<()> {
+    // All are built before the first is fed, so that the time is spent on searching.
+    for target in targets {
+        cargo::run(cargo_fuzz(workspace, tools, "build", target).arg(&target.name))?;
+    }
+    let each = (seconds / u64::try_from(targets.len().max(1))?).max(1);
+    for target in targets {
+        let name = &target.name;
+        println!("fuzz: {name} for {each} s");
+        let found = workspace.target.join("fuzz-corpus").join(name);
+        fs::create_dir_all(&found)?;
+        let seeds = workspace.root.join("fuzz/corpus").join(name);
+        anyhow::ensure!(seeds.is_dir(), "{} is missing: a target has seeds", seeds.display());
+        let mut command = cargo_fuzz(workspace, tools, "run", target);
+        command.arg(name).arg(found).arg(seeds).arg("--").args(limits(each));
+        cargo::run(&mut command).with_context(|| {
+            format!(
+                "the input is kept in fuzz/artifacts/{name}; run it again with \
+                 `cargo xtask fuzz {name} --replay FILE`, and make it a unit test"
+            )
+        })?;
+    }
+    Ok(())
+}
+
+fn limits(seconds: u64) -> [String; 5] {
+    [
+        format!("-max_total_time={seconds}"),
+        format!("-timeout={INPUT_SECONDS_MAX}"),
+        format!("-max_len={INPUT_BYTES_MAX}"),
+        format!("-rss_limit_mb={MEMORY_MIB_MAX}"),
+        "-verbosity=0".to_owned(),
+    ]
+}
+
+fn cargo_fuzz(workspace: &Workspace, tools: &Tools, verb: &str, target: &Target) -> Command {
+    let mut command = tools.cargo_command();
+    command.current_dir(&workspace.root).args(["fuzz", verb, "--sanitizer", "none"]);
+    command.arg("--target-dir").arg(workspace.target.join("fuzz"));
+    if !target.required_features.is_empty() {
+        command.arg("--features").arg(target.required_features.join(","));
+    }
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn targets_are_the_binaries_of_the_manifest() {
+        let manifest = "[[bin]]\nname = \"path\"\npath = \"targets/path.rs\"\ntest = false\n\
+                        [[bin]]\nname = \"import\"\npath = \"targets/import.rs\"\n\
+                        required-features = [\"import\"]\n";
+        let target = |name: &str, features: &[&str]| Target {
+            name: name.to_owned(),
+            path: format!("targets/{name}.rs"),
+            required_features: features.iter().map(ToString::to_string).collect(),
+        };
+        let declared_targets = declared(manifest).unwrap();
+        assert_eq!(declared_targets, [target("path", &[]), target("import", &["import"])]);
+        let quick: Vec<bool> = declared_targets.iter().map(Target::is_quick_to_build).collect();
+        assert_eq!(quick, [true, false]);
+        assert!(declared("[package]\nname = \"x\"\n").is_err());
+    }
+}

@@ -1,0 +1,43 @@
+//! The seeded simulator: several callers, crashes and a clock against a plain model, for as long as
+//! there is time.
+//!
+//! The simulator is a test of `store`; here is only how long it runs and with which seed.
+
+use crate::workspace::Workspace;
+use crate::{cargo, tools};
+
+/// How long, and from which seed.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// How many seconds to try seeds for
+    #[arg(long, default_value_t = 60)]
+    pub(crate) seconds: u64,
+    /// Run this one seed, as a failing run printed it
+    #[arg(long)]
+    pub(crate) seed: Option<u64>,
+}
+
+/// Installs the runner if need be, and runs the simulator.
+pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
+    let tools = tools::prepare(workspace, &[tools::CARGO_NEXTEST])?;
+    simulate(workspace, &tools, args)
+}
+
+/// Runs the simulator with tools that are there already.
+pub(crate) fn simulate(
+    workspace: &Workspace,
+    tools: &tools::Tools,
+    args: &Args,
+) -> anyhow::Result<()> {
+    let mut command = tools.cargo_command();
+    command.current_dir(&workspace.root);
+    // The whole workspace, filtered: `-p` would choose other features and build everything again.
+    command.args(["nextest", "run", "--workspace", "--profile", "sim"]);
+    command.args(["--success-output", "final"]);
+    command.args(["-E", "binary_id(quipu-store::it) & test(/^sim::/)"]);
+    command.env("QUIPU_SIM_SECONDS", args.seconds.to_string());
+    if let Some(seed) = args.seed {
+        command.env("QUIPU_SIM_SEED", seed.to_string());
+    }
+    cargo::run(&mut command)
+}

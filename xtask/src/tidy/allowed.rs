@@ -1,0 +1,127 @@
+//! The exceptions: `xtask/tidy.toml`, each with the check, the file and the reason.
+
+use anyhow::Context;
+use serde::Deserialize;
+
+use crate::tidy::Finding;
+
+/// Where the exceptions stand, from the root.
+pub(super) const PATH: &str = "xtask/tidy.toml";
+
+/// All exceptions.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Allowed {
+    #[serde(default)]
+    allowed: Vec<Exception>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Exception {
+    /// The name of the check.
+    check: String,
+    /// The file.
+    path: String,
+    /// What the finding must mention; everything when absent.
+    about: Option<String>,
+    reason: String,
+}
+
+impl Exception {
+    fn covers(&self, finding: &Finding) -> bool {
+        self.check == finding.check
+            && self.path == finding.path
+            && self.about.as_ref().is_none_or(|about| finding.wrong.contains(about))
+    }
+}
+
+impl Allowed {
+    /// Parses the exceptions.
+    pub(super) fn parse(text: &str) -> anyhow::Result<Self> {
+        let parsed: Self =
+            toml::from_str(text).with_context(|| format!("cannot understand {PATH}"))?;
+        for exception in &parsed.allowed {
+            let has_reason = !exception.reason.trim().is_empty();
+            anyhow::ensure!(
+                has_reason,
+                "{PATH}: an exception for {} has no reason",
+                exception.path
+            );
+        }
+        Ok(parsed)
+    }
+
+    /// Takes away what is allowed, and adds the exceptions that allow nothing.
+    pub(super) fn filter(&self, findings: Vec<Finding>) -> Vec<Finding> {
+        let idle = self
+            .allowed
+            .iter()
+            .filter(|exception| !findings.iter().any(|finding| exception.covers(finding)));
+        let idle: Vec<Finding> = idle
+            .map(|exception| {
+                let wrong = format!(
+                    "nothing in {} needs the exception for `{}`",
+                    exception.path, exception.check
+                );
+                Finding::file("allowed", PATH, wrong, "remove it")
+            })
+            .collect();
+        let is_left = |finding: &Finding| !self.allowed.iter().any(|each| each.covers(finding));
+        findings.into_iter().filter(is_left).chain(idle).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::printed;
+
+    const EXCEPTION: &str = r#"
+        [[allowed]]
+        check = "type-names"
+        path = "a.rs"
+        about = "`ServerInfo`"
+        reason = "named by the protocol"
+    "#;
+
+    fn finding(check: &'static str, path: &str, about: &str) -> Finding {
+        Finding::file(check, path, format!("`{about}` is vague"), "rename it")
+    }
+
+    #[test]
+    fn an_exception_covers_its_check_its_file_and_its_word() {
+        let allowed = Allowed::parse(EXCEPTION).unwrap();
+        let left = allowed.filter(vec![
+            finding("type-names", "a.rs", "ServerInfo"),
+            finding("type-names", "a.rs", "OtherInfo"),
+            finding("type-names", "b.rs", "ServerInfo"),
+            finding("sizes", "a.rs", "ServerInfo"),
+        ]);
+        assert_eq!(
+            printed(&left),
+            [
+                "a.rs: `OtherInfo` is vague; rename it",
+                "b.rs: `ServerInfo` is vague; rename it",
+                "a.rs: `ServerInfo` is vague; rename it",
+            ]
+        );
+    }
+
+    #[test]
+    fn an_exception_that_is_not_needed_is_found() {
+        let left = Allowed::parse(EXCEPTION).unwrap().filter(Vec::new());
+        assert_eq!(
+            printed(&left),
+            ["xtask/tidy.toml: nothing in a.rs needs the exception for `type-names`; remove it"]
+        );
+    }
+
+    #[test]
+    fn an_exception_needs_a_reason() {
+        let check = |text: &str| Allowed::parse(text).unwrap_err().to_string();
+        let without = EXCEPTION.replace("named by the protocol", " ");
+        assert_eq!(check(&without), "xtask/tidy.toml: an exception for a.rs has no reason");
+        assert_eq!(check("[[allowed]]\npath = \"a.rs\"\n"), "cannot understand xtask/tidy.toml");
+    }
+}

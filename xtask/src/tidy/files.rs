@@ -1,0 +1,186 @@
+//! Files as such: their names, sizes, headers, and paths of somebody's machine in them.
+
+use crate::tidy::Finding;
+use crate::tidy::tree::Tree;
+
+/// A source file longer than this fails.
+const SOURCE_LINES_MAX: usize = 800;
+/// A source file longer than this, without its tests, is worth a look.
+const SOURCE_LINES_AIM: usize = 500;
+
+/// File names that say nothing, or that say where an older layout is used.
+const NAMES_TO_AVOID: [&str; 7] =
+    ["mod.rs", "utils.rs", "util.rs", "common.rs", "types.rs", "misc.rs", "helpers.rs"];
+
+/// Where people's and machines' own files are.
+const MACHINE_FOLDERS: [&str; 4] = ["home", "root", "work", "Users"];
+/// Invented people of examples and tests.
+const INVENTED: [&str; 8] = ["ada", "alice", "bob", "dev", "me", "someone", "user", "you"];
+
+/// Finds files whose names say nothing.
+pub(super) fn names(tree: &Tree) -> Vec<Finding> {
+    let avoided = |path: &&str| NAMES_TO_AVOID.contains(&file_name(path));
+    tree.paths()
+        .filter(avoided)
+        .map(|path| {
+            let wrong = format!("`{}` is no name for a file", file_name(path));
+            Finding::file("file-names", path, wrong, "name it for what it holds")
+        })
+        .collect()
+}
+
+fn file_name(path: &str) -> &str {
+    path.rsplit_once('/').map_or(path, |(_, name)| name)
+}
+
+/// Finds sources that are too long.
+pub(super) fn sizes(tree: &Tree) -> Vec<Finding> {
+    tree.with_extension("rs")
+        .map(|(path, text)| (path, text.lines().count()))
+        .filter(|(_, lines)| *lines > SOURCE_LINES_MAX)
+        .map(|(path, lines)| {
+            let wrong = format!("has {lines} lines, {SOURCE_LINES_MAX} are the most");
+            Finding::file("sizes", path, wrong, "part it along its ideas")
+        })
+        .collect()
+}
+
+/// Finds sources that grow long, their tests not counted.
+pub(super) fn long(tree: &Tree) -> Vec<Finding> {
+    let is_test = |path: &str| path.contains("/tests/") || path.ends_with("/tests.rs");
+    let sources = tree.with_extension("rs").filter(|(path, _)| !is_test(path));
+    sources
+        .map(|(path, text)| (path, text.lines().take_while(|line| *line != "#[cfg(test)]").count()))
+        .filter(|(_, lines)| *lines > SOURCE_LINES_AIM)
+        .map(|(path, lines)| {
+            let wrong = format!("has {lines} lines without tests, aim at {SOURCE_LINES_AIM}");
+            Finding::file("sizes", path, wrong, "think of parting it")
+        })
+        .collect()
+}
+
+/// Finds sources that do not open with what they are for.
+pub(super) fn headers(tree: &Tree) -> Vec<Finding> {
+    let sources = tree.with_extension("rs");
+    sources
+        .filter(|(_, text)| !text.starts_with("//! "))
+        .map(|(path, _)| {
+            let wrong = "does not open with `//!`";
+            Finding::file("headers", path, wrong, "say what it is for and what it hides").at(0)
+        })
+        .collect()
+}
+
+/// Finds paths that exist on somebody's machine only.
+pub(super) fn machine_paths(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (path, text) in tree.texts() {
+        for (index, line) in text.lines().enumerate() {
+            for found in machine_paths_in(line) {
+                let wrong = format!("`{found}` is a path of one machine");
+                let remedy = "write it relative, or for an invented `user`";
+                findings.push(Finding::file("machine-paths", path, wrong, remedy).at(index));
+            }
+        }
+    }
+    findings
+}
+
+/// Returns the start of each absolute path below a machine's own folders.
+fn machine_paths_in(line: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (start, _) in line.match_indices('/') {
+        let (before, path) = line.split_at(start);
+        // Otherwise it is the middle of a relative path, of a URL, or of a virtual one.
+        let is_absolute =
+            !before.ends_with(|c: char| c.is_alphanumeric() || "._-/}>)]*~$".contains(c));
+        let mut segments = path.split('/').skip(1);
+        let (Some(folder), Some(rest)) = (segments.next(), segments.next()) else { continue };
+        let owner: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        if is_absolute && MACHINE_FOLDERS.contains(&folder) && !INVENTED.contains(&owner.as_str()) {
+            found.push(format!("/{folder}/{owner}"));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::printed;
+
+    #[test]
+    fn a_name_that_says_nothing_is_found() {
+        let tree = Tree::from([("a/utils.rs", ""), ("mod.rs", ""), ("a/model.rs", "")]);
+        assert_eq!(
+            printed(&names(&tree)),
+            [
+                "a/utils.rs: `utils.rs` is no name for a file; name it for what it holds",
+                "mod.rs: `mod.rs` is no name for a file; name it for what it holds",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_source_may_have_eight_hundred_lines() {
+        let (most, more) = ("x\n".repeat(800), "x\n".repeat(801));
+        let tree = Tree::from([("a.rs", most.as_str()), ("b.rs", more.as_str()), ("c.md", &more)]);
+        assert_eq!(
+            printed(&sizes(&tree)),
+            ["b.rs: has 801 lines, 800 are the most; part it along its ideas"]
+        );
+    }
+
+    #[test]
+    fn tests_do_not_make_a_source_long() {
+        let code = "x\n".repeat(500);
+        let with_tests = format!("{code}#[cfg(test)]\nmod tests {{}}\n");
+        let longer = format!("{code}x\n");
+        let tree = Tree::from([
+            ("a.rs", with_tests.as_str()),
+            ("b.rs", longer.as_str()),
+            ("c/tests.rs", &longer),
+            ("a/tests/it/d.rs", &longer),
+        ]);
+        assert_eq!(
+            printed(&long(&tree)),
+            ["b.rs: has 501 lines without tests, aim at 500; think of parting it"]
+        );
+    }
+
+    #[test]
+    fn every_source_opens_with_what_it_is_for() {
+        let tree = Tree::from([("a.rs", "//! A.\n"), ("b.rs", "use a;\n//! B.\n"), ("c.rs", "")]);
+        assert_eq!(
+            printed(&headers(&tree)),
+            [
+                "b.rs:1: does not open with `//!`; say what it is for and what it hides",
+                "c.rs:1: does not open with `//!`; say what it is for and what it hides",
+            ]
+        );
+    }
+
+    #[test]
+    fn paths_of_one_machine_are_found_and_invented_ones_are_not() {
+        let check =
+            |line: &str, expected: &[&str]| assert_eq!(machine_paths_in(line), expected, "{line}");
+        check("see /work/main/x.md", &["/work/main"]);
+        check("(\"/root/.cargo\")", &["/root/"]);
+        check("/home/carol and /Users/dave/x", &["/home/carol", "/Users/dave"]);
+        check("file:///home/carol", &[]);
+        check("/home/user/x, /Users/ada/y", &[]);
+        check("docs/work/plan.md <data>/work/x ../root/x https://example.com/home/x", &[]);
+        check("/memories/work/x, /workspace/x, /home", &[]);
+    }
+
+    #[test]
+    fn a_path_of_one_machine_is_found_with_its_line() {
+        let tree = Tree::from([("a.md", "one\n/work/x\n")]);
+        assert_eq!(
+            printed(&machine_paths(&tree)),
+            [
+                "a.md:2: `/work/x` is a path of one machine; write it relative, or for an invented `user`"
+            ]
+        );
+    }
+}

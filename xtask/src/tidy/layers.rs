@@ -1,0 +1,222 @@
+//! Who may use whom: the tables `layers` and `homes` of the root `Cargo.toml`, against the packages.
+//!
+//! What only tests need is free, but for other layers: a test reaches no further than the layer it
+//! tests, plus `testkit`.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::tidy::Finding;
+use crate::tidy::tree::Tree;
+use crate::workspace::{Dependency, Kind, Package, Workspace};
+
+const MANIFEST: &str = "Cargo.toml";
+
+/// Packages that are no layer: they may use every layer, and outside crates as they like.
+const NO_LAYER: [&str; 4] = ["xtask", "testkit", "benches", "fuzz"];
+
+/// Compares the layer table with what the packages declare.
+pub(super) fn layers(workspace: &Workspace) -> Vec<Finding> {
+    let table = &workspace.tables.layers;
+    let folders: BTreeMap<&str, &str> =
+        workspace.packages.iter().map(|each| (each.name.as_str(), each.folder())).collect();
+    let mut findings = Vec::new();
+    for package in layer_packages(workspace) {
+        let Some(allowed) = table.get(package.folder()) else {
+            let wrong = format!("the layer `{}` is not in the table", package.folder());
+            findings.push(Finding::file("layers", MANIFEST, wrong, "give it a line"));
+            continue;
+        };
+        findings.extend(compare(package, allowed, &folders));
+    }
+    for layer in table.keys() {
+        if !layer_packages(workspace).any(|package| package.folder() == layer) {
+            let wrong = format!("the table names the layer `{layer}`, which does not exist");
+            findings.push(Finding::file("layers", MANIFEST, wrong, "remove its line"));
+        }
+    }
+    findings
+}
+
+/// Compares one package with its line of the table.
+fn compare(package: &Package, allowed: &[String], folders: &BTreeMap<&str, &str>) -> Vec<Finding> {
+    let layer = package.folder();
+    let used = |is_asked: fn(&Dependency) -> bool| -> BTreeSet<&str> {
+        let asked = package.dependencies.iter().filter(|each| is_asked(each));
+        asked.filter_map(|each| folders.get(each.name.as_str()).copied()).collect()
+    };
+    let normal = used(|each| each.kind != Some(Kind::Dev));
+    let in_tests = used(|each| each.kind == Some(Kind::Dev));
+    let allowed: BTreeSet<&str> = allowed.iter().map(String::as_str).collect();
+    let finding = |wrong: String, remedy: &str| Finding::file("layers", MANIFEST, wrong, remedy);
+    let mut findings = Vec::new();
+    for other in normal.difference(&allowed) {
+        let wrong = format!("`{layer}` depends on `{other}`, which its line does not name");
+        findings.push(finding(wrong, "take the dependency out, or change the architecture first"));
+    }
+    for other in allowed.difference(&normal) {
+        let wrong = format!("`{layer}` may depend on `{other}` and does not");
+        findings.push(finding(wrong, "take it out of the line"));
+    }
+    for other in in_tests.difference(&allowed) {
+        if *other != "testkit" {
+            let wrong = format!("tests of `{layer}` use `{other}`, which its line does not name");
+            findings.push(finding(wrong, "test it where both may be used"));
+        }
+    }
+    findings
+}
+
+/// Finds outside crates that are named away from their home.
+pub(super) fn homes(workspace: &Workspace) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for package in layer_packages(workspace) {
+        let normal = package.dependencies.iter().filter(|each| each.kind != Some(Kind::Dev));
+        for dependency in normal {
+            let Some(homes) = workspace.tables.homes.get(&dependency.name) else { continue };
+            if !homes.iter().any(|home| home == package.folder()) {
+                let (name, homes) = (&dependency.name, homes.join("` or `"));
+                findings.push(Finding::file(
+                    "homes",
+                    &workspace.relative(&package.manifest_path),
+                    format!("`{name}` may be named by `{homes}` only"),
+                    format!("use what `{homes}` offers"),
+                ));
+            }
+        }
+    }
+    findings
+}
+
+/// Finds packages that do not take the lints of the workspace.
+pub(super) fn lints(workspace: &Workspace, tree: &Tree) -> Vec<Finding> {
+    let manifests = workspace.packages.iter().map(|each| workspace.relative(&each.manifest_path));
+    let lacks = |path: &String| {
+        let manifest: Option<toml::Table> = tree.text(path).and_then(|text| text.parse().ok());
+        let lints = manifest.as_ref().and_then(|manifest| manifest.get("lints"));
+        lints.and_then(|lints| lints.get("workspace")) != Some(&toml::Value::Boolean(true))
+    };
+    manifests
+        .filter(lacks)
+        .map(|path| {
+            let wrong = "does not take the lints of the workspace";
+            Finding::file("lints", &path, wrong, "add `[lints] workspace = true`")
+        })
+        .collect()
+}
+
+fn layer_packages(workspace: &Workspace) -> impl Iterator<Item = &Package> {
+    workspace.packages.iter().filter(|package| !NO_LAYER.contains(&package.folder()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::tidy::printed;
+    use crate::workspace::Tables;
+
+    /// Makes a workspace of layers from rows `name: used used; in tests`.
+    fn workspace(rows: &[&str], layers: &[(&str, &[&str])]) -> Workspace {
+        let package = |row: &&str| {
+            let (name, used) = row.split_once(':').unwrap();
+            let (normal, dev) = used.split_once(';').unwrap_or((used, ""));
+            let dependencies = |names: &str, kind: Option<Kind>| -> Vec<Dependency> {
+                let named = names.split_whitespace();
+                named.map(|name| Dependency { name: name.to_owned(), kind }).collect()
+            };
+            Package {
+                name: format!("quipu-{name}"),
+                manifest_path: PathBuf::from(format!("/w/crates/{name}/Cargo.toml")),
+                dependencies: [dependencies(normal, None), dependencies(dev, Some(Kind::Dev))]
+                    .concat(),
+                targets: Vec::new(),
+            }
+        };
+        let owned = |(layer, uses): &(&str, &[&str])| {
+            ((*layer).to_owned(), uses.iter().map(ToString::to_string).collect())
+        };
+        Workspace {
+            root: PathBuf::from("/w"),
+            target: PathBuf::from("/w/target"),
+            packages: rows.iter().map(package).collect(),
+            tables: Tables {
+                layers: layers.iter().map(owned).collect(),
+                homes: [("sqlx".to_owned(), vec!["state".to_owned()])].into(),
+            },
+        }
+    }
+
+    const STATE_USES_MEMORY: &[(&str, &[&str])] = &[("memory", &[]), ("state", &["memory"])];
+
+    #[track_caller]
+    fn check(rows: &[&str], expected: &[&str]) {
+        assert_eq!(printed(&layers(&workspace(rows, STATE_USES_MEMORY))), expected);
+    }
+
+    #[test]
+    fn a_table_that_says_what_is_so_passes() {
+        check(
+            &["memory: sha2; quipu-testkit", "state: quipu-memory sqlx", "testkit: quipu-state"],
+            &[],
+        );
+    }
+
+    #[test]
+    fn each_departure_from_the_table_is_found() {
+        check(
+            &["memory: quipu-state", "state: quipu-memory"],
+            &["Cargo.toml: `memory` depends on `state`, which its line does not name; take the \
+             dependency out, or change the architecture first"],
+        );
+        check(
+            &["memory:", "state:"],
+            &["Cargo.toml: `state` may depend on `memory` and does not; take it out of the line"],
+        );
+        check(
+            &["memory:; quipu-state", "state: quipu-memory"],
+            &[
+                "Cargo.toml: tests of `memory` use `state`, which its line does not name; test it where \
+             both may be used",
+            ],
+        );
+        check(
+            &["memory:", "state: quipu-memory", "extra:"],
+            &["Cargo.toml: the layer `extra` is not in the table; give it a line"],
+        );
+        check(
+            &["memory:"],
+            &[
+                "Cargo.toml: the table names the layer `state`, which does not exist; remove its line",
+            ],
+        );
+    }
+
+    #[test]
+    fn an_outside_crate_is_named_at_home_only() {
+        let check = |rows: &[&str], expected: &[&str]| {
+            assert_eq!(printed(&homes(&workspace(rows, STATE_USES_MEMORY))), expected);
+        };
+        check(&["state: sqlx", "memory: regex; sqlx", "testkit: sqlx"], &[]);
+        check(
+            &["memory: sqlx"],
+            &[
+                "crates/memory/Cargo.toml: `sqlx` may be named by `state` only; use what `state` offers",
+            ],
+        );
+    }
+
+    #[test]
+    fn every_package_takes_the_lints() {
+        let workspace = workspace(&["memory:", "state:"], STATE_USES_MEMORY);
+        let tree = Tree::from([
+            ("crates/memory/Cargo.toml", "[lints]\nworkspace = true\n"),
+            ("crates/state/Cargo.toml", "[lints]\nrust.unsafe_code = \"allow\"\n"),
+        ]);
+        assert_eq!(
+            printed(&lints(&workspace, &tree)),
+            ["crates/state/Cargo.toml: does not take the lints of the workspace; add `[lints] \
+             workspace = true`"]
+        );
+    }
+}

@@ -1,0 +1,176 @@
+//! Documents: every relative link leads somewhere, and the change log has room for the next change.
+
+use crate::tidy::Finding;
+use crate::tidy::tree::{Tree, has_extension};
+
+/// The part of the change log that every user-visible change adds to.
+const UNRELEASED: &str = "## Unreleased";
+
+/// Finds a change log without a part for what is not released.
+pub(super) fn changelog(tree: &Tree) -> Vec<Finding> {
+    let text = tree.text("CHANGELOG.md").unwrap_or_default();
+    if text.lines().any(|line| line.trim_end() == UNRELEASED) {
+        return Vec::new();
+    }
+    let wrong = "has no part for what is not released";
+    vec![Finding::file("changelog", "CHANGELOG.md", wrong, format!("add `{UNRELEASED}`"))]
+}
+
+/// Finds links to files and headings that are not there.
+pub(super) fn links(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for (path, text) in tree.with_extension("md").filter(|(path, _)| is_document(path)) {
+        for (index, line) in prose(text) {
+            for target in targets(&line) {
+                if let Err(wrong) = follow(tree, path, target) {
+                    let finding = Finding::file("links", path, wrong, "mend the link");
+                    findings.push(finding.at(index));
+                }
+            }
+        }
+    }
+    findings
+}
+
+/// Tells documents from Markdown that is a fixture, a seed or a prompt.
+fn is_document(path: &str) -> bool {
+    !["fuzz/", "/tests/", "/fixtures/", "/prompts/"].iter().any(|part| path.contains(part))
+}
+
+/// Returns the lines outside fenced code, without what stands between backticks.
+fn prose(text: &str) -> Vec<(usize, String)> {
+    let mut fence = None;
+    let mut lines = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let start = line.trim_start();
+        let mark = ["```", "~~~"].into_iter().find(|mark| start.starts_with(mark));
+        match (fence, mark) {
+            (None, Some(mark)) => fence = Some(mark),
+            (Some(open), Some(mark)) if open == mark => fence = None,
+            (Some(_), _) => {}
+            // Every second piece stands between backticks.
+            (None, None) => lines.push((index, line.split('`').step_by(2).collect())),
+        }
+    }
+    lines
+}
+
+/// Returns what the links of a line point at, but for the web.
+fn targets(line: &str) -> Vec<&str> {
+    let inline = line.split("](").skip(1).filter_map(|rest| rest.split_once(')').map(|(to, _)| to));
+    let definition = line.strip_prefix('[').and_then(|rest| rest.split_once("]: "));
+    inline
+        .chain(definition.map(|(_, to)| to))
+        .map(|to| to.split_whitespace().next().unwrap_or_default())
+        .filter(|to| !to.contains("://") && !to.starts_with("mailto:"))
+        .collect()
+}
+
+/// Looks for what a link of the file `from` points at.
+fn follow(tree: &Tree, from: &str, target: &str) -> Result<(), String> {
+    let (file, heading) = match target.split_once('#') {
+        Some((file, heading)) => (file, Some(heading)),
+        None => (target, None),
+    };
+    let path = if file.is_empty() { Some(from.to_owned()) } else { resolve(from, file) };
+    let Some(path) = path.filter(|path| tree.has(path)) else {
+        return Err(format!("`{target}` leads nowhere"));
+    };
+    let Some((heading, text)) =
+        heading.zip(tree.text(&path).filter(|_| has_extension(&path, "md")))
+    else {
+        return Ok(());
+    };
+    let mut headings = prose_headings(text);
+    if headings.any(|found| found == heading) {
+        Ok(())
+    } else {
+        Err(format!("`{target}` names no heading of {path}"))
+    }
+}
+
+/// Returns a path from the root, given one from the folder of `from`; nothing when it leaves the root.
+fn resolve(from: &str, relative: &str) -> Option<String> {
+    let mut segments: Vec<&str> = from.split('/').collect();
+    segments.pop();
+    for segment in relative.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => drop(segments.pop()?),
+            name => segments.push(name),
+        }
+    }
+    Some(segments.join("/"))
+}
+
+/// Returns the anchors of all headings, as git hosts make them.
+fn prose_headings(text: &str) -> impl Iterator<Item = String> {
+    let mut is_code = false;
+    text.lines().filter_map(move |line| {
+        is_code ^= line.trim_start().starts_with("```");
+        let title = line.trim_start_matches('#');
+        let is_heading = !is_code && title.len() < line.len() && title.starts_with(' ');
+        is_heading.then(|| anchor(title.trim()))
+    })
+}
+
+fn anchor(title: &str) -> String {
+    let kept = title.chars().filter(|c| c.is_alphanumeric() || [' ', '-', '_'].contains(c));
+    kept.flat_map(char::to_lowercase).map(|c| if c == ' ' { '-' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::printed;
+
+    #[track_caller]
+    fn check(line: &str, expected: &[&str]) {
+        let tree = Tree::from([
+            ("README.md", "# Quipu\n"),
+            ("docs/TESTING.md", line),
+            ("docs/API.md", "# The `v1` API\n\n## Errors, codes\n```\n# no heading\n```\n"),
+            ("docs/fig/a.svg", "<svg/>"),
+        ]);
+        assert_eq!(printed(&links(&tree)), expected, "{line}");
+    }
+
+    #[test]
+    fn a_link_that_leads_somewhere_passes() {
+        check("[a](API.md), [b](../README.md#quipu) ![c](fig/a.svg) [d](./fig/) [e](fig)", &[]);
+        check("[a](API.md#errors-codes) and [b](API.md#the-v1-api \"title\")", &[]);
+        check("# Here\n[a](#here)\n[b]: API.md\n", &[]);
+        check("[a](https://example.com/x) <https://example.com> [b](mailto:a@example.com)", &[]);
+        check("`[a](none.md)`\n```\n[a](none.md)\n```\n~~~\n```\n[a](none.md)\n~~~\n", &[]);
+    }
+
+    #[test]
+    fn a_link_that_leads_nowhere_is_found() {
+        check("\n[a](none.md)", &["docs/TESTING.md:2: `none.md` leads nowhere; mend the link"]);
+        check("[a](../../x.md)", &["docs/TESTING.md:1: `../../x.md` leads nowhere; mend the link"]);
+        check("[a]: none.md", &["docs/TESTING.md:1: `none.md` leads nowhere; mend the link"]);
+        check(
+            "[a](API.md#no-heading)",
+            &[
+                "docs/TESTING.md:1: `API.md#no-heading` names no heading of docs/API.md; mend the link",
+            ],
+        );
+        check(
+            "[a](#none)",
+            &["docs/TESTING.md:1: `#none` names no heading of docs/TESTING.md; mend the link"],
+        );
+    }
+
+    #[test]
+    fn the_change_log_has_an_unreleased_part() {
+        let check = |text: &str, expected: &[&str]| {
+            let tree = Tree::from([("CHANGELOG.md", text)]);
+            assert_eq!(printed(&changelog(&tree)), expected, "{text}");
+        };
+        let missing = "CHANGELOG.md: has no part for what is not released; add `## Unreleased`";
+        check("# Changes\n\n## Unreleased\n", &[]);
+        check("# Changes\n\n## 0.1.0\n", &[missing]);
+        check("Unreleased", &[missing]);
+        assert_eq!(printed(&changelog(&Tree::default())), [missing]);
+    }
+}

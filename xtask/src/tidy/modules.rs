@@ -1,0 +1,131 @@
+//! Sources that nothing compiles: a test that is not run says nothing, and nobody notices.
+
+use std::collections::BTreeSet;
+
+use crate::fuzz;
+use crate::tidy::Finding;
+use crate::tidy::rust::{self, Source};
+use crate::tidy::tree::{Tree, has_extension};
+use crate::workspace::Workspace;
+
+/// Returns the files that cargo starts from, the fuzz targets too.
+pub(super) fn roots(workspace: &Workspace, tree: &Tree) -> Vec<String> {
+    let targets = workspace.packages.iter().flat_map(|package| &package.targets);
+    let mut roots: Vec<String> =
+        targets.map(|target| workspace.relative(&target.src_path)).collect();
+    let fuzz_targets = tree.text(fuzz::MANIFEST).and_then(|text| fuzz::declared(text).ok());
+    roots.extend(fuzz_targets.unwrap_or_default().iter().map(|each| format!("fuzz/{}", each.path)));
+    roots
+}
+
+/// Finds sources that no `mod` leads to.
+pub(super) fn orphans(sources: &[Source<'_>], roots: &[String]) -> Vec<Finding> {
+    let mut reached: BTreeSet<&str> = BTreeSet::new();
+    let mut waiting: Vec<(&Source<'_>, bool)> = Vec::new();
+    for source in sources {
+        if roots.iter().any(|root| root == source.path) {
+            reached.insert(source.path);
+            waiting.push((source, true));
+        }
+    }
+    while let Some((source, is_root)) = waiting.pop() {
+        for path in children(source, is_root) {
+            let found = sources.iter().find(|each| each.path == path);
+            if let Some(child) = found.filter(|child| reached.insert(child.path)) {
+                waiting.push((child, false));
+            }
+        }
+    }
+    sources
+        .iter()
+        .filter(|source| !reached.contains(source.path))
+        .map(|source| {
+            let wrong = "is compiled by nothing";
+            Finding::file("orphans", source.path, wrong, "declare it with `mod`, or remove it")
+        })
+        .collect()
+}
+
+/// Returns where the modules lie that a source declares.
+fn children(source: &Source<'_>, is_root: bool) -> Vec<String> {
+    let stem = source.path.strip_suffix(".rs").unwrap_or(source.path);
+    let folder =
+        if is_root { stem.rsplit_once('/').map_or("", |(folder, _)| folder) } else { stem };
+    let mut paths = Vec::new();
+    for line in &source.lines {
+        for row in rust::tokens(&line.code).windows(3) {
+            if let ["mod", name, ";"] = row {
+                paths.push(format!("{folder}/{name}.rs"));
+            }
+        }
+    }
+    paths
+}
+
+/// Finds integration tests beside the one binary that a package may have.
+pub(super) fn test_binaries(tree: &Tree) -> Vec<Finding> {
+    let is_extra = |path: &&str| {
+        let Some((package, test)) = path.split_once("/tests/") else { return false };
+        let is_alone = has_extension(test, "rs") && !test.contains('/');
+        let is_binary = is_alone || test.ends_with("/main.rs");
+        tree.has(&format!("{package}/Cargo.toml")) && is_binary && test != "it/main.rs"
+    };
+    tree.paths()
+        .filter(is_extra)
+        .map(|path| {
+            let wrong = "is one more test binary to link";
+            Finding::file("test-binaries", path, wrong, "make it a module of `tests/it/main.rs`")
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tidy::printed;
+
+    #[test]
+    fn a_source_that_no_module_leads_to_is_found() {
+        let tree = Tree::from([
+            ("a/src/lib.rs", "pub mod path;\nmod r; // mod lost;\nmod inline { }"),
+            ("a/src/path.rs", "#[cfg(test)] mod tests;\nmod deep;"),
+            ("a/src/path/tests.rs", ""),
+            ("a/src/path/deep.rs", "mod er;"),
+            ("a/src/path/deep/er.rs", ""),
+            ("a/src/lost.rs", "mod found;"),
+            ("a/src/lost/found.rs", ""),
+            ("a/src/r.rs", ""),
+            ("a/src/inline.rs", ""),
+            ("a/tests/it/main.rs", "mod one;"),
+            ("a/tests/it/one.rs", ""),
+            ("a/tests/it/two.rs", ""),
+        ]);
+        let roots = ["a/src/lib.rs", "a/tests/it/main.rs"].map(str::to_owned);
+        let found = printed(&orphans(&rust::sources(&tree), &roots));
+        let remedy = "is compiled by nothing; declare it with `mod`, or remove it";
+        let paths =
+            ["a/src/inline.rs", "a/src/lost.rs", "a/src/lost/found.rs", "a/tests/it/two.rs"];
+        assert_eq!(found, paths.map(|path| format!("{path}: {remedy}")));
+    }
+
+    #[test]
+    fn a_package_has_one_test_binary() {
+        let tree = Tree::from([
+            ("a/Cargo.toml", ""),
+            ("a/tests/it/main.rs", ""),
+            ("a/tests/it/one.rs", ""),
+            ("a/tests/two.rs", ""),
+            ("a/tests/three/main.rs", ""),
+            ("a/src/tests/four.rs", ""),
+        ]);
+        assert_eq!(
+            printed(&test_binaries(&tree)),
+            [
+                "a/tests/three/main.rs: is one more test binary to link; make it a module of \
+             `tests/it/main.rs`",
+                "a/tests/two.rs: is one more test binary to link; make it a module of \
+             `tests/it/main.rs`",
+            ]
+        );
+    }
+}

