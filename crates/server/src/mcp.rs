@@ -94,8 +94,8 @@ pub async fn serve_stdio(host: Host) -> Result<(), ServeError> {
 }
 
 /// Serves one client over a pair of streams, one JSON-RPC message a line, until its end of `input`
-/// or until `stop` is cancelled. Requests in flight are answered first, and a write that has begun
-/// is finished.
+/// or until `stop` is cancelled. Requests in flight are answered first, if they take no longer than
+/// five seconds (the protocol library's own deadline), and a write that has begun is finished.
 pub async fn serve<R, W>(
     host: Host,
     input: R,

@@ -73,11 +73,14 @@ fn json_of(command: &mut Command) -> Value {
     })
 }
 
-/// What a call is answered: the text, or the code of the refusal with it.
-type Answer = Result<&'static str, (&'static str, &'static str)>;
+/// How a call is refused.
+struct Refusal {
+    code: &'static str,
+    text: &'static str,
+}
 
 /// The arguments of each call, and what is answered.
-fn calls() -> Vec<(Value, Answer)> {
+fn calls() -> Vec<(Value, Result<&'static str, Refusal>)> {
     let (first, kept) = ("/memories/global/first.md", "/memories/global/kept.md");
     vec![
         (
@@ -86,7 +89,10 @@ fn calls() -> Vec<(Value, Answer)> {
         ),
         (
             json!({ "command": "create", "path": first, "file_text": "again" }),
-            Err(("already_exists", "File /memories/global/first.md already exists")),
+            Err(Refusal {
+                code: "already_exists",
+                text: "File /memories/global/first.md already exists",
+            }),
         ),
         (
             json!({ "command": "str_replace", "path": first, "old_str": "two", "new_str": "second" }),
@@ -128,7 +134,7 @@ fn check(revision: &str, client: impl FnOnce(&Home) -> Command) {
         .into_iter()
         .map(|(_, answer)| match answer {
             Ok(text) => json!({ "ok": true, "code": null, "isError": false, "text": text }),
-            Err((code, text)) => {
+            Err(Refusal { code, text }) => {
                 json!({ "ok": false, "code": code, "isError": true, "text": text })
             }
         })
@@ -194,7 +200,7 @@ fn inspect(era: &str) {
         let shown = (output.status.success(), result["content"][0]["text"].as_str());
         match answer {
             Ok(text) => assert_eq!(shown, (true, Some(text)), "{era} {arguments}"),
-            Err((code, text)) => {
+            Err(Refusal { code, text }) => {
                 assert_eq!(shown, (false, Some(text)), "{era} {arguments}");
                 assert_eq!(result["structuredContent"]["code"], code);
             }
