@@ -311,9 +311,9 @@ impl Store {
     /// Counts a use, soon: a view must not wait for a database.
     pub(crate) async fn count_use(self: &Arc<Self>, used: Use) {
         let full = {
-            let mut uses = lock(&self.uses);
-            uses.push(used);
-            uses.len() >= USAGE_PENDING_MAX
+            let mut waiting = lock(&self.uses);
+            waiting.push(used);
+            waiting.len() >= USAGE_PENDING_MAX
         };
         if full {
             self.store_uses().await;
