@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::path::PathBuf;
+use std::process::Command;
 
 use anyhow::Context;
 use serde::Deserialize;
@@ -40,45 +41,53 @@ pub(crate) struct Args {
 /// Installs cargo-fuzz if need be, and searches.
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
     let known = targets(workspace)?;
-    if let Some(target) = &args.target {
-        let is_known = known.contains(target);
-        anyhow::ensure!(is_known, "no target is called `{target}`, only {}", known.join(", "));
-    }
+    let is_asked = |target: &&Target| args.target.as_ref().is_none_or(|name| *name == target.name);
+    let chosen: Vec<Target> = known.iter().filter(is_asked).cloned().collect();
+    let names = || known.iter().map(|target| target.name.as_str()).collect::<Vec<_>>().join(", ");
+    anyhow::ensure!(!chosen.is_empty(), "there is no such target, only {}", names());
     let tools = tools::prepare(workspace, &[tools::CARGO_FUZZ])?;
-    match (&args.target, &args.replay) {
-        (Some(target), Some(input)) => {
+    match (&args.replay, chosen.as_slice()) {
+        (Some(input), [target]) => {
             let missing = || format!("there is no file {}", input.display());
             let input = input.canonicalize().with_context(missing)?;
-            cargo::run(cargo_fuzz(workspace, &tools, "run").arg(target).arg(input))
+            cargo::run(cargo_fuzz(workspace, &tools, "run", target).arg(&target.name).arg(input))
         }
-        (Some(target), None) => {
-            search(workspace, &tools, std::slice::from_ref(target), args.seconds)
-        }
-        (None, _) => search(workspace, &tools, &known, args.seconds),
+        _ => search(workspace, &tools, &chosen, args.seconds),
     }
-}
-
-/// Returns the names of the targets.
-pub(crate) fn targets(workspace: &Workspace) -> anyhow::Result<Vec<String>> {
-    let manifest = workspace.root.join(MANIFEST);
-    let text = fs::read_to_string(&manifest)
-        .with_context(|| format!("cannot read {}", manifest.display()))?;
-    binaries(&text).map(|binaries| binaries.into_iter().map(|binary| binary.name).collect())
 }
 
 /// One target, as the manifest declares it.
-#[derive(Debug, PartialEq, Eq, Deserialize)]
-pub(crate) struct Binary {
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) struct Target {
     name: String,
     /// Its file, from the folder of the manifest.
     pub(crate) path: String,
+    /// The features of the package that it needs.
+    #[serde(default)]
+    required_features: Vec<String>,
+}
+
+impl Target {
+    /// Tells whether it builds quickly, and so is searched on every run of the gates.
+    pub(crate) fn is_quick_to_build(&self) -> bool {
+        self.required_features.is_empty()
+    }
+}
+
+/// Returns all targets.
+pub(crate) fn targets(workspace: &Workspace) -> anyhow::Result<Vec<Target>> {
+    let manifest = workspace.root.join(MANIFEST);
+    let text = fs::read_to_string(&manifest)
+        .with_context(|| format!("cannot read {}", manifest.display()))?;
+    declared(&text)
 }
 
 /// Returns the targets that a manifest declares.
-pub(crate) fn binaries(manifest: &str) -> anyhow::Result<Vec<Binary>> {
+pub(crate) fn declared(manifest: &str) -> anyhow::Result<Vec<Target>> {
     #[derive(Deserialize)]
     struct Manifest {
-        bin: Vec<Binary>,
+        bin: Vec<Target>,
     }
     let manifest: Manifest =
         toml::from_str(manifest).with_context(|| format!("cannot understand {MANIFEST}"))?;
@@ -89,44 +98,51 @@ pub(crate) fn binaries(manifest: &str) -> anyhow::Result<Vec<Binary>> {
 pub(crate) fn search(
     workspace: &Workspace,
     tools: &Tools,
-    targets: &[String],
+    targets: &[Target],
     seconds: u64,
 ) -> anyhow::Result<()> {
-    cargo::run(&mut cargo_fuzz(workspace, tools, "build"))?;
+    // All are built before the first is fed, so that the time is spent on searching.
+    for target in targets {
+        cargo::run(cargo_fuzz(workspace, tools, "build", target).arg(&target.name))?;
+    }
     let each = (seconds / u64::try_from(targets.len().max(1))?).max(1);
     for target in targets {
-        println!("fuzz: {target} for {each} s");
-        let found = workspace.target.join("fuzz-corpus").join(target);
+        let name = &target.name;
+        println!("fuzz: {name} for {each} s");
+        let found = workspace.target.join("fuzz-corpus").join(name);
         fs::create_dir_all(&found)?;
-        let mut command = cargo_fuzz(workspace, tools, "run");
-        command.arg(target).arg(found);
-        let seeds = workspace.root.join("fuzz/corpus").join(target);
+        let seeds = workspace.root.join("fuzz/corpus").join(name);
         anyhow::ensure!(seeds.is_dir(), "{} is missing: a target has seeds", seeds.display());
-        command.arg(seeds).arg("--").args(limits(each));
+        let mut command = cargo_fuzz(workspace, tools, "run", target);
+        command.arg(name).arg(found).arg(seeds).arg("--").args(limits(each));
         cargo::run(&mut command).with_context(|| {
             format!(
-                "the input is kept in fuzz/artifacts/{target}; run it again with \
-                 `cargo xtask fuzz {target} --replay FILE`, and make it a unit test"
+                "the input is kept in fuzz/artifacts/{name}; run it again with \
+                 `cargo xtask fuzz {name} --replay FILE`, and make it a unit test"
             )
         })?;
     }
     Ok(())
 }
 
-fn limits(seconds: u64) -> [String; 5] {
+fn limits(seconds: u64) -> [String; 6] {
     [
         format!("-max_total_time={seconds}"),
         format!("-timeout={INPUT_SECONDS_MAX}"),
         format!("-max_len={INPUT_BYTES_MAX}"),
         format!("-rss_limit_mb={MEMORY_MIB_MAX}"),
         "-verbosity=0".to_owned(),
+        "-print_funcs=0".to_owned(),
     ]
 }
 
-fn cargo_fuzz(workspace: &Workspace, tools: &Tools, verb: &str) -> std::process::Command {
+fn cargo_fuzz(workspace: &Workspace, tools: &Tools, verb: &str, target: &Target) -> Command {
     let mut command = tools.cargo_command();
     command.current_dir(&workspace.root).args(["fuzz", verb, "--sanitizer", "none"]);
     command.arg("--target-dir").arg(workspace.target.join("fuzz"));
+    if !target.required_features.is_empty() {
+        command.arg("--features").arg(target.required_features.join(","));
+    }
     command
 }
 
@@ -136,11 +152,18 @@ mod tests {
 
     #[test]
     fn targets_are_the_binaries_of_the_manifest() {
-        let manifest = "[[bin]]\nname = \"path\"\npath = \"targets/path.rs\"\ntest = false\n";
-        assert_eq!(
-            binaries(manifest).unwrap(),
-            [Binary { name: "path".to_owned(), path: "targets/path.rs".to_owned() }]
-        );
-        assert!(binaries("[package]\nname = \"x\"\n").is_err());
+        let manifest = "[[bin]]\nname = \"path\"\npath = \"targets/path.rs\"\ntest = false\n\
+                        [[bin]]\nname = \"import\"\npath = \"targets/import.rs\"\n\
+                        required-features = [\"import\"]\n";
+        let target = |name: &str, features: &[&str]| Target {
+            name: name.to_owned(),
+            path: format!("targets/{name}.rs"),
+            required_features: features.iter().map(ToString::to_string).collect(),
+        };
+        let declared_targets = declared(manifest).unwrap();
+        assert_eq!(declared_targets, [target("path", &[]), target("import", &["import"])]);
+        let quick: Vec<bool> = declared_targets.iter().map(Target::is_quick_to_build).collect();
+        assert_eq!(quick, [true, false]);
+        assert!(declared("[package]\nname = \"x\"\n").is_err());
     }
 }

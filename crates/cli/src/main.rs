@@ -1,2 +1,122 @@
-//! The binary.
-fn main() {}
+//! `quipu`: memories at the command line, and served to agents.
+//!
+//! Reads the command line, runs one command, and turns its end into an exit status. What commands do
+//! is in [`commands`], how they end in [`exit`], what is printed in [`render`].
+
+mod args;
+
+mod compose;
+
+mod commands;
+
+mod render;
+
+mod exit;
+
+mod files;
+
+mod interrupt;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
+
+use crate::args::{Cli, Command, Globals};
+use crate::compose::App;
+use crate::exit::{Failure, Status};
+use crate::interrupt::Interrupts;
+use crate::render::Output;
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return usage(&error),
+    };
+    let output = Output::new(&cli.globals);
+    log(&cli.globals, &output);
+    let ended = match cli.command {
+        // These tell about the program itself and need neither settings nor memories.
+        Command::Completions(args) => commands::shell::completions(&args),
+        Command::Man(args) => commands::shell::man(&output, &args),
+        Command::Reference(args) => commands::reference::run(&output, &args),
+        command => match App::compose(cli.globals, output) {
+            Ok(app) => return with_memories(&app, command),
+            Err((output, failure)) => return end(&output, Err(failure)),
+        },
+    };
+    end(&output, ended)
+}
+
+/// Lets what the library notices be read on stderr: warnings, and more with `-v`. With `--json` that
+/// stream is for the error alone.
+fn log(globals: &Globals, output: &Output) {
+    let level = match globals.verbose {
+        0 if globals.json => LevelFilter::OFF,
+        0 if globals.quiet => LevelFilter::ERROR,
+        0 => LevelFilter::WARN,
+        1 => LevelFilter::INFO,
+        _ => LevelFilter::DEBUG,
+    };
+    // Below this the protocol library logs whole requests, and memories with them.
+    let targets =
+        Targets::new().with_default(level).with_target("rmcp", level.min(LevelFilter::WARN));
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(output.notes.color)
+        .without_time()
+        .with_target(false)
+        .with_filter(targets);
+    tracing_subscriber::registry().with(lines).init();
+}
+
+/// Prints help to stdout and complaints to stderr.
+fn usage(error: &clap::Error) -> ExitCode {
+    match error.print() {
+        Ok(()) | Err(_) if error.use_stderr() => Status::Usage.into(),
+        Ok(()) | Err(_) => Status::Done.into(),
+    }
+}
+
+fn with_memories(app: &App, command: Command) -> ExitCode {
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => return end(&app.output, Err(error.into())),
+    };
+    let ended = runtime.block_on(async {
+        let ended = run(app, command).await;
+        app.close().await;
+        ended
+    });
+    // A thread may still wait for a line on stdin that nobody will type.
+    runtime.shutdown_background();
+    end(&app.output, ended)
+}
+
+/// Runs a command until it is done or a signal comes. Dropping it leaves nothing half-written: the
+/// store finishes a write that has begun, and temporary files go with their owners.
+async fn run(app: &App, command: Command) -> Result<Status, Failure> {
+    let command = match command {
+        // Ends by the same signals in its own way: requests in flight are answered first.
+        Command::Mcp(args) => return commands::mcp::run(app, &args).await,
+        command => command,
+    };
+    let interrupts = std::sync::Arc::clone(&app.interrupts);
+    let mut interrupted = std::pin::pin!(Interrupts::wait(&interrupts));
+    tokio::select! {
+        ended = commands::run(app, command) => ended,
+        signal = &mut interrupted => Err(Failure::Interrupted(signal)),
+    }
+}
+
+fn end(output: &Output, ended: Result<Status, Failure>) -> ExitCode {
+    match ended {
+        Ok(status) => status.into(),
+        Err(failure) => {
+            output.failure(&failure);
+            failure.status().into()
+        }
+    }
+}

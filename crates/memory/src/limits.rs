@@ -78,6 +78,9 @@ pub const HISTORY_AGE_DEFAULT: Duration = Duration::from_hours(90 * 24);
 /// How many bytes of earlier contents history keeps unless a person says otherwise.
 pub const HISTORY_BYTES_DEFAULT: u64 = 256 * 1024 * 1024;
 
+/// How often a process that writes looks whether history holds more than it is to keep.
+pub const PRUNE_INTERVAL: Duration = Duration::from_hours(1);
+
 /// Changes written but not yet known to be safe on the disk itself: the redo records that a start
 /// after a power cut has to look at. Bounds that start to some tenths of a second.
 pub const OPEN_CHANGES_MAX: usize = 4_096;
@@ -130,3 +133,25 @@ const _: () = assert!(SCOPE_FILES_DEFAULT <= SCOPE_FILES_MAX);
 const _: () = assert!(OPEN_CHANGES_SETTLE < OPEN_CHANGES_MAX);
 const _: () = assert!(HEAD_BYTES_MAX < MEMORY_BYTES_MAX);
 const _: () = assert!(MEMORY_BYTES_MAX < HISTORY_FILE_BYTES_MAX);
+
+/// The longest line that an MCP client may send: many times the largest memory, escaped.
+pub const MCP_LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Lines that wait for an MCP client to read before whoever has more to say waits too.
+pub const MCP_LINES_WAITING_MAX: usize = 64;
+
+/// Memories in one page of MCP resources: a page is some 50 KB.
+pub const MCP_RESOURCES_PAGE: usize = 200;
+
+/// How long an MCP client may take to say in which folders it works; then the start folder counts.
+pub const MCP_ROOTS_WAIT: Duration = Duration::from_secs(2);
+
+/// How long the end of an MCP server waits for tool calls in flight: as long as one waits for a
+/// root, and a little for its writing.
+pub const MCP_SHUTDOWN_WAIT: Duration = Duration::from_secs(LOCK_WAIT.as_secs() + 2);
+
+/// How long the end of an MCP server waits for its client to read the last answers.
+pub const MCP_FLUSH_WAIT: Duration = Duration::from_secs(2);
+
+/// The longest name that a client, a session or a tool call has in history, in characters.
+pub const PROVENANCE_CHARS_MAX: usize = 200;

@@ -184,8 +184,10 @@ impl Memories {
                     Ok(walk) => {
                         root_health.exists =
                             root.backend.exists().await.map_err(StoreError::at(root.mount))?;
-                        root_health.files = walk.files_total;
-                        root_health.bytes = walk.bytes_total;
+                        let list = walk.files.iter().find(|file| root.is_list(&file.path));
+                        root_health.files = walk.files_total - usize::from(list.is_some());
+                        root_health.bytes =
+                            walk.bytes_total - list.map_or(0, |list| list.stat.bytes);
                         let mut examined = Examined { root, findings: &mut health.findings };
                         examined.counts(&root_health, walk.incomplete);
                         examined.skipped(&walk.skipped);

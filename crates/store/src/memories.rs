@@ -11,8 +11,8 @@ use memory::command::Warning;
 use memory::document::Revision;
 use memory::limits::{
     CHANGES_BUFFERED, HISTORY_AGE_DEFAULT, HISTORY_BYTES_DEFAULT, OPEN_CHANGES_MAX,
-    OPEN_CHANGES_SETTLE, SCOPE_FILES_DEFAULT, SCOPE_FILES_MAX, SETTLE_DELAY, USAGE_FLUSH_DELAY,
-    USAGE_PENDING_MAX,
+    OPEN_CHANGES_SETTLE, PRUNE_INTERVAL, SCOPE_FILES_DEFAULT, SCOPE_FILES_MAX, SETTLE_DELAY,
+    USAGE_FLUSH_DELAY, USAGE_PENDING_MAX,
 };
 use memory::path::{Layout, MemoryPath, Mount, RelativePath};
 use memory::screen::Screen;
@@ -198,6 +198,8 @@ struct After {
     unsettled: Mutex<(Vec<Arc<Root>>, usize)>,
     /// That task; started by the first write.
     task: Mutex<Option<JoinHandle<()>>>,
+    /// When history was last pruned.
+    pruned_at: Mutex<Option<Timestamp>>,
 }
 
 impl Drop for Store {
@@ -309,9 +311,9 @@ impl Store {
     /// Counts a use, soon: a view must not wait for a database.
     pub(crate) async fn count_use(self: &Arc<Self>, used: Use) {
         let full = {
-            let mut uses = lock(&self.uses);
-            uses.push(used);
-            uses.len() >= USAGE_PENDING_MAX
+            let mut waiting = lock(&self.uses);
+            waiting.push(used);
+            waiting.len() >= USAGE_PENDING_MAX
         };
         if full {
             self.store_uses().await;
@@ -366,6 +368,22 @@ impl Store {
         }
         if let Err(error) = crate::settle::settle(self, &roots).await {
             tracing::warn!(%error, "memories could not be synchronized; tried again later");
+            return;
+        }
+        self.prune_now_and_then().await;
+    }
+
+    async fn prune_now_and_then(&self) {
+        let now = self.clock.now();
+        {
+            let mut last = lock(&self.after.pruned_at);
+            if last.is_some_and(|last| now.duration_since(last).unsigned_abs() < PRUNE_INTERVAL) {
+                return;
+            }
+            *last = Some(now);
+        }
+        if let Err(error) = self.prune().await {
+            tracing::warn!(%error, "old history could not be dropped; tried again later");
         }
     }
 

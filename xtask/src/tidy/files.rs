@@ -15,7 +15,7 @@ const NAMES_TO_AVOID: [&str; 7] =
 /// Where people's and machines' own files are.
 const MACHINE_FOLDERS: [&str; 4] = ["home", "root", "work", "Users"];
 /// Invented people of examples and tests.
-const INVENTED: [&str; 8] = ["ada", "alice", "bob", "dev", "me", "someone", "user", "you"];
+const INVENTED: [&str; 9] = ["ada", "alice", "bob", "dev", "me", "someone", "user", "x", "you"];
 
 /// Finds files whose names say nothing.
 pub(super) fn names(tree: &Tree) -> Vec<Finding> {
@@ -175,11 +175,11 @@ mod tests {
 
     #[test]
     fn a_path_of_one_machine_is_found_with_its_line() {
-        let tree = Tree::from([("a.md", "one\n/work/x\n")]);
+        let tree = Tree::from([("a.md", "one\n/work/plan\n")]);
         assert_eq!(
             printed(&machine_paths(&tree)),
             [
-                "a.md:2: `/work/x` is a path of one machine; write it relative, or for an invented `user`"
+                "a.md:2: `/work/plan` is a path of one machine; write it relative, or for an invented `user`"
             ]
         );
     }

@@ -13,7 +13,7 @@ pub(super) fn roots(workspace: &Workspace, tree: &Tree) -> Vec<String> {
     let targets = workspace.packages.iter().flat_map(|package| &package.targets);
     let mut roots: Vec<String> =
         targets.map(|target| workspace.relative(&target.src_path)).collect();
-    let fuzz_targets = tree.text(fuzz::MANIFEST).and_then(|text| fuzz::binaries(text).ok());
+    let fuzz_targets = tree.text(fuzz::MANIFEST).and_then(|text| fuzz::declared(text).ok());
     roots.extend(fuzz_targets.unwrap_or_default().iter().map(|each| format!("fuzz/{}", each.path)));
     roots
 }

@@ -9,7 +9,7 @@ use crate::error::Fault;
 use crate::record::{ChangeQuery, OpenChange, OpenFile, Stats};
 use crate::sqlite::content::Packed;
 use crate::sqlite::marks::below;
-use crate::sqlite::row::{Columns, readable, stored_time};
+use crate::sqlite::row::{Columns, Impossible, Read, readable, stored_time};
 use crate::sqlite::script::{Repeats, Script};
 
 const CHANGE_AND_FILE: &str =
@@ -129,8 +129,8 @@ fn changes(rows: &[SqliteRow]) -> Vec<OpenChange> {
     readable("changes", rows.chunk_by(same).map(change))
 }
 
-fn change(rows: &[SqliteRow]) -> Option<OpenChange> {
-    let row = Columns(rows.first()?);
+fn change(rows: &[SqliteRow]) -> Read<OpenChange> {
+    let row = Columns(rows.first().ok_or(Impossible)?);
     let mut change = Change {
         id: row.id("id")?,
         at: row.time("at")?,
@@ -141,41 +141,41 @@ fn change(rows: &[SqliteRow]) -> Option<OpenChange> {
         files: Vec::new(),
     };
     let mut files = Vec::new();
-    let with_file = rows.iter().map(Columns).filter(|row| row.get::<i64>("seq").is_some());
-    for (row, file) in readable("files", with_file.map(|row| Some((row, file(row)?)))) {
+    let with_file = rows.iter().map(Columns).filter(|row| row.get::<i64>("seq").is_ok());
+    for (row, file) in readable("files", with_file.map(|row| Ok((row, file(row)?)))) {
         if let Some(bytes) = written_bytes(row, &file, change.id) {
             files.push(OpenFile { index: change.files.len(), bytes });
         }
         change.files.push(file);
     }
-    Some(OpenChange { change, files })
+    Ok(OpenChange { change, files })
 }
 
-fn provenance(row: Columns<'_>) -> Option<Provenance> {
-    Some(Provenance {
+fn provenance(row: Columns<'_>) -> Read<Provenance> {
+    Ok(Provenance {
         actor: row.word("actor")?,
         trust: row.word("change_trust")?,
-        origin: row.text("origin")?,
-        client: row.maybe_text("client")?,
-        session: row.maybe_text("session")?,
-        task: row.maybe_text("task")?,
-        tool_call: row.maybe_text("tool_call")?,
-        model: row.maybe_text("model")?,
+        origin: row.get("origin")?,
+        client: row.get("client")?,
+        session: row.get("session")?,
+        task: row.get("task")?,
+        tool_call: row.get("tool_call")?,
+        model: row.get("model")?,
     })
 }
 
-fn folder(row: Columns<'_>) -> Option<Option<FolderChange>> {
-    let Some(path) = row.maybe_path("folder_path")? else { return Some(None) };
-    Some(Some(FolderChange {
-        root: RootKey { identity: row.text("folder_identity")?, place: row.text("folder_place")? },
+fn folder(row: Columns<'_>) -> Read<Option<FolderChange>> {
+    let Some(path) = row.maybe_path("folder_path")? else { return Ok(None) };
+    Ok(Some(FolderChange {
+        root: RootKey { identity: row.get("folder_identity")?, place: row.get("folder_place")? },
         path,
         moved_to: row.maybe_path("folder_moved_to")?,
     }))
 }
 
-fn file(row: Columns<'_>) -> Option<FileChange> {
-    Some(FileChange {
-        root: RootKey { identity: row.text("identity")?, place: row.text("place")? },
+fn file(row: Columns<'_>) -> Read<FileChange> {
+    Ok(FileChange {
+        root: RootKey { identity: row.get("identity")?, place: row.get("place")? },
         path: row.path("path")?,
         moved_to: row.maybe_path("moved_to")?,
         before: row.maybe_revision("before")?,
@@ -190,7 +190,8 @@ fn written_bytes(row: Columns<'_>, file: &FileChange, id: ChangeId) -> Option<Ve
     if !row.flag("wrote").unwrap_or(false) {
         return None;
     }
-    let bytes = Packed::read(row).zip(file.after).and_then(|(packed, after)| packed.unpack(&after));
+    let bytes =
+        Packed::read(row).ok().zip(file.after).and_then(|(packed, after)| packed.unpack(&after));
     if bytes.is_none() {
         tracing::warn!(change = id.0, path = %file.path, "the new bytes of an open change are lost");
     }
@@ -206,7 +207,7 @@ pub(super) async fn stats(connection: &mut SqliteConnection) -> Result<Stats, Fa
     .rows(connection, Repeats::Hardly)
     .await?;
     let count =
-        |column| rows.first().and_then(|row| Columns(row).count(column)).unwrap_or_default();
+        |column| rows.first().map_or(Ok(0), |row| Columns(row).count(column)).unwrap_or_default();
     Ok(Stats {
         changes: count("changes"),
         open: count("open"),

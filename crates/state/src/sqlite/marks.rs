@@ -14,7 +14,7 @@ use sqlx::SqliteConnection;
 
 use crate::error::Fault;
 use crate::record::{Mark, Use};
-use crate::sqlite::row::{Columns, readable, stored_time};
+use crate::sqlite::row::{Columns, Read, readable, stored_time};
 use crate::sqlite::script::{Repeats, Script};
 
 /// Marks that are written in one message.
@@ -217,8 +217,8 @@ pub(super) async fn load(
     Ok(readable("marks", rows.iter().map(|row| mark(Columns(row)))))
 }
 
-fn mark(row: Columns<'_>) -> Option<Mark> {
-    Some(Mark {
+fn mark(row: Columns<'_>) -> Read<Mark> {
+    Ok(Mark {
         path: row.path("path")?,
         pinned: row.flag("pinned")?,
         usage: Usage {

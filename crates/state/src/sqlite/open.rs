@@ -71,6 +71,8 @@ pub(super) async fn connect(path: &Path, mode: Mode) -> Result<SqliteConnection,
         .pragma("temp_store", "memory")
         // A megabyte holds the upper pages of every index; the operating system caches the rest.
         .pragma("cache_size", "-1024")
+        // Copying the log back costs more than a write, so it is done for many at once.
+        .pragma("wal_autocheckpoint", "4096")
         .statement_cache_capacity(STATEMENTS_KEPT)
         .disable_statement_logging();
     let options = match mode {

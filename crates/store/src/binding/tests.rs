@@ -1,3 +1,5 @@
+//! Bindings worked out from real checkouts.
+
 #![expect(clippy::disallowed_methods, reason = "the tests lay out real checkouts")]
 
 use std::fs;

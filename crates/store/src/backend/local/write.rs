@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
-use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt as _, PermissionsExt as _};
+use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt as _, Permissions, PermissionsExt as _};
 use memory::path::RelativePath;
 
 use super::anchor::{Anchor, Privacy};
@@ -44,27 +44,34 @@ pub(super) fn stage(
     path: &RelativePath,
     bytes: &[u8],
 ) -> Result<StagedFile, BackendError> {
-    let (folder, made) = anchor.make_folder_of(path)?;
-    let (mut file, temporary) = create_temporary(&folder, anchor.privacy())?;
-    let waiting = StagedFile {
+    let (folder, folders_made) = anchor.make_folder_of(path)?;
+    let (mut file, temporary) = match create_temporary(&folder, anchor.privacy()) {
+        Ok(created) => created,
+        Err(error) => {
+            remove_made(folders_made);
+            return Err(error);
+        }
+    };
+    let new = StagedFile {
         temporary,
         name: path.file_name().to_owned(),
         folder,
-        made,
+        made: folders_made,
         // From here on an early return removes what was begun.
         waiting: true,
     };
     let cannot = |error| BackendError::from_io("write a memory", error);
     file.write_all(bytes).map_err(cannot)?;
-    if let Ok(facts) = waiting.folder.symlink_metadata(&waiting.name)
+    if let Ok(facts) = new.folder.symlink_metadata(&new.name)
         && facts.is_file()
     {
-        let mode = facts.permissions().mode();
-        if file.metadata().map_err(cannot)?.permissions().mode() != mode {
-            file.set_permissions(facts.permissions()).map_err(cannot)?;
+        // Who may read and write stays as it was; what else a hostile file may claim does not.
+        let mode = facts.permissions().mode() & 0o777;
+        if file.metadata().map_err(cannot)?.permissions().mode() & 0o777 != mode {
+            file.set_permissions(Permissions::from_mode(mode)).map_err(cannot)?;
         }
     }
-    Ok(waiting)
+    Ok(new)
 }
 
 fn create_temporary(folder: &Dir, privacy: Privacy) -> Result<(File, String), BackendError> {
@@ -141,10 +148,15 @@ impl Drop for StagedFile {
             // What cannot be removed is swept later; there is nobody to tell here.
             drop(self.folder.remove_file(&self.temporary));
         }
-        for (folder, name) in self.made.drain(..).rev() {
-            // Succeeds only if nobody has put anything into it.
-            drop(folder.remove_dir(name));
-        }
+        remove_made(std::mem::take(&mut self.made));
+    }
+}
+
+/// Removes folders that were made for a write that did not happen, unless somebody uses them.
+fn remove_made(made: Vec<(Dir, String)>) {
+    for (folder, name) in made.into_iter().rev() {
+        // Succeeds only if nobody has put anything into it.
+        drop(folder.remove_dir(name));
     }
 }
 
@@ -238,9 +250,7 @@ pub(super) fn rename(
     let (target, made) = anchor.make_folder_of(to)?;
     let moved = move_to_free(&source, from.file_name(), &target, to.file_name());
     if moved.is_err() {
-        for (folder, name) in made.into_iter().rev() {
-            drop(folder.remove_dir(name));
-        }
+        remove_made(made);
     }
     moved.map_err(|error| BackendError::from_io("rename a memory", error))
 }

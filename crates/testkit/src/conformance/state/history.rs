@@ -38,7 +38,7 @@ pub(super) fn as_read(id: ChangeId, new: &NewChange) -> Change {
 }
 
 pub(super) async fn record(state: &dyn State, made: &Made) -> ChangeId {
-    state.record(made.new()).await.unwrap()
+    state.record(made.to_record()).await.unwrap()
 }
 
 fn all() -> ChangeQuery {
@@ -57,8 +57,8 @@ async fn an_empty_state_reads_as_empty(state: &dyn State) {
     state.settle(&[]).await.unwrap();
     state.settle(&[ChangeId(7)]).await.unwrap();
     state.withdraw(ChangeId(7)).await.unwrap();
-    let stats = state.stats().await.unwrap();
-    assert_eq!(Stats { database_bytes: 0, ..stats }, Stats::default());
+    let counted = state.stats().await.unwrap();
+    assert_eq!(Stats { database_bytes: 0, ..counted }, Stats::default());
 }
 
 async fn a_change_comes_back_whole(state: &dyn State) {
@@ -222,7 +222,7 @@ async fn a_path_finds_what_it_was_before_and_after_and_what_lies_below(state: &d
 }
 
 async fn bytes_that_are_not_those_of_their_revision_are_refused(state: &dyn State) {
-    let mut wrong = write("one", "a.md", "right").uses("a.md").new();
+    let mut wrong = write("one", "a.md", "right").uses("a.md").to_record();
     wrong.files[0].after = Some(Arc::from(b"wrong".as_slice()));
     state.record(wrong).await.unwrap_err();
     assert_eq!(state.changes(&all()).await.unwrap(), []);

@@ -83,7 +83,7 @@ impl Made {
     }
 
     /// Returns the change.
-    pub fn new(&self) -> NewChange {
+    pub fn to_record(&self) -> NewChange {
         self.0.clone()
     }
 }

@@ -106,8 +106,11 @@ const BEFORE: [(&str, usize); 9] = [
     ("stale/a.md", 9),
 ];
 
-/// Changes, and the lines that they take away and add to the marks before.
-fn followed() -> Vec<(Made, (Vec<&'static str>, Vec<&'static str>))> {
+/// Marks that are gone, and marks that are there instead.
+type Difference = (Vec<&'static str>, Vec<&'static str>);
+
+/// Changes, and what they do to the marks before.
+fn followed() -> Vec<(Made, Difference)> {
     let folder = |kind, from, to| files(kind, Vec::new()).folder("one", from, to);
     let listed =
         rename("one", ("notes/a.md", "kept/a.md"), "x").folder("one", "notes", Some("kept"));
@@ -151,7 +154,7 @@ fn followed() -> Vec<(Made, (Vec<&'static str>, Vec<&'static str>))> {
     ]
 }
 
-async fn marks_follow(state: &dyn State, made: &Made, changed: &(Vec<&str>, Vec<&str>)) {
+async fn marks_follow(state: &dyn State, made: &Made, changed: &Difference) {
     prepare(state, &BEFORE).await;
     let (gone, added) = changed;
     let mut expected: Vec<String> =

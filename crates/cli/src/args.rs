@@ -1,0 +1,688 @@
+//! The grammar of the command line: every command, flag, help text and example.
+//!
+//! Help, completions, manual pages and the generated reference all come from here. Nothing is done
+//! here: the values are read by [`compose`](crate::compose) and by the commands.
+
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+
+/// A memory for AI agents: plain Markdown in three scopes, safe, with undo
+#[derive(Debug, Parser)]
+#[command(
+    name = "quipu",
+    version,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    max_term_width = 100,
+    after_help = "Run `quipu help COMMAND` for examples, `quipu man` for the manual page.",
+    after_long_help = long_help()
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) globals: Globals,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// What may be set, and what is looked at in the environment.
+const SETTINGS: &str = "\
+Settings, in config.toml in $QUIPU_HOME, or else in the system's folder for them
+(~/.config/quipu); each may be left out:
+  files_max = 1000              memories that a scope may hold
+  memory_list = true            keep a MEMORY.md listing in global and workspace roots
+  project_root = \"repo\"         or \"host\": where project memories lie
+  [retention]
+  days = 90                     how long history is kept
+  mib = 256                     how much of earlier contents is kept
+  [screening]
+  allowed = []                  SHA-256 digests of texts that are let through
+  [screening.policies]
+  secrets = \"refuse\"            or \"warn\", \"off\": for a rule, or a family of rules
+
+Environment:
+  QUIPU_HOME                    one folder for memories, state and settings
+  VISUAL, EDITOR                the editor of `create` and `edit`
+  QUIPU_PAGER, PAGER            the pager; `cat` for none
+  NO_COLOR, CLICOLOR, CLICOLOR_FORCE";
+
+fn long_help() -> String {
+    format!("{SETTINGS}\n\n{}", crate::exit::HELP)
+}
+
+/// What every command understands.
+#[derive(Args, Clone, Debug, Default)]
+#[command(next_help_heading = "Where")]
+pub(crate) struct Globals {
+    /// Take the project of DIR instead of the current folder's
+    #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) project: Option<PathBuf>,
+
+    /// Where project memories lie: `repo` in the checkout, `host` on this host only
+    #[arg(long, global = true, value_name = "PLACE")]
+    pub(crate) project_root: Option<ProjectPlace>,
+
+    /// The workspace whose memories `/memories/workspace` holds
+    #[arg(long, global = true, value_name = "ID")]
+    pub(crate) workspace_id: Option<String>,
+
+    /// Mount one folder at `/memories` instead of the three scopes
+    #[arg(
+        long,
+        global = true,
+        value_name = "DIR",
+        value_hint = ValueHint::DirPath,
+        conflicts_with_all = ["project", "project_root", "workspace_id"]
+    )]
+    pub(crate) flat: Option<PathBuf>,
+
+    /// Print JSON: one value, or one a line for `log` and `grep`
+    #[arg(long, global = true, help_heading = "Output")]
+    pub(crate) json: bool,
+
+    /// When to use color
+    #[arg(
+        long,
+        global = true,
+        value_name = "WHEN",
+        default_value = "auto",
+        help_heading = "Output"
+    )]
+    pub(crate) color: clap::ColorChoice,
+
+    /// Print straight to the terminal
+    #[arg(long, global = true, help_heading = "Output")]
+    pub(crate) no_pager: bool,
+
+    /// Print results and errors only
+    #[arg(short, long, global = true, help_heading = "Output", conflicts_with = "verbose")]
+    pub(crate) quiet: bool,
+
+    /// Say more on stderr; twice for details
+    #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Output")]
+    pub(crate) verbose: u8,
+}
+
+/// Where project memories lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProjectPlace {
+    /// In the checkout, at `.quipu/memory`
+    Repo,
+    /// On this host only, shared by all worktrees
+    Host,
+}
+
+/// What to do. What each is for is said where its arguments are.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Ls(Ls),
+    View(View),
+    Create(Create),
+    Replace(Replace),
+    Insert(Insert),
+    Rm(Rm),
+    Mv(Mv),
+    Edit(Edit),
+    Pin(Pin),
+    /// Keep memories in context no longer
+    Unpin(Pin),
+    Grep(Grep),
+    Log(Log),
+    Show(Show),
+    Diff(Diff),
+    Undo(Undo),
+    /// Show where memories lie and how much there is
+    Status,
+    Doctor(Doctor),
+    Import(Import),
+    Export(Export),
+    Mcp(Mcp),
+    Completions(Completions),
+    Man(Man),
+    /// Print a reference in Markdown
+    #[command(hide = true)]
+    Reference(Reference),
+}
+
+/// List memories
+///
+/// On a terminal: the pin, size, age, uses, path and description of each memory. Piped: one line
+/// each of path, bytes, time, uses, pin and description, with tabs between.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quipu ls                       all memories
+  quipu ls project/ --tree       those of the project, as a tree
+  quipu ls | cut -f1             their paths
+  quipu ls --json | jq '.memories[] | select(.pinned)'")]
+pub(crate) struct Ls {
+    /// A scope or folder, such as `global` or `/memories/project/notes`
+    pub(crate) path: Option<String>,
+
+    /// Show folders as a tree
+    #[arg(long, short)]
+    pub(crate) tree: bool,
+}
+
+/// Print a memory
+///
+/// Piped, the bytes are as they are on disk. On a terminal, control and invisible characters are
+/// shown instead of obeyed. Viewing is not counted as a use.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quipu view global/prefs.md
+  quipu view project/build.md --lines 10:20
+  quipu view project/build.md --lines 40:        from line 40 to the end")]
+pub(crate) struct View {
+    /// The memory
+    pub(crate) path: String,
+
+    /// Only lines A to B, counted from 1; either may be left out
+    #[arg(long, short, value_name = "A:B")]
+    pub(crate) lines: Option<LineRange>,
+
+    /// Number the lines
+    #[arg(long, short)]
+    pub(crate) number: bool,
+}
+
+/// Make a memory
+///
+/// The text comes from the argument (a final newline is added if it has none), from stdin when that
+/// is piped or TEXT is `-`, or from your editor.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quipu create global/prefs.md '- Prefers short answers.'
+  git log -1 --format=%B | quipu create project/last.md
+  quipu create workspace/plan.md         opens $VISUAL or $EDITOR")]
+pub(crate) struct Create {
+    /// Where: nothing may be there yet
+    pub(crate) path: String,
+
+    /// The text, or `-` for stdin
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) text: Option<String>,
+}
+
+/// Replace a text that occurs exactly once
+///
+/// Both texts are taken letter for letter. An empty NEW deletes the old text.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quipu replace project/build.md 'uses npm' 'uses pnpm'
+  quipu replace global/prefs.md ', mostly' ''")]
+pub(crate) struct Replace {
+    /// The memory
+    pub(crate) path: String,
+    /// What is there
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) old: String,
+    /// What shall be there instead
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) new: String,
+}
+
+/// Add lines to a memory
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quipu insert global/prefs.md 0 '# Preferences'     at the top
+  quipu insert project/todo.md 3 < more.txt          after line 3")]
+pub(crate) struct Insert {
+    /// The memory
+    pub(crate) path: String,
+    /// After which line; 0 is the top
+    #[arg(allow_negative_numbers = true)]
+    pub(crate) line: i64,
+    /// The lines, or `-` for stdin
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) text: Option<String>,
+}
+
+/// Delete memories or folders
+///
+/// Several paths are deleted together or not at all. Deleting a folder asks first; `quipu undo`
+/// brings everything back.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quipu rm global/old.md project/older.md
+  quipu rm -y workspace/drafts")]
+pub(crate) struct Rm {
+    /// Memories or folders
+    #[arg(required = true)]
+    pub(crate) paths: Vec<String>,
+
+    /// Delete folders without asking
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}
+
+/// Rename a memory or folder
+///
+/// Both lie in the same scope. When TO ends with a slash, the name is kept and the folder changes.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quipu mv global/notes.md global/tools/editor.md
+  quipu mv project/ci.md project/build/")]
+pub(crate) struct Mv {
+    /// The path that it has
+    pub(crate) from: String,
+    /// The path that it gets
+    pub(crate) to: String,
+}
+
+/// Edit a memory in your editor
+///
+/// Opens $VISUAL, $EDITOR or vi on a private copy and saves what you leave there. Nothing is written
+/// when the editor fails or the text is unchanged. When somebody changed the memory meanwhile,
+/// nothing is overwritten: the difference is shown and your text is kept as a draft.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quipu edit global/prefs.md
+  VISUAL='code --wait' quipu edit project/build.md
+  quipu edit global/prefs.md --draft FILE        goes on with a draft that was kept")]
+pub(crate) struct Edit {
+    /// The memory; made if it is not there
+    pub(crate) path: String,
+
+    /// Begin with the text of FILE, which an earlier edit kept
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub(crate) draft: Option<PathBuf>,
+}
+
+/// Keep memories in the agents' context
+///
+/// Pins are kept beside the memories, on this host only.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quipu pin global/prefs.md
+  quipu ls --json | jq -r '.memories[] | select(.pinned).path'")]
+pub(crate) struct Pin {
+    /// Memories
+    #[arg(required = true)]
+    pub(crate) paths: Vec<String>,
+}
+
+/// Search the text of memories
+///
+/// PATTERN is plain text unless `-E` is given. The exit status is 1 when nothing matches.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quipu grep pnpm
+  quipu grep -i 'code style' project
+  quipu grep -E 'node (18|20)' -l")]
+pub(crate) struct Grep {
+    /// What to look for
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) pattern: String,
+
+    /// A memory, folder or scope to search in
+    pub(crate) path: Option<String>,
+
+    /// PATTERN is a regular expression
+    #[arg(long, short = 'E')]
+    pub(crate) regex: bool,
+
+    /// Letters match in either case
+    #[arg(long, short)]
+    pub(crate) ignore_case: bool,
+
+    #[command(flatten)]
+    pub(crate) print: GrepPrint,
+}
+
+/// What is printed of a match.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct GrepPrint {
+    /// Print line numbers
+    #[arg(long, short = 'n')]
+    pub(crate) line_number: bool,
+
+    /// Print only the paths of memories that match
+    #[arg(long, short = 'l')]
+    pub(crate) files_with_matches: bool,
+}
+
+/// Show what was changed, newest first
+///
+/// Edits made outside of Quipu are noticed first and listed too.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quipu log
+  quipu log global/prefs.md --since 2d
+  quipu log --since 2026-11-01 --until 2026-11-08 -n 100
+  quipu log --json | jq -r .id")]
+pub(crate) struct Log {
+    /// Only changes of this memory, or below this folder
+    pub(crate) path: Option<String>,
+
+    /// Only changes of this task
+    #[arg(long, value_name = "TASK")]
+    pub(crate) task: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) span: Span,
+
+    /// At most N changes
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 50)]
+    pub(crate) max: usize,
+}
+
+/// From when until when.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct Span {
+    /// Only changes at or after this time: `2h`, `3 days ago`, `2026-11-01`, `2026-11-01T08:00`
+    #[arg(long, value_name = "TIME")]
+    pub(crate) since: Option<String>,
+
+    /// Only changes at or before this time
+    #[arg(long, value_name = "TIME")]
+    pub(crate) until: Option<String>,
+}
+
+/// Show one change in full
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  quipu show 42")]
+pub(crate) struct Show {
+    /// Its number, as `quipu log` lists it
+    pub(crate) change: i64,
+}
+
+/// Show what a change did, or what became of a memory
+///
+/// With a change's number: what it did. With a memory: what its last change did to it. With a
+/// memory and a revision or change: the difference from there to what is there now. With nothing:
+/// what the newest change did.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quipu diff                        the newest change
+  quipu diff 42                     change 42
+  quipu diff global/prefs.md        the last change of that memory
+  quipu diff global/prefs.md 42     from what change 42 left to what is there now")]
+pub(crate) struct Diff {
+    /// A change's number or a memory
+    #[arg(value_name = "CHANGE|PATH")]
+    pub(crate) subject: Option<String>,
+
+    /// A change's number, or a revision or its first digits, of the memory
+    pub(crate) revision: Option<String>,
+}
+
+/// Take changes back
+///
+/// An undo is a change itself, so it can be undone. It is refused, and changes nothing, when a
+/// memory was changed since: the difference is shown instead.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quipu undo 42
+  quipu undo --task dream-17
+  quipu undo --since 2h --dry-run        what would be taken back")]
+#[command(group = clap::ArgGroup::new("target").required(true).multiple(true)
+    .args(["change", "task", "since", "until"]))]
+pub(crate) struct Undo {
+    /// The change's number
+    #[arg(conflicts_with_all = ["task", "since", "until"])]
+    pub(crate) change: Option<i64>,
+
+    /// All changes of this task
+    #[arg(long, value_name = "TASK", conflicts_with_all = ["since", "until"])]
+    pub(crate) task: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) span: Span,
+
+    /// Show what would be taken back and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+
+    /// Do not ask
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}
+
+/// Look for trouble, and mend it
+///
+/// Finds names that cannot be addressed, links, files over the cap, frontmatter that cannot be read,
+/// left-over temporary files, interrupted commits and damaged state. The exit status is 1 while
+/// something needs attention.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  quipu doctor\n  quipu doctor --fix")]
+pub(crate) struct Doctor {
+    /// Mend what can be mended without losing anything
+    #[arg(long)]
+    pub(crate) fix: bool,
+}
+
+/// Take over memories of another product or folder
+///
+/// All of it is one change, which `quipu undo` takes back. What is there already is never
+/// overwritten.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quipu import ~/notes --to global/notes --dry-run
+  quipu import ~/.claude/projects/-home-me-app/memory --to project
+  quipu import memory.jsonl --format server-memory")]
+pub(crate) struct Import {
+    /// The folder or file to read
+    #[arg(value_hint = ValueHint::AnyPath)]
+    pub(crate) source: PathBuf,
+
+    /// What it was written by
+    #[arg(long, value_name = "FORMAT", default_value = "auto")]
+    pub(crate) format: ImportFormat,
+
+    /// The scope or folder to write to
+    #[arg(long, value_name = "SCOPE[/FOLDER]", default_value = "global")]
+    pub(crate) to: String,
+
+    /// Show what would be made and change nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+}
+
+/// The layouts that can be taken over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ImportFormat {
+    /// Find out
+    Auto,
+    /// A tree of Markdown files
+    Folder,
+    /// Claude Code's auto memory
+    ClaudeCode,
+    /// Qwen Code's `memories/`
+    Qwen,
+    /// The JSONL of MCP's server-memory
+    ServerMemory,
+}
+
+/// Copy memories out
+///
+/// Writes a tar archive to stdout or a copy to a folder: the memories as files, and `quipu.json`
+/// with their revisions, pins and usage.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quipu export > memories.tar
+  quipu export global --to ~/backup/memories")]
+pub(crate) struct Export {
+    /// A memory, folder or scope; everything if not given
+    pub(crate) path: Option<String>,
+
+    /// A folder, or `-` for a tar archive on stdout
+    #[arg(long, value_name = "DIR|-", default_value = "-", value_hint = ValueHint::DirPath)]
+    pub(crate) to: PathBuf,
+
+    /// Overwrite files that are there
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// Serve memories to an agent over MCP on stdin and stdout
+///
+/// An agent's client starts this. `--project`, `--workspace-id` and `--flat` say which memories it
+/// gets; without `--project` the roots that the client names are honored.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quipu mcp
+  quipu mcp --agent-class plan --project ~/src/app
+  quipu mcp --read-only --flat ./memories")]
+pub(crate) struct Mcp {
+    /// What the agent may do: `exec` writes everywhere, `plan` not to the project, `explore` only
+    /// reads; so does a class that is not known
+    #[arg(long, value_name = "CLASS", default_value = "exec")]
+    pub(crate) agent_class: String,
+
+    /// Let nobody write
+    #[arg(long)]
+    pub(crate) read_only: bool,
+
+    /// The host's session, for history
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+}
+
+/// Print the completion script of a shell
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quipu completions bash > ~/.local/share/bash-completion/completions/quipu
+  quipu completions zsh > ~/.zfunc/_quipu
+  quipu completions fish > ~/.config/fish/completions/quipu.fish")]
+pub(crate) struct Completions {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
+}
+
+/// Print the manual page, or write all of them to a folder
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quipu man | man -l -
+  quipu man --dir ~/.local/share/man/man1")]
+pub(crate) struct Man {
+    /// Write one page for each command to DIR
+    #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
+    pub(crate) dir: Option<PathBuf>,
+}
+
+/// Print a reference in Markdown
+#[derive(Args, Debug)]
+pub(crate) struct Reference {
+    /// Which one
+    pub(crate) topic: Topic,
+}
+
+/// The references that are generated from the code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Topic {
+    /// Commands and flags
+    Cli,
+    /// Error codes and exit statuses
+    Codes,
+    /// Screening rules
+    Rules,
+    /// Numbers
+    Limits,
+}
+
+/// A range of lines as `A:B`, `A:`, `:B` or `A`; counted from 1, both ends included.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct LineRange {
+    /// The first line.
+    pub(crate) first: usize,
+    /// The last line; `None` is the end.
+    pub(crate) last: Option<usize>,
+}
+
+impl std::str::FromStr for LineRange {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let number = |part: &str| match part.parse::<usize>() {
+            Ok(number) if number > 0 => Ok(number),
+            _ => Err(format!("`{part}` is not a line number; lines are counted from 1")),
+        };
+        let (first, last) = match text.split_once(':') {
+            None => {
+                let line = number(text)?;
+                (line, Some(line))
+            }
+            Some((first, last)) => (
+                if first.is_empty() { 1 } else { number(first)? },
+                if last.is_empty() { None } else { Some(number(last)?) },
+            ),
+        };
+        if last.is_some_and(|last| last < first) {
+            return Err(format!("line {first} comes after the last line asked for"));
+        }
+        Ok(Self { first, last })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_grammar_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_settings_of_the_help_are_those_that_are_read() {
+        let shown: Vec<_> = SETTINGS
+            .lines()
+            .skip(2)
+            .take_while(|line| !line.is_empty())
+            // The remark to a setting begins in this column.
+            .map(|line| line.get(..32).unwrap_or(line))
+            .collect();
+        let path = std::path::Path::new("help");
+        let read = crate::compose::Settings::parse(&shown.join("\n"), path);
+        assert!(read.is_ok(), "{shown:?}");
+    }
+
+    #[test]
+    fn every_command_and_flag_has_a_help_text() {
+        fn check(command: &clap::Command) {
+            assert!(command.get_about().is_some(), "{}", command.get_name());
+            for argument in command.get_arguments() {
+                assert!(argument.get_help().is_some(), "{}: {argument}", command.get_name());
+            }
+            command.get_subcommands().for_each(check);
+        }
+        check(&Cli::command());
+    }
+
+    #[test]
+    fn a_range_of_lines_counts_from_one() {
+        fn check(text: &str, expected: Result<(usize, Option<usize>), &str>) {
+            let read = text.parse::<LineRange>().map(|range| (range.first, range.last));
+            assert_eq!(read, expected.map_err(str::to_owned), "{text}");
+        }
+        check("3:7", Ok((3, Some(7))));
+        check("3:", Ok((3, None)));
+        check(":7", Ok((1, Some(7))));
+        check("5", Ok((5, Some(5))));
+        check("0:2", Err("`0` is not a line number; lines are counted from 1"));
+        check("7:3", Err("line 7 comes after the last line asked for"));
+        check("a", Err("`a` is not a line number; lines are counted from 1"));
+        check("", Err("`` is not a line number; lines are counted from 1"));
+        check("-1:", Err("`-1` is not a line number; lines are counted from 1"));
+    }
+}

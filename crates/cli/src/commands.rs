@@ -1,0 +1,174 @@
+//! What each command does: ask the engine, hand the answer to `render`.
+//!
+//! Nothing about memories is decided here. A command is done when its result is printed; what it
+//! wrote was durable before.
+
+use engine::{Listing, Memories};
+use memory::change::ChangeId;
+use memory::code::Code;
+use memory::command::{Reply, Warning};
+use memory::document::Revision;
+use memory::path::MemoryPath;
+use serde_json::{Value, json};
+
+use crate::args::Command;
+use crate::compose::App;
+use crate::exit::{Failure, Status};
+
+mod ask;
+
+mod edit;
+
+mod editor;
+
+mod export;
+
+mod grep;
+
+mod history;
+
+mod import;
+
+mod ls;
+
+pub(crate) mod mcp;
+
+pub(crate) mod reference;
+
+pub(crate) mod shell;
+
+mod status;
+
+mod undo;
+
+mod view;
+
+mod write;
+
+/// Runs a command on memories.
+pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> {
+    match command {
+        Command::Ls(args) => ls::run(app, &args).await,
+        Command::View(args) => view::run(app, &args).await,
+        Command::Create(args) => write::create(app, args).await,
+        Command::Replace(args) => write::replace(app, args).await,
+        Command::Insert(args) => write::insert(app, args).await,
+        Command::Rm(args) => write::rm(app, &args).await,
+        Command::Mv(args) => write::mv(app, &args).await,
+        Command::Edit(args) => edit::run(app, &args).await,
+        Command::Pin(args) => write::pin(app, &args, true).await,
+        Command::Unpin(args) => write::pin(app, &args, false).await,
+        Command::Grep(args) => grep::run(app, &args).await,
+        Command::Log(args) => history::log(app, &args).await,
+        Command::Show(args) => history::show(app, &args).await,
+        Command::Diff(args) => history::diff(app, &args).await,
+        Command::Undo(args) => undo::run(app, &args).await,
+        Command::Status => status::status(app).await,
+        Command::Doctor(args) => status::doctor(app, &args).await,
+        Command::Import(args) => import::run(app, &args).await,
+        Command::Export(args) => export::run(app, &args).await,
+        Command::Mcp(args) => mcp::run(app, &args).await,
+        Command::Completions(args) => shell::completions(&args),
+        Command::Man(args) => shell::man(&app.output, &args),
+        Command::Reference(args) => reference::run(&app.output, &args),
+    }
+}
+
+/// What a command on one memory came to.
+struct Done {
+    change: Option<ChangeId>,
+    revision: Option<Revision>,
+    warnings: Vec<Warning>,
+}
+
+impl Done {
+    /// Takes a reply apart; a refusal is a failure.
+    fn of(reply: Reply) -> Result<Self, Failure> {
+        match reply {
+            Reply::Done { change, revision, warnings, .. } => {
+                Ok(Self { change, revision, warnings })
+            }
+            Reply::Refused(refusal) => Err(refusal.into()),
+        }
+    }
+
+    /// Tells the person what was done, or a program what there is now.
+    fn tell(&self, app: &App, done: &str, path: &MemoryPath) -> Result<Status, Failure> {
+        if app.output.json {
+            app.output.value(&json!({
+                "path": path.to_string(),
+                "change": self.change.map(|id| id.0),
+                "revision": self.revision.as_ref().map(ToString::to_string),
+                "warnings": warning_values(&self.warnings),
+            }))?;
+        } else {
+            tell_warnings(app, &self.warnings);
+            app.output.note(&with_change(done, self.change));
+        }
+        Ok(Status::Done)
+    }
+}
+
+/// Adds a change's number to what was done, so that it can be taken back.
+fn with_change(done: &str, change: Option<ChangeId>) -> String {
+    match change {
+        Some(change) => format!("{done} (change {change})"),
+        None => done.to_owned(),
+    }
+}
+
+fn tell_warnings(app: &App, warnings: &[Warning]) {
+    for Warning { rule, line } in warnings {
+        app.output.warning(&format!("line {line} matches the screening rule `{rule}`"));
+    }
+}
+
+fn warning_values(warnings: &[Warning]) -> Vec<Value> {
+    warnings.iter().map(|one| json!({ "rule": one.rule, "line": one.line })).collect()
+}
+
+/// What is at a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum There {
+    Memory,
+    Folder,
+}
+
+/// Finds out what is at a path; nothing is a failure.
+async fn look(memories: &Memories, path: &MemoryPath) -> Result<There, Failure> {
+    if path.relative().is_none() {
+        return Ok(There::Folder);
+    }
+    match memories.read(path).await {
+        Ok(_) => Ok(There::Memory),
+        Err(error) => match error.code() {
+            Code::NotAFile => Ok(There::Folder),
+            // It is there, only not to be read as a text.
+            Code::NotText | Code::TooLarge => Ok(There::Memory),
+            _ => Err(error.into()),
+        },
+    }
+}
+
+/// Lists one memory, what is in a folder or scope, or everything.
+async fn listing(memories: &Memories, path: Option<&MemoryPath>) -> Result<Listing, Failure> {
+    let Some(path) = path else { return Ok(memories.list(None).await?) };
+    if look(memories, path).await? == There::Folder {
+        return Ok(memories.list(Some(path)).await?);
+    }
+    let mut listing = memories.list(Some(&folder_of(path))).await?;
+    listing.memories.retain(|listed| listed.path == *path);
+    listing.left_out = 0;
+    Ok(listing)
+}
+
+/// Returns the folder that a path lies in.
+fn folder_of(path: &MemoryPath) -> MemoryPath {
+    match path {
+        MemoryPath::Top | MemoryPath::Root(_) => MemoryPath::Top,
+        MemoryPath::Inside(mount, relative) => match relative.parent() {
+            Some(parent) => MemoryPath::Inside(*mount, parent),
+            None => MemoryPath::Root(*mount),
+        },
+    }
+}

@@ -1,0 +1,54 @@
+//! Asking a person, and reading what is piped in.
+
+use std::io::{self, BufRead, IsTerminal, Read, Write};
+
+use memory::code::Code;
+
+use crate::compose::App;
+use crate::exit::Failure;
+use crate::render::{WARN, visible};
+
+/// The most that is read from stdin, in bytes: far more than a memory may hold, so that the refusal
+/// can name the size, and not all that a device can give.
+const STDIN_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Tells whether a person can be asked.
+pub(crate) fn can_ask(app: &App) -> bool {
+    !app.globals.json && app.output.notes.terminal && io::stdin().is_terminal()
+}
+
+/// Asks a question; anything but yes means no.
+pub(crate) async fn confirm(app: &App, question: &str) -> Result<bool, Failure> {
+    let question = app.output.notes.paint(WARN, &visible::text(question));
+    write!(io::stderr(), "{question} [y/N] ")?;
+    let answer = blocking(|| {
+        let mut answer = String::new();
+        io::stdin().lock().read_line(&mut answer).map(|_| answer)
+    });
+    Ok(matches!(answer.await?.trim().to_lowercase().as_str(), "y" | "yes"))
+}
+
+/// Reads the text that is piped in.
+pub(crate) async fn stdin_text() -> Result<String, Failure> {
+    let bytes = blocking(|| {
+        let mut bytes = Vec::new();
+        io::stdin().lock().take(STDIN_BYTES_MAX).read_to_end(&mut bytes).map(|_| bytes)
+    });
+    let text = String::from_utf8(bytes.await?);
+    text.map_err(|_| Failure::new(Code::NotText, "what was piped in is not UTF-8 text"))
+}
+
+/// Tells whether text is piped in.
+pub(crate) fn is_piped() -> bool {
+    !io::stdin().is_terminal()
+}
+
+/// Waits for a person or another program on a thread of its own, so that a signal can end the wait.
+async fn blocking<T: Send + 'static>(
+    read: impl FnOnce() -> io::Result<T> + Send + 'static,
+) -> Result<T, Failure> {
+    match tokio::task::spawn_blocking(read).await {
+        Ok(read) => read.map_err(|error| Failure::file("read", "stdin".as_ref(), &error)),
+        Err(stopped) => Err(Failure::new(Code::StorageFailed, stopped.to_string())),
+    }
+}

@@ -1,0 +1,195 @@
+//! `quipu edit`: the editor on a copy, saved with the revision that was read.
+//!
+//! A person's text is never lost: what cannot be saved is kept as a draft in the state folder, and
+//! the failure says how to go on.
+
+use std::path::{Path, PathBuf};
+
+use engine::{Expected, Memories, MemoryText, Saved, StoreError};
+use memory::change::unified_diff;
+use memory::code::Code;
+use memory::command::CommandError;
+use memory::document::Revision;
+use memory::path::MemoryPath;
+use serde_json::json;
+
+use crate::args::Edit;
+use crate::commands::editor::{self, Left};
+use crate::commands::{tell_warnings, warning_values, with_change};
+use crate::compose::{App, call};
+use crate::exit::{Difference, Failure, Status};
+use crate::files;
+use crate::render::short;
+
+/// The folder of drafts below the state.
+const DRAFTS: &str = "drafts";
+
+/// Edits a memory.
+pub(crate) async fn run(app: &App, args: &Edit) -> Result<Status, Failure> {
+    let memories = app.memories();
+    let path = app.path(&args.path)?;
+    let Some(name) = path.relative().map(|relative| relative.file_name().to_owned()) else {
+        return Err(CommandError::NotAFile { path }.into());
+    };
+    let now = read(&memories, &path).await?;
+    let begin = match (&args.draft, &now) {
+        (Some(draft), _) => draft_text(draft)?,
+        (None, Some(now)) => now.text.clone(),
+        (None, None) => String::new(),
+    };
+    let edited = match editor::open(app, &name, &begin).await? {
+        Left::Text(text) => text,
+        Left::NoText(bytes) => return Err(keep(app, &path, &bytes, not_text(&path))),
+    };
+    let unchanged = now.as_ref().map_or("", |now| now.text.as_str()) == edited;
+    if unchanged {
+        return tell_unchanged(app, &path, now.map(|now| now.revision));
+    }
+    let expected = now.map_or(Expected::Absent, |now| Expected::Revision(now.revision));
+    let call = call();
+    let saving = memories.save(&path, &edited, expected, &call);
+    match app.wait("saving", saving).await {
+        Ok(saved) => {
+            drop_draft(app, args.draft.as_deref())?;
+            tell_saved(app, &path, &saved)
+        }
+        Err(error) => {
+            let failure = explain(&memories, &path, &edited, error).await;
+            Err(keep(app, &path, edited.as_bytes(), failure))
+        }
+    }
+}
+
+async fn read(memories: &Memories, path: &MemoryPath) -> Result<Option<MemoryText>, Failure> {
+    match memories.read(path).await {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.code() == Code::NotFound => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn draft_text(draft: &Path) -> Result<String, Failure> {
+    let told = |error: &std::io::Error| Failure::file("read the draft", draft, error);
+    let bytes = files::read(draft).map_err(|error| told(&error))?;
+    String::from_utf8(bytes)
+        .map_err(|_| Failure::new(Code::NotText, "the draft is not UTF-8 text; mend it first"))
+}
+
+fn not_text(path: &MemoryPath) -> Failure {
+    Failure::new(Code::NotText, format!("what the editor left for {path} is not UTF-8 text"))
+}
+
+/// Says why a save failed; a conflict with the difference between what is there and the edit.
+async fn explain(
+    memories: &Memories,
+    path: &MemoryPath,
+    edited: &str,
+    error: StoreError,
+) -> Failure {
+    if error.code() != Code::Conflict {
+        return error.into();
+    }
+    let theirs = match memories.read(path).await {
+        Ok(theirs) => theirs.text,
+        // Deleted meanwhile, or no longer to be read: everything of the edit is the difference.
+        Err(_) => String::new(),
+    };
+    let diff = unified_diff(("there now", &theirs), ("your text", edited));
+    let why = "changed while you edited".to_owned();
+    Failure::new(Code::Conflict, format!("{} was changed while you edited", short(path)))
+        .difference(Difference { path: short(path), why, diff })
+}
+
+/// Keeps a text that could not be saved, and adds to the failure how to go on.
+fn keep(app: &App, path: &MemoryPath, bytes: &[u8], failure: Failure) -> Failure {
+    match write_draft(app, path, bytes) {
+        Ok(draft) => failure.help(format!(
+            "nothing was overwritten; your text is kept, `quipu edit {} --draft {}` goes on with it",
+            quoted(&short(path)),
+            quoted(&draft.display().to_string()),
+        )),
+        Err(error) => failure.help(format!("your text could not be kept either: {error}")),
+    }
+}
+
+fn write_draft(app: &App, path: &MemoryPath, bytes: &[u8]) -> std::io::Result<PathBuf> {
+    let folder = app.folders.state.join(DRAFTS);
+    files::make_private_folder(&folder)?;
+    let name = short(path).replace('/', "-");
+    let (stem, extension) = name.rsplit_once('.').unwrap_or((&name, "md"));
+    for number in 1_usize.. {
+        let draft = folder.join(format!("{stem}-{number}.{extension}"));
+        match files::write_new_private(&draft, bytes) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+            Ok(()) => return Ok(draft),
+        }
+    }
+    Err(std::io::ErrorKind::AlreadyExists.into())
+}
+
+/// Deletes a draft that was saved, if it is one of ours.
+fn drop_draft(app: &App, draft: Option<&Path>) -> Result<(), Failure> {
+    let Some(draft) = draft else { return Ok(()) };
+    let ours = match (files::real_path(&app.folders.state.join(DRAFTS)), files::real_path(draft)) {
+        (Ok(folder), Ok(draft)) => draft.starts_with(folder),
+        _ => false,
+    };
+    if ours {
+        files::remove(draft).map_err(|error| Failure::file("delete the draft", draft, &error))?;
+    }
+    Ok(())
+}
+
+/// Returns a word as a shell takes it back.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+fn tell_unchanged(
+    app: &App,
+    path: &MemoryPath,
+    revision: Option<Revision>,
+) -> Result<Status, Failure> {
+    if app.output.json {
+        let revision = revision.map(|revision| revision.to_string());
+        app.output.value(&json!({
+            "path": path.to_string(), "change": null, "revision": revision, "warnings": [],
+        }))?;
+    }
+    app.output.note(&format!("{} is unchanged; nothing was written", short(path)));
+    Ok(Status::Done)
+}
+
+fn tell_saved(app: &App, path: &MemoryPath, saved: &Saved) -> Result<Status, Failure> {
+    if app.output.json {
+        app.output.value(&json!({
+            "path": path.to_string(),
+            "change": saved.change.map(|id| id.0),
+            "revision": saved.revision.to_string(),
+            "warnings": warning_values(&saved.warnings),
+        }))?;
+    }
+    if !app.output.json {
+        tell_warnings(app, &saved.warnings);
+    }
+    app.output.note(&with_change(&format!("saved {}", short(path)), saved.change));
+    Ok(Status::Done)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_is_quoted_for_a_shell_where_it_needs_to_be() {
+        assert_eq!(quoted("global/a-b.md"), "global/a-b.md");
+        assert_eq!(quoted("global/my notes.md"), "'global/my notes.md'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+        assert_eq!(quoted(""), "''");
+    }
+}

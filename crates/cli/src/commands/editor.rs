@@ -1,0 +1,58 @@
+//! The person's editor on a private copy.
+
+use std::path::Path;
+use std::process::Command;
+
+use memory::code::Code;
+
+use crate::compose::{self, App};
+use crate::exit::Failure;
+use crate::files;
+
+/// What the editor left.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Left {
+    /// A text.
+    Text(String),
+    /// Bytes that are no text.
+    NoText(Vec<u8>),
+}
+
+/// Opens the editor on a copy of `text`, named like the memory so that the editor knows what it is.
+///
+/// The copy lies in a folder that only this person can enter, and is gone when this returns or is
+/// dropped. An editor that fails is a failure: what it left is not looked at.
+pub(crate) async fn open(app: &App, name: &str, text: &str) -> Result<Left, Failure> {
+    let told = |path: &Path, error: &std::io::Error| Failure::file("write the copy", path, error);
+    let folder = files::private_temporary_folder("quipu-edit-")
+        .map_err(|error| told("in the temporary folder".as_ref(), &error))?;
+    let copy = folder.path().join(name);
+    files::write_new_private(&copy, text.as_bytes()).map_err(|error| told(&copy, &error))?;
+    run(app, &copy).await?;
+    let bytes =
+        files::read(&copy).map_err(|error| Failure::file("read the copy", &copy, &error))?;
+    Ok(match String::from_utf8(bytes) {
+        Ok(text) => Left::Text(text),
+        Err(error) => Left::NoText(error.into_bytes()),
+    })
+}
+
+async fn run(app: &App, copy: &Path) -> Result<(), Failure> {
+    let editor = compose::editor();
+    // The shell parts the editor's words as the person wrote them: `code --wait`.
+    let mut command = Command::new("sh");
+    command.arg("-c").arg(format!("{editor} \"$@\"")).arg(&editor).arg(copy);
+    let lent = app.interrupts.lend();
+    let ended = tokio::task::spawn_blocking(move || command.status()).await;
+    drop(lent);
+    let failed = |how: String| {
+        Failure::new(Code::StorageFailed, format!("the editor `{editor}` {how}"))
+            .help("nothing was written; $VISUAL or $EDITOR names the editor")
+    };
+    match ended {
+        Ok(Ok(status)) if status.success() => Ok(()),
+        Ok(Ok(status)) => Err(failed(format!("failed ({status})"))),
+        Ok(Err(error)) => Err(failed(format!("could not be started: {error}"))),
+        Err(stopped) => Err(failed(format!("could not be waited for: {stopped}"))),
+    }
+}

@@ -1,0 +1,145 @@
+//! `quipu export`: memories as files, with what is known about them beside.
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use engine::{Listed, Memories};
+use memory::clock::Timestamp;
+use memory::code::Code;
+use serde_json::{Value, json};
+
+use crate::args::Export;
+use crate::commands::{listing, ls};
+use crate::compose::{App, now};
+use crate::exit::{Failure, Status};
+use crate::files::{self, Overwrite};
+use crate::render::progress::Steps;
+use crate::render::{counted, short, time};
+
+/// The file that tells about the others.
+const MANIFEST: &str = "quipu.json";
+
+/// Files that are named when they stand in the way; the rest is counted.
+const NAMED_MAX: usize = 3;
+
+/// Where an export goes.
+enum Target {
+    Tar(tar::Builder<BufWriter<io::Stdout>>),
+    Folder { folder: PathBuf, overwrite: Overwrite },
+}
+
+/// Copies memories out.
+pub(crate) async fn run(app: &App, args: &Export) -> Result<Status, Failure> {
+    let to_stdout = args.to.as_os_str() == "-";
+    if to_stdout && app.output.json {
+        return Err(Failure::usage("the archive and the JSON would share stdout")
+            .help("give `--to DIR` with `--json`"));
+    }
+    if to_stdout && app.output.look.terminal {
+        return Err(Failure::usage("a tar archive does not belong on a terminal")
+            .help("`quipu export > memories.tar`, or `--to DIR`"));
+    }
+    let memories = app.memories();
+    let path = args.path.as_deref().map(|path| app.path(path)).transpose()?;
+    let listing = app.wait("listing", listing(&memories, path.as_ref())).await?;
+    let mut target = if to_stdout {
+        Target::Tar(tar::Builder::new(BufWriter::new(io::stdout())))
+    } else {
+        let overwrite = if args.force { Overwrite::Always } else { Overwrite::Never };
+        check_free(&args.to, &listing.memories, overwrite)?;
+        Target::Folder { folder: args.to.clone(), overwrite }
+    };
+    let (known, left_out) = write_all(app, &memories, &listing.memories, &mut target).await?;
+    let manifest = json!({
+        "quipu": env!("CARGO_PKG_VERSION"),
+        "exported_at": time::exact(now()),
+        "memories": known,
+    });
+    target.write(MANIFEST, format!("{manifest:#}\n").as_bytes(), now())?;
+    target.finish()?;
+    let left_out = left_out + listing.left_out;
+    if app.output.json {
+        let to = args.to.display().to_string();
+        app.output.value(&json!({ "to": to, "memories": known.len(), "left_out": left_out }))?;
+    }
+    app.output.note(&format!("exported {}", counted(known.len(), "memory", "memories")));
+    Ok(if left_out == 0 { Status::Done } else { Status::Refused })
+}
+
+/// Writes memory after memory; returns what is known of them and how many could not be read.
+async fn write_all(
+    app: &App,
+    memories: &Memories,
+    all: &[Listed],
+    target: &mut Target,
+) -> Result<(Vec<Value>, usize), Failure> {
+    let mut known = Vec::new();
+    let mut left_out = 0;
+    let mut steps = Steps::new("exporting", all.len(), app.shows_progress());
+    for listed in all {
+        steps.step();
+        match memories.read(&listed.path).await {
+            Ok(read) => {
+                target.write(&short(&listed.path), read.text.as_bytes(), read.modified_at)?;
+                let mut value = ls::memory_value(listed);
+                value["revision"] = read.revision.to_string().into();
+                known.push(value);
+            }
+            // Deleted since it was listed.
+            Err(error) if error.code() == Code::NotFound => {}
+            Err(error) => {
+                app.output.warning(&format!("left out: {error}"));
+                left_out += 1;
+            }
+        }
+    }
+    Ok((known, left_out))
+}
+
+/// Refuses, before the first file is written, when any of them is there already.
+fn check_free(folder: &Path, listed: &[Listed], overwrite: Overwrite) -> Result<(), Failure> {
+    if overwrite == Overwrite::Always {
+        return Ok(());
+    }
+    let names = listed.iter().map(|listed| short(&listed.path));
+    let there: Vec<_> = names
+        .chain([MANIFEST.to_owned()])
+        .filter(|name| files::is_there(&folder.join(name)))
+        .collect();
+    if there.is_empty() {
+        return Ok(());
+    }
+    let shown = there.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>().join(", ");
+    let more = match there.len().saturating_sub(NAMED_MAX) {
+        0 => String::new(),
+        more => format!(" and {more} more"),
+    };
+    let what = format!("{} has {shown}{more} already", folder.display());
+    Err(Failure::new(Code::AlreadyExists, what).help("nothing was written; `--force` overwrites"))
+}
+
+impl Target {
+    fn write(&mut self, name: &str, bytes: &[u8], at: Timestamp) -> Result<(), Failure> {
+        match self {
+            Self::Tar(tar) => {
+                let mut header = tar::Header::new_gnu();
+                header.set_size(u64::try_from(bytes.len()).unwrap_or(u64::MAX));
+                header.set_mode(0o644);
+                header.set_mtime(u64::try_from(at.as_second()).unwrap_or(0));
+                Ok(tar.append_data(&mut header, name, bytes)?)
+            }
+            Self::Folder { folder, overwrite } => {
+                let path = folder.join(name);
+                files::write_out(&path, bytes, *overwrite)
+                    .map_err(|error| Failure::file("write", &path, &error))
+            }
+        }
+    }
+
+    fn finish(self) -> Result<(), Failure> {
+        match self {
+            Self::Tar(tar) => Ok(tar.into_inner()?.flush()?),
+            Self::Folder { .. } => Ok(()),
+        }
+    }
+}

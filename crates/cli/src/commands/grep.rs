@@ -1,0 +1,142 @@
+//! `quipu grep`: plain search through the texts.
+
+use std::ops::Range;
+
+use memory::code::Code;
+use regex::{Regex, RegexBuilder};
+use serde_json::{Value, json};
+
+use crate::args::Grep;
+use crate::commands::listing;
+use crate::compose::App;
+use crate::exit::{Failure, Status};
+use crate::render::progress::Steps;
+use crate::render::text::Text;
+use crate::render::{BAD, FAINT, Look, MARK, counted, short, visible};
+
+/// The largest compiled expression, in bytes: a slip must not take the machine's memory.
+const REGEX_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// A line that matches.
+#[derive(Debug, PartialEq, Eq)]
+struct Match<'a> {
+    number: usize,
+    line: &'a str,
+    /// Where in the line, in bytes.
+    ranges: Vec<Range<usize>>,
+}
+
+/// Searches memories.
+pub(crate) async fn run(app: &App, args: &Grep) -> Result<Status, Failure> {
+    let regex = compile(args)?;
+    let memories = app.memories();
+    let path = args.path.as_deref().map(|path| app.path(path)).transpose()?;
+    let listing = app.wait("listing", listing(&memories, path.as_ref())).await?;
+    let mut steps = Steps::new("searching", listing.memories.len(), app.shows_progress());
+    let mut text = Text::default();
+    let mut values = Vec::new();
+    for listed in &listing.memories {
+        steps.step();
+        let read = match memories.read(&listed.path).await {
+            Ok(read) => read,
+            // It went while we searched.
+            Err(error) if error.code() == Code::NotFound => continue,
+            Err(error) => {
+                app.output.warning(&format!("not searched: {error}"));
+                continue;
+            }
+        };
+        let matches = find(&regex, &read.text);
+        if matches.is_empty() {
+            continue;
+        }
+        if args.print.files_with_matches {
+            values.push(json!({ "path": listed.path.to_string() }));
+            text.line(short(&listed.path));
+        } else {
+            values.extend(matches.iter().map(|one| value(&listed.path.to_string(), one)));
+            let view = Shown { numbers: args.print.line_number, look: app.output.look };
+            view.write(&short(&listed.path), &matches, &mut text);
+        }
+    }
+    drop(steps);
+    if app.output.json {
+        app.output.values(&values)?;
+    } else {
+        app.output.text(&text.into_string())?;
+    }
+    if listing.left_out > 0 {
+        let more = counted(listing.left_out, "memory was", "memories were");
+        app.output.warning(&format!("{more} not searched: the scope is over-full"));
+    }
+    Ok(if values.is_empty() { Status::Refused } else { Status::Done })
+}
+
+fn compile(args: &Grep) -> Result<Regex, Failure> {
+    let pattern = if args.regex { args.pattern.clone() } else { regex::escape(&args.pattern) };
+    let built = RegexBuilder::new(&pattern)
+        .case_insensitive(args.ignore_case)
+        .size_limit(REGEX_BYTES_MAX)
+        .build();
+    built.map_err(|error| {
+        Failure::usage(format!("the pattern is no regular expression: {error}"))
+            .help("without `-E` the pattern is plain text")
+    })
+}
+
+fn find<'a>(regex: &Regex, text: &'a str) -> Vec<Match<'a>> {
+    let matching = |(index, line): (usize, &'a str)| {
+        let ranges: Vec<_> = regex.find_iter(line).map(|found| found.range()).collect();
+        (!ranges.is_empty()).then_some(Match { number: index + 1, line, ranges })
+    };
+    text.lines().enumerate().filter_map(matching).collect()
+}
+
+fn value(path: &str, one: &Match<'_>) -> Value {
+    let ranges: Vec<_> = one.ranges.iter().map(|range| json!([range.start, range.end])).collect();
+    json!({ "path": path, "line": one.number, "text": one.line, "ranges": ranges })
+}
+
+/// How matches are shown: below their memory on a terminal, one self-contained line each otherwise.
+#[derive(Clone, Copy)]
+struct Shown {
+    numbers: bool,
+    look: Look,
+}
+
+impl Shown {
+    fn write(self, path: &str, matches: &[Match<'_>], text: &mut Text) {
+        let look = self.look;
+        if look.terminal {
+            if !text.is_empty() {
+                text.add("\n");
+            }
+            text.line(look.paint(MARK, path));
+            for one in matches {
+                let number = look.paint(FAINT, &format!("{:>6}", one.number));
+                text.line(format_args!("{number} {}", highlighted(one, look)));
+            }
+            return;
+        }
+        for one in matches {
+            let path = look.paint(MARK, path);
+            let number = if self.numbers { format!("{}:", one.number) } else { String::new() };
+            text.line(format_args!("{path}:{number}{}", highlighted(one, look)));
+        }
+    }
+}
+
+fn highlighted(one: &Match<'_>, look: Look) -> String {
+    let mut shown = String::new();
+    let mut at = 0;
+    let part = |range: Range<usize>| visible::text(one.line.get(range).unwrap_or_default());
+    for range in &one.ranges {
+        shown.push_str(&part(at..range.start));
+        if !range.is_empty() {
+            shown.push_str(&look.paint(BAD.bold(), &part(range.clone())));
+        }
+        at = range.end;
+    }
+    shown.push_str(&part(at..one.line.len()));
+    shown
+}

@@ -1,0 +1,252 @@
+//! `quipu log`, `show` and `diff`: what happened.
+
+use engine::{ChangesQuery, Memories};
+use memory::change::{Change, ChangeId, unified_diff};
+use memory::clock::Timestamp;
+use memory::code::Code;
+use memory::document::Revision;
+use memory::path::MemoryPath;
+use serde_json::json;
+
+use crate::args::{Diff, Log, Show, Span};
+use crate::compose::{App, now};
+use crate::exit::{Failure, Status};
+use crate::render::time::{self, Edge};
+use crate::render::{change, diff, short};
+
+/// How far back a revision is looked for in the history of its memory.
+const SEARCHED_CHANGES_MAX: usize = 10_000;
+
+/// The fewest digits that name a revision.
+const REVISION_DIGITS_MIN: usize = 6;
+
+/// Shows changes, newest first.
+pub(crate) async fn log(app: &App, args: &Log) -> Result<Status, Failure> {
+    let memories = app.memories();
+    let (since, until) = span(&args.span)?;
+    let query = ChangesQuery {
+        path: args.path.as_deref().map(|path| app.path(path)).transpose()?,
+        task: args.task.clone(),
+        since,
+        until,
+        before: None,
+        max: args.max,
+    };
+    let changes = app.wait("looking for changes", memories.changes(&query)).await?;
+    if app.output.json {
+        let values: Vec<_> = changes.iter().map(|one| change::value(&memories, one)).collect();
+        app.output.values(&values)?;
+    } else if changes.is_empty() {
+        app.output.note("no changes");
+    } else {
+        app.output.text(&change::log(&memories, &changes, now(), app.output.look))?;
+    }
+    Ok(Status::Done)
+}
+
+/// Reads from when until when.
+pub(crate) fn span(span: &Span) -> Result<(Option<Timestamp>, Option<Timestamp>), Failure> {
+    let now = now().to_zoned(jiff::tz::TimeZone::system());
+    let read = |text: &Option<String>, edge, flag| match text {
+        None => Ok(None),
+        Some(text) => match time::parse(text, &now, edge) {
+            Some(instant) => Ok(Some(instant)),
+            None => Err(Failure::usage(format!("{flag}: `{text}` is not a time"))
+                .help("write `2h`, `3 days ago`, `2026-11-01` or `2026-11-01T08:00`")),
+        },
+    };
+    let since = read(&span.since, Edge::Since, "--since")?;
+    let until = read(&span.until, Edge::Until, "--until")?;
+    match (since, until) {
+        (Some(since), Some(until)) if until < since => {
+            Err(Failure::usage("--until is before --since"))
+        }
+        span => Ok(span),
+    }
+}
+
+/// Shows one change in full.
+pub(crate) async fn show(app: &App, args: &Show) -> Result<Status, Failure> {
+    let memories = app.memories();
+    let shown = memories.change(ChangeId(args.change)).await?;
+    let diffs = memories.diffs(&shown).await?;
+    if app.output.json {
+        let mut value = change::value(&memories, &shown);
+        value["diffs"] = change::diff_values(&diffs).into();
+        app.output.value(&value)?;
+    } else {
+        let look = app.output.look;
+        let heading = change::heading(&memories, &shown, now(), look);
+        app.output.text(&format!("{heading}\n{}", change::diffs(&diffs, look)))?;
+    }
+    Ok(Status::Done)
+}
+
+/// Shows what a change did, or what became of a memory.
+pub(crate) async fn diff(app: &App, args: &Diff) -> Result<Status, Failure> {
+    let memories = app.memories();
+    let Some(subject) = &args.subject else {
+        return of_newest(app, &memories, None).await;
+    };
+    match (subject.parse::<i64>(), &args.revision) {
+        (Ok(id), None) => {
+            let change = memories.change(ChangeId(id)).await?;
+            of_change(app, &memories, &change, None).await
+        }
+        (Ok(_), Some(_)) => Err(Failure::usage("a change is shown against what was before it")
+            .help("`quipu diff PATH CHANGE` shows what became of a memory since")),
+        (Err(_), None) => {
+            let path = app.path(subject)?;
+            of_newest(app, &memories, Some(path)).await
+        }
+        (Err(_), Some(revision)) => {
+            let path = app.path(subject)?;
+            since(app, &memories, &path, revision).await
+        }
+    }
+}
+
+async fn of_newest(
+    app: &App,
+    memories: &Memories,
+    path: Option<MemoryPath>,
+) -> Result<Status, Failure> {
+    let query = ChangesQuery { path: path.clone(), max: 1, ..ChangesQuery::default() };
+    let newest = app.wait("looking for changes", memories.changes(&query)).await?;
+    if let [newest, ..] = newest.as_slice() {
+        return of_change(app, memories, newest, path.as_ref()).await;
+    }
+    let of = path.map_or(String::new(), |path| format!(" of {}", short(&path)));
+    Err(Failure::new(Code::NotFound, format!("there is no change{of} in history")))
+}
+
+/// Prints what a change did; to one memory or folder alone if one is given.
+async fn of_change(
+    app: &App,
+    memories: &Memories,
+    shown: &Change,
+    only: Option<&MemoryPath>,
+) -> Result<Status, Failure> {
+    let mut diffs = memories.diffs(shown).await?;
+    if let Some(only) = only {
+        diffs.retain(|one| {
+            is_within(&one.path, only) || one.moved_to.iter().any(|to| is_within(to, only))
+        });
+    }
+    if app.output.json {
+        let diffs = change::diff_values(&diffs);
+        app.output.value(&json!({ "change": shown.id.0, "diffs": diffs }))?;
+    } else {
+        app.output.text(&change::diffs(&diffs, app.output.look))?;
+    }
+    Ok(Status::Done)
+}
+
+fn is_within(path: &MemoryPath, folder: &MemoryPath) -> bool {
+    match (path, folder) {
+        (_, MemoryPath::Top) => true,
+        (path, MemoryPath::Root(mount)) => path.mount() == Some(*mount),
+        (MemoryPath::Inside(a, path), MemoryPath::Inside(b, folder)) => {
+            a == b && path.is_within(folder)
+        }
+        (MemoryPath::Top | MemoryPath::Root(_), MemoryPath::Inside(..)) => false,
+    }
+}
+
+/// Prints the difference from an earlier state of a memory to what is there now.
+async fn since(
+    app: &App,
+    memories: &Memories,
+    path: &MemoryPath,
+    revision: &str,
+) -> Result<Status, Failure> {
+    let then = find(memories, path, revision).await?;
+    let before = match &then {
+        None => String::new(),
+        Some(revision) => content(memories, path, revision).await?,
+    };
+    let (now, after) = match memories.read(path).await {
+        Ok(read) => (Some(read.revision), read.text),
+        Err(error) if error.code() == Code::NotFound => (None, String::new()),
+        Err(error) => return Err(error.into()),
+    };
+    let names = (format!("{path} {revision}"), format!("{path} now"));
+    let unified = unified_diff((&names.0, &before), (&names.1, &after));
+    if app.output.json {
+        app.output.value(&json!({
+            "path": path.to_string(),
+            "before": then.map(|revision| revision.to_string()),
+            "after": now.map(|revision| revision.to_string()),
+            "diff": unified,
+        }))?;
+    } else {
+        app.output.text(&diff::colored(&unified, app.output.look))?;
+    }
+    Ok(Status::Done)
+}
+
+async fn content(
+    memories: &Memories,
+    path: &MemoryPath,
+    revision: &Revision,
+) -> Result<String, Failure> {
+    if let Some(bytes) = memories.content(revision).await? {
+        return Ok(String::from_utf8_lossy(&bytes).into_owned());
+    }
+    let what = format!("history no longer has revision {revision} of {}", short(path));
+    Err(Failure::new(Code::NotFound, what))
+}
+
+/// Finds the revision that a person means: what a change left of this memory, or the first digits.
+/// `None` is a memory that was not there.
+async fn find(
+    memories: &Memories,
+    path: &MemoryPath,
+    wanted: &str,
+) -> Result<Option<Revision>, Failure> {
+    let query = ChangesQuery {
+        path: Some(path.clone()),
+        max: SEARCHED_CHANGES_MAX,
+        ..ChangesQuery::default()
+    };
+    let changes = memories.changes(&query).await?;
+    let told = |what: String| {
+        Failure::new(Code::NotFound, what).help(format!("`quipu log {}` lists them", short(path)))
+    };
+    let files = |change: &Change| -> Vec<(Option<Revision>, Option<Revision>)> {
+        let ours = change.files.iter().filter(|file| {
+            [Some(&file.path), file.moved_to.as_ref()]
+                .into_iter()
+                .flatten()
+                .any(|relative| memories.virtual_path(&file.root, relative).as_ref() == Some(path))
+        });
+        ours.map(|file| (file.before, file.after)).collect()
+    };
+    if wanted.len() < REVISION_DIGITS_MIN || wanted.bytes().all(|byte| byte.is_ascii_digit()) {
+        let id = wanted.parse::<i64>().map_err(|_| {
+            Failure::usage(format!("`{wanted}` is neither a change nor a revision"))
+                .help(format!("a revision is named by {REVISION_DIGITS_MIN} digits or more"))
+        })?;
+        let change = changes.iter().find(|change| change.id.0 == id);
+        let left = change.and_then(|change| files(change).last().copied());
+        return match left {
+            Some((_, after)) => Ok(after),
+            None => Err(told(format!("change {id} did nothing to {}", short(path)))),
+        };
+    }
+    let mut found: Vec<Revision> = changes
+        .iter()
+        .flat_map(files)
+        .flat_map(|(before, after)| [before, after])
+        .flatten()
+        .filter(|revision| revision.to_string().starts_with(wanted))
+        .collect();
+    found.sort_unstable();
+    found.dedup();
+    match found.as_slice() {
+        [one] => Ok(Some(*one)),
+        [] => Err(told(format!("{} has no revision {wanted} in history", short(path)))),
+        _ => Err(Failure::usage(format!("more than one revision begins with {wanted}"))
+            .help("give more of its digits")),
+    }
+}

@@ -1,0 +1,157 @@
+//! `quipu import`: memories of another product, as one change.
+
+use engine::import::{self, Format, Plan, Planned, Skipped, SourceFile};
+use engine::{Draft, Memories, StoreError};
+use memory::change::{Actor, ChangeId, ChangeKind, Provenance, Trust};
+use memory::code::Code;
+use memory::command::{Command, Reply};
+use memory::path::{MemoryPath, RelativePath};
+use serde_json::json;
+
+use crate::args::{Import, ImportFormat};
+use crate::commands::with_change;
+use crate::compose::{App, call};
+use crate::exit::{Failure, Status};
+use crate::files;
+use crate::render::progress::Steps;
+use crate::render::text::Text;
+use crate::render::{FAINT, GOOD, WARN, counted, short, visible};
+
+/// A memory that an import makes.
+struct Made {
+    path: MemoryPath,
+    source: String,
+    notes: Vec<String>,
+}
+
+/// Takes over memories.
+pub(crate) async fn run(app: &App, args: &Import) -> Result<Status, Failure> {
+    let target = app.path(&args.to)?;
+    if target == MemoryPath::Top {
+        return Err(Failure::usage("an import needs a scope to write to").help("try `--to global`"));
+    }
+    let source = files::read_source(&args.source)
+        .map_err(|error| Failure::file("read", &args.source, &error))?;
+    let format = format(args.format, &source.files);
+    let Plan { planned, mut skipped } = import::plan(format, source.files);
+    let left_out = source.left_out.into_iter();
+    skipped.extend(left_out.map(|(source, why)| Skipped { source, why: why.to_owned() }));
+    let origin = format!("import:{}", word(format));
+    let provenance = Provenance::of(Actor::Person, Trust::Imported, &origin);
+    let memories = app.memories_of(provenance);
+    let mut draft = memories.draft(ChangeKind::Import, call());
+    let mut made = Vec::new();
+    let mut steps = Steps::new("importing", planned.len(), app.shows_progress());
+    for one in planned {
+        steps.step();
+        let (source, notes) = (one.source.clone(), one.notes.clone());
+        match take(&memories, &mut draft, &target, one).await? {
+            Ok(path) => made.push(Made { path, source, notes }),
+            Err(why) => skipped.push(Skipped { source, why }),
+        }
+    }
+    drop(steps);
+    let change = if args.dry_run { None } else { app.wait("writing", draft.commit()).await? };
+    tell(app, args, format, &Outcome { made, skipped, change })
+}
+
+fn format(wanted: ImportFormat, files: &[SourceFile]) -> Format {
+    match wanted {
+        ImportFormat::Auto => Format::detect(files),
+        ImportFormat::Folder => Format::Folder,
+        ImportFormat::ClaudeCode => Format::ClaudeCode,
+        ImportFormat::Qwen => Format::Qwen,
+        ImportFormat::ServerMemory => Format::ServerMemory,
+    }
+}
+
+/// Returns a format's word, as flags and history have it.
+const fn word(format: Format) -> &'static str {
+    match format {
+        Format::Folder => "folder",
+        Format::ClaudeCode => "claude-code",
+        Format::Qwen => "qwen",
+        Format::ServerMemory => "server-memory",
+    }
+}
+
+/// Puts one memory into the draft; returns where, or why not.
+async fn take(
+    memories: &Memories,
+    draft: &mut Draft,
+    target: &MemoryPath,
+    one: Planned,
+) -> Result<Result<MemoryPath, String>, Failure> {
+    let path = match below(target, &one.path) {
+        Ok(path) => path,
+        Err(why) => return Ok(Err(why)),
+    };
+    match memories.read(&path).await {
+        Ok(there) if there.text == one.text => return Ok(Err("it is there already".to_owned())),
+        Ok(_) => return Ok(Err(format!("{} is there with another text", short(&path)))),
+        Err(error) if error.code() == Code::NotFound => {}
+        Err(StoreError::Refused(refusal)) => return Ok(Err(refusal.to_string())),
+        Err(fault) => return Err(fault.into()),
+    }
+    let command = Command::Create { path: path.clone(), file_text: one.text };
+    match draft.apply(command).await? {
+        Reply::Done { .. } => Ok(Ok(path)),
+        Reply::Refused(refusal) => Ok(Err(refusal.to_string())),
+    }
+}
+
+fn below(target: &MemoryPath, relative: &str) -> Result<MemoryPath, String> {
+    let relative = RelativePath::parse(relative).map_err(|error| error.to_string())?;
+    let mut path = target.clone();
+    for segment in relative.segments() {
+        path = path.join(segment).map_err(|error| error.to_string())?;
+    }
+    Ok(path)
+}
+
+struct Outcome {
+    made: Vec<Made>,
+    skipped: Vec<Skipped>,
+    change: Option<ChangeId>,
+}
+
+fn tell(app: &App, args: &Import, format: Format, outcome: &Outcome) -> Result<Status, Failure> {
+    let Outcome { made, skipped, change } = outcome;
+    if app.output.json {
+        let made: Vec<_> = made
+            .iter()
+            .map(|one| json!({ "path": one.path.to_string(), "source": one.source, "notes": one.notes }))
+            .collect();
+        let skipped: Vec<_> =
+            skipped.iter().map(|one| json!({ "source": one.source, "why": one.why })).collect();
+        app.output.value(&json!({
+            "format": word(format),
+            "dry_run": args.dry_run,
+            "memories": made,
+            "skipped": skipped,
+            "change": change.map(|id| id.0),
+        }))?;
+        return Ok(Status::Done);
+    }
+    let look = app.output.look;
+    let mut text = Text::default();
+    for one in made {
+        let from = look.paint(FAINT, &format!("from {}", visible::line(&one.source)));
+        text.line(format_args!("{} {}  {from}", look.paint(GOOD, "+"), short(&one.path)));
+        for note in &one.notes {
+            text.line(format_args!("    {}", look.paint(FAINT, &visible::line(note))));
+        }
+    }
+    for one in skipped {
+        let (source, why) = (visible::line(&one.source), visible::line(&one.why));
+        text.line(format_args!("{} {source}: {why}", look.paint(WARN, "skipped")));
+    }
+    app.output.text(&text.into_string())?;
+    let verb = if args.dry_run { "would import" } else { "imported" };
+    let count = counted(made.len(), "memory", "memories");
+    let left =
+        if skipped.is_empty() { String::new() } else { format!(", {} skipped", skipped.len()) };
+    let done = format!("{verb} {count} ({} format){left}", word(format));
+    app.output.note(&with_change(&done, *change));
+    Ok(Status::Done)
+}

@@ -1,0 +1,34 @@
+//! `quipu mcp`: memories for an agent, over MCP.
+
+use engine::{BindingRequest, Caller};
+use memory::access::AgentClass;
+use memory::change::Provenance;
+use memory::code::Code;
+use server::mcp::{Host, ProjectFrom, serve_stdio};
+
+use crate::args::Mcp;
+use crate::compose::App;
+use crate::exit::{Failure, Status, chain};
+
+/// Serves until the client leaves.
+pub(crate) async fn run(app: &App, args: &Mcp) -> Result<Status, Failure> {
+    let class = AgentClass::from_name(Some(&args.agent_class));
+    if class.as_str() != args.agent_class {
+        app.output.warning(&format!(
+            "`{}` is no agent class; the agent may only read, as with `explore`",
+            args.agent_class
+        ));
+    }
+    let mut provenance = Provenance::agent("mcp");
+    provenance.session.clone_from(&args.session);
+    let binding = BindingRequest { read_only: args.read_only, ..app.binding().clone() };
+    // Whoever named a project, or a single folder, is not overruled by the client.
+    let named = app.globals.project.is_some() || app.globals.flat.is_some();
+    let project = if named { ProjectFrom::Binding } else { ProjectFrom::ClientRoots };
+    let host =
+        Host { engine: app.engine.clone(), binding, caller: Caller { class, provenance }, project };
+    match serve_stdio(host).await {
+        Ok(()) => Ok(Status::Done),
+        Err(error) => Err(Failure::new(Code::StorageFailed, chain(&error))),
+    }
+}

@@ -1,0 +1,82 @@
+//! `quipu undo`: taking changes back.
+
+use engine::{Dry, Memories, UndoTarget, Undone};
+use memory::change::ChangeId;
+use serde_json::json;
+
+use crate::args::Undo;
+use crate::commands::{ask, history};
+use crate::compose::{App, call, now};
+use crate::exit::{Failure, Status};
+use crate::render::{counted, short};
+
+/// Takes changes back. Several at once are shown first, and a person is asked.
+pub(crate) async fn run(app: &App, args: &Undo) -> Result<Status, Failure> {
+    let memories = app.memories();
+    let target = target(args)?;
+    let several = !matches!(target, UndoTarget::Change(_));
+    if args.dry_run || (several && !args.yes && ask::can_ask(app)) {
+        let plan = undo(app, &memories, &target, Dry::Run).await?;
+        if args.dry_run {
+            return tell(app, &plan, "would take back");
+        }
+        app.output.note(&sentence(&plan, "This takes back"));
+        if !ask::confirm(app, "Go on?").await? {
+            app.output.note("nothing was undone");
+            return Ok(Status::Refused);
+        }
+    }
+    let undone = undo(app, &memories, &target, Dry::No).await?;
+    tell(app, &undone, "took back")
+}
+
+async fn undo(
+    app: &App,
+    memories: &Memories,
+    target: &UndoTarget,
+    dry: Dry,
+) -> Result<Undone, Failure> {
+    let call = call();
+    let mut undone = app.wait("undoing", memories.undo(target, dry, &call)).await?;
+    undone.paths.sort_unstable();
+    Ok(undone)
+}
+
+fn target(args: &Undo) -> Result<UndoTarget, Failure> {
+    if let Some(change) = args.change {
+        return Ok(UndoTarget::Change(ChangeId(change)));
+    }
+    if let Some(task) = &args.task {
+        return Ok(UndoTarget::Task(task.clone()));
+    }
+    match history::span(&args.span)? {
+        (Some(since), until) => Ok(UndoTarget::Span { since, until: until.unwrap_or_else(now) }),
+        (None, _) => Err(Failure::usage("an undo until some time needs a beginning")
+            .help("give `--since TIME` too")),
+    }
+}
+
+fn sentence(undone: &Undone, verb: &str) -> String {
+    let ids: Vec<_> = undone.undone.iter().map(ToString::to_string).collect();
+    let noun = if ids.len() == 1 { "change" } else { "changes" };
+    let paths: Vec<_> = undone.paths.iter().map(|path| format!("\n  {}", short(path))).collect();
+    let count = counted(paths.len(), "memory", "memories");
+    format!("{verb} {noun} {} in {count}:{}", ids.join(", "), paths.concat())
+}
+
+fn tell(app: &App, undone: &Undone, verb: &str) -> Result<Status, Failure> {
+    if app.output.json {
+        let undone_ids: Vec<_> = undone.undone.iter().map(|id| id.0).collect();
+        let paths: Vec<_> = undone.paths.iter().map(ToString::to_string).collect();
+        app.output.value(&json!({
+            "change": undone.change.map(|id| id.0), "undone": undone_ids, "paths": paths,
+        }))?;
+        return Ok(Status::Done);
+    }
+    let text = sentence(undone, verb);
+    match undone.change {
+        Some(change) => app.output.note(&format!("{text}\n(change {change})")),
+        None => app.output.text(&format!("{text}\n"))?,
+    }
+    Ok(Status::Done)
+}

@@ -1,0 +1,174 @@
+//! The commands that change one memory at once, and pins.
+
+use engine::Memories;
+use memory::change::ChangeKind;
+use memory::command::{Command, CommandError};
+use memory::path::MemoryPath;
+use serde_json::json;
+
+use crate::args::{Create, Insert, Mv, Pin, Replace, Rm};
+use crate::commands::editor::{self, Left};
+use crate::commands::{Done, There, ask, look, with_change};
+use crate::compose::{App, call};
+use crate::exit::{Failure, Status};
+use crate::render::{counted, short};
+
+/// Makes a memory.
+pub(crate) async fn create(app: &App, args: Create) -> Result<Status, Failure> {
+    let memories = app.memories();
+    let path = memory_path(app, &args.path)?;
+    let file_text = match text(args.text).await? {
+        Some(text) => text,
+        None => from_editor(app, &path).await?,
+    };
+    let done = apply(app, &memories, Command::Create { path: path.clone(), file_text }).await?;
+    done.tell(app, &format!("created {}", short(&path)), &path)
+}
+
+/// Replaces a text.
+pub(crate) async fn replace(app: &App, args: Replace) -> Result<Status, Failure> {
+    let memories = app.memories();
+    let path = app.path(&args.path)?;
+    let command = Command::StrReplace { path: path.clone(), old_str: args.old, new_str: args.new };
+    let done = apply(app, &memories, command).await?;
+    done.tell(app, &format!("edited {}", short(&path)), &path)
+}
+
+/// Adds lines.
+pub(crate) async fn insert(app: &App, args: Insert) -> Result<Status, Failure> {
+    let memories = app.memories();
+    let path = app.path(&args.path)?;
+    let Some(insert_text) = text(args.text).await? else {
+        return Err(
+            Failure::usage("nothing to insert").help("give the text as an argument or pipe it in")
+        );
+    };
+    let command = Command::Insert { path: path.clone(), insert_line: args.line, insert_text };
+    let done = apply(app, &memories, command).await?;
+    done.tell(app, &format!("edited {}", short(&path)), &path)
+}
+
+/// Deletes memories and folders, all or none.
+pub(crate) async fn rm(app: &App, args: &Rm) -> Result<Status, Failure> {
+    let memories = app.memories();
+    let paths =
+        args.paths.iter().map(|path| app.path(path)).collect::<Result<Vec<_>, Failure>>()?;
+    if !args.yes {
+        for path in &paths {
+            if !may_delete(app, &memories, path).await? {
+                app.output.note("nothing was deleted");
+                return Ok(Status::Refused);
+            }
+        }
+    }
+    let change = match paths.as_slice() {
+        [path] => apply(app, &memories, Command::Delete { path: path.clone() }).await?.change,
+        paths => {
+            let mut draft = memories.draft(ChangeKind::Delete, call());
+            for path in paths {
+                Done::of(draft.apply(Command::Delete { path: path.clone() }).await?)?;
+            }
+            app.wait("deleting", draft.commit()).await?
+        }
+    };
+    if app.output.json {
+        let paths: Vec<_> = paths.iter().map(ToString::to_string).collect();
+        app.output.value(&json!({ "paths": paths, "change": change.map(|id| id.0) }))?;
+    }
+    let shown: Vec<_> = paths.iter().map(short).collect();
+    app.output.note(&with_change(&format!("deleted {}", shown.join(", ")), change));
+    Ok(Status::Done)
+}
+
+/// Asks before a folder goes. Where nobody can be asked, that is a failure.
+async fn may_delete(app: &App, memories: &Memories, path: &MemoryPath) -> Result<bool, Failure> {
+    // A root is refused by the store, with its own words.
+    if path.relative().is_none() || look(memories, path).await? == There::Memory {
+        return Ok(true);
+    }
+    let listing = memories.list(Some(path)).await?;
+    let count = counted(listing.memories.len() + listing.left_out, "memory", "memories");
+    let folder = short(path);
+    if !ask::can_ask(app) {
+        return Err(Failure::usage(format!("`{folder}` is a folder with {count}"))
+            .help("`-y` deletes it without asking; `quipu undo` brings it back"));
+    }
+    ask::confirm(app, &format!("Delete the folder {folder} with {count}?")).await
+}
+
+/// Renames a memory or folder.
+pub(crate) async fn mv(app: &App, args: &Mv) -> Result<Status, Failure> {
+    let memories = app.memories();
+    let old_path = app.path(&args.from)?;
+    let mut new_path = app.path(&args.to)?;
+    if args.to.trim().ends_with('/')
+        && let Some(relative) = old_path.relative()
+    {
+        new_path = new_path.join(relative.file_name()).map_err(CommandError::from)?;
+    }
+    let command = Command::Rename { old_path: old_path.clone(), new_path: new_path.clone() };
+    let done = apply(app, &memories, command).await?;
+    done.tell(app, &format!("renamed {} to {}", short(&old_path), short(&new_path)), &new_path)
+}
+
+/// Pins or unpins memories.
+pub(crate) async fn pin(app: &App, args: &Pin, pinned: bool) -> Result<Status, Failure> {
+    let memories = app.memories();
+    let paths =
+        args.paths.iter().map(|path| app.path(path)).collect::<Result<Vec<_>, Failure>>()?;
+    // All are looked at before the first pin is set, so that a typing error sets none.
+    for path in &paths {
+        if look(&memories, path).await? == There::Folder {
+            return Err(CommandError::NotAFile { path: path.clone() }.into());
+        }
+    }
+    let word = if pinned { "pinned" } else { "unpinned" };
+    let mut results = Vec::new();
+    for path in &paths {
+        let changed = memories.set_pin(path, pinned).await?;
+        let already = if changed { "" } else { " already" };
+        app.output.note(&format!("{}: {word}{already}", short(path)));
+        results.push(json!({ "path": path.to_string(), "pinned": pinned, "changed": changed }));
+    }
+    if app.output.json {
+        app.output.value(&json!(results))?;
+    }
+    Ok(Status::Done)
+}
+
+async fn apply(app: &App, memories: &Memories, command: Command) -> Result<Done, Failure> {
+    let call = call();
+    Done::of(app.wait("writing", memories.apply(command, &call)).await?)
+}
+
+/// Reads the path of a memory that is to be made: a slash at its end is a slip.
+fn memory_path(app: &App, text: &str) -> Result<MemoryPath, Failure> {
+    let path = app.path(text)?;
+    if text.trim().ends_with('/') {
+        let fault = memory::path::PathFault::FolderPath;
+        let error = memory::path::PathError::invalid(text.trim(), fault);
+        return Err(CommandError::from(error).into());
+    }
+    Ok(path)
+}
+
+/// Takes the text from the argument or from stdin; `None` when a person is at the terminal.
+async fn text(argument: Option<String>) -> Result<Option<String>, Failure> {
+    match argument.as_deref() {
+        Some("-") => Ok(Some(ask::stdin_text().await?)),
+        // What is typed as an argument has no final newline, and a file wants one.
+        Some(text) if text.ends_with('\n') || text.is_empty() => Ok(Some(text.to_owned())),
+        Some(text) => Ok(Some(format!("{text}\n"))),
+        None if ask::is_piped() => Ok(Some(ask::stdin_text().await?)),
+        None => Ok(None),
+    }
+}
+
+async fn from_editor(app: &App, path: &MemoryPath) -> Result<String, Failure> {
+    let name = path.relative().map_or("memory.md", |relative| relative.file_name());
+    match editor::open(app, name, "").await? {
+        Left::Text(text) if !text.trim().is_empty() => Ok(text),
+        Left::Text(_) => Err(Failure::usage("the text is empty; nothing was written")),
+        Left::NoText(_) => Err(Failure::usage("what the editor left is not UTF-8 text")),
+    }
+}

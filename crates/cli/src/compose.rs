@@ -1,0 +1,262 @@
+//! From flags, settings, environment and current folder to an engine and the memories it gives out.
+//!
+//! The only reader of settings and environment. Nothing is opened before a command asks for it, so
+//! that `quipu --help` and completions cost nothing.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use engine::{
+    BindingRequest, Call, Caller, Config, Engine, Folders, Memories, ProjectRoot, WorkspaceId,
+};
+use etcetera::BaseStrategy;
+use memory::access::AgentClass;
+use memory::change::Provenance;
+use memory::clock::{Clock, Timestamp};
+use memory::path::{Layout, MemoryPath};
+use store::clock::SystemClock;
+
+use crate::args::{Globals, ProjectPlace};
+use crate::exit::Failure;
+use crate::files;
+use crate::interrupt::Interrupts;
+use crate::render::Output;
+use crate::render::pager::Pager;
+use crate::render::progress;
+
+mod settings;
+
+pub(crate) use settings::Settings;
+
+/// The folder of this product inside the folders of the system.
+const NAME: &str = "quipu";
+
+/// Everything a command needs.
+pub(crate) struct App {
+    /// Where results and notes go.
+    pub(crate) output: Output,
+    /// What was asked for beside the command.
+    pub(crate) globals: Globals,
+    /// Where memories, state and settings lie.
+    pub(crate) folders: Folders,
+    /// What Ctrl-C does.
+    pub(crate) interrupts: Arc<Interrupts>,
+    /// The library.
+    pub(crate) engine: Engine,
+    binding: BindingRequest,
+}
+
+/// What settings, environment and flags come to.
+struct Composed {
+    folders: Folders,
+    binding: BindingRequest,
+    engine: Engine,
+    pager: Option<Pager>,
+}
+
+impl App {
+    /// Reads settings and environment, and opens the engine. What fails is told through the output,
+    /// which is handed back.
+    pub(crate) fn compose(globals: Globals, output: Output) -> Result<Self, (Output, Failure)> {
+        match Composed::new(&globals) {
+            Ok(Composed { folders, binding, engine, pager }) => Ok(Self {
+                output: output.paged(pager),
+                globals,
+                folders,
+                interrupts: Arc::default(),
+                engine,
+                binding,
+            }),
+            Err(failure) => Err((output, failure)),
+        }
+    }
+
+    /// Returns the memories that the person at the command line may touch: all of this binding.
+    pub(crate) fn memories(&self) -> Memories {
+        self.memories_of(Provenance::person("cli"))
+    }
+
+    /// Returns the memories with changes that say this about themselves.
+    pub(crate) fn memories_of(&self, provenance: Provenance) -> Memories {
+        let caller = Caller { class: AgentClass::Exec, provenance };
+        self.engine.memories(&self.binding, caller)
+    }
+
+    /// Returns what the flags mount.
+    pub(crate) const fn binding(&self) -> &BindingRequest {
+        &self.binding
+    }
+
+    /// Synchronizes files and closes the state. Without this nothing is lost, only settled later.
+    pub(crate) async fn close(&self) {
+        self.engine.close().await;
+        if let Some(healed) = self.engine.healed_state() {
+            self.output.warning(&format!(
+                "the state was damaged ({}); what could be read of history, pins and usage was \
+                 kept, the damaged file is {}",
+                healed.reason,
+                healed.set_aside.display()
+            ));
+        }
+    }
+
+    /// Reads a path argument: virtual (`/memories/global/a.md`) or short (`global/a.md`).
+    pub(crate) fn path(&self, text: &str) -> Result<MemoryPath, Failure> {
+        let layout = if self.binding.flat.is_some() { Layout::Flat } else { Layout::Scoped };
+        parse_path(text, layout)
+    }
+
+    /// Waits for the store, with a sign of life when it takes long.
+    pub(crate) async fn wait<T>(&self, doing: &str, future: impl Future<Output = T>) -> T {
+        progress::patiently(doing, self.shows_progress(), future).await
+    }
+
+    /// Tells whether somebody looks who wants to know how far we are.
+    pub(crate) fn shows_progress(&self) -> bool {
+        self.output.notes.terminal && !self.globals.quiet && !self.globals.json
+    }
+}
+
+impl Composed {
+    fn new(globals: &Globals) -> Result<Self, Failure> {
+        let here = current_folder()?;
+        let (folders, settings_file) = folders(&here)?;
+        let settings = Settings::read(&settings_file)?;
+        let binding = binding(globals, &settings, &here)?;
+        let mut config = Config::new(folders.clone());
+        settings.apply(&mut config);
+        let engine = Engine::open(config).map_err(|error| {
+            Failure::from(error).help(format!("the settings are in {}", settings_file.display()))
+        })?;
+        let pager = if globals.no_pager { None } else { pager() };
+        Ok(Self { folders, binding, engine, pager })
+    }
+}
+
+/// Returns what time it is.
+pub(crate) fn now() -> Timestamp {
+    SystemClock.now()
+}
+
+/// Returns what is particular to a call from the command line: nothing.
+pub(crate) fn call() -> Call {
+    Call::default()
+}
+
+fn parse_path(text: &str, layout: Layout) -> Result<MemoryPath, Failure> {
+    let text = text.trim();
+    let whole = if text.starts_with('/') { text.to_owned() } else { format!("/memories/{text}") };
+    MemoryPath::parse(&whole, layout)
+        .map_err(|error| Failure::from(memory::command::CommandError::from(error)))
+}
+
+/// Returns a variable of the environment that is set to something.
+#[expect(clippy::disallowed_methods, reason = "this is the module that reads the environment")]
+fn variable(name: &str) -> Option<std::ffi::OsString> {
+    std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+#[expect(clippy::disallowed_methods, reason = "this is the module that asks where it is")]
+fn current_folder() -> Result<PathBuf, Failure> {
+    std::env::current_dir()
+        .map_err(|error| Failure::file("find the current folder", Path::new("."), &error))
+}
+
+/// Returns where memories and state lie, and the settings file.
+fn folders(here: &Path) -> Result<(Folders, PathBuf), Failure> {
+    if let Some(home) = variable("QUIPU_HOME") {
+        let home = here.join(home);
+        let folders = Folders { state: home.join("state"), data: home.clone() };
+        return Ok((folders, home.join("config.toml")));
+    }
+    let system = etcetera::choose_base_strategy().map_err(|_| {
+        Failure::usage("no home folder is known to this system").help("set QUIPU_HOME to a folder")
+    })?;
+    let data = system.data_dir().join(NAME);
+    let state = system.state_dir().map_or_else(|| data.join("state"), |state| state.join(NAME));
+    Ok((Folders { data, state }, system.config_dir().join(NAME).join("config.toml")))
+}
+
+fn binding(globals: &Globals, settings: &Settings, here: &Path) -> Result<BindingRequest, Failure> {
+    let workspace = match globals.workspace_id.as_deref().map(str::parse::<WorkspaceId>) {
+        Some(Err(error)) => return Err(Failure::usage(format!("--workspace-id: {error}"))),
+        Some(Ok(id)) => Some(id),
+        None => None,
+    };
+    let project_dir = match &globals.project {
+        Some(folder) => {
+            let real = files::real_path(&here.join(folder));
+            real.map_err(|error| Failure::file("use the project folder", folder, &error))?
+        }
+        None => here.to_owned(),
+    };
+    let project_root = match globals.project_root {
+        Some(ProjectPlace::Repo) => ProjectRoot::Repo,
+        Some(ProjectPlace::Host) => ProjectRoot::Host,
+        None => settings.project_root(),
+    };
+    Ok(BindingRequest {
+        project_dir: Some(project_dir),
+        project_root,
+        workspace,
+        flat: globals.flat.as_ref().map(|folder| here.join(folder)),
+        read_only: false,
+    })
+}
+
+/// Returns the person's editor as a shell reads it.
+pub(crate) fn editor() -> String {
+    let set = variable("VISUAL").or_else(|| variable("EDITOR"));
+    set.and_then(|editor| editor.into_string().ok()).unwrap_or_else(|| "vi".to_owned())
+}
+
+/// Returns the person's pager; `None` when they want none.
+fn pager() -> Option<Pager> {
+    let set = variable("QUIPU_PAGER").or_else(|| variable("PAGER"));
+    match set.and_then(|pager| pager.into_string().ok()) {
+        Some(pager) if pager == "cat" => None,
+        Some(pager) if pager == "less" => Some(less()),
+        Some(pager) => Some(Pager::Theirs(pager)),
+        None => Some(less()),
+    }
+}
+
+fn less() -> Pager {
+    Pager::Less { with_flags: variable("LESS").is_none() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_path_is_virtual_or_short() {
+        fn check(text: &str, layout: Layout, expected: Result<&str, &str>) {
+            let read = match parse_path(text, layout) {
+                Ok(path) => Ok(path.to_string()),
+                Err(Failure::Told(told)) => Err(told.what),
+                Err(other) => panic!("{other:?}"),
+            };
+            assert_eq!(read.as_deref().map_err(String::as_str), expected, "{text}");
+        }
+        let (scoped, flat) = (Layout::Scoped, Layout::Flat);
+        check("global/a.md", scoped, Ok("/memories/global/a.md"));
+        check("/memories/global/a.md", scoped, Ok("/memories/global/a.md"));
+        check(" project/ ", scoped, Ok("/memories/project"));
+        check("/memories", scoped, Ok("/memories"));
+        check("a.md", flat, Ok("/memories/a.md"));
+        check("/memories/a.md", flat, Ok("/memories/a.md"));
+        check(
+            "prefs.md",
+            scoped,
+            Err("Invalid memory path /memories/prefs.md: the first folder must be one of the \
+                 scopes /memories/global, /memories/project, /memories/workspace"),
+        );
+        check("/etc/passwd", scoped, Err("Path must start with /memories, got: /etc/passwd"));
+        check(
+            "global/../x",
+            scoped,
+            Err("Path /memories/global/../x would escape /memories directory"),
+        );
+    }
+}

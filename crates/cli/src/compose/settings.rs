@@ -1,0 +1,194 @@
+//! `config.toml`: what a person may set.
+//!
+//! Every key is optional. An unknown key, a wrong type or a value out of bounds is an error that
+//! names the file and the line, so that no setting is silently without effect.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::Path;
+use std::time::Duration;
+
+use engine::{Config, ProjectRoot};
+use memory::limits::SCOPE_FILES_MAX;
+use memory::screen::Policy;
+use serde::Deserialize;
+use toml::Spanned;
+
+use crate::exit::Failure;
+use crate::files;
+
+const DAY: Duration = Duration::from_hours(24);
+
+/// The longest retention: what a hundred years have in days. More is a slip of the finger.
+const RETENTION_DAYS_MAX: u32 = 36_500;
+
+/// What a person set.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct Settings {
+    files_max: Option<Spanned<usize>>,
+    memory_list: Option<bool>,
+    project_root: Option<Place>,
+    retention: Retention,
+    screening: Screening,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Place {
+    Repo,
+    Host,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Retention {
+    days: Option<Spanned<u32>>,
+    mib: Option<Spanned<u32>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Screening {
+    allowed: Vec<String>,
+    policies: BTreeMap<String, Spanned<String>>,
+}
+
+impl Settings {
+    /// Reads the settings; a file that is not there sets nothing.
+    pub(crate) fn read(path: &Path) -> Result<Self, Failure> {
+        match files::read_if_there(path) {
+            Ok(None) => Ok(Self::default()),
+            Ok(Some(text)) => Self::parse(&text, path),
+            Err(error) => Err(Failure::file("read the settings", path, &error)),
+        }
+    }
+
+    /// Reads settings from a text; `path` is how mistakes are named.
+    pub(crate) fn parse(text: &str, path: &Path) -> Result<Self, Failure> {
+        let wrong = |span: Option<Range<usize>>, what: &str| {
+            let place = match span {
+                Some(span) => format!("{}:{}", path.display(), line_of(text, span.start)),
+                None => path.display().to_string(),
+            };
+            Failure::usage(format!("{place}: {what}")).help("`quipu --help` lists what can be set")
+        };
+        let settings: Self =
+            toml::from_str(text).map_err(|error| wrong(error.span(), error.message()))?;
+        if let Some(files_max) = &settings.files_max
+            && !(1..=SCOPE_FILES_MAX).contains(files_max.get_ref())
+        {
+            let what = format!("files_max must be from 1 to {SCOPE_FILES_MAX}");
+            return Err(wrong(Some(files_max.span()), &what));
+        }
+        if let Some(days) = &settings.retention.days
+            && *days.get_ref() > RETENTION_DAYS_MAX
+        {
+            let what = format!("retention.days must be at most {RETENTION_DAYS_MAX}");
+            return Err(wrong(Some(days.span()), &what));
+        }
+        for policy in settings.screening.policies.values() {
+            if policy.get_ref().parse::<Policy>().is_err() {
+                let what = "a screening policy is `off`, `warn` or `refuse`";
+                return Err(wrong(Some(policy.span()), what));
+            }
+        }
+        Ok(settings)
+    }
+
+    /// Puts what was set in the place of the defaults.
+    pub(crate) fn apply(&self, config: &mut Config) {
+        if let Some(files_max) = &self.files_max {
+            config.files_max = *files_max.get_ref();
+        }
+        if let Some(memory_list) = self.memory_list {
+            config.memory_list = memory_list;
+        }
+        if let Some(days) = &self.retention.days {
+            config.retention.age = DAY * *days.get_ref();
+        }
+        if let Some(mib) = &self.retention.mib {
+            config.retention.bytes = u64::from(*mib.get_ref()) * 1024 * 1024;
+        }
+        for (rule, policy) in &self.screening.policies {
+            if let Ok(policy) = policy.get_ref().parse() {
+                config.screening.insert(rule.clone(), policy);
+            }
+        }
+        config.screening_allowed.clone_from(&self.screening.allowed);
+    }
+
+    /// Returns where project memories lie.
+    pub(crate) const fn project_root(&self) -> ProjectRoot {
+        match self.project_root {
+            None | Some(Place::Repo) => ProjectRoot::Repo,
+            Some(Place::Host) => ProjectRoot::Host,
+        }
+    }
+}
+
+fn line_of(text: &str, offset: usize) -> usize {
+    let before = text.bytes().take(offset);
+    1 + before.filter(|&byte| byte == b'\n').count()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use engine::Folders;
+
+    fn config(text: &str) -> Result<Config, String> {
+        let folders = Folders { data: "d".into(), state: "s".into() };
+        let mut config = Config::new(folders);
+        match Settings::parse(text, Path::new("config.toml")) {
+            Ok(settings) => {
+                settings.apply(&mut config);
+                Ok(config)
+            }
+            Err(Failure::Told(told)) => Err(told.what),
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn what_is_set_replaces_the_defaults() {
+        let text = "\
+            files_max = 5000\n\
+            memory_list = false\n\
+            [retention]\n\
+            days = 30\n\
+            mib = 64\n\
+            [screening]\n\
+            allowed = [\"00\"]\n\
+            [screening.policies]\n\
+            \"secrets.jwt\" = \"warn\"\n";
+        let config = config(text).unwrap();
+        assert_eq!(config.files_max, 5000);
+        assert!(!config.memory_list);
+        assert_eq!(config.retention.age, 30 * DAY);
+        assert_eq!(config.retention.bytes, 64 * 1024 * 1024);
+        assert_eq!(config.screening_allowed, ["00"]);
+        assert_eq!(config.screening.get("secrets.jwt"), Some(&Policy::Warn));
+    }
+
+    #[test]
+    fn a_mistake_is_named_with_file_and_line() {
+        fn check(text: &str, expected: &str) {
+            let what = config(text).unwrap_err();
+            assert!(what.starts_with(expected), "{what}");
+        }
+        check("memory_list = true\nfile_max = 3\n", "config.toml:2: unknown field `file_max`");
+        check("[retention]\nday = 3\n", "config.toml:2: unknown field `day`");
+        check("files_max = 'x'\n", "config.toml:1: invalid type");
+        check("\n\nfiles_max = 0\n", "config.toml:3: files_max must be from 1 to 100000");
+        check("files_max = 1000000\n", "config.toml:1: files_max must be from 1 to 100000");
+        check("[retention]\ndays = 40000\n", "config.toml:2: retention.days must be at most 36500");
+        check("[retention]\ndays = -1\n", "config.toml:2: invalid value");
+        check("project_root = 'cloud'\n", "config.toml:1: unknown variant `cloud`");
+        check(
+            "[screening.policies]\nsecrets = 'never'\n",
+            "config.toml:2: a screening policy is `off`, `warn` or `refuse`",
+        );
+        check("files_max = = 2", "config.toml:1: ");
+    }
+}

@@ -1,0 +1,361 @@
+//! How a command ends: the exit statuses, and what went wrong with what to do about it.
+//!
+//! One table maps the stable codes to exit statuses; [`HELP`] and the generated reference tell
+//! people the same. Printing a failure is [`render`](crate::render)'s.
+
+use std::io;
+
+use engine::{EngineError, StateError, StoreError};
+use memory::code::Code;
+use memory::command::CommandError;
+
+/// How a command ended, as a shell sees it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// It was done.
+    Done,
+    /// It cannot be done as asked: nothing there, no match, something needs attention.
+    Refused,
+    /// The command line, a path or a setting is wrong.
+    Usage,
+    /// Somebody else got there first.
+    Conflict,
+    /// It is not allowed.
+    Forbidden,
+    /// A limit is reached.
+    Limit,
+    /// The machine failed.
+    Fault,
+    /// Another process is at it; the same command may succeed later.
+    TryAgain,
+    /// A person pressed Ctrl-C.
+    Interrupted,
+    /// The system, or a closed terminal, asked to end.
+    Terminated,
+}
+
+impl Status {
+    /// Every status, in the order of the documentation.
+    pub(crate) const ALL: [Self; 10] = [
+        Self::Done,
+        Self::Refused,
+        Self::Usage,
+        Self::Conflict,
+        Self::Forbidden,
+        Self::Limit,
+        Self::Fault,
+        Self::TryAgain,
+        Self::Interrupted,
+        Self::Terminated,
+    ];
+
+    /// Returns the number.
+    pub(crate) const fn number(self) -> u8 {
+        match self {
+            Self::Done => 0,
+            Self::Refused => 1,
+            Self::Usage => 2,
+            Self::Conflict => 3,
+            Self::Forbidden => 4,
+            Self::Limit => 5,
+            Self::Fault => 6,
+            // EX_TEMPFAIL of sysexits.h, which scripts and mailers know.
+            Self::TryAgain => 75,
+            // 128 and the number of SIGINT, as shells count.
+            Self::Interrupted => 130,
+            Self::Terminated => 143,
+        }
+    }
+
+    /// Returns what it says, for help and reference.
+    pub(crate) const fn meaning(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Refused => "it cannot be done as asked, nothing matched, or attention is needed",
+            Self::Usage => "the command line, a path or a setting is wrong",
+            Self::Conflict => "somebody else got there first",
+            Self::Forbidden => "not allowed",
+            Self::Limit => "a limit is reached",
+            Self::Fault => "the machine failed",
+            Self::TryAgain => "another process holds the memories; try again",
+            Self::Interrupted => "interrupted by Ctrl-C",
+            Self::Terminated => "ended by a signal",
+        }
+    }
+
+    /// Returns the status of a code.
+    pub(crate) const fn of(code: Code) -> Self {
+        match code {
+            Code::NotFound
+            | Code::NotAFile
+            | Code::NotText
+            | Code::TextNotFound
+            | Code::TextNotUnique
+            | Code::InvalidRange => Self::Refused,
+            Code::InvalidPath | Code::InvalidArguments => Self::Usage,
+            Code::Conflict | Code::AlreadyExists => Self::Conflict,
+            Code::ReadOnly | Code::Screened | Code::EscapesRoot | Code::ScopeUnavailable => {
+                Self::Forbidden
+            }
+            Code::TooLarge | Code::ScopeFull => Self::Limit,
+            Code::StorageFull | Code::StorageFailed => Self::Fault,
+            Code::Locked => Self::TryAgain,
+        }
+    }
+}
+
+impl From<Status> for std::process::ExitCode {
+    fn from(status: Status) -> Self {
+        Self::from(status.number())
+    }
+}
+
+/// The statuses as they stand at the end of the long help; a test compares them with the table.
+pub(crate) const HELP: &str = "\
+Exit status:
+    0  done
+    1  it cannot be done as asked, nothing matched, or attention is needed
+    2  the command line, a path or a setting is wrong
+    3  somebody else got there first
+    4  not allowed
+    5  a limit is reached
+    6  the machine failed
+   75  another process holds the memories; try again
+  130  interrupted by Ctrl-C
+  143  ended by a signal";
+
+/// Why a command did not do what it was asked.
+#[derive(Debug)]
+pub(crate) enum Failure {
+    /// Something to tell the person.
+    Told(Box<Told>),
+    /// Whoever read our output has enough of it. Nothing to tell.
+    PipeClosed,
+    /// A signal ended it; nothing to tell.
+    Interrupted(Status),
+}
+
+/// What went wrong and what to do about it.
+#[derive(Debug)]
+pub(crate) struct Told {
+    /// The stable code; it decides the exit status.
+    pub(crate) code: Code,
+    /// What went wrong, without a full stop where we word it ourselves.
+    pub(crate) what: String,
+    /// What to do.
+    pub(crate) help: Option<String>,
+    /// Differences that explain it, each with a title.
+    pub(crate) differences: Vec<Difference>,
+}
+
+/// A difference that stands in the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Difference {
+    /// The memory.
+    pub(crate) path: String,
+    /// Why it stands in the way.
+    pub(crate) why: String,
+    /// As a unified diff.
+    pub(crate) diff: String,
+}
+
+impl Failure {
+    /// Says what went wrong.
+    pub(crate) fn new(code: Code, what: impl Into<String>) -> Self {
+        Self::Told(Box::new(Told { code, what: what.into(), help: None, differences: Vec::new() }))
+    }
+
+    /// Says that the command line or a setting is wrong.
+    pub(crate) fn usage(what: impl Into<String>) -> Self {
+        Self::new(Code::InvalidArguments, what)
+    }
+
+    /// Says what to do about it.
+    pub(crate) fn help(mut self, help: impl Into<String>) -> Self {
+        if let Self::Told(told) = &mut self {
+            told.help = Some(help.into());
+        }
+        self
+    }
+
+    /// Adds a difference that explains it.
+    pub(crate) fn difference(mut self, difference: Difference) -> Self {
+        if let Self::Told(told) = &mut self {
+            told.differences.push(difference);
+        }
+        self
+    }
+
+    /// Says that a file that is not a memory cannot be used.
+    pub(crate) fn file(wanted: &str, path: &std::path::Path, source: &io::Error) -> Self {
+        let code = match source.kind() {
+            io::ErrorKind::NotFound => Code::NotFound,
+            io::ErrorKind::AlreadyExists => Code::AlreadyExists,
+            io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Code::StorageFull,
+            _ => Code::StorageFailed,
+        };
+        Self::new(code, format!("cannot {wanted} `{}`: {}", path.display(), reason(source)))
+    }
+
+    /// Returns the exit status.
+    pub(crate) fn status(&self) -> Status {
+        match self {
+            Self::Told(told) => Status::of(told.code),
+            Self::PipeClosed => Status::Done,
+            Self::Interrupted(status) => *status,
+        }
+    }
+}
+
+/// Returns what the system says, without the number that it adds.
+fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error") {
+        Some((reason, _)) => reason.to_lowercase(),
+        None => text,
+    }
+}
+
+impl From<io::Error> for Failure {
+    /// What cannot be printed: the pipe was closed, or the disk behind it is full.
+    fn from(error: io::Error) -> Self {
+        match error.kind() {
+            io::ErrorKind::BrokenPipe => Self::PipeClosed,
+            io::ErrorKind::StorageFull => Self::new(Code::StorageFull, "cannot print: disk full"),
+            _ => Self::new(Code::StorageFailed, format!("cannot print: {}", reason(&error))),
+        }
+    }
+}
+
+impl From<CommandError> for Failure {
+    fn from(refusal: CommandError) -> Self {
+        let code = refusal.code();
+        let failure = Self::new(code, refusal.to_string());
+        match help_for(code) {
+            Some(help) => failure.help(help),
+            None => failure,
+        }
+    }
+}
+
+impl From<StoreError> for Failure {
+    fn from(error: StoreError) -> Self {
+        let code = error.code();
+        let failure = match error {
+            StoreError::Refused(refusal) => return refusal.into(),
+            StoreError::UndoBlocked(mut blocked) => {
+                blocked.sort_by(|a, b| a.path.cmp(&b.path));
+                let what = StoreError::UndoBlocked(blocked.clone()).to_string();
+                let failure = blocked.into_iter().fold(Self::new(code, what), |failure, one| {
+                    let (path, why) = (one.path.to_string(), one.why);
+                    failure.difference(Difference { path, why, diff: one.diff })
+                });
+                return failure.help("undo the later changes first, or edit the memory by hand");
+            }
+            other => Self::new(code, chain(&other)),
+        };
+        match help_for(code) {
+            Some(help) => failure.help(help),
+            None => failure,
+        }
+    }
+}
+
+impl From<EngineError> for Failure {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Screening(_) => Self::usage(chain(&error)),
+        }
+    }
+}
+
+impl From<StateError> for Failure {
+    fn from(error: StateError) -> Self {
+        StoreError::from(error).into()
+    }
+}
+
+/// Returns an error with its causes, as a person wants to read them: on one line.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(source) = cause {
+        let source_text = source.to_string();
+        if !text.contains(&source_text) {
+            text.push_str(": ");
+            text.push_str(&source_text);
+        }
+        cause = source.source();
+    }
+    text
+}
+
+/// Returns what a person can do at the command line, where the message itself does not say it.
+const fn help_for(code: Code) -> Option<&'static str> {
+    match code {
+        Code::InvalidPath => Some("write `global/prefs.md` or `/memories/global/prefs.md`"),
+        Code::NotFound => Some("`quipu ls` and `quipu log` show what there is"),
+        Code::AlreadyExists => Some("`quipu edit` changes it, `quipu rm` deletes it"),
+        Code::NotAFile => Some("`quipu ls` shows what is in a folder"),
+        Code::ScopeUnavailable => {
+            Some("give `--project DIR` for a project, `--workspace-id ID` for a workspace")
+        }
+        Code::TextNotFound => Some("`quipu view` shows the text as it is"),
+        Code::TextNotUnique => Some("give more of the text around it"),
+        Code::ScopeFull => Some("delete some, or raise `files_max` in config.toml"),
+        Code::Screened => Some("a rule is changed under [screening] in config.toml"),
+        Code::StorageFull => Some("free some space; nothing was changed"),
+        Code::StorageFailed => Some("`quipu doctor` looks for the cause"),
+        Code::Locked => Some("`quipu status` shows who holds the memories"),
+        Code::InvalidArguments
+        | Code::ReadOnly
+        | Code::NotText
+        | Code::TooLarge
+        | Code::InvalidRange
+        | Code::Conflict
+        | Code::EscapesRoot => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_lists_the_table() {
+        let lines: Vec<_> = Status::ALL
+            .iter()
+            .map(|status| format!("{:>5}  {}", status.number(), status.meaning()))
+            .collect();
+        assert_eq!(HELP, format!("Exit status:\n{}", lines.join("\n")));
+    }
+
+    #[test]
+    fn numbers_are_distinct_and_no_code_means_success() {
+        let mut numbers = Status::ALL.map(Status::number).to_vec();
+        numbers.sort_unstable();
+        numbers.dedup();
+        assert_eq!(numbers.len(), Status::ALL.len());
+        for code in Code::ALL {
+            assert_ne!(Status::of(code), Status::Done, "{code}");
+        }
+    }
+
+    #[test]
+    fn a_closed_pipe_is_no_failure() {
+        let closed = io::Error::from(io::ErrorKind::BrokenPipe);
+        assert_eq!(Failure::from(closed).status(), Status::Done);
+        let full = io::Error::from(io::ErrorKind::StorageFull);
+        assert_eq!(Failure::from(full).status(), Status::Fault);
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_used_is_named_with_the_reason() {
+        let missing = io::Error::from_raw_os_error(2);
+        let Failure::Told(told) = Failure::file("read", "a.toml".as_ref(), &missing) else {
+            panic!("a missing file is told")
+        };
+        assert_eq!(told.what, "cannot read `a.toml`: no such file or directory");
+        assert_eq!(told.code, Code::NotFound);
+    }
+}

@@ -1,0 +1,173 @@
+//! The few files that the command line touches itself: settings, the editor's copy, drafts, import
+//! sources, export targets, manual pages.
+//!
+//! Memories are not among them: those are reached through the engine alone. No other module of the
+//! binary names a file's contents.
+
+#![expect(clippy::disallowed_methods, reason = "the command line's own files, kept in one place")]
+#![expect(clippy::disallowed_types, reason = "the command line's own files, kept in one place")]
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use engine::import::SourceFile;
+
+/// How many files an import looks at. A folder with more is not one of memories.
+const IMPORT_FILES_MAX: usize = 20_000;
+
+/// The largest file that an import reads, in bytes; a server-memory log may be large.
+const IMPORT_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// How deep an import descends.
+const IMPORT_DEPTH_MAX: usize = 32;
+
+/// Returns the text of a file, `None` when it is not there.
+pub(crate) fn read_if_there(path: &Path) -> io::Result<Option<String>> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(Some(text)),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// Returns the bytes of a file.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    fs::read(path)
+}
+
+/// Makes a folder, and those above it, that only this person may enter.
+pub(crate) fn make_private_folder(path: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(path)
+}
+
+/// Makes a temporary folder that only this person may enter; it is gone when the value is.
+pub(crate) fn private_temporary_folder(prefix: &str) -> io::Result<tempfile::TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(prefix);
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    builder.tempdir()
+}
+
+/// Writes a file that only this person may read; one that is there is not touched.
+pub(crate) fn write_new_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut options = OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Whether an export may replace what is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Overwrite {
+    /// No.
+    Never,
+    /// Yes.
+    Always,
+}
+
+/// Tells whether something is at `path`, a link that leads nowhere included.
+pub(crate) fn is_there(path: &Path) -> bool {
+    fs::symlink_metadata(path).is_ok()
+}
+
+/// Writes a file with the folders that it lies in.
+///
+/// An overwritten file is replaced as a whole, so that a link there is replaced and not followed.
+pub(crate) fn write_out(path: &Path, bytes: &[u8], overwrite: Overwrite) -> io::Result<()> {
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut file = tempfile::NamedTempFile::new_in(folder)?;
+    file.write_all(bytes)?;
+    match overwrite {
+        Overwrite::Never => file.persist_noclobber(path)?,
+        Overwrite::Always => file.persist(path)?,
+    };
+    Ok(())
+}
+
+/// Deletes a file; that it is gone already is no error.
+pub(crate) fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Returns a path without links, if it leads anywhere.
+pub(crate) fn real_path(path: &Path) -> io::Result<PathBuf> {
+    fs::canonicalize(path)
+}
+
+/// What an import found.
+#[derive(Default)]
+pub(crate) struct Source {
+    /// The files, in byte order of their paths.
+    pub(crate) files: Vec<SourceFile>,
+    /// What was left out, and why.
+    pub(crate) left_out: Vec<(String, &'static str)>,
+}
+
+/// Reads a folder, or a single file, to import from.
+///
+/// Links, devices and hidden names are left out: an import takes what a person sees there.
+pub(crate) fn read_source(path: &Path) -> io::Result<Source> {
+    let facts = fs::metadata(path)?;
+    let mut source = Source::default();
+    if facts.is_dir() {
+        walk(path, "", 0, &mut source)?;
+    } else {
+        let name = path.file_name().map(|name| name.to_string_lossy().into_owned());
+        take(path, name.unwrap_or_default(), &mut source)?;
+    }
+    Ok(source)
+}
+
+fn walk(folder: &Path, prefix: &str, depth: usize, source: &mut Source) -> io::Result<()> {
+    let mut entries = fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
+    entries.sort_unstable_by_key(fs::DirEntry::file_name);
+    for entry in entries {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let shown = format!("{prefix}{name}");
+        if name.starts_with('.') {
+            continue;
+        }
+        if source.files.len() >= IMPORT_FILES_MAX {
+            source.left_out.push((shown, "more files than an import reads"));
+            return Ok(());
+        }
+        let kind = entry.file_type()?;
+        if kind.is_dir() && depth < IMPORT_DEPTH_MAX {
+            walk(&entry.path(), &format!("{shown}/"), depth + 1, source)?;
+        } else if kind.is_dir() {
+            source.left_out.push((shown, "too deep"));
+        } else if kind.is_file() {
+            take(&entry.path(), shown, source)?;
+        } else {
+            source.left_out.push((shown, "a link or device"));
+        }
+    }
+    Ok(())
+}
+
+fn take(path: &Path, shown: String, source: &mut Source) -> io::Result<()> {
+    let facts = fs::metadata(path)?;
+    if !facts.is_file() {
+        source.left_out.push((shown, "a link or device"));
+    } else if facts.len() > IMPORT_FILE_BYTES_MAX {
+        source.left_out.push((shown, "too large"));
+    } else {
+        let mut bytes = Vec::new();
+        fs::File::open(path)?.take(IMPORT_FILE_BYTES_MAX).read_to_end(&mut bytes)?;
+        source.files.push(SourceFile { path: shown, bytes });
+    }
+    Ok(())
+}

@@ -1,0 +1,56 @@
+//! Ctrl-C and its kin: a command is dropped, an editor is left alone.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::exit::Status;
+
+/// Listens for the signals with which people and systems end a command.
+#[derive(Debug, Default)]
+pub(crate) struct Interrupts {
+    editor_has_terminal: AtomicBool,
+}
+
+/// While this lives, Ctrl-C belongs to another program.
+#[derive(Debug)]
+pub(crate) struct Lent<'a>(&'a AtomicBool);
+
+impl Interrupts {
+    /// Waits until the command is to end; returns how that is called.
+    ///
+    /// Where signals cannot be listened to, they do what they do to any program.
+    pub(crate) async fn wait(&self) -> Status {
+        let listen = || -> std::io::Result<_> {
+            let interrupt = signal(SignalKind::interrupt())?;
+            let terminate = signal(SignalKind::terminate())?;
+            Ok((interrupt, terminate, signal(SignalKind::hangup())?))
+        };
+        let Ok((mut interrupt, mut terminate, mut hangup)) = listen() else {
+            return std::future::pending().await;
+        };
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => {
+                    if !self.editor_has_terminal.load(Ordering::Relaxed) {
+                        return Status::Interrupted;
+                    }
+                }
+                _ = terminate.recv() => return Status::Terminated,
+                _ = hangup.recv() => return Status::Terminated,
+            }
+        }
+    }
+
+    /// Lends Ctrl-C to a program that this one waits for.
+    pub(crate) fn lend(&self) -> Lent<'_> {
+        self.editor_has_terminal.store(true, Ordering::Relaxed);
+        Lent(&self.editor_has_terminal)
+    }
+}
+
+impl Drop for Lent<'_> {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
+}

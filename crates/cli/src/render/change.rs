@@ -1,0 +1,232 @@
+//! Changes as people and programs read them.
+
+use engine::{FileDiff, Memories};
+use memory::change::{Change, FileChange, Provenance};
+use memory::clock::Timestamp;
+use serde_json::{Value, json};
+
+use crate::render::table::Column;
+use crate::render::text::Text;
+use crate::render::{FAINT, Look, MARK, STRONG, counted, diff, short, table, time, visible};
+
+/// How many memories of one change a line of the log names.
+const NAMED_MAX: usize = 2;
+
+/// How many digits of a revision people see.
+const REVISION_DIGITS: usize = 12;
+
+/// Returns a memory's short path; that of a root which is not mounted here by its identity.
+fn shown_path(memories: &Memories, file: &FileChange, to: bool) -> String {
+    let path = match (&file.moved_to, to) {
+        (Some(moved_to), true) => moved_to,
+        _ => &file.path,
+    };
+    match memories.virtual_path(&file.root, path) {
+        Some(path) => short(&path),
+        None => format!("{}:{path}", file.root.identity),
+    }
+}
+
+/// Returns a path as programs read it, in full.
+fn full_path(memories: &Memories, file: &FileChange, to: bool) -> Option<String> {
+    let path = if to { file.moved_to.as_ref()? } else { &file.path };
+    Some(match memories.virtual_path(&file.root, path) {
+        Some(path) => path.to_string(),
+        None => format!("{}:{path}", file.root.identity),
+    })
+}
+
+/// Returns who made a change, in a few words.
+fn who(provenance: &Provenance) -> String {
+    let by = provenance.client.as_deref().unwrap_or(&provenance.origin);
+    let actor = provenance.actor.as_str();
+    if by == actor {
+        return actor.to_owned();
+    }
+    visible::line(&format!("{actor} ({by})")).into_owned()
+}
+
+/// Returns what a change touched, in a few words.
+fn what(memories: &Memories, change: &Change) -> String {
+    let mut named: Vec<String> = Vec::new();
+    if let Some(folder) = &change.folder {
+        let shown = |path| match memories.virtual_path(&folder.root, path) {
+            Some(path) => format!("{}/", short(&path)),
+            None => format!("{}:{path}/", folder.root.identity),
+        };
+        named.push(match &folder.moved_to {
+            Some(to) => format!("{} → {}", shown(&folder.path), shown(to)),
+            None => shown(&folder.path),
+        });
+        return format!(
+            "{} ({})",
+            named.concat(),
+            counted(change.files.len(), "memory", "memories")
+        );
+    }
+    for file in change.files.iter().take(NAMED_MAX) {
+        let mut path = shown_path(memories, file, false);
+        if file.moved_to.is_some() {
+            path = format!("{path} → {}", shown_path(memories, file, true));
+        }
+        named.push(path);
+    }
+    let more = change.files.len().saturating_sub(NAMED_MAX);
+    if more > 0 {
+        named.push(format!("and {more} more"));
+    }
+    let mut what = named.join(", ");
+    if let Some(undone) = change.undoes {
+        what = format!("{what} (takes back {undone})");
+    }
+    what
+}
+
+/// Returns a log: a table for people, lines with tabs for programs.
+pub(crate) fn log(memories: &Memories, changes: &[Change], now: Timestamp, look: Look) -> String {
+    if !look.terminal {
+        return changes.iter().map(|change| plain_line(memories, change)).collect();
+    }
+    let columns = [
+        Column::right("CHANGE").styled(MARK),
+        Column::right("AGE").styled(FAINT),
+        Column::left("KIND"),
+        Column::left("BY"),
+        Column::left("WHAT").styled(STRONG),
+    ];
+    let rows: Vec<_> = changes
+        .iter()
+        .map(|change| {
+            vec![
+                change.id.to_string(),
+                time::ago(change.at, now),
+                change.kind.to_string(),
+                who(&change.provenance),
+                what(memories, change),
+            ]
+        })
+        .collect();
+    table::aligned(&columns, &rows, look)
+}
+
+fn plain_line(memories: &Memories, change: &Change) -> String {
+    let (at, who) = (time::exact(change.at), who(&change.provenance));
+    format!("{}\t{at}\t{}\t{who}\t{}\n", change.id, change.kind, what(memories, change))
+}
+
+/// Returns what a change says about itself, before its differences.
+pub(crate) fn heading(memories: &Memories, change: &Change, now: Timestamp, look: Look) -> String {
+    let by = &change.provenance;
+    let mut lines = vec![
+        ("kind", change.kind.to_string()),
+        ("when", format!("{} ({})", time::local(change.at), time::ago(change.at, now))),
+        ("by", by.actor.to_string()),
+        ("trust", by.trust.to_string()),
+        ("via", by.origin.clone()),
+    ];
+    let optional = [
+        ("client", &by.client),
+        ("model", &by.model),
+        ("session", &by.session),
+        ("task", &by.task),
+        ("tool call", &by.tool_call),
+    ];
+    lines.extend(optional.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))));
+    if let Some(undone) = change.undoes {
+        lines.push(("takes back", format!("change {undone}")));
+    }
+    let mut text = Text::default();
+    text.line(look.paint(STRONG, &format!("change {}", change.id)));
+    for (name, value) in lines {
+        let name = look.paint(FAINT, &format!("{name:<11}"));
+        text.line(format_args!("{name} {}", visible::line(&value)));
+    }
+    for file in &change.files {
+        text.line(file_line(memories, file, look));
+    }
+    text.into_string()
+}
+
+fn file_line(memories: &Memories, file: &FileChange, look: Look) -> String {
+    let digits = |revision: Option<&memory::document::Revision>| match revision {
+        Some(revision) => revision.to_string().chars().take(REVISION_DIGITS).collect(),
+        None => "nothing".to_owned(),
+    };
+    let mut path = shown_path(memories, file, false);
+    if file.moved_to.is_some() {
+        path = format!("{path} → {}", shown_path(memories, file, true));
+    }
+    let revisions = format!("{} → {}", digits(file.before.as_ref()), digits(file.after.as_ref()));
+    format!("  {}  {}", look.paint(STRONG, &path), look.paint(FAINT, &revisions))
+}
+
+/// Returns what a change did to each memory.
+pub(crate) fn diffs(diffs: &[FileDiff], look: Look) -> String {
+    let mut text = Text::default();
+    for one in diffs {
+        if !one.kept {
+            let gone = format!("{}: history no longer has the text", short(&one.path));
+            text.line(look.paint(FAINT, &gone));
+        } else if let (Some(to), true) = (&one.moved_to, one.unified.is_empty()) {
+            let moved = format!("{} → {}", short(&one.path), short(to));
+            text.line(look.paint(STRONG, &moved));
+        } else {
+            text.add(&diff::colored(&one.unified, look));
+        }
+    }
+    text.into_string()
+}
+
+/// Returns a change as programs read it.
+pub(crate) fn value(memories: &Memories, change: &Change) -> Value {
+    let by = &change.provenance;
+    let files: Vec<Value> = change
+        .files
+        .iter()
+        .map(|file| {
+            json!({
+                "path": full_path(memories, file, false),
+                "moved_to": full_path(memories, file, true),
+                "before": file.before.as_ref().map(ToString::to_string),
+                "after": file.after.as_ref().map(ToString::to_string),
+                "trust": file.trust.as_str(),
+            })
+        })
+        .collect();
+    let folder = change.folder.as_ref().map(|folder| {
+        let shown = |path| match memories.virtual_path(&folder.root, path) {
+            Some(path) => path.to_string(),
+            None => format!("{}:{path}", folder.root.identity),
+        };
+        json!({ "path": shown(&folder.path), "moved_to": folder.moved_to.as_ref().map(shown) })
+    });
+    json!({
+        "id": change.id.0,
+        "at": time::exact(change.at),
+        "kind": change.kind.as_str(),
+        "actor": by.actor.as_str(),
+        "trust": by.trust.as_str(),
+        "origin": by.origin,
+        "client": by.client,
+        "model": by.model,
+        "session": by.session,
+        "task": by.task,
+        "tool_call": by.tool_call,
+        "undoes": change.undoes.map(|id| id.0),
+        "folder": folder,
+        "files": files,
+    })
+}
+
+/// Returns differences as programs read them.
+pub(crate) fn diff_values(diffs: &[FileDiff]) -> Vec<Value> {
+    let one = |diff: &FileDiff| {
+        json!({
+            "path": diff.path.to_string(),
+            "moved_to": diff.moved_to.as_ref().map(ToString::to_string),
+            "diff": diff.unified,
+            "kept": diff.kept,
+        })
+    };
+    diffs.iter().map(one).collect()
+}

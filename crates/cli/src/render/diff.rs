@@ -1,0 +1,60 @@
+//! Unified diffs in color.
+
+use crate::render::{BAD, FAINT, GOOD, Look, MARK};
+
+/// Returns a diff for a person: its signs colored, what a terminal would obey made visible.
+///
+/// Where there is neither color nor a terminal it stays a patch, byte for byte.
+pub(crate) fn colored(diff: &str, look: Look) -> String {
+    let mut shown = String::with_capacity(diff.len());
+    let mut in_hunk = false;
+    for line in diff.split_inclusive('\n') {
+        let (line, end) = match line.strip_suffix('\n') {
+            Some(line) => (line, "\n"),
+            None => (line, ""),
+        };
+        in_hunk |= line.starts_with("@@");
+        let text = look.memory_text(line);
+        let style = match line.chars().next() {
+            Some('+') if in_hunk => Some(GOOD),
+            Some('-') if in_hunk => Some(BAD),
+            Some('@') => Some(MARK),
+            Some('+' | '-') if line.starts_with("+++ ") || line.starts_with("--- ") => Some(FAINT),
+            Some('+') => Some(GOOD),
+            Some('-') => Some(BAD),
+            _ => None,
+        };
+        match style {
+            Some(style) => shown.push_str(&look.paint(style, &text)),
+            None => shown.push_str(&text),
+        }
+        shown.push_str(end);
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DIFF: &str = "--- a\n+++ b\n@@ -1,2 +1,2 @@\n same\n--- old\n+\u{1b}new\r\n";
+
+    #[test]
+    fn a_piped_diff_stays_a_patch() {
+        assert_eq!(colored(DIFF, Look::PLAIN), DIFF);
+    }
+
+    #[test]
+    fn signs_are_colored_and_escapes_are_not_obeyed() {
+        let look = Look { color: true, terminal: true, width: None };
+        let shown = colored(DIFF, look).replace('\u{1b}', "ESC");
+        insta::assert_snapshot!(shown, @r"
+        ESC[2m--- aESC[0m
+        ESC[2m+++ bESC[0m
+        ESC[36m@@ -1,2 +1,2 @@ESC[0m
+         same
+        ESC[31m--- oldESC[0m
+        ESC[32m+^[new^MESC[0m
+        ");
+    }
+}

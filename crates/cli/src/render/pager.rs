@@ -1,0 +1,60 @@
+//! A pager between a long text and a terminal.
+
+use std::io::{self, Write};
+use std::process::{Command, Stdio};
+
+/// The status with which a shell says that it did not find the program.
+const NOT_FOUND: i32 = 127;
+
+/// A program that shows a text page by page.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Pager {
+    /// What the person set, as a shell reads it.
+    Theirs(String),
+    /// `less`, which leaves at once when all fits the screen. `with_flags` is false when the person
+    /// has flags of their own in `LESS`.
+    Less {
+        /// Whether to give the flags that we would choose.
+        with_flags: bool,
+    },
+}
+
+impl Pager {
+    /// Shows a text and waits until the person has seen enough. Where the pager cannot be started
+    /// the text is printed as it is.
+    pub(crate) fn show(&self, text: &str) -> io::Result<()> {
+        let mut command = self.command();
+        let Ok(mut child) = command.stdin(Stdio::piped()).spawn() else { return print(text) };
+        if let Some(mut stdin) = child.stdin.take()
+            && let Err(error) = stdin.write_all(text.as_bytes())
+            // The person closed the pager before the end.
+            && error.kind() != io::ErrorKind::BrokenPipe
+        {
+            return Err(error);
+        }
+        if child.wait()?.code() == Some(NOT_FOUND) { print(text) } else { Ok(()) }
+    }
+
+    fn command(&self) -> Command {
+        match self {
+            Self::Theirs(line) => {
+                let mut command = Command::new("sh");
+                command.args(["-c", line]);
+                command
+            }
+            Self::Less { with_flags } => {
+                let mut command = Command::new("less");
+                if *with_flags {
+                    command.arg("-FRX");
+                }
+                command
+            }
+        }
+    }
+}
+
+fn print(text: &str) -> io::Result<()> {
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(text.as_bytes())?;
+    stdout.flush()
+}

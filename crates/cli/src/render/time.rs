@@ -1,0 +1,117 @@
+//! Times: how long ago for people, RFC 3339 for programs, and what people write for a time.
+
+use jiff::civil::{Date, DateTime};
+use jiff::tz::TimeZone;
+use jiff::{Span, Timestamp, Zoned};
+
+const MINUTE: i64 = 60;
+const HOUR: i64 = 60 * MINUTE;
+const DAY: i64 = 24 * HOUR;
+
+/// Returns how long ago a time was, in one number and letter; `now` for less than a minute and for
+/// a clock that went back.
+pub(crate) fn ago(then: Timestamp, now: Timestamp) -> String {
+    match now.as_second() - then.as_second() {
+        seconds if seconds < MINUTE => "now".to_owned(),
+        seconds if seconds < HOUR => format!("{}m", seconds / MINUTE),
+        seconds if seconds < DAY => format!("{}h", seconds / HOUR),
+        seconds if seconds < 14 * DAY => format!("{}d", seconds / DAY),
+        seconds if seconds < 365 * DAY => format!("{}w", seconds / (7 * DAY)),
+        seconds => format!("{}y", seconds / (365 * DAY)),
+    }
+}
+
+/// Returns a time as programs read it: to the millisecond, in UTC.
+pub(crate) fn exact(time: Timestamp) -> String {
+    format!("{time:.3}")
+}
+
+/// Returns a time as people read it, on this machine's clock.
+pub(crate) fn local(time: Timestamp) -> String {
+    time.to_zoned(TimeZone::system()).strftime("%Y-%m-%d %H:%M:%S %z").to_string()
+}
+
+/// Whether a day stands for its beginning or its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Edge {
+    /// Its first instant.
+    Since,
+    /// Its last instant.
+    Until,
+}
+
+/// Reads what a person wrote for a time: how long ago, a day, a time of day, or an instant. What
+/// names no zone is in the zone of `now`.
+pub(crate) fn parse(text: &str, now: &Zoned, edge: Edge) -> Option<Timestamp> {
+    let text = text.trim();
+    match text {
+        "now" => return Some(now.timestamp()),
+        "today" => return day(now.date(), now.time_zone(), edge),
+        "yesterday" => return day(now.date().yesterday().ok()?, now.time_zone(), edge),
+        _ => {}
+    }
+    if let Ok(instant) = text.parse::<Timestamp>() {
+        return Some(instant);
+    }
+    if let Ok(span) = text.parse::<Span>() {
+        return Some(now.checked_sub(span.abs()).ok()?.timestamp());
+    }
+    if !text.contains(['T', 't', ' ', ':']) {
+        return day(text.parse::<Date>().ok()?, now.time_zone(), edge);
+    }
+    let written = text.parse::<DateTime>().ok()?;
+    Some(written.to_zoned(now.time_zone().clone()).ok()?.timestamp())
+}
+
+fn day(date: Date, zone: &TimeZone, edge: Edge) -> Option<Timestamp> {
+    let start = date.to_zoned(zone.clone()).ok()?;
+    let instant = match edge {
+        Edge::Since => start,
+        Edge::Until => start.end_of_day().ok()?,
+    };
+    Some(instant.timestamp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_age_is_one_number_and_a_letter() {
+        fn check(seconds: i64, expected: &str) {
+            let then = Timestamp::UNIX_EPOCH;
+            assert_eq!(ago(then, Timestamp::from_second(seconds).unwrap()), expected);
+        }
+        check(-500, "now");
+        check(59, "now");
+        check(60, "1m");
+        check(3 * HOUR + 5, "3h");
+        check(13 * DAY, "13d");
+        check(15 * DAY, "2w");
+        check(400 * DAY, "1y");
+    }
+
+    #[test]
+    fn people_write_times_in_many_ways() {
+        fn check(text: &str, edge: Edge, expected: Option<&str>) {
+            let zone = TimeZone::fixed(jiff::tz::offset(2));
+            let now = "2026-11-22T01:30:00Z".parse::<Timestamp>().unwrap().to_zoned(zone);
+            let read = parse(text, &now, edge).map(|instant| format!("{instant:.0}"));
+            assert_eq!(read.as_deref(), expected, "{text}");
+        }
+        check("2h", Edge::Since, Some("2026-11-21T23:30:00Z"));
+        check("2 hours ago", Edge::Since, Some("2026-11-21T23:30:00Z"));
+        check("1w", Edge::Since, Some("2026-11-15T01:30:00Z"));
+        check("now", Edge::Until, Some("2026-11-22T01:30:00Z"));
+        check("today", Edge::Since, Some("2026-11-21T22:00:00Z"));
+        check("yesterday", Edge::Since, Some("2026-11-20T22:00:00Z"));
+        check("2026-11-01", Edge::Since, Some("2026-10-31T22:00:00Z"));
+        check("2026-11-01", Edge::Until, Some("2026-11-01T21:59:59Z"));
+        check("2026-11-01 08:00", Edge::Since, Some("2026-11-01T06:00:00Z"));
+        check("2026-11-01T08:00", Edge::Since, Some("2026-11-01T06:00:00Z"));
+        check("2026-11-01T08:00Z", Edge::Since, Some("2026-11-01T08:00:00Z"));
+        check("soon", Edge::Since, None);
+        check("", Edge::Since, None);
+        check("2026-13-01", Edge::Since, None);
+    }
+}

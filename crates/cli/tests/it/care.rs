@@ -1,0 +1,127 @@
+//! `status` and `doctor`.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use crate::place::{Place, pretty};
+
+#[test]
+fn the_status_tells_where_memories_are() {
+    let place = Place::new();
+    place.create("project/a.md", "a\n");
+    let mut status = place.json(&["status"]);
+    status["state"]["database_bytes"] = "<bytes>".into();
+    status["state"]["content_bytes"] = "<bytes>".into();
+    insta::assert_snapshot!(pretty(&status), @r#"
+    {
+      "findings": [],
+      "roots": [
+        {
+          "bytes": 0,
+          "exists": false,
+          "files": 0,
+          "files_max": 1000,
+          "folder": "<place>/home/memory",
+          "holder": null,
+          "scope": "global",
+          "unavailable": null
+        },
+        {
+          "bytes": 2,
+          "exists": true,
+          "files": 1,
+          "files_max": 1000,
+          "folder": "<place>/app/.quipu/memory",
+          "holder": null,
+          "scope": "project",
+          "unavailable": null
+        },
+        {
+          "bytes": 0,
+          "exists": false,
+          "files": 0,
+          "files_max": 1000,
+          "folder": null,
+          "holder": null,
+          "scope": "workspace",
+          "unavailable": "no workspace is associated with this session"
+        }
+      ],
+      "state": {
+        "changes": 1,
+        "content_bytes": "<bytes>",
+        "database_bytes": "<bytes>",
+        "file": "<place>/home/state/quipu.db",
+        "open": 0
+      }
+    }
+    "#);
+    let text = place.done(&["status"]);
+    assert!(text.contains("1 of 1000 memories, 2B"), "{text}");
+    assert!(text.contains("unavailable: no workspace"), "{text}");
+}
+
+#[test]
+fn a_healthy_place_needs_no_attention() {
+    let place = Place::new();
+    place.create("global/a.md", "a\n");
+    let ended = place.run(&["doctor"]);
+    assert_eq!((ended.status, ended.stdout.as_str()), (0, "nothing needs attention\n"));
+}
+
+#[test]
+fn what_needs_attention_is_named_and_fails() {
+    let place = Place::new();
+    place.create("project/a.md", "a\n");
+    let root = place.checkout().join(".quipu/memory");
+    symlink("/etc/passwd", root.join("link.md")).unwrap();
+    fs::write(root.join("big.md"), "x".repeat(200_000)).unwrap();
+    fs::write(root.join("odd\u{202e}name.md"), "x").unwrap();
+    let ended = place.run(&["doctor"]);
+    insta::assert_snapshot!(ended.shown(), @r"
+    status 1
+    --- stdout
+    link project: link.md
+        is a link, and links are not followed
+    unaddressable-name project: odd<U+202E>name.md
+        no memory path can name it; rename it by hand
+    over-cap project/big.md
+        is larger than a memory may be; it can be viewed in part, renamed or deleted, not edited
+    ");
+    let found = place.run(&["doctor", "--json"]);
+    assert_eq!(found.status, 1);
+    let found: serde_json::Value = serde_json::from_str(&found.stdout).unwrap();
+    assert_eq!(found["findings"].as_array().unwrap().len(), 3, "{found}");
+    assert!(place.done(&["status"]).contains("3 findings; `quipu doctor` tells more"));
+}
+
+#[test]
+fn an_unreadable_state_is_told_and_memories_are_not_lost() {
+    let place = Place::new();
+    place.create("global/a.md", "a\n");
+    let state = place.json(&["status"])["state"]["file"].as_str().unwrap().to_owned();
+    let state = state.replace("<place>", &place.path().display().to_string());
+    fs::write(&state, "this is no database, and it is long enough to be looked at".repeat(100))
+        .unwrap();
+    assert_eq!(place.view("global/a.md"), "a\n");
+    let ended = place.run(&["create", "global/b.md", "b"]);
+    assert_eq!(ended.status, 0, "{}", ended.stderr);
+    assert!(ended.stderr.contains("warning: the state was damaged"), "{}", ended.stderr);
+    assert_eq!(place.view("global/b.md"), "b\n");
+}
+
+#[test]
+fn a_damaged_state_is_mended_on_request() {
+    let place = Place::new();
+    place.create("project/a.md", "a\n");
+    let state = place.home().join("state/quipu.db");
+    let mut bytes = fs::read(&state).unwrap();
+    // The page after the first: a table of some kind.
+    bytes[4096..6000].fill(0xff);
+    fs::write(&state, bytes).unwrap();
+    let ended = place.run(&["doctor", "--fix"]);
+    assert_eq!(ended.status, 0, "{}{}", ended.stdout, ended.stderr);
+    assert!(ended.stdout.starts_with("mended state: "), "{}{}", ended.stdout, ended.stderr);
+    assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+    assert_eq!(place.view("project/a.md"), "a\n");
+}

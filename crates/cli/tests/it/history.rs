@@ -1,0 +1,192 @@
+//! `log`, `show`, `diff` and `undo`.
+
+use std::fs;
+
+use crate::place::{Place, pretty};
+
+fn with_history() -> Place {
+    let place = Place::new();
+    place.create("global/a.md", "one\ntwo\n");
+    place.done(&["replace", "global/a.md", "two", "2"]);
+    place.create("project/b.md", "b\n");
+    place.done(&["mv", "global/a.md", "global/c.md"]);
+    place
+}
+
+#[test]
+fn the_log_is_newest_first() {
+    let place = with_history();
+    insta::assert_snapshot!(place.done(&["log"]), @r"
+    4	<time>	rename	person (cli)	global/a.md → global/c.md
+    3	<time>	create	person (cli)	project/b.md
+    2	<time>	edit	person (cli)	global/a.md
+    1	<time>	create	person (cli)	global/a.md
+    ");
+    assert_eq!(place.done(&["log", "-n", "2"]).lines().count(), 2);
+    assert_eq!(place.done(&["log", "project"]).lines().count(), 1);
+    assert_eq!(place.done(&["log", "--since", "1h"]).lines().count(), 4);
+    assert_eq!(place.done(&["log", "--until", "1h"]), "");
+    assert_eq!(place.done(&["log", "--task", "none"]), "");
+    assert_eq!(place.run(&["log", "--since", "soon"]).status, 2);
+    assert_eq!(place.run(&["log", "--since", "1h", "--until", "2h"]).status, 2);
+}
+
+#[test]
+fn json_has_one_change_a_line() {
+    insta::assert_snapshot!(with_history().done(&["log", "global/c.md", "-n", "1", "--json"]), @r#"{"actor":"person","at":"<time>","client":null,"files":[{"after":"b8c083898d90038ced2e04df2f932eefa7d187080dee0d9942be12c156d95034","before":"b8c083898d90038ced2e04df2f932eefa7d187080dee0d9942be12c156d95034","moved_to":"/memories/global/c.md","path":"/memories/global/a.md","trust":"person"}],"folder":null,"id":4,"kind":"rename","model":null,"origin":"cli","session":null,"task":null,"tool_call":null,"trust":"person","undoes":null}"#);
+}
+
+#[test]
+fn a_change_is_shown_in_full() {
+    let place = with_history();
+    let shown = place.done(&["show", "2"]);
+    let when = shown.lines().find(|line| line.starts_with("when")).unwrap();
+    insta::assert_snapshot!(shown.replace(when, "when        <local>"), @r"
+    change 2
+    kind        edit
+    when        <local>
+    by          person
+    trust       person
+    via         cli
+      global/a.md  c3f9c8c283a2 → b8c083898d90
+
+    --- /memories/global/a.md
+    +++ /memories/global/a.md
+    @@ -1,2 +1,2 @@
+     one
+    -two
+    +2
+    ");
+    insta::assert_snapshot!(pretty(&place.json(&["show", "2"])["diffs"]), @r#"
+    [
+      {
+        "diff": "--- /memories/global/a.md\n+++ /memories/global/a.md\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n",
+        "kept": true,
+        "moved_to": null,
+        "path": "/memories/global/a.md"
+      }
+    ]
+    "#);
+    insta::assert_snapshot!(place.run(&["show", "99"]).shown(), @r"
+    status 1
+    --- stderr
+    error: there is no change 99 in the history of these memories
+      help: `quipu ls` and `quipu log` show what there is
+    ");
+}
+
+#[test]
+fn an_edit_made_outside_is_noticed_and_shown() {
+    let place = Place::new();
+    place.create("global/a.md", "one\n");
+    fs::write(place.home().join("memory/a.md"), "one\nby hand\n").unwrap();
+    let log = place.done(&["log"]);
+    assert!(log.lines().next().unwrap().contains("\toutside\t"), "{log}");
+    assert!(place.done(&["diff", "global/a.md"]).ends_with(" one\n+by hand\n"));
+}
+
+#[test]
+fn a_diff_has_a_change_or_a_memory_as_its_subject() {
+    let place = with_history();
+    let check = |args: &[&str], status: i32, expected: &[&str]| {
+        let ended = place.run(&[&["diff"], args].concat());
+        let lines: Vec<_> = ended
+            .stdout
+            .lines()
+            .filter(|line| !line.starts_with("---") && !line.starts_with("+++"))
+            .collect();
+        assert_eq!((ended.status, lines.as_slice()), (status, expected), "{args:?}");
+    };
+    check(&["1"], 0, &["@@ -0,0 +1,2 @@", "+one", "+two"]);
+    check(&["2"], 0, &["@@ -1,2 +1,2 @@", " one", "-two", "+2"]);
+    check(&[], 0, &["global/a.md → global/c.md"]);
+    check(&["project/b.md"], 0, &["@@ -0,0 +1 @@", "+b"]);
+    check(&["project/b.md", "3"], 0, &[]);
+    check(&["project/b.md", "2"], 1, &[]);
+    check(&["project/none.md"], 1, &[]);
+    check(&["1", "2"], 2, &[]);
+    check(&["99"], 1, &[]);
+    check(&["project/b.md", "xyz"], 2, &[]);
+    check(&["project/b.md", "abcdef0123"], 1, &[]);
+}
+
+#[test]
+fn a_diff_reaches_back_to_a_revision() {
+    let place = Place::new();
+    let made = place.json(&["create", "global/a.md", "one"]);
+    place.done(&["replace", "global/a.md", "one", "two"]);
+    let revision = made["revision"].as_str().unwrap();
+    for named in [revision, revision.get(..8).unwrap(), "1"] {
+        let diff = place.done(&["diff", "global/a.md", named]);
+        assert!(diff.ends_with("@@ -1 +1 @@\n-one\n+two\n"), "{named}: {diff}");
+    }
+}
+
+#[test]
+fn an_undo_takes_a_change_back_and_can_be_undone() {
+    let place = with_history();
+    place.done(&["rm", "project/b.md"]);
+    let ended = place.run(&["undo", "5"]);
+    insta::assert_snapshot!(ended.shown(), @r"
+    status 0
+    --- stderr
+    took back change 5 in 1 memory:
+      project/b.md
+    (change 6)
+    ");
+    assert_eq!(place.view("project/b.md"), "b\n");
+    place.done(&["undo", "6"]);
+    assert_eq!(place.run(&["view", "project/b.md"]).status, 1);
+}
+
+#[test]
+fn an_undo_is_refused_with_the_difference_when_a_memory_changed_since() {
+    let place = Place::new();
+    place.create("global/a.md", "one\n");
+    place.done(&["replace", "global/a.md", "one", "two"]);
+    place.done(&["replace", "global/a.md", "two", "three"]);
+    insta::assert_snapshot!(place.run(&["undo", "2"]).shown(), @r"
+    status 3
+    --- stderr
+    /memories/global/a.md: it was changed since
+    --- /memories/global/a.md as the change left it
+    +++ /memories/global/a.md as it is
+    @@ -1 +1 @@
+    -two
+    +three
+
+    error: /memories/global/a.md changed since, so nothing was undone
+      help: undo the later changes first, or edit the memory by hand
+    ");
+    let ended = place.run(&["undo", "2", "--json"]);
+    assert_eq!(ended.status, 3);
+    let error: serde_json::Value = serde_json::from_str(&ended.stderr).unwrap();
+    assert_eq!(error["error"]["code"], "conflict");
+    assert_eq!(error["error"]["differences"][0]["path"], "/memories/global/a.md");
+    assert_eq!(place.view("global/a.md"), "three\n");
+}
+
+#[test]
+fn a_stretch_of_time_is_taken_back_as_one() {
+    let place = with_history();
+    let plan = place.done(&["undo", "--since", "1h", "--dry-run"]);
+    insta::assert_snapshot!(plan, @r"
+    would take back changes 4, 3, 2, 1 in 2 memories:
+      global/c.md
+      project/b.md
+    ");
+    assert_eq!(place.view("project/b.md"), "b\n");
+    let undone = place.json(&["undo", "--since", "1h"]);
+    insta::assert_snapshot!(undone, @r#"{"change":5,"paths":["/memories/global/c.md","/memories/project/b.md"],"undone":[4,3,2,1]}"#);
+    assert_eq!(place.done(&["ls"]), "");
+}
+
+#[test]
+fn an_undo_needs_to_know_what() {
+    let place = Place::new();
+    assert_eq!(place.run(&["undo"]).status, 2);
+    assert_eq!(place.run(&["undo", "--until", "1h"]).status, 2);
+    assert_eq!(place.run(&["undo", "1", "--task", "x"]).status, 2);
+    assert_eq!(place.run(&["undo", "1"]).status, 1);
+    assert_eq!(place.run(&["undo", "--task", "none"]).status, 1);
+}

@@ -1,0 +1,33 @@
+//! The binary as people and scripts run it: real processes in throw-away homes and real checkouts.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "the helpers of these tests set up files and processes, and fail where those fail"
+)]
+
+mod mcp_clients;
+
+mod mcp_process;
+
+mod place;
+
+mod care;
+
+mod edit;
+
+mod history;
+
+mod list;
+
+mod search;
+
+mod settings;
+
+mod shell;
+
+mod terminal;
+
+mod transfer;
+
+mod write;

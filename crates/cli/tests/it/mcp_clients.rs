@@ -1,0 +1,224 @@
+//! MCP clients that nobody here wrote, against the program as it is installed.
+//!
+//! Each does what a host application does: lists the tool, calls all six commands and is refused
+//! once, lists and reads resources, and hears of an edit from outside.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::panic,
+    clippy::unwrap_used,
+    reason = "a helper that cannot go on ends its test, and tests look at the files themselves"
+)]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use assert_cmd::Command;
+use serde_json::{Value, json};
+
+/// How long a client may take: it starts a runtime of its own.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// Returns where a tool is that `cargo xtask` installs.
+fn tool(variable: &str) -> PathBuf {
+    std::env::var_os(variable).map_or_else(
+        || {
+            panic!(
+                "{variable} is not set: run `cargo xtask test`, or set what `cargo xtask tools` \
+                 prints"
+            )
+        },
+        PathBuf::from,
+    )
+}
+
+fn client_script(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients").join(name)
+}
+
+/// The program that clients start.
+const QUIPU: &str = env!("CARGO_BIN_EXE_quipu");
+
+/// A throw-away home, and the memory that clients leave in it.
+struct Home {
+    folder: tempfile::TempDir,
+}
+
+impl Home {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    fn memory(&self) -> PathBuf {
+        self.folder.path().join("memory/kept.md")
+    }
+
+    /// Returns a command that sees this home and works outside of any checkout.
+    fn command(&self, program: PathBuf) -> Command {
+        let mut command = Command::new(program);
+        command.env("QUIPU_HOME", self.folder.path());
+        command.current_dir(self.folder.path()).timeout(PATIENCE);
+        command
+    }
+}
+
+/// Runs a command that must succeed and returns the JSON that it prints.
+fn json_of(command: &mut Command) -> Value {
+    let output = command.output().unwrap();
+    let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{:?} {complaint}", output.status);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
+        panic!("{error}: {} {complaint}", String::from_utf8_lossy(&output.stdout))
+    })
+}
+
+/// How a call is refused.
+struct Refusal {
+    code: &'static str,
+    text: &'static str,
+}
+
+/// The arguments of each call, and what is answered.
+fn calls() -> Vec<(Value, Result<&'static str, Refusal>)> {
+    let (first, kept) = ("/memories/global/first.md", "/memories/global/kept.md");
+    vec![
+        (
+            json!({ "command": "create", "path": first, "file_text": "one\ntwo\n" }),
+            Ok("File created successfully at: /memories/global/first.md"),
+        ),
+        (
+            json!({ "command": "create", "path": first, "file_text": "again" }),
+            Err(Refusal {
+                code: "already_exists",
+                text: "File /memories/global/first.md already exists",
+            }),
+        ),
+        (
+            json!({ "command": "str_replace", "path": first, "old_str": "two", "new_str": "second" }),
+            Ok("The memory file has been edited. Here is the snippet showing the change (with \
+                line numbers):\n     1\tone\n     2\tsecond\n     3\t"),
+        ),
+        (
+            json!({ "command": "insert", "path": first, "insert_line": 2, "insert_text": "three" }),
+            Ok("The file /memories/global/first.md has been edited."),
+        ),
+        (
+            json!({ "command": "rename", "old_path": first, "new_path": kept }),
+            Ok("Successfully renamed /memories/global/first.md to /memories/global/kept.md"),
+        ),
+        (
+            json!({ "command": "view", "path": kept }),
+            Ok(
+                "Here's the content of /memories/global/kept.md with line numbers:\n     1\tone\n     \
+                 2\tsecond\n     3\tthree\n     4\t",
+            ),
+        ),
+        (
+            json!({ "command": "create", "path": "/memories/global/gone.md", "file_text": "x\n" }),
+            Ok("File created successfully at: /memories/global/gone.md"),
+        ),
+        (
+            json!({ "command": "delete", "path": "/memories/global/gone.md" }),
+            Ok("Successfully deleted /memories/global/gone.md"),
+        ),
+    ]
+}
+
+/// Runs a client that goes through all of it, and compares what it saw.
+fn check(revision: &str, client: impl FnOnce(&Home) -> Command) {
+    let home = Home::new();
+    let arguments: Vec<Value> = calls().into_iter().map(|(arguments, _)| arguments).collect();
+    let seen = json_of(client(&home).write_stdin(json!(arguments).to_string()));
+    let answers: Vec<Value> = calls()
+        .into_iter()
+        .map(|(_, answer)| match answer {
+            Ok(text) => json!({ "ok": true, "code": null, "isError": false, "text": text }),
+            Err(Refusal { code, text }) => {
+                json!({ "ok": false, "code": code, "isError": true, "text": text })
+            }
+        })
+        .collect();
+    let expected = json!({
+        "revision": revision,
+        "tools": ["memory"],
+        "calls": answers,
+        "resources": ["quipu://memories/global/kept.md"],
+        "read": "one\nsecond\nthree\n",
+        "updated": "quipu://memories/global/kept.md",
+        "readAgain": "edited outside\n",
+    });
+    assert_eq!(seen, expected, "{revision}");
+}
+
+#[test]
+fn the_npm_client_is_served_in_the_oldest_and_the_last_revision_with_a_handshake() {
+    for revision in ["2024-11-05", "2025-11-25"] {
+        check(revision, |home| {
+            let mut command = home.command(tool("QUIPU_TEST_NODE"));
+            command.arg(client_script("sdk.mjs")).arg(tool("QUIPU_TEST_NODE_MODULES"));
+            command.args([QUIPU, revision]).arg(home.memory());
+            command
+        });
+    }
+}
+
+#[test]
+fn the_python_client_is_served_in_the_newest_revision_and_the_one_before() {
+    for revision in ["2025-11-25", "2026-07-28"] {
+        check(revision, |home| {
+            let mut command = home.command(tool("QUIPU_TEST_PYTHON"));
+            command.arg(client_script("sdk.py")).args([QUIPU, revision]).arg(home.memory());
+            command
+        });
+    }
+}
+
+/// The inspector, which makes one request a run.
+fn inspector(home: &Home, era: &str, method: &str) -> Command {
+    let mut command = home.command(tool("QUIPU_TEST_NODE"));
+    command.arg(tool("QUIPU_TEST_NODE_MODULES").join(".bin/mcp-inspector"));
+    command.arg("--cli").arg("-e").arg(format!("QUIPU_HOME={}", home.folder.path().display()));
+    command.args([QUIPU, "mcp", "--protocol-era", era, "--method", method]);
+    command
+}
+
+/// Goes through all of it with the inspector, which starts a server for each request.
+fn inspect(era: &str) {
+    let home = Home::new();
+    let listed = json_of(inspector(&home, era, "tools/list").arg("--strict"));
+    assert_eq!(listed["tools"][0]["name"], "memory", "{era}");
+    for (arguments, answer) in calls() {
+        let mut call = inspector(&home, era, "tools/call");
+        call.args(["--tool-name", "memory", "--tool-arg"]);
+        for (field, value) in arguments.as_object().unwrap() {
+            let value = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+            call.arg(format!("{field}={value}"));
+        }
+        let output = call.output().unwrap();
+        let result: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let shown = (output.status.success(), result["content"][0]["text"].as_str());
+        match answer {
+            Ok(text) => assert_eq!(shown, (true, Some(text)), "{era} {arguments}"),
+            Err(Refusal { code, text }) => {
+                assert_eq!(shown, (false, Some(text)), "{era} {arguments}");
+                assert_eq!(result["structuredContent"]["code"], code);
+            }
+        }
+    }
+    let resources = json_of(&mut inspector(&home, era, "resources/list"));
+    let uri = "quipu://memories/global/kept.md";
+    assert_eq!(resources["resources"][0]["uri"], uri, "{era}");
+    let read = json_of(inspector(&home, era, "resources/read").args(["--uri", uri]));
+    assert_eq!(read["contents"][0]["text"], fs::read_to_string(home.memory()).unwrap());
+}
+
+#[test]
+fn the_inspector_is_served_with_a_handshake() {
+    inspect("legacy");
+}
+
+#[test]
+fn the_inspector_is_served_without_a_handshake() {
+    inspect("modern");
+}

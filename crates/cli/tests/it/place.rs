@@ -1,0 +1,151 @@
+//! A place of its own for each test: a home, a checkout, and a way to run commands there.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use regex::Regex;
+use serde_json::Value;
+
+/// A home and a git checkout that nobody else has.
+pub(crate) struct Place {
+    folder: tempfile::TempDir,
+}
+
+/// How a command ended.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Ended {
+    pub(crate) status: i32,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Place {
+    pub(crate) fn new() -> Self {
+        let place = Self { folder: tempfile::tempdir().unwrap() };
+        for name in ["app", "tmp", "home"] {
+            fs::create_dir(place.folder.path().join(name)).unwrap();
+        }
+        let mut git = place.program("git");
+        assert!(git.args(["init", "--quiet"]).status().unwrap().success());
+        place
+    }
+
+    /// Where the project is.
+    pub(crate) fn checkout(&self) -> PathBuf {
+        self.folder.path().join("app")
+    }
+
+    /// Where memories of the person, state and settings are.
+    pub(crate) fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    /// Where temporary files go.
+    pub(crate) fn temporary(&self) -> PathBuf {
+        self.folder.path().join("tmp")
+    }
+
+    /// The whole of it.
+    pub(crate) fn path(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// Prepares any program to run here, with nothing of the environment but what it needs.
+    pub(crate) fn program(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("HOME", self.home())
+            .env("QUIPU_HOME", self.home())
+            .env("TMPDIR", self.temporary())
+            .env("TZ", "UTC")
+            .current_dir(self.checkout());
+        command
+    }
+
+    /// Prepares a command line.
+    pub(crate) fn quipu(&self, args: &[&str]) -> assert_cmd::Command {
+        let mut command = self.program(env!("CARGO_BIN_EXE_quipu"));
+        command.args(args);
+        assert_cmd::Command::from_std(command)
+    }
+
+    /// Runs a command line to its end.
+    pub(crate) fn run(&self, args: &[&str]) -> Ended {
+        self.end(&mut self.quipu(args))
+    }
+
+    /// Runs a command line with something piped in.
+    pub(crate) fn run_with(&self, args: &[&str], stdin: &str) -> Ended {
+        self.end(self.quipu(args).write_stdin(stdin))
+    }
+
+    /// Runs a prepared command line to its end.
+    pub(crate) fn end(&self, command: &mut assert_cmd::Command) -> Ended {
+        let output = command.output().unwrap();
+        Ended {
+            status: output.status.code().unwrap_or(-1),
+            stdout: self.stable(&String::from_utf8(output.stdout).unwrap()),
+            stderr: self.stable(&String::from_utf8(output.stderr).unwrap()),
+        }
+    }
+
+    /// Runs a command line that must succeed; returns what it prints.
+    pub(crate) fn done(&self, args: &[&str]) -> String {
+        let ended = self.run(args);
+        assert_eq!(ended.status, 0, "{args:?}: {}", ended.stderr);
+        ended.stdout
+    }
+
+    /// Makes a memory.
+    pub(crate) fn create(&self, path: &str, text: &str) {
+        let ended = self.run_with(&["create", path, "-"], text);
+        assert_eq!(ended.status, 0, "{path}: {}", ended.stderr);
+    }
+
+    /// Returns a memory's text.
+    pub(crate) fn view(&self, path: &str) -> String {
+        self.done(&["view", path])
+    }
+
+    /// Runs a command line with `--json` that must succeed; returns the value it prints.
+    pub(crate) fn json(&self, args: &[&str]) -> Value {
+        let args = [args, &["--json"]].concat();
+        serde_json::from_str(&self.done(&args)).unwrap()
+    }
+
+    /// Writes an executable shell script, to be an editor or a pager.
+    pub(crate) fn script(&self, name: &str, body: &str) -> String {
+        use std::os::unix::fs::PermissionsExt;
+        let path = self.folder.path().join(name);
+        fs::write(&path, format!("#!/bin/sh\n{body}\n")).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o700)).unwrap();
+        path.display().to_string()
+    }
+
+    /// Replaces what differs from run to run: this place and the time.
+    pub(crate) fn stable(&self, text: &str) -> String {
+        let text = text.replace(&self.folder.path().display().to_string(), "<place>");
+        let time = Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z").unwrap();
+        time.replace_all(&text, "<time>").into_owned()
+    }
+}
+
+impl Ended {
+    /// Returns all of it, for a snapshot.
+    pub(crate) fn shown(&self) -> String {
+        let Self { status, stdout, stderr } = self;
+        let part = |name: &str, text: &str| match text {
+            "" => String::new(),
+            text => format!("--- {name}\n{text}"),
+        };
+        format!("status {status}\n{}{}", part("stdout", stdout), part("stderr", stderr))
+    }
+}
+
+/// Returns JSON in the form in which people read it.
+pub(crate) fn pretty(value: &Value) -> String {
+    format!("{value:#}")
+}

@@ -1,0 +1,55 @@
+//! `grep`.
+
+use crate::place::Place;
+
+fn with_memories() -> Place {
+    let place = Place::new();
+    place.create("global/a.md", "uses pnpm\nnever npm (yet)\n");
+    place.create("project/b.md", "node 20\nPNPM\n");
+    place
+}
+
+#[test]
+fn matches_are_lines_with_their_memory() {
+    let place = with_memories();
+    let check = |args: &[&str], status: i32, expected: &str| {
+        let ended = place.run(&[&["grep"], args].concat());
+        assert_eq!((ended.status, ended.stdout.as_str()), (status, expected), "{args:?}");
+    };
+    check(&["pnpm"], 0, "global/a.md:uses pnpm\n");
+    check(&["pnpm", "-i", "-n"], 0, "global/a.md:1:uses pnpm\nproject/b.md:2:PNPM\n");
+    check(&["npm", "-l"], 0, "global/a.md\n");
+    check(&["npm (yet)"], 0, "global/a.md:never npm (yet)\n");
+    check(&["npm (yet)", "-E"], 1, "");
+    check(&["-E", "node (18|20)"], 0, "project/b.md:node 20\n");
+    check(&["p", "project/b.md"], 1, "");
+    check(&["P", "project"], 0, "project/b.md:PNPM\n");
+    check(&["nothing like it"], 1, "");
+    check(&["-E", "("], 2, "");
+}
+
+#[test]
+fn json_has_one_match_a_line() {
+    insta::assert_snapshot!(with_memories().done(&["grep", "npm", "--json"]), @r#"
+    {"line":1,"path":"/memories/global/a.md","ranges":[[6,9]],"text":"uses pnpm"}
+    {"line":2,"path":"/memories/global/a.md","ranges":[[6,9]],"text":"never npm (yet)"}
+    "#);
+}
+
+#[test]
+fn a_terminal_is_not_reached_through_a_match() {
+    let place = Place::new();
+    place.create("global/a.md", "clear \u{1b}[2J\n");
+    assert_eq!(place.done(&["grep", "clear"]), "global/a.md:clear ^[[2J\n");
+}
+
+#[test]
+fn color_comes_when_it_is_asked_for() {
+    let place = with_memories();
+    let colored = place.done(&["grep", "pnpm", "--color", "always"]);
+    assert_eq!(colored.replace('\u{1b}', "^"), "^[36mglobal/a.md^[0m:uses ^[1m^[31mpnpm^[0m\n");
+    let forced = place.end(place.quipu(&["grep", "pnpm"]).env("CLICOLOR_FORCE", "1"));
+    assert_eq!(forced.stdout, colored);
+    let plain = place.end(place.quipu(&["grep", "pnpm"]).env("NO_COLOR", "1"));
+    assert_eq!(plain.stdout, "global/a.md:uses pnpm\n");
+}

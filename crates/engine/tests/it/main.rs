@@ -1,0 +1,82 @@
+//! The front door: opening, working, closing, opening again.
+
+#![expect(clippy::disallowed_methods, reason = "the tests look at real folders")]
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use engine::{BindingRequest, Call, Caller, ChangesQuery, Config, Engine, EngineError, Folders};
+use memory::access::AgentClass;
+use memory::command::{Command, Lines, Reply};
+use memory::path::{Layout, MemoryPath};
+use memory::screen::Policy;
+
+fn config(home: &Path) -> Config {
+    Config::new(Folders { data: home.join("data"), state: home.join("state") })
+}
+
+fn path(text: &str) -> MemoryPath {
+    MemoryPath::parse(text, Layout::Scoped).unwrap()
+}
+
+fn create(at: &str, text: &str) -> Command {
+    Command::Create { path: path(at), file_text: text.to_owned() }
+}
+
+#[tokio::test]
+async fn opening_and_reading_make_nothing() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = Engine::open(config(home.path())).unwrap();
+    let memories = engine.memories(&BindingRequest::default(), Caller::person("test"));
+    assert_eq!(memories.list(None).await.unwrap().memories, []);
+    assert_eq!(memories.changes(&ChangesQuery { max: 9, ..Default::default() }).await.unwrap(), []);
+    let view = Command::View { path: path("/memories"), lines: Lines::Whole };
+    assert!(matches!(memories.apply(view, &Call::default()).await.unwrap(), Reply::Done { .. }));
+    engine.close().await;
+    assert_eq!(std::fs::read_dir(home.path()).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn what_was_written_is_there_for_the_next_engine() {
+    let home = tempfile::tempdir().unwrap();
+    let engine = Engine::open(config(home.path())).unwrap();
+    let agent = Caller::agent(AgentClass::Exec, "test");
+    let memories = engine.memories(&BindingRequest::default(), agent.clone());
+    let made = memories.apply(create("/memories/global/a.md", "one\n"), &Call::default()).await;
+    assert!(matches!(made.unwrap(), Reply::Done { .. }));
+    engine.close().await;
+
+    let engine = Engine::open(config(home.path())).unwrap();
+    let memories = engine.memories(&BindingRequest::default(), agent);
+    let listed = memories.list(None).await.unwrap().memories;
+    let listed: Vec<_> = listed.iter().map(|one| (one.path.clone(), one.usage.uses)).collect();
+    assert_eq!(listed, [(path("/memories/global/a.md"), 1)]);
+    let changes = memories.changes(&ChangesQuery { max: 9, ..Default::default() }).await.unwrap();
+    assert_eq!(changes.len(), 1);
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn a_rule_that_a_person_switched_off_lets_text_through() {
+    let home = tempfile::tempdir().unwrap();
+    let secret = format!("- the key is {}{}\n", "AKIA", "QYXWVUTSRQPON7LM");
+    for (policy, passes) in [(None, false), (Some(Policy::Off), true)] {
+        let mut config = config(&home.path().join(passes.to_string()));
+        config.screening =
+            policy.map(|policy| ("secrets".to_owned(), policy)).into_iter().collect();
+        let engine = Engine::open(config).unwrap();
+        let memories = engine.memories(&BindingRequest::default(), Caller::person("test"));
+        let reply =
+            memories.apply(create("/memories/global/k.md", &secret), &Call::default()).await;
+        assert_eq!(matches!(reply.unwrap(), Reply::Done { .. }), passes, "{policy:?}");
+        engine.close().await;
+    }
+}
+
+#[test]
+fn a_misspelled_rule_keeps_the_engine_from_opening() {
+    let home = tempfile::tempdir().unwrap();
+    let mut config = config(home.path());
+    config.screening = BTreeMap::from([("secretz".to_owned(), Policy::Off)]);
+    assert!(matches!(Engine::open(config), Err(EngineError::Screening(_))));
+}

@@ -1,0 +1,127 @@
+//! The Model Context Protocol: memories as one tool and as resources, to one client.
+//!
+//! The revisions from 2024-11-05 to 2026-07-28 are served. Nothing that a request needs is kept
+//! from one request to the next, but for what the older revisions put into their handshake: the
+//! client's name and its roots. The protocol library is named in this module and nowhere else.
+//!
+//! Not done here: what a command does (`store`), how its result reads (`memory::tool`), where the
+//! roots lie (the command line says so in a [`Host`]).
+
+mod caller;
+mod changes;
+mod connection;
+mod fault;
+mod resources;
+mod roots;
+mod tools;
+mod uri;
+mod wire;
+
+use std::io;
+
+use engine::{BindingRequest, Caller, Engine};
+use memory::limits::{MCP_FLUSH_WAIT, MCP_SHUTDOWN_WAIT};
+use rmcp::service::ServerInitializeError;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+use self::connection::Connection;
+use self::wire::Wire;
+
+/// What the command line composed: whose memories a client is let to.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// Gives out memories. Whoever calls [`serve`] closes it afterwards.
+    pub engine: Engine,
+    /// The roots as flags and the start folder give them.
+    pub binding: BindingRequest,
+    /// Who calls, as far as flags tell; the client's name and the tool call are added per request.
+    pub caller: Caller,
+    /// Who decides which project it is.
+    pub project: ProjectFrom,
+}
+
+/// Who decides which project a client works in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProjectFrom {
+    /// The binding, because a person named the project; the client is not asked.
+    Binding,
+    /// The client, if it has roots: the first folder among them. Else the binding.
+    ClientRoots,
+}
+
+/// Why serving ended before the client was done.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The streams or the signals of this process cannot be used.
+    #[error("cannot serve over standard input and output")]
+    Stdio(#[source] io::Error),
+    /// The first messages were not those of a client.
+    #[error("the client did not begin as the protocol demands")]
+    Handshake(#[source] Box<dyn std::error::Error + Send + Sync>),
+    /// The server itself failed.
+    #[error("the server stopped in the middle of its work")]
+    Crashed(#[source] tokio::task::JoinError),
+}
+
+/// Serves the client at standard input and output until it closes its end or the process gets
+/// SIGINT or SIGTERM; requests in flight are answered first, and a second signal does not wait.
+///
+/// Nothing but protocol is written to standard output. Wants a runtime with IO and time enabled; a
+/// current-thread one is quickest. End that runtime with `shutdown_background`: where standard input
+/// is no pipe, a thread may still wait in a read that nobody will answer.
+///
+/// Keep the log target `rmcp` at `warn` or above: below that it logs whole requests.
+pub async fn serve_stdio(host: Host) -> Result<(), ServeError> {
+    let mut interrupt = signal(SignalKind::interrupt()).map_err(ServeError::Stdio)?;
+    let mut terminate = signal(SignalKind::terminate()).map_err(ServeError::Stdio)?;
+    let (input, output) = rmcp::transport::stdio_pipes();
+    let stop = CancellationToken::new();
+    let mut serving = std::pin::pin!(serve(host, input, output, stop.clone()));
+    loop {
+        tokio::select! {
+            ended = &mut serving => return ended,
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+        if stop.is_cancelled() {
+            return Ok(());
+        }
+        stop.cancel();
+    }
+}
+
+/// Serves one client over a pair of streams, one JSON-RPC message a line, until its end of `input`
+/// or until `stop` is cancelled. Requests in flight are answered first, if they take no longer than
+/// five seconds (the protocol library's own deadline), and a write that has begun is finished.
+pub async fn serve<R, W>(
+    host: Host,
+    input: R,
+    output: W,
+    stop: CancellationToken,
+) -> Result<(), ServeError>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let ending = stop.child_token();
+    let connection = Connection::new(host, ending.clone());
+    let calls = connection.calls();
+    let (wire, mut writer) = Wire::open(input, output, ending);
+    let ended = match connection.serve(wire).await {
+        Ok(running) => running.waiting().await.map(drop).map_err(ServeError::Crashed),
+        // A client that leaves before it said anything is no error.
+        Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+        Err(refused) => Err(ServeError::Handshake(refused.into())),
+    };
+    calls.close();
+    if timeout(MCP_SHUTDOWN_WAIT, calls.wait()).await.is_err() {
+        tracing::warn!(calls = calls.len(), "gave up waiting for tool calls in flight");
+    }
+    if timeout(MCP_FLUSH_WAIT, &mut writer).await.is_err() {
+        writer.abort();
+    }
+    ended
+}

@@ -1,0 +1,281 @@
+//! Telling a client that a memory, or the list of memories, changed.
+//!
+//! Whoever changed it: this client, another process, an editor. The folders are watched from the
+//! first time that somebody can be told on, so that a start costs nothing. The older revisions
+//! subscribe one memory after the other and get their notices over the connection; the newest one
+//! opens a stream per subscription. Both are [`Listener`]s here.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use engine::{Memories, Notice, Watch};
+use memory::change::ChangeKind;
+use memory::path::MemoryPath;
+use rmcp::RoleServer;
+use rmcp::model::ResourceUpdatedNotificationParam;
+use rmcp::service::{Peer, SubscriptionSink};
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::task::JoinSet;
+
+use super::fault;
+
+/// The memories that somebody wants to hear of, each with the URI as the client wrote it.
+pub(super) type Subscriptions = BTreeMap<MemoryPath, String>;
+
+/// What one connection listens to.
+#[derive(Debug, Default)]
+pub(super) struct Changes {
+    /// The client's memories, by which a notice becomes a path.
+    bound: Arc<Mutex<Option<Bound>>>,
+    /// The watch over them. Held while one is started, so that others wait for it.
+    watch: tokio::sync::Mutex<Option<Watched>>,
+    /// Whether a client of an older revision is told of changes.
+    telling: AtomicBool,
+    /// What it subscribed to.
+    subscribed: Arc<Mutex<Subscriptions>>,
+    /// The task that tells of that, and the one that starts a watch for a list; both end with the
+    /// connection.
+    tasks: Mutex<JoinSet<()>>,
+    /// Where streams begin to read that are about to be opened: before the client hears that it
+    /// is subscribed, so that nothing is lost in between.
+    beginnings: Mutex<VecDeque<Receiver<Notice>>>,
+}
+
+/// The memories of the project that a client works in.
+#[derive(Clone, Debug)]
+pub(super) struct Bound {
+    pub(super) project: Option<PathBuf>,
+    pub(super) memories: Memories,
+}
+
+/// A watch over the memories of a project.
+#[derive(Debug)]
+struct Watched {
+    project: Option<PathBuf>,
+    /// `None` when the machine refuses: then only what this process changes is told.
+    _watch: Option<Watch>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Changes {
+    /// Watches these memories, if that is not done already, instead of those of another project.
+    ///
+    /// Returns when an edit from outside cannot go unnoticed any more. What was edited shortly
+    /// before is found by the look with which a watch begins.
+    pub(super) async fn watch(&self, bound: Bound) {
+        let Bound { project, memories } = bound.clone();
+        *lock(&self.bound) = Some(bound);
+        let mut watch = self.watch.lock().await;
+        if watch.as_ref().is_some_and(|watched| watched.project == project) {
+            return;
+        }
+        let started = memories.watch().await.map_err(|error| {
+            tracing::warn!(error = fault::chain(&error), "edits from outside go unnoticed");
+        });
+        *watch = Some(Watched { project, _watch: started.ok() });
+    }
+
+    /// Watches these memories without anybody waiting for it.
+    pub(super) fn begin_to_watch(self: &Arc<Self>, bound: Bound) {
+        if lock(&self.bound).as_ref().is_some_and(|known| known.project == bound.project) {
+            return;
+        }
+        let this = Arc::clone(self);
+        lock(&self.tasks).spawn(async move { this.watch(bound).await });
+    }
+
+    /// Returns whether anything is watched, so that a change of project matters.
+    pub(super) fn is_watching(&self) -> bool {
+        lock(&self.bound).is_some()
+    }
+
+    /// Begins to tell an older client of changes, once: of the list, and of what it subscribes to.
+    pub(super) fn tell(&self, peer: &Peer<RoleServer>, notices: impl FnOnce() -> Receiver<Notice>) {
+        if !self.telling.swap(true, Ordering::Relaxed) {
+            let ear = Ear::Connection(peer.clone(), Arc::clone(&self.subscribed));
+            let listener = Listener { notices: notices(), bound: Arc::clone(&self.bound), ear };
+            lock(&self.tasks).spawn(listener.listen());
+        }
+    }
+
+    /// Adds a memory that an older client wants to hear of.
+    pub(super) fn subscribe(&self, path: MemoryPath, uri: String) {
+        lock(&self.subscribed).insert(path, uri);
+    }
+
+    /// Takes it out again.
+    pub(super) fn unsubscribe(&self, path: &MemoryPath) {
+        lock(&self.subscribed).remove(path);
+    }
+
+    /// Notes where a stream begins that will be opened next.
+    pub(super) fn begin_stream(&self, notices: Receiver<Notice>) {
+        lock(&self.beginnings).push_back(notices);
+    }
+
+    /// Tells of changes over a stream until the client is gone.
+    pub(super) async fn stream(
+        &self,
+        sink: SubscriptionSink,
+        subscribed: Subscriptions,
+        notices: impl FnOnce() -> Receiver<Notice>,
+    ) {
+        let notices = lock(&self.beginnings).pop_front().unwrap_or_else(notices);
+        let ear = Ear::Stream(sink, subscribed);
+        Listener { notices, bound: Arc::clone(&self.bound), ear }.listen().await;
+    }
+}
+
+/// Who hears of changes.
+enum Ear {
+    /// A client of an older revision, over its connection.
+    Connection(Peer<RoleServer>, Arc<Mutex<Subscriptions>>),
+    /// One subscription of the newest revision.
+    Stream(SubscriptionSink, Subscriptions),
+}
+
+/// The client is gone.
+struct Gone;
+
+/// Reads changes and tells one ear.
+struct Listener {
+    notices: Receiver<Notice>,
+    bound: Arc<Mutex<Option<Bound>>>,
+    ear: Ear,
+}
+
+impl Listener {
+    async fn listen(mut self) {
+        loop {
+            let news = match self.notices.recv().await {
+                Ok(first) => self.news(&first),
+                Err(RecvError::Lagged(_)) => News::anything(),
+                Err(RecvError::Closed) => return,
+            };
+            if self.ear.tell(&news).await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// Gathers what happened at about the same time, so that a burst is told of once.
+    fn news(&mut self, first: &Notice) -> News {
+        let Some(Bound { memories, .. }) = lock(&self.bound).clone() else {
+            return News::anything();
+        };
+        let mut news = News::default();
+        news.add(first, &memories);
+        loop {
+            match self.notices.try_recv() {
+                Ok(notice) => news.add(&notice, &memories),
+                Err(TryRecvError::Lagged(_)) => return News::anything(),
+                Err(TryRecvError::Empty | TryRecvError::Closed) => return news,
+            }
+        }
+    }
+}
+
+/// What there is to tell.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct News {
+    /// Memories came or went, or may have.
+    list: bool,
+    touched: Touched,
+}
+
+/// Which memories changed.
+#[derive(Debug, PartialEq, Eq)]
+enum Touched {
+    These(Vec<MemoryPath>),
+    /// Too much happened to say.
+    Any,
+}
+
+impl Default for Touched {
+    fn default() -> Self {
+        Self::These(Vec::new())
+    }
+}
+
+impl News {
+    fn anything() -> Self {
+        Self { list: true, touched: Touched::Any }
+    }
+
+    fn add(&mut self, notice: &Notice, memories: &Memories) {
+        let path_of = |path| memories.virtual_path(&notice.root, path);
+        // Memories of another project than the client's are none of its business.
+        let Some(path) = path_of(&notice.path) else { return };
+        self.list |= changes_the_list(notice.kind);
+        if let Touched::These(paths) = &mut self.touched {
+            paths.push(path);
+            paths.extend(notice.moved_to.as_ref().and_then(path_of));
+        }
+    }
+}
+
+/// Returns whether a change may have brought or taken a memory. All but an edit may.
+fn changes_the_list(kind: ChangeKind) -> bool {
+    match kind {
+        ChangeKind::Edit => false,
+        ChangeKind::Create
+        | ChangeKind::Save
+        | ChangeKind::Delete
+        | ChangeKind::Rename
+        | ChangeKind::Draft
+        | ChangeKind::Import
+        | ChangeKind::Undo
+        | ChangeKind::Outside => true,
+    }
+}
+
+impl Touched {
+    /// Returns the URIs to tell, of those that are subscribed to.
+    fn uris(&self, subscribed: &Subscriptions) -> Vec<String> {
+        match self {
+            Self::Any => subscribed.values().cloned().collect(),
+            Self::These(paths) => {
+                let mut uris: Vec<String> =
+                    paths.iter().filter_map(|path| subscribed.get(path).cloned()).collect();
+                uris.sort_unstable();
+                uris.dedup();
+                uris
+            }
+        }
+    }
+}
+
+impl Ear {
+    async fn tell(&self, news: &News) -> Result<(), Gone> {
+        match self {
+            Self::Connection(peer, subscribed) => {
+                let uris = news.touched.uris(&lock(subscribed));
+                for uri in uris {
+                    let updated = ResourceUpdatedNotificationParam::new(uri);
+                    peer.notify_resource_updated(updated).await.map_err(|_| Gone)?;
+                }
+                if news.list {
+                    peer.notify_resource_list_changed().await.map_err(|_| Gone)?;
+                }
+            }
+            Self::Stream(sink, subscribed) => {
+                for uri in news.touched.uris(subscribed) {
+                    sink.notify_resource_updated(uri).await.map_err(|_| Gone)?;
+                }
+                if news.list && sink.accepted().resources_list_changed == Some(true) {
+                    sink.notify_resource_list_changed().await.map_err(|_| Gone)?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,308 @@
+//! One client: decodes each request, hands it on, encodes the answer.
+//!
+//! What is declared is what is served, and the other way round: everything else that the protocol
+//! knows is answered with "method not found".
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use engine::{BindingRequest, Memories, Notice};
+use memory::path::{Layout, MemoryPath};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
+    CompleteResult, CustomRequest, CustomResult, ErrorCode, Implementation,
+    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
+    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter,
+    UnsubscribeRequestParams,
+};
+use rmcp::service::{
+    NotificationContext, Peer, RequestContext, RunningService, ServerInitializeError,
+    SubscriptionContext,
+};
+use rmcp::{ErrorData, RoleServer, ServerHandler, ServiceExt as _};
+use tokio::io::AsyncRead;
+use tokio::sync::broadcast::Receiver;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::changes::{Bound, Changes, Subscriptions};
+use super::roots::Roots;
+use super::wire::Wire;
+use super::{Host, caller, resources, tools};
+
+/// What models are told about this server before they use it.
+const INSTRUCTIONS: &str = include_str!("prompts/instructions.md");
+
+/// Requests that are served. One that does not have the shape that the protocol gives it arrives
+/// as one of no known kind, and its name tells.
+const SERVED: [&str; 10] = [
+    "initialize",
+    "server/discover",
+    "tools/list",
+    "tools/call",
+    "resources/list",
+    "resources/templates/list",
+    "resources/read",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "subscriptions/listen",
+];
+
+/// A client and what it is served with.
+pub(super) struct Connection {
+    host: Host,
+    layout: Layout,
+    roots: Roots,
+    changes: Arc<Changes>,
+    calls: TaskTracker,
+    /// Cancelled when no more requests come.
+    ending: CancellationToken,
+}
+
+impl Connection {
+    pub(super) fn new(host: Host, ending: CancellationToken) -> Self {
+        let layout = match host.binding.flat {
+            Some(_) => Layout::Flat,
+            None => Layout::Scoped,
+        };
+        let roots = Roots::new(host.project);
+        let changes = Arc::default();
+        Self { host, layout, roots, changes, calls: TaskTracker::new(), ending }
+    }
+
+    /// Returns the tool calls under way.
+    pub(super) fn calls(&self) -> TaskTracker {
+        self.calls.clone()
+    }
+
+    /// Begins to serve; the result runs until the client is gone.
+    pub(super) async fn serve<R: AsyncRead + Send + Unpin + 'static>(
+        self,
+        wire: Wire<R>,
+    ) -> Result<RunningService<RoleServer, Self>, ServerInitializeError> {
+        self.serve_with_ct(wire, CancellationToken::new()).await
+    }
+
+    /// Returns the memories that a request may touch.
+    async fn memories(&self, context: &RequestContext<RoleServer>) -> Result<Memories, ErrorData> {
+        let project = self.project(&context.peer).await?;
+        Ok(self.memories_of(project, caller::caller(&self.host.caller, context)))
+    }
+
+    /// Returns the project that the client says it works in. Once no more is read, its answer can
+    /// not come any more: then a request ends, rather than in a project that was not meant.
+    async fn project(&self, peer: &Peer<RoleServer>) -> Result<Option<PathBuf>, ErrorData> {
+        tokio::select! {
+            biased;
+            project = self.roots.project(peer) => Ok(project),
+            () = self.ending.cancelled() => Err(ErrorData::internal_error(
+                "the server ends, and which project the client works in is not known",
+                None,
+            )),
+        }
+    }
+
+    fn memories_of(&self, project: Option<PathBuf>, caller: engine::Caller) -> Memories {
+        let binding = match project {
+            Some(_) => BindingRequest { project_dir: project, ..self.host.binding.clone() },
+            None => self.host.binding.clone(),
+        };
+        self.host.engine.memories(&binding, caller)
+    }
+
+    /// Returns what a client's changes are told by.
+    async fn bound(&self, peer: &Peer<RoleServer>) -> Result<Bound, ErrorData> {
+        let project = self.project(peer).await?;
+        let memories = self.memories_of(project.clone(), self.host.caller.clone());
+        Ok(Bound { project, memories })
+    }
+
+    fn notices(&self) -> Receiver<Notice> {
+        self.host.engine.subscribe()
+    }
+
+    /// Returns the subscriptions of a stream that name memories.
+    fn subscriptions(&self, filter: &SubscriptionFilter) -> Subscriptions {
+        let uris = filter.resource_subscriptions.iter().flatten();
+        uris.filter_map(|uri| Some((self.subscribable(uri).ok()?, uri.clone()))).collect()
+    }
+
+    fn subscribable(&self, uri: &str) -> Result<MemoryPath, ErrorData> {
+        resources::path_of(uri, self.layout)
+    }
+}
+
+impl ServerHandler for Connection {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder()
+            .enable_tools()
+            .enable_resources()
+            .enable_resources_subscribe()
+            .enable_resources_list_changed()
+            .build();
+        let quipu = Implementation::new("quipu", env!("CARGO_PKG_VERSION"))
+            .with_title("Quipu")
+            .with_description("A memory for AI agents");
+        ServerConfig::new(capabilities)
+            .with_server_info(quipu)
+            .with_instructions(INSTRUCTIONS.trim_end())
+    }
+
+    async fn list_tools(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(tools::list(self.layout))
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let command = match tools::decode(&request.name, request.arguments, self.layout)? {
+            Ok(command) => command,
+            Err(refused) => return Ok(tools::result(&refused).into()),
+        };
+        let memories = self.memories(&context).await?;
+        if context.ct.is_cancelled() {
+            // Nobody reads this: a request that was cancelled is not answered.
+            return Err(ErrorData::internal_error("cancelled", None));
+        }
+        let call = caller::call(&context);
+        Ok(tools::carry_out(&self.calls, memories, command, call).await.into())
+    }
+
+    async fn list_resources(
+        &self,
+        request: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        // A client of an older revision that has seen a list is told when it changes, from before
+        // it was made. One of the newest asks for that by a stream.
+        if context.peer.peer_info().is_some() {
+            let bound = self.bound(&context.peer).await?;
+            self.changes.tell(&context.peer, || self.notices());
+            self.changes.begin_to_watch(bound);
+        }
+        let cursor = request.and_then(|request| request.cursor);
+        resources::list(&self.memories(&context).await?, cursor.as_deref()).await
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(resources::templates())
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let memories = self.memories(&context).await?;
+        Ok(resources::read(&memories, &request.uri).await?.into())
+    }
+
+    async fn subscribe(
+        &self,
+        request: SubscribeRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        let path = self.subscribable(&request.uri)?;
+        self.changes.subscribe(path, request.uri);
+        self.changes.tell(&context.peer, || self.notices());
+        self.changes.watch(self.bound(&context.peer).await?).await;
+        Ok(())
+    }
+
+    async fn unsubscribe(
+        &self,
+        request: UnsubscribeRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        self.changes.unsubscribe(&self.subscribable(&request.uri)?);
+        Ok(())
+    }
+
+    fn accepted_subscription_filter(
+        &self,
+        requested: &SubscriptionFilter,
+    ) -> Option<SubscriptionFilter> {
+        // What follows tells the client that it is subscribed: from here on nothing may be lost.
+        self.changes.begin_stream(self.notices());
+        let mut accepted = SubscriptionFilter::builder();
+        if requested.resources_list_changed == Some(true) {
+            accepted = accepted.resources_list_changed();
+        }
+        let uris: Vec<String> = self.subscriptions(requested).into_values().collect();
+        if !uris.is_empty() {
+            accepted = accepted.resource_subscriptions(uris);
+        }
+        Some(accepted.build())
+    }
+
+    async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
+        let subscribed = self.subscriptions(context.accepted());
+        let sink = context.sink().clone();
+        let bound = self.bound(&context.request_context().peer).await?;
+        let telling = async {
+            tokio::join!(
+                self.changes.watch(bound),
+                self.changes.stream(sink, subscribed, || self.notices())
+            )
+        };
+        tokio::select! {
+            _ = telling => {}
+            () = context.cancelled() => {}
+            () = self.ending.cancelled() => {}
+        }
+        Ok(())
+    }
+
+    async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
+        // Asked now, the roots are known when the first tool call comes.
+        drop(self.project(&context.peer).await);
+    }
+
+    async fn on_roots_list_changed(&self, context: NotificationContext<RoleServer>) {
+        self.roots.changed();
+        if self.changes.is_watching()
+            && let Ok(bound) = self.bound(&context.peer).await
+        {
+            self.changes.watch(bound).await;
+        }
+    }
+
+    async fn list_prompts(
+        &self,
+        _request: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListPromptsResult, ErrorData> {
+        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+    }
+
+    async fn complete(
+        &self,
+        _request: CompleteRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        if SERVED.contains(&request.method.as_str()) {
+            let what = format!("the parameters of `{}` have the wrong shape", request.method);
+            return Err(ErrorData::invalid_params(what, None));
+        }
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None))
+    }
+}

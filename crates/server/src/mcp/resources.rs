@@ -1,0 +1,124 @@
+//! Memories as resources: what a host application lists and reads for its user.
+//!
+//! Reading a resource is a program's read, not an agent's view, so it is no use of the memory.
+//! A list is given in pages; where the next one begins is the URI that the last one ended with, so
+//! that memories which come and go in between neither repeat nor hide others.
+
+use engine::{Listed, Listing, Memories, StoreError};
+use memory::code::Code;
+use memory::command::CommandError;
+use memory::limits::MCP_RESOURCES_PAGE;
+use memory::path::{Layout, MemoryPath};
+use rmcp::ErrorData;
+use rmcp::model::{
+    Annotations, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
+    ResourceContents, ResourceTemplate,
+};
+use serde_json::{Value, json};
+
+use super::{fault, uri};
+
+const MIME_TYPE: &str = "text/markdown";
+
+/// Returns the page of memories that follows `cursor`, or the first.
+pub(super) async fn list(
+    memories: &Memories,
+    cursor: Option<&str>,
+) -> Result<ListResourcesResult, ErrorData> {
+    let after = match cursor {
+        Some(cursor) => Some(path_of(cursor, memories.layout()).map_err(|_| bad_cursor())?),
+        None => None,
+    };
+    let listing = memories.list(None).await.map_err(|error| refused("resources/list", error))?;
+    Ok(page(&listing, after.as_ref()))
+}
+
+fn page(listing: &Listing, after: Option<&MemoryPath>) -> ListResourcesResult {
+    let after = after.map(ToString::to_string);
+    let mut rest = listing
+        .memories
+        .iter()
+        .filter(|memory| after.as_ref().is_none_or(|after| memory.path.to_string() > *after));
+    let resources: Vec<Resource> = rest.by_ref().take(MCP_RESOURCES_PAGE).map(resource).collect();
+    let more = rest.next().is_some();
+    let next = resources.last().filter(|_| more).map(|last| last.uri.clone());
+    let mut page = ListResourcesResult::with_all_items(resources);
+    page.next_cursor = next;
+    page
+}
+
+fn resource(memory: &Listed) -> Resource {
+    let path = memory.path.to_string();
+    let name = path.strip_prefix("/memories/").unwrap_or(&path);
+    let mut annotations = Annotations::default();
+    annotations.last_modified = Some(memory.modified_at.to_string());
+    // What a person pinned is to be in context; nothing else is known to matter more or less.
+    annotations.priority = memory.pinned.then_some(1.0);
+    let mut resource = Resource::new(uri::of(&memory.path), name)
+        .with_mime_type(MIME_TYPE)
+        .with_size(memory.bytes)
+        .with_annotations(annotations);
+    resource.title.clone_from(&memory.name);
+    resource.description = (!memory.description.is_empty()).then(|| memory.description.clone());
+    resource
+}
+
+/// Returns the one template by which a client can make the URI of any memory.
+pub(super) fn templates() -> ListResourceTemplatesResult {
+    let template = ResourceTemplate::new(uri::TEMPLATE, "memory")
+        .with_title("Memory")
+        .with_description("A memory by its path below /memories.")
+        .with_mime_type(MIME_TYPE);
+    ListResourceTemplatesResult::with_all_items(vec![template])
+}
+
+/// Returns a memory's text, as data.
+pub(super) async fn read(memories: &Memories, uri: &str) -> Result<ReadResourceResult, ErrorData> {
+    let path = path_of(uri, memories.layout())?;
+    let memory = memories.read(&path).await.map_err(|error| refused("resources/read", error))?;
+    let contents = ResourceContents::text(memory.text, uri).with_mime_type(MIME_TYPE);
+    Ok(ReadResourceResult::new(vec![contents]))
+}
+
+/// Returns the memory path that a URI names.
+pub(super) fn path_of(uri: &str, layout: Layout) -> Result<MemoryPath, ErrorData> {
+    match uri::parse(uri, layout) {
+        Some(Ok(path)) => Ok(path),
+        Some(Err(error)) => {
+            let error = CommandError::from(error);
+            Err(ErrorData::invalid_params(error.to_string(), Some(coded(&error))))
+        }
+        None => Err(ErrorData::resource_not_found(
+            format!("not the URI of a memory; those have the form {}", uri::TEMPLATE),
+            Some(json!({ "uri": uri })),
+        )),
+    }
+}
+
+fn bad_cursor() -> ErrorData {
+    ErrorData::invalid_params("the cursor is not one that a list ended with", None)
+}
+
+fn coded(error: &CommandError) -> Value {
+    json!({ "code": error.code().as_str() })
+}
+
+/// Returns the protocol's error for a store's. What is not there has a number of its own.
+fn refused(what: &str, error: StoreError) -> ErrorData {
+    match error {
+        StoreError::Refused(refusal) if refusal.code() == Code::NotFound => {
+            ErrorData::resource_not_found(refusal.to_string(), Some(coded(&refusal)))
+        }
+        StoreError::Refused(refusal) => {
+            ErrorData::invalid_params(refusal.to_string(), Some(coded(&refusal)))
+        }
+        error => {
+            let code = fault::log(what, &error);
+            let data = json!({ "code": code.as_str() });
+            ErrorData::internal_error(code.meaning(), Some(data))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

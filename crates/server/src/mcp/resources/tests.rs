@@ -1,0 +1,94 @@
+//! Memories as resources: listed, read, paged.
+
+use memory::clock::Timestamp;
+use memory::usage::Usage;
+use serde_json::json;
+
+use super::*;
+
+fn listed(path: &str) -> Listed {
+    Listed {
+        path: MemoryPath::parse(path, Layout::Scoped).unwrap(),
+        bytes: 12,
+        modified_at: Timestamp::from_second(1_700_000_000).unwrap(),
+        description: String::new(),
+        name: None,
+        kind: None,
+        pinned: false,
+        usage: Usage::default(),
+    }
+}
+
+#[test]
+fn a_resource_says_what_the_listing_knows() {
+    let memory = Listed {
+        description: "What Ada likes".to_owned(),
+        name: Some("Preferences".to_owned()),
+        pinned: true,
+        ..listed("/memories/global/prefs.md")
+    };
+    assert_eq!(
+        serde_json::to_value([resource(&memory), resource(&listed("/memories/project/a.md"))])
+            .unwrap(),
+        json!([
+            {
+                "uri": "quipu://memories/global/prefs.md",
+                "name": "global/prefs.md",
+                "title": "Preferences",
+                "description": "What Ada likes",
+                "mimeType": "text/markdown",
+                "size": 12,
+                "annotations": { "priority": 1.0, "lastModified": "2023-11-14T22:13:20Z" },
+            },
+            {
+                "uri": "quipu://memories/project/a.md",
+                "name": "project/a.md",
+                "mimeType": "text/markdown",
+                "size": 12,
+                "annotations": { "lastModified": "2023-11-14T22:13:20Z" },
+            },
+        ])
+    );
+}
+
+/// Returns all names by following the cursors, and how many pages that took.
+fn all(listing: &Listing) -> (Vec<String>, usize) {
+    let (mut names, mut pages, mut after) = (Vec::new(), 0, None);
+    loop {
+        let page = page(listing, after.as_ref());
+        names.extend(page.resources.into_iter().map(|resource| resource.name));
+        pages += 1;
+        match page.next_cursor {
+            Some(cursor) => after = Some(path_of(&cursor, Layout::Scoped).unwrap()),
+            None => return (names, pages),
+        }
+    }
+}
+
+#[test]
+fn pages_hold_every_memory_once() {
+    for (count, expected_pages) in [
+        (0, 1),
+        (1, 1),
+        (MCP_RESOURCES_PAGE, 1),
+        (MCP_RESOURCES_PAGE + 1, 2),
+        (3 * MCP_RESOURCES_PAGE, 3),
+    ] {
+        let names: Vec<String> = (0..count).map(|n| format!("global/{n:05}.md")).collect();
+        let memories = names.iter().map(|name| listed(&format!("/memories/{name}"))).collect();
+        let listing = Listing { memories, ..Listing::default() };
+        assert_eq!(all(&listing), (names, expected_pages), "{count} memories");
+    }
+}
+
+#[test]
+fn a_memory_that_is_gone_does_not_lose_the_place() {
+    let listing = Listing {
+        memories: vec![listed("/memories/global/a.md"), listed("/memories/global/c.md")],
+        ..Listing::default()
+    };
+    let gone = MemoryPath::parse("/memories/global/b.md", Layout::Scoped).unwrap();
+    let rest: Vec<String> =
+        page(&listing, Some(&gone)).resources.into_iter().map(|resource| resource.name).collect();
+    assert_eq!(rest, ["global/c.md"]);
+}

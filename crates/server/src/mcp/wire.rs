@@ -1,0 +1,250 @@
+//! JSON-RPC messages, one a line, over a pair of byte streams.
+//!
+//! What comes in is not trusted: a line has a longest length, and whatever is no message is
+//! answered as JSON-RPC asks or left out, so that a client neither crashes nor hangs the server.
+//! What goes out is written by one task, in order, so that nobody who stops waiting leaves half a
+//! line. Knows nothing of what messages mean.
+
+use std::collections::VecDeque;
+use std::io;
+
+use memory::limits::{MCP_LINE_BYTES_MAX, MCP_LINES_WAITING_MAX};
+use rmcp::RoleServer;
+use rmcp::model::{
+    ClientJsonRpcMessage, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
+};
+use rmcp::transport::Transport;
+use serde_json::Value;
+use tokio::io::{
+    AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader,
+};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// One client's end, as the protocol library reads and writes it.
+pub(super) struct Wire<R> {
+    lines: Lines<BufReader<R>>,
+    /// Messages that came in one line and are not handed over yet.
+    waiting: VecDeque<ClientJsonRpcMessage>,
+    /// Whether a request came. What is no request means nothing before the first one.
+    opened: bool,
+    outgoing: Option<mpsc::Sender<Vec<u8>>>,
+    /// Cancelled from outside to stop reading, and from here when there is no more to read.
+    ending: CancellationToken,
+}
+
+impl<R: AsyncRead + Send + Unpin + 'static> Wire<R> {
+    /// Opens a wire, with the task that writes to it; that ends when the wire is gone.
+    pub(super) fn open<W>(input: R, output: W, ending: CancellationToken) -> (Self, JoinHandle<()>)
+    where
+        W: AsyncWrite + Send + Unpin + 'static,
+    {
+        let (outgoing, queued) = mpsc::channel(MCP_LINES_WAITING_MAX);
+        let writer = tokio::spawn(write(output, queued, ending.clone()));
+        let lines = Lines::new(BufReader::new(input));
+        let waiting = VecDeque::new();
+        (Self { lines, waiting, opened: false, outgoing: Some(outgoing), ending }, writer)
+    }
+
+    /// Takes the messages of one line; says what is wrong with the others.
+    fn take(&mut self, line: &[u8]) {
+        for read in read_line(line) {
+            match read {
+                Ok(message) => {
+                    self.opened |= matches!(message, JsonRpcMessage::Request(_));
+                    if self.opened {
+                        self.waiting.push_back(message);
+                    }
+                }
+                Err(refusal) => self.refuse(refusal),
+            }
+        }
+    }
+
+    /// Says that something was no message, unless the client is not reading: then it does not care.
+    fn refuse(&self, Refusal { id, error }: Refusal) {
+        let sent = encode(&JsonRpcMessage::error(error, id)).map(|line| {
+            self.outgoing.as_ref().is_some_and(|outgoing| outgoing.try_send(line).is_ok())
+        });
+        if !sent.is_ok_and(|sent| sent) {
+            tracing::warn!("could not tell the client that it sent something that is no message");
+        }
+    }
+}
+
+impl<R: AsyncRead + Send + Unpin + 'static> Transport<RoleServer> for Wire<R> {
+    type Error = io::Error;
+
+    fn send(
+        &mut self,
+        message: ServerJsonRpcMessage,
+    ) -> impl Future<Output = io::Result<()>> + Send + 'static {
+        let outgoing = self.outgoing.clone();
+        async move {
+            let closed = || io::Error::from(io::ErrorKind::BrokenPipe);
+            let line = encode(&message)?;
+            outgoing.ok_or_else(closed)?.send(line).await.map_err(|_| closed())
+        }
+    }
+
+    /// Returns the next message. Safe to drop at any time: what was read so far is kept.
+    async fn receive(&mut self) -> Option<ClientJsonRpcMessage> {
+        loop {
+            if let Some(message) = self.waiting.pop_front() {
+                return Some(message);
+            }
+            let read = tokio::select! {
+                biased;
+                () = self.ending.cancelled() => return None,
+                read = self.lines.next() => read,
+            };
+            match read {
+                Read::Line(line) => self.take(&line),
+                Read::TooLong => {
+                    let what = format!("a message is at most {MCP_LINE_BYTES_MAX} bytes long");
+                    self.refuse(Refusal::invalid_request(None, what));
+                    self.ending.cancel();
+                }
+                Read::End => self.ending.cancel(),
+            }
+        }
+    }
+
+    async fn close(&mut self) -> io::Result<()> {
+        self.outgoing = None;
+        Ok(())
+    }
+}
+
+fn encode(message: &ServerJsonRpcMessage) -> io::Result<Vec<u8>> {
+    let mut line = serde_json::to_vec(message)?;
+    line.push(b'\n');
+    Ok(line)
+}
+
+/// Writes what is queued until nobody can queue more. When the client is gone, so is the reason to
+/// go on reading.
+async fn write<W: AsyncWrite + Unpin>(
+    mut output: W,
+    mut queued: mpsc::Receiver<Vec<u8>>,
+    ending: CancellationToken,
+) {
+    while let Some(line) = queued.recv().await {
+        let written = async {
+            output.write_all(&line).await?;
+            if queued.is_empty() { output.flush().await } else { Ok(()) }
+        };
+        if let Err(error) = written.await {
+            tracing::debug!(%error, "the client no longer reads");
+            ending.cancel();
+            return;
+        }
+    }
+}
+
+/// Why something in a line was no message.
+#[derive(Debug, PartialEq)]
+struct Refusal {
+    /// The request that it was meant to be, if that can be told.
+    id: Option<RequestId>,
+    error: ErrorData,
+}
+
+impl Refusal {
+    fn invalid_request(id: Option<RequestId>, what: String) -> Self {
+        Self { id, error: ErrorData::invalid_request(what, None) }
+    }
+}
+
+/// Reads the messages of a line. An array is a batch, which revision 2025-03-26 allows; each of its
+/// messages is answered by itself.
+fn read_line(line: &[u8]) -> Vec<Result<ClientJsonRpcMessage, Refusal>> {
+    if line.is_empty() {
+        return Vec::new();
+    }
+    if let Ok(message) = serde_json::from_slice(line) {
+        return vec![Ok(message)];
+    }
+    match serde_json::from_slice(line) {
+        Ok(Value::Array(batch)) if !batch.is_empty() => {
+            batch.into_iter().filter_map(read_value).collect()
+        }
+        Ok(other) => read_value(other).into_iter().collect(),
+        Err(error) => {
+            let what = format!("not JSON: {error}");
+            vec![Err(Refusal { id: None, error: ErrorData::parse_error(what, None) })]
+        }
+    }
+}
+
+/// Reads one message; `None` when it is nothing that asks for an answer.
+fn read_value(value: Value) -> Option<Result<ClientJsonRpcMessage, Refusal>> {
+    let id = value.get("id").and_then(|id| serde_json::from_value(id.clone()).ok());
+    let notifies = value.get("method").is_some_and(Value::is_string) && value.get("id").is_none();
+    match serde_json::from_value(value) {
+        Ok(message) => Some(Ok(message)),
+        Err(_) if notifies => None,
+        Err(_) => Some(Err(Refusal::invalid_request(id, "not a JSON-RPC message".to_owned()))),
+    }
+}
+
+/// What reading a line came to.
+#[derive(Debug, PartialEq)]
+enum Read {
+    /// A line, without its end.
+    Line(Vec<u8>),
+    /// More bytes than a line may have.
+    TooLong,
+    /// There is no more to read.
+    End,
+}
+
+/// Splits bytes into lines of bounded length.
+struct Lines<R> {
+    input: R,
+    /// The beginning of a line whose end has not come yet.
+    begun: Vec<u8>,
+}
+
+impl<R: AsyncBufRead + Unpin> Lines<R> {
+    fn new(input: R) -> Self {
+        Self { input, begun: Vec::new() }
+    }
+
+    /// Reads on to the end of a line. Safe to drop at any time: what was read so far is kept.
+    async fn next(&mut self) -> Read {
+        loop {
+            let bytes = match self.input.fill_buf().await {
+                Ok([]) if self.begun.is_empty() => return Read::End,
+                // The last line may lack its end.
+                Ok([]) => return Read::Line(std::mem::take(&mut self.begun)),
+                Ok(bytes) => bytes,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot read from the client");
+                    return Read::End;
+                }
+            };
+            let (part, ends) = match bytes.iter().position(|&byte| byte == b'\n') {
+                Some(end) => (bytes.get(..end).unwrap_or_default(), true),
+                None => (bytes, false),
+            };
+            if self.begun.len() + part.len() > MCP_LINE_BYTES_MAX {
+                return Read::TooLong;
+            }
+            self.begun.extend_from_slice(part);
+            let taken = part.len() + usize::from(ends);
+            self.input.consume(taken);
+            if ends {
+                let mut line = std::mem::take(&mut self.begun);
+                if line.last() == Some(&b'\r') {
+                    line.pop();
+                }
+                return Read::Line(line);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,201 @@
+//! A client that writes and reads plain lines, so that the tests show what is on the wire.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use server::mcp::{self, Host, ServeError};
+use tokio::io::{
+    AsyncBufReadExt as _, AsyncWriteExt as _, BufReader, DuplexStream, Lines, ReadHalf, WriteHalf,
+};
+use tokio::task::JoinHandle;
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+
+/// How long a test waits for a line before it fails.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// The revisions that begin with a handshake.
+pub(crate) const WITH_HANDSHAKE: [&str; 4] =
+    ["2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25"];
+/// The revision that does not.
+pub(crate) const NEWEST: &str = "2026-07-28";
+
+/// One client and the server it talks to.
+pub(crate) struct Client {
+    input: Option<WriteHalf<DuplexStream>>,
+    output: Lines<BufReader<ReadHalf<DuplexStream>>>,
+    server: JoinHandle<Result<(), ServeError>>,
+    pub(crate) stop: CancellationToken,
+    /// What came while something else was waited for.
+    unread: VecDeque<Value>,
+    last_id: i64,
+    /// What the newest revision wants with each request.
+    meta: Option<Value>,
+}
+
+impl Client {
+    /// Starts a server for a client that says nothing yet.
+    pub(crate) fn connect(host: Host) -> Self {
+        let (here, there) = tokio::io::duplex(64 * 1024);
+        let (output, input) = tokio::io::split(here);
+        let (server_input, server_output) = tokio::io::split(there);
+        let stop = CancellationToken::new();
+        let server = tokio::spawn(mcp::serve(host, server_input, server_output, stop.clone()));
+        Self {
+            input: Some(input),
+            output: BufReader::new(output).lines(),
+            server,
+            stop,
+            unread: VecDeque::new(),
+            last_id: 0,
+            meta: None,
+        }
+    }
+
+    /// Starts a server for a client of this revision, past the handshake if it has one.
+    pub(crate) async fn of(host: Host, revision: &str) -> Self {
+        let mut client = Self::connect(host);
+        client.begin(revision, json!({})).await;
+        client
+    }
+
+    /// Goes through the handshake, if this revision has one.
+    pub(crate) async fn begin(&mut self, revision: &str, capabilities: Value) {
+        if revision == NEWEST {
+            self.meta = Some(json!({
+                "io.modelcontextprotocol/protocolVersion": revision,
+                "io.modelcontextprotocol/clientInfo": { "name": "test", "version": "1" },
+                "io.modelcontextprotocol/clientCapabilities": capabilities,
+            }));
+        } else {
+            self.initialize(revision, capabilities).await;
+            self.notify("notifications/initialized", json!({})).await;
+        }
+    }
+
+    pub(crate) async fn initialize(&mut self, revision: &str, capabilities: Value) -> Value {
+        let client = json!({ "name": "test", "version": "1" });
+        let params = json!({
+            "protocolVersion": revision, "capabilities": capabilities, "clientInfo": client,
+        });
+        self.request("initialize", params).await
+    }
+
+    /// Sends bytes as they are.
+    pub(crate) async fn write(&mut self, bytes: &[u8]) {
+        self.input.as_mut().unwrap().write_all(bytes).await.unwrap();
+    }
+
+    /// Sends bytes; returns whether the server took them.
+    pub(crate) async fn try_write(&mut self, bytes: &[u8]) -> bool {
+        let input = self.input.as_mut().unwrap();
+        matches!(timeout(PATIENCE, input.write_all(bytes)).await, Ok(Ok(())))
+    }
+
+    /// Gives the next request the id of the last.
+    pub(crate) fn reuse_id(&mut self) {
+        self.last_id -= 1;
+    }
+
+    pub(crate) async fn send(&mut self, message: &Value) {
+        self.write(format!("{message}\n").as_bytes()).await;
+    }
+
+    pub(crate) async fn notify(&mut self, method: &str, params: Value) {
+        self.send(&json!({ "jsonrpc": "2.0", "method": method, "params": params })).await;
+    }
+
+    /// Sends a request and returns its id.
+    pub(crate) async fn ask(&mut self, method: &str, mut params: Value) -> i64 {
+        self.last_id += 1;
+        if let Some(meta) = &self.meta {
+            let given = params["_meta"].take();
+            params["_meta"] = meta.clone();
+            let both = params["_meta"].as_object_mut().unwrap();
+            both.extend(given.as_object().cloned().unwrap_or_default());
+        }
+        let id = self.last_id;
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params })).await;
+        id
+    }
+
+    /// Sends a request and returns its result or error, whole but for what frames it.
+    pub(crate) async fn request(&mut self, method: &str, params: Value) -> Value {
+        let id = self.ask(method, params).await;
+        self.answer(id).await
+    }
+
+    /// Waits for the answer to a request.
+    pub(crate) async fn answer(&mut self, id: i64) -> Value {
+        let mut answer =
+            self.wait_for(|message| message["id"] == id && message["method"].is_null()).await;
+        if answer["error"].is_null() { answer["result"].take() } else { answer }
+    }
+
+    /// Waits for a notification.
+    pub(crate) async fn notification(&mut self, method: &str) -> Value {
+        self.wait_for(|message| message["method"] == method && message["id"].is_null()).await
+    }
+
+    /// Waits for a request of the server and returns its id.
+    pub(crate) async fn asked(&mut self, method: &str) -> Value {
+        self.wait_for(|message| message["method"] == method && !message["id"].is_null()).await["id"]
+            .take()
+    }
+
+    pub(crate) async fn respond(&mut self, id: Value, result: Value) {
+        self.send(&json!({ "jsonrpc": "2.0", "id": id, "result": result })).await;
+    }
+
+    async fn wait_for(&mut self, wanted: impl Fn(&Value) -> bool) -> Value {
+        if let Some(at) = self.unread.iter().position(&wanted) {
+            return self.unread.remove(at).unwrap();
+        }
+        loop {
+            let message = self.line().await.expect("the server closed its end");
+            if wanted(&message) {
+                return message;
+            }
+            self.unread.push_back(message);
+        }
+    }
+
+    /// Reads the next line; `None` at the end.
+    pub(crate) async fn line(&mut self) -> Option<Value> {
+        let line = timeout(PATIENCE, self.output.next_line()).await.expect("nothing came").unwrap();
+        line.map(|line| serde_json::from_str(&line).expect("a line that is no JSON"))
+    }
+
+    /// Calls the tool.
+    pub(crate) async fn call(&mut self, arguments: Value) -> Value {
+        self.request("tools/call", json!({ "name": "memory", "arguments": arguments })).await
+    }
+
+    /// Creates a memory.
+    pub(crate) async fn create(&mut self, path: &str, text: &str) {
+        let created =
+            self.call(json!({ "command": "create", "path": path, "file_text": text })).await;
+        assert_eq!(created["isError"], false, "{created}");
+    }
+
+    /// Waits for the end of serving without reading another line.
+    pub(crate) async fn ended_unread(self) -> Result<(), ServeError> {
+        timeout(PATIENCE, self.server).await.expect("the server does not end").unwrap()
+    }
+
+    /// Says no more and reads what is left to read, then how serving ended.
+    pub(crate) async fn close(mut self) -> (Vec<Value>, Result<(), ServeError>) {
+        self.input.take().unwrap().shutdown().await.unwrap();
+        self.rest().await
+    }
+
+    /// Reads to the end, then returns how serving ended.
+    pub(crate) async fn rest(mut self) -> (Vec<Value>, Result<(), ServeError>) {
+        let mut rest: Vec<Value> = self.unread.drain(..).collect();
+        while let Some(message) = self.line().await {
+            rest.push(message);
+        }
+        (rest, self.server.await.unwrap())
+    }
+}

@@ -1,0 +1,279 @@
+//! Memories as resources, and notices of their changes.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::client::{Client, NEWEST, WITH_HANDSHAKE};
+use crate::world::World;
+
+const URI: &str = "quipu://memories/global/a.md";
+
+/// Returns the names of all resources.
+async fn names(client: &mut Client) -> Vec<String> {
+    let listed = client.request("resources/list", json!({})).await;
+    let resources = listed["resources"].as_array().expect("a list");
+    resources
+        .iter()
+        .map(|one| one["name"].as_str().unwrap().to_owned())
+        .filter(|name| !name.ends_with("MEMORY.md"))
+        .collect()
+}
+
+#[tokio::test]
+async fn a_memory_is_listed_and_read_in_every_revision() {
+    for revision in WITH_HANDSHAKE.into_iter().chain([NEWEST]) {
+        let world = World::new();
+        let mut client = Client::of(world.host(), revision).await;
+        let text = "---\nname: Likes\ndescription: What Ada likes\n---\n- tea\n";
+        client.create("/memories/global/über uns.md", text).await;
+        let listed = client.request("resources/list", json!({})).await;
+        let mut resource = listed["resources"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|one| one["title"] == "Likes")
+            .cloned()
+            .expect("the memory is listed");
+        assert!(resource["annotations"]["lastModified"].as_str().unwrap().ends_with('Z'));
+        resource["annotations"].take();
+        let uri = "quipu://memories/global/%C3%BCber%20uns.md";
+        assert_eq!(
+            resource,
+            json!({
+                "uri": uri,
+                "name": "global/über uns.md",
+                "title": "Likes",
+                "description": "What Ada likes",
+                "mimeType": "text/markdown",
+                "size": text.len(),
+                "annotations": null,
+            })
+        );
+        let read = client.request("resources/read", json!({ "uri": uri })).await;
+        let contents = json!([{ "uri": uri, "mimeType": "text/markdown", "text": text }]);
+        assert_eq!(read["contents"], contents, "{revision}");
+        assert_eq!(read["cacheScope"].is_null(), revision != NEWEST);
+    }
+}
+
+#[tokio::test]
+async fn reading_a_resource_is_no_use_of_the_memory() {
+    let world = World::new();
+    let mut client = Client::of(world.host(), NEWEST).await;
+    client.create("/memories/global/a.md", "x\n").await;
+    client.request("resources/read", json!({ "uri": URI })).await;
+    client.call(json!({ "command": "view", "path": "/memories/global/a.md" })).await;
+    client.close().await.1.unwrap();
+    world.engine.close().await;
+    let host = world.host();
+    let memories = host.engine.memories(&host.binding, host.caller);
+    let listing = memories.list(None).await.unwrap();
+    let memory = listing.memories.iter().find(|one| one.path.to_string().ends_with("/a.md"));
+    assert_eq!(memory.unwrap().usage.uses, 2, "the create and the view");
+}
+
+#[tokio::test]
+async fn any_memory_has_a_uri_by_one_template() {
+    let world = World::new();
+    let mut client = Client::of(world.host(), "2024-11-05").await;
+    assert_eq!(
+        client.request("resources/templates/list", json!({})).await,
+        json!({
+            "resourceTemplates": [{
+                "uriTemplate": "quipu://memories/{+path}",
+                "name": "memory",
+                "title": "Memory",
+                "description": "A memory by its path below /memories.",
+                "mimeType": "text/markdown",
+            }],
+        })
+    );
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_says_why() {
+    for revision in ["2025-11-25", NEWEST] {
+        let world = World::new();
+        let mut client = Client::of(world.host(), revision).await;
+        client.create("/memories/global/folder/a.md", "x\n").await;
+        let not_found = if revision == NEWEST { -32602 } else { -32002 };
+        for (uri, code, word) in [
+            ("quipu://memories/global/none.md", not_found, Some("not_found")),
+            ("quipu://memories/global/folder", -32602, Some("not_a_file")),
+            ("quipu://memories/project/a.md", -32602, Some("scope_unavailable")),
+            ("quipu://memories/global/%2e%2e/a.md", -32602, Some("invalid_path")),
+            ("file:///etc/passwd", not_found, None),
+            ("", not_found, None),
+        ] {
+            let answer = client.request("resources/read", json!({ "uri": uri })).await;
+            let error = &answer["error"];
+            assert_eq!(
+                (&error["code"], error["data"]["code"].as_str()),
+                (&json!(code), word),
+                "{uri}"
+            );
+        }
+        let answer = client.request("resources/list", json!({ "cursor": "made up" })).await;
+        assert_eq!(answer["error"]["code"], -32602);
+    }
+}
+
+#[tokio::test]
+async fn a_long_list_comes_in_pages() {
+    let world = World::new();
+    let folder = world.data_folder().join("memory");
+    fs::create_dir_all(&folder).unwrap();
+    for n in 0..450 {
+        fs::write(folder.join(format!("{n:03}.md")), "x\n").unwrap();
+    }
+    let mut client = Client::of(world.host(), NEWEST).await;
+    let (mut names, mut cursor) = (Vec::new(), Value::Null);
+    for expected in [200, 200, 50] {
+        let mut page = client.request("resources/list", json!({ "cursor": cursor })).await;
+        let resources = page["resources"].as_array().unwrap();
+        assert_eq!(resources.len(), expected);
+        names.extend(resources.iter().map(|one| one["name"].as_str().unwrap().to_owned()));
+        cursor = page["nextCursor"].take();
+    }
+    assert_eq!(cursor, Value::Null);
+    let expected: Vec<String> = (0..450).map(|n| format!("global/{n:03}.md")).collect();
+    assert_eq!(names, expected);
+}
+
+/// Who changes a memory while a client listens.
+#[derive(Clone, Copy, Debug)]
+enum Writer {
+    /// The same client, by the tool.
+    Itself,
+    /// Another process of Quipu: an engine of its own over the same folders.
+    AnotherProcess,
+    /// An editor that knows nothing of Quipu.
+    Editor,
+}
+
+impl Writer {
+    const ALL: [Self; 3] = [Self::Itself, Self::AnotherProcess, Self::Editor];
+
+    async fn change(self, world: &World, client: &mut Client) {
+        let edit = json!({
+            "command": "str_replace", "path": "/memories/global/a.md",
+            "old_str": "one", "new_str": "two",
+        });
+        match self {
+            Self::Itself => assert_eq!(client.call(edit).await["isError"], false),
+            Self::AnotherProcess => {
+                let other = world.as_another_process();
+                let mut client = Client::of(other.host(), NEWEST).await;
+                assert_eq!(client.call(edit).await["isError"], false);
+                client.close().await.1.unwrap();
+            }
+            Self::Editor => {
+                fs::write(world.data_folder().join("memory/a.md"), "two\n").unwrap();
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_subscriber_hears_of_every_change_whoever_made_it() {
+    for revision in ["2024-11-05", "2025-11-25"] {
+        for writer in Writer::ALL {
+            let world = World::new();
+            let mut client = Client::of(world.host(), revision).await;
+            client.create("/memories/global/a.md", "one\n").await;
+            let subscribed = client.request("resources/subscribe", json!({ "uri": URI })).await;
+            assert_eq!(subscribed, json!({}));
+            writer.change(&world, &mut client).await;
+            let updated = client.notification("notifications/resources/updated").await;
+            assert_eq!(updated["params"], json!({ "uri": URI }), "{revision} {writer:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_stream_hears_of_every_change_whoever_made_it() {
+    for writer in Writer::ALL {
+        let world = World::new();
+        let mut client = Client::of(world.host(), NEWEST).await;
+        client.create("/memories/global/a.md", "one\n").await;
+        let wanted = json!({
+            "notifications": {
+                "resourcesListChanged": true, "toolsListChanged": true,
+                "resourceSubscriptions": [URI, "file:///etc/passwd"],
+            },
+        });
+        let stream = client.ask("subscriptions/listen", wanted).await;
+        let accepted = client.notification("notifications/subscriptions/acknowledged").await;
+        let subscription = json!({ "io.modelcontextprotocol/subscriptionId": stream });
+        assert_eq!(
+            accepted["params"],
+            json!({
+                "notifications":
+                    { "resourcesListChanged": true, "resourceSubscriptions": [URI] },
+                "_meta": subscription,
+            })
+        );
+        writer.change(&world, &mut client).await;
+        let updated = client.notification("notifications/resources/updated").await;
+        assert_eq!(updated["params"], json!({ "uri": URI, "_meta": subscription }), "{writer:?}");
+        client.create("/memories/global/new.md", "x\n").await;
+        let changed = client.notification("notifications/resources/list_changed").await;
+        assert_eq!(changed["params"], json!({ "_meta": subscription }));
+        // A stream that is open when the client leaves is closed properly, and at once.
+        let (rest, ended) = client.close().await;
+        assert!(rest.iter().any(|message| message["id"] == stream && !message["result"].is_null()));
+        ended.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn who_unsubscribed_hears_no_more() {
+    let world = World::new();
+    let mut client = Client::of(world.host(), "2025-11-25").await;
+    client.create("/memories/global/a.md", "one\n").await;
+    client.request("resources/subscribe", json!({ "uri": URI })).await;
+    let other = "quipu://memories/global/b.md";
+    client.request("resources/subscribe", json!({ "uri": other })).await;
+    client.request("resources/unsubscribe", json!({ "uri": URI })).await;
+    Writer::Itself.change(&world, &mut client).await;
+    client.create("/memories/global/b.md", "x\n").await;
+    let updated = client.notification("notifications/resources/updated").await;
+    assert_eq!(updated["params"]["uri"], other);
+    let (rest, ended) = client.close().await;
+    assert!(rest.iter().all(|message| message["params"]["uri"] != URI), "{rest:?}");
+    ended.unwrap();
+}
+
+#[tokio::test]
+async fn who_has_seen_the_list_hears_that_it_changed() {
+    let world = World::new();
+    let mut client = Client::of(world.host(), "2025-11-25").await;
+    client.create("/memories/global/a.md", "one\n").await;
+    assert_eq!(names(&mut client).await, ["global/a.md"]);
+    client.create("/memories/global/b.md", "x\n").await;
+    client.notification("notifications/resources/list_changed").await;
+    assert_eq!(names(&mut client).await, ["global/a.md", "global/b.md"]);
+}
+
+#[tokio::test]
+async fn a_client_that_asked_for_nothing_is_told_nothing() {
+    let world = World::new();
+    for revision in ["2025-11-25", NEWEST] {
+        let mut client = Client::of(world.host(), revision).await;
+        client.create(&format!("/memories/global/{revision}.md"), "one\n").await;
+        let (rest, ended) = client.close().await;
+        assert_eq!(rest, Vec::<Value>::new());
+        ended.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_subscription_to_what_is_no_memory_is_refused() {
+    let world = World::new();
+    let mut client = Client::of(world.host(), "2025-11-25").await;
+    for uri in ["file:///etc/passwd", "quipu://memories/global/%2e%2e"] {
+        let answer = client.request("resources/subscribe", json!({ "uri": uri })).await;
+        assert!(answer["error"]["code"].is_i64(), "{uri}: {answer}");
+    }
+}

@@ -1,0 +1,307 @@
+//! The tool `memory`: how it is listed, what calls answer, what history keeps of who called.
+
+use std::fs;
+
+use engine::{Caller, ChangesQuery};
+use memory::access::AgentClass;
+use memory::change::Provenance;
+use serde_json::{Value, json};
+use server::mcp::Host;
+
+use crate::client::{Client, NEWEST, WITH_HANDSHAKE};
+use crate::world::World;
+
+/// The most tokens that the list of tools may cost a model. Three bytes a token is a cautious
+/// estimate for English and JSON.
+const LIST_TOKENS_MAX: usize = 1_500;
+
+fn reader(world: &World) -> Host {
+    let provenance = Provenance::agent("mcp");
+    Host { caller: Caller { class: AgentClass::Explore, provenance }, ..world.host() }
+}
+
+#[tokio::test]
+async fn the_list_is_one_cheap_tool_for_every_caller_in_every_revision() {
+    let world = World::new();
+    let mut lists = Vec::new();
+    for revision in WITH_HANDSHAKE.into_iter().chain([NEWEST]) {
+        for host in [world.host(), reader(&world)] {
+            let mut client = Client::of(host, revision).await;
+            lists.push(client.request("tools/list", json!({})).await["tools"].take());
+        }
+    }
+    let first = lists.first().unwrap();
+    assert!(lists.iter().all(|list| list == first));
+    assert!(first.to_string().len() / 3 < LIST_TOKENS_MAX, "{} bytes", first.to_string().len());
+    let [tool] = &first.as_array().unwrap()[..] else { panic!("not one tool: {first}") };
+    assert_eq!(tool["inputSchema"], memory::tool::schema());
+    assert_eq!(tool["description"], memory::tool::DESCRIPTION);
+    assert_eq!(
+        [&tool["name"], &tool["title"], &tool["annotations"], &tool["outputSchema"]],
+        [
+            &json!("memory"),
+            &json!("Memory"),
+            &json!({
+                "title": "Memory",
+                "readOnlyHint": false,
+                "destructiveHint": true,
+                "idempotentHint": false,
+                "openWorldHint": false,
+            }),
+            &json!({
+                "type": "object",
+                "properties": {
+                    "ok": { "type": "boolean" },
+                    "code": { "type": "string" },
+                    "change": { "type": "integer" },
+                    "revision": { "type": "string" },
+                    "warnings": { "type": "array", "items": { "type": "object" } },
+                },
+                "required": ["ok"],
+            }),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_flat_folder_has_its_own_description() {
+    let world = World::new();
+    let mut binding = world.host().binding;
+    binding.flat = Some(world.folder().join("flat"));
+    let mut client = Client::of(Host { binding, ..world.host() }, NEWEST).await;
+    let listed = client.request("tools/list", json!({})).await;
+    assert_eq!(listed["tools"][0]["description"], memory::tool::FLAT_DESCRIPTION);
+    client.create("/memories/a.md", "flat\n").await;
+    assert_eq!(fs::read_to_string(world.folder().join("flat/a.md")).unwrap(), "flat\n");
+}
+
+/// Returns a call's text, whether it is an error, and its structured content without the parts that
+/// differ from run to run.
+fn shown(result: &Value) -> (String, bool, Value) {
+    let mut structured = result["structuredContent"].clone();
+    if let Some(fields) = structured.as_object_mut() {
+        for field in ["change", "revision"] {
+            if fields.contains_key(field) {
+                fields.insert(field.to_owned(), json!("…"));
+            }
+        }
+    }
+    let [content] = &result["content"].as_array().unwrap()[..] else { panic!("{result}") };
+    assert_eq!(content["type"], "text");
+    let text = content["text"].as_str().unwrap().to_owned();
+    (text, result["isError"].as_bool().unwrap(), structured)
+}
+
+#[tokio::test]
+async fn the_six_commands_answer_in_every_revision() {
+    for revision in WITH_HANDSHAKE.into_iter().chain([NEWEST]) {
+        let world = World::new();
+        let mut client = Client::of(world.host(), revision).await;
+        let path = "/memories/global/a.md";
+        let changed = json!({ "ok": true, "change": "…", "revision": "…" });
+        let looked = json!({ "ok": true, "revision": "…" });
+        // Of a folder there is no revision, so a rename gives none.
+        let moved = json!({ "ok": true, "change": "…" });
+        for (arguments, text, structured) in [
+            (
+                json!({ "command": "create", "path": path, "file_text": "one\ntwo\n" }),
+                "File created successfully at: /memories/global/a.md",
+                &changed,
+            ),
+            (
+                json!({ "command": "view", "path": path }),
+                "Here's the content of /memories/global/a.md with line numbers:\n     1\tone\n     \
+                 2\ttwo\n     3\t",
+                &looked,
+            ),
+            (
+                json!({ "command": "str_replace", "path": path, "old_str": "two", "new_str": "2" }),
+                "The memory file has been edited. Here is the snippet showing the change (with \
+                 line numbers):\n     1\tone\n     2\t2\n     3\t",
+                &changed,
+            ),
+            (
+                json!({ "command": "insert", "path": path, "insert_line": 0, "insert_text": "0" }),
+                "The file /memories/global/a.md has been edited.",
+                &changed,
+            ),
+            (
+                json!({ "command": "rename", "old_path": path, "new_path": "/memories/global/b.md" }),
+                "Successfully renamed /memories/global/a.md to /memories/global/b.md",
+                &moved,
+            ),
+            (
+                json!({ "command": "delete", "path": "/memories/global/b.md" }),
+                "Successfully deleted /memories/global/b.md",
+                &moved,
+            ),
+        ] {
+            let result = client.call(arguments.clone()).await;
+            let expected = (text.to_owned(), false, structured.clone());
+            assert_eq!(shown(&result), expected, "{revision} {arguments}");
+            assert_eq!(result["resultType"].is_null(), revision != NEWEST);
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_the_model_can_mend_is_a_result_with_its_code() {
+    let world = World::new();
+    let mut client = Client::of(world.host(), "2025-11-25").await;
+    client.create("/memories/global/a.md", "one\n").await;
+    for (arguments, text, code) in [
+        (
+            json!({ "command": "create", "path": "/memories/global/a.md", "file_text": "x" }),
+            "File /memories/global/a.md already exists",
+            "already_exists",
+        ),
+        (
+            json!({ "command": "create" }),
+            "create requires 'path' and 'file_text'",
+            "invalid_arguments",
+        ),
+        (
+            json!({ "command": "view", "path": "/memories/global/none.md" }),
+            "The path /memories/global/none.md does not exist. Please provide a valid path.",
+            "not_found",
+        ),
+        (
+            json!({ "command": "view", "path": "/etc/passwd" }),
+            "Path must start with /memories, got: /etc/passwd",
+            "invalid_path",
+        ),
+        (
+            json!({ "command": "create", "path": "/memories/project/a.md", "file_text": "x" }),
+            "Project memory is unavailable: no project is associated with this session",
+            "scope_unavailable",
+        ),
+    ] {
+        let result = client.call(arguments).await;
+        assert_eq!(shown(&result), (text.to_owned(), true, json!({ "ok": false, "code": code })));
+    }
+    let result = client.request("tools/call", json!({ "name": "memory" })).await;
+    assert_eq!(result["structuredContent"]["code"], "invalid_arguments");
+}
+
+#[tokio::test]
+async fn a_secret_is_refused_by_the_name_of_its_rule_and_not_repeated() {
+    let world = World::new();
+    let mut client = Client::of(world.host(), NEWEST).await;
+    let secret = format!("ghp_{}", "a1B2c3D4e5".repeat(4).get(..36).unwrap());
+    let create = json!({
+        "command": "create", "path": "/memories/global/a.md", "file_text": format!("key {secret}"),
+    });
+    let result = client.call(create).await;
+    assert_eq!(result["structuredContent"]["code"], "screened", "{result}");
+    assert!(!result.to_string().contains(&secret), "{result}");
+}
+
+#[tokio::test]
+async fn a_reader_is_told_that_it_may_only_look() {
+    let world = World::new();
+    let mut client = Client::of(reader(&world), "2025-06-18").await;
+    let create = json!({ "command": "create", "path": "/memories/global/a.md", "file_text": "x" });
+    assert_eq!(
+        shown(&client.call(create).await),
+        (
+            "The global memory scope is read-only for this agent; only 'view' is allowed."
+                .to_owned(),
+            true,
+            json!({ "ok": false, "code": "read_only" }),
+        )
+    );
+}
+
+#[tokio::test]
+async fn another_tool_is_an_error_of_the_protocol() {
+    let world = World::new();
+    let mut client = Client::of(world.host(), NEWEST).await;
+    let answer = client.request("tools/call", json!({ "name": "shell", "arguments": {} })).await;
+    assert_eq!(
+        answer["error"],
+        json!({ "code": -32602, "message": "unknown tool `shell`; the only one is `memory`" })
+    );
+}
+
+#[tokio::test]
+async fn a_failure_of_the_machine_is_a_result_that_names_no_folder() {
+    let world = World::new();
+    // A folder stands where the state database has to be.
+    fs::create_dir_all(world.state_folder().join("quipu.db/in the way")).unwrap();
+    let mut client = Client::of(world.host(), "2025-11-25").await;
+    let create = json!({ "command": "create", "path": "/memories/global/a.md", "file_text": "x" });
+    let result = client.call(create).await;
+    assert_eq!(
+        shown(&result),
+        (
+            "A file or the state database cannot be read or written.".to_owned(),
+            true,
+            json!({ "ok": false, "code": "storage_failed" }),
+        )
+    );
+    let folder = world.folder().display().to_string();
+    assert!(!result.to_string().contains(&folder), "{result}");
+}
+
+/// Calls once with this client and these facts beside the request; returns client, session and
+/// tool call as history has them.
+async fn recorded(revision: &str, host_session: Option<&str>, meta: Value) -> [Option<String>; 3] {
+    let world = World::new();
+    let mut host = world.host();
+    host.caller.provenance.session = host_session.map(str::to_owned);
+    let mut client = Client::of(host, revision).await;
+    let create =
+        json!({ "command": "create", "path": "/memories/global/a.md", "file_text": "x\n" });
+    let params = json!({ "name": "memory", "arguments": create, "_meta": meta });
+    let created = client.request("tools/call", params).await;
+    assert_eq!(created["isError"], false, "{created}");
+    let host = world.host();
+    let memories = host.engine.memories(&host.binding, host.caller);
+    let query = ChangesQuery { max: 1, ..ChangesQuery::default() };
+    let provenance = memories.changes(&query).await.unwrap().remove(0).provenance;
+    [provenance.client, provenance.session, provenance.tool_call]
+}
+
+#[tokio::test]
+async fn history_knows_who_called() {
+    let some = |text: &str| Some(text.to_owned());
+    for revision in ["2024-11-05", "2025-11-25", NEWEST] {
+        let first = if revision == NEWEST { "1" } else { "2" };
+        assert_eq!(
+            recorded(revision, None, json!({})).await,
+            [some("test/1"), None, some(first)],
+            "{revision}"
+        );
+        let claude = json!({ "claudecode/toolUseId": "toolu_01", "progressToken": 7 });
+        assert_eq!(
+            recorded(revision, some("flag").as_deref(), claude).await,
+            [some("test/1"), some("flag"), some("toolu_01")],
+            "{revision}"
+        );
+        let codex = json!({ "threadId": "thread\n9", "callId": "call_9" });
+        assert_eq!(
+            recorded(revision, None, codex).await,
+            [some("test/1"), some("thread9"), some("call_9")],
+            "{revision}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn many_calls_at_once_are_all_answered_and_all_done() {
+    let world = World::new();
+    let mut client = Client::of(world.host(), NEWEST).await;
+    let mut calls = Vec::new();
+    for n in 0..50 {
+        let path = format!("/memories/global/{n}.md");
+        let create = json!({ "command": "create", "path": path, "file_text": "x\n" });
+        let params = json!({ "name": "memory", "arguments": create });
+        calls.push(client.ask("tools/call", params).await);
+    }
+    for call in calls {
+        assert_eq!(client.answer(call).await["isError"], false);
+    }
+    let listed = client.request("resources/list", json!({})).await;
+    let names = listed["resources"].as_array().unwrap();
+    assert_eq!(names.iter().filter(|one| one["name"] != "global/MEMORY.md").count(), 50);
+}

@@ -1,0 +1,61 @@
+//! A throw-away place with memories, and hosts that serve them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use engine::{BindingRequest, Caller, Config, Engine, Folders};
+use memory::access::AgentClass;
+use memory::change::Provenance;
+use server::mcp::{Host, ProjectFrom};
+
+/// A throw-away home, and one process that opened it.
+pub(crate) struct World {
+    pub(crate) engine: Engine,
+    folder: Arc<tempfile::TempDir>,
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::opened(Arc::new(tempfile::tempdir().unwrap()))
+    }
+
+    /// Opens the same home as another process would.
+    pub(crate) fn as_another_process(&self) -> Self {
+        Self::opened(Arc::clone(&self.folder))
+    }
+
+    fn opened(folder: Arc<tempfile::TempDir>) -> Self {
+        let folders =
+            Folders { data: folder.path().join("data"), state: folder.path().join("state") };
+        Self { engine: Engine::open(Config::new(folders)).unwrap(), folder }
+    }
+
+    pub(crate) fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    pub(crate) fn data_folder(&self) -> PathBuf {
+        self.folder().join("data")
+    }
+
+    pub(crate) fn state_folder(&self) -> PathBuf {
+        self.folder().join("state")
+    }
+
+    /// Makes a project and returns its folder.
+    pub(crate) fn project(&self, name: &str) -> PathBuf {
+        let folder = self.folder().join(name);
+        std::fs::create_dir_all(folder.join(".git")).unwrap();
+        folder
+    }
+
+    /// An agent that carries work out, without a project.
+    pub(crate) fn host(&self) -> Host {
+        Host {
+            engine: self.engine.clone(),
+            binding: BindingRequest::default(),
+            caller: Caller { class: AgentClass::Exec, provenance: Provenance::agent("mcp") },
+            project: ProjectFrom::ClientRoots,
+        }
+    }
+}

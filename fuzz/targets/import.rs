@@ -1,0 +1,32 @@
+//! Any folder can be planned for import: every planned path is a memory path of its own, and no text
+//! is over the cap.
+//!
+//! An input is a list of files: blocks that a zero byte parts, each with the path on its first line.
+
+#![no_main]
+
+use std::collections::BTreeSet;
+
+use engine::import::{Format, SourceFile, plan};
+use libfuzzer_sys::fuzz_target;
+use memory::limits::MEMORY_BYTES_MAX;
+use memory::path::RelativePath;
+
+fuzz_target!(|bytes: &[u8]| {
+    let files: Vec<SourceFile> = bytes.split(|byte| *byte == 0).map(file).collect();
+    let detected = Format::detect(&files);
+    for format in [detected, Format::Folder, Format::ServerMemory] {
+        let mut paths = BTreeSet::new();
+        for planned in plan(format, files.clone()).planned {
+            assert!(RelativePath::parse(&planned.path).is_ok(), "{}", planned.path);
+            assert!(planned.text.len() <= MEMORY_BYTES_MAX);
+            assert!(paths.insert(planned.path), "two memories at one path");
+        }
+    }
+});
+
+fn file(block: &[u8]) -> SourceFile {
+    let mut parts = block.splitn(2, |byte| *byte == b'\n');
+    let path = String::from_utf8_lossy(parts.next().unwrap_or_default()).into_owned();
+    SourceFile { path, bytes: parts.next().unwrap_or_default().to_vec() }
+}

@@ -1,0 +1,19 @@
+//! Any text is screened in time, every finding lies within it, and what was there before an edit is
+//! not held against the edit.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use memory::screen::{Screen, Writer};
+
+fuzz_target!(|text: &str| {
+    let screen = Screen::default();
+    let findings = screen.check(text, Writer::Agent);
+    assert!(findings.is_sorted_by_key(|finding| finding.range.start));
+    for finding in &findings {
+        assert!(text.get(finding.range.clone()).is_some_and(|found| !found.is_empty()));
+        assert!((1..=text.split('\n').count()).contains(&finding.line));
+    }
+    assert_eq!(screen.introduced(text, text, Writer::Agent), []);
+    assert_eq!(screen.introduced("", text, Writer::Agent), findings);
+});

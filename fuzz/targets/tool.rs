@@ -1,0 +1,22 @@
+//! Any JSON that a model sends is a command or a refusal, and every refusal can be shown.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use memory::command::Reply;
+use memory::path::Layout;
+use memory::tool::{decode, render};
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(arguments) = serde_json::from_slice(bytes) else { return };
+    for layout in [Layout::Scoped, Layout::Flat] {
+        match decode(&arguments, layout) {
+            Ok(command) => assert!(command.paths().count() > 0),
+            Err(refusal) => {
+                let shown = render(&Reply::Refused(refusal));
+                assert!(shown.is_error && !shown.text.is_empty());
+                assert_eq!(shown.structured["ok"], serde_json::Value::Bool(false));
+            }
+        }
+    }
+});
