@@ -162,7 +162,7 @@ async fn record_version(
 /// Returns the bytes of one version of a memory; the first and the last are those on the disk.
 fn version_text(number: usize, version: usize) -> Arc<[u8]> {
     let text = ground::text(number, MEMORY_BYTES);
-    if version % (CHANGES / FEW) == 0 {
+    if version.is_multiple_of(CHANGES / FEW) {
         return Arc::from(text.into_bytes());
     }
     let word = format!("version{version}");
