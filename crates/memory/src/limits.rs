@@ -155,3 +155,6 @@ pub const MCP_FLUSH_WAIT: Duration = Duration::from_secs(2);
 
 /// The longest name that a client, a session or a tool call has in history, in characters.
 pub const PROVENANCE_CHARS_MAX: usize = 200;
+
+// A memory whose every byte is escaped as six still fits into a line, twice.
+const _: () = assert!(2 * 6 * MEMORY_BYTES_MAX < MCP_LINE_BYTES_MAX);

@@ -20,6 +20,10 @@ mod history;
 
 mod list;
 
+mod mcp_clients;
+
+mod mcp_process;
+
 mod search;
 
 mod settings;
