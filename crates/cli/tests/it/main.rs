@@ -26,3 +26,5 @@ mod terminal;
 mod transfer;
 
 mod write;
+
+mod demo;
