@@ -14,6 +14,11 @@ use tempfile::TempDir;
 use crate::exit::Failure;
 use crate::files;
 
+/// Returns the text of a file on the stage; `None` when it is not there.
+pub(super) fn text(path: &Path) -> Option<String> {
+    files::read_if_there(path).ok().flatten()
+}
+
 /// The stage.
 pub(super) struct Stage {
     program: PathBuf,
@@ -72,11 +77,6 @@ impl Stage {
 
     fn temporary(&self) -> PathBuf {
         self.folder.join("tmp")
-    }
-
-    /// Returns the bytes of a file on the stage; `None` when it is not there.
-    pub(super) fn text(&self, path: &Path) -> Option<String> {
-        files::read_if_there(path).ok().flatten()
     }
 
     /// Runs git in the checkout; returns what it prints.

@@ -27,9 +27,9 @@ impl Teller {
         line(&format!("\n{}", self.look.paint(STRONG, title)))
     }
 
-    /// Says something.
+    /// Says something to the person who watches.
     pub(super) fn say(&self, text: &str) -> Result<(), Failure> {
-        line(text)
+        line(&self.look.memory_text(text))
     }
 
     /// Shows what is sent to a program: a request or a command line.
