@@ -12,13 +12,11 @@ use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
 #[command(
     name = "quipu",
     version,
-    propagate_version = true,
-    infer_subcommands = false,
     subcommand_required = true,
     arg_required_else_help = true,
     max_term_width = 100,
     after_help = "Run `quipu help COMMAND` for examples, `quipu man` for the manual page.",
-    after_long_help = crate::exit::HELP
+    after_long_help = long_help()
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
@@ -26,6 +24,31 @@ pub(crate) struct Cli {
 
     #[command(subcommand)]
     pub(crate) command: Command,
+}
+
+/// What may be set, and what is looked at in the environment.
+const SETTINGS: &str = "\
+Settings, in config.toml in $QUIPU_HOME, or else in the system's folder for them
+(~/.config/quipu); each may be left out:
+  files_max = 1000              memories that a scope may hold
+  memory_list = true            keep a MEMORY.md listing in global and workspace roots
+  project_root = \"repo\"         or \"host\": where project memories lie
+  [retention]
+  days = 90                     how long history is kept
+  mib = 256                     how much of earlier contents is kept
+  [screening]
+  allowed = []                  SHA-256 digests of texts that are let through
+  [screening.policies]
+  secrets = \"refuse\"            or \"warn\", \"off\": for a rule, or a family of rules
+
+Environment:
+  QUIPU_HOME                    one folder for memories, state and settings
+  VISUAL, EDITOR                the editor of `create` and `edit`
+  QUIPU_PAGER, PAGER            the pager; `cat` for none
+  NO_COLOR, CLICOLOR, CLICOLOR_FORCE";
+
+fn long_help() -> String {
+    format!("{SETTINGS}\n\n{}", crate::exit::HELP)
 }
 
 /// What every command understands.
@@ -76,7 +99,7 @@ pub(crate) struct Globals {
     #[arg(short, long, global = true, help_heading = "Output", conflicts_with = "verbose")]
     pub(crate) quiet: bool,
 
-    /// Say more on stderr; twice for everything
+    /// Say more on stderr; twice for details
     #[arg(short, long, global = true, action = clap::ArgAction::Count, help_heading = "Output")]
     pub(crate) verbose: u8,
 }
@@ -90,54 +113,33 @@ pub(crate) enum ProjectPlace {
     Host,
 }
 
-/// What to do.
+/// What to do. What each is for is said where its arguments are.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// List memories
     Ls(Ls),
-    /// Print a memory
     View(View),
-    /// Make a memory
     Create(Create),
-    /// Replace a text that occurs exactly once
     Replace(Replace),
-    /// Add lines to a memory
     Insert(Insert),
-    /// Delete memories or folders
     Rm(Rm),
-    /// Rename a memory or folder
     Mv(Mv),
-    /// Edit a memory in your editor
     Edit(Edit),
-    /// Keep memories in the agents' context
     Pin(Pin),
     /// Keep memories in context no longer
     Unpin(Pin),
-    /// Search the text of memories
     Grep(Grep),
-    /// Show what was changed, newest first
     Log(Log),
-    /// Show one change in full
     Show(Show),
-    /// Show what a change did, or what became of a memory
     Diff(Diff),
-    /// Take changes back
     Undo(Undo),
     /// Show where memories lie and how much there is
     Status,
-    /// Look for trouble, and mend it
     Doctor(Doctor),
-    /// Take over memories of another product or folder
     Import(Import),
-    /// Copy memories out
     Export(Export),
-    /// Serve memories to an agent over MCP on stdin and stdout
     Mcp(Mcp),
-    /// Show all of it in a throw-away home
     Demo(Demo),
-    /// Print the completion script of a shell
     Completions(Completions),
-    /// Print the manual page
     Man(Man),
     /// Print a reference in Markdown
     #[command(hide = true)]
@@ -296,7 +298,7 @@ pub(crate) struct Edit {
     pub(crate) draft: Option<PathBuf>,
 }
 
-/// Keep memories in the agents' context, or no longer
+/// Keep memories in the agents' context
 ///
 /// Pins are kept beside the memories, on this host only.
 #[derive(Args, Debug)]
@@ -653,6 +655,20 @@ mod tests {
     #[test]
     fn the_grammar_is_consistent() {
         Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn the_settings_of_the_help_are_those_that_are_read() {
+        let shown: Vec<_> = SETTINGS
+            .lines()
+            .skip(2)
+            .take_while(|line| !line.is_empty())
+            // The remark to a setting begins in this column.
+            .map(|line| line.get(..32).unwrap_or(line))
+            .collect();
+        let path = std::path::Path::new("help");
+        let read = crate::compose::Settings::parse(&shown.join("\n"), path);
+        assert!(read.is_ok(), "{shown:?}");
     }
 
     #[test]

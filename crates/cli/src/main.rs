@@ -20,8 +20,11 @@ mod interrupt;
 use std::process::ExitCode;
 
 use clap::Parser;
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
 
-use crate::args::{Cli, Command};
+use crate::args::{Cli, Command, Globals};
 use crate::compose::App;
 use crate::exit::{Failure, Status};
 use crate::interrupt::Interrupts;
@@ -33,6 +36,7 @@ fn main() -> ExitCode {
         Err(error) => return usage(&error),
     };
     let output = Output::new(&cli.globals);
+    log(&cli.globals, &output);
     let ended = match cli.command {
         // These tell about the program itself and need neither settings nor memories.
         Command::Completions(args) => commands::shell::completions(&args),
@@ -45,6 +49,28 @@ fn main() -> ExitCode {
         },
     };
     end(&output, ended)
+}
+
+/// Lets what the library notices be read on stderr: warnings, and more with `-v`. With `--json` that
+/// stream is for the error alone.
+fn log(globals: &Globals, output: &Output) {
+    let level = match globals.verbose {
+        0 if globals.json => LevelFilter::OFF,
+        0 if globals.quiet => LevelFilter::ERROR,
+        0 => LevelFilter::WARN,
+        1 => LevelFilter::INFO,
+        _ => LevelFilter::DEBUG,
+    };
+    // Below this the protocol library logs whole requests, and memories with them.
+    let targets =
+        Targets::new().with_default(level).with_target("rmcp", level.min(LevelFilter::WARN));
+    let lines = tracing_subscriber::fmt::layer()
+        .with_writer(std::io::stderr)
+        .with_ansi(output.notes.color)
+        .without_time()
+        .with_target(false)
+        .with_filter(targets);
+    tracing_subscriber::registry().with(lines).init();
 }
 
 /// Prints help to stdout and complaints to stderr.

@@ -12,6 +12,7 @@ mod catalog;
 mod fold;
 mod injection;
 mod invisible;
+mod prose;
 mod scan;
 mod secrets;
 mod values;

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use memory::access::Access;
-use memory::change::{Actor, ChangeKind, Provenance};
+use memory::change::{Actor, ChangeKind, Provenance, Trust};
 use memory::command::edit::{self, Edited};
 use memory::command::{self, Command, CommandError, Lines, Reply, Warning};
 use memory::document::Revision;
@@ -93,11 +93,10 @@ impl Memories {
     }
 
     pub(crate) fn writer(&self) -> Writer {
-        match self.caller.provenance.actor {
-            Actor::Person => Writer::Person,
-            Actor::Agent | Actor::Task | Actor::Review | Actor::Dream | Actor::Outside => {
-                Writer::Agent
-            }
+        // What a person imports was written by somebody else, so it is screened like an agent's.
+        match (self.caller.provenance.actor, self.caller.provenance.trust) {
+            (Actor::Person, Trust::Person) => Writer::Person,
+            _ => Writer::Agent,
         }
     }
 

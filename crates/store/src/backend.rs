@@ -202,6 +202,12 @@ pub trait Backend: Debug + Send + Sync {
     /// Holds the root, waiting for others at most so long.
     async fn lock(&self, wait: Duration) -> Result<Box<dyn Held>, BackendError>;
 
+    /// Returns whether a write was under way when somebody last looked away: it may be still, or its
+    /// writer, or the machine, died in it. Holds nothing and makes nothing.
+    async fn is_interrupted(&self) -> bool {
+        false
+    }
+
     /// Returns once what was written to these paths, and their absence, is safe on the disk.
     async fn sync(&self, paths: &[RelativePath]) -> Result<(), BackendError>;
 

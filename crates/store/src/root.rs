@@ -5,6 +5,7 @@
 //! an editor or git did is found by looking at the files.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -33,6 +34,8 @@ pub(crate) struct Root {
     /// Whether `MEMORY.md` at its top is generated.
     pub(crate) has_list: bool,
     known: Mutex<Known>,
+    /// Whether this process has looked for a write that did not end.
+    looked: AtomicBool,
 }
 
 /// What is remembered of a root.
@@ -91,12 +94,30 @@ impl Root {
         backend: Arc<dyn Backend>,
         has_list: bool,
     ) -> Self {
-        Self { mount, key, backend, has_list, known: Mutex::default() }
+        Self {
+            mount,
+            key,
+            backend,
+            has_list,
+            known: Mutex::default(),
+            looked: AtomicBool::new(false),
+        }
     }
 
     /// Returns what is remembered. Only for a moment: never over an `.await`.
     pub(crate) fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sees to it, once in the life of this process, that a write which somebody did not end is ended
+    /// before anybody reads. What keeps that from happening must not keep anybody from reading.
+    pub(crate) async fn make_whole(self: &Arc<Self>, store: &Store) {
+        if self.looked.swap(true, Ordering::Relaxed) || !self.backend.is_interrupted().await {
+            return;
+        }
+        if let Err(error) = self.hold(store).await {
+            tracing::warn!(%error, "an interrupted write could not be completed before reading");
+        }
     }
 
     /// Returns whether a path is that of the generated listing.

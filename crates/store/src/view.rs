@@ -49,6 +49,7 @@ impl Memories {
         lines: &Lines,
     ) -> Result<Reply, StoreError> {
         let (_, relative) = self.inside(path)?;
+        root.make_whole(&self.store).await;
         let max = if is_part(lines) { VIEW_BYTES_MAX } else { MEMORY_BYTES_MAX };
         let read = root.backend.read(relative, max).await;
         let read = match read {
@@ -80,10 +81,11 @@ impl Memories {
 
     async fn view_folder(
         &self,
-        root: &Root,
+        root: &Arc<Root>,
         path: &MemoryPath,
         relative: Option<&RelativePath>,
     ) -> Result<Reply, StoreError> {
+        root.make_whole(&self.store).await;
         let extent = Extent { max: LISTED_PATHS_MAX, levels: VIEW_DEPTH };
         let walk = root.backend.walk(relative, extent).await;
         let walk = walk.map_err(refuse(root.mount, path))?;
@@ -96,6 +98,9 @@ impl Memories {
         let extent = Extent { max: LISTED_PATHS_MAX, levels: VIEW_DEPTH - 1 };
         let (mut rows, mut total, mut in_reach) = (Vec::new(), 0, self.mounts.len());
         for bound in &self.mounts {
+            if let Ok(root) = &bound.root {
+                root.make_whole(&self.store).await;
+            }
             let walked = match &bound.root {
                 Ok(root) => match root.backend.walk(None, extent).await {
                     Ok(walk) => Ok(walk),
@@ -127,6 +132,7 @@ impl Memories {
     /// Reads a memory for a person or a program; not a use.
     pub async fn read(&self, path: &MemoryPath) -> Result<MemoryText, StoreError> {
         let (root, relative) = self.inside(path)?;
+        root.make_whole(&self.store).await;
         let read = root.backend.read(relative, MEMORY_BYTES_MAX).await;
         let read = read.map_err(refuse(root.mount, path))?;
         if !read.is_whole() {
@@ -162,10 +168,11 @@ impl Memories {
     async fn list_root(
         &self,
         bound: &BoundMount,
-        root: &Root,
+        root: &Arc<Root>,
         from: Option<&RelativePath>,
         listing: &mut Listing,
     ) -> Result<(), StoreError> {
+        root.make_whole(&self.store).await;
         let walk = root.backend.walk(from, Extent::ALL).await;
         let walk = match (walk, from) {
             // A root that is refused has no memories; `status` says why.

@@ -24,9 +24,7 @@ pub(crate) enum Left {
 /// dropped. An editor that fails is a failure: what it left is not looked at.
 pub(crate) async fn open(app: &App, name: &str, text: &str) -> Result<Left, Failure> {
     let told = |path: &Path, error: &std::io::Error| Failure::file("write the copy", path, error);
-    let folder = tempfile::Builder::new()
-        .prefix("quipu-edit-")
-        .tempdir()
+    let folder = files::private_temporary_folder("quipu-edit-")
         .map_err(|error| told("in the temporary folder".as_ref(), &error))?;
     let copy = folder.path().join(name);
     files::write_new_private(&copy, text.as_bytes()).map_err(|error| told(&copy, &error))?;

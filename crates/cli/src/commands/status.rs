@@ -148,9 +148,13 @@ fn doctor_text(done: &[String], left: &[Finding], fixed: bool, look: Look) -> St
         text.line(format_args!("{} {}", look.paint(GOOD, "mended"), visible::line(one)));
     }
     for one in left {
-        let scope = one.mount.map_or("state", mount_word);
+        let subject = match (one.subject.strip_prefix("/memories/"), one.mount) {
+            (Some(short), _) => short.to_owned(),
+            (None, Some(mount)) => format!("{}: {}", mount_word(mount), one.subject),
+            (None, None) => one.subject.clone(),
+        };
         let kind = look.paint(BAD, one.kind.as_str());
-        let subject = look.paint(MARK, &visible::line(&format!("{scope}: {}", one.subject)));
+        let subject = look.paint(MARK, &visible::line(&subject));
         text.line(format_args!("{kind} {subject}\n    {}", visible::line(&one.detail)));
     }
     let fixable = left.iter().filter(|one| one.fixable).count();

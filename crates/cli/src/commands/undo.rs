@@ -37,7 +37,9 @@ async fn undo(
     dry: Dry,
 ) -> Result<Undone, Failure> {
     let call = call();
-    Ok(app.wait("undoing", memories.undo(target, dry, &call)).await?)
+    let mut undone = app.wait("undoing", memories.undo(target, dry, &call)).await?;
+    undone.paths.sort_unstable();
+    Ok(undone)
 }
 
 fn target(args: &Undo) -> Result<UndoTarget, Failure> {

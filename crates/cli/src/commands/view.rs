@@ -1,19 +1,30 @@
 //! `quipu view`: the text of a memory.
 
+use engine::{Memories, StoreError};
+use memory::code::Code;
+use memory::command::{Command, CommandError, Lines, Reply};
+use memory::path::MemoryPath;
 use serde_json::json;
 
 use crate::args::{LineRange, View};
-use crate::compose::App;
+use crate::compose::{App, call};
 use crate::exit::{Failure, Status};
 use crate::render::text::Text;
 use crate::render::{FAINT, time};
-use memory::code::Code;
 
 /// Prints a memory.
 pub(crate) async fn run(app: &App, args: &View) -> Result<Status, Failure> {
     let memories = app.memories();
     let path = app.path(&args.path)?;
-    let read = app.wait("reading", memories.read(&path)).await?;
+    let read = match (app.wait("reading", memories.read(&path)).await, args.lines) {
+        (Err(StoreError::Refused(refusal @ CommandError::OutgrewCap { .. })), lines) => {
+            return match lines {
+                Some(range) => part(app, &memories, path, range).await,
+                None => Err(Failure::from(refusal).help("`--lines A:B` shows a part of it")),
+            };
+        }
+        (read, _) => read?,
+    };
     let (first, text) = match args.lines {
         Some(range) => (range.first, cut(&read.text, range)?),
         None => (1, read.text.as_str()),
@@ -43,6 +54,34 @@ pub(crate) async fn run(app: &App, args: &View) -> Result<Status, Failure> {
         shown.push('\n');
     }
     app.output.text(&shown)?;
+    Ok(Status::Done)
+}
+
+/// Prints some lines of a file that outgrew the cap, which is never read as a whole.
+async fn part(
+    app: &App,
+    memories: &Memories,
+    path: MemoryPath,
+    range: LineRange,
+) -> Result<Status, Failure> {
+    let number = |line: usize| i64::try_from(line).unwrap_or(i64::MAX);
+    let lines = Lines::Range { first: number(range.first), last: range.last.map_or(-1, number) };
+    let shown = path.to_string();
+    let text = match memories.apply(Command::View { path, lines }, &call()).await? {
+        Reply::Done { text, .. } => text,
+        Reply::Refused(refusal) => return Err(refusal.into()),
+    };
+    // Below its heading the reply has each line with its number and a tab before it.
+    let mut lines = Text::default();
+    for line in text.lines().skip(1) {
+        lines.line(line.split_once('\t').map_or(line, |(_, line)| line));
+    }
+    let text = lines.into_string();
+    if app.output.json {
+        app.output.value(&json!({ "path": shown, "text": text, "first_line": range.first }))?;
+    } else {
+        app.output.text(&app.output.look.memory_text(&text))?;
+    }
     Ok(Status::Done)
 }
 

@@ -64,14 +64,14 @@ impl Settings {
         }
     }
 
-    fn parse(text: &str, path: &Path) -> Result<Self, Failure> {
+    /// Reads settings from a text; `path` is how mistakes are named.
+    pub(crate) fn parse(text: &str, path: &Path) -> Result<Self, Failure> {
         let wrong = |span: Option<Range<usize>>, what: &str| {
             let place = match span {
                 Some(span) => format!("{}:{}", path.display(), line_of(text, span.start)),
                 None => path.display().to_string(),
             };
-            Failure::usage(format!("{place}: {what}"))
-                .help("`quipu help` and docs/ list what can be set")
+            Failure::usage(format!("{place}: {what}")).help("`quipu --help` lists what can be set")
         };
         let settings: Self =
             toml::from_str(text).map_err(|error| wrong(error.span(), error.message()))?;

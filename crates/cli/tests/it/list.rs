@@ -14,10 +14,10 @@ fn with_memories() -> Place {
 #[test]
 fn a_piped_listing_has_one_line_a_memory() {
     let place = with_memories();
-    insta::assert_snapshot!(place.done(&["ls"]), @r"
-    global/prefs.md	43	<time>	2	pinned	How I like it
-    global/tools/editor.md	6	<time>	1		
-    project/build.md	10	<time>	1
+    insta::assert_snapshot!(place.done(&["ls"]).replace('\t', "|"), @r"
+    global/prefs.md|43|<time>|2|pinned|How I like it
+    global/tools/editor.md|6|<time>|1||
+    project/build.md|10|<time>|1||
     ");
     assert_eq!(place.done(&["ls", "global/tools"]).lines().count(), 1);
     assert_eq!(place.done(&["ls", "/memories/project/"]).lines().count(), 1);
@@ -96,6 +96,19 @@ fn a_view_is_the_text_byte_for_byte() {
     }
     "#);
     assert_eq!(place.run(&["view", "global/a.md", "--lines", "9"]).status, 1);
+}
+
+#[test]
+fn a_file_that_outgrew_the_cap_is_viewed_in_part() {
+    let place = Place::new();
+    let lines: Vec<_> = (1..=20_000).map(|number| format!("line {number}\n")).collect();
+    std::fs::create_dir_all(place.home().join("memory")).unwrap();
+    std::fs::write(place.home().join("memory/big.md"), lines.concat()).unwrap();
+    let whole = place.run(&["view", "global/big.md"]);
+    assert_eq!(whole.status, 5);
+    assert!(whole.stderr.ends_with("help: `--lines A:B` shows a part of it\n"), "{}", whole.stderr);
+    let part = place.done(&["view", "global/big.md", "--lines", "19999:20000"]);
+    assert_eq!(part, "line 19999\nline 20000\n");
 }
 
 #[test]

@@ -2,8 +2,13 @@
 
 #![expect(
     clippy::disallowed_methods,
-    reason = "the tests set up files and read what commands left"
+    clippy::unwrap_used,
+    reason = "the helpers of these tests set up files and processes, and fail where those fail"
 )]
+
+mod mcp_clients;
+
+mod mcp_process;
 
 mod place;
 
@@ -28,3 +33,9 @@ mod transfer;
 mod write;
 
 mod demo;
+
+mod served;
+
+mod storm;
+
+mod crash;

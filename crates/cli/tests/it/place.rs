@@ -137,14 +137,11 @@ impl Ended {
     /// Returns all of it, for a snapshot.
     pub(crate) fn shown(&self) -> String {
         let Self { status, stdout, stderr } = self;
-        let mut shown = format!("status {status}\n");
-        if !stdout.is_empty() {
-            shown.push_str(&format!("--- stdout\n{stdout}"));
-        }
-        if !stderr.is_empty() {
-            shown.push_str(&format!("--- stderr\n{stderr}"));
-        }
-        shown
+        let part = |name: &str, text: &str| match text {
+            "" => String::new(),
+            text => format!("--- {name}\n{text}"),
+        };
+        format!("status {status}\n{}{}", part("stdout", stdout), part("stderr", stderr))
     }
 }
 

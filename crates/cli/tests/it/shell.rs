@@ -35,7 +35,7 @@ fn the_help_lists_the_commands() {
       export       Copy memories out
       mcp          Serve memories to an agent over MCP on stdin and stdout
       completions  Print the completion script of a shell
-      man          Print the manual page
+      man          Print the manual page, or write all of them to a folder
       help         Print this message or the help of the given subcommand(s)
 
     Options:
@@ -54,7 +54,7 @@ fn the_help_lists_the_commands() {
           --color <WHEN>  When to use color [default: auto] [possible values: auto, always, never]
           --no-pager      Print straight to the terminal
       -q, --quiet         Print results and errors only
-      -v, --verbose...    Say more on stderr; twice for everything
+      -v, --verbose...    Say more on stderr; twice for details
 
     Run `quipu help COMMAND` for examples, `quipu man` for the manual page.
     ");

@@ -11,6 +11,7 @@ use std::sync::{LazyLock, OnceLock};
 
 use regex::bytes::{Captures, Regex, RegexBuilder};
 
+use super::prose::Prose;
 use super::scan::Hit;
 use super::words::Words;
 use super::{Rule, injection, invisible, secrets, values};
@@ -20,7 +21,7 @@ use super::{Rule, injection, invisible, secrets, values};
 pub(super) enum Reach {
     /// The lines that the word is on.
     Line,
-    /// Some bytes before and after the word, over line breaks.
+    /// Some bytes before and after the word, over line breaks, as prose.
     Near { before: usize, after: usize },
     /// From the word to the end of the text.
     Rest,
@@ -33,17 +34,14 @@ pub(super) struct Pattern {
     /// Lower-case words of which a match holds at least one; found in either case of ASCII.
     pub(super) words: &'static [&'static str],
     /// The regular expression, over bytes: classes and `\b` mean those of ASCII, so that a token may
-    /// stand directly behind a letter of another script. In prose ([`Reach::Near`]) a space means
-    /// any white space and markup between two words.
+    /// stand directly behind a letter of another script. In prose it is matched against plain
+    /// writing ([`Prose`]), and a space also means a line break.
     pub(super) source: &'static str,
     /// Where it is tried.
     pub(super) reach: Reach,
     /// Returns the part of a match to report, or `None` when it is harmless after all.
     pub(super) judge: fn(&Found<'_>) -> Option<Range<usize>>,
 }
-
-/// What stands between two words of prose: white space, and markup that a reader looks past.
-const BETWEEN_WORDS: &str = r#"[\s*_"'`>|,~#/\\-]+"#;
 
 /// A match of a pattern.
 pub(super) struct Found<'t> {
@@ -122,24 +120,47 @@ impl Catalog {
     pub(super) fn run(&self, index: usize, text: &str, window: Range<usize>, hits: &mut Vec<Hit>) {
         let (pattern, regex) = &self.patterns[index];
         let regex = regex.get_or_init(|| pattern.compile());
-        // The text is cut behind the window only: what stands before it decides whether a word
-        // begins there.
-        let text = text.get(..window.end).unwrap_or_default();
-        let mut position = window.start;
-        while let Some(groups) = regex.captures_at(text.as_bytes(), position) {
-            let Some(all) = groups.get(0).filter(|all| !all.is_empty()) else { break };
-            position = all.end();
-            let found = Found { text, groups };
-            hits.extend((pattern.judge)(&found).map(|range| Hit { rule: pattern.rule, range }));
+        match pattern.reach {
+            Reach::Near { .. } => {
+                let prose = Prose::of(text, window);
+                pattern.find(regex, prose.text(), 0, |range| {
+                    hits.push(Hit { rule: pattern.rule, range: prose.source(&range) });
+                });
+            }
+            Reach::Line | Reach::Rest => {
+                // The text is cut behind the window only: what stands before it decides whether a
+                // word begins there.
+                let text = text.get(..window.end).unwrap_or_default();
+                pattern.find(regex, text, window.start, |range| {
+                    hits.push(Hit { rule: pattern.rule, range });
+                });
+            }
         }
     }
 }
 
 impl Pattern {
+    /// Calls `report` with what the pattern objects to from a position on.
+    fn find(
+        &self,
+        regex: &Regex,
+        text: &str,
+        mut position: usize,
+        mut report: impl FnMut(Range<usize>),
+    ) {
+        while let Some(groups) = regex.captures_at(text.as_bytes(), position) {
+            let Some(all) = groups.get(0).filter(|all| !all.is_empty()) else { break };
+            position = all.end();
+            if let Some(range) = (self.judge)(&Found { text, groups }) {
+                report(range);
+            }
+        }
+    }
+
     #[expect(clippy::expect_used, reason = "the sources are constants, and a test compiles all")]
     fn compile(&self) -> Regex {
         let source = match self.reach {
-            Reach::Near { .. } => self.source.replace(' ', BETWEEN_WORDS),
+            Reach::Near { .. } => self.source.replace(' ', r"[ \n]"),
             Reach::Line | Reach::Rest => self.source.to_owned(),
         };
         let regex = RegexBuilder::new(&source).unicode(false).build();

@@ -60,9 +60,9 @@ const LOCAL_HOSTS: &[&str] = &["localhost", "127.0.0.1", "[::1]", "0.0.0.0"];
 
 /// The patterns, in the order of the documentation.
 pub(super) const PATTERNS: &[Pattern] = &[
-    prose(
-        OVERRIDE,
-        &[
+    Pattern {
+        rule: OVERRIDE,
+        words: &[
             "ignor",
             "disregard",
             "forget",
@@ -73,20 +73,25 @@ pub(super) const PATTERNS: &[Pattern] = &[
             "obey",
             "discard",
         ],
-        concat!(
-            r"(?i)\b(?:ignor(?:e|ing)|disregard(?:ing)?|forget|override|bypass|neglect|discard|(?:follow|obey)(?:ing)?)",
+        source: concat!(
+            r"(\bnot |\bnever |n't )?\b(?:ignor(?:e|ing)|disregard(?:ing)?|forget|override|bypass|neglect|discard",
+            r"|(?:do not|don't|never|stop|cease|no longer|not) (?:follow|obey)(?:ing)?)",
             // Two ways: a noun that only a model has instructions by, or a plain one that is
             // said to be the model's own or to come from before.
             r" (?:(?:(?:of|the|and|or) )*(?:(?:all|any|every|each|these|those|previous(?:ly)?|prior|above|earlier|preceding|former|past",
             r"|your|other|existing|original|initial|current|system|given|developer|safety|hidden) (?:(?:of|the|and|or) )*)+",
-            r"(?:instructions?|directives?|system prompts?|prompts?|guard ?rails)\b",
+            r"(?:instructions?|directives?|directions|system prompts?|prompts?|guard ?rails)\b",
             r"|(?:(?:all|any|every|of|the) )*(?:your|all(?: of)?(?: the| your)? (?:previous|prior|above|earlier|preceding))",
             r" (?:(?:previous|prior|earlier|other|existing|original|initial|current|system|own|safety|core) )*",
             r"(?:rules|guidelines|commands|orders|programming|training|restrictions|constraints|limitations|polic(?:y|ies)|messages?|context|safeguards|conditioning)\b",
+            r"|(?:(?:all|any|every|of|the|your) )*(?:previous|prior|safety|ethical) (?:guidelines|safeguards|restrictions|constraints|training)\b",
+            r"|(?:(?:all|any|of|the|these|those|your) )*(?:instructions|prompts?|rules|guidelines|directives) (?:above|before this|given so far|so far|from above)\b",
             r"|(?:everything|anything|all|what)(?: that)? (?:you (?:know|learned|(?:were|are|have been|had been) (?:told|taught|given|instructed|asked))",
-            r"|above this(?: line| point)?|(?:was |were |has been |came |is )?(?:said|written|stated) (?:above|before|earlier|previously)|i (?:said|told you))\b)",
+            r"|above(?: this(?: line| point)?)?(?:[.,;:!\n]| and\b| instead\b|\z)|(?:was |were |has been |came |is )?(?:said|written|stated) (?:above|before|earlier|previously)|i (?:said|told you))\b)",
         ),
-    ),
+        reach: Reach::Near { before: 16, after: 240 },
+        judge: unless_negated,
+    },
     around(
         OVERRIDE,
         &[
@@ -100,10 +105,10 @@ pub(super) const PATTERNS: &[Pattern] = &[
             "system override",
         ],
         concat!(
-            r"(?i)\b(?:(?:all|your|any) )+(?:(?:previous|prior|earlier|above|existing|original) )+(?:instructions|directives|prompts?)",
+            r"\b(?:(?:all|your|any) )+(?:(?:previous|prior|earlier|above|existing|original) )+(?:instructions|directives|prompts?)",
             r" (?:are|is|have been|has been|were|must be|should be|shall be) (?:now |hereby )*(?:void|invalid|null|cancell?ed|revoked|superseded|overridden|replaced|deleted|obsolete|suspended|ignored|disregarded|forgotten)\b",
             r"|\byour (?:new|real|true|actual|only) (?:instructions?|directives?|task|goal|objective|mission|purpose|system prompt|role|identity|persona) (?:is|are)\b",
-            r"|\bsystem (?:prompt )?override\b|\b(?:begin|end) (?:of )?(?:the )?system prompt\b",
+            r"|\bnew system (?:prompt|message|instructions?) ?:|\bsystem (?:prompt )?override\b|\b(?:begin|end) (?:of )?(?:the )?system prompt\b",
         ),
     ),
     prose(
@@ -113,7 +118,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             "descart", "negeer", "vergeet",
         ],
         concat!(
-            r"(?i)\b(?:ignorier(?:e|t|en)?|vergiss|vergesst|vergessen|missachte[nt]?) (?:sie )?(?:bitte )?(?:(?:alle|samtliche|aller?|deine[rn]?|eure|ihre|die|der|vorherigen?|vorigen?|bisherigen?|obigen?|fruheren?|vorangegangenen?|vorangehenden?|vorhergehenden?) )+(?:anweisungen|instruktionen|anordnungen|regeln|befehle|vorgaben|richtlinien|systemanweisungen|prompts?)\b",
+            r"\b(?:ignorier(?:e|t|en)?|vergiss|vergesst|vergessen|missachte[nt]?) (?:sie )?(?:bitte )?(?:(?:alle|samtliche|aller?|deine[rn]?|eure|ihre|die|der|vorherigen?|vorigen?|bisherigen?|obigen?|fruheren?|vorangegangenen?|vorangehenden?|vorhergehenden?) )+(?:anweisungen|instruktionen|anordnungen|regeln|befehle|vorgaben|richtlinien|systemanweisungen|prompts?)\b",
             r"|\b(?:ignor(?:e|ez|er|a|ad|en|ar)|oubli(?:e|ez|er)|olvid(?:a|e|en|ad)|dimentic(?:a|ate|are)|esqueca|descart(?:a|e|ez)) (?:(?:toutes?|tous|tes|vos|ses|les|mes|todas?|todos|las|los|sus|tus|tu|as|os|suas?|tutte|tutti|le|gli|tue|tuoi|de|di) )+",
             r"(?:instructions?|consignes|directives|regles|instrucciones|indicaciones|ordenes|reglas|instrucoes|ordens|regras|istruzioni|regole|direttive) ?(?:precedentes?|anterieures?|ci-dessus|du systeme|anteriores?|previas?|previos?|de arriba|del sistema|dadas|do sistema|precedenti|sopra)\b",
             r"|\b(?:negeer|vergeet) (?:(?:alle|de|je|uw|vorige|eerdere|voorgaande|bovenstaande) )+(?:instructies|aanwijzingen|regels|opdrachten)\b",
@@ -143,31 +148,33 @@ pub(super) const PATTERNS: &[Pattern] = &[
     prose(
         OVERRIDE,
         &["гнорир", "абудь", "бращай"],
-        r"(?iu)(?:проигнорируй(?:те)?|игнорируй(?:те)?|забудь(?:те)?|не обращай(?:те)? внимания на) (?:(?:обо?|про|о|на|все|всех|всё|любые|свои|ваши|твои|эти|предыдущие|предыдущих|прежние|прошлые|прошлых|ранние|вышеуказанные|вышеперечисленные|системные|данные|полученные) )+(?:инструкци|указани|команд|правил|предписани|промпт)",
+        r"(?u)(?:проигнорируй(?:те)?|игнорируй(?:те)?|забудь(?:те)?|не обращай(?:те)? внимания на) (?:(?:обо?|про|о|на|все|всех|всё|любые|свои|ваши|твои|эти|предыдущие|предыдущих|прежние|прошлые|прошлых|ранние|вышеуказанные|вышеперечисленные|системные|данные|полученные) )+(?:инструкци|указани|команд|правил|предписани|промпт)",
     ),
     around(
         ROLE,
         &["you", "act as", "pretend", "roleplay", "role-play", "persona", "identity"],
         concat!(
-            r"(?i)\b(?:you are now|(?:from (?:now|this (?:point|moment)|here|today)|starting now)(?: on(?:wards?)?| forward)?,?(?: you)?(?: (?:are|will|must|shall|should))? ?(?:be|are|act|behave|serve|respond|operate|work)?(?: (?:as|like|in))?",
+            r"\b(?:you are now|(?:from (?:now|this (?:point|moment)|here|today)|starting now)(?: on(?:wards?)?| forward)?,?(?: you)?(?: (?:are|will|must|shall|should))? ?(?:be|are|act|behave|serve|respond|operate|work)?(?: (?:as|like|in))?",
             r"|(?:you|please)(?: (?:must|will|shall|should))?(?: now)? (?:act|behave|pretend|roleplay|role-play)(?: (?:as|to be|that you are|like|as if you (?:are|were)))*)",
-            r" (?:(?:an?|the|my|in|your|new|fully|completely|different|another|sole|chief|super|no|longer) )*",
+            r" (?:(?:an?|the|my|in|your|new|fully|completely|different|another|sole|chief|super|system|no|longer) )*",
             r"(?:administrators?|admin|sysadmin|superuser|super-user|god|dan|jailbroken|unrestricted|unfiltered|uncensored|uncontrolled|evil|malicious|developer mode|debug mode|maintenance mode|hacker|attacker",
             r"|(?:ai|language) (?:model|assistant)|bound by|restricted|limited by|constrained|without (?:any )?(?:restrictions|rules|limits|filters)|free (?:of|from) (?:all |any |your )?(?:restrictions|rules|limits|filters|constraints))\b",
             r"|\b(?:pretend|act|behave|respond)(?: (?:to be|that|as|if|though|like))* (?:you (?:are|were|have) |(?:an?|the) )*(?:unrestricted|unfiltered|uncensored|jailbroken|no (?:restrictions|rules|limits|guidelines))\b",
-            r"|\bassume the (?:role|identity|persona) of\b|\byou (?:can |may |must )?do anything now\b|\byou are no longer (?:bound|restricted|limited|an? (?:ai|assistant))\b",
+            r"|\bact as (?:(?:an?|the|my|system) )*(?:administrator|admin|root|superuser|owner)(?: user)? from now on\b",
+            r"|\byou are dan\b|\ban? (?:ai|model|assistant|agent) (?:model |assistant )?without (?:any )?(?:restrictions|limits|filters|rules)\b",
+            r"|\bassume the (?:role|identity|persona) of\b|\byou (?:can |may |must )?do anything now\b|\byou are no longer (?:an? (?:ai|assistant)\b|(?:bound|restricted|limited|constrained) (?:by|to) (?:(?:any|your|the|these|those|all|safety|content) )*(?:rules|guidelines|restrictions|policies|instructions|limits|constraints)\b)",
         ),
     ),
     prose(
         ROLE,
         &["du bist", "sofort", "tu es", "vous etes", "eres"],
-        r"(?i)\b(?:du bist|ab (?:jetzt|sofort) bist du|tu es|vous etes|eres) (?:jetzt|ab jetzt|ab sofort|nun|maintenant|desormais|ahora) (?:(?:ein|eine|der|die|das|un|une|el|la|le) )*(?:administrator|administrateur|administrador|admin|root|uneingeschrankte[rs]?|unzensierte[rs]?|sans restriction|sin restricciones|(?:ki|ia|ai)\b)",
+        r"\b(?:du bist|ab (?:jetzt|sofort) bist du|tu es|vous etes|eres) (?:jetzt|ab jetzt|ab sofort|nun|maintenant|desormais|ahora) (?:(?:ein|eine|der|die|das|un|une|el|la|le) )*(?:administrator|administrateur|administrador|admin|root|uneingeschrankte[rs]?|unzensierte[rs]?|sans restriction|sin restricciones|(?:ki|ia|ai)\b)",
     ),
     around(
         ROLE,
         &["теперь", "你现在是", "从现在起", "从现在开始"],
         concat!(
-            r"(?iu:ты теперь|теперь ты) (?iu:администратор|неограниченн|без ограничений)",
+            r"(?u:ты теперь|теперь ты) (?u:администратор|неограниченн|без ограничений)",
             r"|(?:你现在是|从现在起,?你是|从现在开始,?你是)(?u:[^。！？!?\n]){0,12}(?:管理员|没有限制|不受限制|无限制|越狱)",
         ),
     ),
@@ -204,7 +211,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             r"|\[\s{0,2}system (?:message|prompt|override|instructions?|note|reminder)\s{0,2}\]",
         ),
     ),
-    around(
+    on_line(
         TEMPLATE,
         &[
             "system:",
@@ -240,7 +247,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
         HIDE,
         &["tell", "inform", "notif", "mention", "reveal", "disclos", "alert"],
         concat!(
-            r"(?i)\b(?:do not|don't|dont|never|must not|mustn't|should not|shall not|cannot|without|avoid|not) (?:ever )?(?:tell|inform|notify|mention|reveal|disclose|alert)(?:ing)?",
+            r"\b(?:do not|don't|dont|never|must not|mustn't|should not|shall not|cannot|without|avoid|not) (?:ever )?(?:tell|inform|notify|mention|reveal|disclose|alert)(?:ing)?",
             r"(?: (?:any of )?(?:this|it|that|these|them|anything|what (?:you|i) (?:did|do|are doing)|these (?:instructions|steps)|this (?:instruction|step|change|action|message|memory|note|request))(?: to)?)?",
             r" (?:the |your |any |its |to )*(?:users?|humans?|operators?|owners?|person|people|developers?|admins?|administrators?|customers?|anyone|anybody)",
             r"(?: (?:(?:anything|a word) )?(?:about|of) (?:this|it|that|any of this|these|what you|your|the (?:change|upload|request|command|instructions?|transfer))| (?:this|it|anything|that you|what you|you (?:did|are|have|read|ran|sent))|(?:[*_\x22'`)\]])*(?:[.,;!\n]|。|—|–|\z|\s-))",
@@ -249,7 +256,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
     prose(
         HIDE,
         &["keep", "hide", "conceal", "hidden"],
-        r"(?i)\b(?:keep|hide|conceal|hidden|kept) (?:this|it|that|these|them|everything|secret|the (?:above|following|change|upload|transfer)|these (?:instructions|steps)|this (?:instruction|step|change|action|message|memory|note|request))(?: (?:an? )?(?:secret|hidden|private|confidential|quiet|concealed|away|invisible))* from (?:the |your |all |any )*(?:users?|humans?|operators?|owners?|person|developers?|admins?|administrators?|team)\b(?:(?:[*_\x22'`)\]])*(?:[.,;!\n]|。|—|–|\z|\s-)| (?:at all|and|until|while))",
+        r"\b(?:keep|hide|conceal|hidden|kept) (?:this|it|that|these|them|everything|secret|the (?:above|following|change|upload|transfer)|these (?:instructions|steps)|this (?:instruction|step|change|action|message|memory|note|request))(?: (?:an? )?(?:secret|hidden|private|confidential|quiet|concealed|away|invisible))* from (?:the |your |all |any )*(?:users?|humans?|operators?|owners?|person|developers?|admins?|administrators?|team)\b(?:(?:[*_\x22'`)\]])*(?:[.,;!\n]|。|—|–|\z|\s-)| (?:at all|and|until|while))",
     ),
     around(
         HIDE,
@@ -263,9 +270,13 @@ pub(super) const PATTERNS: &[Pattern] = &[
             "secretly",
             "silently",
             "covertly",
+            "let the",
+            "let your",
+            "let any",
         ],
         concat!(
-            r"(?i)\b(?:user|human|operator|owner|person) (?:must|should|may|shall) (?:not|never) (?:know|find out|learn|be (?:told|informed|notified|made aware)|become aware)(?: (?:about|of) (?:this|it|that|these))?(?:[.,;!\n]|。|\z)",
+            r"\b(?:user|human|operator|owner|person) (?:must|should|may|shall) (?:not|never) (?:know|find out|learn|be (?:told|informed|notified|made aware)|become aware)(?: (?:about|of) (?:this|it|that|these))?(?:[.,;!\n]|。|\z)",
+            r"|\b(?:do not|don't|dont|never|not) let (?:the |your |any )*(?:users?|humans?|operators?|owners?|person|developers?|anyone|anybody) (?:know|notice|find out|learn)(?: (?:about|of) (?:this|it|that|these))?(?:[.,;!\n]|。|\z)",
             r"|\b(?:secretly|silently|covertly) (?:send|upload|copy|forward|post|transmit|exfiltrate|install|run|execute|add|append|write|collect|record) (?:(?:the|all|every|any|your|their|user|user's|this|it|these) )*(?:conversation|messages?|credentials?|secrets?|keys?|tokens?|passwords?|commands?|script|data|to https?|files?)\b",
         ),
     ),
@@ -286,7 +297,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             "사용자",
         ],
         concat!(
-            r"(?i)\b(?:sag|sage|sagt|erzahle?|verrate?|teile?) (?:(?:es|das|davon|dies) )?(?:dem|der|den|deinem) (?:benutzer|nutzer|anwender)n? (?:(?:davon|daruber|hiervon|bitte) )*(?:nichts|nicht)\b",
+            r"\b(?:sag|sage|sagt|erzahle?|verrate?|teile?) (?:(?:es|das|davon|dies) )?(?:dem|der|den|deinem) (?:benutzer|nutzer|anwender)n? (?:(?:davon|daruber|hiervon|bitte) )*(?:nichts|nicht)\b",
             r"|\bne (?:(?:le|lui|en|l') ?)?(?:dis|dites|revele|revelez|mentionne|parle|informe)(?: (?:pas|jamais|rien))(?: (?:cela|ceci|ca|rien|en))? (?:a l'|l')utilisateur\b",
             r"|\bno (?:se lo |le |lo )?(?:digas|diga|reveles|cuentes|menciones|informes)(?: (?:esto|nada|eso))? al usuario\b|\bnon (?:dirlo|dire|rivelare|dire nulla)(?: (?:questo|nulla|niente))? all'utente\b",
             r"|(?u:не) (?:говори|говорите|сообщай|сообщайте|рассказывай|рассказывайте|показывай|упоминай)(?: (?:об этом|этого|это|ничего))? пользовател",
@@ -298,8 +309,10 @@ pub(super) const PATTERNS: &[Pattern] = &[
         OVERSIGHT,
         &["approve", "confirm", "permission", "safety", "without asking", "guardrail"],
         concat!(
-            r"(?i)\b(?:auto-?)?(?:approve|accept|allow|execute|run|grant) (?:all|every|any|each) (?:(?:future|tool|shell|file|permission|pending) )*(?:calls?|commands?|requests?|actions?|permissions?|prompts?) (?:automatically|silently|blindly|without (?:asking|confirm\w*|review\w*|approval|prompting|question\w*|checking|permission))\b",
+            r"\b(?:auto-?)?(?:approve|accept|allow|execute|run|grant) (?:all|every|any|each) (?:(?:future|tool|shell|file|permission|pending) )*(?:calls?|commands?|requests?|actions?|permissions?|prompts?) (?:automatically|silently|blindly|without (?:asking|confirm\w*|review\w*|approval|prompting|question\w*|checking|permission))\b",
             r"|\b(?:all|every) (?:(?:tool|shell|future) )*(?:commands?|calls?|actions?|requests?) (?:(?:to be|be|are|is|get|must be|should be) )*auto-?approved\b",
+            r"|\b(?:(?:always|automatically) (?:skip|bypass|disable|ignore)(?: all| any| every| the)*|(?:skip|bypass|disable|circumvent) (?:all|any|every)(?: of)?(?: the)?) (?:safety|permission|approval|confirmation) (?:checks?|prompts?|measures|requests?|guards?|rules|filters|steps|dialogs?)\b",
+            r"|\b(?:must|may|can|will) (?:not|never) refuse anything\b",
             r"|\balways skip (?:all |any |the |every |user )*(?:confirmations?|approvals?|permission (?:prompts?|checks?))\b",
             r"|\b(?:disable|turn off|bypass|circumvent|ignore|switch off|deactivate) (?:all |any )?(?:of )?your (?:(?:own|built-?in|internal) )*(?:safety|security|content|permission|approval|guard)",
         ),
@@ -322,7 +335,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
             "http post",
         ],
         source: concat!(
-            r"(?i)(?:\b(?:curl|wget|invoke-webrequest|invoke-restmethod|iwr|scp|rsync|httpie|http post)\b[^\n]{0,300}?",
+            r"(?i)(?:(?:\b(?:curl|wget|invoke-webrequest|invoke-restmethod|iwr|httpie|http post)\b[^\n]{0,300}?|\b(?:scp|rsync)\b(?:\s+-i\s+\S+|\s+-[^i\s]\S*|\s+[^-\s]\S*)*?)",
             r"(?:[@<=\s'\x22](?:[^\s@'\x22]{0,60}/)?(?:\.ssh/|id_(?:rsa|ed25519|ecdsa|dsa)\b|\.env\b|\.aws/|\.netrc\b|\.npmrc\b|\.pypirc\b|\.git-credentials\b|\.kube/config|\.gnupg|\.docker/config|\.bash_history|\.zsh_history|etc/(?:passwd|shadow)\b|credentials\.json|wallet\.dat)",
             r"|(?:\$\(|`)\s{0,2}(?:cat|env|printenv|base64|tar|whoami|hostname|history|git config|security find)\b)",
             r"|\b(?:env|printenv|history|set)\s{0,4}\|[^\n]{0,120}\b(?:curl|wget|nc|ncat|netcat)\b",
@@ -347,7 +360,9 @@ pub(super) const PATTERNS: &[Pattern] = &[
             "paste",
         ],
         concat!(
-            r"(?i)\b(?:send|post|upload|forward|transmit|exfiltrate|leak|submit|e?-?mail|paste) (?:me )?",
+            r"\b(?:send|post|upload|forward|transmit|exfiltrate|leak|submit|e?-?mail|paste) (?:me )?(?:(?:the|its|their|contents?|of|files?|a|copy|all|my|your) )*[^\s]{0,40}(?:\.ssh|id_rsa|id_ed25519|\.env|\.aws|\.netrc|\.npmrc|\.kube|\.gnupg|etc/passwd|etc/shadow)\b[^\n]{0,60}? to (?:https?://|[a-z0-9._%+-]+@[a-z0-9.-]+\.[a-z]{2,})",
+            r"|(?:\.ssh|id_rsa|id_ed25519|\.env|\.aws|\.netrc|\.npmrc|\.kube|\.gnupg|etc/passwd|etc/shadow)\b[^\n]{0,40} (?:send|post|upload|forward|transmit|paste) (?:it|its|them|their|the) (?:contents? )?to (?:https?://|[a-z0-9._%+-]+@[a-z0-9.-]+\.[a-z]{2,})",
+            r"|\b(?:send|post|upload|forward|transmit|exfiltrate|leak|submit|e?-?mail|paste) (?:me )?",
             r"(?:(?:(?:all|any|every|each|the|your|this|these|their|whole|entire|full|complete|contents?|copy|copies|of|a|user|user's|users'|and|or|current|private|available|stored|found|environment|env|api|ssh|access|secret) )+)?",
             r"(?:secrets|credentials|passwords|api keys|tokens|private keys?|ssh keys?|environment variables|env vars|\.env(?: files?)?|conversations?(?: history| log)?|chat (?:history|log|transcript)s?|transcripts?|system prompt|memories|memory files?)\b",
             r"[^\n]{0,60}? to (?:(?:the|this|that|an?|my|our|following|external|remote|attacker's?) )*(?:https?://|url\b|address\b|endpoint\b|server\b|webhook\b|e?-?mail\b|[a-z0-9._%+-]+@[a-z0-9.-]+\.[a-z]{2,}|[a-z0-9-]+(?:\.[a-z0-9-]+)*\.(?:com|net|org|io|dev|xyz|example|ru|cn|top|site)\b)",
@@ -379,11 +394,12 @@ pub(super) const PATTERNS: &[Pattern] = &[
             "crontab",
         ],
         concat!(
-            r"(?i)\b(?:add|write|append|insert|copy|put|save|store|inject|include|paste|replicate|propagate|embed|persist|install|duplicate)",
-            r" (?:a copy of )?(?:yourself|itself|(?:this|these|the (?:following|above|same)|your)(?: (?:exact|entire|whole|full))?(?: (?:instructions?|prompts?|messages?|texts?|lines?|rules?|notes?|memory|memories|blocks?|paragraphs?|sentences?|orders?|commands?|payload))?)",
+            r"\b(?:add|write|append|insert|copy|put|save|store|inject|include|paste|replicate|propagate|embed|persist|install|duplicate)",
+            r" (?:a copy of )?(?:yourself|itself|the (?:line|text|sentence|instruction|words)\b[^\n]{0,100}?|(?:this|these|the (?:following|above|same)|your)(?: (?:exact|entire|whole|full))?(?: (?:instructions?|prompts?|messages?|texts?|lines?|rules?|notes?|memory|memories|blocks?|paragraphs?|sentences?|orders?|commands?|payload))?)",
             r"(?: (?:verbatim|unchanged|also|permanently|silently|again))* (?:in|into|to|at the (?:top|end|start|beginning|bottom) of|inside|on top of) ",
             r"(?:(?:the|your|every|all|any|each|other|this|their|user's|project's|repository's|global|local|root) )*(?:[~./A-Za-z0-9_-]){0,60}?",
             r"(?:claude\.md|agents\.md|gemini\.md|qwen\.md|copilot-instructions(?:\.md)?|\.cursorrules|\.windsurfrules|\.clinerules|\.cursor/rules|instruction files?|soul\.md|system prompt|\.bashrc|\.zshrc|\.profile|crontab)",
+            r"|\b(?:write|append|add|insert|put) (?:in|into|to) (?:(?:the|your|every|all|any|each) )*(?:[~./A-Za-z0-9_-]){0,60}?(?:claude\.md|agents\.md|gemini\.md|qwen\.md|\.cursorrules|\.windsurfrules|\.clinerules|soul\.md) (?:that|the following|this|these)\b",
         ),
     ),
     Pattern {
@@ -397,9 +413,9 @@ pub(super) const PATTERNS: &[Pattern] = &[
             "on startup",
         ],
         source: concat!(
-            r"(?i)\b(?:whenever|every time|each time|(?:at|on|in|before|after) (?:the )?(?:start|beginning|startup|launch|opening)?(?: of)? ?(?:every|each|any)(?: new)?|at the (?:start|beginning) of|on startup)",
+            r"\b(?:whenever|every time|each time|(?:at|on|in|before|after) (?:the )?(?:start|beginning|startup|launch|opening)?(?: of)? ?(?:every|each|any)(?: new)?|at the (?:start|beginning) of|on startup)",
             r" (?:(?:you|the agent|an agent|the assistant|new|a|any|the) )*(?:open|start|begin|launch|wake|run|load|read|boot|sessions?|conversations?|chats?|startup|turns?|tasks?|starts?)",
-            r"[^.!?\n]{0,80}?\b(?:run|execute|fetch|download|curl|wget|eval|source|load|visit|request|call|pipe)\b[^!?\n]{0,60}?(?:https?://[^\s\x22'`)]+|\bcurl\b|\bwget\b|base64 -d|\| ?(?:ba|z)?sh\b)[^\n]{0,200}",
+            r"[^.!?\n]{0,80}?\b(?:run|execute|fetch|download|curl|wget|eval|source|load|visit|request|call|pipe)\b[^!?\n]{0,60}?(?:https?://[^\s\x22'`)]+|\bcurl\b|\bwget\b|base64 -?d)[^\n]{0,200}",
         ),
         reach: Reach::Near { before: 4, after: 360 },
         judge: unless_local,
@@ -407,9 +423,14 @@ pub(super) const PATTERNS: &[Pattern] = &[
     around(
         EXTRACTION,
         &["prompt", "instructions", "system message"],
-        r"(?i)\b(?:reveal|print|output|repeat|show|display|leak|recite) (?:me |us |out )*(?:(?:all|back|of|verbatim) )*your (?:(?:full|entire|hidden|initial|original|complete|exact|secret|system) )*(?:system prompt|system message|initial prompt|(?:initial|hidden|original|secret|system) instructions|instructions verbatim)\b",
+        r"\b(?:reveal|print|output|repeat|show|display|leak|recite) (?:me |us |out )*(?:(?:all|back|of|verbatim) )*your (?:(?:full|entire|hidden|initial|original|complete|exact|secret|system) )*(?:system prompt|system message|initial prompt|(?:initial|hidden|original|secret|system) instructions|instructions verbatim)\b",
     ),
 ];
+
+/// Reports an order, unless it is turned into its opposite: "never ignore …".
+fn unless_negated(found: &Found<'_>) -> Option<Range<usize>> {
+    if found.group(1).is_some() { None } else { whole(found) }
+}
 
 /// Reports an order that reaches out, unless all that it reaches is this machine.
 fn unless_local(found: &Found<'_>) -> Option<Range<usize>> {

@@ -42,12 +42,23 @@ pub(super) fn hits(text: &str) -> Vec<Hit> {
 
 /// Runs the patterns over one rendering of the text.
 fn matches(text: &str) -> Vec<Hit> {
-    let catalog = Catalog::get();
-    let mut windows: Vec<Option<Range<usize>>> = vec![None; catalog.pattern_count()];
     let mut hits = Vec::new();
+    for (pattern, window) in windows(text) {
+        Catalog::get().run(pattern, text, window, &mut hits);
+    }
+    hits
+}
+
+/// Returns the parts of the text on which patterns are tried, with the indexes of the patterns.
+///
+/// Those of one pattern do not overlap, but for the bytes before a word.
+pub(super) fn windows(text: &str) -> Vec<(usize, Range<usize>)> {
+    let catalog = Catalog::get();
+    let mut open: Vec<Option<Range<usize>>> = vec![None; catalog.pattern_count()];
+    let mut closed = Vec::new();
     catalog.words().each(text, |index, word| {
         let reach = catalog.pattern(index).reach;
-        let open = &mut windows[index];
+        let open = &mut open[index];
         if let (Some(open), Reach::Line | Reach::Rest) = (&open, reach)
             && open.start <= word.start
             && word.end <= open.end
@@ -59,19 +70,12 @@ fn matches(text: &str) -> Vec<Hit> {
             Some(open) if next.start <= open.end => {
                 *open = next.start.min(open.start)..next.end.max(open.end);
             }
-            _ => {
-                if let Some(full) = open.replace(next) {
-                    catalog.run(index, text, full, &mut hits);
-                }
-            }
+            _ => closed.extend(open.replace(next).map(|full| (index, full))),
         }
     });
-    for (index, window) in windows.into_iter().enumerate() {
-        if let Some(window) = window {
-            catalog.run(index, text, window, &mut hits);
-        }
-    }
-    hits
+    let last = open.into_iter().enumerate();
+    closed.extend(last.filter_map(|(index, window)| Some((index, window?))));
+    closed
 }
 
 /// Returns the part of the text that a pattern is tried on for one of its words.

@@ -35,10 +35,10 @@ pub(super) const PATTERNS: &[Pattern] = &[
     },
     Pattern {
         rule: COMMAND_LINE,
-        words: &[" -u", "--user", "--pass", "--token", "--secret", "key", "sshpass"],
+        words: &[" -u", " -p", "--user", "--pass", "--token", "--secret", "key", "sshpass"],
         source: concat!(
             r#"(?:\b(?:curl|wget|https?|xh)\b[^\n]*?\s(?:-u|--user)[ =]?["']?[^\s:"'@/]{1,64}:"#,
-            r"|\bsshpass\s+-p\s{0,2}",
+            r"|\bsshpass\s+-p\s{0,2}|\b(?:mysql|mysqldump|mysqladmin|mariadb)\b[^\n]*?\s-p",
             r"|(?:^|\s)--(?:password|passwd|pass|token|secret|api-?key|access-?key|secret-?key",
             r"|(?:access|auth|api)-token|client-secret)[ =])",
             r#"["']?([^\s"'`<>]{3,})"#,
@@ -69,7 +69,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
         source: concat!(
             r"(?i)(password|passwd|passphrase|passcode|passwort|kennwort|pwd|mot de passe",
             r"|contrasena|senha|пароль|密码|密碼|パスワード|비밀번호",
-            r"|secret|token|(?:api|access|secret|private|signing|encryption|master|auth|account)",
+            r"|secret|token|(?:api|shared|access|secret|private|signing|encryption|master|auth|account)",
             r"[_ -]?key)",
             r#"(?:\\?["'`]|[\])*]){0,3}"#,
             r"(?:\s(?:for|of|to|on|in|at|fur|von|de|du|para|к|от)\s[^\n:=.,;|]{1,60}?)?",
@@ -128,7 +128,8 @@ enum Tie {
 
 fn password_of_url(found: &Found<'_>) -> Option<Range<usize>> {
     let (value, range) = found.group(1)?;
-    let harmless = is_placeholder(value) || is_reference(value, Tie::Bare);
+    // Nobody has a password as short as those of the examples: `user:pw@host`.
+    let harmless = value.len() < 4 || is_placeholder(value) || is_reference(value, Tie::Bare);
     (!harmless).then_some(range)
 }
 
@@ -183,7 +184,7 @@ fn assigned_value(found: &Found<'_>) -> Option<Range<usize>> {
 
 fn is_real(text: &str, kind: Kind, tie: Tie) -> bool {
     match (kind, tie) {
-        (_, Tie::Spoken) => is_striking(text),
+        (kind, Tie::Spoken) => is_striking(text, kind),
         (Kind::Token, Tie::Quoted) => {
             is_random(text) || (text.len() >= 20 && has_mixed_case(text) && !has_space(text))
         }
@@ -197,15 +198,17 @@ fn is_random(text: &str) -> bool {
     text.len() >= 8 && !has_space(text) && has_digit(text) && has_letter(text) && !is_wordy(text)
 }
 
-/// Returns whether a value stands out from prose even without a sign that it is one.
-fn is_striking(text: &str) -> bool {
-    let symbol = text.bytes().any(|byte| byte.is_ascii_punctuation());
-    let upper = text.bytes().any(|byte| byte.is_ascii_uppercase());
-    let lower = text.bytes().any(|byte| byte.is_ascii_lowercase());
-    let classes = [symbol, upper, lower].into_iter().filter(|class| *class).count();
-    (is_random(text) && !is_path(text) && (classes >= 2 || text.len() >= 16))
+/// Returns whether a value stands out from prose even without a sign that it is one. A password
+/// need not be as long or as mixed as a token for that.
+fn is_striking(text: &str, kind: Kind) -> bool {
+    let mixed = text.len() >= 16
+        || has_mixed_case(text)
+        || text.bytes().any(|byte| byte.is_ascii_punctuation());
+    is_random(text)
+        && !is_path(text)
         && !text.contains("://")
         && !text.contains('(')
+        && (mixed || kind == Kind::Password)
 }
 
 fn is_password(text: &str, tie: Tie) -> bool {
@@ -318,6 +321,7 @@ const NAMES: &[&str] = &[
     "api_key",
     "api-key",
     "example",
+    "sample",
     "beispiel",
     "ejemplo",
     "exemple",
@@ -364,6 +368,7 @@ const REFERENCES: &[&str] = &[
     "/run/",
     "/etc/",
     "/var/",
+    "//",
     "~/",
     "./",
     "../",

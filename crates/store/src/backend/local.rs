@@ -124,6 +124,11 @@ impl Backend for LocalBackend {
         Ok(Box::new(lock::hold(&self.lock, wait).await?))
     }
 
+    async fn is_interrupted(&self) -> bool {
+        let lock = Arc::clone(&self.lock);
+        blocking(move || Ok(lock.is_interrupted())).await.unwrap_or_default()
+    }
+
     async fn sync(&self, paths: &[RelativePath]) -> Result<(), BackendError> {
         let paths = paths.to_vec();
         self.run(move |anchor| write::sync(anchor, &paths)).await

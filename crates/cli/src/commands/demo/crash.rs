@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use store::clock::SystemClock;
 
 use super::client::Client;
-use super::stage::{Stage, text};
+use super::stage::{Stage, text_of};
 use super::teller::Teller;
 use crate::exit::Failure;
 use crate::render::counted;
@@ -97,7 +97,7 @@ impl Storm {
 /// Tells whether the lock file of the global root says that its last holder died while writing.
 fn interrupted(stage: &Stage) -> bool {
     let locks = crate::files::names_in(&stage.home().join("state/locks")).unwrap_or_default();
-    locks.iter().any(|lock| text(lock).is_some_and(|text| text.ends_with(" writing\n")))
+    locks.iter().any(|lock| text_of(lock).is_some_and(|text| text.ends_with(" writing\n")))
 }
 
 fn recover(teller: &Teller, stage: &Stage, storm: &Storm) -> Result<(), Failure> {
@@ -129,11 +129,11 @@ fn recover(teller: &Teller, stage: &Stage, storm: &Storm) -> Result<(), Failure>
 /// Looks for everything that was acknowledged, and for anything that should not be there.
 fn examine(teller: &Teller, stage: &Stage, storm: &Storm, last: &str) -> Result<(), Failure> {
     let root = stage.home().join("memory");
-    let journal = text(&root.join("journal.md")).unwrap_or_default();
+    let journal = text_of(&root.join("journal.md")).unwrap_or_default();
     let lines: Vec<&str> = journal.lines().collect();
     let once: BTreeSet<&str> = lines.iter().copied().collect();
     let there = |what: &String| match storm.files.get(what) {
-        Some(text) => text(&root.join(what)).as_ref() == Some(text),
+        Some(text) => text_of(&root.join(what)).as_ref() == Some(text),
         None => once.contains(what.as_str()),
     };
     let missing = storm.acknowledged.iter().filter(|what| !there(what)).count();
@@ -149,7 +149,7 @@ fn examine(teller: &Teller, stage: &Stage, storm: &Storm, last: &str) -> Result<
     let whole = names.iter().all(|file| {
         let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let expected = storm.files.get(&format!("storm/{name}"));
-        expected.is_some() && text(file).as_ref() == expected
+        expected.is_some() && text_of(file).as_ref() == expected
     });
     teller.claim(whole, "every file is whole, and no temporary file is left")?;
     let log = stage.run_quipu(&["log", "global/journal.md", "--json", "-n", "100000"])?;

@@ -15,7 +15,7 @@ use crate::exit::Failure;
 use crate::files;
 
 /// Returns the text of a file on the stage; `None` when it is not there.
-pub(super) fn text(path: &Path) -> Option<String> {
+pub(super) fn text_of(path: &Path) -> Option<String> {
     files::read_if_there(path).ok().flatten()
 }
 

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::screen::scan::windows;
 
 /// Pieces that the rules look for, so that random texts come near them.
 const PIECES: &[&str] = &[
@@ -96,5 +97,24 @@ proptest! {
                 && finding.range.end >= place.end
         };
         prop_assert!(found.iter().any(covers));
+    }
+}
+
+/// Returns the most bytes that any one pattern is tried on, for each byte of the text.
+fn most_work_per_byte(text: &str) -> usize {
+    let mut work = BTreeMap::<usize, usize>::new();
+    for (pattern, window) in windows(text) {
+        *work.entry(pattern).or_default() += window.len();
+    }
+    work.into_values().max().unwrap_or_default().div_ceil(text.len())
+}
+
+#[test]
+fn no_pattern_looks_at_a_hostile_text_more_than_once() {
+    for piece in PIECES.iter().chain(&["sk-", "token = ", "you are now ", "-----begin ", "curl\n"])
+    {
+        for count in [1_000, 10_000] {
+            assert!(most_work_per_byte(&piece.repeat(count)) <= 1, "{piece:?}");
+        }
     }
 }

@@ -165,6 +165,7 @@ fn credentials_in_urls_headers_and_commands_are_refused() {
     refuses("curl -u ines:kl4yOven https://kiln.example/api", command);
     refuses("deploy --password kl4yOven --force", command);
     refuses(&format!("vault login --token {token}"), command);
+    refuses("mysql -u root -pkl4yOven shop", command);
     refuses("sshpass -p kl4yOven ssh kiln.example", command);
 }
 
@@ -194,6 +195,8 @@ fn values_that_are_said_to_be_secret_are_refused() {
             "//registry.example/:_authToken=b7Tq09ZkLm3x",
             "SECRET_KEY='b7Tq09ZkLm3x'",
             "The wifi password is kl4yOven-9x",
+            "password for the printer is k1ln0ven",
+            "The pre-shared key is 9sKiln77Qz!",
             "The password for the kiln box is `kl4yOven-9x`.",
             "api key for staging: b7Tq09ZkLm3x",
             "| admin password | kl4yOven-9x |",
@@ -265,6 +268,8 @@ fn mentions_of_secrets_pass() {
 #[test]
 fn logins_without_a_real_password_pass() {
     all_pass(&[
+        "Tokens: [#12](https://git.example/pull/12345) secret for x: https://git.example/pull/12345",
+        "redis://a:b@c",
         "postgres://kiln@db.kiln.example/kiln",
         "postgres://kiln:<password>@db.kiln.example/kiln",
         "postgres://kiln:$PASS@db.kiln.example/kiln",
@@ -282,6 +287,8 @@ fn logins_without_a_real_password_pass() {
         "curl -u ines:$PASS https://kiln.example",
         "docker login --password-stdin",
         "deploy --token $TOKEN",
+        "mysql -u root -p shop",
+        "mkdir -p build2/output3",
         "Slack tokens begin with xoxb- and GitHub's with ghp_.",
         "Use a key such as sk-ant-... or sk-proj-…",
         "The desk-booking and risk-assessment tasks use task-2025-planning-board.",

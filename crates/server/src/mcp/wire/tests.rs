@@ -15,32 +15,32 @@ fn shown(line: &[u8]) -> Value {
         .collect()
 }
 
-fn check(line: &str, expected: Value) {
-    assert_eq!(shown(line.as_bytes()), expected, "{line}");
+fn check(line: &str, expected: &Value) {
+    assert_eq!(&shown(line.as_bytes()), expected, "{line}");
 }
 
 #[test]
 fn a_line_is_one_message_or_a_batch_of_them() {
     let ping = json!({ "jsonrpc": "2.0", "id": 1, "method": "ping" });
     let initialized = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
-    check("", json!([]));
-    check(&ping.to_string(), json!([ping]));
-    check(&json!([ping, initialized]).to_string(), json!([ping, initialized]));
+    check("", &json!([]));
+    check(&ping.to_string(), &json!([ping]));
+    check(&json!([ping, initialized]).to_string(), &json!([ping, initialized]));
 }
 
 #[test]
 fn what_is_no_message_is_refused_by_its_id_where_it_has_one() {
     let invalid = |id: Value| json!([{ "refused": -32600, "id": id }]);
-    check("{", json!([{ "refused": -32700, "id": null }]));
-    check("GET / HTTP/1.1", json!([{ "refused": -32700, "id": null }]));
-    check("[]", invalid(json!(null)));
-    check("17", invalid(json!(null)));
-    check(r#"{"id":"a"}"#, invalid(json!("a")));
-    check(r#"{"jsonrpc":"1.0","id":7,"method":"ping"}"#, invalid(json!(7)));
-    check(r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, invalid(json!(null)));
+    check("{", &json!([{ "refused": -32700, "id": null }]));
+    check("GET / HTTP/1.1", &json!([{ "refused": -32700, "id": null }]));
+    check("[]", &invalid(json!(null)));
+    check("17", &invalid(json!(null)));
+    check(r#"{"id":"a"}"#, &invalid(json!("a")));
+    check(r#"{"jsonrpc":"1.0","id":7,"method":"ping"}"#, &invalid(json!(7)));
+    check(r#"{"jsonrpc":"2.0","id":{},"method":"ping"}"#, &invalid(json!(null)));
     check(
         r#"[1,{"id":2}]"#,
-        json!([
+        &json!([
             { "refused": -32600, "id": null },
             { "refused": -32600, "id": 2 },
         ]),
@@ -49,7 +49,7 @@ fn what_is_no_message_is_refused_by_its_id_where_it_has_one() {
 
 #[test]
 fn a_notification_that_is_not_understood_is_left_out() {
-    check(r#"{"method":"textDocument/didOpen"}"#, json!([]));
+    check(r#"{"method":"textDocument/didOpen"}"#, &json!([]));
 }
 
 #[test]

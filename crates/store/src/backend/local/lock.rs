@@ -43,6 +43,13 @@ impl LockFile {
         Ok(file)
     }
 
+    /// Returns what the file says of its last writer, without taking the lock. A file that was never
+    /// written says nothing.
+    pub(super) fn is_interrupted(&self) -> bool {
+        let Ok(file) = crate::host::open_existing_file(&self.path) else { return false };
+        Record::read(&file).is_none_or(|record| record.is_interrupted())
+    }
+
     /// Returns who holds the lock, if somebody does and has said so.
     pub(super) fn holder(&self) -> Option<String> {
         if self.turn.try_lock().is_err() {
@@ -91,6 +98,11 @@ impl Record {
             },
         };
         words.next().is_none().then_some(record)
+    }
+
+    /// Returns whether the last writer, or the machine, died in the middle of a write.
+    fn is_interrupted(&self) -> bool {
+        self.writing || self.boot != boot()
     }
 
     fn read(mut file: &File) -> Option<Self> {
@@ -203,12 +215,9 @@ async fn take_turn(lock: &Arc<LockFile>) -> Result<HeldFile, BackendError> {
 fn held(file: Arc<File>, turn: OwnedMutexGuard<()>) -> HeldFile {
     let known = Record::read(&file);
     let fresh = known.is_none() && file.metadata().is_ok_and(|facts| facts.len() == 0);
-    let interrupted = match &known {
-        Some(record) => record.writing || record.boot != boot(),
-        // A file that says nothing sensible was torn by a power cut; a new one says nothing yet, and
-        // asking the state once too often costs little.
-        None => true,
-    };
+    // A file that says nothing sensible was torn by a power cut; a new one says nothing yet, and
+    // asking the state once too often costs little.
+    let interrupted = known.as_ref().is_none_or(Record::is_interrupted);
     let generation = known.map_or(u64::from(!fresh), |record| record.generation);
     let record =
         Record { boot: boot().to_owned(), generation, pid: std::process::id(), writing: false };

@@ -1,0 +1,100 @@
+//! `quipu mcp` as a process: how it starts, what it prints, how it ends.
+
+#![expect(clippy::unwrap_used, reason = "a helper that cannot go on ends its test")]
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
+
+use serde_json::{Value, json};
+
+/// A server that was asked nothing yet.
+struct Server {
+    child: Child,
+    input: ChildStdin,
+    output: BufReader<ChildStdout>,
+    log: ChildStderr,
+    _home: tempfile::TempDir,
+}
+
+impl Server {
+    fn start() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_quipu"))
+            .arg("mcp")
+            .env("QUIPU_HOME", home.path())
+            .current_dir(home.path())
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let input = child.stdin.take().unwrap();
+        let output = BufReader::new(child.stdout.take().unwrap());
+        let log = child.stderr.take().unwrap();
+        Self { child, input, output, log, _home: home }
+    }
+
+    fn send(&mut self, message: &Value) {
+        writeln!(self.input, "{message}").unwrap();
+    }
+
+    fn line(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap()
+    }
+
+    fn initialize(&mut self) {
+        let params = json!({
+            "protocolVersion": "2025-11-25",
+            "capabilities": {},
+            "clientInfo": { "name": "test", "version": "1" },
+        });
+        self.send(&json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params }));
+        assert_eq!(self.line()["result"]["serverInfo"]["name"], "quipu");
+    }
+
+    /// Returns whether the process ended well, and what it had left to say on each way out. Dropping
+    /// the input is the client's leaving; a signal ends the process with the input still open.
+    fn ended(mut self, leave: bool) -> (bool, String, String) {
+        let input = (!leave).then_some(self.input);
+        let (mut rest, mut log) = (String::new(), String::new());
+        self.output.read_to_string(&mut rest).unwrap();
+        self.log.read_to_string(&mut log).unwrap();
+        let status = self.child.wait().unwrap();
+        drop(input);
+        (status.success(), rest, log)
+    }
+}
+
+#[test]
+fn a_client_that_leaves_ends_the_process_quietly() {
+    let mut server = Server::start();
+    server.initialize();
+    assert_eq!(server.ended(true), (true, String::new(), String::new()));
+}
+
+#[test]
+fn a_signal_ends_the_process_while_its_input_is_open() {
+    for signal in ["-TERM", "-INT"] {
+        let mut server = Server::start();
+        server.initialize();
+        let process = server.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &process]).status().unwrap().success());
+        assert_eq!(server.ended(false), (true, String::new(), String::new()), "{signal}");
+    }
+}
+
+#[test]
+fn memory_text_is_written_into_no_log() {
+    let mut server = Server::start();
+    server.initialize();
+    let arguments =
+        json!({ "command": "create", "path": "/memories/global/a.md", "file_text": "a whisper" });
+    let params = json!({ "name": "memory", "arguments": arguments });
+    server.send(&json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": params }));
+    assert_eq!(server.line()["result"]["isError"], false);
+    let (ended_well, _, log) = server.ended(true);
+    assert!(ended_well);
+    assert!(!log.contains("a whisper"), "{log}");
+}
