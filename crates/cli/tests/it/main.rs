@@ -35,3 +35,11 @@ mod terminal;
 mod transfer;
 
 mod write;
+
+mod demo;
+
+mod served;
+
+mod storm;
+
+mod crash;
