@@ -72,6 +72,10 @@ pub const MEMORY_LIST_CHARS_MAX: usize = 25_000;
 /// the rest is room for files that outgrew the cap from outside.
 pub const HISTORY_FILE_BYTES_MAX: usize = 10 * MEMORY_BYTES_MAX;
 
+/// The most bytes of earlier contents that one change keeps: a folder of a hostile checkout must not
+/// fill the memory by being deleted.
+pub const HISTORY_CHANGE_BYTES_MAX: usize = 128 * 1024 * 1024;
+
 /// How long history is kept unless a person says otherwise.
 pub const HISTORY_AGE_DEFAULT: Duration = Duration::from_hours(90 * 24);
 

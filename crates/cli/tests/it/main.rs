@@ -20,10 +20,6 @@ mod history;
 
 mod list;
 
-mod mcp_clients;
-
-mod mcp_process;
-
 mod search;
 
 mod settings;
