@@ -17,7 +17,9 @@ type Cause = Box<dyn Error + Send + Sync>;
 #[derive(Debug, thiserror::Error)]
 pub enum StateError {
     /// The database cannot be opened here: no folder, no permission, no file. Nothing was touched.
-    #[error("cannot {wanted}: the state `{path}` cannot be opened; check its folder and permissions")]
+    #[error(
+        "cannot {wanted}: the state `{path}` cannot be opened; check its folder and permissions"
+    )]
     Unavailable {
         /// What was wanted.
         wanted: &'static str,
@@ -266,8 +268,19 @@ mod tests {
         assert_eq!(
             classes,
             [
-                Busy, Busy, Full, Full, Damaged, Damaged, Damaged, Unavailable, Unavailable,
-                Failed, Failed, Failed, Failed,
+                Busy,
+                Busy,
+                Full,
+                Full,
+                Damaged,
+                Damaged,
+                Damaged,
+                Unavailable,
+                Unavailable,
+                Failed,
+                Failed,
+                Failed,
+                Failed,
             ]
         );
     }

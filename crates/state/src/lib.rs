@@ -65,13 +65,20 @@ pub trait State: std::fmt::Debug + Send + Sync {
 
     /// Pins or unpins a memory. A pin counts as one use; pinning what is pinned changes nothing.
     /// Returns whether anything changed.
-    async fn set_pin(&self, mark: (&str, &RelativePath), pinned: bool, at: Timestamp)
-    -> Result<bool, StateError>;
+    async fn set_pin(
+        &self,
+        mark: (&str, &RelativePath),
+        pinned: bool,
+        at: Timestamp,
+    ) -> Result<bool, StateError>;
 
     /// Forgets the pins and usage of memories that are gone, and whole identities' when `paths` is
     /// `None`.
-    async fn drop_marks(&self, identity: &str, paths: Option<&[RelativePath]>)
-    -> Result<(), StateError>;
+    async fn drop_marks(
+        &self,
+        identity: &str,
+        paths: Option<&[RelativePath]>,
+    ) -> Result<(), StateError>;
 
     /// Drops history beyond what is to be kept. Open changes, the latest recorded bytes of each
     /// memory and the history of pinned memories stay.

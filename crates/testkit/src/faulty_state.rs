@@ -10,7 +10,8 @@ use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::path::RelativePath;
 use state::{
-    ChangeQuery, Head, Mark, NewChange, OpenChange, Pruned, Retention, State, StateError, Stats, Use,
+    ChangeQuery, Head, Mark, NewChange, OpenChange, Pruned, Retention, State, StateError, Stats,
+    Use,
 };
 
 /// Which calls of a [`FaultyState`] fail; the first call after the plan is set is number 1.

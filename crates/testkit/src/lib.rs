@@ -9,4 +9,4 @@ mod clock;
 mod faulty_state;
 
 pub use clock::ManualClock;
-pub use faulty_state::{FaultyState, Faults};
+pub use faulty_state::{Faults, FaultyState};

@@ -38,7 +38,11 @@ pub(super) async fn check(path: &Path, depth: Depth) -> Result<Vec<String>, Faul
 
 /// Turns a fault that is damage into a finding.
 fn damage(fault: Fault) -> Result<Vec<String>, Fault> {
-    if fault.asks_for_healing() { Ok(vec![format!("the database cannot be read: {fault}")]) } else { Err(fault) }
+    if fault.asks_for_healing() {
+        Ok(vec![format!("the database cannot be read: {fault}")])
+    } else {
+        Err(fault)
+    }
 }
 
 async fn problems(connection: &mut SqliteConnection, depth: Depth) -> Result<Vec<String>, Fault> {

@@ -4,7 +4,7 @@ use memory::document::Revision;
 use sqlx::SqliteConnection;
 
 use crate::error::Fault;
-use crate::sqlite::row::{Columns, stored_revision};
+use crate::sqlite::row::{Columns, Read, stored_revision};
 use crate::sqlite::script::{Repeats, Script};
 
 /// Bytes as they are.
@@ -47,8 +47,8 @@ impl Packed {
     }
 
     /// Reads a row's columns `codec`, `size` and `bytes`.
-    pub(super) fn read(row: Columns<'_>) -> Option<Self> {
-        Some(Self { codec: row.get("codec")?, size: row.get("size")?, bytes: row.get("bytes")? })
+    pub(super) fn read(row: Columns<'_>) -> Read<Self> {
+        Ok(Self { codec: row.get("codec")?, size: row.get("size")?, bytes: row.get("bytes")? })
     }
 
     /// Unpacks, and checks that these are the bytes of `revision`.
@@ -75,7 +75,7 @@ pub(super) async fn load(
         .rows(connection, Repeats::Often)
         .await?;
     let Some(row) = rows.first() else { return Ok(None) };
-    match Packed::read(Columns(row)).and_then(|packed| packed.unpack(revision)) {
+    match Packed::read(Columns(row)).ok().and_then(|packed| packed.unpack(revision)) {
         Some(bytes) => Ok(Some(bytes)),
         None => Err(Fault::Digest(revision.to_string())),
     }

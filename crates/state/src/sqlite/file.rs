@@ -37,7 +37,9 @@ pub(super) struct FileId {
 /// One `stat`: about a microsecond, so it is asked before every use of an open connection.
 pub(super) fn identity(path: &Path) -> Result<Option<FileId>, Fault> {
     match fs::metadata(path) {
-        Ok(metadata) if metadata.is_dir() => Err(io::Error::from(io::ErrorKind::IsADirectory).into()),
+        Ok(metadata) if metadata.is_dir() => {
+            Err(io::Error::from(io::ErrorKind::IsADirectory).into())
+        }
         Ok(metadata) => Ok(Some(id_of(&metadata))),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(error) => Err(error.into()),
@@ -174,7 +176,8 @@ pub(super) fn discard_replacement(path: &Path) -> Result<(), Fault> {
 pub(super) fn finish_replacement(path: &Path) -> Result<(), Fault> {
     if identity(path)?.is_none() && identity(&replacement(path))?.is_some() {
         // What still stands here belongs to the damaged one; beside the new one it would be applied.
-        let aside = (1_u32..).map(|number| aside(path, number)).take_while(|path| path.exists());
+        let aside =
+            (1..=u32::MAX).map(|number| aside(path, number)).take_while(|path| path.exists());
         move_companions(path, &aside.last().unwrap_or_else(|| self::aside(path, 1)))?;
         fs::rename(replacement(path), path)?;
         sync_folder(path)?;
@@ -185,7 +188,7 @@ pub(super) fn finish_replacement(path: &Path) -> Result<(), Fault> {
 /// Sets the damaged database and its companions aside, puts the complete replacement in its place,
 /// and returns the damaged one's path.
 pub(super) fn replace_damaged(path: &Path) -> Result<PathBuf, Fault> {
-    let aside = (1_u32..)
+    let aside = (1..=u32::MAX)
         .map(|number| aside(path, number))
         .find(|aside| !aside.exists())
         .ok_or_else(|| io::Error::from(io::ErrorKind::AlreadyExists))?;

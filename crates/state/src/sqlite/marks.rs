@@ -14,14 +14,15 @@ use sqlx::SqliteConnection;
 
 use crate::error::Fault;
 use crate::record::{Mark, Use};
-use crate::sqlite::row::{Columns, readable, stored_time};
+use crate::sqlite::row::{Columns, Read, readable, stored_time};
 use crate::sqlite::script::{Repeats, Script};
 
 /// Marks that are written in one message.
 const MARKS_SENT_AT_ONCE: usize = 64;
 
 /// Counts `$3` uses of identity `$1`, path `$2`, the last at `$4`, the last write at `$5`.
-const COUNT: &str = "INSERT INTO marks (identity, path, pinned, uses, last_used_at, last_written_at)
+const COUNT: &str =
+    "INSERT INTO marks (identity, path, pinned, uses, last_used_at, last_written_at)
     VALUES ($1, $2, 0, $3, $4, $5)
     ON CONFLICT (identity, path) DO UPDATE SET uses = uses + excluded.uses,
         last_used_at = max(coalesce(last_used_at, excluded.last_used_at), excluded.last_used_at),
@@ -187,10 +188,7 @@ pub(super) fn below(folder: &RelativePath) -> (String, String) {
 }
 
 /// Counts uses in one transaction.
-pub(super) async fn add_uses(
-    connection: &mut SqliteConnection,
-    uses: &[Use],
-) -> Result<(), Fault> {
+pub(super) async fn add_uses(connection: &mut SqliteConnection, uses: &[Use]) -> Result<(), Fault> {
     let sums = sum(uses);
     let repeats = if sums.len() == 1 { Repeats::Often } else { Repeats::Hardly };
     let mut script = Script::of("BEGIN IMMEDIATE;");
@@ -219,8 +217,8 @@ pub(super) async fn load(
     Ok(readable("marks", rows.iter().map(|row| mark(Columns(row)))))
 }
 
-fn mark(row: Columns<'_>) -> Option<Mark> {
-    Some(Mark {
+fn mark(row: Columns<'_>) -> Read<Mark> {
+    Ok(Mark {
         path: row.path("path")?,
         pinned: row.flag("pinned")?,
         usage: Usage {

@@ -23,6 +23,9 @@ const TABLES: i64 = 8;
 /// Statements that stay prepared a connection: each holds some kilobytes.
 const STATEMENTS_KEPT: usize = 24;
 
+/// Rows that SQLite's thread reads ahead: enough not to wake the other side for each handful.
+const ROWS_BUFFERED: usize = 1024;
+
 /// How long the switch to write-ahead waits for a reader to let go, each time: SQLite does not wait
 /// by itself there.
 const SWITCH_POLL: Duration = Duration::from_millis(10);
@@ -72,6 +75,7 @@ pub(super) async fn connect(path: &Path, mode: Mode) -> Result<SqliteConnection,
         // A megabyte holds the upper pages of every index; the operating system caches the rest.
         .pragma("cache_size", "-1024")
         .statement_cache_capacity(STATEMENTS_KEPT)
+        .row_buffer_size(ROWS_BUFFERED)
         .disable_statement_logging();
     let options = match mode {
         Mode::Write => options.auto_vacuum(SqliteAutoVacuum::Incremental),
@@ -137,7 +141,9 @@ pub(super) async fn prepare(connection: &mut SqliteConnection) -> Result<(), Fau
 
 fn migration_fault(error: MigrateError) -> Fault {
     match error {
-        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => Fault::Sql(error),
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => {
+            Fault::Sql(error)
+        }
         other => Fault::Damaged(other.to_string()),
     }
 }

@@ -117,7 +117,9 @@ async fn candidates(
     .bind(CHANGES_AT_ONCE)
     .rows(connection, Repeats::Often)
     .await?;
-    let found = rows.iter().filter_map(|row| Some((Columns(row).id("id")?, Columns(row).count("bytes")?)));
+    let found = rows
+        .iter()
+        .filter_map(|row| Some((Columns(row).id("id").ok()?, Columns(row).count("bytes").ok()?)));
     let mut estimated = 0_u64;
     let needed = found.take_while(|(_, bytes)| {
         let goes_on = estimated < wanted;
@@ -154,7 +156,7 @@ async fn drop_changes(
     .then("SELECT changes, content_bytes FROM totals; COMMIT;")
     .rows(connection, Repeats::Often)
     .await?;
-    let total = |row: usize, column| rows.get(row).and_then(|row| Columns(row).count(column));
+    let total = |row: usize, column| rows.get(row).and_then(|row| Columns(row).count(column).ok());
     let gone = |column| {
         total(0, column).unwrap_or_default().saturating_sub(total(1, column).unwrap_or_default())
     };

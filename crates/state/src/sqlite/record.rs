@@ -12,7 +12,7 @@ use crate::error::Fault;
 use crate::record::{Head, NewChange, NewFileChange};
 use crate::sqlite::content::{self, Packed};
 use crate::sqlite::marks;
-use crate::sqlite::row::{Columns, readable, stored_revision, stored_time};
+use crate::sqlite::row::{Columns, Read, readable, stored_revision, stored_time};
 use crate::sqlite::script::{Repeats, Script, json_digests, json_numbers};
 
 /// Files of a change that are sent in one message: bounds the text that SQLite has to prepare.
@@ -89,13 +89,13 @@ async fn sent(
     repeats: Repeats,
 ) -> Result<Option<ChangeId>, Fault> {
     let rows = script.rows(connection, repeats).await?;
-    Ok(rows.first().and_then(|row| Columns(row).id("id")))
+    Ok(rows.first().and_then(|row| Columns(row).id("id").ok()))
 }
 
 fn check_bytes(files: &[NewFileChange]) -> Result<(), Fault> {
-    let pairs = files.iter().flat_map(|file| {
-        [(&file.change.before, &file.before), (&file.change.after, &file.after)]
-    });
+    let pairs = files
+        .iter()
+        .flat_map(|file| [(&file.change.before, &file.before), (&file.change.after, &file.after)]);
     for (revision, bytes) in pairs {
         let (Some(bytes), wanted) = (bytes, revision) else { continue };
         if wanted.is_none_or(|wanted| wanted != Revision::of(bytes)) {
@@ -197,7 +197,7 @@ pub(super) async fn withdraw(connection: &mut SqliteConnection, id: ChangeId) ->
         .rows(connection, Repeats::Hardly)
         .await?;
     match rows.first().map(|row| Columns(row).flag("open")) {
-        Some(Some(true)) => {}
+        Some(Ok(true)) => {}
         None => return end(connection, "COMMIT").await,
         Some(_) => {
             end(connection, "ROLLBACK").await?;
@@ -238,7 +238,8 @@ pub(super) async fn revisions_of(
     .bind(json_numbers(ids.iter().map(|id| id.0)))
     .rows(connection, Repeats::Hardly)
     .await?;
-    Ok(readable("revisions", rows.iter().map(|row| Columns(row).maybe_revision("revision")?)))
+    let revisions = rows.iter().map(|row| Columns(row).maybe_revision("revision"));
+    Ok(readable("revisions", revisions).into_iter().flatten().collect())
 }
 
 /// Says that the files of these changes are safe.
@@ -270,8 +271,8 @@ pub(super) async fn heads(
     Ok(readable("heads", rows.iter().map(|row| head(Columns(row)))))
 }
 
-fn head(row: Columns<'_>) -> Option<Head> {
-    Some(Head {
+fn head(row: Columns<'_>) -> Read<Head> {
+    Ok(Head {
         path: row.path("path")?,
         revision: row.maybe_revision("revision")?,
         trust: row.word("trust")?,

@@ -34,85 +34,80 @@ pub(super) fn revision(stored: &[u8]) -> Option<Revision> {
     Some(Revision::from_bytes(stored.try_into().ok()?))
 }
 
-/// A row that is read column by column; anything impossible is `None`.
+/// A value that no program of ours could have written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Impossible;
+
+/// What reading gives.
+pub(super) type Read<T> = Result<T, Impossible>;
+
+/// A row that is read column by column.
 #[derive(Clone, Copy)]
 pub(super) struct Columns<'row>(pub(super) &'row SqliteRow);
 
 impl<'row> Columns<'row> {
-    /// Returns a value that must be there.
-    pub(super) fn get<T: Decode<'row, Sqlite> + Type<Sqlite>>(self, column: &str) -> Option<T> {
-        self.0.try_get(column).ok()
+    /// Returns a value; `Option` for one that may be missing.
+    pub(super) fn get<T: Decode<'row, Sqlite> + Type<Sqlite>>(self, column: &str) -> Read<T> {
+        self.0.try_get(column).map_err(|_| Impossible)
     }
 
-    /// Returns a value that may be missing: `Some(None)` where it is.
-    fn maybe<T: Decode<'row, Sqlite> + Type<Sqlite>>(self, column: &str) -> Option<Option<T>> {
-        self.0.try_get(column).ok()
-    }
-
-    pub(super) fn text(self, column: &str) -> Option<String> {
-        self.get(column)
-    }
-
-    pub(super) fn maybe_text(self, column: &str) -> Option<Option<String>> {
-        self.maybe(column)
-    }
-
-    pub(super) fn flag(self, column: &str) -> Option<bool> {
+    pub(super) fn flag(self, column: &str) -> Read<bool> {
         match self.get(column)? {
-            0_i64 => Some(false),
-            1 => Some(true),
-            _ => None,
+            0_i64 => Ok(false),
+            1 => Ok(true),
+            _ => Err(Impossible),
         }
     }
 
-    pub(super) fn count(self, column: &str) -> Option<u64> {
-        u64::try_from(self.get::<i64>(column)?).ok()
+    pub(super) fn count(self, column: &str) -> Read<u64> {
+        u64::try_from(self.get::<i64>(column)?).map_err(|_| Impossible)
     }
 
-    pub(super) fn id(self, column: &str) -> Option<ChangeId> {
+    pub(super) fn id(self, column: &str) -> Read<ChangeId> {
         self.get(column).map(ChangeId)
     }
 
-    pub(super) fn maybe_id(self, column: &str) -> Option<Option<ChangeId>> {
-        Some(self.maybe(column)?.map(ChangeId))
+    pub(super) fn maybe_id(self, column: &str) -> Read<Option<ChangeId>> {
+        Ok(self.get::<Option<i64>>(column)?.map(ChangeId))
     }
 
-    pub(super) fn time(self, column: &str) -> Option<Timestamp> {
-        time(self.get(column)?)
+    pub(super) fn time(self, column: &str) -> Read<Timestamp> {
+        time(self.get(column)?).ok_or(Impossible)
     }
 
-    pub(super) fn maybe_time(self, column: &str) -> Option<Option<Timestamp>> {
-        self.maybe(column)?.map_or(Some(None), |stored| time(stored).map(Some))
+    pub(super) fn maybe_time(self, column: &str) -> Read<Option<Timestamp>> {
+        let stored: Option<i64> = self.get(column)?;
+        stored.map(|stored| time(stored).ok_or(Impossible)).transpose()
     }
 
-    pub(super) fn word<T: FromStr>(self, column: &str) -> Option<T> {
-        self.get::<&str>(column)?.parse().ok()
+    pub(super) fn word<T: FromStr>(self, column: &str) -> Read<T> {
+        self.get::<&str>(column)?.parse().map_err(|_| Impossible)
     }
 
-    pub(super) fn path(self, column: &str) -> Option<RelativePath> {
-        RelativePath::parse(self.get(column)?).ok()
+    pub(super) fn path(self, column: &str) -> Read<RelativePath> {
+        RelativePath::parse(self.get(column)?).map_err(|_| Impossible)
     }
 
-    pub(super) fn maybe_path(self, column: &str) -> Option<Option<RelativePath>> {
-        match self.maybe(column)? {
-            None => Some(None),
-            Some(text) => RelativePath::parse(text).ok().map(Some),
-        }
+    pub(super) fn maybe_path(self, column: &str) -> Read<Option<RelativePath>> {
+        let stored: Option<&str> = self.get(column)?;
+        stored.map(|text| RelativePath::parse(text).map_err(|_| Impossible)).transpose()
     }
 
-    pub(super) fn maybe_revision(self, column: &str) -> Option<Option<Revision>> {
-        self.maybe::<&[u8]>(column)?.map_or(Some(None), |stored| revision(stored).map(Some))
+    pub(super) fn maybe_revision(self, column: &str) -> Read<Option<Revision>> {
+        let stored: Option<&[u8]> = self.get(column)?;
+        stored.map(|digest| revision(digest).ok_or(Impossible)).transpose()
     }
 }
 
 /// Keeps the rows that could be read, and says how many could not.
-pub(super) fn readable<T>(
-    what: &'static str,
-    rows: impl IntoIterator<Item = Option<T>>,
-) -> Vec<T> {
-    let mut skipped = 0_usize;
-    let kept = rows.into_iter().inspect(|row| skipped += usize::from(row.is_none())).flatten();
-    let kept: Vec<T> = kept.collect();
+pub(super) fn readable<T>(what: &'static str, rows: impl IntoIterator<Item = Read<T>>) -> Vec<T> {
+    let (mut kept, mut skipped) = (Vec::new(), 0_usize);
+    for row in rows {
+        match row {
+            Ok(row) => kept.push(row),
+            Err(Impossible) => skipped += 1,
+        }
+    }
     if skipped > 0 {
         tracing::warn!(what, skipped, "rows of the state cannot be read; see `quipu doctor`");
     }

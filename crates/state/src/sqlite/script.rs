@@ -52,8 +52,14 @@ impl Script {
     }
 
     /// Adds a value for a loop.
-    pub(super) fn value<'t, T: Encode<'t, Sqlite> + Type<Sqlite>>(&mut self, value: T) -> &mut Self {
-        #[expect(clippy::expect_used, reason = "numbers, texts and bytes have no way not to encode")]
+    pub(super) fn value<'t, T: Encode<'t, Sqlite> + Type<Sqlite>>(
+        &mut self,
+        value: T,
+    ) -> &mut Self {
+        #[expect(
+            clippy::expect_used,
+            reason = "numbers, texts and bytes have no way not to encode"
+        )]
         self.arguments.add(value).expect("a plain value encodes");
         self
     }

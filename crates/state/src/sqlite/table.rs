@@ -152,9 +152,10 @@ impl Table {
 
     /// Returns the values of a row that [`Table::select`] read, `None` if one is impossible.
     pub(super) fn read(&self, row: &SqliteRow) -> Option<Vec<Value>> {
-        let values = self.columns.iter().enumerate().map(|(index, column)| {
-            Value::read(row, index).filter(|value| column.allows(value))
-        });
+        let values =
+            self.columns.iter().enumerate().map(|(index, column)| {
+                Value::read(row, index).filter(|value| column.allows(value))
+            });
         let values: Vec<Value> = values.collect::<Option<_>>()?;
         (self.name != CONTENTS || has_its_digest(&values)).then_some(values)
     }
@@ -222,7 +223,12 @@ pub(super) const TABLES: [Table; 7] = [
     Table {
         name: CONTENTS,
         key: &["id"],
-        columns: &[always("revision", Holds::Digest), always("codec", Holds::Count), always("size", Holds::Count), always("bytes", Holds::Bytes)],
+        columns: &[
+            always("revision", Holds::Digest),
+            always("codec", Holds::Count),
+            always("size", Holds::Count),
+            always("bytes", Holds::Bytes),
+        ],
     },
     Table {
         name: "heads",

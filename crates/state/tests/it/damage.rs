@@ -32,15 +32,18 @@ async fn use_and_repair(place: &Place) -> SqliteState {
     let state = place.state();
     let damage = "damage heals or is named as such";
     let named = |error: &StateError| {
-        assert!(matches!(error, StateError::Damaged { .. } | StateError::Failed { .. }), "{error:?}");
+        assert!(
+            matches!(error, StateError::Damaged { .. } | StateError::Failed { .. }),
+            "{error:?}"
+        );
     };
     state.marks(IDENTITY).await.inspect_err(named).map(drop).unwrap_or_default();
     state.heads("one", ChangeId(0)).await.inspect_err(named).map(drop).unwrap_or_default();
     let made = edit("one", "m0.md", (&"text 0\n".repeat(40), "other")).uses("m0.md");
-    state.record(made.new()).await.inspect_err(named).map(drop).unwrap_or_default();
+    state.record(made.to_record()).await.inspect_err(named).map(drop).unwrap_or_default();
     state.repair().await.expect(damage);
     assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
-    let id = state.record(write("two", "new.md", "new").uses("new.md").new()).await.unwrap();
+    let id = state.record(write("two", "new.md", "new").uses("new.md").to_record()).await.unwrap();
     assert_eq!(recorded(&state).await.last(), Some(&id));
     state
 }
@@ -94,7 +97,10 @@ async fn a_database_of_something_else_is_set_aside() {
     let state = place.state();
     fill(&state, 1).await;
     let healed = state.healed().unwrap();
-    assert_eq!(healed.reason, "the database cannot be read: the file is a database of something else");
+    assert_eq!(
+        healed.reason,
+        "the database cannot be read: the file is a database of something else"
+    );
     assert_eq!(healed.set_aside, place.path().with_file_name("state.db.damaged-1"));
 }
 
@@ -179,13 +185,15 @@ async fn a_later_schema_is_left_alone() {
     fill(&state, 1).await;
     state.close().await;
     place
-        .run("INSERT INTO _sqlx_migrations SELECT 9, 'later', installed_on, 1, checksum, 0
-            FROM _sqlx_migrations")
+        .run(
+            "INSERT INTO _sqlx_migrations SELECT 9, 'later', installed_on, 1, checksum, 0
+            FROM _sqlx_migrations",
+        )
         .await;
     let before = fs::read(place.path()).unwrap();
     let state = place.state();
     let read = state.marks(IDENTITY).await.unwrap_err();
-    let wrote = state.record(write("one", "a.md", "a").new()).await.unwrap_err();
+    let wrote = state.record(write("one", "a.md", "a").to_record()).await.unwrap_err();
     for error in [read, wrote] {
         assert!(matches!(error, StateError::Newer { found: 9, known: 1, .. }), "{error:?}");
     }
@@ -282,8 +290,7 @@ async fn a_healing_that_was_cut_short_is_finished() {
     fs::write(place.path().with_file_name("state.db.damaged-1"), "damaged").unwrap();
     fs::write(place.path().with_file_name("state.db-wal"), "of the damaged").unwrap();
     assert_eq!(recorded(&place.state()).await, ids);
-    let expected =
-        ["state.db", "state.db.damaged-1", "state.db.damaged-1-wal", "state.db.lock"];
+    let expected = ["state.db", "state.db.damaged-1", "state.db.damaged-1-wal", "state.db.lock"];
     let names = place.names();
     assert!(expected.iter().all(|name| names.contains(&(*name).to_owned())), "{names:?}");
 }

@@ -102,7 +102,7 @@ async fn a_file_that_was_removed_is_made_again() {
 async fn refuses(at: &Path) {
     let state = state::SqliteState::new(at.to_owned());
     let read = state.marks("global").await.unwrap_err();
-    let wrote = state.record(write("one", "a.md", "a").new()).await.unwrap_err();
+    let wrote = state.record(write("one", "a.md", "a").to_record()).await.unwrap_err();
     for error in [read, wrote] {
         assert!(matches!(error, StateError::Unavailable { .. }), "{error:?}");
         assert_eq!(error.code(), Code::StorageFailed);
@@ -129,7 +129,7 @@ async fn a_missing_folder_is_not_made() {
     let state = state::SqliteState::new(place.path().join("missing/state.db"));
     fs::create_dir(place.path()).unwrap();
     assert_eq!(state.marks("global").await.unwrap(), []);
-    let error = state.record(write("one", "a.md", "a").new()).await.unwrap_err();
+    let error = state.record(write("one", "a.md", "a").to_record()).await.unwrap_err();
     assert!(matches!(error, StateError::Unavailable { .. }), "{error:?}");
     assert_eq!(names(&place.path()), [] as [String; 0]);
     // What failed to open is tried again.
@@ -177,11 +177,12 @@ async fn a_full_disk_refuses_a_change_whole_and_works_again_with_room() {
     let written = fs::write(&ballast, vec![0; 1024 * 1024]);
     assert_eq!(written.unwrap_err().kind(), std::io::ErrorKind::StorageFull);
 
-    let large = "no line is like another\n".repeat(4) + &format!("{:?}", (0..5000).collect::<Vec<_>>());
+    let large =
+        "no line is like another\n".repeat(4) + &format!("{:?}", (0..5000).collect::<Vec<_>>());
     let change = edit("one", "m0.md", (&"text 0\n".repeat(40), &large)).uses("m0.md");
     let mut refused = 0;
     for _ in 0..3 {
-        let error = state.record(change.new()).await.unwrap_err();
+        let error = state.record(change.to_record()).await.unwrap_err();
         assert!(matches!(error, StateError::Full { .. }), "{error:?}");
         assert_eq!(error.code(), Code::StorageFull);
         refused += 1;
@@ -190,7 +191,7 @@ async fn a_full_disk_refuses_a_change_whole_and_works_again_with_room() {
     assert_eq!(recorded(&state).await, ids);
 
     fs::remove_file(&ballast).unwrap();
-    state.record(change.new()).await.unwrap();
+    state.record(change.to_record()).await.unwrap();
     assert_eq!(recorded(&state).await.len(), 3);
     assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
     state.close().await;
@@ -204,7 +205,7 @@ async fn a_read_only_disk_is_unavailable_for_writing_and_nothing_is_renamed() {
     state.close().await;
     let before = names(&disk.place.path());
     mount(&["-o", "remount,ro"], &disk.place.path());
-    let error = state.record(write("one", "a.md", "a").new()).await.unwrap_err();
+    let error = state.record(write("one", "a.md", "a").to_record()).await.unwrap_err();
     assert!(matches!(error, StateError::Unavailable { .. }), "{error:?}");
     assert_eq!((names(&disk.place.path()), state.healed()), (before, None));
 }

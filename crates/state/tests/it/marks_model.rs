@@ -11,7 +11,8 @@ use crate::support::Place;
 
 /// Paths that come close to each other in byte order, in wildcards and in case.
 const PATHS: [&str; 12] = [
-    "a", "a/b", "a/b/c.md", "a/_.md", "a-.md", "a.md", "a0", "a0/b", "A/b", "a_/b", "a%/b", "\u{e9}/b",
+    "a", "a/b", "a/b/c.md", "a/_.md", "a-.md", "a.md", "a0", "a0/b", "A/b", "a_/b", "a%/b",
+    "\u{e9}/b",
 ];
 const FOLDERS: [&str; 7] = ["a", "a/b", "a0", "A", "a_", "a%", "\u{e9}"];
 
@@ -103,7 +104,8 @@ fn change(step: &Step, identity: &str) -> Option<Made> {
 async fn run(state: &dyn State, identity: &str, step: &Step, withdrawn_first: bool) {
     match *step {
         Step::Use(at) => {
-            let one = Use { identity: identity.to_owned(), path: path(at), at: time(1), wrote: false };
+            let one =
+                Use { identity: identity.to_owned(), path: path(at), at: time(1), wrote: false };
             state.add_uses(&[one]).await.unwrap();
         }
         Step::Pin(at, pinned) => {
@@ -113,11 +115,11 @@ async fn run(state: &dyn State, identity: &str, step: &Step, withdrawn_first: bo
             let made = change(step, identity).unwrap();
             if withdrawn_first {
                 let before = state.marks(identity).await.unwrap();
-                let id = state.record(made.new()).await.unwrap();
+                let id = state.record(made.to_record()).await.unwrap();
                 state.withdraw(id).await.unwrap();
                 assert_eq!(state.marks(identity).await.unwrap(), before, "{step:?} withdrawn");
             }
-            state.record(made.new()).await.unwrap();
+            state.record(made.to_record()).await.unwrap();
         }
     }
 }
@@ -141,7 +143,8 @@ fn marks_follow_any_sequence_of_changes() {
                     apply(&mut model, step);
                 }
                 let marks = state.marks(&identity).await.unwrap().into_iter();
-                let found = marks.map(|Mark { path, pinned, usage }| (path.to_string(), (pinned, usage.uses)));
+                let found = marks
+                    .map(|Mark { path, pinned, usage }| (path.to_string(), (pinned, usage.uses)));
                 prop_assert_eq!(found.collect::<Model>(), model);
                 Ok(())
             })

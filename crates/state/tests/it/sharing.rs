@@ -38,7 +38,7 @@ async fn eight_users_come_first_at_once_and_lose_nothing() {
         let mut ids = Vec::new();
         for number in 0..25 {
             let made = write("one", &format!("{user}/{number}.md"), &format!("{user} {number}"));
-            ids.push(state.record(made.new()).await.unwrap());
+            ids.push(state.record(made.to_record()).await.unwrap());
             let one = Use {
                 identity: "global".to_owned(),
                 path: path("shared.md"),
@@ -67,7 +67,7 @@ async fn users_that_find_a_damaged_file_together_heal_it_once() {
     std::fs::write(place.path(), "this was never a database ".repeat(500)).unwrap();
     let healed = at_once(&place, async |user, state| {
         let made = write("one", &format!("{user}.md"), "text");
-        state.record(made.new()).await.unwrap();
+        state.record(made.to_record()).await.unwrap();
         state.healed().is_some()
     });
     assert_eq!(healed.iter().filter(|&&healed| healed).count(), 1);
@@ -85,7 +85,7 @@ async fn a_user_of_the_old_file_goes_on_with_the_new_one() {
     recorded(&old).await;
     place.run("UPDATE marks SET pinned = 7 WHERE path = 'm0.md'").await;
     assert!(healing.repair().await.unwrap().is_some());
-    let id = old.record(write("one", "later.md", "later").new()).await.unwrap();
+    let id = old.record(write("one", "later.md", "later").to_record()).await.unwrap();
     assert_eq!(recorded(&healing).await.last(), Some(&id));
     assert_eq!(recorded(&old).await, recorded(&healing).await);
     old.close().await;
@@ -102,11 +102,11 @@ async fn a_cancelled_call_holds_nobody_up_and_leaves_no_half() {
         let names = (0..20).map(|file| write("one", &format!("{number}/{file}.md"), "text"));
         let made = names.reduce(testkit::conformance::state::Made::and).unwrap();
         let deadline = Duration::from_micros(number * 100);
-        let ended = tokio::time::timeout(deadline, cancelled.record(made.new())).await;
+        let ended = tokio::time::timeout(deadline, cancelled.record(made.to_record())).await;
         if let Ok(recorded) = ended {
             recorded.unwrap();
         }
-        let next = other.record(write("one", &format!("{number}.md"), "text").new());
+        let next = other.record(write("one", &format!("{number}.md"), "text").to_record());
         tokio::time::timeout(Duration::from_secs(5), next).await.unwrap().unwrap();
     }
     let query = state::ChangeQuery { max: usize::MAX, ..state::ChangeQuery::default() };

@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use memory::change::{
-    Actor, Change, ChangeId, ChangeKind, Provenance, Trust,
-};
+use memory::change::{Actor, Change, ChangeId, ChangeKind, Provenance, Trust};
 use memory::document::Revision;
 use state::{ChangeQuery, Head, NewChange, OpenChange, OpenFile, State, Stats};
 
@@ -40,7 +38,7 @@ pub(super) fn as_read(id: ChangeId, new: &NewChange) -> Change {
 }
 
 pub(super) async fn record(state: &dyn State, made: &Made) -> ChangeId {
-    state.record(made.new()).await.unwrap()
+    state.record(made.to_record()).await.unwrap()
 }
 
 fn all() -> ChangeQuery {
@@ -59,8 +57,8 @@ async fn an_empty_state_reads_as_empty(state: &dyn State) {
     state.settle(&[]).await.unwrap();
     state.settle(&[ChangeId(7)]).await.unwrap();
     state.withdraw(ChangeId(7)).await.unwrap();
-    let stats = state.stats().await.unwrap();
-    assert_eq!(Stats { database_bytes: 0, ..stats }, Stats::default());
+    let counted = state.stats().await.unwrap();
+    assert_eq!(Stats { database_bytes: 0, ..counted }, Stats::default());
 }
 
 async fn a_change_comes_back_whole(state: &dyn State) {
@@ -186,10 +184,7 @@ async fn a_query_narrows_by_everything_it_names(state: &dyn State) {
         (ChangeQuery { task: Some("t1".to_owned()), ..all() }, &[c, a]),
         (ChangeQuery { since: Some(time(20)), ..all() }, &[d, c, b]),
         (ChangeQuery { until: Some(time(20)), ..all() }, &[b, a]),
-        (
-            ChangeQuery { since: Some(time(20)), until: Some(time(30)), max: 1, ..all() },
-            &[c],
-        ),
+        (ChangeQuery { since: Some(time(20)), until: Some(time(30)), max: 1, ..all() }, &[c]),
         (ChangeQuery { task: Some("t1".to_owned()), before: Some(c), ..all() }, &[a]),
     ];
     for (query, expected) in rows {
@@ -203,8 +198,7 @@ async fn a_path_finds_what_it_was_before_and_after_and_what_lies_below(state: &d
     let dash = record(state, &write("one", "notes-old.md", "a")).await;
     let moved = record(state, &rename("one", ("notes/a.md", "kept/b.md"), "a")).await;
     let wild = record(state, &write("one", "n_tes/100%.md", "a")).await;
-    let folder =
-        files(ChangeKind::Rename, vec![]).folder("one", "kept/deep", Some("notes/deeper"));
+    let folder = files(ChangeKind::Rename, vec![]).folder("one", "kept/deep", Some("notes/deeper"));
     let folder = record(state, &folder).await;
     let elsewhere = record(state, &write("two", "notes/a.md", "a")).await;
     let rows: [(&str, &[ChangeId]); 9] = [
@@ -228,7 +222,7 @@ async fn a_path_finds_what_it_was_before_and_after_and_what_lies_below(state: &d
 }
 
 async fn bytes_that_are_not_those_of_their_revision_are_refused(state: &dyn State) {
-    let mut wrong = write("one", "a.md", "right").uses("a.md").new();
+    let mut wrong = write("one", "a.md", "right").uses("a.md").to_record();
     wrong.files[0].after = Some(Arc::from(b"wrong".as_slice()));
     state.record(wrong).await.unwrap_err();
     assert_eq!(state.changes(&all()).await.unwrap(), []);

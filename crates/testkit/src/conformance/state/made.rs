@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use memory::change::{
-    ChangeId, ChangeKind, FileChange, FolderChange, Provenance, RootKey, Trust,
-};
+use memory::change::{ChangeId, ChangeKind, FileChange, FolderChange, Provenance, RootKey, Trust};
 use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::path::RelativePath;
@@ -85,7 +83,7 @@ impl Made {
     }
 
     /// Returns the change.
-    pub fn new(&self) -> NewChange {
+    pub fn to_record(&self) -> NewChange {
         self.0.clone()
     }
 }

@@ -47,9 +47,8 @@ async fn uses_are_counted(state: &dyn State) {
 
 async fn a_pin_is_one_use_and_pinning_again_changes_nothing(state: &dyn State) {
     let a = path("a.md");
-    let pin = async |pinned, seconds| {
-        state.set_pin((IDENTITY, &a), pinned, time(seconds)).await.unwrap()
-    };
+    let pin =
+        async |pinned, seconds| state.set_pin((IDENTITY, &a), pinned, time(seconds)).await.unwrap();
     let marks = async || state.marks(IDENTITY).await.unwrap();
     let mark = |pinned, uses, used| Mark {
         path: path("a.md"),
@@ -107,20 +106,21 @@ const BEFORE: [(&str, usize); 9] = [
     ("stale/a.md", 9),
 ];
 
-/// Changes, and the lines that they take away and add to the marks before.
-fn followed() -> Vec<(Made, (Vec<&'static str>, Vec<&'static str>))> {
+/// Marks that are gone, and marks that are there instead.
+type Difference = (Vec<&'static str>, Vec<&'static str>);
+
+/// Changes, and what they do to the marks before.
+fn followed() -> Vec<(Made, Difference)> {
     let folder = |kind, from, to| files(kind, Vec::new()).folder("one", from, to);
-    let listed = rename("one", ("notes/a.md", "kept/a.md"), "x").folder("one", "notes", Some("kept"));
+    let listed =
+        rename("one", ("notes/a.md", "kept/a.md"), "x").folder("one", "notes", Some("kept"));
     vec![
         (edit("one", "a.md", ("a", "b")), (vec![], vec![])),
         (remove("one", "a.md", "a"), (vec!["a.md=1"], vec![])),
         (remove("one", "a.md", "a").kind(ChangeKind::Draft), (vec!["a.md=1"], vec![])),
         (remove("one", "a.md", "a").kind(ChangeKind::Undo), (vec!["a.md=1"], vec![])),
         (rename("one", ("a.md", "z.md"), "a"), (vec!["a.md=1"], vec!["z.md=1"])),
-        (
-            rename("one", ("a.md", "z.md"), "a").uses("z.md"),
-            (vec!["a.md=1"], vec!["z.md=2"]),
-        ),
+        (rename("one", ("a.md", "z.md"), "a").uses("z.md"), (vec!["a.md=1"], vec!["z.md=2"])),
         (
             rename("one", ("a.md", "stale/a.md"), "a"),
             (vec!["a.md=1", "stale/a.md=9"], vec!["stale/a.md=1"]),
@@ -154,7 +154,7 @@ fn followed() -> Vec<(Made, (Vec<&'static str>, Vec<&'static str>))> {
     ]
 }
 
-async fn marks_follow(state: &dyn State, made: &Made, changed: &(Vec<&str>, Vec<&str>)) {
+async fn marks_follow(state: &dyn State, made: &Made, changed: &Difference) {
     prepare(state, &BEFORE).await;
     let (gone, added) = changed;
     let mut expected: Vec<String> =
@@ -168,9 +168,7 @@ async fn marks_follow(state: &dyn State, made: &Made, changed: &(Vec<&str>, Vec<
     assert_eq!(found, expected, "{made:?}");
 }
 
-async fn a_memory_that_vanished_outside_loses_its_mark_unless_a_worktree_has_it(
-    state: &dyn State,
-) {
+async fn a_memory_that_vanished_outside_loses_its_mark_unless_a_worktree_has_it(state: &dyn State) {
     prepare(state, &[("a.md", 1), ("b.md", 2)]).await;
     record(state, &write("one", "a.md", "a").and(write("one", "b.md", "b"))).await;
     record(state, &write("two", "a.md", "a")).await;

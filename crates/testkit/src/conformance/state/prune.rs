@@ -76,9 +76,9 @@ async fn what_is_too_old_goes_with_its_bytes(state: &dyn State) {
     assert_eq!(kept_texts(state, 6).await, [5], "what is there stays");
     let heads = state.heads("one", ChangeId(0)).await.unwrap();
     assert_eq!(heads, [head("a.md", Some("0005"), ids[5])]);
-    let stats = state.stats().await.unwrap();
-    let expected = Stats { changes: 0, open: 0, content_bytes: 4, ..stats };
-    assert_eq!(stats, expected);
+    let counted = state.stats().await.unwrap();
+    let expected = Stats { changes: 0, open: 0, content_bytes: 4, ..counted };
+    assert_eq!(counted, expected);
     assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use memory::change::{Change, ChangeId, ChangeKind};
 use memory::document::Revision;
+use memory::usage::Usage;
 use state::{ChangeQuery, Head, Mark, OpenChange, State, Stats};
 
 use super::history::record;
@@ -120,7 +121,6 @@ async fn what_others_counted_meanwhile_stays(state: &dyn State) {
     state.set_pin((IDENTITY, &path("a.md")), true, time(3)).await.unwrap();
     state.withdraw(id).await.unwrap();
     let marks = state.marks(IDENTITY).await.unwrap();
-    let [mark] = marks.as_slice() else { panic!("one mark, not {marks:?}") };
-    assert!(mark.pinned);
-    assert_eq!((mark.usage.uses, mark.usage.last_used_at), (2, Some(time(3))));
+    let usage = Usage { uses: 2, last_used_at: Some(time(3)), last_written_at: Some(time(2)) };
+    assert_eq!(marks, [Mark { path: path("a.md"), pinned: true, usage }]);
 }
