@@ -39,3 +39,5 @@ mod served;
 mod storm;
 
 mod crash;
+
+mod full_disk;
