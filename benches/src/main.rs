@@ -1,130 +1,200 @@
-//! tmp
-#![expect(clippy::disallowed_methods, clippy::print_stdout, clippy::unwrap_used, reason = "x")]
-use engine::*;
-use memory::command::Command;
-use memory::path::*;
-use std::io::Write;
-use std::time::*;
-fn body(i: usize) -> String {
-    let mut s = format!("---\nname: note {i}\ndescription: a note on topic {i}\n---\n");
-    while s.len() < 560 {
-        s.push_str("- The staging database is reached through the bastion on port 5433.\n");
+//! Measures Quipu against what it stands on and what it stands beside, all within one run.
+//!
+//! Whatever is compared takes turns, pass by pass, so that noise of the machine hits both sides: a
+//! ratio between two lines of one run says something, a figure alone says little. Every target of
+//! the project stands beside what was measured. `cargo xtask bench` installs the other memories,
+//! builds for release and runs this.
+//!
+//! Not done here: judging a change. A target that is missed ends the run with an error only when
+//! `--strict` asks for it, because a busy machine misses some.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a stopwatch reads the clock, a yardstick writes files without the store"
+)]
+
+mod measure;
+
+mod report;
+
+mod machine;
+
+mod ground;
+
+mod bare;
+
+mod stdio;
+
+mod writes;
+
+mod reads;
+
+mod growth;
+
+mod served;
+
+mod rivals;
+
+use std::io::Write as _;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::{Parser, ValueEnum};
+
+use crate::machine::Machine;
+use crate::report::{Report, Section};
+
+/// Measure Quipu against bare files, bare pipes and other memories
+#[derive(Debug, Parser)]
+pub(crate) struct Args {
+    /// Measure only this; may be given more than once
+    #[arg(long, value_name = "NAME")]
+    only: Vec<Subject>,
+
+    /// Keep the measured files below DIR, which decides the disk [default: below `target`]
+    #[arg(long, value_name = "DIR")]
+    dir: Option<PathBuf>,
+
+    /// How often the sides take turns
+    #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u16).range(1..))]
+    passes: u16,
+
+    /// Write the figures as JSON to FILE
+    #[arg(long, value_name = "FILE")]
+    json: Option<PathBuf>,
+
+    /// Write the tables as Markdown to FILE
+    #[arg(long, value_name = "FILE")]
+    markdown: Option<PathBuf>,
+
+    /// End with an error when a target is missed
+    #[arg(long)]
+    strict: bool,
+
+    /// The `quipu` to serve [default: the one beside this program]
+    #[arg(long, value_name = "FILE")]
+    quipu: Option<PathBuf>,
+
+    /// Node, for npm's server-memory
+    #[arg(long, value_name = "FILE", env = "QUIPU_TEST_NODE")]
+    node: Option<PathBuf>,
+
+    /// The folder of npm packages that holds @modelcontextprotocol/server-memory
+    #[arg(long, value_name = "DIR", env = "QUIPU_TEST_NODE_MODULES")]
+    node_modules: Option<PathBuf>,
+
+    /// A Python that has the package anthropic
+    #[arg(long, value_name = "FILE", env = "QUIPU_TEST_PYTHON")]
+    python: Option<PathBuf>,
+
+    /// Answer each line on stdin with a text of so many bytes, and do nothing else
+    #[arg(long, hide = true, value_name = "BYTES")]
+    echo: Option<usize>,
+}
+
+/// What can be measured.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+enum Subject {
+    /// Durable writes, in process, against bare ones
+    Writes,
+    /// Views and listings, in process
+    Reads,
+    /// What a write costs as memories and history grow
+    Growth,
+    /// `quipu mcp`: calls, start, memory, size
+    Served,
+    /// npm's server-memory through the same client
+    ServerMemory,
+    /// The memory tool of the Python SDK, in process there
+    PythonSdk,
+}
+
+impl Subject {
+    fn measure(self, args: &Args, bench: &Bench) -> anyhow::Result<Section> {
+        match self {
+            Self::Writes => writes::measure(bench),
+            Self::Reads => reads::measure(bench),
+            Self::Growth => growth::measure(bench),
+            Self::Served => served::measure(bench, &args.quipu()?),
+            Self::ServerMemory => rivals::server_memory::measure(bench, args),
+            Self::PythonSdk => rivals::python_sdk::measure(bench, args),
+        }
     }
-    s.push_str(&format!("marker line XYZZY {i}\n"));
-    s
 }
-fn p50(v: &mut Vec<Duration>) -> (f64, f64, f64) {
-    v.sort();
-    let n = v.len();
-    (
-        v[n / 2].as_secs_f64() * 1e6,
-        v[n * 95 / 100].as_secs_f64() * 1e6,
-        v[n / 10].as_secs_f64() * 1e6,
-    )
+
+impl Args {
+    fn subjects(&self) -> &[Subject] {
+        if self.only.is_empty() { Subject::value_variants() } else { &self.only }
+    }
+
+    /// Returns the program to serve.
+    fn quipu(&self) -> anyhow::Result<PathBuf> {
+        let quipu = match &self.quipu {
+            Some(quipu) => quipu.clone(),
+            None => std::env::current_exe()?.with_file_name("quipu"),
+        };
+        anyhow::ensure!(
+            quipu.is_file(),
+            "there is no `{}`: run `cargo xtask bench`, which builds it, or give --quipu",
+            quipu.display()
+        );
+        Ok(quipu)
+    }
 }
-fn bare(dir: &std::path::Path, d: &std::fs::File, name: &str, b: &[u8]) {
-    let t = dir.join(format!(".{name}.tmp"));
-    let mut f = std::fs::File::create_new(&t).unwrap();
-    f.write_all(b).unwrap();
-    f.sync_all().unwrap();
-    drop(f);
-    std::fs::rename(&t, dir.join(name)).unwrap();
-    d.sync_all().unwrap();
+
+/// What every measurement is given.
+#[derive(Debug)]
+pub(crate) struct Bench {
+    /// Where its files lie; removed in the end.
+    pub(crate) dir: PathBuf,
+    /// How often the sides take turns.
+    pub(crate) passes: usize,
 }
-fn main() {
-    let mode = std::env::args().nth(1).unwrap_or_default();
-    let n: usize = std::env::args().nth(2).map_or(50, |x| x.parse().unwrap());
-    let rounds: usize = std::env::args().nth(3).map_or(8, |x| x.parse().unwrap());
-    let root = tempfile::tempdir_in(std::env::current_dir().unwrap()).unwrap();
-    let rt = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let folders = Folders { data: root.path().join("data"), state: root.path().join("data/state") };
-    let mut c = Config::new(folders);
-    c.files_max = 100_000;
-    let e = Engine::open(c).unwrap();
-    let m = e.memories(
-        &BindingRequest::default(),
-        Caller::agent(memory::access::AgentClass::Exec, "bench"),
-    );
-    let bdir = root.path().join("bare/dir0");
-    std::fs::create_dir_all(&bdir).unwrap();
-    let bd = std::fs::File::open(&bdir).unwrap();
-    let p = |i: usize| {
-        MemoryPath::parse(&format!("/memories/global/dir{}/note{i}.md", i % 10), Layout::Scoped)
-            .unwrap()
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    let ended = match args.echo {
+        Some(bytes) => stdio::echo(bytes).map(|()| ExitCode::SUCCESS),
+        None => run(&args),
     };
-    let (mut tb, mut tr, mut tc, mut ts, mut tsettle) = (vec![], vec![], vec![], vec![], vec![]);
-    let sync = || rustix::fs::syncfs(&bd).unwrap();
-    let mut next = 0;
-    let do_one = |cmd| {
-        let r = rt.block_on(m.apply(cmd, &Call::default())).unwrap();
-        assert!(matches!(r, memory::command::Reply::Done { .. }), "{r:?}");
+    ended.unwrap_or_else(|error| {
+        drop(writeln!(std::io::stderr(), "error: {error:#}"));
+        ExitCode::FAILURE
+    })
+}
+
+fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let folder = match &args.dir {
+        Some(dir) => dir.clone(),
+        // Beside the build: the disk that the program lies on.
+        None => std::env::current_exe()?.parent().context("this program lies nowhere")?.to_owned(),
     };
-    do_one(Command::Create { path: p(99_999), file_text: body(0) });
-    for r in 0..rounds {
-        if mode != "create" && mode != "replace" {
-            sync();
-            for i in 0..n {
-                let b = body(i);
-                let t = Instant::now();
-                bare(&bdir, &bd, &format!("n{r}-{i}"), b.as_bytes());
-                tb.push(t.elapsed());
-            }
-            sync();
-            for i in 0..n {
-                let b = body(i + 1);
-                let t = Instant::now();
-                bare(&bdir, &bd, &format!("n{r}-{i}"), b.as_bytes());
-                tr.push(t.elapsed());
-            }
-            sync();
-        }
-        let from = next;
-        next += n;
-        for i in from..next {
-            let b = body(i);
-            let path = p(i);
-            let t = Instant::now();
-            do_one(Command::Create { path, file_text: b });
-            tc.push(t.elapsed());
-        }
-        if mode != "create" {
-            for i in from..next {
-                let path = p(i);
-                let t = Instant::now();
-                do_one(Command::StrReplace {
-                    path,
-                    old_str: "XYZZY".into(),
-                    new_str: "PLUGH".into(),
-                });
-                ts.push(t.elapsed());
-            }
-        }
-        if mode != "create" && mode != "replace" {
-            let t = Instant::now();
-            rt.block_on(e.close());
-            tsettle.push(t.elapsed());
-            sync();
-            do_one(Command::StrReplace {
-                path: p(0),
-                old_str: "marker".into(),
-                new_str: "marker marker".into(),
-            });
-            do_one(Command::StrReplace {
-                path: p(0),
-                old_str: "marker marker".into(),
-                new_str: "marker".into(),
-            });
-        }
+    let ground = tempfile::Builder::new().prefix("quipu-bench-").tempdir_in(&folder)?;
+    let bench = Bench { dir: ground.path().to_owned(), passes: usize::from(args.passes) };
+    let mut machine = Machine::look(ground.path())?;
+    let mut sections = Vec::new();
+    for subject in args.subjects() {
+        let section = subject.measure(args, &bench).with_context(|| {
+            let value = subject.to_possible_value();
+            format!("cannot measure {}", value.as_ref().map_or("", |value| value.get_name()))
+        })?;
+        // Shown as it comes: the whole takes minutes.
+        writeln!(std::io::stdout(), "{}", section.markdown())?;
+        sections.push(section);
     }
-    for (name, v) in [
-        ("bare new", &mut tb),
-        ("bare replace", &mut tr),
-        ("create", &mut tc),
-        ("str_replace", &mut ts),
-        ("settle", &mut tsettle),
-    ] {
-        if !v.is_empty() {
-            println!("{name:14} n={} p50/p95/p10 {:.0?}", v.len(), p50(v));
-        }
+    machine.look_at_load();
+    let report = Report { machine, sections };
+    writeln!(std::io::stdout(), "{}", report.machine)?;
+    if let Some(file) = &args.json {
+        std::fs::write(file, format!("{:#}\n", report.json()))?;
     }
+    if let Some(file) = &args.markdown {
+        std::fs::write(file, report.markdown())?;
+    }
+    let missed = report.missed();
+    if args.strict && !missed.is_empty() {
+        anyhow::bail!("targets were missed: {}", missed.join("; "));
+    }
+    Ok(ExitCode::SUCCESS)
 }

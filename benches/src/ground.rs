@@ -1,0 +1,145 @@
+//! Memories to measure on: an opened engine over a folder, and texts to fill it with.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use engine::{BindingRequest, Call, Caller, Config, Engine, Folders, Memories};
+use memory::access::AgentClass;
+use memory::command::{Command, Lines, Reply};
+use memory::limits::{SETTLE_DELAY, USAGE_FLUSH_DELAY};
+use memory::path::{Layout, MemoryPath};
+use tokio::runtime::Runtime;
+
+/// The size of a memory as agents write them.
+pub(crate) const MEMORY_BYTES: usize = 600;
+/// Folders that memories are spread over.
+pub(crate) const FOLDERS: usize = 10;
+/// A word that each text has once.
+pub(crate) const MARK: &str = "XYZZY";
+
+/// The global memories of one home, in process.
+#[derive(Debug)]
+pub(crate) struct Ground {
+    home: PathBuf,
+    runtime: Runtime,
+    engine: Engine,
+    memories: Memories,
+}
+
+impl Ground {
+    /// Opens the home at `home`, which is made when first written to.
+    pub(crate) fn open(home: &Path) -> anyhow::Result<Self> {
+        // The runtime that the program has too.
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let folders = Folders { data: home.to_owned(), state: home.join("state") };
+        // Room for what is created on top of what is there; the cap is not what is measured.
+        let config = Config { files_max: 10_000, ..Config::new(folders) };
+        let engine = Engine::open(config)?;
+        let caller = Caller::agent(AgentClass::Exec, "bench");
+        let memories = engine.memories(&BindingRequest::default(), caller);
+        Ok(Self { home: home.to_owned(), runtime, engine, memories })
+    }
+
+    /// Returns the memories.
+    pub(crate) const fn memories(&self) -> &Memories {
+        &self.memories
+    }
+
+    /// Runs something of the engine to its end.
+    pub(crate) fn run<T>(&self, work: impl Future<Output = T>) -> T {
+        self.runtime.block_on(work)
+    }
+
+    /// Carries out a command that must not be refused; returns what the caller is told.
+    pub(crate) fn apply(&self, command: Command) -> anyhow::Result<String> {
+        match self.run(self.memories.apply(command, &Call::default()))? {
+            Reply::Done { text, .. } => Ok(text),
+            Reply::Refused(refusal) => anyhow::bail!("refused: {refusal}"),
+        }
+    }
+
+    /// Makes so many memories, as an agent would.
+    pub(crate) fn fill(&self, count: usize) -> anyhow::Result<()> {
+        (0..count).try_for_each(|number| self.apply(create(number)?).map(drop))
+    }
+
+    /// Waits until what happens after writes has happened, as it does when an agent pauses.
+    pub(crate) fn rest(&self) -> anyhow::Result<()> {
+        const MARGIN: Duration = Duration::from_millis(300);
+        self.run(tokio::time::sleep(SETTLE_DELAY + USAGE_FLUSH_DELAY + MARGIN));
+        crate::bare::flush(&self.home)
+    }
+
+    /// Finishes everything, as at the end of the program.
+    pub(crate) fn close(&self) {
+        self.run(self.engine.close());
+    }
+}
+
+/// Returns the path of a memory by its number.
+pub(crate) fn path(number: usize) -> anyhow::Result<MemoryPath> {
+    let text = virtual_path(number);
+    Ok(MemoryPath::parse(&text, Layout::Scoped)?)
+}
+
+/// Returns that path as a client writes it.
+pub(crate) fn virtual_path(number: usize) -> String {
+    format!("/memories/global/dir{}/note{number}.md", number % FOLDERS)
+}
+
+/// Returns the command that makes a memory.
+pub(crate) fn create(number: usize) -> anyhow::Result<Command> {
+    Ok(Command::Create { path: path(number)?, file_text: text(number, MEMORY_BYTES) })
+}
+
+/// Returns the command that changes one word of a memory; `turn` says which word to which.
+pub(crate) fn replace(number: usize, turn: usize) -> anyhow::Result<Command> {
+    let word = |turn: usize| if turn == 0 { MARK.to_owned() } else { format!("word{turn}") };
+    Ok(Command::StrReplace {
+        path: path(number)?,
+        old_str: format!("the word is {}.", word(turn)),
+        new_str: format!("the word is {}.", word(turn + 1)),
+    })
+}
+
+/// Returns the command that shows a whole memory.
+pub(crate) fn view(number: usize) -> anyhow::Result<Command> {
+    Ok(Command::View { path: path(number)?, lines: Lines::Whole })
+}
+
+/// Returns a text of about so many bytes that no other number has.
+pub(crate) fn text(number: usize, bytes: usize) -> String {
+    const LINES: [&str; 4] = [
+        "- Builds run on the small machine; the large one is for releases.\n",
+        "- Reviews are asked for in the morning, because nobody reads them at night.\n",
+        "- The port of the test database is written in the compose file.\n",
+        "- Names of branches begin with the number of the issue.\n",
+    ];
+    let mut text = format!(
+        "---\nname: note {number}\ndescription: what was learned about topic {number}\n---\n\
+         - In note {number} the word is {MARK}.\n"
+    );
+    let lines = LINES.iter().cycle().skip(number % LINES.len());
+    for line in lines {
+        if text.len() + line.len() > bytes {
+            break;
+        }
+        text.push_str(line);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_differ_and_hold_the_mark_once() {
+        for bytes in [MEMORY_BYTES, 4_096] {
+            let (one, two) = (text(1, bytes), text(2, bytes));
+            assert_ne!(one, two);
+            assert!((bytes - 100..=bytes).contains(&one.len()), "{}", one.len());
+            assert_eq!(one.matches(MARK).count(), 1);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What a write costs as memories and history grow: it should not matter.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use memory::change::{ChangeId, ChangeKind, FileChange, Provenance, RootKey, Trust};
+use memory::clock::Timestamp;
+use memory::command::Command;
+use memory::document::Revision;
+use memory::path::RelativePath;
+use state::{NewChange, NewFileChange, SqliteState, State as _};
+
+use crate::Bench;
+use crate::ground::{self, Ground, MEMORY_BYTES};
+use crate::measure::{Times, take_turns};
+use crate::report::{Line, Section, Target};
+
+const FEW: usize = 100;
+const MANY: usize = 1_000;
+const CHANGES: usize = 100_000;
+/// Writes of each kind in one pass.
+const CALLS: usize = 25;
+/// Records closed at once while a history is made.
+const SETTLED_AT_ONCE: usize = 500;
+/// How much dearer a write may become.
+const RATIO_MAX: f64 = 1.2;
+
+/// Measures creates and replacements in a small store, a full one, and one with a long history.
+pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Section> {
+    let small = Store::make(&bench.dir.join("small"), FEW)?;
+    let full = Store::make(&bench.dir.join("full"), MANY)?;
+    let old = Store::make(&bench.dir.join("old"), FEW)?;
+    old.ground.close();
+    old.ground.run(lengthen_history(bench, &old.ground))?;
+
+    let [create_small, create_full, create_old] =
+        take_turns(bench.passes, [&mut small.creates(), &mut full.creates(), &mut old.creates()])?;
+    let [small, full, old] = take_turns(
+        bench.passes,
+        [&mut small.replacements(), &mut full.replacements(), &mut old.replacements()],
+    )?;
+    let beside = |what: &str, times: &Times, first: &Times| {
+        Line::calls(what, times)
+            .ratio("the small store", times.ratio_to(first))
+            .target(Target::Ratio(RATIO_MAX))
+    };
+    let lines = vec![
+        Line::calls(format!("`create`, {FEW} memories"), &create_small),
+        beside(&format!("`create`, {MANY} memories"), &create_full, &create_small),
+        beside(&format!("`create`, {CHANGES} changes"), &create_old, &create_small),
+        Line::calls(format!("`str_replace`, {FEW} memories"), &small),
+        beside(&format!("`str_replace`, {MANY} memories"), &full, &small),
+        beside(&format!("`str_replace`, {CHANGES} changes"), &old, &small),
+    ];
+    let method = format!(
+        "In process: a store of {FEW} memories with no more history than making them left, one of \
+         {MANY}, and one of {FEW} with {CHANGES} recorded changes of {MEMORY_BYTES} bytes each. \
+         {CALLS} calls a pass, {} passes; what was created is deleted again between passes.",
+        bench.passes
+    );
+    Ok(Section { title: "Growth", method, lines })
+}
+
+/// A store of so many memories.
+struct Store {
+    ground: Ground,
+    memories: usize,
+}
+
+impl Store {
+    fn make(home: &Path, memories: usize) -> anyhow::Result<Self> {
+        let ground = Ground::open(home)?;
+        ground.fill(memories)?;
+        ground.rest()?;
+        Ok(Self { ground, memories })
+    }
+
+    fn creates(&self) -> impl FnMut(&mut Times) -> anyhow::Result<()> {
+        move |times| {
+            let numbers = self.memories..self.memories + CALLS;
+            for number in numbers.clone() {
+                let command = ground::create(number)?;
+                times.time(|| self.ground.apply(command))?;
+            }
+            for number in numbers {
+                self.ground.apply(Command::Delete { path: ground::path(number)? })?;
+            }
+            self.ground.rest()
+        }
+    }
+
+    fn replacements(&self) -> impl FnMut(&mut Times) -> anyhow::Result<()> {
+        let mut turn = 0;
+        move |times| {
+            for number in 0..CALLS {
+                let command = ground::replace(number, turn)?;
+                times.time(|| self.ground.apply(command))?;
+            }
+            turn += 1;
+            self.ground.rest()
+        }
+    }
+}
+
+/// Records many changes of the memories of a store that is closed, the last of which leave them as
+/// they are. Through the port, as any change is recorded, but in a copy of the database that no disk
+/// has to be waited for.
+async fn lengthen_history(bench: &Bench, ground: &Ground) -> anyhow::Result<()> {
+    let mounts = ground.memories().mounts();
+    let root = mounts.iter().find_map(|mount| mount.key.clone()).context("no root is mounted")?;
+    let swift = Path::new("/dev/shm");
+    let swift = tempfile::tempdir_in(if swift.is_dir() { swift } else { &bench.dir })?;
+    let (kept, made) = (bench.dir.join("old/state/quipu.db"), swift.path().join("quipu.db"));
+    std::fs::copy(&kept, &made)?;
+    let state = SqliteState::new(made.clone());
+    let mut open = Vec::with_capacity(SETTLED_AT_ONCE);
+    for index in 0..CHANGES {
+        open.push(record_version(&state, &root, index).await?);
+        if open.len() == SETTLED_AT_ONCE || index + 1 == CHANGES {
+            state.settle(&open).await?;
+            open.clear();
+        }
+    }
+    let recorded = state.stats().await?.changes;
+    anyhow::ensure!(recorded >= CHANGES.try_into()?, "only {recorded} changes were recorded");
+    state.close().await;
+    std::fs::copy(&made, &kept)?;
+    Ok(())
+}
+
+async fn record_version(
+    state: &SqliteState,
+    root: &RootKey,
+    index: usize,
+) -> anyhow::Result<ChangeId> {
+    let (number, version) = (index % FEW, index / FEW);
+    let before = version_text(number, version);
+    let after = version_text(number, version + 1);
+    let path = ground::path(number)?;
+    let path: RelativePath = path.relative().context("a memory has a path")?.clone();
+    let change = FileChange {
+        root: root.clone(),
+        path,
+        moved_to: None,
+        before: Some(Revision::of(&before)),
+        after: Some(Revision::of(&after)),
+        trust: Trust::Agent,
+    };
+    let change = NewChange {
+        at: Timestamp::now(),
+        kind: ChangeKind::Edit,
+        provenance: Provenance::agent("bench"),
+        undoes: None,
+        folder: None,
+        files: vec![NewFileChange { change, before: Some(before), after: Some(after) }],
+        uses: Vec::new(),
+    };
+    Ok(state.record(change).await?)
+}
+
+/// Returns the bytes of one version of a memory; the first and the last are those on the disk.
+fn version_text(number: usize, version: usize) -> Arc<[u8]> {
+    let text = ground::text(number, MEMORY_BYTES);
+    if version % (CHANGES / FEW) == 0 {
+        return Arc::from(text.into_bytes());
+    }
+    let word = format!("version{version}");
+    Arc::from(text.replace(ground::MARK, &word).into_bytes())
+}
+
+const _: () = assert!(CHANGES.is_multiple_of(FEW));

@@ -1,0 +1,104 @@
+//! The machine that a run was on: figures mean little without it.
+
+use std::fmt;
+use std::path::Path;
+
+use anyhow::Context as _;
+
+/// What is said of the machine, the disk and the build.
+#[derive(Debug)]
+pub(crate) struct Machine {
+    cores: usize,
+    processor: String,
+    kernel: String,
+    file_system: String,
+    loads: Vec<String>,
+    build: &'static str,
+}
+
+impl Machine {
+    /// Looks at this machine and at the disk that `folder` lies on.
+    pub(crate) fn look(folder: &Path) -> anyhow::Result<Self> {
+        let folder = std::fs::canonicalize(folder)?;
+        let mounts = std::fs::read_to_string("/proc/self/mountinfo").context("needs Linux")?;
+        let processor = std::fs::read_to_string("/proc/cpuinfo")?;
+        let kernel = std::fs::read_to_string("/proc/sys/kernel/osrelease")?;
+        let mut machine = Self {
+            cores: std::thread::available_parallelism()?.get(),
+            processor: processor_of(&processor).unwrap_or("unknown processor").to_owned(),
+            kernel: kernel.trim().to_owned(),
+            file_system: file_system_of(&mounts, &folder).unwrap_or_else(|| "unknown".to_owned()),
+            loads: Vec::new(),
+            build: if cfg!(debug_assertions) {
+                "development build: for trying out, not for quoting"
+            } else {
+                "release build"
+            },
+        };
+        machine.look_at_load();
+        Ok(machine)
+    }
+
+    /// Notes how busy the machine is.
+    pub(crate) fn look_at_load(&mut self) {
+        let load = std::fs::read_to_string("/proc/loadavg").unwrap_or_default();
+        self.loads.extend(load.split(' ').next().map(str::to_owned));
+    }
+}
+
+impl fmt::Display for Machine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { cores, processor, kernel, file_system, loads, build } = self;
+        write!(
+            f,
+            "{cores} cores ({processor}), Linux {kernel}, files on {file_system}, load of the last \
+             minute {} (before, after), {build}.",
+            loads.join(", ")
+        )
+    }
+}
+
+fn processor_of(cpuinfo: &str) -> Option<&str> {
+    let named = |line: &&str| line.starts_with("model name");
+    Some(cpuinfo.lines().find(named)?.split_once(':')?.1.trim())
+}
+
+/// Returns the type of the file system that a folder lies on, and what may slow it down or lie.
+fn file_system_of(mounts: &str, folder: &Path) -> Option<String> {
+    let mounted = mounts.lines().filter_map(|line| {
+        let (place, source) = line.split_once(" - ")?;
+        let point = place.split(' ').nth(4)?;
+        let kind = source.split(' ').next()?;
+        folder.starts_with(point).then_some((point.len(), kind))
+    });
+    // Of mounts over each other the last one is seen.
+    mounted.max_by_key(|(length, _)| *length).map(|(_, kind)| kind.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_deepest_and_latest_mount_counts() {
+        let mounts = "\
+            22 1 254:0 / / rw,relatime shared:1 - ext4 /dev/vda rw\n\
+            23 22 0:20 / /dev/shm rw - tmpfs tmpfs rw\n\
+            24 22 0:21 / /home rw - xfs /dev/vdb rw\n\
+            25 24 0:22 / /home rw - btrfs /dev/vdc rw\n";
+        let check = |folder: &str, expected: &str| {
+            assert_eq!(file_system_of(mounts, Path::new(folder)).as_deref(), Some(expected));
+        };
+        check("/work", "ext4");
+        check("/dev/shm/a", "tmpfs");
+        check("/dev/shmem", "ext4");
+        check("/home/a", "btrfs");
+        assert_eq!(file_system_of("", Path::new("/")), None);
+    }
+
+    #[test]
+    fn the_first_processor_is_named() {
+        assert_eq!(processor_of("processor\t: 0\nmodel name\t: A B\nmodel name\t: C"), Some("A B"));
+        assert_eq!(processor_of(""), None);
+    }
+}

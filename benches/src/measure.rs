@@ -1,0 +1,165 @@
+//! Taking times: passes that alternate between sides, and what a side's times come to.
+
+use std::time::{Duration, Instant};
+
+/// What one side took, pass by pass.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Times {
+    passes: Vec<Vec<Duration>>,
+}
+
+impl Times {
+    /// Begins another pass.
+    pub(crate) fn begin_pass(&mut self) {
+        self.passes.push(Vec::new());
+    }
+
+    /// Runs `work` and keeps how long it took.
+    pub(crate) fn time<T>(&mut self, work: impl FnOnce() -> T) -> T {
+        let started = Instant::now();
+        let done = work();
+        self.add(started.elapsed());
+        done
+    }
+
+    /// Keeps a time that was taken elsewhere.
+    pub(crate) fn add(&mut self, took: Duration) {
+        match self.passes.last_mut() {
+            Some(pass) => pass.push(took),
+            None => self.passes.push(vec![took]),
+        }
+    }
+
+    /// Returns how many times were taken.
+    pub(crate) fn count(&self) -> usize {
+        self.passes.iter().map(Vec::len).sum()
+    }
+
+    /// Returns the time that half of the calls kept within, as the middle of the passes has it: one
+    /// pass that a busy machine spoiled does not show.
+    pub(crate) fn p50(&self) -> Duration {
+        let mut medians: Vec<Duration> =
+            self.passes.iter().filter_map(|pass| quantile(pass, 50)).collect();
+        medians.sort_unstable();
+        medians.get(medians.len() / 2).copied().unwrap_or_default()
+    }
+
+    /// Returns the time that 95 of 100 calls kept within, over all passes.
+    pub(crate) fn p95(&self) -> Duration {
+        quantile(&self.passes.concat(), 95).unwrap_or_default()
+    }
+
+    /// Returns how many times as long as `other` this took: the middle of what the passes say, each
+    /// compared with the other side's pass of the same turn.
+    pub(crate) fn ratio_to(&self, other: &Self) -> f64 {
+        let pairs = self.passes.iter().zip(&other.passes);
+        let mut ratios: Vec<f64> = pairs
+            .filter_map(|(own, other)| {
+                let other = quantile(other, 50).filter(|other| !other.is_zero())?;
+                Some(quantile(own, 50)?.as_secs_f64() / other.as_secs_f64())
+            })
+            .collect();
+        ratios.sort_unstable_by(f64::total_cmp);
+        ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN)
+    }
+}
+
+/// Returns the value that so many of a hundred do not exceed.
+fn quantile(times: &[Duration], percent: usize) -> Option<Duration> {
+    let mut sorted = times.to_vec();
+    sorted.sort_unstable();
+    let at = (sorted.len() * percent).div_ceil(100).saturating_sub(1);
+    sorted.get(at).copied()
+}
+
+/// One side of a comparison: what it does in a pass.
+pub(crate) trait Side {
+    /// Does one pass and keeps its times; what is done outside of [`Times::time`] does not count.
+    fn pass(&mut self, times: &mut Times) -> anyhow::Result<()>;
+}
+
+impl<F: FnMut(&mut Times) -> anyhow::Result<()>> Side for F {
+    fn pass(&mut self, times: &mut Times) -> anyhow::Result<()> {
+        self(times)
+    }
+}
+
+/// Lets the sides take turns so many times, after one turn that does not count, and returns what
+/// each took. Every other turn goes backwards, so that nobody always follows the same neighbour.
+pub(crate) fn take_turns<const N: usize>(
+    passes: usize,
+    mut sides: [&mut dyn Side; N],
+) -> anyhow::Result<[Times; N]> {
+    let mut all = [const { Times { passes: Vec::new() } }; N];
+    for side in &mut sides {
+        side.pass(&mut Times::default())?;
+    }
+    for turn in 0..passes {
+        let mut order: Vec<usize> = (0..N).collect();
+        if turn % 2 == 1 {
+            order.reverse();
+        }
+        for index in order {
+            all[index].begin_pass();
+            sides[index].pass(&mut all[index])?;
+        }
+    }
+    Ok(all)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(passes: &[&[u64]]) -> Times {
+        let micros = |pass: &&[u64]| pass.iter().copied().map(Duration::from_micros).collect();
+        Times { passes: passes.iter().map(micros).collect() }
+    }
+
+    #[test]
+    fn a_quantile_is_a_time_that_was_taken() {
+        let check = |taken: &[u64], percent, expected: Option<u64>| {
+            let taken: Vec<_> = taken.iter().copied().map(Duration::from_micros).collect();
+            assert_eq!(quantile(&taken, percent), expected.map(Duration::from_micros));
+        };
+        check(&[], 50, None);
+        check(&[7], 50, Some(7));
+        check(&[7], 95, Some(7));
+        check(&[4, 1, 3, 2], 50, Some(2));
+        check(&(1..=100).collect::<Vec<_>>(), 95, Some(95));
+    }
+
+    #[test]
+    fn one_spoiled_pass_shows_in_p95_and_not_in_p50() {
+        let taken = times(&[&[10, 10, 10], &[900, 900, 900], &[11, 11, 11]]);
+        assert_eq!(taken.p50(), Duration::from_micros(11));
+        assert_eq!(taken.p95(), Duration::from_micros(900));
+        assert_eq!(taken.count(), 9);
+    }
+
+    #[test]
+    fn sides_are_compared_within_a_turn() {
+        // The machine slows down fivefold after the first turn; the ratio stays what it is.
+        let own = times(&[&[20], &[100], &[100]]);
+        let other = times(&[&[10], &[50], &[50]]);
+        assert!((own.ratio_to(&other) - 2.0).abs() < f64::EPSILON);
+        assert!(own.ratio_to(&Times::default()).is_nan());
+    }
+
+    #[test]
+    fn sides_alternate_and_the_first_turn_does_not_count() {
+        let order = std::cell::RefCell::new(String::new());
+        let side = |name: char| {
+            let order = &order;
+            move |times: &mut Times| {
+                order.borrow_mut().push(name);
+                times.add(Duration::from_micros(1));
+                Ok(())
+            }
+        };
+        let (mut a, mut b) = (side('a'), side('b'));
+        let taken = take_turns(3, [&mut a, &mut b]).unwrap();
+        assert_eq!(*order.borrow(), "ababbaab");
+        assert_eq!(taken, [times(&[&[1], &[1], &[1]]), times(&[&[1], &[1], &[1]])]);
+    }
+}

@@ -1,0 +1,311 @@
+//! What was measured, for people and for programs.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::machine::Machine;
+use crate::measure::Times;
+
+/// Everything that a run measured.
+#[derive(Debug)]
+pub(crate) struct Report {
+    pub(crate) machine: Machine,
+    pub(crate) sections: Vec<Section>,
+}
+
+/// Lines that belong together.
+#[derive(Debug)]
+pub(crate) struct Section {
+    /// What they are about.
+    pub(crate) title: &'static str,
+    /// What exactly was done, and where.
+    pub(crate) method: String,
+    pub(crate) lines: Vec<Line>,
+}
+
+/// One thing that was measured.
+#[derive(Debug)]
+pub(crate) struct Line {
+    what: String,
+    value: Measured,
+    against: Option<Against>,
+    target: Option<Target>,
+}
+
+/// What came out.
+#[derive(Debug)]
+enum Measured {
+    Calls { p50: Duration, p95: Duration, count: usize },
+    Bytes(u64),
+}
+
+/// What it is compared with.
+#[derive(Debug)]
+enum Against {
+    /// So many times as much as that.
+    Ratio { of: String, ratio: f64 },
+    /// So much more than that.
+    More { than: String, seconds: f64 },
+}
+
+/// What was to be reached.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Target {
+    /// At most so many times what it is compared with.
+    Ratio(f64),
+    /// At most so much more than what it is compared with.
+    More(Duration),
+    /// At most so long, half of the time.
+    P50(Duration),
+    /// At most so many bytes.
+    Bytes(u64),
+}
+
+impl Line {
+    /// Returns a line of calls.
+    pub(crate) fn calls(what: impl Into<String>, times: &Times) -> Self {
+        let value = Measured::Calls { p50: times.p50(), p95: times.p95(), count: times.count() };
+        Self { what: what.into(), value, against: None, target: None }
+    }
+
+    /// Returns a line of an amount.
+    pub(crate) fn bytes(what: impl Into<String>, bytes: u64) -> Self {
+        Self { what: what.into(), value: Measured::Bytes(bytes), against: None, target: None }
+    }
+
+    /// Says how many times as long as another side this took.
+    pub(crate) fn ratio(mut self, of: impl Into<String>, ratio: f64) -> Self {
+        self.against = Some(Against::Ratio { of: of.into(), ratio });
+        self
+    }
+
+    /// Says how much longer than another side this took.
+    pub(crate) fn more(mut self, than: impl Into<String>, other: &Times) -> Self {
+        if let Measured::Calls { p50, .. } = self.value {
+            let seconds = p50.as_secs_f64() - other.p50().as_secs_f64();
+            self.against = Some(Against::More { than: than.into(), seconds });
+        }
+        self
+    }
+
+    /// Says what was to be reached.
+    pub(crate) fn target(mut self, target: Target) -> Self {
+        self.target = Some(target);
+        self
+    }
+
+    /// Returns whether the target was reached; `None` without a target.
+    fn is_met(&self) -> Option<bool> {
+        Some(match (self.target?, &self.against, &self.value) {
+            (Target::Ratio(most), Some(Against::Ratio { ratio, .. }), _) => *ratio <= most,
+            (Target::More(most), Some(Against::More { seconds, .. }), _) => {
+                *seconds <= most.as_secs_f64()
+            }
+            (Target::P50(most), _, Measured::Calls { p50, .. }) => *p50 <= most,
+            (Target::Bytes(most), _, Measured::Bytes(bytes)) => *bytes <= most,
+            // A target of something that was not measured is not reached.
+            _ => false,
+        })
+    }
+
+    fn cells(&self) -> [String; 7] {
+        let (middle, high, rate) = match &self.value {
+            Measured::Calls { p50, p95, .. } => {
+                let rate = 1.0 / p50.as_secs_f64().max(f64::MIN_POSITIVE);
+                (shown(p50.as_secs_f64()), shown(p95.as_secs_f64()), format!("{rate:.0}"))
+            }
+            Measured::Bytes(bytes) => (mebibytes(*bytes), String::new(), String::new()),
+        };
+        let against = match &self.against {
+            None => String::new(),
+            Some(Against::Ratio { of, ratio }) => format!("{ratio:.2} × {of}"),
+            Some(Against::More { than, seconds }) => format!("{than} + {}", shown(*seconds)),
+        };
+        let target = match self.target {
+            None => String::new(),
+            Some(Target::Ratio(most)) => format!("≤ {most} ×"),
+            Some(Target::More(most)) => format!("≤ + {}", shown(most.as_secs_f64())),
+            Some(Target::P50(most)) => format!("≤ {}", shown(most.as_secs_f64())),
+            Some(Target::Bytes(most)) => format!("≤ {}", mebibytes(most)),
+        };
+        let met = match self.is_met() {
+            None => "",
+            Some(true) => "yes",
+            Some(false) => "**no**",
+        };
+        [self.what.clone(), middle, high, rate, against, target, met.to_owned()]
+    }
+
+    fn json(&self) -> Value {
+        let mut line = json!({ "what": self.what });
+        match &self.value {
+            Measured::Calls { p50, p95, count } => {
+                line["p50_us"] = micros(p50.as_secs_f64());
+                line["p95_us"] = micros(p95.as_secs_f64());
+                line["calls"] = json!(count);
+            }
+            Measured::Bytes(bytes) => line["bytes"] = json!(bytes),
+        }
+        match &self.against {
+            None => {}
+            Some(Against::Ratio { of, ratio }) => {
+                line["against"] = json!({ "what": of, "ratio": ratio });
+            }
+            Some(Against::More { than, seconds }) => {
+                line["against"] = json!({ "what": than, "more_us": micros(*seconds) });
+            }
+        }
+        if let Some(met) = self.is_met() {
+            line["met"] = json!(met);
+        }
+        line
+    }
+}
+
+impl Section {
+    /// Returns the section as Markdown.
+    pub(crate) fn markdown(&self) -> String {
+        const HEAD: [&str; 7] =
+            ["what", "p50", "p95", "a second", "against, same run", "target", "met"];
+        let rows: Vec<[String; 7]> = self.lines.iter().map(Line::cells).collect();
+        let width = |column: usize| {
+            let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| chars(cell));
+            cells.chain(HEAD.get(column).map(|head| chars(head))).max().unwrap_or_default()
+        };
+        let widths: [usize; 7] = std::array::from_fn(width);
+        let mut text = format!("## {}\n\n{}\n\n", self.title, self.method);
+        push_row(&mut text, &HEAD.map(str::to_owned), &widths);
+        push_row(&mut text, &widths.map(|width| "-".repeat(width)), &widths);
+        for row in &rows {
+            push_row(&mut text, row, &widths);
+        }
+        text
+    }
+}
+
+fn push_row(text: &mut String, cells: &[String; 7], widths: &[usize; 7]) {
+    for (cell, width) in cells.iter().zip(widths) {
+        // The width of a format counts characters, as the table needs it.
+        let written = write!(text, "| {cell:width$} ");
+        debug_assert!(written.is_ok(), "writing to a string cannot fail");
+    }
+    text.push_str("|\n");
+}
+
+fn chars(text: &str) -> usize {
+    text.chars().count()
+}
+
+impl Report {
+    /// Returns everything as Markdown.
+    pub(crate) fn markdown(&self) -> String {
+        let sections: Vec<String> = self.sections.iter().map(Section::markdown).collect();
+        format!("{}\n\n{}", self.machine, sections.join("\n"))
+    }
+
+    /// Returns everything as JSON.
+    pub(crate) fn json(&self) -> Value {
+        let sections: Vec<Value> = self
+            .sections
+            .iter()
+            .map(|section| {
+                let lines: Vec<Value> = section.lines.iter().map(Line::json).collect();
+                json!({ "title": section.title, "method": section.method, "lines": lines })
+            })
+            .collect();
+        json!({ "machine": self.machine.to_string(), "sections": sections })
+    }
+
+    /// Returns what missed its target.
+    pub(crate) fn missed(&self) -> Vec<&str> {
+        let lines = self.sections.iter().flat_map(|section| &section.lines);
+        lines.filter(|line| line.is_met() == Some(false)).map(|line| line.what.as_str()).collect()
+    }
+}
+
+/// Returns a time with three figures and its unit.
+fn shown(seconds: f64) -> String {
+    let (value, unit) = match seconds.abs() {
+        s if s < 1e-3 => (seconds * 1e6, "µs"),
+        s if s < 1.0 => (seconds * 1e3, "ms"),
+        _ => (seconds, "s"),
+    };
+    match value.abs() {
+        v if v < 10.0 => format!("{value:.2} {unit}"),
+        v if v < 100.0 => format!("{value:.1} {unit}"),
+        _ => format!("{value:.0} {unit}"),
+    }
+}
+
+fn micros(seconds: f64) -> Value {
+    json!((seconds * 1e7).round() / 10.0)
+}
+
+fn mebibytes(bytes: u64) -> String {
+    // Exact to a hundredth and safe for any size that a file or a process has.
+    let hundredths = bytes.saturating_mul(100) / (1024 * 1024);
+    format!("{}.{:02} MiB", hundredths / 100, hundredths % 100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn times(micros: u64) -> Times {
+        let mut times = Times::default();
+        times.add(Duration::from_micros(micros));
+        times
+    }
+
+    #[test]
+    fn a_section_shows_what_was_measured_beside_what_was_to_be_reached() {
+        let bare = times(500);
+        let own = times(700);
+        let section = Section {
+            title: "Writes",
+            method: "600 bytes.".to_owned(),
+            lines: vec![
+                Line::calls("bare", &bare),
+                Line::calls("create", &own)
+                    .ratio("bare", own.ratio_to(&bare))
+                    .target(Target::Ratio(1.3)),
+                Line::calls("call", &own)
+                    .more("echo", &bare)
+                    .target(Target::More(Duration::from_micros(300))),
+                Line::bytes("size", 12_900_000).target(Target::Bytes(12 << 20)),
+            ],
+        };
+        insta::assert_snapshot!(section.markdown(), @r"
+        ## Writes
+
+        600 bytes.
+
+        | what   | p50       | p95    | a second | against, same run | target      | met    |
+        | ------ | --------- | ------ | -------- | ----------------- | ----------- | ------ |
+        | bare   | 500 µs    | 500 µs | 2000     |                   |             |        |
+        | create | 700 µs    | 700 µs | 1429     | 1.40 × bare       | ≤ 1.3 ×     | **no** |
+        | call   | 700 µs    | 700 µs | 1429     | echo + 200 µs     | ≤ + 300 µs  | yes    |
+        | size   | 12.30 MiB |        |          |                   | ≤ 12.00 MiB | **no** |
+        ");
+    }
+
+    #[test]
+    fn a_target_of_something_else_is_not_met() {
+        assert_eq!(Line::calls("a", &times(1)).is_met(), None);
+        assert_eq!(Line::calls("a", &times(1)).target(Target::Ratio(2.0)).is_met(), Some(false));
+        assert_eq!(Line::calls("a", &times(1)).target(Target::Bytes(9)).is_met(), Some(false));
+    }
+
+    #[test]
+    fn a_time_has_three_figures() {
+        let check = |seconds: f64, expected: &str| assert_eq!(shown(seconds), expected);
+        check(0.0, "0.00 µs");
+        check(0.000_001_234, "1.23 µs");
+        check(-0.000_05, "-50.0 µs");
+        check(0.000_999_9, "1000 µs");
+        check(0.012_34, "12.3 ms");
+        check(2.0, "2.00 s");
+    }
+}

@@ -1,0 +1,155 @@
+//! npm's `@modelcontextprotocol/server-memory` and `quipu mcp`, through the same client.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+
+use crate::ground::{self, MEMORY_BYTES};
+use crate::measure::{Times, take_turns};
+use crate::report::{Line, Section};
+use crate::served::{self, Server};
+use crate::stdio::Client;
+use crate::{Args, Bench, bare};
+
+const MEMORIES: usize = 1_000;
+const READS: usize = 50;
+const WRITES: usize = 25;
+/// Memories given to the other server in one call while it is filled.
+const FILLED_AT_ONCE: usize = 250;
+const PROGRAM: &str = "@modelcontextprotocol/server-memory/dist/index.js";
+
+/// Measures both.
+pub(crate) fn measure(bench: &Bench, args: &Args) -> anyhow::Result<Section> {
+    let folder = bench.dir.join("server-memory");
+    std::fs::create_dir_all(&folder)?;
+    let mut other = start(args, &folder)?;
+    let numbers: Vec<usize> = (0..MEMORIES).collect();
+    for some in numbers.chunks(FILLED_AT_ONCE) {
+        let entities: Vec<Value> = some.iter().map(|&number| entity(number)).collect();
+        other.call_now("create_entities", &json!({ "entities": entities }))?;
+    }
+    let home = bench.dir.join("beside-server-memory");
+    served::fill(&home, MEMORIES)?;
+    let server = Server { quipu: &args.quipu()?, home: &home };
+    let mut own = server.start()?;
+
+    let mut lines = writes(bench, &home, &mut own, &mut other)?;
+    let name = |number: usize| json!({ "names": [entity_name(number)] });
+    let path = |number: usize| served::view(&ground::virtual_path(number));
+    let viewed = compare(bench, (&mut own, &path), (&mut other, "open_nodes", &name))?;
+    lines.extend(pair("`view` of a memory", "open_nodes", &viewed));
+    let all = compare(
+        bench,
+        (&mut own, &|_| served::view("/memories/global")),
+        (&mut other, "read_graph", &|_| json!({})),
+    )?;
+    lines.extend(pair("`view` of the folder (paths)", "read_graph (all texts)", &all));
+    lines.push(Line::calls("server-memory: search_nodes", &search(bench, &mut other)?));
+    lines.push(Line::bytes("quipu: resident memory", own.resident_bytes()?));
+    lines.push(Line::bytes("server-memory: resident memory", other.resident_bytes()?));
+    let method = format!(
+        "One client, two servers over standard streams, {MEMORIES} memories of {MEMORY_BYTES} bytes \
+         in each; {WRITES} writes and {READS} reads a pass, {} passes. server-memory reads its one \
+         file for each call, writes the whole of it for each change, synchronizes nothing, locks \
+         nothing and keeps no history; a change of Quipu survives a power cut and can be undone. \
+         `view` of a folder shows paths and sizes, read_graph shows every text. Quipu's search \
+         comes with context assembly and has no line yet.",
+        bench.passes
+    );
+    Ok(Section { title: "Beside npm's server-memory", method, lines })
+}
+
+fn start(args: &Args, folder: &Path) -> anyhow::Result<Client> {
+    let missing = "is not known: run `cargo xtask bench`, which installs what is compared with";
+    let node = args.node.as_ref().with_context(|| format!("--node {missing}"))?;
+    let modules =
+        args.node_modules.as_ref().with_context(|| format!("--node-modules {missing}"))?;
+    let mut command = Command::new(node);
+    command.arg(modules.join(PROGRAM)).env("MEMORY_FILE_PATH", folder.join("memory.jsonl"));
+    let mut client = Client::start(&mut command)?;
+    client.initialize()?;
+    Ok(client)
+}
+
+fn entity_name(number: usize) -> String {
+    format!("note{number}")
+}
+
+fn entity(number: usize) -> Value {
+    let text = ground::text(number, MEMORY_BYTES);
+    json!({ "name": entity_name(number), "entityType": "note", "observations": [text] })
+}
+
+fn writes(
+    bench: &Bench,
+    home: &Path,
+    own: &mut Client,
+    other: &mut Client,
+) -> anyhow::Result<Vec<Line>> {
+    let (mut own_next, mut other_next) = (MEMORIES, MEMORIES);
+    let mut own = |times: &mut Times| {
+        for _ in 0..WRITES {
+            let request = own.call("memory", &served::create(own_next));
+            times.time(|| own.exchange(&request))?;
+            own.result(&request)?;
+            own_next += 1;
+        }
+        served::rest(home)
+    };
+    let mut other = |times: &mut Times| {
+        for _ in 0..WRITES {
+            let arguments = json!({ "entities": [entity(other_next)] });
+            let request = other.call("create_entities", &arguments);
+            times.time(|| other.exchange(&request))?;
+            other.result(&request)?;
+            other_next += 1;
+        }
+        bare::flush(&bench.dir)
+    };
+    let taken = take_turns(bench.passes, [&mut own, &mut other])?;
+    Ok(pair("`create`", "create_entities", &taken))
+}
+
+type Arguments<'a> = &'a dyn Fn(usize) -> Value;
+
+/// Compares calls that read.
+fn compare(
+    bench: &Bench,
+    (own, own_arguments): (&mut Client, Arguments<'_>),
+    (other, tool, other_arguments): (&mut Client, &str, Arguments<'_>),
+) -> anyhow::Result<[Times; 2]> {
+    let mut own = |times: &mut Times| reads(own, times, "memory", own_arguments);
+    let mut other = |times: &mut Times| reads(other, times, tool, other_arguments);
+    take_turns(bench.passes, [&mut own, &mut other])
+}
+
+fn reads(
+    client: &mut Client,
+    times: &mut Times,
+    tool: &str,
+    arguments: Arguments<'_>,
+) -> anyhow::Result<()> {
+    for number in 0..READS {
+        let request = client.call(tool, &arguments(number));
+        times.time(|| client.exchange(&request))?;
+        client.result(&request)?;
+    }
+    Ok(())
+}
+
+fn search(bench: &Bench, other: &mut Client) -> anyhow::Result<Times> {
+    let query = |number: usize| json!({ "query": format!("topic {number}") });
+    let mut search = |times: &mut Times| reads(other, times, "search_nodes", &query);
+    let [taken] = take_turns(bench.passes, [&mut search])?;
+    Ok(taken)
+}
+
+fn pair(own: &str, other: &str, [own_times, other_times]: &[Times; 2]) -> Vec<Line> {
+    vec![
+        Line::calls(format!("server-memory: {other}"), other_times),
+        Line::calls(format!("quipu: {own}"), own_times)
+            .ratio("server-memory", own_times.ratio_to(other_times)),
+    ]
+}

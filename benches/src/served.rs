@@ -1,0 +1,225 @@
+//! `quipu mcp` as a client has it: calls, start, resident memory, size.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::Bench;
+use crate::bare;
+use crate::ground::{self, Ground, MEMORY_BYTES};
+use crate::measure::{Times, take_turns};
+use crate::report::{Line, Section, Target};
+use crate::stdio::{self, Client};
+
+const MEMORIES: usize = 1_000;
+const VIEWS: usize = 200;
+const CREATES: usize = 40;
+const STARTS: usize = 5;
+const OVERHEAD_MAX: Duration = Duration::from_micros(300);
+const START_MAX: Duration = Duration::from_millis(20);
+const RESIDENT_BYTES_MAX: u64 = 20 << 20;
+const PROGRAM_BYTES_MAX: u64 = 12 << 20;
+
+/// Measures the server at `quipu`.
+pub(crate) fn measure(bench: &Bench, quipu: &Path) -> anyhow::Result<Section> {
+    let home = bench.dir.join("served");
+    fill(&home, MEMORIES)?;
+    let server = Server { quipu, home: &home };
+    let mut lines = views(bench, &server)?;
+    lines.extend(creates(bench, &server)?);
+    lines.extend(starts(bench, &server)?);
+    let resident = resident_bytes(&server)?;
+    lines.push(
+        Line::bytes("resident memory after some calls", resident)
+            .target(Target::Bytes(RESIDENT_BYTES_MAX)),
+    );
+    lines.push(
+        Line::bytes("the program", std::fs::metadata(quipu)?.len())
+            .target(Target::Bytes(PROGRAM_BYTES_MAX)),
+    );
+    let method = format!(
+        "A client over standard streams, {MEMORIES} memories of {MEMORY_BYTES} bytes in the scope; \
+         {VIEWS} views, {CREATES} creates, {STARTS} starts a pass, {} passes. *Echo* is the least \
+         that can answer: a Rust program that reads a line and writes one of the same size. The \
+         overhead of a view holds the view itself.",
+        bench.passes
+    );
+    Ok(Section { title: "Served over MCP", method, lines })
+}
+
+/// Makes a home with so many memories, and lifts the cap so that more can be made.
+pub(crate) fn fill(home: &Path, memories: usize) -> anyhow::Result<()> {
+    let ground = Ground::open(home)?;
+    ground.fill(memories)?;
+    ground.close();
+    std::fs::write(home.join("config.toml"), "files_max = 10000\n")?;
+    bare::flush(home)
+}
+
+/// How to start the server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Server<'a> {
+    pub(crate) quipu: &'a Path,
+    pub(crate) home: &'a Path,
+}
+
+impl Server<'_> {
+    fn command(&self) -> Command {
+        let mut command = Command::new(self.quipu);
+        command.arg("mcp").env("QUIPU_HOME", self.home).current_dir(self.home);
+        command
+    }
+
+    /// Starts it and begins as a client does.
+    pub(crate) fn start(&self) -> anyhow::Result<Client> {
+        let mut client = Client::start(&mut self.command())?;
+        client.initialize()?;
+        Ok(client)
+    }
+}
+
+/// Returns the arguments of a view.
+pub(crate) fn view(path: &str) -> Value {
+    json!({ "command": "view", "path": path })
+}
+
+/// Returns the arguments of a create.
+pub(crate) fn create(number: usize) -> Value {
+    let (path, file_text) = (ground::virtual_path(number), ground::text(number, MEMORY_BYTES));
+    json!({ "command": "create", "path": path, "file_text": file_text })
+}
+
+/// Waits until a server has done what it leaves for a pause.
+pub(crate) fn rest(home: &Path) -> anyhow::Result<()> {
+    std::thread::sleep(Duration::from_secs(3));
+    bare::flush(home)
+}
+
+fn views(bench: &Bench, server: &Server<'_>) -> anyhow::Result<Vec<Line>> {
+    let mut echo = Client::start(&mut stdio::echo_server(MEMORY_BYTES)?)?;
+    let mut quipu = server.start()?;
+    let ground = Ground::open(server.home)?;
+    let mut bare =
+        |times: &mut Times| calls(&mut echo, times, VIEWS, |n| view(&ground::virtual_path(n)));
+    let mut served =
+        |times: &mut Times| calls(&mut quipu, times, VIEWS, |n| view(&ground::virtual_path(n)));
+    let mut inside = |times: &mut Times| {
+        for number in 0..VIEWS {
+            let command = ground::view(number)?;
+            times.time(|| ground.apply(command))?;
+        }
+        Ok(())
+    };
+    let [bare, inside, served] = take_turns(bench.passes, [&mut bare, &mut inside, &mut served])?;
+    Ok(vec![
+        Line::calls("echo over standard streams", &bare),
+        Line::calls("`view` in process", &inside),
+        Line::calls("`view` over MCP", &served)
+            .more("echo", &bare)
+            .target(Target::More(OVERHEAD_MAX)),
+    ])
+}
+
+/// Calls the tool `memory` so many times.
+fn calls(
+    client: &mut Client,
+    times: &mut Times,
+    count: usize,
+    arguments: impl Fn(usize) -> Value,
+) -> anyhow::Result<()> {
+    for number in 0..count {
+        let request = client.call("memory", &arguments(number));
+        times.time(|| client.exchange(&request))?;
+        client.result(&request)?;
+    }
+    Ok(())
+}
+
+fn creates(bench: &Bench, server: &Server<'_>) -> anyhow::Result<Vec<Line>> {
+    let inside_home = bench.dir.join("served-inside");
+    fill(&inside_home, MEMORIES)?;
+    let ground = Ground::open(&inside_home)?;
+    let mut quipu = server.start()?;
+    let (mut served, mut made) = (MEMORIES, MEMORIES);
+    let mut over = |times: &mut Times| {
+        let from = served;
+        served += CREATES;
+        calls(&mut quipu, times, CREATES, |number| create(from + number))?;
+        rest(server.home)
+    };
+    let mut inside = |times: &mut Times| {
+        for _ in 0..CREATES {
+            let command = ground::create(made)?;
+            times.time(|| ground.apply(command))?;
+            made += 1;
+        }
+        ground.rest()
+    };
+    let [inside, over] = take_turns(bench.passes, [&mut inside, &mut over])?;
+    Ok(vec![
+        Line::calls("`create` in process", &inside),
+        Line::calls("`create` over MCP", &over)
+            .more("in process", &inside)
+            .target(Target::More(OVERHEAD_MAX)),
+    ])
+}
+
+fn starts(bench: &Bench, server: &Server<'_>) -> anyhow::Result<Vec<Line>> {
+    let mut echo = |times: &mut Times| {
+        for _ in 0..STARTS {
+            let started = Instant::now();
+            let mut client = Client::start(&mut stdio::echo_server(MEMORY_BYTES)?)?;
+            client.initialize()?;
+            times.add(started.elapsed());
+        }
+        Ok(())
+    };
+    let mut first = |times: &mut Times| {
+        for _ in 0..STARTS {
+            let started = Instant::now();
+            let client = server.start()?;
+            times.add(started.elapsed());
+            drop(client);
+        }
+        Ok(())
+    };
+    let started_to = |path: &'static str| {
+        move |times: &mut Times| {
+            for _ in 0..STARTS {
+                let started = Instant::now();
+                let mut client = server.start()?;
+                client.call_now("memory", &view(path))?;
+                times.add(started.elapsed());
+            }
+            Ok(())
+        }
+    };
+    let mut viewed = started_to("/memories/global/dir1/note1.md");
+    let mut listed = started_to("/memories");
+    let [echo, first, viewed, listed] =
+        take_turns(bench.passes, [&mut echo, &mut first, &mut viewed, &mut listed])?;
+    Ok(vec![
+        Line::calls("start of the echo to its first answer", &echo),
+        Line::calls("start of `quipu mcp` to its first answer", &first)
+            .more("echo", &echo)
+            .target(Target::P50(START_MAX)),
+        Line::calls("start to the first memory viewed", &viewed).target(Target::P50(START_MAX)),
+        Line::calls("start to the first listing of all", &listed).target(Target::P50(START_MAX)),
+    ])
+}
+
+fn resident_bytes(server: &Server<'_>) -> anyhow::Result<u64> {
+    let mut client = server.start()?;
+    let request = client.request("tools/list", &json!({}));
+    client.exchange(&request)?;
+    client.result(&request)?;
+    client.call_now("memory", &view("/memories"))?;
+    for number in 0..50 {
+        client.call_now("memory", &view(&ground::virtual_path(number)))?;
+        client.call_now("memory", &create(2 * MEMORIES + number))?;
+    }
+    client.call_now("memory", &view("/memories/global"))?;
+    client.resident_bytes()
+}

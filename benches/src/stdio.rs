@@ -1,0 +1,175 @@
+//! A client of MCP over a child's standard streams, and the least that could answer one.
+
+use std::fmt::Write as _;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+
+/// The revision that all servers here speak.
+const REVISION: &str = "2025-06-18";
+
+/// A server in a child process, and the one client that it has.
+#[derive(Debug)]
+pub(crate) struct Client {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    last: u64,
+    line: String,
+}
+
+/// A request that is written out, so that only the exchange is measured.
+#[derive(Debug)]
+pub(crate) struct Request {
+    id: u64,
+    line: String,
+}
+
+impl Client {
+    /// Starts a server.
+    pub(crate) fn start(server: &mut Command) -> anyhow::Result<Self> {
+        server.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = server.spawn().with_context(|| format!("cannot start {server:?}"))?;
+        let input = child.stdin.take();
+        let output = child.stdout.take().context("the child has no output")?;
+        Ok(Self { child, input, output: BufReader::new(output), last: 0, line: String::new() })
+    }
+
+    /// Begins as the protocol demands.
+    pub(crate) fn initialize(&mut self) -> anyhow::Result<()> {
+        let parameters = json!({
+            "protocolVersion": REVISION,
+            "capabilities": {},
+            "clientInfo": { "name": "quipu-bench", "version": env!("CARGO_PKG_VERSION") },
+        });
+        let request = self.request("initialize", &parameters);
+        self.exchange(&request)?;
+        self.result(&request)?;
+        self.send("{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n")
+    }
+
+    /// Writes a request out.
+    pub(crate) fn request(&mut self, method: &str, parameters: &Value) -> Request {
+        self.last += 1;
+        let id = self.last;
+        let body = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": parameters });
+        Request { id, line: format!("{body}\n") }
+    }
+
+    /// Writes the call of a tool out.
+    pub(crate) fn call(&mut self, tool: &str, arguments: &Value) -> Request {
+        self.request("tools/call", &json!({ "name": tool, "arguments": arguments }))
+    }
+
+    /// Sends a request and waits for its answer, which [`Self::result`] reads.
+    pub(crate) fn exchange(&mut self, request: &Request) -> anyhow::Result<()> {
+        self.send(&request.line)?;
+        loop {
+            self.line.clear();
+            let read = self.output.read_line(&mut self.line)?;
+            anyhow::ensure!(read > 0, "the server left in the middle of a request");
+            // Notifications come in between; only answers end with the wait.
+            if !self.line.contains("\"method\"") || self.line.contains("\"result\"") {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Returns the result of the request that was exchanged last; an `Err` if it is none, or one
+    /// that the tool calls a failure.
+    pub(crate) fn result(&self, request: &Request) -> anyhow::Result<Value> {
+        let mut answer: Value = serde_json::from_str(&self.line)?;
+        let failed = answer["result"]["isError"] == true;
+        let ours = answer["id"] == request.id && answer["result"].is_object();
+        anyhow::ensure!(ours && !failed, "{} was answered by {}", request.line, self.line);
+        Ok(answer["result"].take())
+    }
+
+    /// Calls a tool and returns its result.
+    pub(crate) fn call_now(&mut self, tool: &str, arguments: &Value) -> anyhow::Result<Value> {
+        let request = self.call(tool, arguments);
+        self.exchange(&request)?;
+        self.result(&request)
+    }
+
+    fn send(&mut self, line: &str) -> anyhow::Result<()> {
+        let input = self.input.as_mut().context("the server was told to end")?;
+        input.write_all(line.as_bytes())?;
+        Ok(())
+    }
+
+    /// Returns the memory that the server's process keeps resident.
+    pub(crate) fn resident_bytes(&self) -> anyhow::Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
+        resident_bytes(&status).context("the system does not say what a process keeps resident")
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        // The end of its input is how a server is told to end; it may finish what it has begun.
+        drop(self.input.take());
+        drop(self.child.wait());
+    }
+}
+
+fn resident_bytes(status: &str) -> Option<u64> {
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kibibytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kibibytes * 1024)
+}
+
+/// Returns the command that starts [`echo`].
+pub(crate) fn echo_server(bytes: usize) -> anyhow::Result<Command> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["--echo", &bytes.to_string()]);
+    Ok(command)
+}
+
+/// Answers each request on stdin with the same text of so many bytes, until there are no more.
+pub(crate) fn echo(bytes: usize) -> anyhow::Result<()> {
+    let text = "x".repeat(bytes);
+    let mut output = std::io::stdout().lock();
+    let mut answer = String::new();
+    for line in std::io::stdin().lock().lines() {
+        let Some(id) = id_of(&line?) else { continue };
+        answer.clear();
+        write!(
+            answer,
+            "{{\"jsonrpc\":\"2.0\",\"id\":{id},\"result\":{{\"content\":[{{\"type\":\"text\",\
+             \"text\":\"{text}\"}}]}}}}"
+        )?;
+        answer.push('\n');
+        output.write_all(answer.as_bytes())?;
+        output.flush()?;
+    }
+    Ok(())
+}
+
+/// Returns the number of a request of [`Client`]; a notification has none.
+fn id_of(line: &str) -> Option<u64> {
+    let (_, rest) = line.split_once("\"id\":")?;
+    let end = rest.find(|c: char| !c.is_ascii_digit()).unwrap_or(rest.len());
+    rest.get(..end)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_has_a_number_and_a_notification_none() {
+        assert_eq!(id_of(r#"{"id":17,"jsonrpc":"2.0"}"#), Some(17));
+        assert_eq!(id_of(r#"{"method":"x","id":3}"#), Some(3));
+        assert_eq!(id_of(r#"{"method":"notifications/initialized"}"#), None);
+    }
+
+    #[test]
+    fn resident_memory_is_read_from_the_status_of_a_process() {
+        let status = "Name:\tquipu\nVmSize:\t  90000 kB\nVmRSS:\t   12345 kB\n";
+        assert_eq!(resident_bytes(status), Some(12_345 * 1024));
+        assert_eq!(resident_bytes("Name:\tquipu\n"), None);
+    }
+}
