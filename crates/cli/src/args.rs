@@ -138,6 +138,7 @@ pub(crate) enum Command {
     Import(Import),
     Export(Export),
     Mcp(Mcp),
+    Demo(Demo),
     Completions(Completions),
     Man(Man),
     /// Print a reference in Markdown
@@ -553,6 +554,19 @@ pub(crate) struct Mcp {
     /// The host's session, for history
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
+}
+
+/// Show all of it in a throw-away home
+///
+/// Makes a home and a git checkout, lets an agent's client write there over MCP, refuses a secret,
+/// settles a conflict, kills a server in the middle of a commit, and takes a change back. Whatever
+/// it says was checked; it takes a few seconds, needs git, and touches nothing of yours.
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  quipu demo")]
+pub(crate) struct Demo {
+    /// Leave the home and the checkout to look at
+    #[arg(long)]
+    pub(crate) keep: bool,
 }
 
 /// Print the completion script of a shell

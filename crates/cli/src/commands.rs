@@ -17,6 +17,8 @@ use crate::exit::{Failure, Status};
 
 mod ask;
 
+pub(crate) mod demo;
+
 mod edit;
 
 mod editor;
@@ -68,6 +70,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> 
         Command::Import(args) => import::run(app, &args).await,
         Command::Export(args) => export::run(app, &args).await,
         Command::Mcp(args) => mcp::run(app, &args).await,
+        Command::Demo(args) => demo::run(&app.output, &args).await,
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&app.output, &args),
         Command::Reference(args) => reference::run(&app.output, &args),

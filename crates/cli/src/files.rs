@@ -102,6 +102,11 @@ pub(crate) fn remove(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Returns the paths of what is in a folder, hidden ones included.
+pub(crate) fn names_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
+    fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect()
+}
+
 /// Returns a path without links, if it leads anywhere.
 pub(crate) fn real_path(path: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(path)

@@ -42,6 +42,7 @@ fn main() -> ExitCode {
         Command::Completions(args) => commands::shell::completions(&args),
         Command::Man(args) => commands::shell::man(&output, &args),
         Command::Reference(args) => commands::reference::run(&output, &args),
+        Command::Demo(args) => demo(&output, &args),
         command => match App::compose(cli.globals, output) {
             Ok(app) => return with_memories(&app, command),
             Err((output, failure)) => return end(&output, Err(failure)),
@@ -78,6 +79,15 @@ fn usage(error: &clap::Error) -> ExitCode {
         Ok(()) | Err(_) if error.use_stderr() => Status::Usage.into(),
         Ok(()) | Err(_) => Status::Done.into(),
     }
+}
+
+/// Plays the demo, which has its own home and leaves the person's alone.
+fn demo(output: &Output, args: &args::Demo) -> Result<Status, Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let ended = runtime.block_on(commands::demo::run(output, args));
+    // After Ctrl-C the story may still wait for a process that is gone.
+    runtime.shutdown_background();
+    ended
 }
 
 fn with_memories(app: &App, command: Command) -> ExitCode {

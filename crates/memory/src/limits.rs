@@ -72,6 +72,10 @@ pub const MEMORY_LIST_CHARS_MAX: usize = 25_000;
 /// the rest is room for files that outgrew the cap from outside.
 pub const HISTORY_FILE_BYTES_MAX: usize = 10 * MEMORY_BYTES_MAX;
 
+/// The most bytes of earlier contents that one change keeps: a folder of a hostile checkout must not
+/// fill the memory by being deleted.
+pub const HISTORY_CHANGE_BYTES_MAX: usize = 128 * 1024 * 1024;
+
 /// How long history is kept unless a person says otherwise.
 pub const HISTORY_AGE_DEFAULT: Duration = Duration::from_hours(90 * 24);
 
@@ -155,3 +159,6 @@ pub const MCP_FLUSH_WAIT: Duration = Duration::from_secs(2);
 
 /// The longest name that a client, a session or a tool call has in history, in characters.
 pub const PROVENANCE_CHARS_MAX: usize = 200;
+
+// A memory whose every byte is escaped as six still fits into a line, twice.
+const _: () = assert!(2 * 6 * MEMORY_BYTES_MAX < MCP_LINE_BYTES_MAX);

@@ -11,9 +11,10 @@ use memory::command::edit::{self, Edited};
 use memory::command::{self, Command, CommandError, Lines, Reply, Warning};
 use memory::document::Revision;
 use memory::limits::{
-    HISTORY_FILE_BYTES_MAX, MEMORY_BYTES_MAX, OUTSIDE_RACE_RETRIES, SCOPE_FILES_MAX,
+    HISTORY_CHANGE_BYTES_MAX, HISTORY_FILE_BYTES_MAX, MEMORY_BYTES_MAX, OUTSIDE_RACE_RETRIES,
+    SCOPE_FILES_MAX,
 };
-use memory::path::{MemoryPath, Mount, RelativePath, Scope};
+use memory::path::{MemoryPath, Mount, PathError, PathFault, RelativePath, Scope};
 use memory::screen::{Policy, Writer};
 
 use crate::backend::{BackendError, Extent, Kind};
@@ -481,8 +482,14 @@ async fn read_all(aim: &Aim) -> Result<Vec<(RelativePath, Current)>, StoreError>
     let walk = aim.root.backend.walk(Some(&aim.relative), Extent::ALL).await;
     let walk = walk.map_err(refuse(aim.root.mount, &aim.path))?;
     let mut files = Vec::with_capacity(walk.files.len());
+    let mut kept = 0_usize;
     for found in walk.files.into_iter().take(SCOPE_FILES_MAX) {
-        let current = read_kept(&aim.root, &aim.path, &found.path).await?;
+        let mut current = read_kept(&aim.root, &aim.path, &found.path).await?;
+        kept = kept.saturating_add(current.content.as_ref().map_or(0, |one| one.0.len()));
+        if kept > HISTORY_CHANGE_BYTES_MAX {
+            // A checkout may hold more than fits into memory; what is beyond goes without history.
+            current.content = None;
+        }
         files.push((found.path, current));
     }
     Ok(files)
@@ -491,8 +498,11 @@ async fn read_all(aim: &Aim) -> Result<Vec<(RelativePath, Current)>, StoreError>
 async fn move_all(aim: &Aim, to: &RelativePath) -> Result<Vec<Step>, StoreError> {
     let mut steps = Vec::new();
     for (path, before) in read_all(aim).await? {
-        let Some(to) = path.rebase(&aim.relative, to) else { continue };
         // What would lie too deep or have too long a path there could not be reached any more.
+        let Some(to) = path.rebase(&aim.relative, to) else {
+            let shown = format!("{}: {path} in it", aim.path);
+            return Err(CommandError::from(PathError::invalid(&shown, PathFault::TooLong)).into());
+        };
         virtual_path(aim.root.mount, to.clone())?;
         steps.push(Step { root: 0, path, what: What::Move { to, before }, trust: None });
     }

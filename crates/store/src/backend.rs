@@ -19,7 +19,7 @@ use memory::limits::{PATH_SEGMENTS_MAX, SCOPE_FILES_MAX};
 use memory::path::RelativePath;
 
 /// Tells one version of a file from another without reading it; an adapter's own choice of facts.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Stamp(pub [u64; 4]);
 
 /// What is at a path.
@@ -163,6 +163,10 @@ pub trait Held: Debug + Send + Sync {
     /// Returns whether an earlier holder, or the machine, died in the middle of a write.
     fn was_interrupted(&self) -> bool;
 
+    /// Returns whether the machine was started anew since the last write: what was not synchronized
+    /// before may be torn.
+    fn machine_restarted(&self) -> bool;
+
     /// Says that files are about to be written: dying from here on leaves the root interrupted.
     fn begin(&mut self) -> Result<(), BackendError>;
 
@@ -193,8 +197,16 @@ pub trait Backend: Debug + Send + Sync {
     /// Removes a file if it is as expected, else [`BackendError::Changed`].
     async fn remove_file(&self, path: &RelativePath, expect: Stamp) -> Result<(), BackendError>;
 
-    /// Removes a folder and all that is in it; links are removed as links.
-    async fn remove_folder(&self, path: &RelativePath) -> Result<(), BackendError>;
+    /// Removes a folder and all that is in it, if the memories in it are exactly these, else
+    /// [`BackendError::Changed`]. Links are removed as links.
+    async fn remove_folder(
+        &self,
+        path: &RelativePath,
+        expect: &[(RelativePath, Stamp)],
+    ) -> Result<(), BackendError>;
+
+    /// Removes a folder and the folders in it as far as there is nothing in them.
+    async fn remove_empty(&self, path: &RelativePath) -> Result<(), BackendError>;
 
     /// Gives a file or folder another path that must be free, and makes the folders on the way.
     async fn rename(&self, from: &RelativePath, to: &RelativePath) -> Result<(), BackendError>;

@@ -4,6 +4,7 @@
 //! the others go on working. What a checkout says about itself is not believed: a worktree shares
 //! the identity of its repository only if the repository says so too.
 
+use std::collections::HashSet;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
@@ -105,7 +106,7 @@ impl Checkout {
 fn main_checkout(root: &Path) -> Option<PathBuf> {
     let git_file = root.join(".git");
     let claim = host::read_small_file(&git_file)?;
-    let git_dir = root.join(claim.strip_prefix("gitdir:")?.trim());
+    let git_dir = host::real_path(&root.join(claim.strip_prefix("gitdir:")?.trim())).ok()?;
     let back = host::read_small_file(git_dir.join("gitdir"))?;
     let known = host::real_path(&git_dir.join(back.trim())).ok()?;
     if known != host::real_path(&git_file).ok()? {
@@ -113,6 +114,11 @@ fn main_checkout(root: &Path) -> Option<PathBuf> {
     }
     let common = host::read_small_file(git_dir.join("commondir"))?;
     let common = host::real_path(&git_dir.join(common.trim())).ok()?;
+    // The repository keeps what it knows of its worktrees itself; a folder elsewhere that says the
+    // same is somebody's claim.
+    if git_dir.parent() != Some(&common.join("worktrees")) {
+        return None;
+    }
     if common.file_name().is_some_and(|name| name == ".git") {
         return common.parent().map(Path::to_owned);
     }
@@ -174,14 +180,29 @@ impl Binding {
                 vec![global(folders), project(request, folders), workspace(request, folders)],
             ),
         };
+        let mounts = without_twins(mounts);
         Self { layout, mounts, read_only: request.read_only }
     }
+}
+
+/// Makes a later mount unavailable whose root is that of an earlier one: it would wait for itself.
+fn without_twins(mounts: Vec<MountPlan>) -> Vec<MountPlan> {
+    let mut places = HashSet::new();
+    let check = |mut plan: MountPlan| {
+        if plan.root.as_ref().is_ok_and(|root| !places.insert(root.key.place.clone())) {
+            plan.root = Err("its folder is that of another scope".to_owned());
+        }
+        plan
+    };
+    mounts.into_iter().map(check).collect()
 }
 
 fn root_at(identity: String, anchor: Anchor, may_have_list: bool) -> RootPlan {
     // A root that does not exist yet has the place that it will have; what is above it is resolved
     // as far as it exists, so that two ways to one folder are one place.
-    let place = digest(&resolved(&anchor.path()));
+    // The names that a checkout could have made links of are left as they are: a link to another
+    // root must not lead to that one's history.
+    let place = digest(&anchor.resolved_base(resolved));
     RootPlan { key: RootKey { identity, place }, anchor, may_have_list }
 }
 

@@ -123,6 +123,10 @@ pub(crate) async fn commit(
     roots: &mut [HeldRoot],
     plan: Plan,
 ) -> Result<ChangeId, CommitError> {
+    if plan.steps.iter().any(|step| !matches!(step.what, What::Put { .. })) {
+        // Uses that wait belong to the paths as they are before.
+        store.store_uses().await;
+    }
     record_outside_edits(store, roots, &plan.steps).await?;
     for root in roots.iter_mut() {
         root.held.begin().map_err(StoreError::at(root.root.mount))?;
@@ -138,7 +142,7 @@ pub(crate) async fn commit(
         Err(error) => Err(Unplaced { error, undone: true }),
     };
     if let Err(unplaced) = placed {
-        return Err(give_up(store, roots, id, unplaced).await);
+        return Err(give_up(store, roots, (id, &plan.steps), unplaced).await);
     }
     for root in roots.iter_mut() {
         root.held.end().map_err(StoreError::at(root.root.mount))?;
@@ -159,12 +163,19 @@ struct Unplaced {
 async fn give_up(
     store: &Store,
     roots: &mut [HeldRoot],
-    id: ChangeId,
+    (id, steps): (ChangeId, &[Step]),
     unplaced: Unplaced,
 ) -> CommitError {
     if !unplaced.undone {
         tracing::warn!(change = %id, "a change stopped half-way; it is completed at the next write");
         return unplaced.error;
+    }
+    // With the record gone nothing would make the restored bytes whole after a power cut.
+    for root in roots.iter() {
+        let paths: Vec<_> = paths_in(steps, roots, root);
+        if let Err(error) = root.root.backend.sync(&paths).await {
+            tracing::warn!(change = %id, %error, "restored memories could not be synchronized");
+        }
     }
     if let Err(error) = store.state.withdraw(id).await {
         tracing::warn!(change = %id, %error, "the record of a failed change cannot be taken back");
@@ -176,6 +187,11 @@ async fn give_up(
         }
     }
     unplaced.error
+}
+
+fn paths_in(steps: &[Step], roots: &[HeldRoot], root: &HeldRoot) -> Vec<RelativePath> {
+    let own = steps.iter().filter(|step| Arc::ptr_eq(&roots[step.root].root, &root.root));
+    own.map(|step| step.path.clone()).collect()
 }
 
 async fn stage_all(
@@ -202,7 +218,9 @@ async fn place_all(
     staged: Vec<Option<Box<dyn Staged>>>,
 ) -> Result<(), Unplaced> {
     if let Some(folder) = &plan.folder {
-        return place_folder(roots, folder).await.map_err(|error| Unplaced { error, undone: true });
+        return place_folder(roots, folder, &plan.steps)
+            .await
+            .map_err(|error| Unplaced { error, undone: true });
     }
     for (done, (step, staged)) in plan.steps.iter().zip(staged).enumerate() {
         if let Err(error) = place(roots, step, staged).await {
@@ -220,14 +238,25 @@ async fn place_all(
     Ok(())
 }
 
-async fn place_folder(roots: &[HeldRoot], folder: &FolderStep) -> Result<(), CommitError> {
+async fn place_folder(
+    roots: &[HeldRoot],
+    folder: &FolderStep,
+    steps: &[Step],
+) -> Result<(), CommitError> {
     let root = &roots[folder.root].root;
+    let stamps = steps.iter().filter_map(|step| match &step.what {
+        What::Remove { before } => Some((step.path.clone(), before.stamp)),
+        What::Put { .. } | What::Move { .. } => None,
+    });
+    let stamps: Vec<_> = stamps.collect();
     let placed = match &folder.to {
         Some(to) => root.backend.rename(&folder.path, to).await,
-        None => root.backend.remove_folder(&folder.path).await,
+        None => root.backend.remove_folder(&folder.path, &stamps).await,
     };
     placed.map_err(|error| match error {
-        BackendError::Occupied | BackendError::NotFound => CommitError::Raced,
+        BackendError::Occupied | BackendError::NotFound | BackendError::Changed => {
+            CommitError::Raced
+        }
         error => StoreError::at(root.mount)(error).into(),
     })
 }
@@ -255,11 +284,12 @@ async fn take_back(roots: &[HeldRoot], done: &[Step]) -> Result<(), BackendError
         let backend = &roots[step.root].root.backend;
         match &step.what {
             What::Put { before, after } => {
-                let now = backend.read(&step.path, after.len()).await?;
-                if now.bytes[..] != after[..] {
-                    // Somebody outside has written since: theirs stays.
-                    continue;
-                }
+                let now = match backend.read(&step.path, after.len()).await {
+                    Ok(now) if now.is_whole() && now.bytes[..] == after[..] => now,
+                    // Somebody outside has written or removed it since: that stays.
+                    Ok(_) | Err(BackendError::NotFound | BackendError::WrongKind) => continue,
+                    Err(error) => return Err(error),
+                };
                 match before.as_ref().and_then(Current::bytes) {
                     Some(bytes) => {
                         let staged = backend.stage(&step.path, bytes).await?;

@@ -4,14 +4,14 @@
 //! commit is one change: all of it or nothing, across files and scopes, and only if every memory
 //! that it builds on is still as the draft saw it. Dropping a draft leaves no trace.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use memory::change::{ChangeId, ChangeKind};
 use memory::command::edit;
 use memory::command::{self, Command, CommandError, Reply};
 use memory::document::Revision;
-use memory::path::{MemoryPath, Mount, RelativePath};
+use memory::path::{MemoryPath, Mount, PathError, PathFault, RelativePath};
 
 use crate::apply::{check_room, look, virtual_path};
 use crate::backend::{BackendError, Extent, Kind};
@@ -27,6 +27,8 @@ struct Drafted {
     base: Option<Current>,
     /// What is to be there; `None` if nothing is.
     now: Option<Arc<[u8]>>,
+    /// Where its text was moved from.
+    from: Option<RelativePath>,
 }
 
 /// Edits that are not yet committed.
@@ -118,6 +120,7 @@ impl Draft {
             let Some(root) = mounts.iter().position(|one| one == mount) else { continue };
             steps.push(self.step(&held[root], (root, path), drafted).await?);
         }
+        let steps = self.join_moves(steps, &held, &mounts);
         for (index, root) in held.iter().enumerate() {
             check_new(&self.memories, root, steps.iter().filter(|step| step.root == index)).await?;
         }
@@ -141,6 +144,40 @@ impl Draft {
             }
             Err(CommitError::Store(error)) => Err(error),
         }
+    }
+
+    /// Makes a move of a memory that the draft gave another path, so that pins and usage follow it;
+    /// text that was moved and edited is trusted no more than where it came from.
+    fn join_moves(&self, steps: Vec<Step>, held: &[HeldRoot], mounts: &[Mount]) -> Vec<Step> {
+        let mut steps: Vec<Option<Step>> = steps.into_iter().map(Some).collect();
+        for target in 0..steps.len() {
+            let Some(Step { root, path, what: What::Put { before: None, after }, .. }) =
+                steps[target].clone()
+            else {
+                continue;
+            };
+            let drafted = self.files.get(&(mounts[root], path.clone()));
+            let Some(from) = drafted.and_then(|drafted| drafted.from.clone()) else { continue };
+            let source = steps.iter().position(|step| {
+                step.as_ref().is_some_and(|step| step.root == root && step.path == from)
+            });
+            let trust = held[root].trust(&from).min(self.memories.caller.provenance.trust);
+            match source.and_then(|source| steps[source].clone().map(|step| (source, step))) {
+                Some((source, Step { what: What::Remove { before }, .. }))
+                    if before.revision() == Some(Revision::of(&after)) =>
+                {
+                    let what = What::Move { to: path, before };
+                    steps[source] = None;
+                    steps[target] = Some(Step { root, path: from, what, trust: None });
+                }
+                _ => {
+                    if let Some(step) = &mut steps[target] {
+                        step.trust = Some(trust);
+                    }
+                }
+            }
+        }
+        steps.into_iter().flatten().collect()
     }
 
     /// Turns one drafted memory into a step, if it is still as the draft saw it.
@@ -185,9 +222,14 @@ impl Draft {
         if !self.files.contains_key(&key) {
             let root = self.memories.root(key.0)?;
             let base = current(root, path, &key.1).await?;
+            if let Some(Current { stamp, content: None }) = &base {
+                // Without its bytes it could neither be kept nor given back.
+                let bytes = usize::try_from(stamp.0[1]).unwrap_or(usize::MAX);
+                return Err(CommandError::OutgrewCap { path: path.clone(), bytes }.into());
+            }
             let now =
                 base.as_ref().and_then(|base| base.content.as_ref()).map(|one| Arc::clone(&one.0));
-            self.files.insert(key.clone(), Drafted { base, now });
+            self.files.insert(key.clone(), Drafted { base, now, from: None });
         }
         self.files.get_mut(&key).ok_or_else(|| CommandError::NotFound { path: path.clone() }.into())
     }
@@ -293,13 +335,24 @@ impl Draft {
             return Err(CommandError::NothingThere { path: old_path.clone() }.into());
         }
         self.memories.screen(new_path, None, "")?;
+        // All of them are worked out before the first is touched: a refusal must change nothing.
+        let mut moves = Vec::with_capacity(paths.len());
         for path in paths {
-            let bytes = self.load(&path).await?.now.take();
             let target = path.relative().and_then(|relative| relative.rebase(from, to));
-            if let (Some(mount), Some(target)) = (path.mount(), target) {
-                let target = virtual_path(mount, target)?;
-                self.load(&target).await?.now = bytes;
-            }
+            let Some((mount, target)) = path.mount().zip(target) else {
+                let error = PathError::invalid(&path.to_string(), PathFault::TooLong);
+                return Err(CommandError::from(error).into());
+            };
+            let target = virtual_path(mount, target)?;
+            self.load(&target).await?;
+            moves.push((path, target));
+        }
+        for (path, target) in moves {
+            let drafted = self.load(&path).await?;
+            let source = drafted.from.take().or_else(|| path.relative().cloned());
+            let bytes = drafted.now.take();
+            let drafted = self.load(&target).await?;
+            (drafted.now, drafted.from) = (bytes, source);
         }
         Ok(done(command::renamed(old_path, new_path)))
     }
@@ -369,15 +422,25 @@ async fn check_new(
     steps: impl Iterator<Item = &Step>,
 ) -> Result<(), StoreError> {
     let (mut more, mut fewer) = (0_usize, 0_usize);
+    let mut names = HashSet::new();
     for step in steps {
         match &step.what {
             What::Put { before: None, .. } => {
                 let path = virtual_path(held.root.mount, step.path.clone())?;
                 memories.check_free(held, &path, &step.path, None).await?;
+                if !names.insert(step.path.folded()) {
+                    let existing = path.clone();
+                    return Err(CommandError::DiffersOnlyInCase { path, existing }.into());
+                }
                 more += 1;
             }
             What::Remove { .. } => fewer += 1,
-            What::Put { before: Some(_), .. } | What::Move { .. } => {}
+            What::Move { to, .. } => {
+                let path = virtual_path(held.root.mount, to.clone())?;
+                memories.check_free(held, &path, to, Some(&step.path)).await?;
+                names.insert(to.folded());
+            }
+            What::Put { before: Some(_), .. } => {}
         }
     }
     match more.saturating_sub(fewer) {

@@ -1,5 +1,6 @@
 //! History: what changed, how, and taking it back.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -297,9 +298,19 @@ impl Memories {
     ) -> Result<BTreeMap<(String, RelativePath), Wanted>, StoreError> {
         let mut wanted: BTreeMap<(String, RelativePath), Wanted> = BTreeMap::new();
         let mut take = |file: &FileChange, path: &RelativePath, now, then| {
-            let wanted = wanted
-                .entry((file.root.place.clone(), path.clone()))
-                .or_insert_with(|| Wanted { now, ..Wanted::default() });
+            let key = (file.root.place.clone(), path.clone());
+            let wanted = match wanted.entry(key) {
+                Entry::Vacant(new) => new.insert(Wanted { now, ..Wanted::default() }),
+                Entry::Occupied(known) => {
+                    let known = known.into_mut();
+                    // Older changes come later here: what this one left is what the newer one found,
+                    // or somebody changed it in between.
+                    if known.then != now && known.gap.is_none() {
+                        known.gap = Some((now, known.then));
+                    }
+                    known
+                }
+            };
             wanted.then = then;
             wanted.trust = Some(file.trust);
         };
@@ -349,6 +360,16 @@ impl Memories {
         wanted: &Wanted,
     ) -> Result<Result<Option<What>, Blocked>, StoreError> {
         let shown = crate::apply::virtual_path(held.root.mount, path.clone())?;
+        if let Some((left, found)) = &wanted.gap {
+            let (left, _) = self.text(left.as_ref()).await?;
+            let (found, _) = self.text(found.as_ref()).await?;
+            let diff = unified_diff(
+                (&format!("{shown} as one change left it"), left.as_deref().unwrap_or_default()),
+                (&format!("{shown} as the next found it"), found.as_deref().unwrap_or_default()),
+            );
+            let why = "somebody else changed it in between".to_owned();
+            return Ok(Err(Blocked { path: shown, why, diff }));
+        }
         let max = memory::limits::HISTORY_FILE_BYTES_MAX;
         let now = match held.root.backend.read(path, max).await {
             Ok(read) => Some(Current::of(read)),
@@ -405,6 +426,8 @@ impl Memories {
 struct Wanted {
     now: Option<Revision>,
     then: Option<Revision>,
+    /// What somebody made of it between two of the changes: from this to that.
+    gap: Option<(Option<Revision>, Option<Revision>)>,
     trust: Option<memory::change::Trust>,
 }
 

@@ -196,6 +196,8 @@ pub struct Store {
 struct After {
     /// Roots with open changes, and how many writes since they were last settled.
     unsettled: Mutex<(Vec<Arc<Root>>, usize)>,
+    /// Held while settling, so that closing waits for it.
+    settling: tokio::sync::Mutex<()>,
     /// That task; started by the first write.
     task: Mutex<Option<JoinHandle<()>>>,
     /// When history was last pruned.
@@ -298,6 +300,11 @@ impl Store {
         self.notices.subscribe()
     }
 
+    /// Returns the roots that this process has come across.
+    pub(crate) fn known_roots(&self) -> Vec<Arc<Root>> {
+        lock(&self.roots).values().cloned().collect()
+    }
+
     /// Returns whether anybody listens.
     pub(crate) fn is_heard(&self) -> bool {
         self.notices.receiver_count() > 0
@@ -362,13 +369,21 @@ impl Store {
 
     /// Synchronizes what was written and closes its redo records; drops old history now and then.
     pub async fn settle(&self) {
-        let roots = std::mem::take(&mut *lock(&self.after.unsettled)).0;
+        let _alone = self.after.settling.lock().await;
+        let (roots, writes) = lock(&self.after.unsettled).clone();
         if roots.is_empty() {
             return;
         }
         if let Err(error) = crate::settle::settle(self, &roots).await {
             tracing::warn!(%error, "memories could not be synchronized; tried again later");
             return;
+        }
+        {
+            let mut unsettled = lock(&self.after.unsettled);
+            unsettled.1 = unsettled.1.saturating_sub(writes);
+            if unsettled.1 == 0 {
+                unsettled.0.clear();
+            }
         }
         self.prune_now_and_then().await;
     }
@@ -394,12 +409,14 @@ impl Store {
 
     /// Synchronizes files, stores what waits, closes the state.
     pub async fn close(&self) {
-        let task = lock(&self.after.task).take();
-        if let Some(task) = task {
-            task.abort();
-        }
         self.store_uses().await;
         self.settle().await;
+        let task = lock(&self.after.task).take();
+        if let Some(task) = task {
+            // It sleeps, or has just found nothing to do: there is nothing to interrupt.
+            task.abort();
+            drop(task.await);
+        }
         self.state.close().await;
     }
 }
@@ -412,7 +429,13 @@ async fn run_after(store: Weak<Store>) {
         this.store_uses().await;
         let open = lock(&this.after.unsettled).1;
         if open == 0 {
-            return;
+            let mut task = lock(&this.after.task);
+            // Decided under the same lock as starting: nobody waits for a task that is ending.
+            if lock(&this.uses).is_empty() && lock(&this.after.unsettled).1 == 0 {
+                *task = None;
+                return;
+            }
+            continue;
         }
         if open < OPEN_CHANGES_SETTLE {
             drop(this);

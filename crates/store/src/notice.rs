@@ -27,10 +27,10 @@ impl Memories {
         for bound in &self.mounts {
             let Ok(root) = &bound.root else { continue };
             noticed += match notice(&self.store, root).await {
-                Err(StoreError::Backend {
-                    source: BackendError::Escapes(_) | BackendError::WrongKind,
-                    ..
-                }) => 0,
+                Err(StoreError::Backend { mount, source }) => {
+                    tracing::warn!(%mount, error = %source, "a root cannot be looked at");
+                    0
+                }
                 noticed => noticed?,
             };
         }
@@ -51,6 +51,10 @@ pub(crate) async fn notice(store: &Store, root: &Arc<Root>) -> Result<usize, Sto
     }
     // A first look without holding anybody up; only what differs is looked at again below.
     let walk = root.backend.walk(None, Extent::ALL).await.map_err(&at)?;
+    // Reading all of them takes its time the first time; what it finds is remembered.
+    for file in walk.files.iter().filter(|file| !root.is_list(&file.path)) {
+        differs(root, file).await.map_err(&at)?;
+    }
     let mut suspects = Vec::new();
     {
         let mut held = root.hold(store).await?;

@@ -218,8 +218,17 @@ impl HeldRoot {
         except: Option<&RelativePath>,
     ) -> Result<Option<RelativePath>, StoreError> {
         self.take_census(store, Look::Remembered).await?;
+        if self.alike(path, except).is_none() {
+            return Ok(None);
+        }
+        // What is remembered may be a folder that is gone: look before refusing.
+        self.take_census(store, Look::Again).await?;
+        Ok(self.alike(path, except))
+    }
+
+    fn alike(&self, path: &RelativePath, except: Option<&RelativePath>) -> Option<RelativePath> {
         let known = self.root.known();
-        let Some(census) = &known.census else { return Ok(None) };
+        let census = known.census.as_ref()?;
         let mut at = Some(path.clone());
         while let Some(path) = at {
             at = path.parent();
@@ -227,10 +236,10 @@ impl HeldRoot {
                 && *other != path
                 && !except.is_some_and(|except| other.is_within(except))
             {
-                return Ok(Some(other.clone()));
+                return Some(other.clone());
             }
         }
-        Ok(None)
+        None
     }
 
     async fn take_census(&self, store: &Store, look: Look) -> Result<(), StoreError> {

@@ -107,7 +107,8 @@ impl Memories {
     /// Pins or unpins a memory; returns whether that changed anything. Only a person pins.
     pub async fn set_pin(&self, path: &MemoryPath, pinned: bool) -> Result<bool, StoreError> {
         let (root, relative) = self.inside(path)?;
-        if self.caller.provenance.actor != Actor::Person {
+        self.check_writable(path)?;
+        if self.caller.provenance.actor != Actor::Person || root.is_list(relative) {
             return Err(CommandError::ReadOnly { mount: root.mount }.into());
         }
         if pinned {

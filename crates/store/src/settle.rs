@@ -5,7 +5,7 @@
 //! dead process, or a machine that lost its power, had recorded and not finished. Both look at the
 //! files first: what somebody outside wrote since then stays.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use memory::change::{ChangeId, FolderChange};
@@ -21,20 +21,44 @@ use crate::root::{HeldRoot, MEMORY_LIST, Root};
 
 /// Carries out what was recorded for this root and may not have been done, and sweeps what such a
 /// write left over. Returns how many files that was.
+///
+/// Only what nothing later has touched is carried out: a memory whose last record is another change,
+/// of Quipu or from outside, is left as it is. While the machine kept running only the newest change
+/// can be unfinished, because writes follow one another.
 pub(crate) async fn recover(store: &Store, held: &mut HeldRoot) -> Result<usize, StoreError> {
     let root = Arc::clone(&held.root);
     let at = StoreError::at(root.mount);
     let open = open_changes(store, &root).await?;
+    let restarted = held.held.machine_restarted();
+    let unfinished: Vec<&OpenChange> = if restarted {
+        open.values().collect()
+    } else {
+        open.values().next_back().into_iter().collect()
+    };
+    let heads = store.state.heads(&root.key.place, ChangeId(0)).await?;
+    let latest: HashMap<&RelativePath, ChangeId> =
+        heads.iter().map(|head| (&head.path, head.change)).collect();
     // A further crash in the middle of this has to lead here again.
     held.held.begin().map_err(&at)?;
-    for folder in open.values().filter_map(|open| open.change.folder.as_ref()) {
-        if folder.root.place == root.key.place {
-            finish_folder(&root, folder).await.map_err(&at)?;
-        }
+    let newest = open.values().next_back().map(|open| &open.change);
+    if let Some(folder) = newest.and_then(|change| change.folder.as_ref())
+        && folder.root.place == root.key.place
+    {
+        finish_folder(&root, folder).await.map_err(&at)?;
     }
     let mut completed = 0_usize;
-    for (path, wanted) in wanted(&root, open.values()) {
-        completed += usize::from(finish_file(store, &root, &path, &wanted).await?);
+    let mut wanted: Vec<_> = wanted(&root, unfinished.iter().copied()).into_iter().collect();
+    wanted.retain(|(path, wanted)| latest.get(path).is_none_or(|last| *last == wanted.change));
+    // What is to be there comes first: the source of a move goes only when its target is in place.
+    wanted.sort_by_key(|(_, wanted)| wanted.last.is_none());
+    for (path, wanted) in &wanted {
+        completed += usize::from(finish_file(store, &root, path, (wanted, restarted)).await?);
+    }
+    if let Some(FolderChange { path, moved_to: None, root: place }) =
+        newest.and_then(|change| change.folder.as_ref())
+        && place.place == root.key.place
+    {
+        root.backend.remove_empty(path).await.map_err(&at)?;
     }
     let swept = root.backend.sweep().await.map_err(&at)?;
     if completed + swept > 0 {
@@ -49,6 +73,8 @@ pub(crate) async fn recover(store: &Store, held: &mut HeldRoot) -> Result<usize,
 /// What open changes say about one path.
 #[derive(Debug, Default)]
 struct Wanted {
+    /// The last of them that names it.
+    change: ChangeId,
     /// What is to be there in the end.
     last: Option<Revision>,
     /// Everything that Quipu knows to have been there on the way; nothing being there is `None`.
@@ -78,59 +104,81 @@ fn wanted<'a>(
             let bytes =
                 one.files.iter().find(|file| file.index == index).map(|file| file.bytes.clone());
             let stays = if file.moved_to.is_some() { None } else { file.after };
-            let wanted = paths.entry(file.path.clone()).or_default();
-            wanted.known.extend([file.before, stays]);
-            (wanted.last, wanted.bytes) = (stays, bytes.clone());
+            let mut want = |path: &RelativePath, before, after| {
+                let wanted = paths.entry(path.clone()).or_default();
+                wanted.known.extend([before, after]);
+                wanted.change = one.change.id;
+                (wanted.last, wanted.bytes) = (after, bytes.clone());
+            };
+            want(&file.path, file.before, stays);
             if let Some(to) = &file.moved_to {
-                let wanted = paths.entry(to.clone()).or_default();
-                wanted.known.extend([None, file.after]);
-                (wanted.last, wanted.bytes) = (file.after, bytes);
+                want(to, None, file.after);
             }
         }
     }
     paths
 }
 
-/// Brings one file to what was recorded; returns whether there was anything to do.
+/// Brings one file to what was recorded; returns whether there was anything to do. A file that
+/// cannot be dealt with must not keep the others, or anybody, from going on.
 async fn finish_file(
     store: &Store,
     root: &Root,
     path: &RelativePath,
-    wanted: &Wanted,
+    (wanted, restarted): (&Wanted, bool),
 ) -> Result<bool, StoreError> {
-    let at = StoreError::at(root.mount);
     let now = match root.backend.read(path, HISTORY_FILE_BYTES_MAX).await {
         Ok(read) => Some(read),
         Err(BackendError::NotFound) => None,
-        // A folder or device took the place: that was not us, and it is not ours to replace.
-        Err(BackendError::WrongKind | BackendError::Escapes(_)) => return Ok(false),
-        Err(error) => return Err(at(error)),
+        Err(error) => {
+            // Something else took the place, or it cannot be read: it is not ours to replace.
+            tracing::warn!(%error, "a memory of an interrupted write cannot be looked at");
+            return Ok(false);
+        }
     };
     let found = now.as_ref().map(|read| Revision::of(&read.bytes));
     if found == wanted.last {
         return Ok(false);
     }
-    let Some(last) = wanted.last else {
-        return remove_leftover(root, path, now, wanted).await.map_err(at);
+    let done = match wanted.last {
+        None => remove_leftover(root, path, now, wanted).await,
+        Some(last) => {
+            let bytes = match &wanted.bytes {
+                Some(bytes) => Some(bytes.clone()),
+                None => store.state.content(&last).await.unwrap_or_default(),
+            };
+            let Some(bytes) = bytes else { return Ok(false) };
+            let torn = |read: &Read| restarted && is_torn(&read.bytes, &bytes);
+            if !wanted.known.contains(&found) && !now.as_ref().is_some_and(torn) {
+                return Ok(false);
+            }
+            write_again(root, path, now, bytes).await
+        }
     };
-    let bytes = match &wanted.bytes {
-        Some(bytes) => Some(bytes.clone()),
-        None => store.state.content(&last).await?,
-    };
-    let Some(bytes) = bytes else { return Ok(false) };
-    let ours = wanted.known.contains(&found)
-        || now.as_ref().is_some_and(|read| is_torn(&read.bytes, &bytes));
-    if !ours {
-        return Ok(false);
-    }
-    let staged = root.backend.stage(path, Arc::from(bytes)).await.map_err(&at)?;
-    let expect = now.map_or(Expect::Absent, |read| Expect::File(read.stat.stamp));
-    match staged.publish(expect).await {
-        Ok(()) => Ok(true),
+    match done {
+        Ok(done) => Ok(done),
         // Somebody outside was quicker: theirs stays, and is noticed like any edit from outside.
-        Err(BackendError::Changed | BackendError::Occupied) => Ok(false),
-        Err(error) => Err(at(error)),
+        Err(
+            BackendError::Changed
+            | BackendError::Occupied
+            | BackendError::NotFound
+            | BackendError::WrongKind
+            | BackendError::Escapes(_),
+        ) => Ok(false),
+        Err(error) => Err(StoreError::at(root.mount)(error)),
     }
+}
+
+async fn write_again(
+    root: &Root,
+    path: &RelativePath,
+    now: Option<Read>,
+    bytes: Vec<u8>,
+) -> Result<bool, BackendError> {
+    let staged = root.backend.stage(path, Arc::from(bytes)).await?;
+    let expect = now.map_or(Expect::Absent, |read| Expect::File(read.stat.stamp));
+    staged.publish(expect).await?;
+    Ok(true)
 }
 
 async fn remove_leftover(
@@ -143,11 +191,8 @@ async fn remove_leftover(
     if !wanted.known.contains(&Some(Revision::of(&read.bytes))) {
         return Ok(false);
     }
-    match root.backend.remove_file(path, read.stat.stamp).await {
-        Ok(()) => Ok(true),
-        Err(BackendError::Changed | BackendError::NotFound) => Ok(false),
-        Err(error) => Err(error),
-    }
+    root.backend.remove_file(path, read.stat.stamp).await?;
+    Ok(true)
 }
 
 /// Returns whether `found` is `whole` as a power cut leaves it: cut short, or with stretches that
@@ -158,17 +203,18 @@ fn is_torn(found: &[u8], whole: &[u8]) -> bool {
         && found != whole
 }
 
+/// Moves a folder that was to be moved as a whole, if that did not happen.
 async fn finish_folder(root: &Root, folder: &FolderChange) -> Result<(), BackendError> {
-    if root.backend.kind(&folder.path).await? != Some(Kind::Folder) {
-        return Ok(());
-    }
-    // A folder that was to be removed stays for now: memories that were put there since keep it,
-    // and each recorded one is dealt with by itself.
     let Some(to) = &folder.moved_to else { return Ok(()) };
-    match root.backend.kind(to).await? {
-        None => root.backend.rename(&folder.path, to).await,
-        Some(_) => Ok(()),
+    let kind = async |path| match root.backend.kind(path).await {
+        // A file on the way to it: nothing is there.
+        Err(BackendError::WrongKind | BackendError::Escapes(_)) => Ok(None),
+        kind => kind,
+    };
+    if kind(&folder.path).await? == Some(Kind::Folder) && kind(to).await?.is_none() {
+        return root.backend.rename(&folder.path, to).await;
     }
+    Ok(())
 }
 
 /// Synchronizes what open changes wrote in these roots and closes the records of those that reach
@@ -205,25 +251,13 @@ async fn close_in(
         }
         if let Some(folder) = &change.folder
             && folder.root.place == root.key.place
-            && folder.moved_to.is_none()
         {
-            remove_if_empty(root, &folder.path).await?;
+            paths.insert(folder.path.clone());
+            paths.extend(folder.moved_to.clone());
         }
     }
     let paths: Vec<_> = paths.into_iter().collect();
     root.backend.sync(&paths).await
-}
-
-/// Removes a folder that was to be removed and holds no memory any more.
-async fn remove_if_empty(root: &Root, folder: &RelativePath) -> Result<(), BackendError> {
-    if root.backend.kind(folder).await? != Some(Kind::Folder) {
-        return Ok(());
-    }
-    let walk = root.backend.walk(Some(folder), Extent { max: 0, ..Extent::ALL }).await?;
-    if walk.files_total == 0 && !walk.incomplete {
-        root.backend.remove_folder(folder).await?;
-    }
-    Ok(())
 }
 
 /// Synchronizes everything that is open in these roots and closes it; renews their listings.
@@ -234,11 +268,28 @@ pub(crate) async fn settle(store: &Store, roots: &[Arc<Root>]) -> Result<(), Sto
         let _held = root.hold(store).await?;
         open.extend(open_changes(store, root).await?);
     }
-    close(store, roots, &open).await?;
+    // A change over several roots is closed when all of them are synchronized.
+    let others: Vec<Arc<Root>> = store
+        .known_roots()
+        .into_iter()
+        .filter(|root| !roots.iter().any(|own| own.key.place == root.key.place))
+        .filter(|root| open.values().any(|open| touches(open, root)))
+        .collect();
+    for root in &others {
+        let _held = root.hold(store).await?;
+    }
+    let all: Vec<_> = roots.iter().cloned().chain(others).collect();
+    close(store, &all, &open).await?;
     for root in roots.iter().filter(|root| root.has_list) {
-        write_list(store, root).await?;
+        if let Err(error) = write_list(store, root).await {
+            tracing::warn!(%error, "a generated listing could not be renewed");
+        }
     }
     Ok(())
+}
+
+fn touches(open: &OpenChange, root: &Root) -> bool {
+    open.change.files.iter().any(|file| file.root.place == root.key.place)
 }
 
 /// Writes the generated listing, unless somebody keeps a file of their own by that name.
@@ -271,8 +322,10 @@ async fn write_list(store: &Store, root: &Arc<Root>) -> Result<(), StoreError> {
         Err(error) => return Err(at(error)),
     };
     if let Some(read) = &now {
-        let theirs = str::from_utf8(&read.bytes).is_ok_and(|t| !document::is_generated_list(t));
-        if theirs || read.bytes == text.as_bytes() {
+        // An empty one, or one of zeros, is ours as a power cut left it.
+        let torn = read.bytes.iter().all(|byte| *byte == 0);
+        let ours = torn || str::from_utf8(&read.bytes).is_ok_and(document::is_generated_list);
+        if !ours || read.bytes == text.as_bytes() {
             return Ok(());
         }
     }

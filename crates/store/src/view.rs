@@ -108,7 +108,10 @@ impl Memories {
                         Err("its folder is, or is behind, a link or file and is not used"
                             .to_owned())
                     }
-                    Err(error) => return Err(StoreError::at(bound.mount)(error)),
+                    Err(error) => {
+                        tracing::warn!(mount = %bound.mount, %error, "a root cannot be listed");
+                        Err("its folder cannot be read".to_owned())
+                    }
                 },
                 Err(reason) => Err(reason.clone()),
             };
@@ -175,8 +178,11 @@ impl Memories {
         root.make_whole(&self.store).await;
         let walk = root.backend.walk(from, Extent::ALL).await;
         let walk = match (walk, from) {
-            // A root that is refused has no memories; `status` says why.
-            (Err(BackendError::Escapes(_) | BackendError::WrongKind), None) => return Ok(()),
+            // A root that cannot be used has no memories and hides no others; `status` says why.
+            (Err(error), None) => {
+                tracing::warn!(mount = %bound.mount, %error, "a root cannot be listed");
+                return Ok(());
+            }
             (walk, _) => walk.map_err(StoreError::at(bound.mount))?,
         };
         let mut marks = self.marks(&root.key).await;

@@ -3,8 +3,8 @@
 //! A hint and nothing more: what happened is found out by looking, so an event that is lost costs
 //! time and never truth. Where the system has no events, looking now and then stands in for them.
 
+use std::collections::HashSet;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use memory::limits::{WATCH_RESCAN, WATCH_SETTLE};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
@@ -13,6 +13,9 @@ use tokio::task::JoinHandle;
 
 use crate::error::StoreError;
 use crate::memories::Memories;
+
+/// How often the end of a burst of events is waited for before it is looked at all the same.
+const BURST_WAITS_MAX: usize = 20;
 
 /// A watch over the roots of a binding. Dropping it ends it.
 #[derive(Debug)]
@@ -31,71 +34,76 @@ impl Memories {
     /// too; subscribers of the store hear of each. What is there already is taken as known.
     pub async fn watch(&self) -> Result<Watch, StoreError> {
         let (wake, woken) = mpsc::channel(1);
-        let folders: Vec<PathBuf> = self
-            .mounts
-            .iter()
-            .filter_map(|bound| bound.root.as_ref().ok())
-            .filter_map(|root| root.backend.folder())
-            .collect();
-        let watcher = start(&folders, wake);
+        let mut watching = Watching { watcher: start(wake.clone()), followed: HashSet::new() };
+        watching.follow(self).await;
         // From here on every change is either seen by this look or announced by an event.
         self.notice().await?;
-        let task = tokio::spawn(run(self.clone(), folders, watcher, woken));
+        let task = tokio::spawn(run(self.clone(), watching, (wake, woken)));
         Ok(Watch { task })
     }
 }
 
-/// Starts to watch what exists; `None` where the system cannot.
-fn start(folders: &[PathBuf], wake: mpsc::Sender<()>) -> Option<RecommendedWatcher> {
-    let started = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
+/// Starts a watcher; `None` where the system cannot.
+fn start(wake: mpsc::Sender<()>) -> Option<RecommendedWatcher> {
+    let woken = move |event: notify::Result<notify::Event>| {
         if event.is_ok_and(|event| !event.kind.is_access()) {
             // A full channel means that somebody will look anyway.
             wake.try_send(()).unwrap_or_default();
         }
-    });
-    let mut watcher = match started {
-        Ok(watcher) => watcher,
+    };
+    // Links in a checkout may lead anywhere, so they are not followed here either.
+    let config = notify::Config::default().with_follow_symlinks(false);
+    match RecommendedWatcher::new(woken, config) {
+        Ok(watcher) => Some(watcher),
         Err(error) => {
             tracing::warn!(%error, "no file events on this system; memories are looked at now and then");
-            return None;
+            None
         }
-    };
-    follow(&mut watcher, folders);
-    Some(watcher)
+    }
 }
 
-/// Watches those folders that exist. One that does not is found by looking, and watched from then.
-fn follow(watcher: &mut RecommendedWatcher, folders: &[PathBuf]) {
-    for folder in folders {
-        if crate::host::facts(folder).is_some_and(|facts| facts.is_dir())
-            && let Err(error) = watcher.watch(folder, RecursiveMode::Recursive)
-        {
-            tracing::warn!(%error, "a root cannot be watched; it is looked at now and then");
+/// The watcher and what it watches.
+#[derive(Debug)]
+struct Watching {
+    watcher: Option<RecommendedWatcher>,
+    followed: HashSet<PathBuf>,
+}
+
+impl Watching {
+    /// Watches those roots that exist and can be used. One that comes into being is found by
+    /// looking, and watched from then on.
+    async fn follow(&mut self, memories: &Memories) {
+        for root in memories.mounts.iter().filter_map(|bound| bound.root.as_ref().ok()) {
+            let (Some(watcher), Some(folder)) = (&mut self.watcher, root.backend.folder()) else {
+                continue;
+            };
+            if !matches!(root.backend.exists().await, Ok(true)) {
+                self.followed.remove(&folder);
+            } else if self.followed.insert(folder.clone())
+                && let Err(error) = watcher.watch(&folder, RecursiveMode::Recursive)
+            {
+                tracing::warn!(%error, "a root cannot be watched; it is looked at now and then");
+            }
         }
     }
 }
 
 async fn run(
     memories: Memories,
-    folders: Vec<PathBuf>,
-    mut watcher: Option<RecommendedWatcher>,
-    mut woken: mpsc::Receiver<()>,
+    mut watching: Watching,
+    // The sender is kept so that waiting without a watcher is waiting.
+    (_wake, mut woken): (mpsc::Sender<()>, mpsc::Receiver<()>),
 ) {
-    let folders = Arc::new(folders);
-    let mut missing = folders.iter().filter(|folder| crate::host::facts(folder).is_none()).count();
     loop {
         // Waking now and then finds roots that came into being and events that were lost.
         let _timeout = tokio::time::timeout(WATCH_RESCAN, woken.recv()).await;
-        // A burst is looked at once, when it is over.
-        while let Ok(Some(())) = tokio::time::timeout(WATCH_SETTLE, woken.recv()).await {}
-        let missing_now =
-            folders.iter().filter(|folder| crate::host::facts(folder).is_none()).count();
-        if missing_now != missing {
-            missing = missing_now;
-            if let Some(watcher) = &mut watcher {
-                follow(watcher, &folders);
+        // A burst is looked at once, when it is over; one that does not end is looked at in between.
+        for _ in 0..BURST_WAITS_MAX {
+            if !matches!(tokio::time::timeout(WATCH_SETTLE, woken.recv()).await, Ok(Some(()))) {
+                break;
             }
         }
+        watching.follow(&memories).await;
         if let Err(error) = memories.notice().await {
             tracing::warn!(%error, "memories could not be looked at after an outside edit");
         }

@@ -31,3 +31,13 @@ mod terminal;
 mod transfer;
 
 mod write;
+
+mod demo;
+
+mod served;
+
+mod storm;
+
+mod crash;
+
+mod full_disk;

@@ -23,6 +23,9 @@ const TABLES: i64 = 8;
 /// Statements that stay prepared a connection: each holds some kilobytes.
 const STATEMENTS_KEPT: usize = 24;
 
+/// Rows that SQLite's thread reads ahead: enough not to wake the other side for each handful.
+const ROWS_BUFFERED: usize = 1024;
+
 /// How long the switch to write-ahead waits for a reader to let go, each time: SQLite does not wait
 /// by itself there.
 const SWITCH_POLL: Duration = Duration::from_millis(10);
@@ -74,6 +77,7 @@ pub(super) async fn connect(path: &Path, mode: Mode) -> Result<SqliteConnection,
         // Copying the log back costs more than a write, so it is done for many at once.
         .pragma("wal_autocheckpoint", "4096")
         .statement_cache_capacity(STATEMENTS_KEPT)
+        .row_buffer_size(ROWS_BUFFERED)
         .disable_statement_logging();
     let options = match mode {
         Mode::Write => options.auto_vacuum(SqliteAutoVacuum::Incremental),

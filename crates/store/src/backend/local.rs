@@ -110,9 +110,18 @@ impl Backend for LocalBackend {
         self.run(move |anchor| write::remove_file(anchor, &path, expect)).await
     }
 
-    async fn remove_folder(&self, path: &RelativePath) -> Result<(), BackendError> {
+    async fn remove_folder(
+        &self,
+        path: &RelativePath,
+        expect: &[(RelativePath, Stamp)],
+    ) -> Result<(), BackendError> {
+        let (path, expect) = (path.clone(), expect.to_vec());
+        self.run(move |anchor| write::remove_folder(anchor, &path, expect)).await
+    }
+
+    async fn remove_empty(&self, path: &RelativePath) -> Result<(), BackendError> {
         let path = path.clone();
-        self.run(move |anchor| write::remove_folder(anchor, &path)).await
+        self.run(move |anchor| write::remove_empty(anchor, &path)).await
     }
 
     async fn rename(&self, from: &RelativePath, to: &RelativePath) -> Result<(), BackendError> {

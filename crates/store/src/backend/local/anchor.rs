@@ -2,7 +2,7 @@
 
 use std::ffi::OsStr;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use cap_fs_ext::DirExt as _;
 use cap_std::ambient_authority;
@@ -40,6 +40,12 @@ impl Anchor {
         self.names.iter().fold(self.base.clone(), |path, name| path.join(name))
     }
 
+    /// Returns the root's path with the folder that a person chose resolved by `resolve`, and the
+    /// names below it as they are.
+    pub(crate) fn resolved_base(&self, resolve: impl Fn(&Path) -> PathBuf) -> PathBuf {
+        self.names.iter().fold(resolve(&self.base), |path, name| path.join(name))
+    }
+
     /// Returns who may read what is made here.
     pub(super) const fn privacy(&self) -> Privacy {
         self.privacy
@@ -60,6 +66,23 @@ impl Anchor {
             }
         }
         Ok(Some(folder))
+    }
+
+    /// Opens every folder that holds a name on the way to the root, outermost first, as far as they
+    /// exist.
+    pub(super) fn chain(&self) -> Result<Vec<Dir>, BackendError> {
+        let mut chain = Vec::with_capacity(self.names.len());
+        let Ok(mut folder) = Dir::open_ambient_dir(&self.base, ambient_authority()) else {
+            return Ok(chain);
+        };
+        for name in &self.names {
+            let Some(next) = step(&folder, name)? else {
+                chain.push(folder);
+                break;
+            };
+            chain.push(std::mem::replace(&mut folder, next));
+        }
+        Ok(chain)
     }
 
     /// Opens the root and makes it first where it does not exist.

@@ -136,6 +136,7 @@ pub(super) struct HeldFile {
     file: Arc<File>,
     record: Record,
     interrupted: bool,
+    restarted: bool,
     _turn: OwnedMutexGuard<()>,
 }
 
@@ -154,6 +155,10 @@ impl Held for HeldFile {
 
     fn was_interrupted(&self) -> bool {
         self.interrupted
+    }
+
+    fn machine_restarted(&self) -> bool {
+        self.restarted
     }
 
     fn begin(&mut self) -> Result<(), BackendError> {
@@ -218,10 +223,11 @@ fn held(file: Arc<File>, turn: OwnedMutexGuard<()>) -> HeldFile {
     // A file that says nothing sensible was torn by a power cut; a new one says nothing yet, and
     // asking the state once too often costs little.
     let interrupted = known.as_ref().is_none_or(Record::is_interrupted);
+    let restarted = known.as_ref().is_none_or(|record| record.boot != boot()) && !fresh;
     let generation = known.map_or(u64::from(!fresh), |record| record.generation);
     let record =
         Record { boot: boot().to_owned(), generation, pid: std::process::id(), writing: false };
-    HeldFile { file, record, interrupted, _turn: turn }
+    HeldFile { file, record, interrupted, restarted, _turn: turn }
 }
 
 #[cfg(test)]

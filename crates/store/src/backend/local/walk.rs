@@ -20,13 +20,24 @@ pub(super) fn walk(
     from: Option<&RelativePath>,
     extent: Extent,
 ) -> Result<Walk, BackendError> {
-    let Some(folder) = anchor.folder_at(from)? else { return Ok(Walk::default()) };
+    match anchor.folder_at(from)? {
+        Some(folder) => walk_in(&folder, from, extent),
+        None => Ok(Walk::default()),
+    }
+}
+
+/// Walks a folder as if it were at `from`, wherever it really is.
+pub(super) fn walk_in(
+    folder: &Dir,
+    from: Option<&RelativePath>,
+    extent: Extent,
+) -> Result<Walk, BackendError> {
     let mut walker = Walker {
         max: extent.max,
         depth_max: from.map_or(0, RelativePath::depth).saturating_add(extent.levels),
         ..Walker::default()
     };
-    walker.folder(&folder, from).map_err(|error| BackendError::from_io("list a folder", error))?;
+    walker.folder(folder, from).map_err(|error| BackendError::from_io("list a folder", error))?;
     let mut walk = walker.walk;
     walk.files = walker.files.into_sorted_vec().into_iter().map(|first| first.0).collect();
     walk.folders = walker.folders.into_sorted_vec().into_iter().map(|first| first.0).collect();

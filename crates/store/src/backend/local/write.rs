@@ -5,12 +5,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
-use cap_std::fs::{Dir, File, OpenOptions, OpenOptionsExt as _, Permissions, PermissionsExt as _};
+use cap_std::fs::{
+    Dir, File, MetadataExt as _, OpenOptions, OpenOptionsExt as _, Permissions, PermissionsExt as _,
+};
+use memory::limits::{OUTSIDE_RACE_RETRIES, PATH_SEGMENTS_MAX};
 use memory::path::RelativePath;
 
 use super::anchor::{Anchor, Privacy};
-use super::{blocking, open_file, stat_of};
-use crate::backend::{BackendError, Expect, Staged, Stamp};
+use super::{blocking, open_file, stat_of, walk};
+use crate::backend::{BackendError, Expect, Extent, Staged, Stamp};
 
 /// What the names of files and folders that wait for their place begin and end with. Hidden, so no
 /// listing shows them; fixed, so a sweep finds what a crash left.
@@ -114,8 +117,9 @@ impl StagedFile {
 
     /// Swaps the new bytes with what is there, looks at what was there, and swaps back if that is
     /// not what was expected: an edit made outside in between is never lost.
-    fn replace(&self, expected: Stamp) -> Result<(), BackendError> {
+    fn replace(&mut self, expected: Stamp) -> Result<(), BackendError> {
         let cannot = |error| BackendError::from_io("put a memory in place", error);
+        let ours = self.folder.symlink_metadata(&self.temporary).map_err(cannot)?.ino();
         match exchange(&self.folder, &self.temporary, &self.name) {
             Ok(()) => {}
             Err(error) if is_unsupported(&error) => return self.replace_plainly(expected),
@@ -125,9 +129,28 @@ impl StagedFile {
             Err(error) => return Err(cannot(error)),
         }
         if stamp_is(&self.folder, &self.temporary, expected) {
-            return self.folder.remove_file(&self.temporary).map_err(cannot);
+            // The new bytes are in place. What cannot be removed is swept later.
+            drop(self.folder.remove_file(&self.temporary));
+            return Ok(());
         }
-        exchange(&self.folder, &self.temporary, &self.name).map_err(cannot)?;
+        self.put_back(ours)
+    }
+
+    /// Swaps back until it is our own bytes that are at the temporary name: whoever writes outside at
+    /// this moment may put yet another file in place.
+    fn put_back(&mut self, ours: u64) -> Result<(), BackendError> {
+        for _ in 0..OUTSIDE_RACE_RETRIES {
+            exchange(&self.folder, &self.temporary, &self.name).map_err(|error| {
+                // Theirs is at the temporary name; it must not be discarded with it.
+                self.waiting = false;
+                BackendError::from_io("put a memory back", error)
+            })?;
+            match self.folder.symlink_metadata(&self.temporary) {
+                Ok(facts) if facts.ino() == ours => return Err(BackendError::Changed),
+                Ok(_) | Err(_) => {}
+            }
+        }
+        self.waiting = false;
         Err(BackendError::Changed)
     }
 
@@ -217,15 +240,21 @@ pub(super) fn remove_file(
     let temporary = temporary_name();
     move_to_free(&folder, path.file_name(), &folder, &temporary).map_err(cannot)?;
     if stamp_is(&folder, &temporary, expected) {
-        return folder.remove_file(&temporary).map_err(cannot);
+        // It is out of sight, and so removed. What cannot be removed is swept later.
+        drop(folder.remove_file(&temporary));
+        return Ok(());
     }
     move_to_free(&folder, &temporary, &folder, path.file_name()).map_err(cannot)?;
     Err(BackendError::Changed)
 }
 
-/// Removes a folder: out of sight in one step, then piece by piece. Links in it are removed as
-/// links.
-pub(super) fn remove_folder(anchor: &Anchor, path: &RelativePath) -> Result<(), BackendError> {
+/// Removes a folder: out of sight in one step, then looked at, then piece by piece or put back.
+/// Links in it are removed as links.
+pub(super) fn remove_folder(
+    anchor: &Anchor,
+    path: &RelativePath,
+    mut expected: Vec<(RelativePath, Stamp)>,
+) -> Result<(), BackendError> {
     let folder = anchor.folder_of(path)?.ok_or(BackendError::NotFound)?;
     let cannot = |error| BackendError::from_io("remove a folder", error);
     if !folder.symlink_metadata(path.file_name()).map_err(cannot)?.is_dir() {
@@ -233,7 +262,43 @@ pub(super) fn remove_folder(anchor: &Anchor, path: &RelativePath) -> Result<(), 
     }
     let temporary = temporary_name();
     move_to_free(&folder, path.file_name(), &folder, &temporary).map_err(cannot)?;
-    remove_tree(&folder, &temporary).map_err(cannot)
+    let out_of_sight = folder.open_dir_nofollow(&temporary).map_err(cannot)?;
+    let walk = walk::walk_in(&out_of_sight, Some(path), Extent::ALL)?;
+    let mut found: Vec<_> =
+        walk.files.into_iter().map(|file| (file.path, file.stat.stamp)).collect();
+    found.sort();
+    expected.sort();
+    if found != expected {
+        move_to_free(&folder, &temporary, &folder, path.file_name()).map_err(cannot)?;
+        return Err(BackendError::Changed);
+    }
+    if let Err(error) = remove_tree(&folder, &temporary) {
+        // It is out of sight, and so removed; the next sweep tries again.
+        tracing::warn!(%error, "a removed folder could not be cleared away yet");
+    }
+    Ok(())
+}
+
+/// Removes a folder and the folders in it as far as there is nothing in them.
+pub(super) fn remove_empty(anchor: &Anchor, path: &RelativePath) -> Result<(), BackendError> {
+    let Some(folder) = anchor.folder_of(path)? else { return Ok(()) };
+    remove_empty_in(&folder, path.file_name(), path.depth());
+    Ok(())
+}
+
+fn remove_empty_in(folder: &Dir, name: &str, depth: usize) {
+    if depth <= PATH_SEGMENTS_MAX
+        && let Ok(inner) = folder.open_dir_nofollow(name)
+        && let Ok(entries) = inner.entries()
+    {
+        for entry in entries.flatten() {
+            if let Some(name) = entry.file_name().to_str() {
+                remove_empty_in(&inner, name, depth + 1);
+            }
+        }
+    }
+    // Fails for whatever is no folder or is not empty, which then stays.
+    drop(folder.remove_dir(name));
 }
 
 fn remove_tree(folder: &Dir, name: &str) -> io::Result<()> {
@@ -269,11 +334,16 @@ pub(super) fn sync(anchor: &Anchor, paths: &[RelativePath]) -> Result<(), Backen
     }
     let mut parents: Vec<Option<RelativePath>> = Vec::new();
     for path in paths {
-        let Some(folder) = anchor.folder_of(path)? else { continue };
-        match open_file(&folder, path.file_name()) {
-            Ok((file, _)) => file.sync_all().map_err(cannot)?,
-            // It was removed, or replaced by something that is not ours to synchronize.
-            Err(BackendError::NotFound | BackendError::WrongKind) => {}
+        let opened = match anchor.folder_of(path) {
+            Ok(Some(folder)) => open_file(&folder, path.file_name()).map(|(file, _)| Some(file)),
+            Ok(None) => Ok(None),
+            Err(error) => Err(error),
+        };
+        match opened {
+            Ok(Some(file)) => file.sync_all().map_err(cannot)?,
+            // It was removed, or something that is not ours to synchronize took its place.
+            Ok(None)
+            | Err(BackendError::NotFound | BackendError::WrongKind | BackendError::Escapes(_)) => {}
             Err(error) => return Err(error),
         }
         // New folders need their own names synchronized too, so all of them up to the root.
@@ -290,9 +360,14 @@ pub(super) fn sync(anchor: &Anchor, paths: &[RelativePath]) -> Result<(), Backen
     parents.sort();
     parents.dedup();
     for parent in &parents {
-        if let Some(folder) = anchor.folder_at(parent.as_ref())? {
-            sync_folder(&folder).map_err(cannot)?;
+        match anchor.folder_at(parent.as_ref()) {
+            Ok(Some(folder)) => sync_folder(&folder).map_err(cannot)?,
+            Ok(None) | Err(BackendError::WrongKind | BackendError::Escapes(_)) => {}
+            Err(error) => return Err(error),
         }
+    }
+    for folder in anchor.chain()? {
+        sync_folder(&folder).map_err(cannot)?;
     }
     Ok(())
 }
@@ -323,13 +398,14 @@ fn sync_folder(folder: &Dir) -> io::Result<()> {
 /// Removes what interrupted writes left anywhere below the root.
 pub(super) fn sweep(anchor: &Anchor) -> Result<usize, BackendError> {
     let Some(root) = anchor.open()? else { return Ok(0) };
-    sweep_folder(&root, 0).map_err(|error| BackendError::from_io("sweep a root", error))
+    Ok(sweep_folder(&root, 0))
 }
 
-fn sweep_folder(folder: &Dir, depth: usize) -> io::Result<usize> {
+/// Sweeps what can be read; a folder that cannot must not keep anybody from writing elsewhere.
+fn sweep_folder(folder: &Dir, depth: usize) -> usize {
     let mut swept = 0;
-    for entry in folder.entries()? {
-        let entry = entry?;
+    let Ok(entries) = folder.entries() else { return 0 };
+    for entry in entries.flatten() {
         let Ok(kind) = entry.file_type() else { continue };
         let os_name = entry.file_name();
         let Some(name) = os_name.to_str() else { continue };
@@ -338,11 +414,11 @@ fn sweep_folder(folder: &Dir, depth: usize) -> io::Result<usize> {
                 if kind.is_dir() { remove_tree(folder, name) } else { folder.remove_file(name) };
             swept += usize::from(removed.is_ok());
         } else if kind.is_dir()
-            && depth < memory::limits::PATH_SEGMENTS_MAX
+            && depth < PATH_SEGMENTS_MAX
             && let Ok(next) = folder.open_dir_nofollow(name)
         {
-            swept += sweep_folder(&next, depth + 1)?;
+            swept += sweep_folder(&next, depth + 1);
         }
     }
-    Ok(swept)
+    swept
 }

@@ -1,0 +1,59 @@
+//! `quipu demo`: the whole of Quipu on a small stage, with nothing faked.
+//!
+//! Makes a home and a git checkout that are thrown away, starts `quipu mcp` there and talks to it as
+//! an agent's client does, lets a person get in its way, kills it in the middle of a write, and
+//! takes changes back. Every sentence with a tick was checked the moment before it was printed; the
+//! first that is not true ends the demo with a failure. Touches nothing of the person's own.
+
+use std::sync::Arc;
+
+use memory::code::Code;
+
+use crate::args::Demo;
+use crate::exit::{Failure, Status};
+use crate::interrupt::Interrupts;
+use crate::render::Output;
+
+mod teller;
+
+mod stage;
+
+mod client;
+
+mod story;
+
+mod crash;
+
+use self::stage::Stage;
+use self::teller::Teller;
+
+/// Plays the demo to its end, or until a signal comes.
+pub(crate) async fn run(output: &Output, args: &Demo) -> Result<Status, Failure> {
+    let stage = Arc::new(Stage::build()?);
+    // However this ends, no process is left, and no folder.
+    let _cleared = Cleared(Arc::clone(&stage));
+    let (set, teller, keep) = (Arc::clone(&stage), Teller::new(output.look), args.keep);
+    let playing = tokio::task::spawn_blocking(move || {
+        story::tell(&teller, &set)?;
+        if keep {
+            teller.say(&format!("The home and the checkout stay in {}", set.keep().display()))?;
+        }
+        Ok(Status::Done)
+    });
+    let interrupts = Interrupts::default();
+    tokio::select! {
+        signal = interrupts.wait() => Err(Failure::Interrupted(signal)),
+        played = playing => played.unwrap_or_else(|crash| {
+            Err(Failure::new(Code::StorageFailed, format!("the demo itself stopped: {crash}")))
+        }),
+    }
+}
+
+/// Clears the stage when it is dropped.
+struct Cleared(Arc<Stage>);
+
+impl Drop for Cleared {
+    fn drop(&mut self) {
+        self.0.clear();
+    }
+}

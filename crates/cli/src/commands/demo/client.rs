@@ -1,0 +1,190 @@
+//! A client of the Model Context Protocol, as small as an honest one can be: JSON-RPC, one message a
+//! line, over the pipes of a child process.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{ChildStdin, ChildStdout, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
+use std::time::Duration;
+
+use memory::code::Code;
+use serde_json::{Value, json};
+
+use super::stage::Stage;
+use crate::exit::Failure;
+
+/// How long the server may take for an answer: longer than it waits for anybody else.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// How many answers may wait to be looked at.
+const ANSWERS_WAITING_MAX: usize = 1_024;
+
+/// The revision of the protocol that is spoken.
+const REVISION: &str = "2025-11-25";
+
+/// A client and the server that it started.
+pub(super) struct Client<'a> {
+    stage: &'a Stage,
+    id: u32,
+    stdin: ChildStdin,
+    answers: Receiver<Value>,
+    last_id: u64,
+    early: HashMap<u64, Value>,
+}
+
+/// What a call of the tool came to.
+#[derive(Debug)]
+pub(super) struct Answer {
+    /// Whether it was done.
+    pub(super) ok: bool,
+    /// The stable code of a refusal.
+    pub(super) code: Option<String>,
+    /// The number of the change.
+    pub(super) change: Option<i64>,
+    /// What the model reads.
+    pub(super) text: String,
+}
+
+impl<'a> Client<'a> {
+    /// Starts `quipu mcp` for the project on the stage. It says nothing until it is asked.
+    pub(super) fn start(stage: &'a Stage) -> Result<Self, Failure> {
+        let checkout = stage.checkout();
+        let mut command = stage.quipu(&["mcp", "--workspace-id", "demo", "--session", "demo"]);
+        command.arg("--project").arg(checkout);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let started = stage.start(command, |child| (child.stdin.take(), child.stdout.take()));
+        match started.map_err(|error| stage.cannot_start(&error))? {
+            (id, (Some(stdin), Some(stdout))) => Ok(Self {
+                stage,
+                id,
+                stdin,
+                answers: read(stdout),
+                last_id: 0,
+                early: HashMap::new(),
+            }),
+            _ => Err(gone()),
+        }
+    }
+
+    /// Goes through the handshake; returns what the server says about itself.
+    pub(super) fn initialize(&mut self) -> Result<Value, Failure> {
+        let client = json!({ "name": "quipu-demo", "version": env!("CARGO_PKG_VERSION") });
+        let params =
+            json!({ "protocolVersion": REVISION, "capabilities": {}, "clientInfo": client });
+        let server = self.request("initialize", &params)?;
+        self.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }))?;
+        Ok(server)
+    }
+
+    /// Sends a request and waits for its result.
+    pub(super) fn request(&mut self, method: &str, params: &Value) -> Result<Value, Failure> {
+        let id = self.send(method, params)?;
+        let mut answer = loop {
+            if let Some(answer) = self.early.remove(&id) {
+                break answer;
+            }
+            let (found, answer) = self.next()?;
+            self.early.insert(found, answer);
+        };
+        if let Some(error) = answer.get("error") {
+            return Err(Failure::new(Code::StorageFailed, format!("{method} failed: {error}")));
+        }
+        Ok(answer["result"].take())
+    }
+
+    /// Calls the tool and waits for what it came to.
+    pub(super) fn call(&mut self, arguments: &Value) -> Result<Answer, Failure> {
+        let params = json!({ "name": "memory", "arguments": arguments });
+        Ok(Answer::of(&self.request("tools/call", &params)?))
+    }
+
+    /// Sends a call of the tool and does not wait; returns its number.
+    pub(super) fn send_call(&mut self, arguments: &Value) -> Result<u64, Failure> {
+        self.send("tools/call", &json!({ "name": "memory", "arguments": arguments }))
+    }
+
+    fn send(&mut self, method: &str, params: &Value) -> Result<u64, Failure> {
+        self.last_id += 1;
+        let id = self.last_id;
+        self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }))?;
+        Ok(id)
+    }
+
+    fn write(&mut self, message: &Value) -> Result<(), Failure> {
+        self.stdin.write_all(format!("{message}\n").as_bytes()).map_err(|_| gone())
+    }
+
+    /// Returns the next answer with the number of its request.
+    fn next(&self) -> Result<(u64, Value), Failure> {
+        loop {
+            match self.answers.recv_timeout(PATIENCE) {
+                Ok(message) => {
+                    if let Some(id) = message["id"].as_u64() {
+                        return Ok((id, message));
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(Failure::new(Code::StorageFailed, "the server does not answer"));
+                }
+                Err(RecvTimeoutError::Disconnected) => return Err(gone()),
+            }
+        }
+    }
+
+    /// Returns the next call that was answered, with what it came to.
+    pub(super) fn next_call(&self) -> Result<(u64, Answer), Failure> {
+        let (id, answer) = self.next()?;
+        Ok((id, Answer::of(&answer["result"])))
+    }
+
+    /// Kills the server without a warning; returns the calls whose answers had arrived.
+    pub(super) fn kill(self) -> Result<Vec<(u64, Answer)>, Failure> {
+        self.stage.kill(self.id).map_err(|error| self.stage.cannot_start(&error))?;
+        // Its end of the pipe is closed, so this ends.
+        let rest = self
+            .answers
+            .iter()
+            .filter_map(|message| Some((message["id"].as_u64()?, Answer::of(&message["result"]))));
+        Ok(rest.collect())
+    }
+
+    /// Leaves as a client does, by closing the pipe; returns whether the server ended well.
+    pub(super) fn leave(self) -> Result<bool, Failure> {
+        drop(self.stdin);
+        let ended = self.stage.wait(self.id).map_err(|error| self.stage.cannot_start(&error))?;
+        Ok(ended.success())
+    }
+}
+
+impl Answer {
+    fn of(result: &Value) -> Self {
+        let structured = &result["structuredContent"];
+        Self {
+            ok: structured["ok"] == true,
+            code: structured["code"].as_str().map(str::to_owned),
+            change: structured["change"].as_i64(),
+            text: result["content"][0]["text"].as_str().unwrap_or_default().to_owned(),
+        }
+    }
+}
+
+fn gone() -> Failure {
+    Failure::new(Code::StorageFailed, "the server ended in the middle of the conversation")
+}
+
+/// Reads messages in a thread of its own, so that waiting for one can have a deadline. It ends with
+/// the pipe.
+fn read(stdout: ChildStdout) -> Receiver<Value> {
+    let (messages, received) = sync_channel(ANSWERS_WAITING_MAX);
+    std::thread::spawn(move || {
+        for line in BufReader::new(stdout).lines() {
+            let Ok(line) = line else { return };
+            // Half a line is what a killed server leaves: no answer.
+            let Ok(message) = serde_json::from_str(&line) else { continue };
+            if messages.send(message).is_err() {
+                return;
+            }
+        }
+    });
+    received
+}

@@ -1,0 +1,160 @@
+//! The crash of the demo: a server is killed while it writes, until the kill hits the middle of a
+//! commit. Then the next process recovers, and everything that was acknowledged is looked for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use memory::clock::Clock as _;
+use serde_json::{Value, json};
+use store::clock::SystemClock;
+
+use super::client::Client;
+use super::stage::{Stage, text_of};
+use super::teller::Teller;
+use crate::exit::Failure;
+use crate::render::counted;
+
+/// How many calls are sent at once.
+const CALLS: usize = 200;
+
+/// How often a kill may miss. Most hit, because the server does little else than commit.
+const ATTEMPTS_MAX: usize = 40;
+
+const JOURNAL: &str = "/memories/global/journal.md";
+
+/// What was asked for, and which of it was acknowledged.
+#[derive(Default)]
+struct Storm {
+    /// Every entry of the journal that was sent.
+    entries: BTreeSet<String>,
+    /// Every file that was sent, with its text.
+    files: BTreeMap<String, String>,
+    /// Those of both that were acknowledged: entries by their text, files by their name.
+    acknowledged: BTreeSet<String>,
+}
+
+/// Plays the chapter.
+pub(super) fn play(teller: &Teller, stage: &Stage) -> Result<(), Failure> {
+    teller.chapter("5. A crash in the middle of a commit")?;
+    let mut storm = Storm::default();
+    let mut client = Client::start(stage)?;
+    client.initialize()?;
+    let made = client.call(&json!({ "command": "create", "path": JOURNAL, "file_text": "" }))?;
+    teller.claim(made.ok, "a journal is there to be written to")?;
+    for attempt in 1..=ATTEMPTS_MAX {
+        let before = storm.acknowledged.len();
+        blow(&mut storm, client, attempt)?;
+        teller.say(&format!(
+            "Attempt {attempt}: {CALLS} writes are sent at once; kill -9 after {} answers.",
+            storm.acknowledged.len() - before
+        ))?;
+        if interrupted(stage) {
+            return recover(teller, stage, &storm);
+        }
+        teller.say("  The kill fell between two commits; once more.")?;
+        client = Client::start(stage)?;
+        client.initialize()?;
+    }
+    teller.claim(false, "a kill hits the middle of a commit")
+}
+
+/// Sends many writes at once and kills the server at a moment that nobody chose.
+fn blow(storm: &mut Storm, mut client: Client<'_>, attempt: usize) -> Result<(), Failure> {
+    let mut sent = BTreeMap::new();
+    for number in 0..CALLS {
+        let (what, arguments) = storm.write(&format!("{attempt}-{number}"), number);
+        sent.insert(client.send_call(&arguments)?, what);
+    }
+    let answers = 20 + usize::try_from(SystemClock.now().as_nanosecond() % 100).unwrap_or(0);
+    let mut answered = Vec::new();
+    while answered.len() < answers {
+        answered.push(client.next_call()?);
+    }
+    answered.extend(client.kill()?);
+    let done = answered.into_iter().filter(|(_, answer)| answer.ok);
+    storm.acknowledged.extend(done.filter_map(|(id, _)| sent.remove(&id)));
+    Ok(())
+}
+
+impl Storm {
+    /// Makes up one write: every second one is a file of its own, the others share the journal.
+    fn write(&mut self, name: &str, number: usize) -> (String, Value) {
+        if number.is_multiple_of(2) {
+            let entry = format!("- entry {name}");
+            self.entries.insert(entry.clone());
+            let arguments = json!({
+                "command": "insert", "path": JOURNAL, "insert_line": 0, "insert_text": entry,
+            });
+            return (entry, arguments);
+        }
+        let (file, text) =
+            (format!("storm/{name}.md"), format!("- written by {name}\n").repeat(40));
+        let path = format!("/memories/global/{file}");
+        self.files.insert(file.clone(), text.clone());
+        (file, json!({ "command": "create", "path": path, "file_text": text }))
+    }
+}
+
+/// Tells whether the lock file of the global root says that its last holder died while writing.
+fn interrupted(stage: &Stage) -> bool {
+    let locks = crate::files::names_in(&stage.home().join("state/locks")).unwrap_or_default();
+    locks.iter().any(|lock| text_of(lock).is_some_and(|text| text.ends_with(" writing\n")))
+}
+
+fn recover(teller: &Teller, stage: &Stage, storm: &Storm) -> Result<(), Failure> {
+    teller
+        .claim(true, "the lock file says `writing`: the server died in the middle of a commit")?;
+    let acknowledged = counted(storm.acknowledged.len(), "write was", "writes were");
+    teller.say(&format!("  {acknowledged} acknowledged until then."))?;
+    teller.sent("$ quipu doctor")?;
+    let doctor = stage.run_quipu(&["doctor"])?;
+    teller.got(&doctor.stdout)?;
+    teller.claim(
+        doctor.status == 1 && doctor.stdout.contains("interrupted-commit"),
+        "the doctor sees the interrupted commit",
+    )?;
+    teller.say("Another server starts and writes once; whoever holds a root next recovers it.")?;
+    let mut client = Client::start(stage)?;
+    client.initialize()?;
+    let last = "- after the crash";
+    let arguments =
+        json!({ "command": "insert", "path": JOURNAL, "insert_line": 0, "insert_text": last });
+    teller.sent(&format!("memory {arguments}"))?;
+    let answer = client.call(&arguments)?;
+    teller.got(&answer.text)?;
+    teller.claim(answer.ok, "the next write goes through")?;
+    teller.claim(client.leave()? && !interrupted(stage), "the lock file says `resting` again")?;
+    examine(teller, stage, storm, last)
+}
+
+/// Looks for everything that was acknowledged, and for anything that should not be there.
+fn examine(teller: &Teller, stage: &Stage, storm: &Storm, last: &str) -> Result<(), Failure> {
+    let root = stage.home().join("memory");
+    let journal = text_of(&root.join("journal.md")).unwrap_or_default();
+    let lines: Vec<&str> = journal.lines().collect();
+    let once: BTreeSet<&str> = lines.iter().copied().collect();
+    let there = |what: &String| match storm.files.get(what) {
+        Some(text) => text_of(&root.join(what)).as_ref() == Some(text),
+        None => once.contains(what.as_str()),
+    };
+    let missing = storm.acknowledged.iter().filter(|what| !there(what)).count();
+    let count = storm.acknowledged.len();
+    teller
+        .claim(missing == 0, &format!("all {count} acknowledged writes are there, to the byte"))?;
+    let known = |line: &&str| *line == last || storm.entries.contains(*line);
+    teller.claim(
+        once.len() == lines.len() && lines.iter().all(known),
+        "no line of the journal is torn, and none is there twice",
+    )?;
+    let names = crate::files::names_in(&root.join("storm")).unwrap_or_default();
+    let whole = names.iter().all(|file| {
+        let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let expected = storm.files.get(&format!("storm/{name}"));
+        expected.is_some() && text_of(file).as_ref() == expected
+    });
+    teller.claim(whole, "every file is whole, and no temporary file is left")?;
+    let log = stage.run_quipu(&["log", "global/journal.md", "--json", "-n", "100000"])?;
+    teller.claim(
+        log.stdout.lines().count() == lines.len() + 1,
+        &format!("history has each of the journal's {} changes", lines.len() + 1),
+    )
+}

@@ -1,0 +1,201 @@
+//! The stage of the demo: a home, a git checkout and the processes that play in them.
+//!
+//! Every process is known here until it ended, so that clearing the stage, at any moment and from
+//! any thread, leaves nothing behind.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use memory::code::Code;
+use tempfile::TempDir;
+
+use crate::exit::Failure;
+use crate::files;
+
+/// Returns the text of a file on the stage; `None` when it is not there.
+pub(super) fn text_of(path: &Path) -> Option<String> {
+    files::read_if_there(path).ok().flatten()
+}
+
+/// The stage.
+pub(super) struct Stage {
+    program: PathBuf,
+    folder: PathBuf,
+    props: Mutex<Props>,
+}
+
+struct Props {
+    /// `None` once the stage is cleared or kept.
+    folder: Option<TempDir>,
+    cleared: bool,
+    running: Vec<Child>,
+}
+
+/// How a command ended.
+pub(super) struct Ended {
+    pub(super) status: i32,
+    pub(super) stdout: String,
+    pub(super) stderr: String,
+}
+
+impl Stage {
+    /// Makes the folders and the checkout.
+    pub(super) fn build() -> Result<Self, Failure> {
+        let told = |error: std::io::Error| {
+            Failure::file(
+                "make a folder for the demo in",
+                Path::new("the temporary folder"),
+                &error,
+            )
+        };
+        let folder = tempfile::Builder::new().prefix("quipu-demo-").tempdir().map_err(told)?;
+        let program = std::env::current_exe().map_err(|error| {
+            Failure::file("find the program to start", Path::new("quipu"), &error)
+        })?;
+        let stage = Self {
+            program,
+            folder: folder.path().to_owned(),
+            props: Mutex::new(Props { folder: Some(folder), cleared: false, running: Vec::new() }),
+        };
+        for folder in [stage.home(), stage.checkout(), stage.temporary()] {
+            files::make_private_folder(&folder).map_err(told)?;
+        }
+        Ok(stage)
+    }
+
+    /// Where memories of the person and state are.
+    pub(super) fn home(&self) -> PathBuf {
+        self.folder.join("home")
+    }
+
+    /// Where the project is.
+    pub(super) fn checkout(&self) -> PathBuf {
+        self.folder.join("app")
+    }
+
+    fn temporary(&self) -> PathBuf {
+        self.folder.join("tmp")
+    }
+
+    /// Runs git in the checkout; returns what it prints.
+    pub(super) fn git(&self, args: &[&str]) -> Result<String, Failure> {
+        let mut command = Command::new("git");
+        command.args(args).env("GIT_CONFIG_GLOBAL", "/dev/null").env("GIT_CONFIG_NOSYSTEM", "1");
+        let ended = self.run(command).map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => {
+                Failure::new(Code::NotFound, "the demo needs git, which is not installed")
+                    .help("install it, for example with `apt-get install git`")
+            }
+            _ => Failure::file("start", Path::new("git"), &error),
+        })?;
+        match ended.status {
+            0 => Ok(ended.stdout),
+            _ => Err(Failure::new(Code::StorageFailed, format!("git failed: {}", ended.stderr))),
+        }
+    }
+
+    /// Prepares this very program to run on the stage.
+    pub(super) fn quipu(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(args).env("QUIPU_HOME", self.home()).env("NO_COLOR", "1");
+        command
+    }
+
+    /// Runs this very program to its end.
+    pub(super) fn run_quipu(&self, args: &[&str]) -> Result<Ended, Failure> {
+        self.run(self.quipu(args)).map_err(|error| self.cannot_start(&error))
+    }
+
+    /// Says that this very program cannot be started.
+    pub(super) fn cannot_start(&self, error: &std::io::Error) -> Failure {
+        Failure::file("start", &self.program, error)
+    }
+
+    /// Runs a command to its end.
+    fn run(&self, mut command: Command) -> std::io::Result<Ended> {
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let id = self.start(command, |_| ())?.0;
+        self.finish(id)
+    }
+
+    /// Starts a process and hands out its ends of pipes.
+    pub(super) fn start<T>(
+        &self,
+        mut command: Command,
+        take: impl FnOnce(&mut Child) -> T,
+    ) -> std::io::Result<(u32, T)> {
+        let mut props = self.props();
+        if props.cleared {
+            return Err(std::io::ErrorKind::Interrupted.into());
+        }
+        command.current_dir(self.checkout()).env("TMPDIR", self.temporary());
+        let mut child = command.spawn()?;
+        let (id, taken) = (child.id(), take(&mut child));
+        props.running.push(child);
+        Ok((id, taken))
+    }
+
+    /// Reads what is left of a process's output and waits for its end.
+    pub(super) fn finish(&self, id: u32) -> std::io::Result<Ended> {
+        let (out, err) = {
+            let mut props = self.props();
+            let child = props.running.iter_mut().find(|child| child.id() == id);
+            let child = child.ok_or(std::io::ErrorKind::NotFound)?;
+            (child.stdout.take(), child.stderr.take())
+        };
+        // One after the other: what a command complains fits into a pipe.
+        let (mut stdout, mut stderr) = (String::new(), String::new());
+        if let Some(mut out) = out {
+            out.read_to_string(&mut stdout)?;
+        }
+        if let Some(mut err) = err {
+            err.read_to_string(&mut stderr)?;
+        }
+        let status = self.wait(id)?;
+        Ok(Ended { status: status.code().unwrap_or(-1), stdout, stderr })
+    }
+
+    /// Waits for a process that is about to end, because its pipes are closed.
+    pub(super) fn wait(&self, id: u32) -> std::io::Result<ExitStatus> {
+        self.release(id)?.wait()
+    }
+
+    /// Kills a process the way `kill -9` does.
+    pub(super) fn kill(&self, id: u32) -> std::io::Result<ExitStatus> {
+        let mut child = self.release(id)?;
+        child.kill()?;
+        child.wait()
+    }
+
+    fn release(&self, id: u32) -> std::io::Result<Child> {
+        let running = &mut self.props().running;
+        let at = running.iter().position(|child| child.id() == id);
+        Ok(running.swap_remove(at.ok_or(std::io::ErrorKind::NotFound)?))
+    }
+
+    /// Leaves the folder where it is; returns where that is.
+    pub(super) fn keep(&self) -> &Path {
+        if let Some(folder) = self.props().folder.take() {
+            let _kept = folder.keep();
+        }
+        &self.folder
+    }
+
+    /// Ends every process and removes the folder.
+    pub(super) fn clear(&self) {
+        let mut props = self.props();
+        props.cleared = true;
+        for mut child in props.running.drain(..) {
+            // One that ended by itself needs no killing.
+            let _already_ended = child.kill();
+            let _reaped = child.wait();
+        }
+        drop(props.folder.take());
+    }
+
+    fn props(&self) -> MutexGuard<'_, Props> {
+        self.props.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

@@ -1,0 +1,242 @@
+//! What happens in the demo, chapter by chapter.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use super::client::{Answer, Client};
+use super::crash;
+use super::stage::{Ended, Stage, text_of};
+use super::teller::Teller;
+use crate::exit::Failure;
+
+const PREFERENCES: &str = "/memories/global/preferences.md";
+const BUILD: &str = "/memories/project/build.md";
+const PLAN: &str = "/memories/workspace/plan.md";
+const PLAN_DONE: &str = "/memories/workspace/done/plan.md";
+
+/// Plays all chapters.
+pub(super) fn tell(teller: &Teller, stage: &Stage) -> Result<(), Failure> {
+    teller.say("Nothing here is faked: real processes, real files, checked at every tick.")?;
+    let mut client = begin(teller, stage)?;
+    let deleted = six_commands(teller, stage, &mut client)?;
+    refusals(teller, stage, &mut client)?;
+    conflict(teller, stage, &mut client)?;
+    teller.claim(client.leave()?, "the server ends well when its client leaves")?;
+    crash::play(teller, stage)?;
+    history(teller, stage, deleted)?;
+    what_next(teller)
+}
+
+/// Calls the tool, showing the call and the answer.
+fn call(teller: &Teller, client: &mut Client<'_>, arguments: &Value) -> Result<Answer, Failure> {
+    teller.sent(&format!("memory {arguments}"))?;
+    let answer = client.call(arguments)?;
+    teller.got(&answer.text)?;
+    Ok(answer)
+}
+
+/// Calls the tool, which has to do it.
+fn done(
+    teller: &Teller,
+    client: &mut Client<'_>,
+    arguments: &Value,
+) -> Result<Option<i64>, Failure> {
+    let answer = call(teller, client, arguments)?;
+    if answer.ok {
+        return Ok(answer.change);
+    }
+    let command = arguments["command"].as_str().unwrap_or_default();
+    teller.claim(false, &format!("`{command}` is done"))?;
+    Ok(None)
+}
+
+/// Runs a command line, showing it and what it prints.
+fn person(teller: &Teller, stage: &Stage, args: &[&str]) -> Result<Ended, Failure> {
+    teller.sent(&format!("$ quipu {}", args.join(" ")))?;
+    let ended = stage.run_quipu(args)?;
+    teller.got(&format!("{}{}", ended.stdout, ended.stderr))?;
+    Ok(ended)
+}
+
+fn begin<'a>(teller: &Teller, stage: &'a Stage) -> Result<Client<'a>, Failure> {
+    teller.chapter("1. An agent connects")?;
+    stage.git(&["-c", "init.defaultBranch=main", "init", "--quiet"])?;
+    teller.say(&format!("A home and a git checkout, thrown away at the end: {}", shown(stage)))?;
+    teller.sent("$ quipu mcp --project app --workspace-id demo")?;
+    let mut client = Client::start(stage)?;
+    teller.sent("initialize")?;
+    let server = client.initialize()?;
+    let info = &server["serverInfo"];
+    let revision = server["protocolVersion"].as_str().unwrap_or_default();
+    let (name, version) = (&info["name"], &info["version"]);
+    teller.got(&format!("server {name} {version}, protocol {revision}"))?;
+    teller.claim(info["name"] == "quipu", "a child process speaks MCP as a server")?;
+    teller.sent("tools/list")?;
+    let listed = client.request("tools/list", &json!({}))?;
+    let tools = listed["tools"].as_array().map_or(0, Vec::len);
+    let tool = &listed["tools"][0];
+    teller.got(tool["description"].as_str().unwrap_or_default())?;
+    teller.claim(tools == 1 && tool["name"] == "memory", "it offers one tool, `memory`")?;
+    Ok(client)
+}
+
+fn shown(stage: &Stage) -> String {
+    stage.checkout().parent().map(|folder| folder.display().to_string()).unwrap_or_default()
+}
+
+/// Returns the number of the change that deleted something.
+fn six_commands(
+    teller: &Teller,
+    stage: &Stage,
+    client: &mut Client<'_>,
+) -> Result<Option<i64>, Failure> {
+    teller.chapter("2. Six commands, three scopes")?;
+    let preferences = "- Prefers short answers\n- Writes Rust\n";
+    let build = "---\ndescription: How this project is built\n---\n- Build with `make`\n";
+    for (path, text) in [(PREFERENCES, preferences), (BUILD, build), (PLAN, "- Read the code\n")] {
+        done(teller, client, &json!({ "command": "create", "path": path, "file_text": text }))?;
+    }
+    done(
+        teller,
+        client,
+        &json!({ "command": "str_replace", "path": BUILD, "old_str": "`make`", "new_str": "`just`" }),
+    )?;
+    done(
+        teller,
+        client,
+        &json!({ "command": "insert", "path": PLAN, "insert_line": 1, "insert_text": "- Mend it" }),
+    )?;
+    done(teller, client, &json!({ "command": "rename", "old_path": PLAN, "new_path": PLAN_DONE }))?;
+    let view = call(teller, client, &json!({ "command": "view", "path": "/memories" }))?;
+    let all = [PREFERENCES, BUILD, "/memories/workspace/done/"];
+    teller.claim(
+        view.ok && all.iter().all(|path| view.text.contains(path)),
+        "the model sees one tree with the scopes global, project and workspace",
+    )?;
+    let global = text_of(&stage.home().join("memory/preferences.md"));
+    teller.claim(
+        global.as_deref() == Some(preferences),
+        "the global memory is a plain Markdown file in the person's home, byte for byte",
+    )?;
+    let project = text_of(&stage.checkout().join(".quipu/memory/build.md"));
+    teller.claim(
+        project == Some(build.replace("`make`", "`just`")),
+        "the project's memory is in the checkout, with the one word replaced",
+    )?;
+    let status = stage.git(&["status", "--porcelain", "--untracked-files=all"])?;
+    teller.sent("$ git status --porcelain --untracked-files=all")?;
+    teller.got(&status)?;
+    teller.claim(
+        status == "?? .quipu/memory/build.md\n",
+        "git sees that memory and nothing else: it travels with the project",
+    )?;
+    done(teller, client, &json!({ "command": "delete", "path": "/memories/workspace/done" }))
+}
+
+fn refusals(teller: &Teller, stage: &Stage, client: &mut Client<'_>) -> Result<(), Failure> {
+    teller.chapter("3. What an agent may not do")?;
+    // Put together here, so that no scanner takes this source for a leak.
+    let secret = format!("gh{}_{}", "p", "Zq3xW8vN2kLm5RtY7uHs9BcD4fGj6PaE1oXi");
+    let text = format!("- The deploy token is {secret}\n");
+    let arguments =
+        json!({ "command": "create", "path": "/memories/project/deploy.md", "file_text": text });
+    let masked = arguments.to_string().replace(&secret, "<a GitHub token>");
+    teller.sent(&format!("memory {masked}"))?;
+    let answer = client.call(&arguments)?;
+    teller.got(&answer.text)?;
+    teller.claim(
+        answer.code.as_deref() == Some("screened") && !answer.text.contains(&secret),
+        "a secret is refused by rule, and not repeated",
+    )?;
+    let file = stage.checkout().join(".quipu/memory/deploy.md");
+    teller.claim(text_of(&file).is_none(), "nothing of it reached the disk")?;
+    let outside = json!({ "command": "view", "path": "/memories/project/../../../etc/passwd" });
+    let answer = call(teller, client, &outside)?;
+    teller.claim(
+        answer.code.as_deref() == Some("invalid_path"),
+        "a path that leaves the memories is refused before anything looks at it",
+    )?;
+    let twice = json!({ "command": "create", "path": PREFERENCES, "file_text": "mine now\n" });
+    let answer = call(teller, client, &twice)?;
+    teller
+        .claim(answer.code.as_deref() == Some("already_exists"), "what is there is not overwritten")
+}
+
+/// The editor of the person in this demo: says that it is open, waits, and adds a line.
+const EDITOR: &str = "f() { echo open; read -r go; echo '- Drinks tea' >> \"$1\"; }; f";
+
+fn conflict(teller: &Teller, stage: &Stage, client: &mut Client<'_>) -> Result<(), Failure> {
+    teller.chapter("4. Two at the same memory")?;
+    teller.say("A person opens a memory in an editor. While it is open, the agent changes it.")?;
+    teller.sent("$ quipu edit global/preferences.md")?;
+    let mut command = stage.quipu(&["edit", "global/preferences.md"]);
+    command.env("VISUAL", EDITOR);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let started = stage.start(command, |child| (child.stdin.take(), child.stdout.take()));
+    let (id, pipes) = started.map_err(|error| stage.cannot_start(&error))?;
+    let (Some(mut stdin), Some(stdout)) = pipes else {
+        return teller.claim(false, "the editor can be talked to");
+    };
+    let mut opened = String::new();
+    let lines = BufReader::new(stdout).read_line(&mut opened);
+    teller.claim(lines.is_ok() && opened == "open\n", "the editor is open on a private copy")?;
+    done(
+        teller,
+        client,
+        &json!({ "command": "str_replace", "path": PREFERENCES, "old_str": "short", "new_str": "very short" }),
+    )?;
+    let saved = stdin.write_all(b"go\n");
+    teller.say("The person adds a line and closes the editor.")?;
+    let ended = stage.finish(id).map_err(|error| stage.cannot_start(&error))?;
+    teller.got(&ended.stderr)?;
+    teller.claim(
+        saved.is_ok() && ended.status == 3 && ended.stderr.contains("+- Drinks tea"),
+        "the old revision does not win: exit status 3, and the difference is shown",
+    )?;
+    let now = text_of(&stage.home().join("memory/preferences.md"));
+    teller.claim(
+        now.as_deref() == Some("- Prefers very short answers\n- Writes Rust\n"),
+        "the agent's change is untouched",
+    )?;
+    let draft = text_of(&stage.home().join("state/drafts/global-preferences-1.md"));
+    teller.claim(
+        draft.as_deref() == Some("- Prefers short answers\n- Writes Rust\n- Drinks tea\n"),
+        "the person's text is kept as a draft",
+    )
+}
+
+fn history(teller: &Teller, stage: &Stage, deleted: Option<i64>) -> Result<(), Failure> {
+    teller.chapter("6. History and undo")?;
+    let log = person(teller, stage, &["log", "global/preferences.md"])?;
+    teller.claim(log.status == 0, "every change is on record: what, when and by whom")?;
+    let diff = person(teller, stage, &["diff", "global/preferences.md"])?;
+    teller.claim(
+        diff.stdout.contains("+- Prefers very short answers"),
+        "each can be looked at in full",
+    )?;
+    let Some(deleted) = deleted else { return teller.claim(false, "a deletion has a number") };
+    teller.say(
+        "The agent deleted the plan of its workspace in chapter 2. The person wants it back.",
+    )?;
+    let number = deleted.to_string();
+    let undo = person(teller, stage, &["--workspace-id", "demo", "undo", "--yes", &number])?;
+    teller.claim(undo.status == 0, "one change is taken back")?;
+    let plan =
+        person(teller, stage, &["--workspace-id", "demo", "view", "workspace/done/plan.md"])?;
+    teller
+        .claim(plan.stdout == "- Read the code\n- Mend it\n", "the plan is back, byte for byte")?;
+    let doctor = person(teller, stage, &["--workspace-id", "demo", "doctor"])?;
+    teller.claim(doctor.status == 0, "after all of this, nothing needs attention")
+}
+
+fn what_next(teller: &Teller) -> Result<(), Failure> {
+    teller.chapter("All of it was true. What to try next")?;
+    teller.say(
+        "  quipu create global/preferences.md '- Prefers short answers'
+  quipu ls
+  claude mcp add memory -- quipu mcp       or any other client: see README.md
+  quipu help",
+    )
+}

@@ -1,0 +1,225 @@
+//! A server is killed at random moments of a storm, again and again. After each kill, everything
+//! that was acknowledged is there, and everything else either happened whole or not at all.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::hash::{BuildHasher, RandomState};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::place::Place;
+use crate::served::Served;
+use crate::storm::texts;
+
+const KILLS: usize = 200;
+
+/// After how many kills history and state are examined in whole.
+const EXAMINED_EVERY: usize = 20;
+
+const JOURNALS: usize = 2;
+
+/// Numbers that look random and can be had again: splitmix64.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, sides: usize) -> usize {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        usize::try_from((mixed ^ (mixed >> 31)) % sides as u64).unwrap()
+    }
+}
+
+/// A write: the call, and what it makes of the files that it touches. A journal's line stands for
+/// itself, because many writes share a journal.
+struct Write {
+    call: Value,
+    effect: Effect,
+}
+
+#[derive(Clone)]
+enum Effect {
+    Line(usize, String),
+    /// Each path with its text afterwards; `None` is gone.
+    Files(Vec<(String, Option<String>)>),
+}
+
+/// What is known to be there.
+struct World {
+    files: BTreeMap<String, String>,
+    journals: [BTreeSet<String>; JOURNALS],
+    /// How many changes were made.
+    changes: usize,
+}
+
+fn path(name: &str) -> String {
+    format!("/memories/global/{name}")
+}
+
+fn text(name: &str) -> String {
+    format!("- head of {name}\n{}", format!("- body of {name}\n").repeat(60))
+}
+
+impl World {
+    /// Makes up the writes of a round; no two touch the same file but a journal.
+    fn storm(&self, round: usize, dice: &mut Dice) -> Vec<Write> {
+        let mut writes = Vec::new();
+        for number in 0..12 {
+            let (journal, line) = (dice.roll(JOURNALS), format!("{round}-{number}"));
+            let call = json!({
+                "command": "insert", "path": path(&format!("journal-{journal}.md")),
+                "insert_line": 0, "insert_text": line,
+            });
+            writes.push(Write { call, effect: Effect::Line(journal, line) });
+        }
+        for number in 0..6 {
+            let name = format!("made/{round}-{number}.md");
+            let after = text(&name);
+            let call = json!({ "command": "create", "path": path(&name), "file_text": after });
+            writes.push(Write { call, effect: Effect::Files(vec![(name, Some(after))]) });
+        }
+        let mut names: Vec<_> = self.files.keys().cloned().collect();
+        for number in 0..6.min(names.len()) {
+            let name = names.swap_remove(dice.roll(names.len()));
+            let before = self.files[&name].clone();
+            writes.push(match number % 3 {
+                0 => rename(round, number, name, before),
+                1 => delete(name),
+                _ => edit(round, name, &before),
+            });
+        }
+        for at in (1..writes.len()).rev() {
+            writes.swap(at, dice.roll(at + 1));
+        }
+        writes
+    }
+
+    /// Compares what is on the disk with what was known and asked for, and learns from it.
+    fn examine(&mut self, place: &Place, writes: Vec<(Write, bool)>) {
+        let mut found = texts(&place.home().join("memory"));
+        found.remove("MEMORY.md");
+        let mut expected = self.files.clone();
+        for (journal, known) in self.journals.iter_mut().enumerate() {
+            let text = found.remove(&format!("journal-{journal}.md")).unwrap();
+            let lines: BTreeSet<_> = text.lines().map(str::to_owned).collect();
+            assert_eq!(lines.len(), text.lines().count(), "a line is there twice");
+            assert!(text.is_empty() || text.ends_with('\n'), "the last line is torn");
+            for (write, acknowledged) in &writes {
+                let Effect::Line(of, line) = &write.effect else { continue };
+                if *of == journal && (*acknowledged || lines.contains(line)) {
+                    assert!(known.insert(line.clone()));
+                    self.changes += 1;
+                }
+            }
+            assert_eq!(lines, *known, "journal {journal}");
+        }
+        for (write, acknowledged) in writes {
+            let Effect::Files(files) = write.effect else { continue };
+            let happened = files.iter().all(|(name, after)| found.get(name) == after.as_ref());
+            assert!(happened || !acknowledged, "lost: {}", write.call);
+            if happened {
+                self.changes += 1;
+                for (name, after) in files {
+                    match after {
+                        Some(text) => expected.insert(name, text),
+                        None => expected.remove(&name),
+                    };
+                }
+            }
+        }
+        let differing: Vec<_> = found
+            .iter()
+            .filter(|(name, text)| expected.get(*name) != Some(text))
+            .map(|(name, text)| format!("{name}: {} bytes", text.len()))
+            .chain(expected.keys().filter(|name| !found.contains_key(*name)).cloned())
+            .collect();
+        assert_eq!(differing, [""; 0], "missing, mixed or left over");
+        self.files = found;
+    }
+}
+
+fn rename(round: usize, number: usize, name: String, before: String) -> Write {
+    let to = format!("moved/{round}-{number}.md");
+    let call = json!({ "command": "rename", "old_path": path(&name), "new_path": path(&to) });
+    Write { call, effect: Effect::Files(vec![(name, None), (to, Some(before))]) }
+}
+
+fn delete(name: String) -> Write {
+    let call = json!({ "command": "delete", "path": path(&name) });
+    Write { call, effect: Effect::Files(vec![(name, None)]) }
+}
+
+fn edit(round: usize, name: String, before: &str) -> Write {
+    let (head, body) = before.split_once('\n').unwrap();
+    let after = format!("- edited in {round}\n{body}");
+    let call = json!({
+        "command": "str_replace", "path": path(&name),
+        "old_str": format!("{head}\n"), "new_str": format!("- edited in {round}\n"),
+    });
+    Write { call, effect: Effect::Files(vec![(name, Some(after))]) }
+}
+
+/// Sends all writes at once and kills the server; returns which of them were acknowledged.
+fn strike(mut served: Served, writes: Vec<Write>, dice: &mut Dice) -> Vec<(Write, bool)> {
+    let ids: Vec<u64> = writes.iter().map(|write| served.ask(&write.call)).collect();
+    let read = dice.roll(writes.len());
+    let mut answers: Vec<_> = (0..read).map(|_| served.answer()).collect();
+    std::thread::sleep(Duration::from_micros(dice.roll(3_000) as u64));
+    answers.extend(served.kill());
+    for answer in &answers {
+        assert_eq!(answer.code, "ok", "{}", answer.text);
+    }
+    let done: BTreeSet<u64> = answers.iter().map(|answer| answer.id).collect();
+    writes.into_iter().zip(ids).map(|(write, id)| (write, done.contains(&id))).collect()
+}
+
+/// Returns whether the lock file says that its holder died while it wrote.
+fn interrupted(place: &Place) -> bool {
+    let locks = fs::read_dir(place.home().join("state/locks")).unwrap();
+    let mut locks = locks.map(|lock| fs::read_to_string(lock.unwrap().path()).unwrap());
+    locks.any(|text| text.ends_with(" writing\n"))
+}
+
+#[test]
+fn two_hundred_kills_lose_nothing_that_was_acknowledged() {
+    let given = std::env::var("QUIPU_TEST_SEED").ok().map(|seed| seed.parse().unwrap());
+    let seed = given.unwrap_or_else(|| RandomState::new().hash_one("crash"));
+    println!("the same writes again: QUIPU_TEST_SEED={seed}");
+    let mut dice = Dice(seed);
+    let place = Place::new();
+    fs::write(place.home().join("config.toml"), "files_max = 5000\n").unwrap();
+    let mut world = World { files: BTreeMap::new(), journals: Default::default(), changes: 0 };
+    let mut served = Served::start(&place);
+    for journal in 0..JOURNALS {
+        served.create(&path(&format!("journal-{journal}.md")), "");
+        world.changes += 1;
+    }
+    let mut hits = 0;
+    for round in 0..KILLS {
+        let writes = world.storm(round, &mut dice);
+        let mut writes = strike(served, writes, &mut dice);
+        hits += usize::from(interrupted(&place));
+        served = Served::start(&place);
+        let line = format!("{round}-after");
+        let call = json!({
+            "command": "insert", "path": path("journal-0.md"), "insert_line": 0,
+            "insert_text": line,
+        });
+        served.done(&call);
+        writes.push((Write { call, effect: Effect::Line(0, line) }, true));
+        world.examine(&place, writes);
+        if round % EXAMINED_EVERY == EXAMINED_EVERY - 1 {
+            served.leave();
+            // This would record what is on the disk and not in history as one more change.
+            let log = place.done(&["log", "--json", "-n", "1000000"]);
+            assert_eq!(log.lines().count(), world.changes, "history, after {round} kills");
+            assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+            served = Served::start(&place);
+        }
+    }
+    served.leave();
+    // Otherwise this would have tested nothing.
+    assert!(hits > KILLS / 10, "only {hits} of {KILLS} kills fell into a commit");
+}

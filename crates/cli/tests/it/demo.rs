@@ -1,0 +1,93 @@
+//! `demo`: true to its end, gone without a trace, and honest about what it lacks.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
+
+use crate::place::Place;
+
+/// Returns what a command left in the temporary folder.
+fn left_over(place: &Place) -> Vec<String> {
+    let entries = fs::read_dir(place.temporary()).unwrap();
+    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+/// Returns the ids of the processes that a process started.
+fn children_of(pid: u32) -> Vec<String> {
+    let threads = fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let of_thread = |thread: fs::DirEntry| fs::read_to_string(thread.path().join("children"));
+    let lists = threads.map(|thread| of_thread(thread.unwrap()).unwrap());
+    lists.flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>()).collect()
+}
+
+#[test]
+fn the_demo_keeps_every_claim_and_leaves_nothing() {
+    let place = Place::new();
+    let ended = place.run(&["demo"]);
+    assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{}", ended.stdout);
+    let chapters: Vec<_> = ended
+        .stdout
+        .lines()
+        .filter(|line| line.starts_with(|first: char| first.is_ascii_digit()))
+        .collect();
+    insta::assert_snapshot!(chapters.join("\n"), @r"
+    1. An agent connects
+    2. Six commands, three scopes
+    3. What an agent may not do
+    4. Two at the same memory
+    5. A crash in the middle of a commit
+    6. History and undo
+    ");
+    assert!(!ended.stdout.contains('\u{1b}'), "piped text has no colors");
+    assert_eq!(left_over(&place), [""; 0]);
+    assert_eq!(fs::read_dir(place.home()).unwrap().count(), 0, "the person's home is untouched");
+}
+
+#[test]
+fn a_kept_stage_can_be_looked_at() {
+    let place = Place::new();
+    let ended = place.run(&["demo", "--keep", "--color", "always"]);
+    assert_eq!(ended.status, 0, "{}", ended.stderr);
+    assert!(ended.stdout.contains("\u{1b}["), "colors where they are asked for");
+    let [kept] = &left_over(&place)[..] else { panic!("one folder is kept") };
+    let memory = place.temporary().join(kept).join("home/memory/preferences.md");
+    let text = fs::read_to_string(memory).unwrap();
+    assert_eq!(text, "- Prefers very short answers\n- Writes Rust\n");
+}
+
+#[test]
+fn without_git_the_demo_says_what_to_install() {
+    let place = Place::new();
+    let ended = place.end(place.quipu(&["demo"]).env("PATH", place.path()));
+    assert_eq!(ended.status, 1);
+    insta::assert_snapshot!(ended.stderr, @r"
+    error: the demo needs git, which is not installed
+      help: install it, for example with `apt-get install git`
+    ");
+    assert_eq!(left_over(&place), [""; 0]);
+}
+
+#[test]
+fn an_interrupted_demo_ends_its_processes_and_leaves_nothing() {
+    for (signal, status) in [("INT", 130), ("TERM", 143)] {
+        let place = Place::new();
+        let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
+        let mut demo = command.arg("demo").stdout(Stdio::piped()).spawn().unwrap();
+        let mut stdout = BufReader::new(demo.stdout.take().unwrap());
+        let mut line = String::new();
+        while !line.starts_with("2.") {
+            line.clear();
+            assert!(stdout.read_line(&mut line).unwrap() > 0, "the demo ended early");
+        }
+        let children = children_of(demo.id());
+        assert!(!children.is_empty(), "a server runs");
+        let pid = demo.id().to_string();
+        assert!(Command::new("kill").args(["-s", signal, &pid]).status().unwrap().success());
+        stdout.read_to_string(&mut line).unwrap();
+        assert_eq!(demo.wait().unwrap().code(), Some(status), "{signal}");
+        for child in children {
+            assert!(!fs::exists(format!("/proc/{child}")).unwrap(), "{child} still runs");
+        }
+        assert_eq!(left_over(&place), [""; 0]);
+    }
+}

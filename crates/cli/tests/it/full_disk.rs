@@ -1,0 +1,248 @@
+//! Disks that are full, may not be written to, or hold a state that cannot be read; clocks that go
+//! back. Nothing is lost, what went wrong has its code, and with the cause gone all works again.
+//!
+//! A test mounts small file systems of its own in a mount namespace of its own, so that nothing has
+//! to be unmounted whatever happens.
+
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use engine::{BindingRequest, Call, Caller, Folders};
+use memory::clock::{Clock, Timestamp};
+use memory::path::{Layout, MemoryPath};
+use memory::screen::Screen;
+use serde_json::{Value, json};
+use state::SqliteState;
+use store::{Binding, Settings, Store};
+
+use crate::place::{Ended, Place};
+use crate::served::Served;
+
+/// Set in a process that has a mount namespace of its own.
+const OWN_MOUNTS: &str = "QUIPU_TEST_OWN_MOUNTS";
+
+/// Runs a test in a process that may mount: as root directly, else as root of a user namespace.
+fn with_own_mounts(test: &str, body: impl FnOnce()) {
+    if std::env::var_os(OWN_MOUNTS).is_some() {
+        return body();
+    }
+    let is_root = fs::metadata("/proc/self").unwrap();
+    let is_root = std::os::unix::fs::MetadataExt::uid(&is_root) == 0;
+    let mut unshare = Command::new("unshare");
+    unshare.args(if is_root { &["-m"][..] } else { &["-r", "-m"][..] });
+    unshare.arg(std::env::current_exe().unwrap());
+    unshare.args([&format!("full_disk::{test}"), "--exact", "--nocapture"]).env(OWN_MOUNTS, "1");
+    let ended = unshare.output().expect("`unshare` of util-linux is needed");
+    assert!(
+        ended.status.success(),
+        "either the test failed, or this host lets nobody mount (neither root nor a user \
+         namespace)\n{}{}",
+        String::from_utf8_lossy(&ended.stdout),
+        String::from_utf8_lossy(&ended.stderr)
+    );
+    let ran = String::from_utf8_lossy(&ended.stdout).contains("1 passed");
+    assert!(ran, "`{test}` is the name of no test");
+}
+
+fn mount(args: &[&str], at: &Path) {
+    let ended = Command::new("mount").args(args).arg(at).output().unwrap();
+    assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
+}
+
+/// Mounts a small file system.
+fn small_disk(at: &Path, kilobytes: usize) {
+    fs::create_dir_all(at).unwrap();
+    mount(&["-t", "tmpfs", "-o", &format!("size={kilobytes}k,mode=700"), "tmpfs"], at);
+}
+
+/// Fills a disk to its last byte.
+fn fill(disk: &Path) {
+    let mut filler = fs::File::create(disk.join(".filler")).unwrap();
+    let full = (0..100_000).any(|_| filler.write_all(&[b'x'; 4096]).is_err());
+    assert!(full, "the disk never gets full");
+}
+
+fn free(disk: &Path) {
+    fs::remove_file(disk.join(".filler")).unwrap();
+}
+
+/// Returns the status and the code of a command that failed with `--json`.
+fn code(ended: &Ended) -> (i32, String) {
+    let error: Value = serde_json::from_str(&ended.stderr)
+        .unwrap_or_else(|error| panic!("{error}: {:?}", ended.stderr));
+    (ended.status, error["error"]["code"].as_str().unwrap().to_owned())
+}
+
+fn large() -> String {
+    // Nothing that compresses to a page, so that history needs room as well.
+    let numbers = (1_u64..6_000).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 100_000_000);
+    let mut text = String::new();
+    for number in numbers {
+        text.push_str(&format!("- {number}\n"));
+    }
+    text
+}
+
+/// Fills the disk at a folder of the home: what is there stays readable, what cannot be written is
+/// refused whole, and with room again everything works.
+fn check_full(disk: &str, kilobytes: usize) {
+    let place = Place::new();
+    let disk = place.home().join(disk);
+    small_disk(&disk, kilobytes);
+    place.create("global/kept.md", "kept\n");
+    place.create("global/edited.md", "before\n");
+    fill(&disk);
+    let full = (6, "storage_full".to_owned());
+    let ended =
+        place.end(place.quipu(&["create", "global/new.md", "-", "--json"]).write_stdin(large()));
+    assert_eq!(code(&ended), full, "create: {}", ended.stderr);
+    let mut served = Served::start(&place);
+    let answer = served.call(&json!({
+        "command": "insert", "path": "/memories/global/edited.md", "insert_line": 0,
+        "insert_text": large(),
+    }));
+    assert_eq!(answer.code, "storage_full", "insert: {}", answer.text);
+    assert_eq!(place.view("global/kept.md"), "kept\n");
+    assert_eq!(place.view("global/edited.md"), "before\n");
+    free(&disk);
+    // The server that met the full disk goes on, and so does everybody else.
+    served.create("/memories/global/new.md", "new\n");
+    served.done(&json!({
+        "command": "str_replace", "path": "/memories/global/edited.md", "old_str": "before",
+        "new_str": "after",
+    }));
+    served.leave();
+    let texts = ["kept", "edited", "new"].map(|name| place.view(&format!("global/{name}.md")));
+    assert_eq!(texts, ["kept\n", "after\n", "new\n"]);
+    assert_eq!(place.done(&["log", "--json"]).lines().count(), 4, "history has what was done");
+    assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+}
+
+#[test]
+fn a_full_disk_under_the_memories_loses_nothing() {
+    with_own_mounts("a_full_disk_under_the_memories_loses_nothing", || check_full("memory", 256));
+}
+
+#[test]
+fn a_full_disk_under_the_state_loses_nothing() {
+    with_own_mounts("a_full_disk_under_the_state_loses_nothing", || check_full("state", 4_096));
+}
+
+#[test]
+fn a_full_disk_under_both_loses_nothing() {
+    with_own_mounts("a_full_disk_under_both_loses_nothing", || check_full("", 4_096));
+}
+
+#[test]
+fn a_root_that_may_not_be_written_to_can_still_be_viewed() {
+    with_own_mounts("a_root_that_may_not_be_written_to_can_still_be_viewed", || {
+        let place = Place::new();
+        let root = place.home().join("memory");
+        small_disk(&root, 256);
+        place.create("global/kept.md", "kept\n");
+        mount(&["-o", "remount,ro"], &root);
+        let ended = place.run(&["create", "global/new.md", "x", "--json"]);
+        assert_eq!(code(&ended), (6, "storage_failed".to_owned()), "{}", ended.stderr);
+        let ended = place.run(&["rm", "global/kept.md", "--json"]);
+        assert_eq!(code(&ended), (6, "storage_failed".to_owned()), "{}", ended.stderr);
+        assert_eq!(place.view("global/kept.md"), "kept\n");
+        mount(&["-o", "remount,rw"], &root);
+        place.create("global/new.md", "new\n");
+        assert_eq!(place.view("global/kept.md"), "kept\n");
+        assert_eq!(place.done(&["log", "--json"]).lines().count(), 2);
+        assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+    });
+}
+
+#[test]
+fn a_limit_on_the_size_of_files_fails_a_write_and_loses_nothing() {
+    let place = Place::new();
+    place.create("global/kept.md", "kept\n");
+    // With the signal ignored the write fails; with it, the process is killed in the middle.
+    for ignore in ["trap '' XFSZ;", ""] {
+        let limited = format!("{ignore} ulimit -f 40; exec \"$0\" create global/new.md - --json");
+        let mut command = place.program("sh");
+        command.args(["-c", &limited, env!("CARGO_BIN_EXE_quipu")]);
+        let mut command = assert_cmd::Command::from_std(command);
+        let ended = place.end(command.write_stdin(large()));
+        if ignore.is_empty() {
+            assert_eq!(ended.status, -1, "killed: {}", ended.stderr);
+        } else {
+            let (status, code) = code(&ended);
+            assert_eq!(status, 6, "{}", ended.stderr);
+            assert_eq!(code, "storage_full", "{}", ended.stderr);
+        }
+        assert_eq!(place.view("global/kept.md"), "kept\n");
+    }
+    place.create("global/after.md", "after\n");
+    assert_eq!(place.view("global/kept.md"), "kept\n");
+    assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+}
+
+#[test]
+fn a_state_that_cannot_be_opened_leaves_memories_to_be_viewed() {
+    let place = Place::new();
+    place.create("global/kept.md", "kept\n");
+    let state = place.home().join("state/quipu.db");
+    let aside = place.home().join("state/aside.db");
+    fs::rename(&state, &aside).unwrap();
+    fs::create_dir(&state).unwrap();
+    let ended = place.run(&["create", "global/new.md", "x", "--json"]);
+    assert_eq!(code(&ended), (6, "storage_failed".to_owned()), "{}", ended.stderr);
+    assert!(ended.stderr.contains("quipu doctor"), "it says what to do: {}", ended.stderr);
+    assert_eq!(place.view("global/kept.md"), "kept\n");
+    let doctor = place.run(&["doctor"]);
+    assert_eq!(doctor.status, 1, "{}", doctor.stdout);
+    assert!(doctor.stdout.contains("state-damaged"), "{}", doctor.stdout);
+    fs::remove_dir(&state).unwrap();
+    fs::rename(&aside, &state).unwrap();
+    place.create("global/new.md", "new\n");
+    assert_eq!(place.done(&["log", "--json"]).lines().count(), 2);
+    assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+}
+
+/// The clock of a host that believes that it is the first of January 2100.
+#[derive(Debug)]
+struct Far;
+
+impl Clock for Far {
+    fn now(&self) -> Timestamp {
+        Timestamp::constant(4_102_444_800, 0)
+    }
+}
+
+#[test]
+fn a_clock_that_went_back_does_no_harm() {
+    let place = Place::new();
+    let folders = Folders { data: place.home(), state: place.home().join("state") };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let store = Store::new(
+            Arc::new(SqliteState::new(folders.state.join("quipu.db"))),
+            folders.clone(),
+            Screen::default(),
+            Arc::new(Far),
+            Settings::default(),
+        );
+        let binding = Binding::resolve(&BindingRequest::default(), &folders);
+        let memories = store.memories(binding, Caller::person("cli"));
+        let path = MemoryPath::parse("/memories/global/a.md", Layout::Scoped).unwrap();
+        let create =
+            memory::command::Command::Create { path, file_text: "written in 2100\n".to_owned() };
+        memories.apply(create, &Call::default()).await.unwrap();
+        store.close().await;
+    });
+    place.done(&["replace", "global/a.md", "2100", "this year"]);
+    let log = place.done(&["log", "--json"]);
+    let kinds: Vec<Value> = log
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap()["kind"].clone())
+        .collect();
+    assert_eq!(kinds, ["edit", "create"], "newest first is by the order of changes");
+    place.done(&["undo", "2", "--yes"]);
+    assert_eq!(place.view("global/a.md"), "written in 2100\n");
+    assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+}

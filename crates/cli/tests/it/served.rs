@@ -1,0 +1,147 @@
+//! `quipu mcp` as a child process, with as many calls in flight as a test likes.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::place::Place;
+
+/// How long a test waits for an answer before it fails: longer than a command waits for a root.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server and the pipes to it.
+pub(crate) struct Served {
+    child: Child,
+    stdin: Option<ChildStdin>,
+    answers: Receiver<Value>,
+    last_id: u64,
+}
+
+/// What a call came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub(crate) id: u64,
+    /// `ok`, or the code of the refusal.
+    pub(crate) code: String,
+    pub(crate) text: String,
+}
+
+impl Served {
+    /// Starts a server for the place's checkout.
+    pub(crate) fn start(place: &Place) -> Self {
+        let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
+        command.args(["mcp", "--workspace-id", "w"]);
+        Self::start_as(command)
+    }
+
+    /// Starts a server by this command, and greets it.
+    pub(crate) fn start_as(mut command: Command) -> Self {
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        let stdin = child.stdin.take();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        let (messages, answers) = channel();
+        // Ends with the pipe.
+        std::thread::spawn(move || {
+            // A kill may leave half a line, which is no answer.
+            let lines = stdout.lines().map_while(Result::ok);
+            lines
+                .filter_map(|line| serde_json::from_str(&line).ok())
+                .try_for_each(|message| messages.send(message).map_err(|_| ()))
+        });
+        let mut served = Self { child, stdin, answers, last_id: 0 };
+        let client = json!({ "name": "test", "version": "1" });
+        served.send(
+            "initialize",
+            &json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client }),
+        );
+        assert_eq!(served.message()["result"]["serverInfo"]["name"], "quipu");
+        served.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
+        served
+    }
+
+    fn write(&mut self, message: &Value) {
+        let line = format!("{message}\n");
+        self.stdin.as_mut().unwrap().write_all(line.as_bytes()).unwrap();
+    }
+
+    fn send(&mut self, method: &str, params: &Value) -> u64 {
+        self.last_id += 1;
+        let id = self.last_id;
+        self.write(&json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": params }));
+        id
+    }
+
+    fn message(&self) -> Value {
+        match self.answers.recv_timeout(PATIENCE) {
+            Ok(message) => message,
+            Err(RecvTimeoutError::Timeout) => panic!("no answer came"),
+            Err(RecvTimeoutError::Disconnected) => panic!("the server ended"),
+        }
+    }
+
+    /// Sends a call and does not wait; returns its number.
+    pub(crate) fn ask(&mut self, arguments: &Value) -> u64 {
+        self.send("tools/call", &json!({ "name": "memory", "arguments": arguments }))
+    }
+
+    /// Waits for the next call to be answered.
+    pub(crate) fn answer(&self) -> Answer {
+        Answer::of(&self.message()).unwrap()
+    }
+
+    /// Sends a call and waits for what it comes to; no other may be in flight.
+    pub(crate) fn call(&mut self, arguments: &Value) -> Answer {
+        let id = self.ask(arguments);
+        let answer = self.answer();
+        assert_eq!(answer.id, id);
+        answer
+    }
+
+    /// Sends a call that must be done.
+    pub(crate) fn done(&mut self, arguments: &Value) {
+        let answer = self.call(arguments);
+        assert_eq!(answer.code, "ok", "{arguments}: {}", answer.text);
+    }
+
+    /// Creates a memory.
+    pub(crate) fn create(&mut self, path: &str, text: &str) {
+        self.done(&json!({ "command": "create", "path": path, "file_text": text }));
+    }
+
+    /// Kills the server as `kill -9` does; returns the answers that had been given and not read.
+    pub(crate) fn kill(mut self) -> Vec<Answer> {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        self.answers.iter().filter_map(|message| Answer::of(&message)).collect()
+    }
+
+    /// Waits for the end of the server; returns how it ended and the answers not read.
+    pub(crate) fn end(mut self) -> (ExitStatus, Vec<Answer>) {
+        let answers = self.answers.iter().filter_map(|message| Answer::of(&message)).collect();
+        (self.child.wait().unwrap(), answers)
+    }
+
+    /// Leaves as a client does, by closing the pipe.
+    pub(crate) fn leave(mut self) {
+        drop(self.stdin.take());
+        let (status, answers) = self.end();
+        assert!(status.success(), "{status}");
+        assert_eq!(answers, []);
+    }
+}
+
+impl Answer {
+    /// Reads an answer to a call; `None` for anything else.
+    fn of(message: &Value) -> Option<Self> {
+        let id = message["id"].as_u64()?;
+        let result = &message["result"];
+        let structured = &result["structuredContent"];
+        let code = if structured["ok"] == true { "ok" } else { structured["code"].as_str()? };
+        let text = result["content"][0]["text"].as_str()?.to_owned();
+        Some(Self { id, code: code.to_owned(), text })
+    }
+}

@@ -1,0 +1,130 @@
+//! Many processes write to one root at once, to the same memories and to their own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::place::Place;
+use crate::served::Served;
+
+const PROCESSES: usize = 8;
+const WRITES: usize = 1_000;
+
+/// How many calls each process has in flight.
+const IN_FLIGHT: usize = 4;
+
+/// How many memories all processes insert into.
+const SHARED: usize = 4;
+
+/// Of ten writes of a process: one makes a memory, three edit one that is its own, six insert into
+/// shared ones.
+fn write(process: usize, number: usize) -> Value {
+    let name = format!("{process}-{number}");
+    match number % 10 {
+        0 => json!({
+            "command": "create",
+            "path": format!("/memories/global/{process}/{number}.md"),
+            "file_text": made(&name),
+        }),
+        1..=3 => json!({
+            "command": "str_replace",
+            "path": format!("/memories/global/own-{process}.md"),
+            "old_str": format!("slot {number} is free\n"),
+            "new_str": format!("slot {number} is taken\n"),
+        }),
+        _ => json!({
+            "command": "insert",
+            "path": format!("/memories/global/shared-{}.md", number % SHARED),
+            "insert_line": 0,
+            "insert_text": name,
+        }),
+    }
+}
+
+fn made(name: &str) -> String {
+    format!("- written by {name}\n").repeat(30)
+}
+
+fn slots(word: &str) -> String {
+    (0..WRITES)
+        .filter(|number| (1..=3).contains(&(number % 10)))
+        .map(|number| format!("slot {number} is {word}\n"))
+        .collect()
+}
+
+/// Does all writes of one process; each must be done.
+fn blow(place: &Place, process: usize) {
+    let mut served = Served::start(place);
+    for number in 0..WRITES + IN_FLIGHT {
+        if number >= IN_FLIGHT {
+            let answer = served.answer();
+            assert_eq!(answer.code, "ok", "process {process}: {}", answer.text);
+        }
+        if number < WRITES {
+            served.ask(&write(process, number));
+        }
+    }
+    served.leave();
+}
+
+/// Returns the texts of all files below a folder by their paths.
+pub(crate) fn texts(root: &Path) -> BTreeMap<String, String> {
+    let mut texts = BTreeMap::new();
+    let mut folders = vec![root.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else {
+                let name = path.strip_prefix(root).unwrap().to_str().unwrap().to_owned();
+                texts.insert(name, fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+    texts
+}
+
+#[test]
+fn eight_processes_write_a_thousand_times_each_and_nothing_is_lost_or_torn() {
+    let place = Place::new();
+    let mut first = Served::start(&place);
+    for shared in 0..SHARED {
+        first.create(&format!("/memories/global/shared-{shared}.md"), "");
+    }
+    for process in 0..PROCESSES {
+        first.create(&format!("/memories/global/own-{process}.md"), &slots("free"));
+    }
+    first.leave();
+    std::thread::scope(|scope| {
+        for process in 0..PROCESSES {
+            let place = &place;
+            scope.spawn(move || blow(place, process));
+        }
+    });
+    let mut found = texts(&place.home().join("memory"));
+    found.remove("MEMORY.md");
+    let mut lines = BTreeSet::new();
+    for shared in 0..SHARED {
+        let text = found.remove(&format!("shared-{shared}.md")).unwrap();
+        assert!(text.lines().all(|line| lines.insert(line.to_owned())), "a line is there twice");
+    }
+    let each = |wanted: fn(usize) -> bool| {
+        let all = (0..PROCESSES).flat_map(|p| (0..WRITES).map(move |number| (p, number)));
+        all.filter(move |(_, number)| wanted(number % 10))
+    };
+    let inserted: BTreeSet<_> =
+        each(|n| n > 3).map(|(p, number)| format!("{p}-{number}")).collect();
+    assert_eq!(lines, inserted);
+    let mut expected: BTreeMap<_, _> = each(|n| n == 0)
+        .map(|(p, number)| (format!("{p}/{number}.md"), made(&format!("{p}-{number}"))))
+        .collect();
+    expected.extend((0..PROCESSES).map(|p| (format!("own-{p}.md"), slots("taken"))));
+    assert!(found == expected, "a file is missing, torn or left over: {:?}", found.keys());
+    // Asking for the log would record what is on the disk and not in history as an outside edit.
+    let log = place.done(&["log", "--json", "-n", "100000"]);
+    assert_eq!(log.lines().count(), SHARED + PROCESSES + PROCESSES * WRITES);
+    assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+}
