@@ -37,7 +37,7 @@ pub(crate) struct Line {
 /// What came out.
 #[derive(Debug)]
 enum Measured {
-    Calls { p50: Duration, p95: Duration, count: usize },
+    Calls { p10: Duration, p50: Duration, p95: Duration, count: usize },
     Bytes(u64),
 }
 
@@ -66,7 +66,12 @@ pub(crate) enum Target {
 impl Line {
     /// Returns a line of calls.
     pub(crate) fn calls(what: impl Into<String>, times: &Times) -> Self {
-        let value = Measured::Calls { p50: times.p50(), p95: times.p95(), count: times.count() };
+        let value = Measured::Calls {
+            p10: times.p10(),
+            p50: times.p50(),
+            p95: times.p95(),
+            count: times.count(),
+        };
         Self { what: what.into(), value, against: None, target: None }
     }
 
@@ -107,13 +112,16 @@ impl Line {
         })
     }
 
-    fn cells(&self) -> [String; 7] {
-        let (middle, high, rate) = match &self.value {
-            Measured::Calls { p50, p95, .. } => {
+    fn cells(&self) -> [String; 8] {
+        let (low, middle, high, rate) = match &self.value {
+            Measured::Calls { p10, p50, p95, .. } => {
+                let [low, middle, high] = [p10, p50, p95].map(|time| shown(time.as_secs_f64()));
                 let rate = 1.0 / p50.as_secs_f64().max(f64::MIN_POSITIVE);
-                (shown(p50.as_secs_f64()), shown(p95.as_secs_f64()), format!("{rate:.0}"))
+                (low, middle, high, format!("{rate:.0}"))
             }
-            Measured::Bytes(bytes) => (mebibytes(*bytes), String::new(), String::new()),
+            Measured::Bytes(bytes) => {
+                (String::new(), mebibytes(*bytes), String::new(), String::new())
+            }
         };
         let against = match &self.against {
             None => String::new(),
@@ -135,13 +143,14 @@ impl Line {
             Some(true) => "yes",
             Some(false) => "**no**",
         };
-        [self.what.clone(), middle, high, rate, against, target, met.to_owned()]
+        [self.what.clone(), low, middle, high, rate, against, target, met.to_owned()]
     }
 
     fn json(&self) -> Value {
         let mut line = json!({ "what": self.what });
         match &self.value {
-            Measured::Calls { p50, p95, count } => {
+            Measured::Calls { p10, p50, p95, count } => {
+                line["p10_us"] = micros(p10.as_secs_f64());
                 line["p50_us"] = micros(p50.as_secs_f64());
                 line["p95_us"] = micros(p95.as_secs_f64());
                 line["calls"] = json!(count);
@@ -167,14 +176,14 @@ impl Line {
 impl Section {
     /// Returns the section as Markdown.
     pub(crate) fn markdown(&self) -> String {
-        const HEAD: [&str; 7] =
-            ["what", "p50", "p95", "a second", "against, same run", "target", "met"];
-        let rows: Vec<[String; 7]> = self.lines.iter().map(Line::cells).collect();
+        const HEAD: [&str; 8] =
+            ["what", "p10", "p50", "p95", "a second", "against, same run", "target", "met"];
+        let rows: Vec<[String; 8]> = self.lines.iter().map(Line::cells).collect();
         let width = |column: usize| {
             let cells = rows.iter().filter_map(|row| row.get(column)).map(|cell| chars(cell));
             cells.chain(HEAD.get(column).map(|head| chars(head))).max().unwrap_or_default()
         };
-        let widths: [usize; 7] = std::array::from_fn(width);
+        let widths: [usize; 8] = std::array::from_fn(width);
         let mut text = format!("## {}\n\n{}\n\n", self.title, self.method);
         push_row(&mut text, &HEAD.map(str::to_owned), &widths);
         push_row(&mut text, &widths.map(|width| "-".repeat(width)), &widths);
@@ -185,7 +194,7 @@ impl Section {
     }
 }
 
-fn push_row(text: &mut String, cells: &[String; 7], widths: &[usize; 7]) {
+fn push_row(text: &mut String, cells: &[String; 8], widths: &[usize; 8]) {
     for (cell, width) in cells.iter().zip(widths) {
         // The width of a format counts characters, as the table needs it.
         let written = write!(text, "| {cell:width$} ");
@@ -282,12 +291,12 @@ mod tests {
 
         600 bytes.
 
-        | what   | p50       | p95    | a second | against, same run | target      | met    |
-        | ------ | --------- | ------ | -------- | ----------------- | ----------- | ------ |
-        | bare   | 500 µs    | 500 µs | 2000     |                   |             |        |
-        | create | 700 µs    | 700 µs | 1429     | 1.40 × bare       | ≤ 1.3 ×     | **no** |
-        | call   | 700 µs    | 700 µs | 1429     | echo + 200 µs     | ≤ + 300 µs  | yes    |
-        | size   | 12.30 MiB |        |          |                   | ≤ 12.00 MiB | **no** |
+        | what   | p10    | p50       | p95    | a second | against, same run | target      | met    |
+        | ------ | ------ | --------- | ------ | -------- | ----------------- | ----------- | ------ |
+        | bare   | 500 µs | 500 µs    | 500 µs | 2000     |                   |             |        |
+        | create | 700 µs | 700 µs    | 700 µs | 1429     | 1.40 × bare       | ≤ 1.3 ×     | **no** |
+        | call   | 700 µs | 700 µs    | 700 µs | 1429     | echo + 200 µs     | ≤ + 300 µs  | yes    |
+        | size   |        | 12.30 MiB |        |          |                   | ≤ 12.00 MiB | **no** |
         ");
     }
 
@@ -301,7 +310,7 @@ mod tests {
     #[test]
     fn what_took_less_is_shown_as_less() {
         let line = Line::calls("a", &times(1)).more("b", -0.002);
-        assert_eq!(line.cells()[4], "b − 2.00 ms");
+        assert_eq!(line.cells()[5], "b − 2.00 ms");
     }
 
     #[test]
