@@ -1,5 +1,10 @@
 //! The state on SQLite: the suite of its port, and what is special about a file that processes share.
-#![expect(clippy::disallowed_methods, reason = "tests look at, damage and copy files on purpose")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "the helpers of these tests damage and copy files, and fail where that fails"
+)]
 
 mod conformance;
 mod damage;

@@ -1,1 +1,26 @@
 //! The store as a whole, on real folders and a real state database.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    clippy::panic,
+    reason = "the helpers of these tests lay out real folders, and fail where that fails"
+)]
+
+mod host;
+
+mod cases;
+
+mod crash;
+
+mod drafts;
+
+mod faults;
+
+mod history;
+
+mod hostile;
+
+mod outside;
+
+mod sim;
