@@ -41,3 +41,5 @@ mod storm;
 mod crash;
 
 mod full_disk;
+
+mod processes;
