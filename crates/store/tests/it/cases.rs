@@ -27,10 +27,7 @@ async fn a_memory_lands_in_the_root_of_its_scope() {
         ("/memories/global/prefs.md", host.global("prefs.md")),
         ("/memories/global/notes/deep/topic.md", host.global("notes/deep/topic.md")),
         ("/memories/project/conventions.md", host.project("conventions.md")),
-        (
-            "/memories/workspace/scratch.md",
-            host.path("state/workspaces/ws-42/memory/scratch.md"),
-        ),
+        ("/memories/workspace/scratch.md", host.path("state/workspaces/ws-42/memory/scratch.md")),
     ] {
         let said = create(&agent, path, "- fact\n").await;
         assert_eq!(said, format!("File created successfully at: {path}"));
@@ -50,30 +47,98 @@ async fn every_refusal_says_what_is_wrong_and_changes_nothing() {
     let of = |command: &str, path: &str| json!({"command": command, "path": path});
     let a = format!("{GLOBAL}/a.md");
     let rows = [
-        (json!({"command": "create", "path": a, "file_text": "x"}), "already_exists", "already exists"),
-        (json!({"command": "create", "path": "/memories/global/f", "file_text": "x"}), "already_exists", "already exists"),
-        (json!({"command": "create", "path": "/memories/global/A.md", "file_text": "x"}), "already_exists", "only in case"),
-        (json!({"command": "create", "path": "/memories/global/a.md/x.md", "file_text": "x"}), "already_exists", "is a file"),
-        (json!({"command": "create", "path": "/memories/global/n.md", "file_text": long}), "too_large", "limited"),
-        (json!({"command": "str_replace", "path": a, "old_str": "six", "new_str": "x"}), "text_not_found", "did not appear verbatim"),
-        (json!({"command": "str_replace", "path": a, "old_str": "one", "new_str": "x"}), "text_not_unique", "lines: 1, 3"),
-        (json!({"command": "str_replace", "path": "/memories/global/f", "old_str": "b", "new_str": "x"}), "not_a_file", "is not a file"),
-        (json!({"command": "insert", "path": a, "insert_line": 9, "insert_text": "x"}), "invalid_range", "[0, 3]"),
-        (of("delete", GLOBAL), "invalid_path", "Cannot delete the /memories/global directory itself"),
+        (
+            json!({"command": "create", "path": a, "file_text": "x"}),
+            "already_exists",
+            "already exists",
+        ),
+        (
+            json!({"command": "create", "path": "/memories/global/f", "file_text": "x"}),
+            "already_exists",
+            "already exists",
+        ),
+        (
+            json!({"command": "create", "path": "/memories/global/A.md", "file_text": "x"}),
+            "already_exists",
+            "only in case",
+        ),
+        (
+            json!({"command": "create", "path": "/memories/global/a.md/x.md", "file_text": "x"}),
+            "already_exists",
+            "is a file",
+        ),
+        (
+            json!({"command": "create", "path": "/memories/global/n.md", "file_text": long}),
+            "too_large",
+            "limited",
+        ),
+        (
+            json!({"command": "str_replace", "path": a, "old_str": "six", "new_str": "x"}),
+            "text_not_found",
+            "did not appear verbatim",
+        ),
+        (
+            json!({"command": "str_replace", "path": a, "old_str": "one", "new_str": "x"}),
+            "text_not_unique",
+            "lines: 1, 3",
+        ),
+        (
+            json!({"command": "str_replace", "path": "/memories/global/f", "old_str": "b", "new_str": "x"}),
+            "not_a_file",
+            "is not a file",
+        ),
+        (
+            json!({"command": "insert", "path": a, "insert_line": 9, "insert_text": "x"}),
+            "invalid_range",
+            "[0, 3]",
+        ),
+        (
+            of("delete", GLOBAL),
+            "invalid_path",
+            "Cannot delete the /memories/global directory itself",
+        ),
         (of("delete", "/memories"), "invalid_path", "Cannot delete the /memories directory itself"),
-        (of("delete", "/memories/global/no.md"), "not_found", "The path /memories/global/no.md does not exist"),
+        (
+            of("delete", "/memories/global/no.md"),
+            "not_found",
+            "The path /memories/global/no.md does not exist",
+        ),
         (of("view", "/memories/global/no.md"), "not_found", "Please provide a valid path."),
         (of("view", "/memories/global/a.md/no.md"), "not_found", "Please provide a valid path."),
-        (json!({"command": "rename", "old_path": a, "new_path": "/memories/global/f/b.md"}), "already_exists", "The destination"),
-        (json!({"command": "rename", "old_path": a, "new_path": "/memories/project/a.md"}), "invalid_path", "target scope"),
-        (json!({"command": "rename", "old_path": "/memories/global/f", "new_path": "/memories/global/f/g"}), "invalid_path", "into itself"),
-        (json!({"command": "rename", "old_path": GLOBAL, "new_path": "/memories/global/x"}), "invalid_path", "Cannot rename"),
-        (json!({"command": "create", "path": "/memories/global/../x.md", "file_text": "x"}), "invalid_path", "would escape /memories directory"),
+        (
+            json!({"command": "rename", "old_path": a, "new_path": "/memories/global/f/b.md"}),
+            "already_exists",
+            "The destination",
+        ),
+        (
+            json!({"command": "rename", "old_path": a, "new_path": "/memories/project/a.md"}),
+            "invalid_path",
+            "target scope",
+        ),
+        (
+            json!({"command": "rename", "old_path": "/memories/global/f", "new_path": "/memories/global/f/g"}),
+            "invalid_path",
+            "into itself",
+        ),
+        (
+            json!({"command": "rename", "old_path": GLOBAL, "new_path": "/memories/global/x"}),
+            "invalid_path",
+            "Cannot rename",
+        ),
+        (
+            json!({"command": "create", "path": "/memories/global/../x.md", "file_text": "x"}),
+            "invalid_path",
+            "would escape /memories directory",
+        ),
     ];
-    let rows: Vec<_> = rows.iter().map(|(call, code, text)| (call.clone(), Some(*code), *text)).collect();
+    let rows: Vec<_> =
+        rows.iter().map(|(call, code, text)| (call.clone(), Some(*code), *text)).collect();
     check(&agent, &rows).await;
     assert_eq!(crate::host::files(&host.global("")), before);
-    assert_eq!(agent.list(None).await.unwrap().memories.iter().map(|one| one.usage.uses).sum::<u64>(), 2);
+    assert_eq!(
+        agent.list(None).await.unwrap().memories.iter().map(|one| one.usage.uses).sum::<u64>(),
+        2
+    );
 }
 
 #[tokio::test]
@@ -158,7 +223,8 @@ async fn uses_follow_a_memory_and_die_with_it() {
     assert!(person.set_pin(&at("/memories/global/old.md"), true).await.unwrap());
     rename(&agent, "/memories/global/old.md", "/memories/global/sub/new.md").await;
     let listed = agent.list(None).await.unwrap().memories;
-    let listed: Vec<_> = listed.iter().map(|one| (one.path.to_string(), one.usage.uses, one.pinned)).collect();
+    let listed: Vec<_> =
+        listed.iter().map(|one| (one.path.to_string(), one.usage.uses, one.pinned)).collect();
     assert_eq!(listed, [("/memories/global/sub/new.md".to_owned(), 5, true)]);
     delete(&agent, "/memories/global/sub").await;
     create(&agent, "/memories/global/sub/new.md", "again\n").await;

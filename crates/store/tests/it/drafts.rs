@@ -22,7 +22,8 @@ async fn a_draft_over_two_scopes_is_one_change() {
     let store = host.store();
     let agent = host.agent(&store);
     create(&agent, "/memories/global/old.md", "old\n").await;
-    let mut draft = agent.draft(ChangeKind::Draft, Call { task: Some("t1".to_owned()), ..Call::default() });
+    let mut draft =
+        agent.draft(ChangeKind::Draft, Call { task: Some("t1".to_owned()), ..Call::default() });
     draft.apply(make("/memories/global/a.md", "a\n")).await.unwrap();
     draft.apply(make("/memories/project/b.md", "b\n")).await.unwrap();
     draft.apply(Command::Delete { path: at("/memories/global/old.md") }).await.unwrap();
@@ -59,7 +60,10 @@ async fn a_draft_that_builds_on_what_changed_commits_nothing() {
     draft.put(&at("/memories/global/a.md"), "two\n").await.unwrap();
     fs::write(host.global("a.md"), "theirs\n").unwrap();
     let refused = draft.commit().await;
-    assert!(matches!(refused, Err(StoreError::Refused(CommandError::Conflict { .. }))), "{refused:?}");
+    assert!(
+        matches!(refused, Err(StoreError::Refused(CommandError::Conflict { .. }))),
+        "{refused:?}"
+    );
     assert_eq!(texts(&host.global("")), table(&[("a.md", "theirs\n")]));
 }
 
@@ -93,7 +97,8 @@ async fn a_rename_in_a_draft_keeps_pin_and_trust() {
     let id = draft.commit().await.unwrap().unwrap();
     assert_eq!(texts(&host.global("")), table(&[("z/b.md", "found\n")]));
     assert!(person.list(None).await.unwrap().memories[0].pinned);
-    let trust: Vec<_> = person.change(id).await.unwrap().files.iter().map(|file| file.trust).collect();
+    let trust: Vec<_> =
+        person.change(id).await.unwrap().files.iter().map(|file| file.trust).collect();
     assert_eq!(trust, [Trust::Outside]);
 }
 

@@ -29,7 +29,11 @@ async fn every_kind_of_change_can_be_taken_back() {
     for step in 0..6 {
         match step {
             0 => replace(&agent, path, "one", "six").await,
-            1 => call(&agent, json!({"command": "insert", "path": path, "insert_line": 1, "insert_text": "x"})).await,
+            1 => call(
+                &agent,
+                json!({"command": "insert", "path": path, "insert_line": 1, "insert_text": "x"}),
+            )
+            .await,
             2 => delete(&agent, path).await,
             3 => delete(&agent, "/memories/global/n").await,
             4 => rename(&agent, path, "/memories/global/c.md").await,
@@ -43,7 +47,10 @@ async fn every_kind_of_change_can_be_taken_back() {
         // An undo is a change itself, so it can be taken back, and that again.
         let again = UndoTarget::Change(undone.change.unwrap());
         let back = person.undo(&again, Dry::No, &Call::default()).await.unwrap();
-        person.undo(&UndoTarget::Change(back.change.unwrap()), Dry::No, &Call::default()).await.unwrap();
+        person
+            .undo(&UndoTarget::Change(back.change.unwrap()), Dry::No, &Call::default())
+            .await
+            .unwrap();
         assert_eq!(texts(&host.global("")), start, "step {step}, twice");
     }
 }
@@ -57,7 +64,8 @@ async fn an_undo_refuses_and_shows_what_changed_since() {
     replace(&agent, "/memories/global/a.md", "one", "two").await;
     let id = last(&agent).await;
     fs::write(host.global("a.md"), "three\n").unwrap();
-    let refused = host.person(&store).undo(&UndoTarget::Change(id), Dry::No, &Call::default()).await;
+    let refused =
+        host.person(&store).undo(&UndoTarget::Change(id), Dry::No, &Call::default()).await;
     let Err(StoreError::UndoBlocked(blocked)) = refused else { panic!("{refused:?}") };
     assert!(blocked[0].diff.contains("-two\n+three"), "{}", blocked[0].diff);
     assert_eq!(texts(&host.global("")), table(&[("a.md", "three\n")]));
@@ -71,7 +79,9 @@ async fn undoing_a_task_never_loses_what_somebody_did_in_between() {
     let path = "/memories/global/a.md";
     create(&agent, path, "R0\n").await;
     let task = Call { task: Some("t".to_owned()), ..Call::default() };
-    for (old, new, call) in [("R0", "R1", &task), ("R1", "R2", &Call::default()), ("R2", "R3", &task)] {
+    for (old, new, call) in
+        [("R0", "R1", &task), ("R1", "R2", &Call::default()), ("R2", "R3", &task)]
+    {
         let command = memory::command::Command::StrReplace {
             path: at(path),
             old_str: old.to_owned(),
@@ -113,9 +123,11 @@ async fn history_of_another_project_stays_there() {
     create(&host.agent(&store), "/memories/project/a.md", "theirs\n").await;
     let id = last(&host.agent(&store)).await;
     fs::create_dir_all(host.path("other/.git")).unwrap();
-    let request = store::BindingRequest { project_dir: Some(host.path("other")), ..Default::default() };
+    let request =
+        store::BindingRequest { project_dir: Some(host.path("other")), ..Default::default() };
     let folders = store::Folders { data: host.path("data"), state: host.path("state") };
-    let other = store.memories(store::Binding::resolve(&request, &folders), store::Caller::person("test"));
+    let other =
+        store.memories(store::Binding::resolve(&request, &folders), store::Caller::person("test"));
     assert_eq!(other.changes(&all()).await.unwrap(), []);
     assert!(matches!(other.change(id).await, Err(StoreError::NoSuchChange(_))));
     let undo = other.undo(&UndoTarget::Change(id), Dry::No, &Call::default()).await;
