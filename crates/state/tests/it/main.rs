@@ -1,9 +1,9 @@
 //! The state on SQLite: the suite of its port, and what is special about a file that processes share.
 #![expect(
     clippy::disallowed_methods,
-    clippy::unwrap_used,
     clippy::expect_used,
-    reason = "the helpers of these tests damage and copy files, and fail where that fails"
+    clippy::unwrap_used,
+    reason = "tests damage files on purpose, and their helpers fail by panicking"
 )]
 
 mod conformance;
