@@ -66,7 +66,7 @@ impl Ground {
     /// Waits until what happens after writes has happened, as it does when an agent pauses.
     pub(crate) fn rest(&self) -> anyhow::Result<()> {
         const MARGIN: Duration = Duration::from_millis(300);
-        self.run(tokio::time::sleep(SETTLE_DELAY + USAGE_FLUSH_DELAY + MARGIN));
+        self.run(async { tokio::time::sleep(SETTLE_DELAY + USAGE_FLUSH_DELAY + MARGIN).await });
         crate::bare::flush(&self.home)
     }
 

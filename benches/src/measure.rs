@@ -49,18 +49,25 @@ impl Times {
         quantile(&self.passes.concat(), 95).unwrap_or_default()
     }
 
-    /// Returns how many times as long as `other` this took: the middle of what the passes say, each
-    /// compared with the other side's pass of the same turn.
+    /// Returns how many times as long as `other` this took: the middle of what the turns say.
     pub(crate) fn ratio_to(&self, other: &Self) -> f64 {
+        self.against(other, |own, other| own / other)
+    }
+
+    /// Returns how many seconds longer than `other` this took: the middle of what the turns say.
+    pub(crate) fn more_than(&self, other: &Self) -> f64 {
+        self.against(other, |own, other| own - other)
+    }
+
+    /// Compares each pass with the other side's of the same turn, and returns the middle.
+    fn against(&self, other: &Self, compare: impl Fn(f64, f64) -> f64) -> f64 {
+        let seconds = |pass: &Vec<Duration>| Some(quantile(pass, 50)?.as_secs_f64());
         let pairs = self.passes.iter().zip(&other.passes);
-        let mut ratios: Vec<f64> = pairs
-            .filter_map(|(own, other)| {
-                let other = quantile(other, 50).filter(|other| !other.is_zero())?;
-                Some(quantile(own, 50)?.as_secs_f64() / other.as_secs_f64())
-            })
+        let mut compared: Vec<f64> = pairs
+            .filter_map(|(own, other)| Some(compare(seconds(own)?, seconds(other)?)))
             .collect();
-        ratios.sort_unstable_by(f64::total_cmp);
-        ratios.get(ratios.len() / 2).copied().unwrap_or(f64::NAN)
+        compared.sort_unstable_by(f64::total_cmp);
+        compared.get(compared.len() / 2).copied().unwrap_or(f64::NAN)
     }
 }
 
@@ -143,6 +150,7 @@ mod tests {
         let own = times(&[&[20], &[100], &[100]]);
         let other = times(&[&[10], &[50], &[50]]);
         assert!((own.ratio_to(&other) - 2.0).abs() < f64::EPSILON);
+        assert!((own.more_than(&other) - 0.000_05).abs() < f64::EPSILON);
         assert!(own.ratio_to(&Times::default()).is_nan());
     }
 

@@ -82,11 +82,8 @@ impl Line {
     }
 
     /// Says how much longer than another side this took.
-    pub(crate) fn more(mut self, than: impl Into<String>, other: &Times) -> Self {
-        if let Measured::Calls { p50, .. } = self.value {
-            let seconds = p50.as_secs_f64() - other.p50().as_secs_f64();
-            self.against = Some(Against::More { than: than.into(), seconds });
-        }
+    pub(crate) fn more(mut self, than: impl Into<String>, seconds: f64) -> Self {
+        self.against = Some(Against::More { than: than.into(), seconds });
         self
     }
 
@@ -121,7 +118,10 @@ impl Line {
         let against = match &self.against {
             None => String::new(),
             Some(Against::Ratio { of, ratio }) => format!("{ratio:.2} × {of}"),
-            Some(Against::More { than, seconds }) => format!("{than} + {}", shown(*seconds)),
+            Some(Against::More { than, seconds }) => {
+                let sign = if *seconds < 0.0 { '−' } else { '+' };
+                format!("{than} {sign} {}", shown(seconds.abs()))
+            }
         };
         let target = match self.target {
             None => String::new(),
@@ -227,12 +227,12 @@ impl Report {
 
 /// Returns a time with three figures and its unit.
 fn shown(seconds: f64) -> String {
-    let (value, unit) = match seconds.abs() {
+    let (value, unit) = match seconds {
         s if s < 1e-3 => (seconds * 1e6, "µs"),
         s if s < 1.0 => (seconds * 1e3, "ms"),
         _ => (seconds, "s"),
     };
-    match value.abs() {
+    match value {
         v if v < 10.0 => format!("{value:.2} {unit}"),
         v if v < 100.0 => format!("{value:.1} {unit}"),
         _ => format!("{value:.0} {unit}"),
@@ -272,7 +272,7 @@ mod tests {
                     .ratio("bare", own.ratio_to(&bare))
                     .target(Target::Ratio(1.3)),
                 Line::calls("call", &own)
-                    .more("echo", &bare)
+                    .more("echo", own.more_than(&bare))
                     .target(Target::More(Duration::from_micros(300))),
                 Line::bytes("size", 12_900_000).target(Target::Bytes(12 << 20)),
             ],
@@ -299,11 +299,16 @@ mod tests {
     }
 
     #[test]
+    fn what_took_less_is_shown_as_less() {
+        let line = Line::calls("a", &times(1)).more("b", -0.002);
+        assert_eq!(line.cells()[4], "b − 2.00 ms");
+    }
+
+    #[test]
     fn a_time_has_three_figures() {
         let check = |seconds: f64, expected: &str| assert_eq!(shown(seconds), expected);
         check(0.0, "0.00 µs");
         check(0.000_001_234, "1.23 µs");
-        check(-0.000_05, "-50.0 µs");
         check(0.000_999_9, "1000 µs");
         check(0.012_34, "12.3 ms");
         check(2.0, "2.00 s");

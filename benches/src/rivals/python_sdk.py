@@ -7,7 +7,7 @@ import os
 import sys
 import time
 
-from anthropic.lib.tools import BetaLocalFilesystemMemoryTool
+from anthropic.tools.memory import BetaLocalFilesystemMemoryTool
 from anthropic.types import beta
 
 command, folder, file = sys.argv[1:]
