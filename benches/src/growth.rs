@@ -36,8 +36,9 @@ pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Section> {
     old.ground.close();
     old.ground.run(lengthen_history(bench, &old.ground))?;
 
+    let turns = bench.passes * TURNS;
     let [create_small, create_full, create_old] =
-        take_turns(bench.passes, [&mut small.creates(), &mut full.creates(), &mut old.creates()])?;
+        take_turns(turns, [&mut small.creates(), &mut full.creates(), &mut old.creates()])?;
     let [small, full, old] = take_turns(
         turns,
         [&mut small.replacements(), &mut full.replacements(), &mut old.replacements()],

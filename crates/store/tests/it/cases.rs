@@ -35,17 +35,10 @@ async fn a_memory_lands_in_the_root_of_its_scope() {
     }
 }
 
-#[tokio::test]
-async fn every_refusal_says_what_is_wrong_and_changes_nothing() {
-    let host = Host::new();
-    let store = host.store();
-    let agent = host.agent(&store);
-    create(&agent, "/memories/global/a.md", "one\ntwo\none\n").await;
-    create(&agent, "/memories/global/f/b.md", "b\n").await;
-    let before = crate::host::files(&host.global(""));
-    let long = "x".repeat(102_401);
-    let of = |command: &str, path: &str| json!({"command": command, "path": path});
+/// Refused because of what a memory holds, or would.
+fn edits() -> Vec<(Value, Option<&'static str>, &'static str)> {
     let a = format!("{GLOBAL}/a.md");
+    let long = "x".repeat(102_401);
     let rows = [
         (
             json!({"command": "create", "path": a, "file_text": "x"}),
@@ -92,6 +85,15 @@ async fn every_refusal_says_what_is_wrong_and_changes_nothing() {
             "invalid_range",
             "[0, 3]",
         ),
+    ];
+    rows.into_iter().map(|(call, code, text)| (call, Some(code), text)).collect()
+}
+
+/// Refused because of where they lead.
+fn places() -> Vec<(Value, Option<&'static str>, &'static str)> {
+    let a = format!("{GLOBAL}/a.md");
+    let of = |command: &str, path: &str| json!({"command": command, "path": path});
+    let rows = [
         (
             of("delete", GLOBAL),
             "invalid_path",
@@ -131,9 +133,19 @@ async fn every_refusal_says_what_is_wrong_and_changes_nothing() {
             "would escape /memories directory",
         ),
     ];
-    let rows: Vec<_> =
-        rows.iter().map(|(call, code, text)| (call.clone(), Some(*code), *text)).collect();
-    check(&agent, &rows).await;
+    rows.into_iter().map(|(call, code, text)| (call, Some(code), text)).collect()
+}
+
+#[tokio::test]
+async fn every_refusal_says_what_is_wrong_and_changes_nothing() {
+    let host = Host::new();
+    let store = host.store();
+    let agent = host.agent(&store);
+    create(&agent, "/memories/global/a.md", "one\ntwo\none\n").await;
+    create(&agent, "/memories/global/f/b.md", "b\n").await;
+    let before = crate::host::files(&host.global(""));
+    check(&agent, &edits()).await;
+    check(&agent, &places()).await;
     assert_eq!(crate::host::files(&host.global("")), before);
     assert_eq!(
         agent.list(None).await.unwrap().memories.iter().map(|one| one.usage.uses).sum::<u64>(),

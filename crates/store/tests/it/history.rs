@@ -101,7 +101,7 @@ async fn a_task_and_a_span_are_undone_as_one() {
     let store = host.store();
     let agent = host.agent(&store);
     create(&agent, "/memories/global/keep.md", "keep\n").await;
-    host.clock.advance(std::time::Duration::from_secs(60));
+    host.clock.advance(std::time::Duration::from_mins(1));
     let since = memory::clock::Clock::now(&*host.clock);
     create(&agent, "/memories/global/a.md", "a\n").await;
     create(&agent, "/memories/project/b.md", "b\n").await;

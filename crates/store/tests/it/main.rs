@@ -3,7 +3,6 @@
 #![expect(
     clippy::disallowed_methods,
     clippy::unwrap_used,
-    clippy::panic,
     reason = "the helpers of these tests lay out real folders, and fail where that fails"
 )]
 
