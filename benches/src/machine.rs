@@ -89,10 +89,10 @@ mod tests {
         let check = |folder: &str, expected: &str| {
             assert_eq!(file_system_of(mounts, Path::new(folder)).as_deref(), Some(expected));
         };
-        check("/work", "ext4");
+        check("/srv", "ext4");
         check("/dev/shm/a", "tmpfs");
         check("/dev/shmem", "ext4");
-        check("/home/a", "btrfs");
+        check("/home/user", "btrfs");
         assert_eq!(file_system_of("", Path::new("/")), None);
     }
 

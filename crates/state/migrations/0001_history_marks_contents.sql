@@ -83,8 +83,6 @@ CREATE TABLE marks (
     PRIMARY KEY (identity, path)
 ) STRICT, WITHOUT ROWID;
 
-CREATE INDEX marks_pinned ON marks (identity, path) WHERE pinned = 1;
-
 -- What an open change replaced, so that it can be withdrawn. `head_change` is NULL where there was
 -- no head.
 CREATE TABLE before_heads (

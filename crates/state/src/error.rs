@@ -263,8 +263,8 @@ mod tests {
 
     #[test]
     fn sqlite_codes_are_sorted_by_what_can_be_done() {
-        let classes = [5, 261, 13, 4874, 11, 267, 26, 14, 1288, 10, 522, 1, 19].map(class_of_code);
         use Class::{Busy, Damaged, Failed, Full, Unavailable};
+        let classes = [5, 261, 13, 4874, 11, 267, 26, 14, 1288, 10, 522, 1, 19].map(class_of_code);
         assert_eq!(
             classes,
             [

@@ -18,6 +18,8 @@ mod record;
 mod row;
 mod script;
 mod table;
+#[cfg(test)]
+mod tests;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};

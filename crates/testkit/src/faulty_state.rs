@@ -173,3 +173,49 @@ impl State for FaultyState {
         self.inner.close().await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use state::SqliteState;
+
+    use super::*;
+    use crate::conformance::state::write;
+
+    /// Records five memories, and returns which calls failed and which are recorded.
+    async fn outcome(faults: Faults) -> (Vec<usize>, Vec<i64>) {
+        let folder = tempfile::tempdir().unwrap();
+        let sqlite = Arc::new(SqliteState::new(folder.path().join("state.db")));
+        let state = FaultyState::new(Arc::clone(&sqlite) as Arc<dyn State>);
+        state.set(faults);
+        let mut failed = Vec::new();
+        for number in 1..=5 {
+            let made = write("one", &format!("{number}.md"), "text");
+            if state.record(made.to_record()).await.is_err() {
+                failed.push(number);
+            }
+        }
+        assert_eq!(state.calls(), 5);
+        let heads = sqlite.heads("one", ChangeId(0)).await.unwrap();
+        (failed, heads.iter().map(|head| head.change.0).collect())
+    }
+
+    #[tokio::test]
+    async fn the_calls_that_the_test_names_fail() {
+        assert_eq!(outcome(Faults::Never).await, (vec![], vec![1, 2, 3, 4, 5]));
+        assert_eq!(outcome(Faults::Call(2)).await, (vec![2], vec![1, 2, 3, 4]));
+        assert_eq!(outcome(Faults::CrashAfter(3)).await, (vec![4, 5], vec![1, 2, 3]));
+        assert_eq!(outcome(Faults::CrashBeforeAnswer(3)).await, (vec![3, 4, 5], vec![1, 2, 3]));
+    }
+
+    #[tokio::test]
+    async fn without_faults_it_is_the_state_inside() {
+        let folder = tempfile::tempdir().unwrap();
+        let count = AtomicU64::new(0);
+        crate::conformance::state::run(async || {
+            let number = count.fetch_add(1, Ordering::SeqCst);
+            let inner = SqliteState::new(folder.path().join(format!("{number}.db")));
+            Arc::new(FaultyState::new(Arc::new(inner))) as Arc<dyn State>
+        })
+        .await;
+    }
+}

@@ -6,7 +6,9 @@
 pub mod conformance;
 
 mod clock;
+mod faulty_backend;
 mod faulty_state;
 
 pub use clock::ManualClock;
+pub use faulty_backend::{Failure, FaultyBackend, Plan};
 pub use faulty_state::{Faults, FaultyState};

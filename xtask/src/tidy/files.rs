@@ -164,7 +164,7 @@ mod tests {
     fn paths_of_one_machine_are_found_and_invented_ones_are_not() {
         let check =
             |line: &str, expected: &[&str]| assert_eq!(machine_paths_in(line), expected, "{line}");
-        check("see /work/main/x.md", &["/work/main"]);
+        check("see /work/tree/x.md", &["/work/tree"]);
         check("(\"/root/.cargo\")", &["/root/"]);
         check("/home/carol and /Users/dave/x", &["/home/carol", "/Users/dave"]);
         check("file:///home/carol", &[]);

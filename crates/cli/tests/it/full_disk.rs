@@ -6,6 +6,7 @@
 
 use std::fs;
 use std::io::Write;
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -29,8 +30,7 @@ fn with_own_mounts(test: &str, body: impl FnOnce()) {
     if std::env::var_os(OWN_MOUNTS).is_some() {
         return body();
     }
-    let is_root = fs::metadata("/proc/self").unwrap();
-    let is_root = std::os::unix::fs::MetadataExt::uid(&is_root) == 0;
+    let is_root = fs::metadata("/proc/self").unwrap().uid() == 0;
     let mut unshare = Command::new("unshare");
     unshare.args(if is_root { &["-m"][..] } else { &["-r", "-m"][..] });
     unshare.arg(std::env::current_exe().unwrap());
@@ -79,11 +79,7 @@ fn code(ended: &Ended) -> (i32, String) {
 fn large() -> String {
     // Nothing that compresses to a page, so that history needs room as well.
     let numbers = (1_u64..6_000).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15) % 100_000_000);
-    let mut text = String::new();
-    for number in numbers {
-        text.push_str(&format!("- {number}\n"));
-    }
-    text
+    numbers.map(|number| ["- ", &number.to_string(), "\n"].concat()).collect()
 }
 
 /// Fills the disk at a folder of the home: what is there stays readable, what cannot be written is

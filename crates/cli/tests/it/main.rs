@@ -2,6 +2,8 @@
 
 #![expect(
     clippy::disallowed_methods,
+    clippy::expect_used,
+    clippy::panic,
     clippy::unwrap_used,
     reason = "the helpers of these tests set up files and processes, and fail where those fail"
 )]
@@ -41,3 +43,5 @@ mod storm;
 mod crash;
 
 mod full_disk;
+
+mod processes;

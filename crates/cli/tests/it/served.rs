@@ -119,6 +119,12 @@ impl Served {
         self.answers.iter().filter_map(|message| Answer::of(&message)).collect()
     }
 
+    /// Sends a signal by its name.
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
+    }
+
     /// Waits for the end of the server; returns how it ended and the answers not read.
     pub(crate) fn end(mut self) -> (ExitStatus, Vec<Answer>) {
         let answers = self.answers.iter().filter_map(|message| Answer::of(&message)).collect();

@@ -34,6 +34,7 @@ fn the_help_lists_the_commands() {
       import       Take over memories of another product or folder
       export       Copy memories out
       mcp          Serve memories to an agent over MCP on stdin and stdout
+      demo         Show all of it in a throw-away home
       completions  Print the completion script of a shell
       man          Print the manual page, or write all of them to a folder
       help         Print this message or the help of the given subcommand(s)

@@ -48,10 +48,8 @@ fn made(name: &str) -> String {
 }
 
 fn slots(word: &str) -> String {
-    (0..WRITES)
-        .filter(|number| (1..=3).contains(&(number % 10)))
-        .map(|number| format!("slot {number} is {word}\n"))
-        .collect()
+    let numbers = (0..WRITES).filter(|number| (1..=3).contains(&(number % 10)));
+    numbers.map(|number| ["slot ", &number.to_string(), " is ", word, "\n"].concat()).collect()
 }
 
 /// Does all writes of one process; each must be done.

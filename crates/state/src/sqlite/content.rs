@@ -97,7 +97,7 @@ mod tests {
         check(b"", RAW);
         check(b"short", RAW);
         check("a line that repeats\n".repeat(100).as_bytes(), LZ4);
-        check(&[0; 100_000], LZ4);
+        check(&vec![0; 100_000], LZ4);
     }
 
     #[test]

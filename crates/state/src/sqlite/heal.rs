@@ -36,6 +36,26 @@ pub struct Healed {
 /// Replaces the damaged database at `path`. The gate must be held alone.
 pub(super) async fn heal(path: &Path, reason: String) -> Result<Healed, Fault> {
     file::discard_replacement(path)?;
+    let rows_kept = match build(path).await {
+        Ok(rows_kept) => rows_kept,
+        Err(fault) => {
+            // Most likely the disk is full: do not keep any more of it.
+            file::discard_replacement(path)?;
+            return Err(fault);
+        }
+    };
+    let set_aside = file::replace_damaged(path)?;
+    tracing::warn!(
+        damaged = %set_aside.display(),
+        reason,
+        rows_kept,
+        "the state was damaged; what could be read was kept"
+    );
+    Ok(Healed { set_aside, reason, rows_kept })
+}
+
+/// Builds the replacement, and returns how many rows it could take over.
+async fn build(path: &Path) -> Result<u64, Fault> {
     let replacement = file::replacement(path);
     let mut fresh = open::connect(&replacement, Mode::Write).await?;
     file::make_private(&replacement)?;
@@ -48,17 +68,10 @@ pub(super) async fn heal(path: &Path, reason: String) -> Result<Healed, Fault> {
         }
         Err(_not_even_a_database) => 0,
     };
-    // Closing writes everything back into the one file that is moved.
+    // Everything has to be in the one file that is moved.
     sqlx::query("PRAGMA journal_mode = DELETE").execute(&mut fresh).await?;
     open::close(fresh).await;
-    let set_aside = file::replace_damaged(path)?;
-    tracing::warn!(
-        damaged = %set_aside.display(),
-        reason,
-        rows_kept,
-        "the state was damaged; what could be read was kept"
-    );
-    Ok(Healed { set_aside, reason, rows_kept })
+    Ok(rows_kept)
 }
 
 async fn salvage(

@@ -80,7 +80,10 @@ pub(super) async fn connect(path: &Path, mode: Mode) -> Result<SqliteConnection,
         .row_buffer_size(ROWS_BUFFERED)
         .disable_statement_logging();
     let options = match mode {
-        Mode::Write => options.auto_vacuum(SqliteAutoVacuum::Incremental),
+        Mode::Write => options
+            .auto_vacuum(SqliteAutoVacuum::Incremental)
+            // What a large import made of the write-ahead file is given back at its next start.
+            .pragma("journal_size_limit", "8388608"),
         Mode::Read => options.pragma("query_only", "on"),
         Mode::Salvage => options,
     };

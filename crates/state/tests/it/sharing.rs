@@ -17,7 +17,7 @@ const USERS: usize = 8;
 /// answers.
 fn at_once<T: Send + 'static>(
     place: &Place,
-    run: impl AsyncFn(usize, SqliteState) -> T + Clone + Send + 'static,
+    run: &(impl AsyncFn(usize, SqliteState) -> T + Clone + Send + 'static),
 ) -> Vec<T> {
     let barrier = Arc::new(Barrier::new(USERS));
     let threads = (0..USERS).map(|user| {
@@ -34,7 +34,7 @@ fn at_once<T: Send + 'static>(
 #[tokio::test]
 async fn eight_users_come_first_at_once_and_lose_nothing() {
     let place = Place::new();
-    let ids = at_once(&place, async |user, state| {
+    let ids = at_once(&place, &async |user, state| {
         let mut ids = Vec::new();
         for number in 0..25 {
             let made = write("one", &format!("{user}/{number}.md"), &format!("{user} {number}"));
@@ -65,7 +65,7 @@ async fn eight_users_come_first_at_once_and_lose_nothing() {
 async fn users_that_find_a_damaged_file_together_heal_it_once() {
     let place = Place::new();
     std::fs::write(place.path(), "this was never a database ".repeat(500)).unwrap();
-    let healed = at_once(&place, async |user, state| {
+    let healed = at_once(&place, &async |user, state| {
         let made = write("one", &format!("{user}.md"), "text");
         state.record(made.to_record()).await.unwrap();
         state.healed().is_some()

@@ -1,1 +1,27 @@
 //! The store as a whole, on real folders and a real state database.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "the helpers of these tests lay out real folders, and fail where that fails"
+)]
+
+mod host;
+
+mod cases;
+
+mod conformance;
+
+mod crash;
+
+mod drafts;
+
+mod faults;
+
+mod history;
+
+mod hostile;
+
+mod outside;
+
+mod sim;

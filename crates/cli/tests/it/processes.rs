@@ -1,0 +1,186 @@
+//! Several programs at one root at the same time, and programs that are told to end while they write.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::json;
+use store::backend::Backend;
+use store::backend::local::{Anchor, LocalBackend, Privacy};
+
+use crate::place::Place;
+use crate::served::Served;
+
+const SHARED: &str = "/memories/project/shared.md";
+
+fn insert(line: &str) -> serde_json::Value {
+    json!({ "command": "insert", "path": SHARED, "insert_line": 0, "insert_text": line })
+}
+
+/// Returns the lines of the memory that all share, each of which must be there once.
+fn lines(place: &Place) -> BTreeSet<String> {
+    let text = place.view("project/shared.md");
+    let lines: BTreeSet<_> = text.lines().map(str::to_owned).collect();
+    assert_eq!(lines.len(), text.lines().count(), "a line is there twice");
+    lines
+}
+
+/// Returns the lock file of the one root that was written to.
+fn lock_file(place: &Place) -> PathBuf {
+    let locks = fs::read_dir(place.home().join("state/locks")).unwrap();
+    let locks: Vec<_> = locks.map(|lock| lock.unwrap().path()).collect();
+    let [lock] = &locks[..] else { panic!("one root was written to: {locks:?}") };
+    lock.clone()
+}
+
+#[test]
+fn the_command_line_and_two_servers_share_a_root() {
+    let place = Place::new();
+    place.create("project/shared.md", "");
+    std::thread::scope(|scope| {
+        for server in 0..2 {
+            let place = &place;
+            scope.spawn(move || {
+                let mut served = Served::start(place);
+                for number in 0..100 {
+                    served.done(&insert(&format!("server {server}, {number}")));
+                }
+                served.leave();
+            });
+        }
+        let place = &place;
+        scope.spawn(move || {
+            for number in 0..20 {
+                let line = format!("person, {number}");
+                place.done(&["insert", "project/shared.md", "0", &line]);
+            }
+        });
+    });
+    let servers = (0..2).flat_map(|s| (0..100).map(move |number| format!("server {s}, {number}")));
+    let expected: BTreeSet<_> =
+        servers.chain((0..20).map(|number| format!("person, {number}"))).collect();
+    assert_eq!(lines(&place), expected);
+    assert_eq!(place.done(&["log", "--json", "-n", "1000"]).lines().count(), 221);
+    assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+}
+
+#[test]
+fn a_server_sees_at_once_what_another_process_wrote() {
+    let place = Place::new();
+    let (mut one, mut two) = (Served::start(&place), Served::start(&place));
+    for number in 0..20 {
+        let path = format!("/memories/global/{number}.md");
+        one.create(&path, "by one\n");
+        let again = json!({ "command": "create", "path": path, "file_text": "by two\n" });
+        assert_eq!(two.call(&again).code, "already_exists");
+        two.done(&json!({
+            "command": "str_replace", "path": path, "old_str": "by one", "new_str": "by two",
+        }));
+        let rename = json!({
+            "command": "rename", "old_path": path,
+            "new_path": format!("/memories/global/done/{number}.md"),
+        });
+        one.done(&rename);
+        assert_eq!(two.call(&rename).code, "not_found");
+        assert_eq!(place.view(&format!("global/done/{number}.md")), "by two\n");
+    }
+    one.leave();
+    two.leave();
+    assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+}
+
+#[test]
+fn a_root_held_for_too_long_is_told_and_shown() {
+    let place = Place::new();
+    place.create("global/a.md", "a\n");
+    let mut served = Served::start(&place);
+    let root = Anchor::new(place.home(), &["memory"], Privacy::Private);
+    let backend = LocalBackend::new(root, lock_file(&place));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let mut held = runtime.block_on(backend.lock(Duration::from_secs(1))).unwrap();
+    // It has written, so the lock file says who it is.
+    held.begin().unwrap();
+    held.end().unwrap();
+    let pid = std::process::id();
+    let status = place.done(&["status"]);
+    assert!(status.contains(&format!("held by another process (pid {pid})")), "{status}");
+    assert_eq!(place.view("global/a.md"), "a\n", "reading needs no lock");
+    // Both wait at the same time.
+    let edit = json!({
+        "command": "insert", "path": "/memories/global/a.md", "insert_line": 0, "insert_text": "x",
+    });
+    served.ask(&edit);
+    let ended = place.run(&["create", "global/b.md", "b"]);
+    assert_eq!(ended.status, 75, "{}", ended.stderr);
+    assert!(ended.stderr.contains("`quipu status` shows who holds"), "{}", ended.stderr);
+    assert_eq!(served.answer().code, "locked");
+    drop(held);
+    served.done(&edit);
+    served.leave();
+    assert_eq!(place.view("global/a.md"), "x\na\n");
+    assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+}
+
+#[test]
+fn a_server_told_to_end_while_it_writes_ends_cleanly() {
+    for signal in ["INT", "TERM"] {
+        let place = Place::new();
+        place.create("project/shared.md", "");
+        let mut served = Served::start(&place);
+        let asked: Vec<_> = (0..100)
+            .map(|number| {
+                let line = format!("line {number}");
+                (served.ask(&insert(&line)), line)
+            })
+            .collect();
+        let mut answers: Vec<_> = (0..10).map(|_| served.answer()).collect();
+        served.signal(signal);
+        let (status, rest) = served.end();
+        assert!(status.success(), "{signal}: {status}");
+        answers.extend(rest);
+        assert!(answers.iter().all(|answer| answer.code == "ok"), "{answers:?}");
+        let done: BTreeSet<u64> = answers.iter().map(|answer| answer.id).collect();
+        let acknowledged: BTreeSet<_> =
+            asked.into_iter().filter(|(id, _)| done.contains(id)).map(|(_, line)| line).collect();
+        // It answers everything that it did, so what is there is what was acknowledged.
+        assert_eq!(lines(&place), acknowledged, "{signal}");
+        let lock = fs::read_to_string(lock_file(&place)).unwrap();
+        assert!(lock.ends_with(" resting\n"), "{lock}");
+        assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+    }
+}
+
+#[test]
+fn a_command_told_to_end_leaves_all_or_nothing() {
+    let place = Place::new();
+    place.create("project/shared.md", "");
+    let text = "- a line of some length\n".repeat(2_000);
+    for (round, signal) in (0..40).zip(["INT", "TERM"].into_iter().cycle()) {
+        let path = format!("project/{round}.md");
+        let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
+        command.args(["create", &path, &text]).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().unwrap();
+        // From before the program has started to after it has ended.
+        std::thread::sleep(Duration::from_millis(round));
+        let pid = child.id().to_string();
+        let sent = place.program("kill").args(["-s", signal, &pid]).status().unwrap();
+        assert!(sent.success());
+        let ended = child.wait().unwrap();
+        let file = place.checkout().join(".quipu/memory").join(format!("{round}.md"));
+        let found = fs::read_to_string(file).ok();
+        assert!(found.is_none() || found.as_ref() == Some(&text), "{path} is torn");
+        if ended.success() {
+            assert_eq!(found, Some(text.clone()), "{path} was acknowledged");
+        }
+    }
+    let left_over: Vec<_> = fs::read_dir(place.checkout().join(".quipu/memory"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.starts_with('.'))
+        .collect();
+    assert_eq!(left_over, [""; 0]);
+    place.done(&["insert", "project/shared.md", "0", "after"]);
+    assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+}

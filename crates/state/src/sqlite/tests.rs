@@ -1,0 +1,107 @@
+//! Claims that need a look at the connection or the lock file from inside.
+
+use std::sync::Arc;
+
+use memory::change::{ChangeKind, FileChange, Provenance, RootKey, Trust};
+use memory::code::Code;
+
+use super::*;
+use crate::record::NewFileChange;
+
+fn write(path: &str, text: &str) -> NewChange {
+    let change = FileChange {
+        root: RootKey { identity: "global".to_owned(), place: "one".to_owned() },
+        path: RelativePath::parse(path).unwrap(),
+        moved_to: None,
+        before: None,
+        after: Some(Revision::of(text.as_bytes())),
+        trust: Trust::Person,
+    };
+    NewChange {
+        at: Timestamp::UNIX_EPOCH,
+        kind: ChangeKind::Create,
+        provenance: Provenance::person("cli"),
+        undoes: None,
+        folder: None,
+        files: vec![NewFileChange {
+            change,
+            before: None,
+            after: Some(Arc::from(text.as_bytes())),
+        }],
+        uses: Vec::new(),
+    }
+}
+
+fn state() -> (tempfile::TempDir, SqliteState) {
+    let folder = tempfile::tempdir().unwrap();
+    let state = SqliteState::new(folder.path().join("state.db"));
+    (folder, state)
+}
+
+/// Lets the open database grow no further.
+async fn forbid_growth(state: &SqliteState) {
+    let mut writer = state.writer.lock().await;
+    let connection = &mut writer.opened.as_mut().unwrap().connection;
+    sqlx::query("PRAGMA max_page_count = 1").execute(connection).await.unwrap();
+}
+
+fn incompressible() -> String {
+    (0_u64..9_000).map(|number| number.wrapping_mul(0x9e37_79b9_7f4a_7c15).to_string()).collect()
+}
+
+#[tokio::test]
+async fn a_full_database_refuses_a_change_whole() {
+    let (_folder, state) = state();
+    let first = state.record(write("a.md", "a")).await.unwrap();
+    forbid_growth(&state).await;
+    let error = state.record(write("b.md", &incompressible())).await.unwrap_err();
+    assert!(matches!(error, StateError::Full { .. }), "{error:?}");
+    assert_eq!(error.code(), Code::StorageFull);
+    let heads = state.heads("one", ChangeId(0)).await.unwrap();
+    assert_eq!(heads.iter().map(|head| head.change).collect::<Vec<_>>(), [first]);
+    // A failed call leaves a connection without its transaction and without the limit.
+    state.record(write("b.md", &incompressible())).await.unwrap();
+    assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lock_that_stays_taken_is_busy_after_a_while() {
+    let (_folder, state) = state();
+    let other = Gate::open(&state.path).unwrap();
+    let _held = other.hold(Hold::Alone).await.unwrap();
+    let error = state.record(write("a.md", "a")).await.unwrap_err();
+    assert!(matches!(error, StateError::Busy { .. }), "{error:?}");
+    assert_eq!(error.code(), Code::Locked);
+}
+
+#[tokio::test]
+async fn writers_share_the_gate_and_a_healer_has_it_alone() {
+    let (_folder, state) = state();
+    let gates = [(); 3].map(|()| Gate::open(&state.path).unwrap());
+    let [one, two, healer] = &gates;
+    let first = one.hold(Hold::Shared).await.unwrap();
+    let second = two.hold(Hold::Shared).await.unwrap();
+    let mut alone = Box::pin(healer.hold(Hold::Alone));
+    let waiting = std::future::poll_fn(|context| {
+        std::task::Poll::Ready(alone.as_mut().poll(context).is_pending())
+    });
+    assert!(waiting.await);
+    drop(first);
+    drop(second);
+    drop(alone.await.unwrap());
+}
+
+#[tokio::test]
+async fn idle_connections_are_few() {
+    let (_folder, state) = state();
+    state.record(write("a.md", "a")).await.unwrap();
+    let state = Arc::new(state);
+    let reads = (0..16).map(|_| {
+        let state = Arc::clone(&state);
+        tokio::spawn(async move { state.heads("one", ChangeId(0)).await.unwrap().len() })
+    });
+    for read in reads.collect::<Vec<_>>() {
+        assert_eq!(read.await.unwrap(), 1);
+    }
+    assert!(state.idle_readers().len() <= IDLE_READERS_MAX);
+}

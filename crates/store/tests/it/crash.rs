@@ -1,0 +1,173 @@
+//! Processes that die and machines that lose their power.
+
+use std::fs;
+use std::sync::Arc;
+
+use memory::change::ChangeKind;
+use memory::command::Command;
+use store::{Call, Store};
+use testkit::{Faults, FaultyState};
+
+use crate::host::{Host, at, create, delete, files, rename, replace, table, texts};
+
+/// Ends a store as kill -9 does: what it had in mind is gone, the files are as they are.
+fn kill(store: Arc<Store>) {
+    drop(store);
+}
+
+/// Makes the lock files look as if the machine had been started anew since.
+fn restart(host: &Host) {
+    for entry in fs::read_dir(host.path("state/locks")).unwrap() {
+        let path = entry.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        let boot = text.split_ascii_whitespace().nth(1).unwrap().to_owned();
+        fs::write(&path, text.replace(&boot, &"f".repeat(boot.len()))).unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_write_that_was_recorded_and_not_done_is_done_at_the_next_start() {
+    let host = Host::new();
+    let store = host.store();
+    let agent = host.agent(&store);
+    create(&agent, "/memories/global/a.md", "one\n").await;
+    create(&agent, "/memories/global/b.md", "keep\n").await;
+    store.close().await;
+
+    // The record becomes durable, its answer never arrives: the files are not touched.
+    let state =
+        Arc::new(FaultyState::new(Arc::new(state::SqliteState::new(host.path("state/quipu.db")))));
+    let store = host.store_on(Arc::<FaultyState>::clone(&state));
+    let agent = host.agent(&store);
+    create(&agent, "/memories/global/c.md", "c\n").await;
+    state.set(Faults::CrashBeforeAnswer(1));
+    let command = Command::StrReplace {
+        path: at("/memories/global/a.md"),
+        old_str: "one".to_owned(),
+        new_str: "two".to_owned(),
+    };
+    assert!(agent.apply(command, &Call::default()).await.is_err());
+    kill(store);
+
+    let store = host.store();
+    let agent = host.agent(&store);
+    let listed = agent.list(None).await.unwrap().memories.len();
+    assert_eq!(listed, 3);
+    assert_eq!(
+        texts(&host.global("")),
+        table(&[("a.md", "two\n"), ("b.md", "keep\n"), ("c.md", "c\n")])
+    );
+}
+
+#[tokio::test]
+async fn after_a_power_cut_every_acknowledged_write_is_whole() {
+    for damage in 0..4 {
+        let host = Host::new();
+        let store = host.store();
+        let agent = host.agent(&store);
+        create(&agent, "/memories/global/settled.md", "before\n").await;
+        store.settle().await;
+        create(&agent, "/memories/global/a.md", "one two three\n").await;
+        create(&agent, "/memories/global/d/b.md", "four\n").await;
+        replace(&agent, "/memories/global/settled.md", "before", "after").await;
+        create(&agent, "/memories/global/gone.md", "gone\n").await;
+        delete(&agent, "/memories/global/gone.md").await;
+        let whole = texts(&host.global(""));
+        kill(store);
+        restart(&host);
+        for name in ["a.md", "settled.md"] {
+            let bytes = fs::read(host.global(name)).unwrap();
+            let torn = match damage {
+                0 => Vec::new(),
+                1 => bytes[..3].to_vec(),
+                2 => vec![0; bytes.len()],
+                _ => [&bytes[..2], &vec![0; bytes.len() - 2][..]].concat(),
+            };
+            fs::write(host.global(name), torn).unwrap();
+        }
+        // Names that never reached the disk: the new folder is gone, the deleted file is back.
+        fs::remove_dir_all(host.global("d")).unwrap();
+        fs::write(host.global("gone.md"), "gone\n").unwrap();
+
+        let store = host.store();
+        host.agent(&store).list(None).await.unwrap();
+        assert_eq!(texts(&host.global("")), whole, "damage {damage}");
+        assert_eq!(host.person(&store).notice().await.unwrap(), 0);
+    }
+}
+
+#[tokio::test]
+async fn recovery_leaves_alone_what_somebody_did_since() {
+    let host = Host::new();
+    let store = host.store();
+    let agent = host.agent(&store);
+    create(&agent, "/memories/global/a.md", "one\n").await;
+    create(&agent, "/memories/global/b.md", "one\n").await;
+    let mut draft = agent.draft(ChangeKind::Draft, Call::default());
+    for (path, text) in [("/memories/global/x.md", "x\n"), ("/memories/project/y.md", "y\n")] {
+        draft.apply(Command::Create { path: at(path), file_text: text.to_owned() }).await.unwrap();
+    }
+    draft.commit().await.unwrap();
+    delete(&agent, "/memories/global/x.md").await;
+    // By hand: noticed, and not noticed.
+    fs::remove_file(host.global("a.md")).unwrap();
+    agent.notice().await.unwrap();
+    fs::write(host.global("b.md"), "by hand, and longer than it was\n").unwrap();
+    let expected = texts(&host.global(""));
+    kill(store);
+    restart(&host);
+    let store = host.store();
+    let person = host.person(&store);
+    person.list(None).await.unwrap();
+    assert_eq!(texts(&host.global("")), expected);
+    person.repair().await.unwrap();
+    assert_eq!(texts(&host.global("")), expected);
+    assert_eq!(texts(&host.project("")), table(&[("y.md", "y\n")]));
+}
+
+#[tokio::test]
+async fn an_outside_truncation_on_a_running_machine_is_no_power_cut() {
+    let host = Host::new();
+    let store = host.store();
+    let agent = host.agent(&store);
+    create(&agent, "/memories/global/a.md", "one\ntwo\n").await;
+    fs::write(host.global("a.md"), "one\n").unwrap();
+    kill(store);
+    let store = host.store();
+    host.person(&store).repair().await.unwrap();
+    assert_eq!(texts(&host.global("")), table(&[("a.md", "one\n")]));
+}
+
+#[tokio::test]
+async fn what_an_interrupted_write_left_over_is_swept() {
+    let host = Host::new();
+    let store = host.store();
+    let agent = host.agent(&store);
+    create(&agent, "/memories/global/d/a.md", "one\n").await;
+    store.close().await;
+    fs::write(host.global("d/.quipu-1f-0.tmp"), "half").unwrap();
+    fs::create_dir_all(host.global(".quipu-1f-1.tmp/x")).unwrap();
+    let store = host.store();
+    let person = host.person(&store);
+    let health = person.health(store::Depth::Glance).await.unwrap();
+    assert!(health.findings.iter().any(|found| found.kind.as_str() == "left-over-temporary"));
+    person.repair().await.unwrap();
+    assert_eq!(texts(&host.global("")), table(&[("d/a.md", "one\n")]));
+}
+
+#[tokio::test]
+async fn a_renamed_folder_is_not_renamed_again() {
+    let host = Host::new();
+    let store = host.store();
+    let agent = host.agent(&store);
+    create(&agent, "/memories/global/a/x.md", "x\n").await;
+    rename(&agent, "/memories/global/a", "/memories/global/b").await;
+    delete(&agent, "/memories/global/b").await;
+    create(&agent, "/memories/global/a/y.md", "y\n").await;
+    let expected = files(&host.global(""));
+    kill(store);
+    restart(&host);
+    let store = host.store();
+    host.person(&store).repair().await.unwrap();
+    assert_eq!(files(&host.global("")), expected);
+}

@@ -1,0 +1,122 @@
+//! Drafts: nothing before the commit, all or nothing with it.
+
+use std::fs;
+
+use memory::change::{ChangeKind, Trust};
+use memory::command::{Command, CommandError, Reply};
+use store::{Call, ChangesQuery, StoreError};
+
+use crate::host::{Host, at, create, files, table, texts};
+
+fn make(path: &str, text: &str) -> Command {
+    Command::Create { path: at(path), file_text: text.to_owned() }
+}
+
+fn moved(from: &str, to: &str) -> Command {
+    Command::Rename { old_path: at(from), new_path: at(to) }
+}
+
+#[tokio::test]
+async fn a_draft_over_two_scopes_is_one_change() {
+    let host = Host::new();
+    let store = host.store();
+    let agent = host.agent(&store);
+    create(&agent, "/memories/global/old.md", "old\n").await;
+    let mut draft =
+        agent.draft(ChangeKind::Draft, Call { task: Some("t1".to_owned()), ..Call::default() });
+    draft.apply(make("/memories/global/a.md", "a\n")).await.unwrap();
+    draft.apply(make("/memories/project/b.md", "b\n")).await.unwrap();
+    draft.apply(Command::Delete { path: at("/memories/global/old.md") }).await.unwrap();
+    assert_eq!(texts(&host.global("")), table(&[("old.md", "old\n")]));
+    assert_eq!(draft.changed().len(), 3);
+    let id = draft.commit().await.unwrap().unwrap();
+    assert_eq!(texts(&host.global("")), table(&[("a.md", "a\n")]));
+    assert_eq!(texts(&host.project("")), table(&[("b.md", "b\n")]));
+    let change = agent.change(id).await.unwrap();
+    assert_eq!((change.files.len(), change.provenance.task.as_deref()), (3, Some("t1")));
+}
+
+#[tokio::test]
+async fn a_dropped_draft_leaves_no_trace() {
+    let host = Host::new();
+    let store = host.store();
+    let agent = host.agent(&store);
+    let mut draft = agent.draft(ChangeKind::Draft, Call::default());
+    draft.apply(make("/memories/global/a.md", "a\n")).await.unwrap();
+    drop(draft);
+    assert_eq!(files(&host.path("data")), []);
+    let all = ChangesQuery { max: 9, ..ChangesQuery::default() };
+    assert_eq!(agent.changes(&all).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn a_draft_that_builds_on_what_changed_commits_nothing() {
+    let host = Host::new();
+    let store = host.store();
+    let agent = host.agent(&store);
+    create(&agent, "/memories/global/a.md", "one\n").await;
+    let mut draft = agent.draft(ChangeKind::Draft, Call::default());
+    draft.apply(make("/memories/global/b.md", "b\n")).await.unwrap();
+    draft.put(&at("/memories/global/a.md"), "two\n").await.unwrap();
+    fs::write(host.global("a.md"), "theirs\n").unwrap();
+    let refused = draft.commit().await;
+    assert!(
+        matches!(refused, Err(StoreError::Refused(CommandError::Conflict { .. }))),
+        "{refused:?}"
+    );
+    assert_eq!(texts(&host.global("")), table(&[("a.md", "theirs\n")]));
+}
+
+#[tokio::test]
+async fn a_file_too_large_for_history_is_never_drafted_away() {
+    let host = Host::new();
+    let store = host.store();
+    let agent = host.agent(&store);
+    create(&agent, "/memories/global/a.md", "a\n").await;
+    let large = "x".repeat(1_100_000);
+    fs::write(host.global("large.md"), &large).unwrap();
+    let mut draft = agent.draft(ChangeKind::Draft, Call::default());
+    let refused = draft.apply(make("/memories/global/large.md", "small\n")).await.unwrap();
+    assert!(matches!(refused, Reply::Refused(CommandError::OutgrewCap { .. })), "{refused:?}");
+    draft.put(&at("/memories/global/a.md"), "b\n").await.unwrap();
+    draft.commit().await.unwrap();
+    assert_eq!(fs::read_to_string(host.global("large.md")).unwrap(), large);
+}
+
+#[tokio::test]
+async fn a_rename_in_a_draft_keeps_pin_and_trust() {
+    let host = Host::new();
+    let store = host.store();
+    let person = host.person(&store);
+    fs::create_dir_all(host.global("")).unwrap();
+    fs::write(host.global("a.md"), "found\n").unwrap();
+    person.notice().await.unwrap();
+    person.set_pin(&at("/memories/global/a.md"), true).await.unwrap();
+    let mut draft = host.agent(&store).draft(ChangeKind::Draft, Call::default());
+    draft.apply(moved("/memories/global/a.md", "/memories/global/z/b.md")).await.unwrap();
+    let id = draft.commit().await.unwrap().unwrap();
+    assert_eq!(texts(&host.global("")), table(&[("z/b.md", "found\n")]));
+    assert!(person.list(None).await.unwrap().memories[0].pinned);
+    let trust: Vec<_> =
+        person.change(id).await.unwrap().files.iter().map(|file| file.trust).collect();
+    assert_eq!(trust, [Trust::Outside]);
+}
+
+#[tokio::test]
+async fn a_rename_that_is_refused_half_way_moves_nothing() {
+    let host = Host::new();
+    let store = host.store();
+    let agent = host.agent(&store);
+    create(&agent, "/memories/global/d/a/b/c/x.md", "x\n").await;
+    create(&agent, "/memories/global/d/y.md", "y\n").await;
+    let before = texts(&host.global(""));
+    let deep = format!("/memories/global/{}t", "s/".repeat(12));
+    let mut draft = agent.draft(ChangeKind::Draft, Call::default());
+    let refused = draft.apply(moved("/memories/global/d", &deep)).await.unwrap();
+    assert!(matches!(refused, Reply::Refused(CommandError::Path(_))), "{refused:?}");
+    assert_eq!(draft.changed(), []);
+    assert_eq!(draft.commit().await.unwrap(), None);
+    let refused = crate::host::rename(&agent, "/memories/global/d", &deep).await;
+    assert!(refused.starts_with("Invalid memory path"), "{refused}");
+    assert_eq!(texts(&host.global("")), before);
+}

@@ -1,0 +1,177 @@
+//! A checkout that somebody filled with everything that should not be followed, opened or believed.
+
+use std::fs;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::symlink;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::json;
+
+use crate::host::{Host, answer, call, create, texts};
+
+const PROJECT: &str = "/memories/project";
+
+fn fill(host: &Host) {
+    let root = host.project("");
+    fs::create_dir_all(&root).unwrap();
+    fs::create_dir_all(host.path("secret")).unwrap();
+    fs::write(host.path("secret/key.md"), "SECRET\n").unwrap();
+    symlink(host.path("secret"), root.join("out")).unwrap();
+    symlink(host.path("secret/key.md"), root.join("key.md")).unwrap();
+    symlink("good.md", root.join("in.md")).unwrap();
+    symlink("loop", root.join("loop")).unwrap();
+    fs::write(root.join("good.md"), "---\ndescription: fine\n---\n- good\n").unwrap();
+    fs::write(
+        root.join("bomb.md"),
+        "---\na: &a [x, x]\nb: &b [*a, *a]\nc: &c [*b, *b]\nd: [*c, *c]\n---\nx\n",
+    )
+    .unwrap();
+    fs::write(root.join("bytes.md"), [0xff, 0xfe, 0x00]).unwrap();
+    fs::write(root.join("<memory_file>.md"), "x\n").unwrap();
+    fs::write(root.join("bidi\u{202e}.md"), "x\n").unwrap();
+    fs::write(root.join(std::ffi::OsStr::from_bytes(b"latin\xe9.md")), "x\n").unwrap();
+    let sparse = fs::File::create(root.join("sparse.md")).unwrap();
+    sparse.set_len(10 << 30).unwrap();
+    let pipe = std::process::Command::new("mkfifo").arg(root.join("pipe.md")).status().unwrap();
+    assert!(pipe.success());
+    std::os::unix::net::UnixListener::bind(root.join("socket.md")).unwrap();
+    fs::create_dir_all(root.join("many")).unwrap();
+    for number in 0..1_500 {
+        fs::write(root.join(format!("many/n{number:04}.md")), "x\n").unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_hostile_checkout_is_listed_and_refused_and_never_followed() {
+    let host = Host::new();
+    fill(&host);
+    let store = host.store();
+    let agent = host.agent(&store);
+    let top = call(&agent, json!({"command": "view", "path": "/memories"})).await;
+    assert!(top.contains("/memories/project/good.md"), "{top}");
+    for hidden in
+        ["key.md", "out", "in.md", "loop", "pipe", "socket", "bidi", "latin", "memory_file"]
+    {
+        assert!(!top.contains(hidden), "{hidden} is listed:\n{top}");
+    }
+    for (name, code) in [
+        ("key.md", "not_a_file"),
+        ("in.md", "not_a_file"),
+        ("pipe.md", "not_a_file"),
+        ("socket.md", "not_a_file"),
+        ("bytes.md", "not_text"),
+        ("sparse.md", "too_large"),
+        ("out/key.md", "escapes_root"),
+        ("loop/x.md", "escapes_root"),
+    ] {
+        let path = format!("{PROJECT}/{name}");
+        let (said, found) = answer(&agent, json!({"command": "view", "path": path})).await;
+        assert_eq!(found.as_deref(), Some(code), "{name}: {said}");
+        assert!(!said.contains("SECRET"), "{said}");
+        let edit = json!({"command": "insert", "path": path, "insert_line": 0, "insert_text": "x"});
+        let (said, found) = answer(&agent, edit).await;
+        assert_eq!(found.as_deref(), Some(code), "{name}: {said}");
+    }
+    for path in ["out/new.md", "loop/new.md"] {
+        let said = create(&agent, &format!("{PROJECT}/{path}"), "x\n").await;
+        assert!(said.contains("link"), "{said}");
+    }
+    let kinds: std::collections::BTreeSet<_> = host
+        .person(&store)
+        .health(store::Depth::Thorough)
+        .await
+        .unwrap()
+        .findings
+        .iter()
+        .map(|found| found.kind.as_str())
+        .collect();
+    for kind in ["link", "not-a-file", "not-text", "over-cap", "over-full", "unaddressable-name"] {
+        assert!(kinds.contains(kind), "{kind} is not among {kinds:?}");
+    }
+    let listed = call(&agent, json!({"command": "view", "path": "/memories/project/many"})).await;
+    assert!(listed.contains("n0000.md") && listed.contains("n0999.md"), "the first ones are shown");
+    assert!(
+        !listed.contains("n1000.md") && listed.contains("500 more not shown"),
+        "the rest is counted"
+    );
+    assert_eq!(texts(&host.path("secret")), crate::host::table(&[("key.md", "SECRET\n")]));
+    // A file that outgrew the cap can be removed, and so can a folder with links in it.
+    assert!(
+        crate::host::delete(&agent, "/memories/project/sparse.md")
+            .await
+            .starts_with("Successfully")
+    );
+}
+
+#[tokio::test]
+async fn a_root_that_is_a_link_is_refused_and_the_others_go_on() {
+    for link in [".quipu", ".quipu/memory"] {
+        let host = Host::new();
+        fs::create_dir_all(host.path("elsewhere/memory")).unwrap();
+        fs::write(host.path("elsewhere/memory/x.md"), "SECRET\n").unwrap();
+        fs::write(host.path("elsewhere/x.md"), "SECRET\n").unwrap();
+        let at = host.path("shop").join(link);
+        fs::create_dir_all(at.parent().unwrap()).unwrap();
+        symlink(host.path("elsewhere"), &at).unwrap();
+        let before = crate::host::files(&host.path("elsewhere"));
+        let store = host.store();
+        let agent = host.agent(&store);
+        for command in [
+            json!({"command": "view", "path": "/memories/project/x.md"}),
+            json!({"command": "create", "path": "/memories/project/n.md", "file_text": "x"}),
+            json!({"command": "delete", "path": "/memories/project/x.md"}),
+        ] {
+            let (said, code) = answer(&agent, command).await;
+            assert_eq!(code.as_deref(), Some("escapes_root"), "{link}: {said}");
+        }
+        let top = call(&agent, json!({"command": "view", "path": "/memories"})).await;
+        assert!(top.contains("/memories/project/\t(unavailable"), "{top}");
+        assert!(create(&agent, "/memories/global/a.md", "x\n").await.starts_with("File created"));
+        assert_eq!(crate::host::files(&host.path("elsewhere")), before);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_that_turns_into_a_link_at_any_moment_leads_nowhere() {
+    let host = Host::new();
+    fs::create_dir_all(host.project("f")).unwrap();
+    fs::create_dir_all(host.path("secret")).unwrap();
+    fs::write(host.path("secret/a.md"), "SECRET\n").unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let swapping = {
+        let (stop, folder, secret) = (Arc::clone(&stop), host.project("f"), host.path("secret"));
+        std::thread::spawn(move || {
+            let aside = folder.with_file_name("aside");
+            while !stop.load(Ordering::Relaxed) {
+                let moved = fs::rename(&folder, &aside);
+                if moved.is_ok() && symlink(&secret, &folder).is_ok() {
+                    fs::remove_file(&folder).unwrap();
+                }
+                if moved.is_ok() && fs::rename(&aside, &folder).is_err() {
+                    // A write made the folder in between; both are somebody's.
+                    fs::remove_dir_all(&aside).unwrap_or_default();
+                }
+            }
+        })
+    };
+    let store = host.store();
+    let agent = host.agent(&store);
+    for round in 0..400 {
+        let path = "/memories/project/f/a.md";
+        let command = match round % 4 {
+            0 => json!({"command": "create", "path": path, "file_text": "ours\n"}),
+            1 => json!({"command": "view", "path": path}),
+            2 => json!({"command": "insert", "path": path, "insert_line": 0, "insert_text": "x"}),
+            _ => json!({"command": "delete", "path": path}),
+        };
+        let decoded = memory::tool::decode(&command, memory::path::Layout::Scoped).unwrap();
+        // A fault is as good as a refusal here; what counts is what it does not do.
+        if let Ok(reply) = agent.apply(decoded, &store::Call::default()).await {
+            assert!(!memory::tool::render(&reply).text.contains("SECRET"));
+        }
+    }
+    stop.store(true, Ordering::Relaxed);
+    swapping.join().unwrap();
+    assert_eq!(texts(&host.path("secret")), crate::host::table(&[("a.md", "SECRET\n")]));
+}

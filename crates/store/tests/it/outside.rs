@@ -1,0 +1,116 @@
+//! Editors, git and other processes beside us: nothing of theirs is lost.
+
+use std::fs;
+use std::time::Duration;
+
+use memory::command::CommandError;
+use memory::document::Revision;
+use store::{Call, ChangesQuery, Expected, StoreError};
+
+use crate::host::{Host, at, create, replace, table, texts};
+
+const PATH: &str = "/memories/global/a.md";
+
+#[tokio::test]
+async fn an_edit_from_outside_is_in_history_before_ours() {
+    let host = Host::new();
+    let store = host.store();
+    let agent = host.agent(&store);
+    create(&agent, PATH, "one\n").await;
+    fs::write(host.global("a.md"), "one\nby hand\n").unwrap();
+    replace(&agent, PATH, "one", "two").await;
+    assert_eq!(texts(&host.global("")), table(&[("a.md", "two\nby hand\n")]));
+    let query = ChangesQuery { max: 9, ..ChangesQuery::default() };
+    let changes = agent.changes(&query).await.unwrap();
+    let kinds: Vec<_> = changes.iter().map(|change| change.kind.as_str()).collect();
+    assert_eq!(kinds, ["edit", "outside", "create"]);
+    let outside = agent.content(&Revision::of(b"one\nby hand\n")).await.unwrap();
+    assert_eq!(outside.as_deref(), Some(&b"one\nby hand\n"[..]));
+}
+
+#[tokio::test]
+async fn a_conflicting_save_changes_nothing_and_names_the_revision() {
+    let host = Host::new();
+    let store = host.store();
+    let person = host.person(&store);
+    let saved = person.save(&at(PATH), "one\n", Expected::Absent, &Call::default()).await.unwrap();
+    fs::write(host.global("a.md"), "theirs\n").unwrap();
+    for expected in [Expected::Revision(saved.revision), Expected::Absent] {
+        let refused = person.save(&at(PATH), "mine\n", expected, &Call::default()).await;
+        let Err(StoreError::Refused(CommandError::Conflict { current, .. })) = refused else {
+            panic!("{refused:?}")
+        };
+        assert_eq!(current, Some(Revision::of(b"theirs\n")));
+    }
+    assert_eq!(texts(&host.global("")), table(&[("a.md", "theirs\n")]));
+    let now = Expected::Revision(Revision::of(b"theirs\n"));
+    person.save(&at(PATH), "mine\n", now, &Call::default()).await.unwrap();
+    assert_eq!(texts(&host.global("")), table(&[("a.md", "mine\n")]));
+}
+
+#[tokio::test]
+async fn what_vanished_and_came_back_starts_anew() {
+    let host = Host::new();
+    let store = host.store();
+    let person = host.person(&store);
+    create(&host.agent(&store), PATH, "one\n").await;
+    person.set_pin(&at(PATH), true).await.unwrap();
+    fs::remove_file(host.global("a.md")).unwrap();
+    assert_eq!(person.notice().await.unwrap(), 1);
+    fs::write(host.global("a.md"), "one\n").unwrap();
+    person.notice().await.unwrap();
+    let listed = person.list(None).await.unwrap().memories;
+    assert_eq!((listed[0].pinned, listed[0].usage.uses), (false, 0));
+}
+
+#[tokio::test]
+async fn two_stores_on_one_folder_see_each_other() {
+    let host = Host::new();
+    let (one, two) = (host.store(), host.store());
+    let (first, second) = (host.agent(&one), host.agent(&two));
+    for round in 0..20 {
+        let (writer, reader) = if round % 2 == 0 { (&first, &second) } else { (&second, &first) };
+        let path = format!("/memories/global/n{round}.md");
+        assert!(create(writer, &path, "x\n").await.starts_with("File created"));
+        assert!(create(reader, &path, "x\n").await.contains("already exists"));
+        let upper = format!("/memories/global/N{round}.md");
+        assert!(create(reader, &upper, "x\n").await.contains("only in case"));
+    }
+    let query = ChangesQuery { max: 99, ..ChangesQuery::default() };
+    let changes = second.changes(&query).await.unwrap();
+    assert_eq!(changes.len(), 20);
+    assert!(changes.iter().all(|change| change.kind.as_str() == "create"));
+}
+
+#[tokio::test]
+async fn subscribers_hear_of_outside_edits_and_of_other_processes() {
+    let host = Host::new();
+    let (one, two) = (host.store(), host.store());
+    create(&host.agent(&one), PATH, "one\n").await;
+    let mut heard = one.subscribe();
+    let _watch = host.agent(&one).watch().await.unwrap();
+    create(&host.agent(&two), "/memories/global/b.md", "b\n").await;
+    fs::write(host.global("a.md"), "by hand\n").unwrap();
+    let mut paths = std::collections::BTreeSet::new();
+    while paths.len() < 2 {
+        let notice = tokio::time::timeout(Duration::from_secs(30), heard.recv()).await;
+        paths.insert(notice.unwrap().unwrap().path.to_string());
+    }
+    assert_eq!(paths.into_iter().collect::<Vec<_>>(), ["a.md", "b.md"]);
+}
+
+#[tokio::test]
+async fn reading_makes_nothing() {
+    let host = Host::new();
+    let store = host.store();
+    let agent = host.agent(&store);
+    for path in ["/memories", "/memories/global", "/memories/project", PATH] {
+        crate::host::call(&agent, serde_json::json!({"command": "view", "path": path})).await;
+    }
+    agent.list(None).await.unwrap();
+    agent.notice().await.unwrap();
+    agent.health(store::Depth::Thorough).await.unwrap();
+    store.close().await;
+    assert!(!host.path("data").exists() && !host.path("state").exists());
+    assert!(!host.path("shop/.quipu").exists());
+}
