@@ -13,7 +13,7 @@ const NAMES_TO_AVOID: [&str; 7] =
     ["mod.rs", "utils.rs", "util.rs", "common.rs", "types.rs", "misc.rs", "helpers.rs"];
 
 /// Where people's and machines' own files are.
-const MACHINE_FOLDERS: [&str; 4] = ["home", "root", "work", "Users"];
+const MACHINE_FOLDERS: [&str; 4] = ["home", "root", "mnt", "Users"];
 /// Invented people of examples and tests.
 const INVENTED: [&str; 9] = ["ada", "alice", "bob", "dev", "me", "someone", "user", "x", "you"];
 
@@ -164,22 +164,22 @@ mod tests {
     fn paths_of_one_machine_are_found_and_invented_ones_are_not() {
         let check =
             |line: &str, expected: &[&str]| assert_eq!(machine_paths_in(line), expected, "{line}");
-        check("see /work/tree/x.md", &["/work/tree"]);
+        check("see /mnt/tree/x.md", &["/mnt/tree"]);
         check("(\"/root/.cargo\")", &["/root/"]);
         check("/home/carol and /Users/dave/x", &["/home/carol", "/Users/dave"]);
         check("file:///home/carol", &[]);
         check("/home/user/x, /Users/ada/y", &[]);
-        check("docs/work/plan.md <data>/work/x ../root/x https://example.com/home/x", &[]);
-        check("/memories/work/x, /workspace/x, /home", &[]);
+        check("docs/mnt/plan.md <data>/mnt/x ../root/x https://example.com/home/x", &[]);
+        check("/memories/mnt/x, /workspace/x, /home", &[]);
     }
 
     #[test]
     fn a_path_of_one_machine_is_found_with_its_line() {
-        let tree = Tree::from([("a.md", "one\n/work/plan\n")]);
+        let tree = Tree::from([("a.md", "one\n/mnt/plan\n")]);
         assert_eq!(
             printed(&machine_paths(&tree)),
             [
-                "a.md:2: `/work/plan` is a path of one machine; write it relative, or for an invented `user`"
+                "a.md:2: `/mnt/plan` is a path of one machine; write it relative, or for an invented `user`"
             ]
         );
     }
