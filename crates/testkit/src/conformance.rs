@@ -1,3 +1,4 @@
 //! Suites that every adapter of a port passes, whatever it stands on.
 
+pub mod backend;
 pub mod state;

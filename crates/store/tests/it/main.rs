@@ -10,6 +10,8 @@ mod host;
 
 mod cases;
 
+mod conformance;
+
 mod crash;
 
 mod drafts;

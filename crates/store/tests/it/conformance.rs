@@ -1,0 +1,89 @@
+//! Folders of this machine pass the suite that every backend passes.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use memory::path::RelativePath;
+use store::backend::local::{Anchor, LocalBackend, Privacy};
+use testkit::conformance::backend::{Outside, Rig, run};
+
+/// An editor on a folder, and a folder elsewhere that nothing may reach.
+#[derive(Debug)]
+struct Editor {
+    root: PathBuf,
+    elsewhere: PathBuf,
+}
+
+impl Editor {
+    /// Returns where a path is, with the folders above it made.
+    fn at(&self, path: &RelativePath) -> PathBuf {
+        let at = self.root.join(path.as_str());
+        fs::create_dir_all(at.parent().unwrap()).unwrap();
+        at
+    }
+}
+
+impl Outside for Editor {
+    fn write(&self, path: &RelativePath, bytes: &[u8]) {
+        fs::write(self.at(path), bytes).unwrap();
+    }
+
+    fn remove(&self, path: &RelativePath) {
+        fs::remove_file(self.at(path)).unwrap();
+    }
+
+    fn link(&self, path: &RelativePath) {
+        symlink(&self.elsewhere, self.at(path)).unwrap();
+    }
+
+    fn pipe(&self, path: &RelativePath) {
+        let made = std::process::Command::new("mkfifo").arg(self.at(path)).status().unwrap();
+        assert!(made.success());
+    }
+
+    fn temporary(&self, path: &RelativePath) {
+        fs::write(self.at(path).with_file_name(".quipu-0-0.tmp"), "half").unwrap();
+    }
+}
+
+impl Drop for Editor {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let left = crate::host::texts(&self.elsewhere);
+            assert_eq!(left, crate::host::table(&[("a.md", "SECRET\n")]), "nothing was led out");
+        }
+    }
+}
+
+fn rig(names: &[&str], privacy: Privacy) -> Rig {
+    let home = tempfile::tempdir().unwrap();
+    let (base, lock) = (home.path().join("base"), home.path().join("state/locks/root.lock"));
+    let elsewhere = home.path().join("elsewhere");
+    for folder in [&base, &elsewhere] {
+        fs::create_dir(folder).unwrap();
+    }
+    fs::write(elsewhere.join("a.md"), "SECRET\n").unwrap();
+    let backend = || {
+        let anchor = Anchor::new(base.clone(), names, privacy);
+        Arc::new(LocalBackend::new(anchor, lock.clone()))
+    };
+    let root = names.iter().fold(base.clone(), |path, name| path.join(name));
+    Rig {
+        backend: backend(),
+        peer: backend(),
+        outside: Box::new(Editor { root, elsewhere }),
+        keep: Box::new(home),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_private_folder_is_a_backend() {
+    run(|| rig(&["memory"], Privacy::Private)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_in_a_checkout_is_a_backend() {
+    run(|| rig(&[".quipu", "memory"], Privacy::Shared)).await;
+}
