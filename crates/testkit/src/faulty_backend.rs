@@ -20,8 +20,7 @@ pub enum Failure {
     /// This step and all after it, as if the process had died. What waited for its place stays where
     /// it waits, and what was held stays marked as being written.
     Crash,
-    /// This one step: new bytes are cut short because the disk is full; anything else as
-    /// [`Failure::Once`].
+    /// The disk is full: new bytes are cut short. Only laying bytes beside their place is a step.
     Short,
     /// This one step has its effect, and is answered as if it had not.
     Unanswered,
@@ -74,6 +73,11 @@ impl Plan {
 
     /// Takes a step and returns what becomes of it.
     pub(crate) fn fate(&self) -> Fate {
+        if *self.failure() == Failure::Short { Fate::Done } else { self.fate_of_bytes() }
+    }
+
+    /// Takes a step that lays down bytes and returns what becomes of it.
+    fn fate_of_bytes(&self) -> Fate {
         let step = self.steps.fetch_add(1, Ordering::SeqCst) + 1;
         let fails_at = self.fails_at.load(Ordering::SeqCst);
         match *self.failure() {
@@ -226,7 +230,7 @@ impl Backend for FaultyBackend {
         path: &RelativePath,
         bytes: Arc<[u8]>,
     ) -> Result<Box<dyn Staged>, BackendError> {
-        let fate = self.plan.fate();
+        let fate = self.plan.fate_of_bytes();
         let bytes = match fate {
             Fate::Done | Fate::Unanswered => bytes,
             Fate::Short => Arc::from(&bytes[..bytes.len() / 2]),
