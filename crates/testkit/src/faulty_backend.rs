@@ -1,5 +1,6 @@
 //! A backend that fails when a test wants it to.
 
+use std::fmt::{self, Debug};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -33,6 +34,19 @@ pub struct Plan {
     /// 0 is never.
     fails_at: AtomicU64,
     failure: Mutex<Failure>,
+    meddler: Mutex<Option<Meddler>>,
+}
+
+/// Somebody who does something right before one step.
+struct Meddler {
+    step: u64,
+    act: Box<dyn FnOnce() + Send>,
+}
+
+impl Debug for Meddler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Meddler").field("step", &self.step).finish_non_exhaustive()
+    }
 }
 
 /// What becomes of one step.
@@ -54,6 +68,13 @@ impl Plan {
         *self.failure() = failure;
         self.fails_at.store(fails_at, Ordering::SeqCst);
         self.steps.store(0, Ordering::SeqCst);
+    }
+
+    /// Lets somebody act right before the step with this number, counted from here. No step fails.
+    pub fn meddle(&self, step: u64, act: impl FnOnce() + Send + 'static) {
+        self.set(0, Failure::Once);
+        let meddler = Meddler { step, act: Box::new(act) };
+        *self.meddler.lock().unwrap_or_else(PoisonError::into_inner) = Some(meddler);
     }
 
     /// Returns how many steps there were since the plan was set.
@@ -79,6 +100,13 @@ impl Plan {
     /// Takes a step that lays down bytes and returns what becomes of it.
     fn fate_of_bytes(&self) -> Fate {
         let step = self.steps.fetch_add(1, Ordering::SeqCst) + 1;
+        let meddler = {
+            let mut slot = self.meddler.lock().unwrap_or_else(PoisonError::into_inner);
+            slot.take_if(|meddler| meddler.step == step)
+        };
+        if let Some(meddler) = meddler {
+            (meddler.act)();
+        }
         let fails_at = self.fails_at.load(Ordering::SeqCst);
         match *self.failure() {
             Failure::Crash if fails_at != 0 && step >= fails_at => Fate::Refused,

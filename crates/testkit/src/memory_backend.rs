@@ -58,6 +58,11 @@ impl MemoryBackend {
         self.tree().files()
     }
 
+    /// Returns every folder, empty ones too.
+    pub fn folders(&self) -> Vec<String> {
+        self.tree().folders()
+    }
+
     /// Returns how many temporary files there are.
     pub fn temporaries(&self) -> usize {
         self.tree().temporaries()

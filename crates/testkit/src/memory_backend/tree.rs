@@ -64,6 +64,11 @@ impl Tree {
         files.collect()
     }
 
+    pub(super) fn folders(&self) -> Vec<String> {
+        let folders = self.nodes.iter().filter(|(_, node)| matches!(node, Node::Folder));
+        folders.map(|(path, _)| path.to_string()).collect()
+    }
+
     /// Checks the way to a path; `false` when a folder on it is missing.
     fn reach(&self, folders: &[RelativePath]) -> Result<bool, BackendError> {
         for folder in folders {
