@@ -157,7 +157,7 @@ async fn a_folder_that_turns_into_a_link_at_any_moment_leads_nowhere() {
     };
     let store = host.store();
     let agent = host.agent(&store);
-    for round in 0..400 {
+    for round in 0..2_000 {
         let path = "/memories/project/f/a.md";
         let command = match round % 4 {
             0 => json!({"command": "create", "path": path, "file_text": "ours\n"}),
