@@ -8,6 +8,7 @@ use std::sync::Arc;
 use memory::path::RelativePath;
 use store::backend::local::{Anchor, LocalBackend, Privacy};
 use testkit::conformance::backend::{Outside, Rig, run};
+use testkit::{FaultyBackend, Plan};
 
 /// An editor on a folder, and a folder elsewhere that nothing may reach.
 #[derive(Debug)]
@@ -86,4 +87,14 @@ async fn a_private_folder_is_a_backend() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_folder_in_a_checkout_is_a_backend() {
     run(|| rig(&[".quipu", "memory"], Privacy::Shared)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_faulty_double_is_a_backend_while_nothing_fails() {
+    run(|| {
+        let rig = rig(&["memory"], Privacy::Private);
+        let backend = Arc::new(FaultyBackend::new(rig.backend, Arc::new(Plan::default())));
+        Rig { backend, ..rig }
+    })
+    .await;
 }
