@@ -12,7 +12,7 @@ use memory::document::Revision;
 use memory::path::RelativePath;
 use state::{Head, NewChange, NewFileChange, Use};
 
-use crate::backend::{BackendError, Expect, Staged, Stamp};
+use crate::backend::{BackendError, Expect, Kind, Staged, Stamp};
 use crate::error::StoreError;
 use crate::memories::{Notice, Store};
 use crate::root::HeldRoot;
@@ -218,12 +218,11 @@ async fn place_all(
     staged: Vec<Option<Box<dyn Staged>>>,
 ) -> Result<(), Unplaced> {
     if let Some(folder) = &plan.folder {
-        return place_folder(roots, folder, &plan.steps)
-            .await
-            .map_err(|error| Unplaced { error, undone: true });
+        return place_folder(roots, folder, &plan.steps).await;
     }
     for (done, (step, staged)) in plan.steps.iter().zip(staged).enumerate() {
         if let Err(error) = place(roots, step, staged).await {
+            let done = done + usize::from(may_have_happened(&error));
             let undone = take_back(roots, plan.steps.get(..done).unwrap_or_default()).await;
             let mount = roots[step.root].root.mount;
             let error = match error {
@@ -238,11 +237,16 @@ async fn place_all(
     Ok(())
 }
 
+/// Returns whether a step that failed so may have been done all the same: an answer can get lost.
+fn may_have_happened(error: &BackendError) -> bool {
+    matches!(error, BackendError::Io { .. } | BackendError::Full(_))
+}
+
 async fn place_folder(
     roots: &[HeldRoot],
     folder: &FolderStep,
     steps: &[Step],
-) -> Result<(), CommitError> {
+) -> Result<(), Unplaced> {
     let root = &roots[folder.root].root;
     let stamps = steps.iter().filter_map(|step| match &step.what {
         What::Remove { before } => Some((step.path.clone(), before.stamp)),
@@ -253,12 +257,16 @@ async fn place_folder(
         Some(to) => root.backend.rename(&folder.path, to).await,
         None => root.backend.remove_folder(&folder.path, &stamps).await,
     };
-    placed.map_err(|error| match error {
+    let Err(error) = placed else { return Ok(()) };
+    let undone = !may_have_happened(&error)
+        || matches!(root.backend.kind(&folder.path).await, Ok(Some(Kind::Folder)));
+    let error = match error {
         BackendError::Occupied | BackendError::NotFound | BackendError::Changed => {
             CommitError::Raced
         }
         error => StoreError::at(root.mount)(error).into(),
-    })
+    };
+    Err(Unplaced { error, undone })
 }
 
 async fn place(
@@ -278,7 +286,8 @@ async fn place(
     }
 }
 
-/// Puts files back as they were, last first.
+/// Puts files back as they were, last first. Whether a step was done at all is looked at: the last
+/// one may not have been.
 async fn take_back(roots: &[HeldRoot], done: &[Step]) -> Result<(), BackendError> {
     for step in done.iter().rev() {
         let backend = &roots[step.root].root.backend;
@@ -298,6 +307,8 @@ async fn take_back(roots: &[HeldRoot], done: &[Step]) -> Result<(), BackendError
                     None => backend.remove_file(&step.path, now.stat.stamp).await?,
                 }
             }
+            What::Remove { .. } | What::Move { .. }
+                if backend.kind(&step.path).await?.is_some() => {}
             What::Remove { before } => {
                 let Some(bytes) = before.bytes() else { return Err(BackendError::NotFound) };
                 backend.stage(&step.path, bytes).await?.publish(Expect::Absent).await?;

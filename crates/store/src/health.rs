@@ -311,7 +311,12 @@ impl Examined<'_> {
         depth: Depth,
     ) -> Result<(), StoreError> {
         for file in files {
-            let path = virtual_path(self.root.mount, file.path.clone())?.to_string();
+            let Ok(path) = virtual_path(self.root.mount, file.path.clone()) else {
+                let name = file.path.to_string();
+                self.skipped(&[Skipped { name, reason: SkipReason::TooDeep }]);
+                continue;
+            };
+            let path = path.to_string();
             if usize::try_from(file.stat.bytes).is_ok_and(|bytes| bytes <= MEMORY_BYTES_MAX) {
                 self.file(memories, file, (path, depth)).await?;
             } else {

@@ -329,12 +329,21 @@ impl Store {
         }
     }
 
+    /// Makes the folder of the state, which the state itself does not: a use or a pin may be the
+    /// first thing that this host keeps.
+    pub(crate) fn make_state_folder(&self) {
+        if let Err(error) = crate::host::make_private_folder(&self.folders.state) {
+            tracing::warn!(%error, "the folder of the state cannot be made");
+        }
+    }
+
     /// Stores the uses that wait. What cannot be stored is lost, and only that.
     pub(crate) async fn store_uses(&self) {
         let uses = std::mem::take(&mut *lock(&self.uses));
         if uses.is_empty() {
             return;
         }
+        self.make_state_folder();
         if let Err(error) = self.state.add_uses(&uses).await {
             tracing::warn!(%error, count = uses.len(), "uses of memories could not be counted");
         }

@@ -127,6 +127,10 @@ impl Root {
 
     /// Holds the root for writing. A write that somebody did not end is ended first.
     pub(crate) async fn hold(self: &Arc<Self>, store: &Store) -> Result<HeldRoot, StoreError> {
+        if self.backend.folder().is_none() {
+            // No lock file of this machine makes the folder on its way.
+            store.make_state_folder();
+        }
         let held = self.backend.lock(LOCK_WAIT).await.map_err(StoreError::at(self.mount))?;
         let mut held = HeldRoot { root: Arc::clone(self), held };
         if held.held.was_interrupted() {

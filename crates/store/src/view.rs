@@ -89,7 +89,7 @@ impl Memories {
         let extent = Extent { max: LISTED_PATHS_MAX, levels: VIEW_DEPTH };
         let walk = root.backend.walk(relative, extent).await;
         let walk = walk.map_err(refuse(root.mount, path))?;
-        let mut rows = rows(root.mount, &walk)?;
+        let mut rows = rows(root.mount, &walk);
         let more = keep_first(&mut rows, walk.in_reach);
         Ok(done(view_folder(path, walk.bytes_total, &rows, more)))
     }
@@ -121,7 +121,7 @@ impl Memories {
                     total += walk.bytes_total;
                     in_reach += walk.in_reach;
                     rows.push(Row { bytes: walk.bytes_total, path, note: None });
-                    rows.extend(self::rows(bound.mount, &walk)?);
+                    rows.extend(self::rows(bound.mount, &walk));
                 }
                 Err(reason) => {
                     rows.push(Row { bytes: 0, path, note: Some(format!("unavailable: {reason}")) });
@@ -192,9 +192,14 @@ impl Memories {
             if root.is_list(&file.path) && head.generated {
                 continue;
             }
+            // A checkout may hold what lies too deep for a path in its scope; it hides no others.
+            let Ok(path) = virtual_path(bound.mount, file.path.clone()) else {
+                listing.left_out += 1;
+                continue;
+            };
             let mark = marks.remove(&file.path);
             listing.memories.push(Listed {
-                path: virtual_path(bound.mount, file.path.clone())?,
+                path,
                 bytes: file.stat.bytes,
                 modified_at: file.stat.modified_at,
                 description: head.head.description.clone(),
@@ -224,17 +229,18 @@ fn done(text: String) -> Reply {
     Reply::Done { text, change: None, revision: None, warnings: Vec::new() }
 }
 
-fn rows(mount: Mount, walk: &Walk) -> Result<Vec<Row>, CommandError> {
+/// Returns what a walk found, but for what lies too deep for a path in its scope.
+fn rows(mount: Mount, walk: &Walk) -> Vec<Row> {
     let mut rows = Vec::with_capacity(walk.files.len() + walk.folders.len());
     for file in &walk.files {
-        let path = virtual_path(mount, file.path.clone())?.to_string();
-        rows.push(Row { bytes: file.stat.bytes, path, note: None });
+        let Ok(path) = virtual_path(mount, file.path.clone()) else { continue };
+        rows.push(Row { bytes: file.stat.bytes, path: path.to_string(), note: None });
     }
     for folder in &walk.folders {
-        let path = format!("{}/", virtual_path(mount, folder.path.clone())?);
-        rows.push(Row { bytes: folder.bytes, path, note: None });
+        let Ok(path) = virtual_path(mount, folder.path.clone()) else { continue };
+        rows.push(Row { bytes: folder.bytes, path: format!("{path}/"), note: None });
     }
-    Ok(rows)
+    rows
 }
 
 /// Keeps the rows that are shown, of so many that there are; returns how many are not.

@@ -1,8 +1,9 @@
 //! A backend that fails when a test wants it to.
 
+use std::fmt::{self, Debug};
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -12,12 +13,18 @@ use store::backend::{
 };
 
 /// How a step fails.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Failure {
     /// This one step, without any effect.
+    #[default]
     Once,
-    /// This step and all after it, as if the process had died.
+    /// This step and all after it, as if the process had died. What waited for its place stays where
+    /// it waits, and what was held stays marked as being written.
     Crash,
+    /// The disk is full: new bytes are cut short. Only laying bytes beside their place is a step.
+    Short,
+    /// This one step has its effect, and is answered as if it had not.
+    Unanswered,
 }
 
 /// Counts the steps of all that share it, and says which of them fail.
@@ -26,15 +33,48 @@ pub struct Plan {
     steps: AtomicU64,
     /// 0 is never.
     fails_at: AtomicU64,
-    crash: std::sync::atomic::AtomicBool,
+    failure: Mutex<Failure>,
+    meddler: Mutex<Option<Meddler>>,
+}
+
+/// Somebody who does something right before one step.
+struct Meddler {
+    step: u64,
+    act: Box<dyn FnOnce() + Send>,
+}
+
+impl Debug for Meddler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Meddler").field("step", &self.step).finish_non_exhaustive()
+    }
+}
+
+/// What becomes of one step.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// All is well.
+    Done,
+    /// It has no effect.
+    Refused,
+    /// What it writes is cut short.
+    Short,
+    /// It has its effect and is not answered.
+    Unanswered,
 }
 
 impl Plan {
     /// Lets the step with this number fail, counted from here; 0 lets none fail.
     pub fn set(&self, fails_at: u64, failure: Failure) {
-        self.crash.store(failure == Failure::Crash, Ordering::SeqCst);
+        *self.failure() = failure;
         self.fails_at.store(fails_at, Ordering::SeqCst);
         self.steps.store(0, Ordering::SeqCst);
+    }
+
+    /// Lets somebody act right before the step with this number, counted from here. No step fails.
+    pub fn meddle(&self, step: u64, act: impl FnOnce() + Send + 'static) {
+        self.set(0, Failure::Once);
+        let meddler = Meddler { step, act: Box::new(act) };
+        *self.meddler.lock().unwrap_or_else(PoisonError::into_inner) = Some(meddler);
     }
 
     /// Returns how many steps there were since the plan was set.
@@ -42,17 +82,75 @@ impl Plan {
         self.steps.load(Ordering::SeqCst)
     }
 
-    fn step(&self) -> Result<(), BackendError> {
-        let step = self.steps.fetch_add(1, Ordering::SeqCst) + 1;
-        let fails_at = self.fails_at.load(Ordering::SeqCst);
-        let fails = fails_at != 0
-            && (step == fails_at || step > fails_at && self.crash.load(Ordering::SeqCst));
-        if !fails {
-            return Ok(());
-        }
-        let source = std::io::Error::other("the test wants it");
-        Err(BackendError::Io { doing: "do what the test lets fail", source })
+    fn failure(&self) -> MutexGuard<'_, Failure> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
     }
+
+    /// Returns whether the process is dead, so that nothing it has in hand is put away any more.
+    fn is_dead(&self) -> bool {
+        let fails_at = self.fails_at.load(Ordering::SeqCst);
+        *self.failure() == Failure::Crash && fails_at != 0 && self.steps() >= fails_at
+    }
+
+    /// Takes a step and returns what becomes of it.
+    pub(crate) fn fate(&self) -> Fate {
+        if *self.failure() == Failure::Short { Fate::Done } else { self.fate_of_bytes() }
+    }
+
+    /// Takes a step that lays down bytes and returns what becomes of it.
+    fn fate_of_bytes(&self) -> Fate {
+        let step = self.steps.fetch_add(1, Ordering::SeqCst) + 1;
+        let meddler = {
+            let mut slot = self.meddler.lock().unwrap_or_else(PoisonError::into_inner);
+            slot.take_if(|meddler| meddler.step == step)
+        };
+        if let Some(meddler) = meddler {
+            (meddler.act)();
+        }
+        let fails_at = self.fails_at.load(Ordering::SeqCst);
+        match *self.failure() {
+            Failure::Crash if fails_at != 0 && step >= fails_at => Fate::Refused,
+            Failure::Once if step == fails_at => Fate::Refused,
+            Failure::Short if step == fails_at => Fate::Short,
+            Failure::Unanswered if step == fails_at => Fate::Unanswered,
+            Failure::Crash | Failure::Once | Failure::Short | Failure::Unanswered => Fate::Done,
+        }
+    }
+
+    /// Takes a step that has nothing to cut short.
+    async fn run<T>(
+        &self,
+        step: impl Future<Output = Result<T, BackendError>> + Send,
+    ) -> Result<T, BackendError> {
+        match self.fate() {
+            Fate::Done => step.await,
+            Fate::Refused | Fate::Short => Err(fault()),
+            Fate::Unanswered => {
+                drop(step.await?);
+                Err(fault())
+            }
+        }
+    }
+
+    /// Takes a step that waits for nobody.
+    fn run_at_once(
+        &self,
+        step: impl FnOnce() -> Result<(), BackendError>,
+    ) -> Result<(), BackendError> {
+        match self.fate() {
+            Fate::Done => step(),
+            Fate::Refused | Fate::Short => Err(fault()),
+            Fate::Unanswered => {
+                step()?;
+                Err(fault())
+            }
+        }
+    }
+}
+
+fn fault() -> BackendError {
+    let source = std::io::Error::other("the test wants it");
+    BackendError::Io { doing: "do what the test lets fail", source }
 }
 
 /// A backend around another that fails according to a [`Plan`].
@@ -71,15 +169,41 @@ impl FaultyBackend {
 
 #[derive(Debug)]
 struct FaultyStaged {
-    inner: Box<dyn Staged>,
+    inner: Option<Box<dyn Staged>>,
     plan: Arc<Plan>,
 }
 
 #[async_trait]
 impl Staged for FaultyStaged {
-    async fn publish(self: Box<Self>, expect: Expect) -> Result<(), BackendError> {
-        self.plan.step()?;
-        self.inner.publish(expect).await
+    async fn publish(mut self: Box<Self>, expect: Expect) -> Result<(), BackendError> {
+        let inner = self.inner.take();
+        let publish = |inner: Option<Box<dyn Staged>>| async {
+            match inner {
+                Some(inner) => inner.publish(expect).await,
+                None => Err(BackendError::NotFound),
+            }
+        };
+        match self.plan.fate() {
+            Fate::Done => publish(inner).await,
+            Fate::Refused | Fate::Short => {
+                // Put away, or left lying about, by our own drop.
+                self.inner = inner;
+                Err(fault())
+            }
+            Fate::Unanswered => {
+                publish(inner).await?;
+                Err(fault())
+            }
+        }
+    }
+}
+
+impl Drop for FaultyStaged {
+    fn drop(&mut self) {
+        if self.plan.is_dead() {
+            // The dead put nothing away.
+            std::mem::forget(self.inner.take());
+        }
     }
 }
 
@@ -103,13 +227,11 @@ impl Held for FaultyHeld {
     }
 
     fn begin(&mut self) -> Result<(), BackendError> {
-        self.plan.step()?;
-        self.inner.begin()
+        self.plan.run_at_once(|| self.inner.begin())
     }
 
     fn end(&mut self) -> Result<(), BackendError> {
-        self.plan.step()?;
-        self.inner.end()
+        self.plan.run_at_once(|| self.inner.end())
     }
 }
 
@@ -120,18 +242,15 @@ impl Backend for FaultyBackend {
         from: Option<&RelativePath>,
         extent: Extent,
     ) -> Result<Walk, BackendError> {
-        self.plan.step()?;
-        self.inner.walk(from, extent).await
+        self.plan.run(self.inner.walk(from, extent)).await
     }
 
     async fn kind(&self, path: &RelativePath) -> Result<Option<Kind>, BackendError> {
-        self.plan.step()?;
-        self.inner.kind(path).await
+        self.plan.run(self.inner.kind(path)).await
     }
 
     async fn read(&self, path: &RelativePath, max: usize) -> Result<Read, BackendError> {
-        self.plan.step()?;
-        self.inner.read(path, max).await
+        self.plan.run(self.inner.read(path, max)).await
     }
 
     async fn stage(
@@ -139,14 +258,23 @@ impl Backend for FaultyBackend {
         path: &RelativePath,
         bytes: Arc<[u8]>,
     ) -> Result<Box<dyn Staged>, BackendError> {
-        self.plan.step()?;
-        let inner = self.inner.stage(path, bytes).await?;
-        Ok(Box::new(FaultyStaged { inner, plan: Arc::clone(&self.plan) }))
+        let fate = self.plan.fate_of_bytes();
+        let bytes = match fate {
+            Fate::Done | Fate::Unanswered => bytes,
+            Fate::Short => Arc::from(&bytes[..bytes.len() / 2]),
+            Fate::Refused => return Err(fault()),
+        };
+        let inner = Some(self.inner.stage(path, bytes).await?);
+        let staged = Box::new(FaultyStaged { inner, plan: Arc::clone(&self.plan) });
+        match fate {
+            Fate::Short => Err(BackendError::Full(std::io::ErrorKind::StorageFull.into())),
+            Fate::Unanswered | Fate::Refused => Err(fault()),
+            Fate::Done => Ok(staged),
+        }
     }
 
     async fn remove_file(&self, path: &RelativePath, expect: Stamp) -> Result<(), BackendError> {
-        self.plan.step()?;
-        self.inner.remove_file(path, expect).await
+        self.plan.run(self.inner.remove_file(path, expect)).await
     }
 
     async fn remove_folder(
@@ -154,23 +282,19 @@ impl Backend for FaultyBackend {
         path: &RelativePath,
         expect: &[(RelativePath, Stamp)],
     ) -> Result<(), BackendError> {
-        self.plan.step()?;
-        self.inner.remove_folder(path, expect).await
+        self.plan.run(self.inner.remove_folder(path, expect)).await
     }
 
     async fn remove_empty(&self, path: &RelativePath) -> Result<(), BackendError> {
-        self.plan.step()?;
-        self.inner.remove_empty(path).await
+        self.plan.run(self.inner.remove_empty(path)).await
     }
 
     async fn rename(&self, from: &RelativePath, to: &RelativePath) -> Result<(), BackendError> {
-        self.plan.step()?;
-        self.inner.rename(from, to).await
+        self.plan.run(self.inner.rename(from, to)).await
     }
 
     async fn lock(&self, wait: Duration) -> Result<Box<dyn Held>, BackendError> {
-        self.plan.step()?;
-        let inner = self.inner.lock(wait).await?;
+        let inner = self.plan.run(self.inner.lock(wait)).await?;
         Ok(Box::new(FaultyHeld { inner, plan: Arc::clone(&self.plan) }))
     }
 
@@ -179,18 +303,15 @@ impl Backend for FaultyBackend {
     }
 
     async fn sync(&self, paths: &[RelativePath]) -> Result<(), BackendError> {
-        self.plan.step()?;
-        self.inner.sync(paths).await
+        self.plan.run(self.inner.sync(paths)).await
     }
 
     async fn sweep(&self) -> Result<usize, BackendError> {
-        self.plan.step()?;
-        self.inner.sweep().await
+        self.plan.run(self.inner.sweep()).await
     }
 
     async fn exists(&self) -> Result<bool, BackendError> {
-        self.plan.step()?;
-        self.inner.exists().await
+        self.plan.run(self.inner.exists()).await
     }
 
     async fn holder(&self) -> Option<String> {

@@ -14,6 +14,8 @@ use state::{
     Use,
 };
 
+use crate::faulty_backend::{self, Plan};
+
 /// Which calls of a [`FaultyState`] fail; the first call after the plan is set is number 1.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Faults {
@@ -32,6 +34,7 @@ pub enum Faults {
 #[derive(Debug)]
 pub struct FaultyState {
     inner: Arc<dyn State>,
+    plan: Option<Arc<Plan>>,
     faults: Mutex<Faults>,
     calls: AtomicU64,
 }
@@ -47,7 +50,13 @@ enum Fate {
 impl FaultyState {
     /// Wraps a state; nothing fails yet.
     pub fn new(inner: Arc<dyn State>) -> Self {
-        Self { inner, faults: Mutex::default(), calls: AtomicU64::new(0) }
+        Self { inner, plan: None, faults: Mutex::default(), calls: AtomicU64::new(0) }
+    }
+
+    /// Wraps a state whose calls are steps of a plan that it shares with backends, so that all of
+    /// them die at once.
+    pub fn sharing(inner: Arc<dyn State>, plan: Arc<Plan>) -> Self {
+        Self { plan: Some(plan), ..Self::new(inner) }
     }
 
     /// Sets which calls fail, counted from here.
@@ -62,6 +71,13 @@ impl FaultyState {
     }
 
     fn fate(&self) -> Fate {
+        if let Some(plan) = &self.plan {
+            return match plan.fate() {
+                faulty_backend::Fate::Done => Fate::Answered,
+                faulty_backend::Fate::Refused | faulty_backend::Fate::Short => Fate::Refused,
+                faulty_backend::Fate::Unanswered => Fate::Lost,
+            };
+        }
         let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
         match *self.faults.lock().unwrap_or_else(PoisonError::into_inner) {
             Faults::Call(failing) if call == failing => Fate::Refused,

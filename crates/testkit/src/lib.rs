@@ -8,7 +8,9 @@ pub mod conformance;
 mod clock;
 mod faulty_backend;
 mod faulty_state;
+mod memory_backend;
 
 pub use clock::ManualClock;
 pub use faulty_backend::{Failure, FaultyBackend, Plan};
 pub use faulty_state::{Faults, FaultyState};
+pub use memory_backend::MemoryBackend;

@@ -1,40 +1,100 @@
-//! Folders of this machine pass the suite that every backend passes, and so do they behind a double
-//! that lets nothing fail.
+//! Folders of this machine pass the suite that every backend passes.
 
-use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::sync::Arc;
 
-use store::backend::Backend;
+use memory::path::RelativePath;
 use store::backend::local::{Anchor, LocalBackend, Privacy};
+use testkit::conformance::backend::{Outside, Rig, run};
 use testkit::{FaultyBackend, Plan};
 
-fn local(home: &Path, privacy: Privacy) -> Arc<dyn Backend> {
-    let anchor = Anchor::new(home.to_owned(), &["a", "memory"], privacy);
-    Arc::new(LocalBackend::new(anchor, home.join("state/root.lock")))
+/// An editor on a folder, and a folder elsewhere that nothing may reach.
+#[derive(Debug)]
+struct Editor {
+    root: PathBuf,
+    elsewhere: PathBuf,
 }
 
-async fn check(make: impl Fn(&Path) -> Arc<dyn Backend>) {
-    let folders = Mutex::new(Vec::new());
-    testkit::conformance::backend::run(async || {
-        let folder = tempfile::tempdir().unwrap();
-        let backend = make(folder.path());
-        folders.lock().unwrap().push(folder);
-        backend
-    })
-    .await;
+impl Editor {
+    /// Returns where a path is, with the folders above it made.
+    fn at(&self, path: &RelativePath) -> PathBuf {
+        let at = self.root.join(path.as_str());
+        fs::create_dir_all(at.parent().unwrap()).unwrap();
+        at
+    }
 }
 
-#[tokio::test]
-async fn a_folder_is_a_backend() {
-    check(|home| local(home, Privacy::Private)).await;
-    check(|home| local(home, Privacy::Shared)).await;
+impl Outside for Editor {
+    fn write(&self, path: &RelativePath, bytes: &[u8]) {
+        fs::write(self.at(path), bytes).unwrap();
+    }
+
+    fn remove(&self, path: &RelativePath) {
+        fs::remove_file(self.at(path)).unwrap();
+    }
+
+    fn link(&self, path: &RelativePath) {
+        symlink(&self.elsewhere, self.at(path)).unwrap();
+    }
+
+    fn pipe(&self, path: &RelativePath) {
+        let made = std::process::Command::new("mkfifo").arg(self.at(path)).status().unwrap();
+        assert!(made.success());
+    }
+
+    fn temporary(&self, path: &RelativePath) {
+        fs::write(self.at(path).with_file_name(".quipu-0-0.tmp"), "half").unwrap();
+    }
 }
 
-#[tokio::test]
+impl Drop for Editor {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            let left = crate::host::texts(&self.elsewhere);
+            assert_eq!(left, crate::host::table(&[("a.md", "SECRET\n")]), "nothing was led out");
+        }
+    }
+}
+
+fn rig(names: &[&str], privacy: Privacy) -> Rig {
+    let home = tempfile::tempdir().unwrap();
+    let (base, lock) = (home.path().join("base"), home.path().join("state/locks/root.lock"));
+    let elsewhere = home.path().join("elsewhere");
+    for folder in [&base, &elsewhere] {
+        fs::create_dir(folder).unwrap();
+    }
+    fs::write(elsewhere.join("a.md"), "SECRET\n").unwrap();
+    let backend = || {
+        let anchor = Anchor::new(base.clone(), names, privacy);
+        Arc::new(LocalBackend::new(anchor, lock.clone()))
+    };
+    let root = names.iter().fold(base.clone(), |path, name| path.join(name));
+    Rig {
+        backend: backend(),
+        peer: backend(),
+        outside: Box::new(Editor { root, elsewhere }),
+        keep: Box::new(home),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_private_folder_is_a_backend() {
+    run(|| rig(&["memory"], Privacy::Private)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_folder_in_a_checkout_is_a_backend() {
+    run(|| rig(&[".quipu", "memory"], Privacy::Shared)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_faulty_double_is_a_backend_while_nothing_fails() {
-    check(|home| {
-        let inner = local(home, Privacy::Private);
-        Arc::new(FaultyBackend::new(inner, Arc::new(Plan::default())))
+    run(|| {
+        let rig = rig(&["memory"], Privacy::Private);
+        let backend = Arc::new(FaultyBackend::new(rig.backend, Arc::new(Plan::default())));
+        Rig { backend, ..rig }
     })
     .await;
 }

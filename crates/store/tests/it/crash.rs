@@ -8,21 +8,11 @@ use memory::command::Command;
 use store::{Call, Store};
 use testkit::{Faults, FaultyState};
 
-use crate::host::{Host, at, create, delete, files, rename, replace, table, texts};
+use crate::host::{Host, at, create, delete, files, rename, replace, restart, table, texts};
 
 /// Ends a store as kill -9 does: what it had in mind is gone, the files are as they are.
 fn kill(store: Arc<Store>) {
     drop(store);
-}
-
-/// Makes the lock files look as if the machine had been started anew since.
-fn restart(host: &Host) {
-    for entry in fs::read_dir(host.path("state/locks")).unwrap() {
-        let path = entry.unwrap().path();
-        let text = fs::read_to_string(&path).unwrap();
-        let boot = text.split_ascii_whitespace().nth(1).unwrap().to_owned();
-        fs::write(&path, text.replace(&boot, &"f".repeat(boot.len()))).unwrap();
-    }
 }
 
 #[tokio::test]

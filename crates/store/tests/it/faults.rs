@@ -1,190 +1,274 @@
-//! Every write, with every step of it failing once: all of it happens or nothing.
+//! Every write, with every step of it failing in turn, in the files and in the state alike: all of it
+//! happens or nothing, history agrees with the files, and the next command works.
+//!
+//! A step fails once, is cut short, has its effect without being answered, is the last one of a
+//! process that dies, or is the last one before the power goes and files come back torn or not at
+//! all.
 
+mod writes;
+
+use std::collections::BTreeMap;
+use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use memory::access::AgentClass;
 use memory::change::{ChangeKind, RootKey};
-use memory::command::{Command, Reply};
 use memory::path::{Mount, Scope};
+use state::SqliteState;
 use store::backend::Backend;
 use store::backend::local::{Anchor, LocalBackend, Privacy};
-use store::{Call, Caller, Expected, Memories};
-use testkit::{Failure, Faults, FaultyBackend, FaultyState, Plan};
+use store::{Caller, ChangesQuery, Depth, Memories, Store};
+use testkit::{Failure, FaultyBackend, FaultyState, Plan};
 
-use crate::host::{Host, at, texts};
+use self::writes::Write;
+use crate::host::{Host, create, files, restart};
 
-/// The writes that are tried.
-const WRITES: [&str; 10] = [
-    "create",
-    "create deep",
-    "replace",
-    "insert",
-    "delete",
-    "delete folder",
-    "rename",
-    "rename folder",
-    "save",
-    "draft",
-];
+/// How a step fails, and what becomes of the files then.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    /// The process goes on.
+    Alive(Failure),
+    /// The process dies.
+    Death,
+    /// The machine dies with it.
+    PowerCut(Damage),
+}
 
-async fn write(memories: &Memories, name: &str) -> bool {
-    let path = |text: &str| at(&format!("/memories/global/{text}"));
-    let text = |text: &str| text.to_owned();
-    let command = match name {
-        "create" => Command::Create { path: path("new.md"), file_text: text("new\n") },
-        "create deep" => Command::Create { path: path("p/q/new.md"), file_text: text("new\n") },
-        "replace" => {
-            Command::StrReplace { path: path("a.md"), old_str: text("one"), new_str: text("six") }
+/// What a power cut leaves of files that were not synchronized.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Damage {
+    /// Nothing in them.
+    Emptied,
+    /// The first half of them.
+    CutShort,
+    /// Zeros for all bytes but the first.
+    Zeroed,
+    /// The files as they were before: not one new name reached the disk.
+    NamesLost,
+}
+
+/// What can be seen of the memories: each file with its bytes, each listed memory with its pin and
+/// its uses.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen {
+    files: BTreeMap<String, Vec<u8>>,
+    listed: Vec<(String, bool, u64)>,
+}
+
+/// A host whose files and state fail by one plan.
+struct Rig {
+    host: Host,
+    plan: Arc<Plan>,
+}
+
+impl Rig {
+    fn new() -> Self {
+        Self { host: Host::quick(), plan: Arc::default() }
+    }
+
+    /// Opens a store as a new process does.
+    fn open(&self) -> (Arc<Store>, Memories) {
+        let sqlite = Arc::new(SqliteState::new(self.host.path("state/quipu.db")));
+        let state = Arc::new(FaultyState::sharing(sqlite, Arc::clone(&self.plan)));
+        let store = self.host.store_on(state);
+        let agent = Caller::agent(AgentClass::Exec, "test");
+        let memories = store.memories_in(self.roots(), agent);
+        (store, memories)
+    }
+
+    fn roots(&self) -> Vec<(Mount, RootKey, Arc<dyn Backend>)> {
+        let root = |scope, base: &str, names: &[&str]| {
+            let anchor = Anchor::new(self.host.path(base), names, Privacy::Private);
+            let lock = self.host.path(&format!("state/locks/{scope}.lock"));
+            let local = Arc::new(LocalBackend::new(anchor, lock));
+            let key = RootKey { identity: format!("{scope}"), place: format!("{scope}") };
+            let faulty = FaultyBackend::new(local, Arc::clone(&self.plan));
+            (Mount::Scope(scope), key, Arc::new(faulty) as Arc<dyn Backend>)
+        };
+        vec![
+            root(Scope::Global, "data", &["memory"]),
+            root(Scope::Project, "shop", &[".quipu", "memory"]),
+        ]
+    }
+
+    /// Returns every file in both roots, temporary ones too.
+    fn files(&self) -> BTreeMap<String, Vec<u8>> {
+        let in_root = |root: &str, folder: &Path| {
+            let named = |(name, bytes)| (format!("{root}/{name}"), bytes);
+            files(folder).into_iter().map(named).collect::<Vec<_>>()
+        };
+        let global = in_root("data/memory", &self.host.global(""));
+        global.into_iter().chain(in_root("shop/.quipu/memory", &self.host.project(""))).collect()
+    }
+
+    async fn seen(&self, memories: &Memories) -> Seen {
+        let listed = memories.list(None).await.unwrap().memories;
+        let listed = listed.iter().map(|one| (one.path.to_string(), one.pinned, one.usage.uses));
+        Seen { listed: listed.collect(), files: self.files() }
+    }
+
+    /// Lays out what the write needs, and makes it safe.
+    async fn prepare(&self, write: Write) -> (Arc<Store>, Memories) {
+        let (store, memories) = self.open();
+        for (path, text) in [
+            ("/memories/global/a.md", "one\ntwo\n"),
+            ("/memories/global/d/b.md", "the b\n"),
+            ("/memories/global/d/e/c.md", "the c\n"),
+            ("/memories/project/p.md", "the p\n"),
+        ] {
+            assert!(create(&memories, path, text).await.starts_with("File created"));
         }
-        "insert" => {
-            Command::Insert { path: path("a.md"), insert_line: 0, insert_text: text("top") }
-        }
-        "delete" => Command::Delete { path: path("a.md") },
-        "delete folder" => Command::Delete { path: path("d") },
-        "rename" => Command::Rename { old_path: path("a.md"), new_path: path("z/a.md") },
-        "rename folder" => Command::Rename { old_path: path("d"), new_path: path("e") },
-        "save" => {
-            let (path, call) = (path("s.md"), Call::default());
-            return memories.save(&path, "saved\n", Expected::Absent, &call).await.is_ok();
-        }
-        _ => {
-            let mut draft = memories.draft(ChangeKind::Draft, Call::default());
-            let edits = [
-                Command::Create { path: path("n1.md"), file_text: text("n1\n") },
-                Command::Create { path: at("/memories/project/n2.md"), file_text: text("n2\n") },
-                Command::StrReplace {
-                    path: path("a.md"),
-                    old_str: text("one"),
-                    new_str: text("ten"),
-                },
-                Command::Delete { path: path("d/b.md") },
-            ];
-            for edit in edits {
-                if !matches!(draft.apply(edit).await, Ok(Reply::Done { .. })) {
-                    return false;
-                }
+        writes::prepare(write, &memories).await;
+        store.settle().await;
+        (store, memories)
+    }
+
+    /// Does to the files what a power cut does, given what was there when all was safe.
+    fn damage(&self, damage: Damage, safe: &BTreeMap<String, Vec<u8>>) {
+        if damage == Damage::NamesLost {
+            for folder in [self.host.global(""), self.host.project("")] {
+                fs::remove_dir_all(folder).unwrap();
             }
-            return draft.commit().await.is_ok();
+            for (name, bytes) in safe {
+                let at = self.host.path(name);
+                fs::create_dir_all(at.parent().unwrap()).unwrap();
+                fs::write(at, bytes).unwrap();
+            }
+            return;
         }
-    };
-    matches!(memories.apply(command, &Call::default()).await, Ok(Reply::Done { .. }))
-}
-
-type Roots = Vec<(Mount, RootKey, Arc<dyn Backend>)>;
-
-fn roots(host: &Host, plan: &Arc<Plan>) -> Roots {
-    let root = |scope, base: &str, names: &[&str]| {
-        let anchor = Anchor::new(host.path(base), names, Privacy::Private);
-        let lock = host.path(&format!("state/locks/{scope}.lock"));
-        let backend = Arc::new(LocalBackend::new(anchor, lock));
-        let key = RootKey { identity: format!("{scope}"), place: format!("{scope}") };
-        let faulty = FaultyBackend::new(backend, Arc::clone(plan));
-        (Mount::Scope(scope), key, Arc::new(faulty) as Arc<dyn Backend>)
-    };
-    vec![
-        root(Scope::Global, "data", &["memory"]),
-        root(Scope::Project, "shop", &[".quipu", "memory"]),
-    ]
-}
-
-fn everything(host: &Host) -> Vec<(String, String)> {
-    let in_root = |root: &str, folder: &Path| {
-        let named = |(name, text)| (format!("{root}/{name}"), text);
-        texts(folder).into_iter().map(named).collect::<Vec<_>>()
-    };
-    [in_root("global", &host.global("")), in_root("project", &host.project(""))].concat()
-}
-
-/// Does one write on a host of its own with one fault; returns whether there was a step to fail.
-async fn attempt(name: &str, fault: Fault) -> bool {
-    let host = Host::new();
-    let plan = Arc::new(Plan::default());
-    let sqlite = Arc::new(state::SqliteState::new(host.path("state/quipu.db")));
-    let state = Arc::new(FaultyState::new(sqlite));
-    let store = host.store_on(Arc::<FaultyState>::clone(&state));
-    let caller = || Caller::agent(AgentClass::Exec, "test");
-    let memories = store.memories_in(roots(&host, &plan), caller());
-    for (path, text) in [("a.md", "one\n"), ("d/b.md", "b\n"), ("d/c.md", "c\n")] {
-        let path = at(&format!("/memories/global/{path}"));
-        let made = Command::Create { path, file_text: text.to_owned() };
-        assert!(matches!(memories.apply(made, &Call::default()).await, Ok(Reply::Done { .. })));
+        for (name, bytes) in self.files() {
+            if safe.values().any(|known| *known == bytes) {
+                continue;
+            }
+            let torn = match damage {
+                Damage::Emptied | Damage::NamesLost => Vec::new(),
+                Damage::CutShort => bytes[..bytes.len() / 2].to_vec(),
+                Damage::Zeroed => {
+                    let kept = bytes.iter().copied().take(1);
+                    kept.chain(std::iter::repeat(0)).take(bytes.len()).collect()
+                }
+            };
+            fs::write(self.host.path(&name), torn).unwrap();
+        }
     }
-    store.settle().await;
-    let before = everything(&host);
-    match fault {
-        Fault::Backend(step, failure) => plan.set(step, failure),
-        Fault::State(step) => state.set(Faults::Call(step)),
-        Fault::StateCrash(step) => state.set(Faults::CrashBeforeAnswer(step)),
-    }
-    let done = write(&memories, name).await;
-    let reached = match fault {
-        Fault::Backend(step, _) => plan.steps() >= step,
-        Fault::State(step) | Fault::StateCrash(step) => state.calls() >= step,
+}
+
+/// What a write leaves when nothing fails.
+async fn outcome(write: Write) -> Seen {
+    let rig = Rig::new();
+    let (store, memories) = rig.prepare(write).await;
+    assert!(writes::carry_out(write, &memories).await, "{write:?} is a write that succeeds");
+    let seen = rig.seen(&memories).await;
+    store.close().await;
+    seen
+}
+
+/// Does one write with one step failing; returns whether there was such a step.
+async fn attempt(write: Write, fault: Fault, step: u64, whole: &Seen) -> bool {
+    let name = format!("{write:?}, {fault:?} at step {step}");
+    let rig = Rig::new();
+    let (store, memories) = rig.prepare(write).await;
+    let before = rig.seen(&memories).await;
+    let failure = match fault {
+        Fault::Alive(failure) => failure,
+        Fault::Death | Fault::PowerCut(_) => Failure::Crash,
     };
+    rig.plan.set(step, failure);
+    let acknowledged = writes::carry_out(write, &memories).await;
+    let reached = rig.plan.steps() >= step;
+    let is_all_or_nothing = |seen: &Seen, who: &str| {
+        assert!(*seen == before || *seen == *whole, "{name}, {who}: {seen:#?}");
+        assert!(!acknowledged || *seen == *whole, "{name}, {who}: lost: {seen:#?}");
+    };
+    if let Fault::Alive(_) = fault {
+        rig.plan.set(0, Failure::Once);
+        assert_eq!(memories.notice().await.unwrap(), 0, "{name}");
+        is_all_or_nothing(&rig.seen(&memories).await, "the same process");
+        let next = create(&memories, "/memories/global/next.md", "next\n").await;
+        assert!(next.starts_with("File created"), "{name}: {next}");
+        assert!(crate::host::delete(&memories, "/memories/global/next.md").await.starts_with('S'));
+    }
     drop((memories, store));
-
-    // A new process, with nothing failing any more.
-    plan.set(0, Failure::Once);
-    let store = host.store();
-    let memories = store.memories_in(roots(&host, &plan), caller());
-    memories.list(None).await.unwrap();
-    memories.notice().await.unwrap();
-    let after = everything(&host);
-    let fresh = {
-        let host = Host::new();
-        let store = host.store();
-        let memories = store.memories_in(roots(&host, &Arc::new(Plan::default())), caller());
-        for (path, text) in [("a.md", "one\n"), ("d/b.md", "b\n"), ("d/c.md", "c\n")] {
-            let path = at(&format!("/memories/global/{path}"));
-            let made = Command::Create { path, file_text: text.to_owned() };
-            memories.apply(made, &Call::default()).await.unwrap();
-        }
-        assert!(write(&memories, name).await);
-        everything(&host)
-    };
-    assert!(after == before || after == fresh, "{name}, {fault:?}: {after:#?}");
-    assert!(!done || after == fresh, "{name}, {fault:?}: acknowledged and not there: {after:#?}");
-    let changes = store::ChangesQuery { max: 99, ..Default::default() };
-    let outside = memories.changes(&changes).await.unwrap();
-    assert!(
-        outside.iter().all(|change| change.kind != ChangeKind::Outside),
-        "{name}, {fault:?}: our own write looks like somebody else's: {outside:#?}"
-    );
-    assert!(write(&memories, "save").await || name == "save", "{name}, {fault:?}: it goes on");
+    rig.plan.set(0, Failure::Once);
+    if let Fault::PowerCut(damage) = fault {
+        rig.damage(damage, &before.files);
+        restart(&rig.host);
+    }
+    let (store, memories) = rig.open();
+    let seen = rig.seen(&memories).await;
+    is_all_or_nothing(&seen, "the next process");
+    is_consistent(&name, &store, &memories).await;
     reached
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Fault {
-    Backend(u64, Failure),
-    State(u64),
-    StateCrash(u64),
+/// History agrees with the files, and the next commands find nothing wrong.
+async fn is_consistent(name: &str, store: &Arc<Store>, memories: &Memories) {
+    let query = ChangesQuery { max: 99, ..ChangesQuery::default() };
+    let changes = memories.changes(&query).await.unwrap();
+    assert!(
+        changes.iter().all(|change| change.kind != ChangeKind::Outside),
+        "{name}: our own write looks like somebody else's: {changes:#?}"
+    );
+    for path in ["/memories/global/new of all.md", "/memories/project/d/new of all.md"] {
+        let next = create(memories, path, "next\n").await;
+        assert!(next.starts_with("File created"), "{name}: {next}");
+    }
+    store.settle().await;
+    let health = memories.health(Depth::Thorough).await.unwrap();
+    assert_eq!((health.findings, health.state.open), (vec![], 0), "{name}");
 }
 
-async fn every_step(fault: impl Fn(u64) -> Fault) {
-    for name in WRITES {
+/// Lets each step of each write fail so, until there is none left.
+async fn every_step(fault: Fault) {
+    for write in Write::ALL {
+        let whole = outcome(write).await;
         let mut step = 1;
-        while attempt(name, fault(step)).await {
+        while attempt(write, fault, step, &whole).await {
             step += 1;
-            assert!(step < 200, "{name} never comes to its end");
+            assert!(step < 200, "{write:?} never comes to its end");
         }
-        assert!(step > 1, "{name} has no step that could fail");
+        let has_steps = fault != Fault::Alive(Failure::Short) || write.lays_down_bytes();
+        assert_eq!(step > 1, has_steps, "{write:?} has steps that could fail");
     }
 }
 
 #[tokio::test]
-async fn a_step_of_the_files_that_fails_leaves_all_or_nothing() {
-    every_step(|step| Fault::Backend(step, Failure::Once)).await;
+async fn a_step_that_fails_once_leaves_all_or_nothing() {
+    every_step(Fault::Alive(Failure::Once)).await;
+}
+
+#[tokio::test]
+async fn a_disk_that_is_full_leaves_all_or_nothing() {
+    every_step(Fault::Alive(Failure::Short)).await;
+}
+
+#[tokio::test]
+async fn a_step_whose_answer_is_lost_leaves_all_or_nothing() {
+    every_step(Fault::Alive(Failure::Unanswered)).await;
 }
 
 #[tokio::test]
 async fn a_process_that_dies_at_any_step_leaves_all_or_nothing() {
-    every_step(|step| Fault::Backend(step, Failure::Crash)).await;
+    every_step(Fault::Death).await;
 }
 
 #[tokio::test]
-async fn a_call_of_the_state_that_fails_leaves_all_or_nothing() {
-    every_step(Fault::State).await;
-    every_step(Fault::StateCrash).await;
+async fn a_power_cut_that_empties_files_loses_nothing() {
+    every_step(Fault::PowerCut(Damage::Emptied)).await;
+}
+
+#[tokio::test]
+async fn a_power_cut_that_cuts_files_short_loses_nothing() {
+    every_step(Fault::PowerCut(Damage::CutShort)).await;
+}
+
+#[tokio::test]
+async fn a_power_cut_that_leaves_zeros_loses_nothing() {
+    every_step(Fault::PowerCut(Damage::Zeroed)).await;
+}
+
+#[tokio::test]
+async fn a_power_cut_that_takes_names_back_loses_nothing() {
+    every_step(Fault::PowerCut(Damage::NamesLost)).await;
 }

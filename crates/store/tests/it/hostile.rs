@@ -157,7 +157,7 @@ async fn a_folder_that_turns_into_a_link_at_any_moment_leads_nowhere() {
     };
     let store = host.store();
     let agent = host.agent(&store);
-    for round in 0..400 {
+    for round in 0..2_000 {
         let path = "/memories/project/f/a.md";
         let command = match round % 4 {
             0 => json!({"command": "create", "path": path, "file_text": "ours\n"}),
@@ -174,4 +174,38 @@ async fn a_folder_that_turns_into_a_link_at_any_moment_leads_nowhere() {
     stop.store(true, Ordering::Relaxed);
     swapping.join().unwrap();
     assert_eq!(texts(&host.path("secret")), crate::host::table(&[("a.md", "SECRET\n")]));
+}
+
+#[tokio::test]
+async fn what_lies_too_deep_for_a_path_hides_nothing_else() {
+    // As deep as a root may be walked, and one name too long: both beyond what a scope can address.
+    let deep = format!("{}/x.md", ["f"; 15].join("/"));
+    let long = format!("{}/{}.md", vec!["l".repeat(250); 3].join("/"), "n".repeat(252));
+    for name in [&deep, &long] {
+        let host = Host::new();
+        let file = host.project(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(&file, "too deep\n").unwrap();
+        fs::write(host.project("good.md"), "good\n").unwrap();
+        let store = host.store();
+        let (agent, person) = (host.agent(&store), host.person(&store));
+        let listed = agent.list(None).await.unwrap();
+        let listed: Vec<_> = listed.memories.iter().map(|one| one.path.to_string()).collect();
+        assert_eq!(listed, ["/memories/project/good.md"]);
+        let folder = file.parent().unwrap().strip_prefix(host.project("")).unwrap();
+        let folder = format!("{PROJECT}/{}", folder.display());
+        for path in ["/memories", PROJECT, &folder] {
+            let (said, code) = answer(&agent, json!({"command": "view", "path": path})).await;
+            assert_eq!(code, None, "{said}");
+        }
+        agent.notice().await.unwrap();
+        let health = person.health(store::Depth::Thorough).await.unwrap();
+        let found: Vec<_> =
+            health.findings.iter().map(|one| (one.kind.as_str(), one.subject.as_str())).collect();
+        assert_eq!(found, [("unaddressable-name", name.as_str())]);
+        // The folder above it can still be taken away, with all that is in it.
+        let top = format!("{PROJECT}/{}", name.split_once('/').unwrap().0);
+        assert_eq!(crate::host::delete(&agent, &top).await, format!("Successfully deleted {top}"));
+        assert_eq!(texts(&host.project("")), crate::host::table(&[("good.md", "good\n")]));
+    }
 }

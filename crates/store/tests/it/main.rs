@@ -22,6 +22,18 @@ mod history;
 
 mod hostile;
 
+mod limits;
+
+mod meddling;
+
+mod model;
+
 mod outside;
 
+mod processes;
+
 mod sim;
+
+mod usage;
+
+mod worktrees;

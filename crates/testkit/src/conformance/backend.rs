@@ -1,187 +1,192 @@
-//! What every backend promises: bytes under paths, changed in one step or not at all.
+//! What every backend does: walks, reads, replaces, removes and renames within its root, holds it,
+//! and is never led out of it.
+//!
+//! [`run`] asks for a fresh root that does not exist yet before each claim. A claim that fails panics.
+#![expect(clippy::unwrap_used, reason = "a suite is a test: it fails by panicking")]
 
+mod holding;
+mod removing;
+mod walking;
+mod writing;
+
+use std::any::Any;
+use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
 use memory::path::RelativePath;
-use store::backend::{Backend, BackendError, Expect, Extent, Kind, Stamp, Walk};
+use store::backend::{Backend, BackendError, Expect, Extent, SkipReason, Stamp, Walk};
 
-const WAIT: Duration = Duration::from_secs(10);
+use crate::MemoryBackend;
 
-/// Runs the suite; `make` returns an empty root, a new one each time.
-pub async fn run(make: impl AsyncFn() -> Arc<dyn Backend>) {
-    a_missing_root_reads_as_empty(&*make().await).await;
-    bytes_come_back_as_they_were_put(&*make().await).await;
-    a_write_that_expects_something_else_changes_nothing(&*make().await).await;
-    staged_bytes_are_seen_by_nobody(&*make().await).await;
-    a_removal_takes_what_was_expected(&*make().await).await;
-    a_folder_goes_only_if_it_holds_what_is_known(&*make().await).await;
-    a_rename_needs_a_free_path(&*make().await).await;
-    a_walk_keeps_the_first_and_counts_all(&*make().await).await;
-    empty_folders_can_be_removed(&*make().await).await;
-    a_held_root_counts_writes_and_remembers_a_death(&*make().await).await;
+/// What an editor, git or a hostile checkout does to a root, asking nobody.
+pub trait Outside: Debug {
+    /// Writes a file, with the folders on the way.
+    fn write(&self, path: &RelativePath, bytes: &[u8]);
+
+    /// Removes a file or folder.
+    fn remove(&self, path: &RelativePath);
+
+    /// Puts a link there that leads out of the root to a folder with a file `a.md` in it.
+    fn link(&self, path: &RelativePath);
+
+    /// Puts a pipe there.
+    fn pipe(&self, path: &RelativePath);
+
+    /// Leaves a temporary file of this backend in the folder of a path.
+    fn temporary(&self, path: &RelativePath);
 }
+
+impl Outside for MemoryBackend {
+    fn write(&self, path: &RelativePath, bytes: &[u8]) {
+        self.outside_write(path, bytes);
+    }
+
+    fn remove(&self, path: &RelativePath) {
+        self.outside_remove(path);
+    }
+
+    fn link(&self, path: &RelativePath) {
+        self.outside_link(path);
+    }
+
+    fn pipe(&self, path: &RelativePath) {
+        self.outside_pipe(path);
+    }
+
+    fn temporary(&self, path: &RelativePath) {
+        self.outside_temporary(path);
+    }
+}
+
+/// A root with everybody who may touch it.
+#[derive(Debug)]
+pub struct Rig {
+    /// This process.
+    pub backend: Arc<dyn Backend>,
+    /// Another process on the same root.
+    pub peer: Arc<dyn Backend>,
+    /// Everybody else.
+    pub outside: Box<dyn Outside>,
+    /// What has to outlive the rest.
+    pub keep: Box<dyn Any + Send>,
+}
+
+impl Rig {
+    /// Returns a root in memory.
+    pub fn in_memory() -> Self {
+        let backend = MemoryBackend::new();
+        Self {
+            backend: Arc::new(backend.clone()),
+            peer: Arc::new(backend.clone()),
+            outside: Box::new(backend),
+            keep: Box::new(()),
+        }
+    }
+}
+
+/// Checks every claim on roots that `make` makes, each fresh and missing.
+pub async fn run(make: impl Fn() -> Rig) {
+    walking::check_all(&make).await;
+    writing::check_all(&make).await;
+    removing::check_all(&make).await;
+    holding::check_all(&make).await;
+}
+
+/// How long a claim waits for a root that it should get.
+const WAIT: Duration = Duration::from_secs(30);
 
 fn path(text: &str) -> RelativePath {
-    #[expect(clippy::expect_used, reason = "the suite's own paths are within the grammar")]
-    RelativePath::parse(text).expect("a path of the suite")
+    RelativePath::parse(text).unwrap()
 }
 
-/// Puts bytes at a path that must be free, and returns the version that is there afterwards.
-async fn put(backend: &dyn Backend, at: &str, text: &str) -> Stamp {
-    let staged = backend.stage(&path(at), Arc::from(text.as_bytes())).await;
-    let published = match staged {
-        Ok(staged) => staged.publish(Expect::Absent).await,
-        Err(error) => Err(error),
-    };
-    assert!(published.is_ok(), "{at}: {published:?}");
-    stamp(backend, at).await
-}
+impl Rig {
+    async fn put(&self, at: &str, text: &str) {
+        let staged = self.backend.stage(&path(at), Arc::from(text.as_bytes())).await.unwrap();
+        staged.publish(Expect::Absent).await.unwrap();
+    }
 
-async fn stamp(backend: &dyn Backend, at: &str) -> Stamp {
-    let read = backend.read(&path(at), 1_000).await;
-    assert!(read.is_ok(), "{at}: {read:?}");
-    read.map(|read| read.stat.stamp).unwrap_or_default()
-}
+    /// Returns which version of a file is there.
+    async fn stamp(&self, at: &str) -> Stamp {
+        self.backend.read(&path(at), 0).await.unwrap().stat.stamp
+    }
 
-async fn text(backend: &dyn Backend, at: &str) -> Option<String> {
-    let read = backend.read(&path(at), 1_000).await.ok()?;
-    String::from_utf8(read.bytes).ok()
-}
-
-async fn walk(backend: &dyn Backend, from: Option<&str>, extent: Extent) -> Walk {
-    let from = from.map(path);
-    let walk = backend.walk(from.as_ref(), extent).await;
-    assert!(walk.is_ok(), "{walk:?}");
-    walk.unwrap_or_default()
-}
-
-fn names(walk: &Walk) -> Vec<&str> {
-    walk.files.iter().map(|file| file.path.as_str()).collect()
-}
-
-async fn a_missing_root_reads_as_empty(backend: &dyn Backend) {
-    assert_eq!(walk(backend, None, Extent::ALL).await, Walk::default());
-    assert!(matches!(backend.kind(&path("a.md")).await, Ok(None)));
-    assert!(matches!(backend.read(&path("a.md"), 9).await, Err(BackendError::NotFound)));
-    assert!(matches!(backend.exists().await, Ok(false)), "reading makes nothing");
-}
-
-async fn bytes_come_back_as_they_were_put(backend: &dyn Backend) {
-    put(backend, "d/e/a.md", "one\n").await;
-    assert_eq!(text(backend, "d/e/a.md").await.as_deref(), Some("one\n"));
-    assert!(matches!(backend.kind(&path("d/e")).await, Ok(Some(Kind::Folder))));
-    assert!(matches!(backend.kind(&path("d/e/a.md")).await, Ok(Some(Kind::File))));
-    let part = backend.read(&path("d/e/a.md"), 2).await;
-    assert!(part.is_ok_and(|read| read.bytes == b"on" && !read.is_whole()));
-    let folder = backend.read(&path("d/e"), 9).await;
-    assert!(matches!(folder, Err(BackendError::WrongKind)), "{folder:?}");
-    assert!(matches!(backend.exists().await, Ok(true)));
-}
-
-async fn a_write_that_expects_something_else_changes_nothing(backend: &dyn Backend) {
-    let first = put(backend, "a.md", "one\n").await;
-    for expect in [Expect::Absent, Expect::File(Stamp([1, 2, 3, 4]))] {
-        let staged = backend.stage(&path("a.md"), Arc::from(&b"two\n"[..])).await;
-        assert!(staged.is_ok());
-        if let Ok(staged) = staged {
-            let refused = staged.publish(expect).await;
-            assert!(
-                matches!(refused, Err(BackendError::Changed | BackendError::Occupied)),
-                "{refused:?}"
-            );
+    /// Returns every file and folder: folders end with a slash, files are followed by their text.
+    async fn shown(&self) -> Vec<String> {
+        let walk = self.backend.walk(None, Extent::ALL).await.unwrap();
+        let mut shown: Vec<_> =
+            walk.folders.iter().map(|folder| format!("{}/", folder.path)).collect();
+        for file in &walk.files {
+            let read = self.backend.read(&file.path, usize::MAX).await.unwrap();
+            assert_eq!(read.stat, file.stat, "a walk and a read agree on {}", file.path);
+            shown.push(format!("{}={}", file.path, String::from_utf8(read.bytes).unwrap()));
         }
-        assert_eq!(text(backend, "a.md").await.as_deref(), Some("one\n"));
+        let left = walk.skipped.iter().filter(|one| one.reason == SkipReason::Temporary).count();
+        shown.extend((left > 0).then(|| format!("{left} temporary")));
+        shown.sort();
+        shown
     }
-    if let Ok(staged) = backend.stage(&path("a.md"), Arc::from(&b"two\n"[..])).await {
-        assert!(staged.publish(Expect::File(first)).await.is_ok());
+}
+
+/// A walk without what differs between adapters: stamps, times, and the names of temporary files.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Seen {
+    files: Vec<(String, u64)>,
+    folders: Vec<(String, u64)>,
+    in_reach: usize,
+    totals: (usize, usize, u64),
+    skipped: Vec<(String, SkipReason)>,
+    incomplete: bool,
+}
+
+impl Seen {
+    fn of(walk: Walk) -> Self {
+        let mut skipped: Vec<_> =
+            walk.skipped.into_iter().map(|one| (one.name, one.reason)).collect();
+        for (name, reason) in &mut skipped {
+            if *reason == SkipReason::Temporary {
+                let folder = name.rsplit_once('/').map(|(folder, _)| format!("{folder}/"));
+                *name = folder.unwrap_or_default() + "*";
+            }
+        }
+        Self {
+            files: walk.files.iter().map(|file| (file.path.to_string(), file.stat.bytes)).collect(),
+            folders: walk
+                .folders
+                .iter()
+                .map(|folder| (folder.path.to_string(), folder.bytes))
+                .collect(),
+            in_reach: walk.in_reach,
+            totals: (walk.files_total, walk.folders_total, walk.bytes_total),
+            skipped,
+            incomplete: walk.incomplete,
+        }
     }
-    assert_eq!(text(backend, "a.md").await.as_deref(), Some("two\n"));
-    assert_ne!(stamp(backend, "a.md").await, first, "another version has another stamp");
 }
 
-async fn staged_bytes_are_seen_by_nobody(backend: &dyn Backend) {
-    put(backend, "a.md", "one\n").await;
-    let staged = backend.stage(&path("n/b.md"), Arc::from(&b"two\n"[..])).await;
-    assert_eq!(names(&walk(backend, None, Extent::ALL).await), ["a.md"]);
-    drop(staged);
-    assert!(matches!(backend.kind(&path("n")).await, Ok(None)), "nor is its folder left over");
+fn rows<T: Copy>(rows: &[(&str, T)]) -> Vec<(String, T)> {
+    rows.iter().map(|&(name, value)| (name.to_owned(), value)).collect()
 }
 
-async fn a_removal_takes_what_was_expected(backend: &dyn Backend) {
-    let stamp = put(backend, "a.md", "one\n").await;
-    let refused = backend.remove_file(&path("a.md"), Stamp([1, 2, 3, 4])).await;
-    assert!(matches!(refused, Err(BackendError::Changed)), "{refused:?}");
-    assert_eq!(text(backend, "a.md").await.as_deref(), Some("one\n"));
-    assert!(backend.remove_file(&path("a.md"), stamp).await.is_ok());
-    assert_eq!(text(backend, "a.md").await, None);
-    assert!(matches!(backend.remove_file(&path("a.md"), stamp).await, Err(BackendError::NotFound)));
-}
-
-async fn a_folder_goes_only_if_it_holds_what_is_known(backend: &dyn Backend) {
-    let known = vec![(path("d/a.md"), put(backend, "d/a.md", "one\n").await)];
-    put(backend, "d/e/b.md", "two\n").await;
-    let refused = backend.remove_folder(&path("d"), &known).await;
-    assert!(matches!(refused, Err(BackendError::Changed)), "{refused:?}");
-    assert_eq!(text(backend, "d/e/b.md").await.as_deref(), Some("two\n"));
-    let all = [known, vec![(path("d/e/b.md"), stamp(backend, "d/e/b.md").await)]].concat();
-    assert!(backend.remove_folder(&path("d"), &all).await.is_ok());
-    assert!(matches!(backend.kind(&path("d")).await, Ok(None)));
-}
-
-async fn a_rename_needs_a_free_path(backend: &dyn Backend) {
-    put(backend, "d/a.md", "one\n").await;
-    put(backend, "b.md", "two\n").await;
-    let refused = backend.rename(&path("b.md"), &path("d/a.md")).await;
-    assert!(matches!(refused, Err(BackendError::Occupied)), "{refused:?}");
-    assert!(backend.rename(&path("d"), &path("x/y")).await.is_ok());
-    assert!(backend.rename(&path("b.md"), &path("x/b.md")).await.is_ok());
-    assert_eq!(names(&walk(backend, None, Extent::ALL).await), ["x/b.md", "x/y/a.md"]);
-    let gone = backend.rename(&path("d"), &path("z")).await;
-    assert!(matches!(gone, Err(BackendError::NotFound)), "{gone:?}");
-}
-
-async fn a_walk_keeps_the_first_and_counts_all(backend: &dyn Backend) {
-    for name in ["a/x.md", "a.md", "a-b.md", "a/y/z.md", "b.md"] {
-        put(backend, name, "1234").await;
+/// Returns an outcome as one word.
+fn word<T>(outcome: Result<T, BackendError>) -> &'static str {
+    match outcome.err() {
+        None => "ok",
+        Some(BackendError::NotFound) => "not found",
+        Some(BackendError::Occupied) => "occupied",
+        Some(BackendError::WrongKind) => "wrong kind",
+        Some(BackendError::Changed) => "changed",
+        Some(BackendError::Escapes(_)) => "escapes",
+        Some(BackendError::Full(_)) => "full",
+        Some(BackendError::Locked(_)) => "locked",
+        Some(BackendError::Io { .. }) => "io",
     }
-    let all = walk(backend, None, Extent::ALL).await;
-    assert_eq!(names(&all), ["a-b.md", "a.md", "a/x.md", "a/y/z.md", "b.md"]);
-    let folders: Vec<_> = all.folders.iter().map(|one| (one.path.as_str(), one.bytes)).collect();
-    assert_eq!(folders, [("a", 8), ("a/y", 4)]);
-    let first = walk(backend, None, Extent { max: 2, levels: 1 }).await;
-    assert_eq!(names(&first), ["a-b.md", "a.md"]);
-    assert_eq!((first.files_total, first.bytes_total, first.in_reach), (5, 20, 4));
-    let below = walk(backend, Some("a"), Extent::ALL).await;
-    assert_eq!(names(&below), ["a/x.md", "a/y/z.md"]);
 }
 
-async fn empty_folders_can_be_removed(backend: &dyn Backend) {
-    let stamp = put(backend, "d/e/f/a.md", "one\n").await;
-    put(backend, "d/b.md", "two\n").await;
-    assert!(backend.remove_file(&path("d/e/f/a.md"), stamp).await.is_ok());
-    assert!(backend.remove_empty(&path("d")).await.is_ok());
-    assert!(matches!(backend.kind(&path("d/e")).await, Ok(None)));
-    assert_eq!(text(backend, "d/b.md").await.as_deref(), Some("two\n"));
-    assert!(backend.sync(&[path("d/b.md"), path("d/e/f/a.md")]).await.is_ok());
-    assert!(matches!(backend.sweep().await, Ok(0)));
-}
-
-async fn a_held_root_counts_writes_and_remembers_a_death(backend: &dyn Backend) {
-    let held = backend.lock(WAIT).await;
-    assert!(held.is_ok(), "{held:?}");
-    let Ok(mut held) = held else { return };
-    let busy = backend.lock(Duration::from_millis(20)).await;
-    assert!(matches!(busy, Err(BackendError::Locked(_))), "{busy:?}");
-    assert!(held.begin().is_ok() && held.end().is_ok());
-    let counted = held.generation();
-    drop(held);
-    let Ok(mut held) = backend.lock(WAIT).await else { return };
-    assert_eq!((held.generation(), held.was_interrupted()), (counted, false));
-    assert!(held.begin().is_ok());
-    drop(held);
-    assert!(backend.is_interrupted().await);
-    let Ok(held) = backend.lock(WAIT).await else { return };
-    assert!(held.was_interrupted() && held.generation() > counted);
-    assert!(!held.machine_restarted());
+#[cfg(test)]
+mod tests {
+    #[tokio::test]
+    async fn memory_is_a_backend() {
+        super::run(super::Rig::in_memory).await;
+    }
 }

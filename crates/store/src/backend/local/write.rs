@@ -262,21 +262,33 @@ pub(super) fn remove_folder(
     }
     let temporary = temporary_name();
     move_to_free(&folder, path.file_name(), &folder, &temporary).map_err(cannot)?;
-    let out_of_sight = folder.open_dir_nofollow(&temporary).map_err(cannot)?;
-    let walk = walk::walk_in(&out_of_sight, Some(path), Extent::ALL)?;
-    let mut found: Vec<_> =
-        walk.files.into_iter().map(|file| (file.path, file.stat.stamp)).collect();
-    found.sort();
     expected.sort();
-    if found != expected {
+    let found = memories_in(&folder, &temporary, path);
+    if !matches!(&found, Ok(found) if *found == expected) {
+        // What cannot be looked at is put back too: out of sight it would be swept away.
         move_to_free(&folder, &temporary, &folder, path.file_name()).map_err(cannot)?;
-        return Err(BackendError::Changed);
+        return found.and(Err(BackendError::Changed));
     }
     if let Err(error) = remove_tree(&folder, &temporary) {
         // It is out of sight, and so removed; the next sweep tries again.
         tracing::warn!(%error, "a removed folder could not be cleared away yet");
     }
     Ok(())
+}
+
+/// Returns the memories in the folder called `name`, as if it were at `path`, in order.
+fn memories_in(
+    folder: &Dir,
+    name: &str,
+    path: &RelativePath,
+) -> Result<Vec<(RelativePath, Stamp)>, BackendError> {
+    let inner = folder
+        .open_dir_nofollow(name)
+        .map_err(|error| BackendError::from_io("look into a folder", error))?;
+    let files = walk::walk_in(&inner, Some(path), Extent::ALL)?.files;
+    let mut found: Vec<_> = files.into_iter().map(|file| (file.path, file.stat.stamp)).collect();
+    found.sort();
+    Ok(found)
 }
 
 /// Removes a folder and the folders in it as far as there is nothing in them.

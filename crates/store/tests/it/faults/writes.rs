@@ -1,0 +1,160 @@
+//! The writes that are let fail: one of each kind that the store knows.
+
+use memory::change::ChangeKind;
+use memory::command::{Command, Reply};
+use memory::document::Revision;
+use memory::path::MemoryPath;
+use store::{Call, Caller, ChangesQuery, Dry, Expected, Memories, UndoTarget};
+
+use crate::host::at;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Write {
+    Create,
+    CreateDeep,
+    Replace,
+    Insert,
+    Delete,
+    DeleteFolder,
+    Rename,
+    RenameFolder,
+    SaveNew,
+    SaveOver,
+    Draft,
+    UndoCreate,
+    UndoDeleteFolder,
+    UndoRenameFolder,
+    UndoDraft,
+    Pin,
+}
+
+impl Write {
+    pub(super) const ALL: [Self; 16] = [
+        Self::Create,
+        Self::CreateDeep,
+        Self::Replace,
+        Self::Insert,
+        Self::Delete,
+        Self::DeleteFolder,
+        Self::Rename,
+        Self::RenameFolder,
+        Self::SaveNew,
+        Self::SaveOver,
+        Self::Draft,
+        Self::UndoCreate,
+        Self::UndoDeleteFolder,
+        Self::UndoRenameFolder,
+        Self::UndoDraft,
+        Self::Pin,
+    ];
+
+    /// Returns whether there are new bytes to be laid beside their place.
+    pub(super) const fn lays_down_bytes(self) -> bool {
+        !matches!(
+            self,
+            Self::Delete
+                | Self::DeleteFolder
+                | Self::Rename
+                | Self::RenameFolder
+                | Self::UndoCreate
+                | Self::UndoRenameFolder
+                | Self::Pin
+        )
+    }
+
+    /// Returns what is taken back, if this is an undo.
+    const fn undone(self) -> Option<Self> {
+        match self {
+            Self::UndoCreate => Some(Self::CreateDeep),
+            Self::UndoDeleteFolder => Some(Self::DeleteFolder),
+            Self::UndoRenameFolder => Some(Self::RenameFolder),
+            Self::UndoDraft => Some(Self::Draft),
+            _ => None,
+        }
+    }
+}
+
+fn global(name: &str) -> MemoryPath {
+    at(&format!("/memories/global/{name}"))
+}
+
+fn create(path: MemoryPath, text: &str) -> Command {
+    Command::Create { path, file_text: text.to_owned() }
+}
+
+fn replace(path: MemoryPath, old: &str, new: &str) -> Command {
+    Command::StrReplace { path, old_str: old.to_owned(), new_str: new.to_owned() }
+}
+
+fn person(memories: &Memories) -> Memories {
+    memories.for_caller(Caller::person("test"))
+}
+
+/// Does beforehand what the write needs to be there.
+pub(super) async fn prepare(write: Write, memories: &Memories) {
+    for path in [global("a.md"), global("d/b.md")] {
+        person(memories).set_pin(&path, true).await.unwrap();
+    }
+    if let Some(undone) = write.undone() {
+        assert!(command(undone, memories).await, "{undone:?} is there to be taken back");
+    }
+}
+
+/// Does the write; returns whether it was acknowledged.
+pub(super) async fn carry_out(write: Write, memories: &Memories) -> bool {
+    if write.undone().is_none() {
+        return command(write, memories).await;
+    }
+    let newest = ChangesQuery { max: 1, ..ChangesQuery::default() };
+    let Ok(changes) = memories.changes(&newest).await else { return false };
+    let target = UndoTarget::Change(changes[0].id);
+    memories.undo(&target, Dry::No, &Call::default()).await.is_ok()
+}
+
+async fn command(write: Write, memories: &Memories) -> bool {
+    let command = match write {
+        Write::Create => create(global("new.md"), "something new\n"),
+        Write::CreateDeep => create(global("x/y/new.md"), "something new\n"),
+        Write::Replace => replace(global("a.md"), "one", "eleven"),
+        Write::Insert => {
+            let insert_text = "on top".to_owned();
+            Command::Insert { path: global("d/b.md"), insert_line: 0, insert_text }
+        }
+        Write::Delete => Command::Delete { path: global("a.md") },
+        Write::DeleteFolder => Command::Delete { path: global("d") },
+        Write::Rename => Command::Rename { old_path: global("a.md"), new_path: global("z/a.md") },
+        Write::RenameFolder => Command::Rename { old_path: global("d"), new_path: global("f/g") },
+        Write::SaveNew => return save("s/new.md", memories, Expected::Absent).await,
+        Write::SaveOver => {
+            let expected = Expected::Revision(Revision::of(b"one\ntwo\n"));
+            return save("a.md", memories, expected).await;
+        }
+        Write::Pin => return person(memories).set_pin(&global("d/e/c.md"), true).await.is_ok(),
+        _ => return draft(memories).await,
+    };
+    matches!(memories.apply(command, &Call::default()).await, Ok(Reply::Done { .. }))
+}
+
+async fn save(name: &str, memories: &Memories, expected: Expected) -> bool {
+    let (path, call) = (global(name), Call::default());
+    person(memories).save(&path, "saved by hand\n", expected, &call).await.is_ok()
+}
+
+/// One of everything, over two scopes.
+async fn draft(memories: &Memories) -> bool {
+    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+    let edits = [
+        create(global("n/new.md"), "new in global\n"),
+        create(at("/memories/project/new.md"), "new in project\n"),
+        replace(global("a.md"), "two", "twelve"),
+        replace(at("/memories/project/p.md"), "the", "another"),
+        Command::Delete { path: global("d/e/c.md") },
+        Command::Rename { old_path: global("d/b.md"), new_path: global("b.md") },
+    ];
+    for edit in edits {
+        if !matches!(draft.apply(edit).await, Ok(Reply::Done { .. })) {
+            return false;
+        }
+    }
+    draft.commit().await.is_ok()
+}

@@ -1,0 +1,169 @@
+//! Somebody with an editor who saves, removes or makes a file in the very middle of a command, before
+//! each of its steps in turn: what they wrote is never lost, what they removed never comes back.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use memory::access::AgentClass;
+use memory::change::RootKey;
+use memory::document::Revision;
+use memory::path::{Mount, Scope};
+use serde_json::{Value, json};
+use state::SqliteState;
+use store::backend::Backend;
+use store::backend::local::{Anchor, LocalBackend, Privacy};
+use store::{Caller, Memories};
+use testkit::{Failure, FaultyBackend, FaultyState, Plan};
+
+use crate::host::{Host, call, create, texts};
+
+const THEIRS: &str = "theirs, by hand\n";
+
+/// What the editor does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Meddling {
+    /// Saves in place.
+    Write(&'static str),
+    /// Saves as careful editors do: another file takes the place.
+    Replace(&'static str),
+    Remove(&'static str),
+}
+
+impl Meddling {
+    const ALL: [Self; 9] = [
+        Self::Write("a.md"),
+        Self::Replace("a.md"),
+        Self::Remove("a.md"),
+        Self::Write("z/new.md"),
+        Self::Replace("z/new.md"),
+        Self::Write("d/b.md"),
+        Self::Replace("d/b.md"),
+        Self::Write("d/theirs.md"),
+        Self::Remove("d/b.md"),
+    ];
+
+    fn act(self, root: &Path) {
+        match self {
+            Self::Write(name) => {
+                let at = root.join(name);
+                fs::create_dir_all(at.parent().unwrap()).unwrap();
+                fs::write(at, THEIRS).unwrap();
+            }
+            Self::Replace(name) => {
+                let at = root.join(name);
+                fs::create_dir_all(at.parent().unwrap()).unwrap();
+                let aside = root.join(".editor");
+                fs::write(&aside, THEIRS).unwrap();
+                fs::rename(aside, at).unwrap();
+            }
+            // Whatever our command removed or moved away first is not there to be removed.
+            Self::Remove(name) => fs::remove_file(root.join(name)).unwrap_or_default(),
+        }
+    }
+}
+
+fn commands() -> [Value; 7] {
+    let path = |name: &str| format!("/memories/global/{name}");
+    [
+        json!({"command": "create", "path": path("z/new.md"), "file_text": "ours\n"}),
+        json!({"command": "str_replace", "path": path("a.md"), "old_str": "one", "new_str": "two"}),
+        json!({"command": "insert", "path": path("a.md"), "insert_line": 0, "insert_text": "top"}),
+        json!({"command": "delete", "path": path("a.md")}),
+        json!({"command": "delete", "path": path("d")}),
+        json!({"command": "rename", "old_path": path("a.md"), "new_path": path("z/new.md")}),
+        json!({"command": "rename", "old_path": path("d"), "new_path": path("z")}),
+    ]
+}
+
+struct Rig {
+    host: Host,
+    plan: Arc<Plan>,
+    memories: Memories,
+}
+
+async fn rig() -> Rig {
+    let host = Host::quick();
+    let plan = Arc::<Plan>::default();
+    let sqlite = Arc::new(SqliteState::new(host.path("state/quipu.db")));
+    let store = host.store_on(Arc::new(FaultyState::sharing(sqlite, Arc::clone(&plan))));
+    let anchor = Anchor::new(host.path("data"), &["memory"], Privacy::Private);
+    let local = Arc::new(LocalBackend::new(anchor, host.path("state/locks/global.lock")));
+    let key = RootKey { identity: "global".to_owned(), place: "global".to_owned() };
+    let faulty: Arc<dyn Backend> = Arc::new(FaultyBackend::new(local, Arc::clone(&plan)));
+    let roots = vec![(Mount::Scope(Scope::Global), key, faulty)];
+    let memories = store.memories_in(roots, Caller::agent(AgentClass::Exec, "test"));
+    for (name, text) in [("a.md", "one\n"), ("d/b.md", "b\n"), ("d/e/c.md", "c\n")] {
+        let path = format!("/memories/global/{name}");
+        assert!(create(&memories, &path, text).await.starts_with("File created"));
+    }
+    store.settle().await;
+    Rig { host, plan, memories }
+}
+
+fn files(host: &Host) -> BTreeMap<String, String> {
+    texts(&host.global("")).into_iter().collect()
+}
+
+/// Returns whether there was such a step.
+async fn attempt(command: &Value, meddling: Meddling, step: u64) -> bool {
+    let name = format!("{command}, {meddling:?} before step {step}");
+    let rig = rig().await;
+    let mut untouched = files(&rig.host);
+    match meddling {
+        Meddling::Write(at) | Meddling::Replace(at) => {
+            untouched.insert(at.to_owned(), THEIRS.to_owned());
+        }
+        Meddling::Remove(at) => {
+            untouched.remove(at);
+        }
+    }
+    let root = rig.host.global("");
+    rig.plan.meddle(step, move || meddling.act(&root));
+    let said = call(&rig.memories, command.clone()).await;
+    let reached = rig.plan.steps() >= step;
+    rig.plan.set(0, Failure::Once);
+    if !reached {
+        return false;
+    }
+    rig.memories.notice().await.unwrap();
+    let after = files(&rig.host);
+    let acknowledged =
+        said.contains("success") || said.contains("Success") || said.contains("has been edited");
+    if !acknowledged {
+        assert_eq!(after, untouched, "{name}: refused with `{said}`");
+    }
+    let kept = rig.memories.content(&Revision::of(THEIRS.as_bytes())).await.unwrap();
+    match meddling {
+        Meddling::Write(_) | Meddling::Replace(_) => {
+            let there = after.values().any(|text| text.contains(THEIRS));
+            assert!(there || kept.is_some(), "{name}: theirs is lost; `{said}`: {after:#?}");
+        }
+        Meddling::Remove("a.md") => {
+            assert!(!after.contains_key("a.md"), "{name}: it is back; `{said}`: {after:#?}");
+        }
+        Meddling::Remove(_) => {}
+    }
+    assert!(after.keys().all(|path| !path.contains(".quipu-")), "{name}: {after:#?}");
+    // History says of every file what is there.
+    assert_eq!(rig.memories.notice().await.unwrap(), 0, "{name}");
+    for (path, text) in &after {
+        let kept = rig.memories.content(&Revision::of(text.as_bytes())).await.unwrap();
+        assert_eq!(kept.as_deref(), Some(text.as_bytes()), "{name}: {path} is not in history");
+    }
+    true
+}
+
+#[tokio::test]
+async fn what_an_editor_does_in_the_middle_of_a_command_is_never_undone() {
+    for command in commands() {
+        for meddling in Meddling::ALL {
+            let mut step = 1;
+            while attempt(&command, meddling, step).await {
+                step += 1;
+                assert!(step < 200, "{command} never comes to its end");
+            }
+        }
+    }
+}

@@ -1,0 +1,269 @@
+//! Any sequence of commands leaves what a plain map of paths to texts says, and the same answers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use memory::access::AgentClass;
+use memory::change::{ChangeId, ChangeKind, RootKey};
+use memory::command::{Command, Reply};
+use memory::path::{Mount, Scope};
+use proptest::prelude::*;
+use store::backend::Backend;
+use store::{Call, Caller, Dry, Memories, UndoTarget};
+use testkit::MemoryBackend;
+
+use crate::host::{Host, at};
+
+/// What may be there: few names, so that they meet; one of them is a folder's name elsewhere.
+const NAMES: [&str; 7] = ["a.md", "b.md", "d", "d/a.md", "d/e/b.md", "d/e", "f/g.md"];
+
+#[derive(Clone, Debug)]
+enum Act {
+    Create(usize, String),
+    Replace(usize, String, String),
+    Insert(usize, i64, String),
+    Delete(usize),
+    Rename(usize, usize),
+    /// Several at once, all or nothing.
+    Draft(Vec<(usize, Option<String>)>),
+    /// The last change is taken back.
+    Undo,
+}
+
+fn act() -> impl Strategy<Value = Act> {
+    let name = || 0..NAMES.len();
+    let text = || "[ab\n]{0,6}";
+    let drafted = (name(), proptest::option::of(text()));
+    prop_oneof![
+        4 => (name(), text()).prop_map(|(at, text)| Act::Create(at, text)),
+        3 => (name(), "[ab\n]{1,2}", text()).prop_map(|(at, old, new)| Act::Replace(at, old, new)),
+        2 => (name(), -1..4_i64, text()).prop_map(|(at, line, text)| Act::Insert(at, line, text)),
+        2 => name().prop_map(Act::Delete),
+        3 => (name(), name()).prop_map(|(from, to)| Act::Rename(from, to)),
+        1 => proptest::collection::vec(drafted, 1..4).prop_map(Act::Draft),
+        2 => Just(Act::Undo),
+    ]
+}
+
+/// Paths and their texts, and folders that are there without a memory in them.
+type Model = BTreeMap<String, String>;
+
+struct World {
+    root: MemoryBackend,
+    memories: Memories,
+    model: Model,
+    /// The model before each change that can be taken back, newest last.
+    past: Vec<(ChangeId, Model)>,
+}
+
+fn below<'a>(model: &'a Model, folder: &'a str) -> impl Iterator<Item = &'a String> {
+    model.keys().filter(move |path| {
+        path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
+}
+
+impl World {
+    fn new(host: &Host) -> Self {
+        let root = MemoryBackend::new();
+        let key = RootKey { identity: "global".to_owned(), place: "global".to_owned() };
+        let backend: Arc<dyn Backend> = Arc::new(root.clone());
+        let roots = vec![(Mount::Scope(Scope::Global), key, backend)];
+        let agent = Caller::agent(AgentClass::Exec, "test");
+        let memories = host.store().memories_in(roots, agent);
+        Self { root, memories, model: Model::new(), past: Vec::new() }
+    }
+
+    /// Carries out a command; what it leaves is `expected` if that is a change, or all as it was.
+    async fn command(&mut self, command: Command, expected: Option<Model>) {
+        let shown = format!("{command:?}");
+        let reply = self.memories.apply(command, &Call::default()).await.unwrap();
+        let change = match &reply {
+            Reply::Done { change, .. } => *change,
+            Reply::Refused(_) => None,
+        };
+        assert_eq!(change.is_some(), expected.is_some(), "{shown}: {reply:?}");
+        self.changed(change, expected);
+    }
+
+    fn changed(&mut self, change: Option<ChangeId>, model: Option<Model>) {
+        if let (Some(change), Some(model)) = (change, model) {
+            self.past.push((change, std::mem::replace(&mut self.model, model)));
+        }
+    }
+
+    /// Returns whether nothing is at a path and no memory is on the way to it. Folders that were
+    /// left empty still stand in the way of a file.
+    fn is_free(&self, name: &str) -> bool {
+        let taken = below(&self.model, name).next().is_some() || self.is_folder(name);
+        let blocked = self.model.keys().any(|path| name.starts_with(&format!("{path}/")));
+        !taken && !blocked
+    }
+
+    fn is_folder(&self, name: &str) -> bool {
+        self.root.folders().iter().any(|folder| folder == name)
+    }
+
+    fn with(&self, name: &str, text: Option<String>) -> Model {
+        let mut model = self.model.clone();
+        match text {
+            Some(text) => model.insert(name.to_owned(), text),
+            None => model.remove(name),
+        };
+        model
+    }
+
+    async fn act(&mut self, act: Act) {
+        match act {
+            Act::Create(name, text) => {
+                let name = NAMES[name];
+                let expected = self.is_free(name).then(|| self.with(name, Some(text.clone())));
+                self.command(Command::Create { path: path(name), file_text: text }, expected).await;
+            }
+            Act::Replace(name, old_str, new_str) => {
+                let name = NAMES[name];
+                let expected = self
+                    .model
+                    .get(name)
+                    .and_then(|text| replaced(text, &old_str, &new_str))
+                    .map(|text| self.with(name, Some(text)));
+                let command = Command::StrReplace { path: path(name), old_str, new_str };
+                self.command(command, expected).await;
+            }
+            Act::Insert(name, insert_line, insert_text) => {
+                let name = NAMES[name];
+                let expected = self
+                    .model
+                    .get(name)
+                    .and_then(|text| inserted(text, insert_line, &insert_text))
+                    .map(|text| self.with(name, Some(text)));
+                let command = Command::Insert { path: path(name), insert_line, insert_text };
+                self.command(command, expected).await;
+            }
+            Act::Delete(name) => self.delete(NAMES[name]).await,
+            Act::Rename(from, to) => self.rename(NAMES[from], NAMES[to]).await,
+            Act::Draft(edits) => self.draft(edits).await,
+            Act::Undo => self.undo().await,
+        }
+    }
+
+    async fn delete(&mut self, name: &str) {
+        let gone: Vec<_> = below(&self.model, name).cloned().collect();
+        let there = !gone.is_empty() || self.is_folder(name);
+        let mut left = self.model.clone();
+        left.retain(|path, _| !gone.contains(path));
+        self.command(Command::Delete { path: path(name) }, there.then_some(left)).await;
+    }
+
+    async fn rename(&mut self, from: &str, to: &str) {
+        let moving: Vec<_> = below(&self.model, from).cloned().collect();
+        let there = !moving.is_empty() || self.is_folder(from);
+        let into_itself = to.starts_with(&format!("{from}/"));
+        let mut moved = self.model.clone();
+        for path in moving {
+            if let Some(text) = moved.remove(&path) {
+                moved.insert(path.replacen(from, to, 1), text);
+            }
+        }
+        let expected = (there && self.is_free(to) && !into_itself).then_some(moved);
+        self.command(Command::Rename { old_path: path(from), new_path: path(to) }, expected).await;
+    }
+
+    /// Gives each memory its text, or removes it, if all of that is possible.
+    async fn draft(&mut self, edits: Vec<(usize, Option<String>)>) {
+        let mut draft = self.memories.draft(ChangeKind::Draft, Call::default());
+        let mut model = self.model.clone();
+        for (name, text) in edits {
+            let name = NAMES[name];
+            match text {
+                // What is a folder, or lies below a file, is no place for a text.
+                Some(text) if draft.put(&path(name), &text).await.is_ok() => {
+                    model.insert(name.to_owned(), text);
+                }
+                None if model.contains_key(name) => {
+                    let deleted = draft.apply(Command::Delete { path: path(name) }).await.unwrap();
+                    assert!(matches!(deleted, Reply::Done { .. }), "{name}: {deleted:?}");
+                    // A draft may hold texts below a file, until it is committed; they go with it.
+                    let gone: Vec<_> = below(&model, name).cloned().collect();
+                    model.retain(|path, _| !gone.contains(path));
+                }
+                Some(_) | None => {}
+            }
+        }
+        let changes = model != self.model;
+        match draft.commit().await {
+            Ok(change) => {
+                assert_eq!(change.is_some(), changes);
+                self.changed(change, Some(model));
+            }
+            // Files below files, or in the place of folders: refused as a whole.
+            Err(error) => assert!(changes, "{error}"),
+        }
+    }
+
+    async fn undo(&mut self) {
+        let Some((change, before)) = self.past.pop() else { return };
+        let target = UndoTarget::Change(change);
+        let undone = self.memories.undo(&target, Dry::No, &Call::default()).await;
+        let as_before = before == self.model;
+        match undone {
+            Ok(_) => self.model = before,
+            // Only folders came or went, or one stands where a file was: nothing is different.
+            Err(error) => assert!(as_before || self.is_in_the_way(&before), "{change}: {error:?}"),
+        }
+    }
+
+    /// Returns whether a folder that was left empty stands where an earlier memory would return.
+    fn is_in_the_way(&self, before: &Model) -> bool {
+        before.keys().any(|path| self.is_folder(path))
+    }
+
+    fn check(&self) {
+        let files: Model = self
+            .root
+            .files()
+            .into_iter()
+            .map(|(path, bytes)| (path, String::from_utf8(bytes).unwrap()))
+            .collect();
+        assert_eq!(files, self.model);
+        assert_eq!(self.root.temporaries(), 0);
+    }
+}
+
+fn path(name: &str) -> memory::path::MemoryPath {
+    at(&format!("/memories/global/{name}"))
+}
+
+/// Returns the text with the one occurrence replaced; overlapping ones count.
+fn replaced(text: &str, old: &str, new: &str) -> Option<String> {
+    let starts = text.char_indices().filter_map(|(at, _)| text.get(at..));
+    (starts.filter(|rest| rest.starts_with(old)).count() == 1).then(|| text.replacen(old, new, 1))
+}
+
+/// Returns the text with lines after line `line`, ending with a newline.
+fn inserted(text: &str, line: i64, new: &str) -> Option<String> {
+    let mut lines: Vec<&str> = text.lines().collect();
+    let line = usize::try_from(line).ok().filter(|line| *line <= lines.len())?;
+    let new = new.strip_suffix('\n').unwrap_or(new);
+    lines.insert(line, new);
+    Some(lines.join("\n") + "\n")
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 64, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_sequence_of_commands_does_what_a_plain_map_does(
+        acts in proptest::collection::vec(act(), 1..24),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(async {
+            let host = Host::quick();
+            let mut world = World::new(&host);
+            for act in acts {
+                world.act(act).await;
+                world.check();
+            }
+            assert_eq!(world.memories.notice().await.unwrap(), 0, "history knows of all of it");
+        });
+    }
+}

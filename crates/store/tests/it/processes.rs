@@ -1,0 +1,133 @@
+//! Several processes on one root: every write of each is there, once, and each sees the others'.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use memory::access::AgentClass;
+use memory::change::RootKey;
+use memory::path::{Mount, RelativePath, Scope};
+use serde_json::{Value, json};
+use store::backend::Backend;
+use store::{Caller, ChangesQuery, Memories};
+use testkit::MemoryBackend;
+
+use crate::host::{Host, answer, create, replace, texts};
+
+const LINES: usize = 40;
+
+/// Adds lines to one file from so many processes at once.
+async fn storm(processes: Vec<Memories>, path: &'static str) {
+    assert!(create(&processes[0], path, "start\n").await.starts_with("File created"));
+    let writers = processes.into_iter().enumerate().map(|(process, memories)| {
+        tokio::spawn(async move {
+            for line in 0..LINES {
+                let new = format!("start\n{process}/{line}");
+                let said = replace(&memories, path, "start", &new).await;
+                assert!(said.starts_with("The memory file has been edited"), "{said}");
+            }
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.unwrap();
+    }
+}
+
+fn check(text: &str, processes: usize) {
+    let mut lines: Vec<_> = text.lines().skip(1).collect();
+    lines.sort_unstable();
+    let mut expected: Vec<_> = (0..processes)
+        .flat_map(|process| (0..LINES).map(move |line| format!("{process}/{line}")))
+        .collect();
+    expected.sort_unstable();
+    assert_eq!(lines, expected);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_write_of_any_process_is_lost() {
+    let host = Host::quick();
+    let stores: Vec<_> = (0..4).map(|_| host.store()).collect();
+    let processes = stores.iter().map(|store| host.agent(store)).collect();
+    storm(processes, "/memories/global/a.md").await;
+    let [(_, text)] = &texts(&host.global(""))[..] else { panic!("one file") };
+    check(text, 4);
+    let query = ChangesQuery { max: 999, ..ChangesQuery::default() };
+    let changes = host.agent(&stores[0]).changes(&query).await.unwrap();
+    assert_eq!(changes.len(), 4 * LINES + 1);
+    assert!(changes.iter().all(|change| change.kind.as_str() != "outside"));
+}
+
+/// Opens two stores on one root in memory.
+fn in_memory(host: &Host, root: &MemoryBackend) -> [Memories; 2] {
+    [0, 1].map(|_| {
+        let key = RootKey { identity: "global".to_owned(), place: "global".to_owned() };
+        let backend: Arc<dyn Backend> = Arc::new(root.clone());
+        let roots = vec![(Mount::Scope(Scope::Global), key, backend)];
+        host.store().memories_in(roots, Caller::agent(AgentClass::Exec, "test"))
+    })
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_write_is_lost_on_a_backend_that_is_no_folder() {
+    let (host, root) = (Host::quick(), MemoryBackend::new());
+    storm(in_memory(&host, &root).into(), "/memories/global/a.md").await;
+    let files = root.files();
+    let [(_, bytes)] = &files[..] else { panic!("one file, not {files:?}") };
+    check(std::str::from_utf8(bytes).unwrap(), 2);
+    assert_eq!(root.temporaries(), 0);
+}
+
+/// Commands in turn by one and the other, and by an editor, and what each is told.
+#[tokio::test]
+async fn what_one_process_remembers_never_hides_what_another_or_an_editor_did() {
+    let (host, root) = (Host::quick(), MemoryBackend::new());
+    let [one, two] = in_memory(&host, &root);
+    let path = |name: &str| format!("/memories/global/{name}");
+    let make = |name: &str| json!({"command": "create", "path": path(name), "file_text": "x\n"});
+    let remove = |name: &str| json!({"command": "delete", "path": path(name)});
+    let view = |name: &str| json!({"command": "view", "path": path(name)});
+    let rename = |from: &str, to: &str| json!({"command": "rename", "old_path": path(from), "new_path": path(to)});
+    let rows: Vec<(&Memories, Value, Option<&str>)> = vec![
+        (&one, make("d/a.md"), None),
+        (&two, make("d/a.md"), Some("already_exists")),
+        (&two, make("D/a.md"), Some("already_exists")),
+        (&two, remove("d"), None),
+        (&one, view("d/a.md"), Some("not_found")),
+        (&one, make("D/a.md"), None),
+        (&two, rename("D", "e"), None),
+        (&one, rename("D", "f"), Some("not_found")),
+        (&one, make("d/b.md"), None),
+        (&two, rename("e/a.md", "d/b.md"), Some("already_exists")),
+        (&two, remove("d/b.md"), None),
+        (&one, rename("e/a.md", "d/b.md"), None),
+        (&two, view("d/b.md"), None),
+    ];
+    for (memories, command, expected) in rows {
+        let (said, code) = answer(memories, command.clone()).await;
+        assert_eq!(code.as_deref(), expected, "{command}: {said}");
+    }
+    root.outside_write(&RelativePath::parse("d/c.md").unwrap(), b"theirs\n");
+    for memories in [&one, &two] {
+        assert_eq!(answer(memories, make("d/c.md")).await.1.as_deref(), Some("already_exists"));
+    }
+    root.outside_remove(&RelativePath::parse("d").unwrap());
+    for memories in [&one, &two] {
+        assert_eq!(answer(memories, view("d/b.md")).await.1.as_deref(), Some("not_found"));
+    }
+    assert_eq!(answer(&two, make("d")).await.1, None);
+    let files: BTreeMap<_, _> = root.files().into_iter().collect();
+    assert_eq!(files, BTreeMap::from([("d".to_owned(), b"x\n".to_vec())]));
+}
+
+#[tokio::test]
+async fn the_next_process_ends_what_a_restarted_machine_did_not() {
+    let (host, root) = (Host::quick(), MemoryBackend::new());
+    let [one, two] = in_memory(&host, &root);
+    create(&one, "/memories/global/a.md", "one and more\n").await;
+    root.outside_write(&RelativePath::parse("a.md").unwrap(), b"one");
+    root.outside_temporary(&RelativePath::parse("any").unwrap());
+    root.restart_machine();
+    let listed = two.list(None).await.unwrap().memories.len();
+    assert_eq!((listed, root.temporaries()), (1, 0));
+    assert_eq!(root.files(), [("a.md".to_owned(), b"one and more\n".to_vec())]);
+    assert_eq!(two.notice().await.unwrap(), 0);
+}

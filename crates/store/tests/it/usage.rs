@@ -1,0 +1,135 @@
+//! What counts as a use, and who hears of a change.
+
+use memory::change::{Actor, ChangeKind};
+use memory::command::{Command, Lines};
+use memory::usage::Usage;
+use serde_json::{Value, json};
+use store::{Call, Expected, Memories};
+use tokio::sync::broadcast::error::TryRecvError;
+
+use crate::host::{Host, answer, at, create};
+
+const PATH: &str = "/memories/global/a.md";
+
+async fn usage(memories: &Memories, path: &str) -> Usage {
+    let listed = memories.list(None).await.unwrap().memories;
+    listed.iter().find(|one| one.path == at(path)).map(|one| one.usage).unwrap_or_default()
+}
+
+#[tokio::test]
+async fn only_what_succeeds_on_a_file_counts_as_a_use() {
+    let host = Host::quick();
+    let store = host.store();
+    let agent = host.agent(&store);
+    create(&agent, PATH, "one\n").await;
+    let rows: [(Value, u64); 11] = [
+        (json!({"command": "view", "path": PATH}), 1),
+        (json!({"command": "view", "path": PATH, "offset": 1, "limit": 1}), 1),
+        (json!({"command": "view", "path": PATH, "offset": 99}), 0),
+        (json!({"command": "view", "path": "/memories/global"}), 0),
+        (json!({"command": "view", "path": "/memories"}), 0),
+        (json!({"command": "create", "path": PATH, "file_text": "x"}), 0),
+        (json!({"command": "str_replace", "path": PATH, "old_str": "one", "new_str": "1"}), 1),
+        (json!({"command": "str_replace", "path": PATH, "old_str": "two", "new_str": "2"}), 0),
+        (json!({"command": "insert", "path": PATH, "insert_line": 0, "insert_text": "x"}), 1),
+        (json!({"command": "insert", "path": PATH, "insert_line": 9, "insert_text": "x"}), 0),
+        (json!({"command": "view", "path": "/memories/global/none.md"}), 0),
+    ];
+    for (command, more) in rows {
+        let before = usage(&agent, PATH).await.uses;
+        answer(&agent, command.clone()).await;
+        assert_eq!(usage(&agent, PATH).await.uses, before + more, "{command}");
+    }
+    let person = host.person(&store);
+    let before = usage(&agent, PATH).await.uses;
+    let text = person.read(&at(PATH)).await.unwrap();
+    let view = Command::View { path: at(PATH), lines: Lines::Whole };
+    person.apply(view, &Call::default()).await.unwrap();
+    assert_eq!(usage(&agent, PATH).await.uses, before, "a person's look is no use");
+    let expected = Expected::Revision(text.revision);
+    person.save(&at(PATH), "saved\n", expected, &Call::default()).await.unwrap();
+    assert_eq!(usage(&agent, PATH).await.uses, before + 1, "a person's save is one");
+    assert!(person.set_pin(&at(PATH), true).await.unwrap());
+    assert!(!person.set_pin(&at(PATH), true).await.unwrap());
+    assert!(person.set_pin(&at(PATH), false).await.unwrap());
+    assert_eq!(usage(&agent, PATH).await.uses, before + 2, "a pin is one, unpinning none");
+}
+
+#[tokio::test]
+async fn a_look_is_a_use_and_a_write_is_a_use_that_wrote() {
+    let host = Host::quick();
+    std::fs::create_dir_all(host.global("")).unwrap();
+    std::fs::write(host.global("a.md"), "one\n").unwrap();
+    let store = host.store();
+    let agent = host.agent(&store);
+    assert_eq!(usage(&agent, PATH).await, Usage::default());
+    let first = memory::clock::Clock::now(&*host.clock);
+    answer(&agent, json!({"command": "view", "path": PATH})).await;
+    let seen = Usage { uses: 1, last_used_at: Some(first), last_written_at: None };
+    assert_eq!(usage(&agent, PATH).await, seen);
+    host.clock.advance(std::time::Duration::from_mins(1));
+    let later = memory::clock::Clock::now(&*host.clock);
+    let insert = json!({"command": "insert", "path": PATH, "insert_line": 1, "insert_text": "x"});
+    answer(&agent, insert).await;
+    let wrote = Usage { uses: 2, last_used_at: Some(later), last_written_at: Some(later) };
+    assert_eq!(usage(&agent, PATH).await, wrote);
+    // Another process sees the same.
+    store.close().await;
+    assert_eq!(usage(&host.agent(&host.store()), PATH).await, wrote);
+}
+
+#[tokio::test]
+async fn each_change_is_announced_once_and_a_refusal_never() {
+    let host = Host::quick();
+    let store = host.store();
+    let agent = host.agent(&store);
+    let mut heard = store.subscribe();
+    create(&agent, "/memories/workspace/plan.md", "one\n").await;
+    let notice = heard.try_recv().unwrap();
+    assert_eq!(
+        (notice.kind, notice.provenance.actor, notice.root.identity.as_str(), notice.path.as_str()),
+        (ChangeKind::Create, Actor::Agent, "workspace:ws-42", "plan.md")
+    );
+    for refused in [
+        json!({"command": "delete", "path": "/memories/workspace/none.md"}),
+        json!({"command": "create", "path": "/memories/workspace/plan.md", "file_text": "x"}),
+        json!({"command": "view", "path": "/memories/workspace/plan.md"}),
+    ] {
+        answer(&agent, refused).await;
+    }
+    let mut dropped = agent.draft(ChangeKind::Draft, Call::default());
+    dropped.put(&at(PATH), "never\n").await.unwrap();
+    drop(dropped);
+    assert_eq!(heard.try_recv().unwrap_err(), TryRecvError::Empty);
+    let mut draft = agent.draft(ChangeKind::Draft, Call::default());
+    draft.put(&at(PATH), "a\n").await.unwrap();
+    draft.put(&at("/memories/workspace/plan.md"), "two\n").await.unwrap();
+    let change = draft.commit().await.unwrap().unwrap();
+    let heard: Vec<_> = std::iter::from_fn(|| heard.try_recv().ok())
+        .map(|notice| (notice.change, notice.root.identity, notice.path.to_string()))
+        .collect();
+    assert_eq!(
+        heard,
+        [
+            (change, "global".to_owned(), "a.md".to_owned()),
+            (change, "workspace:ws-42".to_owned(), "plan.md".to_owned()),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn a_pin_may_be_the_first_thing_that_a_host_keeps() {
+    let host = Host::quick();
+    std::fs::create_dir_all(host.project("")).unwrap();
+    std::fs::write(host.project("a.md"), "came with the checkout\n").unwrap();
+    let store = host.store();
+    let person = host.person(&store);
+    let path = at("/memories/project/a.md");
+    assert!(person.set_pin(&path, true).await.unwrap());
+    store.close().await;
+    let listed = host.person(&host.store()).list(None).await.unwrap().memories;
+    let listed: Vec<_> = listed.into_iter().map(|one| (one.path, one.pinned)).collect();
+    assert_eq!(listed, [(path, true)]);
+    let files = crate::host::files(&host.project(""));
+    assert_eq!(files, [("a.md".to_owned(), b"came with the checkout\n".to_vec())]);
+}

@@ -1,0 +1,119 @@
+//! Checkouts of one repository, made by git itself.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+
+use store::{Binding, BindingRequest, Caller, ChangesQuery, Folders, Memories, ProjectRoot, Store};
+
+use crate::host::{Host, at, create, table, texts};
+
+const PATH: &str = "/memories/project/a.md";
+
+fn git(folder: &Path, arguments: &[&str]) {
+    let ran = Command::new("git")
+        .args(["-c", "user.name=t", "-c", "user.email=t@example.invalid"])
+        .args(arguments)
+        .current_dir(folder)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .output()
+        .unwrap();
+    assert!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+}
+
+/// Lays out a repository with a worktree beside it, and one that only claims to be.
+fn repository(host: &Host) -> [PathBuf; 3] {
+    let (main, side, thief) = (host.path("repo"), host.path("side"), host.path("thief"));
+    fs::create_dir(&main).unwrap();
+    git(&main, &["init", "-q", "-b", "main"]);
+    git(&main, &["commit", "-q", "--allow-empty", "-m", "first"]);
+    git(&main, &["worktree", "add", "-q", "../side"]);
+    fs::create_dir(&thief).unwrap();
+    fs::copy(side.join(".git"), thief.join(".git")).unwrap();
+    [main, side, thief]
+}
+
+fn person(host: &Host, store: &Arc<Store>, checkout: &Path, root: ProjectRoot) -> Memories {
+    let request = BindingRequest {
+        project_dir: Some(checkout.to_owned()),
+        project_root: root,
+        ..BindingRequest::default()
+    };
+    let folders = Folders { data: host.path("data"), state: host.path("state") };
+    store.memories(Binding::resolve(&request, &folders), Caller::person("test"))
+}
+
+async fn pinned(memories: &Memories) -> Vec<(String, bool)> {
+    let listed = memories.list(None).await.unwrap().memories;
+    listed.iter().map(|one| (one.path.to_string(), one.pinned)).collect()
+}
+
+#[tokio::test]
+async fn worktrees_share_pins_and_have_files_and_history_of_their_own() {
+    let host = Host::new();
+    let checkouts = repository(&host);
+    let store = host.store();
+    let [main, side, thief] =
+        checkouts.each_ref().map(|checkout| person(&host, &store, checkout, ProjectRoot::Repo));
+    create(&main, PATH, "main\n").await;
+    main.set_pin(&at(PATH), true).await.unwrap();
+    assert_eq!(pinned(&side).await, []);
+    create(&side, PATH, "side\n").await;
+    create(&thief, PATH, "thief\n").await;
+    let pin = |pin| vec![(PATH.to_owned(), pin)];
+    assert_eq!(pinned(&main).await, pin(true));
+    assert_eq!(pinned(&side).await, pin(true));
+    assert_eq!(pinned(&thief).await, pin(false));
+    for (checkout, text) in checkouts.iter().zip(["main\n", "side\n", "thief\n"]) {
+        assert_eq!(texts(&checkout.join(".quipu/memory")), table(&[("a.md", text)]));
+    }
+    let query = ChangesQuery { max: 9, ..ChangesQuery::default() };
+    for memories in [&main, &side, &thief] {
+        assert_eq!(memories.changes(&query).await.unwrap().len(), 1);
+    }
+    // There is one pin, and a delete drops it, wherever it happens; the other file stays.
+    crate::host::delete(&side, PATH).await;
+    assert_eq!(pinned(&main).await, pin(false));
+}
+
+#[tokio::test]
+async fn a_host_local_project_root_is_one_for_all_worktrees_and_for_no_thief() {
+    let host = Host::new();
+    let checkouts = repository(&host);
+    let store = host.store();
+    let [main, side, thief] =
+        checkouts.each_ref().map(|checkout| person(&host, &store, checkout, ProjectRoot::Host));
+    create(&main, PATH, "shared\n").await;
+    assert_eq!(side.read(&at(PATH)).await.unwrap().text, "shared\n");
+    assert_eq!(thief.read(&at(PATH)).await.unwrap_err().code().as_str(), "not_found");
+    for checkout in &checkouts {
+        assert!(!checkout.join(".quipu").exists());
+    }
+}
+
+#[tokio::test]
+async fn a_checkout_of_another_branch_is_an_edit_from_outside_like_any() {
+    let host = Host::new();
+    let [main, ..] = repository(&host);
+    let store = host.store();
+    let memories = person(&host, &store, &main, ProjectRoot::Repo);
+    create(&memories, PATH, "on main\n").await;
+    create(&memories, "/memories/project/b.md", "only on main\n").await;
+    git(&main, &["add", "."]);
+    git(&main, &["commit", "-q", "-m", "memories"]);
+    git(&main, &["checkout", "-q", "-b", "other", "HEAD~"]);
+    assert_eq!(memories.notice().await.unwrap(), 2);
+    create(&memories, PATH, "on the other\n").await;
+    git(&main, &["add", "."]);
+    git(&main, &["commit", "-q", "-m", "another memory"]);
+    git(&main, &["checkout", "-q", "main"]);
+    assert_eq!(memories.notice().await.unwrap(), 2);
+    let on_main = table(&[("a.md", "on main\n"), ("b.md", "only on main\n")]);
+    assert_eq!(texts(&main.join(".quipu/memory")), on_main);
+    let query = ChangesQuery { max: 9, path: Some(at(PATH)), ..ChangesQuery::default() };
+    let changes = memories.changes(&query).await.unwrap();
+    let kinds: Vec<_> = changes.iter().map(|change| change.kind.as_str()).collect();
+    assert_eq!(kinds, ["outside", "create", "outside", "create"]);
+    assert!(create(&memories, PATH, "x\n").await.contains("already exists"));
+}

@@ -1,0 +1,85 @@
+//! Claims about holding a root against other writers.
+
+use std::time::Duration;
+
+use super::{Rig, WAIT, word};
+
+pub(super) async fn check_all(make: &impl Fn() -> Rig) {
+    one_holds_at_a_time_and_says_so(&make()).await;
+    who_waits_gets_the_root_when_it_is_given_back(&make()).await;
+    every_write_is_counted_for_everybody(&make()).await;
+    a_write_that_did_not_end_is_seen_until_one_does(&make()).await;
+    holding_makes_no_root(&make()).await;
+}
+
+async fn one_holds_at_a_time_and_says_so(rig: &Rig) {
+    assert_eq!(rig.backend.holder().await, None);
+    let held = rig.backend.lock(WAIT).await.unwrap();
+    assert!(rig.backend.holder().await.is_some());
+    assert!(rig.peer.holder().await.is_some());
+    let soon = Duration::from_millis(10);
+    assert_eq!(word(rig.backend.lock(soon).await), "locked");
+    assert_eq!(word(rig.peer.lock(soon).await), "locked");
+    drop(held);
+    // A wait that was given up takes nothing from those who come later.
+    drop(rig.peer.lock(WAIT).await.unwrap());
+    drop(rig.backend.lock(WAIT).await.unwrap());
+}
+
+async fn who_waits_gets_the_root_when_it_is_given_back(rig: &Rig) {
+    let held = rig.backend.lock(WAIT).await.unwrap();
+    let give_back = async {
+        tokio::task::yield_now().await;
+        drop(held);
+    };
+    let (theirs, ()) = tokio::join!(rig.peer.lock(WAIT), give_back);
+    drop(theirs.unwrap());
+}
+
+async fn every_write_is_counted_for_everybody(rig: &Rig) {
+    let mut held = rig.backend.lock(WAIT).await.unwrap();
+    let start = held.generation();
+    held.begin().unwrap();
+    held.end().unwrap();
+    assert_eq!(held.generation(), start + 1);
+    drop(held);
+    let mut held = rig.peer.lock(WAIT).await.unwrap();
+    assert_eq!(held.generation(), start + 1);
+    held.begin().unwrap();
+    held.end().unwrap();
+    drop(held);
+    assert_eq!(rig.backend.lock(WAIT).await.unwrap().generation(), start + 2);
+    // Holding alone is no write.
+    assert_eq!(rig.peer.lock(WAIT).await.unwrap().generation(), start + 2);
+}
+
+async fn a_write_that_did_not_end_is_seen_until_one_does(rig: &Rig) {
+    assert!(!rig.peer.is_interrupted().await, "what was never written is whole");
+    let mut held = rig.backend.lock(WAIT).await.unwrap();
+    held.begin().unwrap();
+    held.end().unwrap();
+    drop(held);
+    assert!(!rig.peer.is_interrupted().await);
+    let mut held = rig.backend.lock(WAIT).await.unwrap();
+    assert!(!held.was_interrupted());
+    held.begin().unwrap();
+    drop(held);
+    assert!(rig.peer.is_interrupted().await);
+    // Looking, and holding without writing, mend nothing.
+    let held = rig.peer.lock(WAIT).await.unwrap();
+    assert!(held.was_interrupted() && !held.machine_restarted());
+    drop(held);
+    let mut held = rig.backend.lock(WAIT).await.unwrap();
+    assert!(held.was_interrupted());
+    held.begin().unwrap();
+    held.end().unwrap();
+    assert!(!held.was_interrupted());
+    drop(held);
+    assert!(!rig.peer.lock(WAIT).await.unwrap().was_interrupted());
+    assert!(!rig.backend.is_interrupted().await);
+}
+
+async fn holding_makes_no_root(rig: &Rig) {
+    drop(rig.backend.lock(WAIT).await.unwrap());
+    assert!(!rig.backend.exists().await.unwrap());
+}

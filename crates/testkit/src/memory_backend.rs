@@ -1,0 +1,258 @@
+//! A root that lies in memory, for tests that want no disk or an editor they can steer.
+//!
+//! Clones are other processes on the same root: they share files, lock and count of writes. What an
+//! editor, git or a hostile checkout does goes through the `outside_*` functions, which ask nobody.
+
+mod tree;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use memory::path::RelativePath;
+use store::backend::{
+    Backend, BackendError, Expect, Extent, Held, Kind, Read, Staged, Stamp, Walk,
+};
+use tokio::sync::OwnedMutexGuard;
+
+use self::tree::Tree;
+
+/// Keeps the files of one root in memory.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryBackend {
+    disk: Arc<Disk>,
+}
+
+#[derive(Debug, Default)]
+struct Disk {
+    tree: Mutex<Tree>,
+    turn: Arc<tokio::sync::Mutex<()>>,
+    record: Mutex<Record>,
+}
+
+/// What the lock file of a real root says.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Record {
+    generation: u64,
+    writing: bool,
+    restarted: bool,
+}
+
+fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl MemoryBackend {
+    /// Returns an empty root that does not exist yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    fn tree(&self) -> MutexGuard<'_, Tree> {
+        locked(&self.disk.tree)
+    }
+
+    /// Returns every memory with its bytes.
+    pub fn files(&self) -> Vec<(String, Vec<u8>)> {
+        self.tree().files()
+    }
+
+    /// Returns every folder, empty ones too.
+    pub fn folders(&self) -> Vec<String> {
+        self.tree().folders()
+    }
+
+    /// Returns how many temporary files there are.
+    pub fn temporaries(&self) -> usize {
+        self.tree().temporaries()
+    }
+
+    /// Writes a file as an editor does, whatever is there.
+    pub fn outside_write(&self, path: &RelativePath, bytes: &[u8]) {
+        self.tree().outside_write(path, bytes);
+    }
+
+    /// Removes a file or folder as an editor does.
+    pub fn outside_remove(&self, path: &RelativePath) {
+        self.tree().outside_remove(path);
+    }
+
+    /// Puts a link at a path.
+    pub fn outside_link(&self, path: &RelativePath) {
+        self.tree().outside_link(path);
+    }
+
+    /// Puts a pipe at a path.
+    pub fn outside_pipe(&self, path: &RelativePath) {
+        self.tree().outside_pipe(path);
+    }
+
+    /// Leaves a temporary file in the folder of a path, as a process that died does.
+    pub fn outside_temporary(&self, path: &RelativePath) {
+        self.tree().outside_temporary(path);
+    }
+
+    /// Makes the root look as if the machine had been started anew since the last write.
+    pub fn restart_machine(&self) {
+        locked(&self.disk.record).restarted = true;
+    }
+}
+
+#[derive(Debug)]
+struct StagedMemory {
+    disk: Arc<Disk>,
+    path: RelativePath,
+    bytes: Arc<[u8]>,
+    number: u64,
+    made: Vec<RelativePath>,
+}
+
+#[async_trait]
+impl Staged for StagedMemory {
+    async fn publish(mut self: Box<Self>, expect: Expect) -> Result<(), BackendError> {
+        locked(&self.disk.tree).publish(&self.path, &self.bytes, expect)?;
+        self.made.clear();
+        Ok(())
+    }
+}
+
+impl Drop for StagedMemory {
+    fn drop(&mut self) {
+        let mut tree = locked(&self.disk.tree);
+        tree.discard(self.number);
+        tree.remove_made(&self.made);
+    }
+}
+
+#[derive(Debug)]
+struct HeldMemory {
+    disk: Arc<Disk>,
+    found: Record,
+    generation: u64,
+    interrupted: bool,
+    _turn: OwnedMutexGuard<()>,
+}
+
+impl HeldMemory {
+    fn store(&self, writing: bool) {
+        let generation = self.generation;
+        *locked(&self.disk.record) = Record { generation, writing, restarted: false };
+    }
+}
+
+impl Held for HeldMemory {
+    fn generation(&self) -> u64 {
+        self.generation
+    }
+
+    fn was_interrupted(&self) -> bool {
+        self.interrupted
+    }
+
+    fn machine_restarted(&self) -> bool {
+        self.found.restarted
+    }
+
+    fn begin(&mut self) -> Result<(), BackendError> {
+        self.generation += 1;
+        self.store(true);
+        Ok(())
+    }
+
+    fn end(&mut self) -> Result<(), BackendError> {
+        self.interrupted = false;
+        self.store(false);
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl Backend for MemoryBackend {
+    async fn walk(
+        &self,
+        from: Option<&RelativePath>,
+        extent: Extent,
+    ) -> Result<Walk, BackendError> {
+        self.tree().walk(from, extent)
+    }
+
+    async fn kind(&self, path: &RelativePath) -> Result<Option<Kind>, BackendError> {
+        self.tree().kind(path)
+    }
+
+    async fn read(&self, path: &RelativePath, max: usize) -> Result<Read, BackendError> {
+        self.tree().read(path, max)
+    }
+
+    async fn stage(
+        &self,
+        path: &RelativePath,
+        bytes: Arc<[u8]>,
+    ) -> Result<Box<dyn Staged>, BackendError> {
+        let (number, made) = self.tree().stage(path)?;
+        let (disk, path) = (Arc::clone(&self.disk), path.clone());
+        Ok(Box::new(StagedMemory { disk, path, bytes, number, made }))
+    }
+
+    async fn remove_file(&self, path: &RelativePath, expect: Stamp) -> Result<(), BackendError> {
+        self.tree().remove_file(path, expect)
+    }
+
+    async fn remove_folder(
+        &self,
+        path: &RelativePath,
+        expect: &[(RelativePath, Stamp)],
+    ) -> Result<(), BackendError> {
+        self.tree().remove_folder(path, expect)
+    }
+
+    async fn remove_empty(&self, path: &RelativePath) -> Result<(), BackendError> {
+        self.tree().remove_empty(path);
+        Ok(())
+    }
+
+    async fn rename(&self, from: &RelativePath, to: &RelativePath) -> Result<(), BackendError> {
+        self.tree().rename(from, to)
+    }
+
+    async fn lock(&self, wait: Duration) -> Result<Box<dyn Held>, BackendError> {
+        let turn = Arc::clone(&self.disk.turn).lock_owned();
+        let Ok(turn) = tokio::time::timeout(wait, turn).await else {
+            return Err(BackendError::Locked(wait));
+        };
+        let found = *locked(&self.disk.record);
+        Ok(Box::new(HeldMemory {
+            disk: Arc::clone(&self.disk),
+            found,
+            generation: found.generation,
+            interrupted: found.writing || found.restarted,
+            _turn: turn,
+        }))
+    }
+
+    async fn is_interrupted(&self) -> bool {
+        let record = *locked(&self.disk.record);
+        record.writing || record.restarted
+    }
+
+    async fn sync(&self, _paths: &[RelativePath]) -> Result<(), BackendError> {
+        Ok(())
+    }
+
+    async fn sweep(&self) -> Result<usize, BackendError> {
+        Ok(self.tree().sweep())
+    }
+
+    async fn exists(&self) -> Result<bool, BackendError> {
+        Ok(self.tree().exists())
+    }
+
+    async fn holder(&self) -> Option<String> {
+        self.disk.turn.try_lock().is_err().then(|| "this process".to_owned())
+    }
+
+    fn folder(&self) -> Option<PathBuf> {
+        None
+    }
+}

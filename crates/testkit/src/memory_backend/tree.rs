@@ -1,0 +1,370 @@
+//! The files and folders of a root in memory, and what may be done with them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::sync::Arc;
+
+use memory::clock::Timestamp;
+use memory::path::RelativePath;
+use store::backend::{
+    BackendError, Expect, Extent, Found, FoundFolder, Kind, Read, SkipReason, Skipped, Stamp, Stat,
+    Walk,
+};
+
+/// When the first version of anything was written; each later one comes a second after.
+const EPOCH_SECOND: i64 = 1_767_225_600;
+
+#[derive(Clone, Debug)]
+enum Node {
+    Folder,
+    File { bytes: Arc<[u8]>, version: u64 },
+    Link,
+    Pipe,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Tree {
+    exists: bool,
+    nodes: BTreeMap<RelativePath, Node>,
+    /// What waits for its place: in which folder.
+    waiting: BTreeMap<u64, Option<RelativePath>>,
+    versions: u64,
+}
+
+/// Returns the folders that a path lies in, outermost first.
+fn above(path: &RelativePath) -> Vec<RelativePath> {
+    let mut folders: Vec<_> = std::iter::successors(path.parent(), RelativePath::parent).collect();
+    folders.reverse();
+    folders
+}
+
+fn stat(bytes: &[u8], version: u64) -> Stat {
+    let second = i64::try_from(version).unwrap_or(i64::MAX).saturating_add(EPOCH_SECOND);
+    Stat {
+        bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
+        modified_at: Timestamp::from_second(second).unwrap_or(Timestamp::MAX),
+        stamp: Stamp([version, 0, 0, 0]),
+    }
+}
+
+impl Tree {
+    pub(super) const fn exists(&self) -> bool {
+        self.exists
+    }
+
+    pub(super) fn temporaries(&self) -> usize {
+        self.waiting.len()
+    }
+
+    pub(super) fn files(&self) -> Vec<(String, Vec<u8>)> {
+        let files = self.nodes.iter().filter_map(|(path, node)| match node {
+            Node::File { bytes, .. } => Some((path.to_string(), bytes.to_vec())),
+            Node::Folder | Node::Link | Node::Pipe => None,
+        });
+        files.collect()
+    }
+
+    pub(super) fn folders(&self) -> Vec<String> {
+        let folders = self.nodes.iter().filter(|(_, node)| matches!(node, Node::Folder));
+        folders.map(|(path, _)| path.to_string()).collect()
+    }
+
+    /// Checks the way to a path; `false` when a folder on it is missing.
+    fn reach(&self, folders: &[RelativePath]) -> Result<bool, BackendError> {
+        for folder in folders {
+            match self.nodes.get(folder) {
+                None => return Ok(false),
+                Some(Node::Folder) => {}
+                Some(Node::Link) => {
+                    return Err(BackendError::Escapes(folder.file_name().to_owned()));
+                }
+                Some(Node::File { .. } | Node::Pipe) => return Err(BackendError::WrongKind),
+            }
+        }
+        Ok(true)
+    }
+
+    fn make(&mut self, folders: &[RelativePath]) -> Result<Vec<RelativePath>, BackendError> {
+        let mut made = Vec::new();
+        for folder in folders {
+            if !self.reach(std::slice::from_ref(folder))? {
+                self.nodes.insert(folder.clone(), Node::Folder);
+                made.push(folder.clone());
+            }
+        }
+        self.exists = true;
+        Ok(made)
+    }
+
+    fn below(&self, folder: &RelativePath) -> Vec<RelativePath> {
+        let inside = |path: &&RelativePath| path.is_within(folder) && *path != folder;
+        self.nodes.keys().filter(inside).cloned().collect()
+    }
+
+    /// Removes folders that were made for nothing, as far as nobody uses them.
+    pub(super) fn remove_made(&mut self, made: &[RelativePath]) {
+        for folder in made.iter().rev() {
+            let waits = self.waiting.values().any(|place| place.as_ref() == Some(folder));
+            if !waits && self.below(folder).is_empty() {
+                self.nodes.remove(folder);
+            }
+        }
+    }
+
+    fn version(&mut self) -> u64 {
+        self.versions += 1;
+        self.versions
+    }
+
+    pub(super) fn walk(
+        &self,
+        from: Option<&RelativePath>,
+        extent: Extent,
+    ) -> Result<Walk, BackendError> {
+        let mut walk = Walk::default();
+        if let Some(from) = from
+            && !self.reach(&[above(from), vec![from.clone()]].concat())?
+        {
+            return Ok(walk);
+        }
+        let depth_max = from.map_or(0, RelativePath::depth).saturating_add(extent.levels);
+        let inside = |path: &RelativePath| from.is_none_or(|from| path.is_within(from));
+        for (path, node) in self.nodes.iter().filter(|(path, _)| inside(path)) {
+            match node {
+                Node::Folder if Some(path) == from => {}
+                Node::Folder => {
+                    walk.folders_total += 1;
+                    if path.depth() <= depth_max {
+                        let bytes = self.bytes_below(path);
+                        walk.folders.push(FoundFolder { path: path.clone(), bytes });
+                    }
+                }
+                Node::File { bytes, version } => {
+                    let stat = stat(bytes, *version);
+                    walk.files_total += 1;
+                    walk.bytes_total += stat.bytes;
+                    if path.depth() <= depth_max {
+                        walk.files.push(Found { path: path.clone(), stat });
+                    }
+                }
+                Node::Link => walk.skipped.push(skipped(path.to_string(), SkipReason::Link)),
+                Node::Pipe => walk.skipped.push(skipped(path.to_string(), SkipReason::Special)),
+            }
+        }
+        for (number, place) in &self.waiting {
+            if place.as_ref().map_or(from.is_none(), inside) {
+                let name = format!(".quipu-memory-{number}.tmp");
+                let folder = place.as_ref().map(|place| format!("{place}/")).unwrap_or_default();
+                walk.skipped.push(skipped(folder + &name, SkipReason::Temporary));
+            }
+        }
+        walk.in_reach = walk.files.len() + walk.folders.len();
+        walk.files.truncate(extent.max);
+        walk.folders.truncate(extent.max);
+        walk.skipped.sort_by(|a, b| a.name.cmp(&b.name));
+        Ok(walk)
+    }
+
+    fn bytes_below(&self, folder: &RelativePath) -> u64 {
+        let bytes = self.nodes.iter().map(|(path, node)| match node {
+            Node::File { bytes, .. } if path.is_within(folder) => bytes.len(),
+            Node::File { .. } | Node::Folder | Node::Link | Node::Pipe => 0,
+        });
+        u64::try_from(bytes.sum::<usize>()).unwrap_or(u64::MAX)
+    }
+
+    pub(super) fn kind(&self, path: &RelativePath) -> Result<Option<Kind>, BackendError> {
+        if !self.reach(&above(path))? {
+            return Ok(None);
+        }
+        Ok(self.nodes.get(path).map(|node| match node {
+            Node::Folder => Kind::Folder,
+            Node::File { .. } => Kind::File,
+            Node::Link | Node::Pipe => Kind::Other,
+        }))
+    }
+
+    pub(super) fn read(&self, path: &RelativePath, max: usize) -> Result<Read, BackendError> {
+        if !self.reach(&above(path))? {
+            return Err(BackendError::NotFound);
+        }
+        match self.nodes.get(path) {
+            Some(Node::File { bytes, version }) => Ok(Read {
+                bytes: bytes.iter().copied().take(max).collect(),
+                stat: stat(bytes, *version),
+            }),
+            Some(Node::Folder | Node::Link | Node::Pipe) => Err(BackendError::WrongKind),
+            None => Err(BackendError::NotFound),
+        }
+    }
+
+    pub(super) fn stage(
+        &mut self,
+        path: &RelativePath,
+    ) -> Result<(u64, Vec<RelativePath>), BackendError> {
+        let made = self.make(&above(path))?;
+        let number = self.version();
+        self.waiting.insert(number, path.parent());
+        Ok((number, made))
+    }
+
+    pub(super) fn discard(&mut self, number: u64) {
+        self.waiting.remove(&number);
+    }
+
+    pub(super) fn publish(
+        &mut self,
+        path: &RelativePath,
+        bytes: &Arc<[u8]>,
+        expect: Expect,
+    ) -> Result<(), BackendError> {
+        let missing = match expect {
+            Expect::Absent => BackendError::NotFound,
+            Expect::File(_) => BackendError::Changed,
+        };
+        if !self.reach(&above(path))? {
+            return Err(missing);
+        }
+        match (expect, self.nodes.get(path)) {
+            (Expect::Absent, Some(_)) => return Err(BackendError::Occupied),
+            (Expect::File(stamp), now) => check_stamp(now, stamp)?,
+            (Expect::Absent, None) => {}
+        }
+        let (bytes, version) = (Arc::clone(bytes), self.version());
+        self.nodes.insert(path.clone(), Node::File { bytes, version });
+        Ok(())
+    }
+
+    pub(super) fn remove_file(
+        &mut self,
+        path: &RelativePath,
+        expect: Stamp,
+    ) -> Result<(), BackendError> {
+        if self.kind(path)?.is_none() {
+            return Err(BackendError::NotFound);
+        }
+        check_stamp(self.nodes.get(path), expect)?;
+        self.nodes.remove(path);
+        Ok(())
+    }
+
+    pub(super) fn remove_folder(
+        &mut self,
+        path: &RelativePath,
+        expect: &[(RelativePath, Stamp)],
+    ) -> Result<(), BackendError> {
+        match self.kind(path)? {
+            None => return Err(BackendError::NotFound),
+            Some(Kind::File | Kind::Other) => return Err(BackendError::WrongKind),
+            Some(Kind::Folder) => {}
+        }
+        let files = self.walk(Some(path), Extent::ALL)?.files;
+        let found: BTreeSet<_> =
+            files.into_iter().map(|file| (file.path, file.stat.stamp)).collect();
+        if found != expect.iter().cloned().collect() {
+            return Err(BackendError::Changed);
+        }
+        self.outside_remove(path);
+        Ok(())
+    }
+
+    pub(super) fn remove_empty(&mut self, path: &RelativePath) {
+        let mut folders = self.below(path);
+        folders.push(path.clone());
+        // The longest path first: what is in a folder goes before it.
+        folders.sort_by_key(|folder| std::cmp::Reverse(folder.depth()));
+        for folder in folders {
+            if matches!(self.nodes.get(&folder), Some(Node::Folder))
+                && self.below(&folder).is_empty()
+            {
+                self.nodes.remove(&folder);
+            }
+        }
+    }
+
+    pub(super) fn rename(
+        &mut self,
+        from: &RelativePath,
+        to: &RelativePath,
+    ) -> Result<(), BackendError> {
+        if !self.reach(&above(from))? {
+            return Err(BackendError::NotFound);
+        }
+        let made = self.make(&above(to))?;
+        let moved = self.rename_made(from, to);
+        if moved.is_err() {
+            self.remove_made(&made);
+        }
+        moved
+    }
+
+    fn rename_made(&mut self, from: &RelativePath, to: &RelativePath) -> Result<(), BackendError> {
+        if !self.nodes.contains_key(from) {
+            return Err(BackendError::NotFound);
+        }
+        if self.nodes.contains_key(to) {
+            return Err(BackendError::Occupied);
+        }
+        if to.is_within(from) {
+            let source = io::ErrorKind::InvalidInput.into();
+            return Err(BackendError::Io { doing: "rename a memory", source });
+        }
+        let moving = [self.below(from), vec![from.clone()]].concat();
+        for path in moving {
+            if let (Some(node), Some(path)) = (self.nodes.remove(&path), path.rebase(from, to)) {
+                self.nodes.insert(path, node);
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn sweep(&mut self) -> usize {
+        std::mem::take(&mut self.waiting).len()
+    }
+
+    fn outside_put(&mut self, path: &RelativePath, node: Node) {
+        self.exists = true;
+        for folder in above(path) {
+            self.nodes.insert(folder, Node::Folder);
+        }
+        self.nodes.insert(path.clone(), node);
+    }
+
+    pub(super) fn outside_write(&mut self, path: &RelativePath, bytes: &[u8]) {
+        let version = self.version();
+        self.outside_put(path, Node::File { bytes: Arc::from(bytes), version });
+    }
+
+    pub(super) fn outside_link(&mut self, path: &RelativePath) {
+        self.outside_put(path, Node::Link);
+    }
+
+    pub(super) fn outside_pipe(&mut self, path: &RelativePath) {
+        self.outside_put(path, Node::Pipe);
+    }
+
+    pub(super) fn outside_temporary(&mut self, path: &RelativePath) {
+        let number = self.version();
+        self.exists = true;
+        for folder in above(path) {
+            self.nodes.insert(folder, Node::Folder);
+        }
+        self.waiting.insert(number, path.parent());
+    }
+
+    pub(super) fn outside_remove(&mut self, path: &RelativePath) {
+        self.nodes.retain(|at, _| !at.is_within(path));
+        self.waiting.retain(|_, place| !place.as_ref().is_some_and(|at| at.is_within(path)));
+    }
+}
+
+fn skipped(name: String, reason: SkipReason) -> Skipped {
+    Skipped { name, reason }
+}
+
+fn check_stamp(now: Option<&Node>, expected: Stamp) -> Result<(), BackendError> {
+    match now {
+        Some(Node::File { bytes, version }) if stat(bytes, *version).stamp == expected => Ok(()),
+        Some(_) | None => Err(BackendError::Changed),
+    }
+}
