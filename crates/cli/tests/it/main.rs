@@ -16,6 +16,8 @@ mod place;
 
 mod care;
 
+mod complete;
+
 mod edit;
 
 mod history;
