@@ -147,10 +147,7 @@ fn globals() -> Globals {
     let typed = compose::words().skip_while(|word| word != "--").skip(1);
     let grammar = Cli::command().ignore_errors(true);
     let matches = grammar.try_get_matches_from(typed);
-    matches
-        .ok()
-        .and_then(|matches| Globals::from_arg_matches(&matches).ok())
-        .unwrap_or_default()
+    matches.ok().and_then(|matches| Globals::from_arg_matches(&matches).ok()).unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -162,7 +159,8 @@ mod tests {
         for name in ["a.md", "über-uns_2.md", "a+b,c.md"] {
             assert!(is_plain(name), "{name}");
         }
-        for name in ["a b.md", "$(id).md", "`id`", "a;b", "a&b", "-rf", "it's", "a(b)", "#a", "!a"] {
+        for name in ["a b.md", "$(id).md", "`id`", "a;b", "a&b", "-rf", "it's", "a(b)", "#a", "!a"]
+        {
             assert!(!is_plain(name), "{name}");
         }
     }

@@ -6,7 +6,8 @@
 use std::path::{Path, PathBuf};
 
 use engine::{
-    BindingRequest, Call, Caller, Config, Engine, EngineError, Folders, Memories, ProjectRoot, WorkspaceId,
+    BindingRequest, Call, Caller, Config, Engine, EngineError, Folders, Memories, ProjectRoot,
+    WorkspaceId,
 };
 use etcetera::BaseStrategy;
 use memory::access::AgentClass;
@@ -56,8 +57,7 @@ pub(crate) struct Glimpse {
 impl Glimpse {
     /// Reads settings and environment as a command would.
     pub(crate) fn new(globals: &Globals) -> Result<Self, Failure> {
-        let Composed { engine, binding, .. } =
-            Composed::with(globals, Engine::open_for_a_glance)?;
+        let Composed { engine, binding, .. } = Composed::with(globals, Engine::open_for_a_glance)?;
         let memories = engine.memories(&binding, Caller::person("cli"));
         Ok(Self { memories, engine, layout: layout(&binding) })
     }

@@ -248,8 +248,8 @@ impl Store {
                 if read_only { Access::ReadOnly } else { access(caller.class, plan.mount) };
             let mount = plan.mount;
             // Only a root in a checkout, or a flat one, never carries a listing.
-            let in_checkout = mount != Mount::Flat
-                && plan.root.as_ref().is_ok_and(|root| !root.may_have_list);
+            let in_checkout =
+                mount != Mount::Flat && plan.root.as_ref().is_ok_and(|root| !root.may_have_list);
             let root = plan.root.map(|root| self.local_root(mount, root));
             BoundMount { mount, access, root, in_checkout }
         });

@@ -20,8 +20,7 @@ impl Memories {
     /// repository, each rule once; nothing for other memories. What cannot be read has no text.
     pub async fn objections(&self, path: &MemoryPath) -> Arc<[Warning]> {
         let MemoryPath::Inside(mount, relative) = path else { return Arc::default() };
-        let Some(root) = self.from_checkout(*mount).and_then(|bound| bound.root.as_ref().ok())
-        else {
+        let Some(root) = self.cloned_into(*mount).and_then(|bound| bound.root.as_ref().ok()) else {
             return Arc::default();
         };
         let read = root.backend.read(relative, MEMORY_BYTES_MAX).await;
@@ -45,7 +44,7 @@ impl Memories {
         path: &RelativePath,
         text: &str,
     ) -> Vec<Warning> {
-        match self.from_checkout(mount) {
+        match self.cloned_into(mount) {
             Some(_) => self.objected(path, text),
             None => Vec::new(),
         }
@@ -64,7 +63,7 @@ impl Memories {
         }
     }
 
-    fn from_checkout(&self, mount: Mount) -> Option<&BoundMount> {
+    fn cloned_into(&self, mount: Mount) -> Option<&BoundMount> {
         self.mounts.iter().find(|bound| bound.mount == mount && bound.in_checkout)
     }
 

@@ -69,7 +69,10 @@ fn the_newest_changes_are_offered_by_number() {
     let mut command = place.quipu(&["--", "quipu", "show", ""]);
     command.env("COMPLETE", "fish");
     let told = place.end(&mut command).stdout;
-    assert!(told.starts_with("3\tcreate project/build.md\n2\tcreate global/notes/x.md\n"), "{told}");
+    assert!(
+        told.starts_with("3\tcreate project/build.md\n2\tcreate global/notes/x.md\n"),
+        "{told}"
+    );
 }
 
 #[test]
@@ -98,7 +101,8 @@ fn flags_that_stand_before_say_where_to_look() {
 fn a_name_that_a_shell_would_obey_is_not_offered() {
     let place = filled();
     let folder = place.checkout().join(".quipu/memory");
-    for name in ["$(touch x).md", "`id`.md", "a;b.md", "two words.md", "it's.md", "-rf.md", "#.md"] {
+    for name in ["$(touch x).md", "`id`.md", "a;b.md", "two words.md", "it's.md", "-rf.md", "#.md"]
+    {
         fs::write(folder.join(name), "x\n").unwrap();
     }
     assert_eq!(offered(&place, &["view", "project/"]), ["project/build.md"]);

@@ -24,6 +24,8 @@ mod history;
 
 mod list;
 
+mod readme;
+
 mod search;
 
 mod settings;

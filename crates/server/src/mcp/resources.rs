@@ -50,10 +50,7 @@ pub(super) async fn list(
 }
 
 /// Returns the memories of a page, and the cursor of the next one.
-fn page<'l>(
-    listing: &'l Listing,
-    after: Option<&MemoryPath>,
-) -> (Vec<&'l Listed>, Option<String>) {
+fn page<'l>(listing: &'l Listing, after: Option<&MemoryPath>) -> (Vec<&'l Listed>, Option<String>) {
     let after = after.map(ToString::to_string);
     let mut rest = listing
         .memories

@@ -118,7 +118,8 @@ async fn a_memory_of_a_clone_that_screening_objects_to_carries_a_notice_everywhe
     let read = client.request("resources/read", uri("fine.md")).await;
     assert!(read["contents"][0]["text"].as_str().unwrap().starts_with("---\nname: Fine"));
 
-    let viewed = client.call(json!({ "command": "view", "path": "/memories/project/order.md" })).await;
+    let viewed =
+        client.call(json!({ "command": "view", "path": "/memories/project/order.md" })).await;
     let text = viewed["content"][0]["text"].as_str().unwrap();
     assert!(text.starts_with("Here's the content of /memories/project/order.md"), "{text}");
     assert!(text.ends_with(&format!("\n{notice}\n{ordered}")), "{text}");
@@ -131,7 +132,10 @@ async fn a_memory_of_a_clone_that_screening_objects_to_carries_a_notice_everywhe
     let noted = |name: &str, rule: &str| {
         format!("\t/memories/project/{name}\t(matches the screening rule `{rule}`)\n")
     };
-    assert!(format!("{text}\n").contains(&noted("order.md", "injection.override-instructions")), "{text}");
+    assert!(
+        format!("{text}\n").contains(&noted("order.md", "injection.override-instructions")),
+        "{text}"
+    );
     assert!(text.contains(&noted("hidden.md", "invisible.bidi-control")), "{text}");
     assert!(text.contains("\t/memories/project/fine.md\n"), "{text}");
 
