@@ -33,7 +33,7 @@ fn examples() -> Vec<Example> {
                 example.text.push('\n');
             }
             (None, false) if line.starts_with('#') => {
-                heading = line.trim_start_matches(['#', ' ']).to_owned();
+                line.trim_start_matches(['#', ' ']).clone_into(&mut heading);
             }
             (None, false) => {}
         }
