@@ -6,6 +6,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum, ValueHint};
+use clap_complete::engine::ArgValueCompleter;
+
+use crate::complete;
 
 /// A memory for AI agents: plain Markdown in three scopes, safe, with undo
 #[derive(Debug, Parser)]
@@ -159,6 +162,7 @@ Examples:
   quipu ls --json | jq '.memories[] | select(.pinned)'")]
 pub(crate) struct Ls {
     /// A scope or folder, such as `global` or `/memories/project/notes`
+    #[arg(add = ArgValueCompleter::new(complete::memories))]
     pub(crate) path: Option<String>,
 
     /// Show folders as a tree
@@ -178,6 +182,7 @@ Examples:
   quipu view project/build.md --lines 40:        from line 40 to the end")]
 pub(crate) struct View {
     /// The memory
+    #[arg(add = ArgValueCompleter::new(complete::memories))]
     pub(crate) path: String,
 
     /// Only lines A to B, counted from 1; either may be left out
@@ -198,14 +203,27 @@ pub(crate) struct View {
 Examples:
   quipu create global/prefs.md '- Prefers short answers.'
   git log -1 --format=%B | quipu create project/last.md
-  quipu create workspace/plan.md         opens $VISUAL or $EDITOR")]
+  quipu create workspace/plan.md         opens $VISUAL or $EDITOR
+  quipu create global/ci.md --allow secrets.assignment 'password = \"example-Pa55\"'")]
 pub(crate) struct Create {
     /// Where: nothing may be there yet
+    #[arg(add = ArgValueCompleter::new(complete::folders))]
     pub(crate) path: String,
 
     /// The text, or `-` for stdin
     #[arg(allow_hyphen_values = true)]
     pub(crate) text: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) answered: Answered,
+}
+
+/// What a person answers for.
+#[derive(Args, Debug, Default)]
+pub(crate) struct Answered {
+    /// Write it although RULE objects: a screening rule, as the refusal names it, or a family
+    #[arg(long = "allow", value_name = "RULE", add = ArgValueCompleter::new(complete::rules))]
+    pub(crate) rules: Vec<String>,
 }
 
 /// Replace a text that occurs exactly once
@@ -218,6 +236,7 @@ Examples:
   quipu replace global/prefs.md ', mostly' ''")]
 pub(crate) struct Replace {
     /// The memory
+    #[arg(add = ArgValueCompleter::new(complete::memories))]
     pub(crate) path: String,
     /// What is there
     #[arg(allow_hyphen_values = true)]
@@ -225,6 +244,9 @@ pub(crate) struct Replace {
     /// What shall be there instead
     #[arg(allow_hyphen_values = true)]
     pub(crate) new: String,
+
+    #[command(flatten)]
+    pub(crate) answered: Answered,
 }
 
 /// Add lines to a memory
@@ -235,6 +257,7 @@ Examples:
   quipu insert project/todo.md 3 < more.txt          after line 3")]
 pub(crate) struct Insert {
     /// The memory
+    #[arg(add = ArgValueCompleter::new(complete::memories))]
     pub(crate) path: String,
     /// After which line; 0 is the top
     #[arg(allow_negative_numbers = true)]
@@ -242,6 +265,9 @@ pub(crate) struct Insert {
     /// The lines, or `-` for stdin
     #[arg(allow_hyphen_values = true)]
     pub(crate) text: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) answered: Answered,
 }
 
 /// Delete memories or folders
@@ -255,7 +281,7 @@ Examples:
   quipu rm -y workspace/drafts")]
 pub(crate) struct Rm {
     /// Memories or folders
-    #[arg(required = true)]
+    #[arg(required = true, add = ArgValueCompleter::new(complete::memories))]
     pub(crate) paths: Vec<String>,
 
     /// Delete folders without asking
@@ -273,9 +299,14 @@ Examples:
   quipu mv project/ci.md project/build/")]
 pub(crate) struct Mv {
     /// The path that it has
+    #[arg(add = ArgValueCompleter::new(complete::memories))]
     pub(crate) from: String,
     /// The path that it gets
+    #[arg(add = ArgValueCompleter::new(complete::folders))]
     pub(crate) to: String,
+
+    #[command(flatten)]
+    pub(crate) answered: Answered,
 }
 
 /// Edit a memory in your editor
@@ -291,11 +322,15 @@ Examples:
   quipu edit global/prefs.md --draft FILE        goes on with a draft that was kept")]
 pub(crate) struct Edit {
     /// The memory; made if it is not there
+    #[arg(add = ArgValueCompleter::new(complete::memories))]
     pub(crate) path: String,
 
     /// Begin with the text of FILE, which an earlier edit kept
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) draft: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) answered: Answered,
 }
 
 /// Keep memories in the agents' context
@@ -308,7 +343,7 @@ Examples:
   quipu ls --json | jq -r '.memories[] | select(.pinned).path'")]
 pub(crate) struct Pin {
     /// Memories
-    #[arg(required = true)]
+    #[arg(required = true, add = ArgValueCompleter::new(complete::memories))]
     pub(crate) paths: Vec<String>,
 }
 
@@ -327,6 +362,7 @@ pub(crate) struct Grep {
     pub(crate) pattern: String,
 
     /// A memory, folder or scope to search in
+    #[arg(add = ArgValueCompleter::new(complete::memories))]
     pub(crate) path: Option<String>,
 
     /// PATTERN is a regular expression
@@ -365,6 +401,7 @@ Examples:
   quipu log --json | jq -r .id")]
 pub(crate) struct Log {
     /// Only changes of this memory, or below this folder
+    #[arg(add = ArgValueCompleter::new(complete::memories))]
     pub(crate) path: Option<String>,
 
     /// Only changes of this task
@@ -396,6 +433,7 @@ pub(crate) struct Span {
 #[command(after_help = "Example:\n  quipu show 42")]
 pub(crate) struct Show {
     /// Its number, as `quipu log` lists it
+    #[arg(add = ArgValueCompleter::new(complete::changes))]
     pub(crate) change: i64,
 }
 
@@ -413,10 +451,11 @@ Examples:
   quipu diff global/prefs.md 42     from what change 42 left to what is there now")]
 pub(crate) struct Diff {
     /// A change's number or a memory
-    #[arg(value_name = "CHANGE|PATH")]
+    #[arg(value_name = "CHANGE|PATH", add = ArgValueCompleter::new(complete::changes_and_memories))]
     pub(crate) subject: Option<String>,
 
     /// A change's number, or a revision or its first digits, of the memory
+    #[arg(add = ArgValueCompleter::new(complete::changes))]
     pub(crate) revision: Option<String>,
 }
 
@@ -434,7 +473,7 @@ Examples:
     .args(["change", "task", "since", "until"]))]
 pub(crate) struct Undo {
     /// The change's number
-    #[arg(conflicts_with_all = ["task", "since", "until"])]
+    #[arg(conflicts_with_all = ["task", "since", "until"], add = ArgValueCompleter::new(complete::changes))]
     pub(crate) change: Option<i64>,
 
     /// All changes of this task
@@ -486,12 +525,15 @@ pub(crate) struct Import {
     pub(crate) format: ImportFormat,
 
     /// The scope or folder to write to
-    #[arg(long, value_name = "SCOPE[/FOLDER]", default_value = "global")]
+    #[arg(long, value_name = "SCOPE[/FOLDER]", default_value = "global", add = ArgValueCompleter::new(complete::folders))]
     pub(crate) to: String,
 
     /// Show what would be made and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+
+    #[command(flatten)]
+    pub(crate) answered: Answered,
 }
 
 /// The layouts that can be taken over.
@@ -520,6 +562,7 @@ Examples:
   quipu export global --to ~/backup/memories")]
 pub(crate) struct Export {
     /// A memory, folder or scope; everything if not given
+    #[arg(add = ArgValueCompleter::new(complete::memories))]
     pub(crate) path: Option<String>,
 
     /// A folder, or `-` for a tar archive on stdout
@@ -570,12 +613,15 @@ pub(crate) struct Demo {
 }
 
 /// Print the completion script of a shell
+///
+/// It completes commands, flags, memories, scopes and the numbers of changes: the shell asks this
+/// program while you type. Let the shell run it at its start, so that it fits after an upgrade too.
 #[derive(Args, Debug)]
 #[command(after_help = "\
-Examples:
-  quipu completions bash > ~/.local/share/bash-completion/completions/quipu
-  quipu completions zsh > ~/.zfunc/_quipu
-  quipu completions fish > ~/.config/fish/completions/quipu.fish")]
+Examples, for ~/.bashrc, ~/.zshrc (after compinit) and ~/.config/fish/config.fish:
+  source <(quipu completions bash)
+  source <(quipu completions zsh)
+  quipu completions fish | source")]
 pub(crate) struct Completions {
     /// The shell
     pub(crate) shell: clap_complete::Shell,

@@ -4,10 +4,10 @@
 //! that `quipu --help` and completions cost nothing.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use engine::{
-    BindingRequest, Call, Caller, Config, Engine, Folders, Memories, ProjectRoot, WorkspaceId,
+    BindingRequest, Call, Caller, Config, Engine, EngineError, Folders, Memories, ProjectRoot,
+    WorkspaceId,
 };
 use etcetera::BaseStrategy;
 use memory::access::AgentClass;
@@ -16,7 +16,7 @@ use memory::clock::{Clock, Timestamp};
 use memory::path::{Layout, MemoryPath};
 use store::clock::SystemClock;
 
-use crate::args::{Globals, ProjectPlace};
+use crate::args::{Answered, Globals, ProjectPlace};
 use crate::exit::Failure;
 use crate::files;
 use crate::interrupt::Interrupts;
@@ -40,10 +40,37 @@ pub(crate) struct App {
     /// Where memories, state and settings lie.
     pub(crate) folders: Folders,
     /// What Ctrl-C does.
-    pub(crate) interrupts: Arc<Interrupts>,
+    pub(crate) interrupts: Interrupts,
     /// The library.
     pub(crate) engine: Engine,
     binding: BindingRequest,
+}
+
+/// What a shell that completes a word looks with.
+pub(crate) struct Glimpse {
+    /// The memories that the flags mount.
+    pub(crate) memories: Memories,
+    engine: Engine,
+    layout: Layout,
+}
+
+impl Glimpse {
+    /// Reads settings and environment as a command would.
+    pub(crate) fn new(globals: &Globals) -> Result<Self, Failure> {
+        let Composed { engine, binding, .. } = Composed::with(globals, Engine::open_for_a_glance)?;
+        let memories = engine.memories(&binding, Caller::person("cli"));
+        Ok(Self { memories, engine, layout: layout(&binding) })
+    }
+
+    /// Reads a path as [`App::path`] does.
+    pub(crate) fn path(&self, text: &str) -> Result<MemoryPath, Failure> {
+        parse_path(text, self.layout)
+    }
+
+    /// Closes the state, if it was opened.
+    pub(crate) async fn close(&self) {
+        self.engine.close().await;
+    }
 }
 
 /// What settings, environment and flags come to.
@@ -63,7 +90,7 @@ impl App {
                 output: output.paged(pager),
                 globals,
                 folders,
-                interrupts: Arc::default(),
+                interrupts: Interrupts::default(),
                 engine,
                 binding,
             }),
@@ -74,6 +101,11 @@ impl App {
     /// Returns the memories that the person at the command line may touch: all of this binding.
     pub(crate) fn memories(&self) -> Memories {
         self.memories_of(Provenance::person("cli"))
+    }
+
+    /// Returns the memories with rules that only warn, since the person answers for the text.
+    pub(crate) fn memories_with(&self, answered: &Answered) -> Result<Memories, Failure> {
+        answering_for(self.memories(), answered)
     }
 
     /// Returns the memories with changes that say this about themselves.
@@ -102,13 +134,18 @@ impl App {
 
     /// Reads a path argument: virtual (`/memories/global/a.md`) or short (`global/a.md`).
     pub(crate) fn path(&self, text: &str) -> Result<MemoryPath, Failure> {
-        let layout = if self.binding.flat.is_some() { Layout::Flat } else { Layout::Scoped };
-        parse_path(text, layout)
+        parse_path(text, layout(&self.binding))
     }
 
     /// Waits for the store, with a sign of life when it takes long.
     pub(crate) async fn wait<T>(&self, doing: &str, future: impl Future<Output = T>) -> T {
         progress::patiently(doing, self.shows_progress(), future).await
+    }
+
+    /// Waits for a write, which Ctrl-C does not cut in two: once more does.
+    pub(crate) async fn write<T>(&self, doing: &str, future: impl Future<Output = T>) -> T {
+        let _finishing = self.interrupts.finish_first();
+        self.wait(doing, future).await
     }
 
     /// Tells whether somebody looks who wants to know how far we are.
@@ -119,13 +156,20 @@ impl App {
 
 impl Composed {
     fn new(globals: &Globals) -> Result<Self, Failure> {
+        Self::with(globals, Engine::open)
+    }
+
+    fn with(
+        globals: &Globals,
+        open: impl FnOnce(Config) -> Result<Engine, EngineError>,
+    ) -> Result<Self, Failure> {
         let here = current_folder()?;
         let (folders, settings_file) = folders(&here)?;
         let settings = Settings::read(&settings_file)?;
         let binding = binding(globals, &settings, &here)?;
         let mut config = Config::new(folders.clone());
         settings.apply(&mut config);
-        let engine = Engine::open(config).map_err(|error| {
+        let engine = open(config).map_err(|error| {
             Failure::from(error).help(format!("the settings are in {}", settings_file.display()))
         })?;
         let pager = if globals.no_pager { None } else { pager() };
@@ -143,6 +187,17 @@ pub(crate) fn call() -> Call {
     Call::default()
 }
 
+/// Returns memories with rules that only warn.
+pub(crate) fn answering_for(memories: Memories, answered: &Answered) -> Result<Memories, Failure> {
+    memories.answering_for(&answered.rules).map_err(|error| {
+        Failure::usage(format!("--allow: {error}")).help("a refusal names the rule")
+    })
+}
+
+const fn layout(binding: &BindingRequest) -> Layout {
+    if binding.flat.is_some() { Layout::Flat } else { Layout::Scoped }
+}
+
 fn parse_path(text: &str, layout: Layout) -> Result<MemoryPath, Failure> {
     let text = text.trim();
     let whole = if text.starts_with('/') { text.to_owned() } else { format!("/memories/{text}") };
@@ -154,6 +209,16 @@ fn parse_path(text: &str, layout: Layout) -> Result<MemoryPath, Failure> {
 #[expect(clippy::disallowed_methods, reason = "this is the module that reads the environment")]
 fn variable(name: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
+}
+
+/// Returns the words that the program was called with, its own name first.
+pub(crate) fn words() -> impl Iterator<Item = std::ffi::OsString> {
+    std::env::args_os()
+}
+
+/// Returns the current folder, if there is one.
+pub(crate) fn here() -> Option<PathBuf> {
+    current_folder().ok()
 }
 
 #[expect(clippy::disallowed_methods, reason = "this is the module that asks where it is")]

@@ -9,6 +9,8 @@ use engine::{EngineError, StateError, StoreError};
 use memory::code::Code;
 use memory::command::CommandError;
 
+use crate::render::short;
+
 /// How a command ended, as a shell sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
@@ -178,6 +180,15 @@ impl Failure {
         self
     }
 
+    /// Says what else to do about it.
+    pub(crate) fn more_help(mut self, help: impl Into<String>) -> Self {
+        if let Self::Told(told) = &mut self {
+            let before = told.help.take().map(|before| format!("{before}\n")).unwrap_or_default();
+            told.help = Some(format!("{before}{}", help.into()));
+        }
+        self
+    }
+
     /// Adds a difference that explains it.
     pub(crate) fn difference(mut self, difference: Difference) -> Self {
         if let Self::Told(told) = &mut self {
@@ -231,9 +242,26 @@ impl From<CommandError> for Failure {
     fn from(refusal: CommandError) -> Self {
         let code = refusal.code();
         let failure = Self::new(code, refusal.to_string());
-        match help_for(code) {
-            Some(help) => failure.help(help),
-            None => failure,
+        match (refusal, help_for(code)) {
+            (CommandError::Screened { rule, digest, .. }, _) => failure.help(format!(
+                "if it is harmless, `--allow {rule}` writes it this once\nto let this very text \
+                 pass always, agents included, add \"{}\" to `allowed` under [screening] in \
+                 config.toml",
+                digest.as_str()
+            )),
+            (CommandError::AcrossScopes { old_path, new_path }, _) => failure.help(format!(
+                "`quipu view {0} | quipu create {1}`, then `quipu rm {0}`",
+                short(&old_path),
+                short(&new_path)
+            )),
+            (
+                CommandError::CannotDeleteRoot { .. }
+                | CommandError::CannotRenameRoot { .. }
+                | CommandError::IntoItself { .. },
+                _,
+            )
+            | (_, None) => failure,
+            (_, Some(help)) => failure.help(help),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Ctrl-C and its kin: a command is dropped, an editor is left alone.
+//! Ctrl-C and its kin: a command is dropped, a write is finished first, an editor is left alone.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -10,9 +10,10 @@ use crate::exit::Status;
 #[derive(Debug, Default)]
 pub(crate) struct Interrupts {
     editor_has_terminal: AtomicBool,
+    writes: AtomicBool,
 }
 
-/// While this lives, Ctrl-C belongs to another program.
+/// While this lives, Ctrl-C belongs to another program, or waits for a write.
 #[derive(Debug)]
 pub(crate) struct Lent<'a>(&'a AtomicBool);
 
@@ -46,6 +47,17 @@ impl Interrupts {
     pub(crate) fn lend(&self) -> Lent<'_> {
         self.editor_has_terminal.store(true, Ordering::Relaxed);
         Lent(&self.editor_has_terminal)
+    }
+
+    /// Says that something is being written that is to be seen whole.
+    pub(crate) fn finish_first(&self) -> Lent<'_> {
+        self.writes.store(true, Ordering::Relaxed);
+        Lent(&self.writes)
+    }
+
+    /// Returns whether a write is on its way.
+    pub(crate) fn must_finish(&self) -> bool {
+        self.writes.load(Ordering::Relaxed)
     }
 }
 

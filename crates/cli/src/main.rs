@@ -5,6 +5,8 @@
 
 mod args;
 
+mod complete;
+
 mod compose;
 
 mod commands;
@@ -27,10 +29,12 @@ use tracing_subscriber::util::SubscriberInitExt;
 use crate::args::{Cli, Command, Globals};
 use crate::compose::App;
 use crate::exit::{Failure, Status};
-use crate::interrupt::Interrupts;
 use crate::render::Output;
 
 fn main() -> ExitCode {
+    if let Some(answered) = complete::answer() {
+        return answered.into();
+    }
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
@@ -73,11 +77,21 @@ fn log(globals: &Globals, output: &Output) {
     tracing_subscriber::registry().with(lines).init();
 }
 
-/// Prints help to stdout and complaints to stderr.
+/// Prints help to stdout and complaints to stderr, as JSON where that was asked for.
 fn usage(error: &clap::Error) -> ExitCode {
+    if !error.use_stderr() {
+        return match error.print() {
+            Ok(()) | Err(_) => Status::Done.into(),
+        };
+    }
+    if compose::words().any(|word| word == "--json") {
+        let output = Output::new(&Globals { json: true, ..Globals::default() });
+        let text = error.to_string();
+        let what = text.trim().trim_start_matches("error: ");
+        return end(&output, Err(Failure::usage(what)));
+    }
     match error.print() {
-        Ok(()) | Err(_) if error.use_stderr() => Status::Usage.into(),
-        Ok(()) | Err(_) => Status::Done.into(),
+        Ok(()) | Err(_) => Status::Usage.into(),
     }
 }
 
@@ -105,20 +119,26 @@ fn with_memories(app: &App, command: Command) -> ExitCode {
     end(&app.output, ended)
 }
 
-/// Runs a command until it is done or a signal comes. Dropping it leaves nothing half-written: the
-/// store finishes a write that has begun, and temporary files go with their owners.
+/// Runs a command until it is done or a signal comes. A write that has begun is finished, so that
+/// nobody finds a part of it; a second signal leaves that to whoever writes next.
 async fn run(app: &App, command: Command) -> Result<Status, Failure> {
     let command = match command {
         // Ends by the same signals in its own way: requests in flight are answered first.
         Command::Mcp(args) => return commands::mcp::run(app, &args).await,
         command => command,
     };
-    let interrupts = std::sync::Arc::clone(&app.interrupts);
-    let mut interrupted = std::pin::pin!(Interrupts::wait(&interrupts));
-    tokio::select! {
-        ended = commands::run(app, command) => ended,
-        signal = &mut interrupted => Err(Failure::Interrupted(signal)),
+    let mut running = std::pin::pin!(commands::run(app, command));
+    let signal = tokio::select! {
+        ended = &mut running => return ended,
+        signal = app.interrupts.wait() => signal,
+    };
+    if app.interrupts.must_finish() {
+        tokio::select! {
+            ended = &mut running => { ended?; },
+            _ = app.interrupts.wait() => {},
+        }
     }
+    Err(Failure::Interrupted(signal))
 }
 
 fn end(output: &Output, ended: Result<Status, Failure>) -> ExitCode {

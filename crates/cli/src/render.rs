@@ -201,7 +201,7 @@ fn failure_text(told: &Told, look: Look) -> String {
     }
     let error = look.paint(BAD.bold(), "error:");
     text.line(format_args!("{error} {}", visible::text(&told.what)));
-    if let Some(help) = &told.help {
+    for help in told.help.iter().flat_map(|help| help.lines()) {
         text.line(format_args!("  {} {}", look.paint(MARK, "help:"), visible::text(help)));
     }
     text.into_string().trim_end().to_owned()

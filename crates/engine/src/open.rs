@@ -33,8 +33,20 @@ pub struct Engine {
 impl Engine {
     /// Opens the library. Touches no file: roots and the state are opened when first needed.
     pub fn open(config: Config) -> Result<Self, EngineError> {
+        let state = SqliteState::new(config.folders.state.join(STATE_FILE));
+        Self::open_with(config, state)
+    }
+
+    /// Opens the library for a glance that nobody asked for: a state that is damaged, or has to be
+    /// migrated, is left as it is and reads as empty or as a failure.
+    pub fn open_for_a_glance(config: Config) -> Result<Self, EngineError> {
+        let state = SqliteState::new(config.folders.state.join(STATE_FILE)).only_looking();
+        Self::open_with(config, state)
+    }
+
+    fn open_with(config: Config, state: SqliteState) -> Result<Self, EngineError> {
         let screen = Screen::new(&config.screening, &config.screening_allowed)?;
-        let state = Arc::new(SqliteState::new(config.folders.state.join(STATE_FILE)));
+        let state = Arc::new(state);
         let settings = Settings {
             files_max: config.files_max,
             retention: config.retention,

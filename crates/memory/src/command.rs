@@ -10,6 +10,7 @@ use crate::code::Code;
 use crate::document::Revision;
 use crate::limits::{MEMORY_BYTES_MAX, OCCURRENCES_SHOWN_MAX, OLD_STR_SHOWN_CHARS_MAX};
 use crate::path::{MemoryPath, Mount, PathError, Scope};
+use crate::screen::ValueDigest;
 
 pub mod edit;
 
@@ -451,6 +452,8 @@ pub enum CommandError {
         rule: &'static str,
         /// The line that matched, counted from 1.
         line: usize,
+        /// What a person adds to the allowed values; no model is told.
+        digest: ValueDigest,
     },
 }
 

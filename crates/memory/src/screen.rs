@@ -169,6 +169,30 @@ impl Finding {
     }
 }
 
+/// The digest of a found value, as [`Finding::digest`] returns it, on its way to a person.
+///
+/// Not shown by `Debug`: what a short password hashes to does not belong into a log.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ValueDigest(String);
+
+impl ValueDigest {
+    /// Returns the digest of what `finding` found in `text`, the text that was checked.
+    pub fn of(finding: &Finding, text: &str) -> Self {
+        Self(finding.digest(text).unwrap_or_default())
+    }
+
+    /// Returns the SHA-256 in hex, as a person adds it to the allowed values.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ValueDigest {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ValueDigest(…)")
+    }
+}
+
 /// Checks texts against the rules under the policies that a person has chosen.
 ///
 /// By default secrets are refused whoever writes; injection and invisible characters are refused
@@ -208,7 +232,7 @@ impl Screen {
     ) -> Result<Self, UnknownRule> {
         let mut chosen = HashMap::new();
         for (name, policy) in policies {
-            chosen.insert(known(name)?, *policy);
+            chosen.insert(rule_or_family(name)?, *policy);
         }
         let allowed = allowed.iter().map(|digest| digest.to_ascii_lowercase()).collect();
         Ok(Self { policies: chosen, allowed })
@@ -280,8 +304,12 @@ impl Screen {
     }
 }
 
-/// Returns the lasting name behind a key of the settings.
-fn known(name: &str) -> Result<&'static str, UnknownRule> {
+/// Returns the id of a rule, or the word of a family, that somebody wrote.
+///
+/// # Errors
+///
+/// [`UnknownRule`] when it is neither.
+pub fn rule_or_family(name: &str) -> Result<&'static str, UnknownRule> {
     let families = Family::ALL.into_iter().map(Family::as_str);
     families
         .chain(rules().iter().map(|rule| rule.id))

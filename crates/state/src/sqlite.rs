@@ -59,6 +59,8 @@ pub struct SqliteState {
     writer: tokio::sync::Mutex<Writer>,
     idle_readers: Mutex<Vec<Opened>>,
     healed: Mutex<Option<Healed>>,
+    /// Whether reading may heal or migrate what it finds.
+    mends: bool,
     /// Changes settled since the log was last copied back.
     settled: AtomicUsize,
 }
@@ -82,8 +84,17 @@ impl SqliteState {
             writer: tokio::sync::Mutex::default(),
             idle_readers: Mutex::default(),
             healed: Mutex::default(),
+            mends: true,
             settled: AtomicUsize::new(0),
         }
+    }
+
+    /// Returns a state whose reading neither heals nor migrates: what is not ready has nothing to
+    /// read. For a look that nobody asked for, as a shell's that completes a word.
+    #[must_use]
+    pub fn only_looking(mut self) -> Self {
+        self.mends = false;
+        self
     }
 
     /// Returns where the database is.
@@ -118,7 +129,7 @@ impl SqliteState {
         T: Send,
     {
         match self.try_read(&work).await {
-            Err(fault) if fault.asks_for_healing() => {
+            Err(fault) if self.mends && fault.asks_for_healing() => {
                 self.heal(Depth::Pages).await.map_err(|fault| self.fault(wanted, fault))?;
                 self.try_read(&work).await
             }
@@ -153,6 +164,7 @@ impl SqliteState {
         match open::reader(&self.path).await? {
             Readable::Ready(opened) => Ok(Some(opened)),
             Readable::Nothing => Ok(None),
+            Readable::NotYet if !self.mends => Ok(None),
             Readable::NotYet => {
                 self.open_writer(&mut *self.writer.lock().await).await?;
                 match open::reader(&self.path).await? {

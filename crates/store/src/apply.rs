@@ -15,7 +15,7 @@ use memory::limits::{
     SCOPE_FILES_MAX,
 };
 use memory::path::{MemoryPath, Mount, PathError, PathFault, RelativePath, Scope};
-use memory::screen::{Policy, Writer};
+use memory::screen::{Finding, Policy, ValueDigest, Writer};
 
 use crate::backend::{BackendError, Extent, Kind};
 use crate::commit::{self, CommitError, Current, FolderStep, Plan, Step, What};
@@ -115,25 +115,38 @@ impl Memories {
         before: Option<&str>,
         after: &str,
     ) -> Result<Vec<Warning>, CommandError> {
-        let screen = &self.store.screen;
-        let mut findings = match before {
-            Some(before) => screen.introduced(before, after, self.writer()),
-            None => screen.check(after, self.writer()),
-        };
-        if before.is_none() {
+        let (screen, writer) = (&self.store.screen, self.writer());
+        let Some(before) = before else {
             // A name is shown to models too, so it is screened like the words that it is made of.
             let name = path.relative().map(RelativePath::as_str).unwrap_or_default();
-            findings.extend(screen.check(&name.replace(['-', '_', '/'], " "), self.writer()));
-            findings.extend(screen.check(name, self.writer()));
-        }
-        if let Some(found) = findings.iter().find(|found| found.policy == Policy::Refuse) {
+            let words = name.replace(['-', '_', '/'], " ");
+            let texts = [after, words.as_str(), name];
+            let objections = texts.map(|text| self.object(text, &screen.check(text, writer)));
+            return Ok(objections.into_iter().collect::<Result<Vec<_>, _>>()?.concat());
+        };
+        self.object(after, &screen.introduced(before, after, writer))
+    }
+
+    /// Refuses what may not be written; returns what is only warned of.
+    fn object(&self, text: &str, findings: &[Finding]) -> Result<Vec<Warning>, CommandError> {
+        let refused = findings
+            .iter()
+            .find(|found| found.policy == Policy::Refuse && !self.answers_for(found));
+        if let Some(found) = refused {
             return Err(CommandError::Screened {
                 family: found.family.as_str(),
                 rule: found.rule,
                 line: found.line,
+                digest: ValueDigest::of(found, text),
             });
         }
         Ok(findings.iter().map(|found| Warning { rule: found.rule, line: found.line }).collect())
+    }
+
+    /// Returns whether a person said that what this rule finds may be written.
+    fn answers_for(&self, found: &Finding) -> bool {
+        self.caller.provenance.actor == Actor::Person
+            && [found.rule, found.family.as_str()].iter().any(|name| self.answered.contains(name))
     }
 
     /// Carries out a command that writes, again if somebody outside wrote in the middle of it.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use memory::change::ChangeId;
 use memory::limits::MEMORY_BYTES_MAX;
 use memory::path::{Mount, RelativePath};
-use memory::screen::{Policy, Writer};
+use memory::screen::{Policy, ValueDigest, Writer};
 use state::Stats;
 
 use crate::apply::virtual_path;
@@ -365,11 +365,15 @@ impl Examined<'_> {
             .check(text, Writer::Agent)
             .into_iter()
             .filter(|found| found.policy == Policy::Refuse)
-            .map(|found| (found.rule, found.line))
+            .map(|found| (found.rule, found.line, ValueDigest::of(&found, text)))
             .collect();
         rules.dedup_by_key(|found| found.0);
-        for (rule, line) in rules {
-            let detail = format!("line {line} matches the screening rule `{rule}`");
+        for (rule, line, digest) in rules {
+            let detail = format!(
+                "line {line} matches the screening rule `{rule}`; if that is harmless, add \"{}\" to \
+                 `allowed` under [screening] in config.toml",
+                digest.as_str()
+            );
             self.add(FindingKind::Screened, path.to_owned(), &detail, false);
         }
     }

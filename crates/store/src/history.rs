@@ -118,6 +118,11 @@ impl Memories {
     /// and recorded before.
     pub async fn changes(&self, query: &ChangesQuery) -> Result<Vec<Change>, StoreError> {
         self.notice().await?;
+        self.recorded_changes(query).await
+    }
+
+    /// Returns what to ask the state for; no places when no root is mounted.
+    pub(crate) fn state_query(&self, query: &ChangesQuery) -> Result<ChangeQuery, StoreError> {
         let (places, path) = match &query.path {
             None | Some(MemoryPath::Top) => (self.places(), None),
             Some(path) => match path.mount() {
@@ -127,10 +132,7 @@ impl Memories {
                 }
             },
         };
-        if places.is_empty() {
-            return Ok(Vec::new());
-        }
-        let query = ChangeQuery {
+        Ok(ChangeQuery {
             places,
             path,
             task: query.task.clone(),
@@ -138,8 +140,7 @@ impl Memories {
             until: query.until,
             before: query.before,
             max: query.max,
-        };
-        Ok(self.store.state.changes(&query).await?)
+        })
     }
 
     /// Returns one change, if it touched a memory that this caller may see.

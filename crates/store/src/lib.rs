@@ -29,6 +29,10 @@ mod root;
 
 mod host;
 
+mod objection;
+
+mod glance;
+
 mod settle;
 
 mod watch;
@@ -42,6 +46,7 @@ pub mod clock;
 pub use binding::{Binding, BindingRequest, Checkout, Folders, ProjectRoot, WorkspaceId};
 pub use draft::Draft;
 pub use error::StoreError;
+pub use glance::Glanced;
 pub use health::{Depth, Finding, FindingKind, Health, Repaired, RootHealth};
 pub use history::{Blocked, ChangesQuery, Dry, FileDiff, UndoTarget, Undone};
 pub use memories::{

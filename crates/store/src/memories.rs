@@ -15,7 +15,7 @@ use memory::limits::{
     USAGE_FLUSH_DELAY, USAGE_PENDING_MAX,
 };
 use memory::path::{Layout, MemoryPath, Mount, RelativePath};
-use memory::screen::Screen;
+use memory::screen::{Screen, UnknownRule, rule_or_family};
 use memory::usage::Usage;
 use state::{Pruned, Retention, State, Use};
 use tokio::sync::broadcast;
@@ -247,13 +247,18 @@ impl Store {
             let access =
                 if read_only { Access::ReadOnly } else { access(caller.class, plan.mount) };
             let mount = plan.mount;
-            BoundMount { mount, access, root: plan.root.map(|root| self.local_root(mount, root)) }
+            // Only a root in a checkout, or a flat one, never carries a listing.
+            let in_checkout =
+                mount != Mount::Flat && plan.root.as_ref().is_ok_and(|root| !root.may_have_list);
+            let root = plan.root.map(|root| self.local_root(mount, root));
+            BoundMount { mount, access, root, in_checkout }
         });
         Memories {
             store: Arc::clone(self),
             layout: binding.layout,
             mounts: mounts.collect(),
             caller,
+            answered: Vec::new(),
         }
     }
 
@@ -284,13 +289,14 @@ impl Store {
                 .entry(key.clone())
                 .or_insert_with(|| Arc::new(Root::new(mount, key, backend, false)));
             let access = access(caller.class, mount);
-            BoundMount { mount, access, root: Ok(Arc::clone(root)) }
+            BoundMount { mount, access, root: Ok(Arc::clone(root)), in_checkout: false }
         });
         Memories {
             store: Arc::clone(self),
             layout: if flat { Layout::Flat } else { Layout::Scoped },
             mounts: mounts.collect(),
             caller,
+            answered: Vec::new(),
         }
     }
 
@@ -465,6 +471,8 @@ pub(crate) struct BoundMount {
     pub(crate) access: Access,
     /// The root, or why there is none.
     pub(crate) root: Result<Arc<Root>, String>,
+    /// Whether its memories travel with a repository, so that anybody may have written them.
+    pub(crate) in_checkout: bool,
 }
 
 /// The memories that one caller may touch. Cheap to clone.
@@ -474,6 +482,8 @@ pub struct Memories {
     pub(crate) layout: Layout,
     pub(crate) mounts: Vec<BoundMount>,
     pub(crate) caller: Caller,
+    /// Rules and families that only warn this person; see [`Memories::answering_for`].
+    pub(crate) answered: Vec<&'static str>,
 }
 
 impl Memories {
@@ -498,10 +508,19 @@ impl Memories {
         self.mounts.iter().map(state).collect()
     }
 
+    /// Returns these memories with screening rules, or families of them, that warn where they would
+    /// refuse: the person has looked at the text and answers for it. Means nothing for an agent.
+    pub fn answering_for(mut self, rules: &[String]) -> Result<Self, UnknownRule> {
+        for rule in rules {
+            self.answered.push(rule_or_family(rule)?);
+        }
+        Ok(self)
+    }
+
     /// Returns these memories as another caller may touch them.
     #[must_use]
     pub fn for_caller(&self, caller: Caller) -> Self {
-        let mut memories = Self { caller, ..self.clone() };
+        let mut memories = Self { caller, answered: Vec::new(), ..self.clone() };
         for bound in &mut memories.mounts {
             // A binding that is read-only stays so, whoever calls.
             if bound.access == Access::ReadWrite {

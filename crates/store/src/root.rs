@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use memory::change::{ChangeId, RootKey, Trust};
 use memory::clock::Timestamp;
+use memory::command::Warning;
 use memory::document::Revision;
 use memory::limits::{CENSUS_AGE_MAX, LOCK_WAIT};
 use memory::path::{Mount, RelativePath};
@@ -50,6 +51,8 @@ pub(crate) struct Known {
     census: Option<Census>,
     /// Descriptions, by the version of the file that they were read from.
     pub(crate) documents: HashMap<RelativePath, (Stamp, Arc<FileHead>)>,
+    /// What screening objects to, by the version of the file that it was found in.
+    pub(crate) objections: HashMap<RelativePath, (Stamp, Arc<[Warning]>)>,
     /// Revisions, by the version of the file that they were worked out from.
     pub(crate) revisions: HashMap<RelativePath, (Stamp, Revision)>,
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use memory::change::{Actor, RootKey};
-use memory::command::view::{Row, view_file, view_folder};
+use memory::command::view::{FROM_CHECKOUT, Row, view_file, view_folder};
 use memory::command::{self, CommandError, Lines, Reply};
 use memory::document::{self, Head, Revision};
 use memory::limits::{
@@ -65,7 +65,11 @@ impl Memories {
             return Err(CommandError::OutgrewCap { path: path.clone(), bytes }.into());
         }
         let text = command::text_of(path, whole_characters(&read.bytes, whole))?;
-        let shown = view_file(path, text, lines)?;
+        let mut shown = view_file(path, text, lines)?;
+        let warnings = self.objections_to(root.mount, relative, text);
+        if !warnings.is_empty() {
+            shown = format!("{shown}\n{FROM_CHECKOUT}");
+        }
         if self.caller.provenance.actor != Actor::Person {
             let used = Use {
                 identity: root.key.identity.clone(),
@@ -76,7 +80,7 @@ impl Memories {
             self.store.count_use(used).await;
         }
         let revision = whole.then(|| Revision::of(&read.bytes));
-        Ok(Reply::Done { text: shown, change: None, revision, warnings: Vec::new() })
+        Ok(Reply::Done { text: shown, change: None, revision, warnings })
     }
 
     async fn view_folder(
@@ -91,6 +95,7 @@ impl Memories {
         let walk = walk.map_err(refuse(root.mount, path))?;
         let mut rows = rows(root.mount, &walk);
         let more = keep_first(&mut rows, walk.in_reach);
+        self.mark_objections(&mut rows).await;
         Ok(done(view_folder(path, walk.bytes_total, &rows, more)))
     }
 
@@ -129,6 +134,7 @@ impl Memories {
             }
         }
         let more = keep_first(&mut rows, in_reach);
+        self.mark_objections(&mut rows).await;
         Ok(done(view_folder(&MemoryPath::Top, total, &rows, more)))
     }
 
@@ -251,7 +257,7 @@ fn keep_first(rows: &mut Vec<Row>, in_reach: usize) -> usize {
 }
 
 /// Leaves out the character that the end of a partial read cut through.
-fn whole_characters(bytes: &[u8], whole: bool) -> &[u8] {
+pub(crate) fn whole_characters(bytes: &[u8], whole: bool) -> &[u8] {
     match str::from_utf8(bytes) {
         Err(error) if !whole && error.error_len().is_none() => {
             bytes.get(..error.valid_up_to()).unwrap_or_default()

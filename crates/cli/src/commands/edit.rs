@@ -26,7 +26,7 @@ const DRAFTS: &str = "drafts";
 
 /// Edits a memory.
 pub(crate) async fn run(app: &App, args: &Edit) -> Result<Status, Failure> {
-    let memories = app.memories();
+    let memories = app.memories_with(&args.answered)?;
     let path = app.path(&args.path)?;
     let Some(name) = path.relative().map(|relative| relative.file_name().to_owned()) else {
         return Err(CommandError::NotAFile { path }.into());
@@ -48,7 +48,7 @@ pub(crate) async fn run(app: &App, args: &Edit) -> Result<Status, Failure> {
     let expected = now.map_or(Expected::Absent, |now| Expected::Revision(now.revision));
     let call = call();
     let saving = memories.save(&path, &edited, expected, &call);
-    match app.wait("saving", saving).await {
+    match app.write("saving", saving).await {
         Ok(saved) => {
             drop_draft(app, args.draft.as_deref())?;
             tell_saved(app, &path, &saved)
@@ -103,7 +103,7 @@ async fn explain(
 /// Keeps a text that could not be saved, and adds to the failure how to go on.
 fn keep(app: &App, path: &MemoryPath, bytes: &[u8], failure: Failure) -> Failure {
     match write_draft(app, path, bytes) {
-        Ok(draft) => failure.help(format!(
+        Ok(draft) => failure.more_help(format!(
             "nothing was overwritten; your text is kept, `quipu edit {} --draft {}` goes on with it",
             quoted(&short(path)),
             quoted(&draft.display().to_string()),

@@ -4,13 +4,13 @@ use engine::import::{self, Format, Plan, Planned, Skipped, SourceFile};
 use engine::{Draft, Memories, StoreError};
 use memory::change::{Actor, ChangeId, ChangeKind, Provenance, Trust};
 use memory::code::Code;
-use memory::command::{Command, Reply};
+use memory::command::{Command, CommandError, Reply};
 use memory::path::{MemoryPath, RelativePath};
 use serde_json::json;
 
 use crate::args::{Import, ImportFormat};
 use crate::commands::with_change;
-use crate::compose::{App, call};
+use crate::compose::{App, answering_for, call};
 use crate::exit::{Failure, Status};
 use crate::files;
 use crate::render::progress::Steps;
@@ -38,7 +38,7 @@ pub(crate) async fn run(app: &App, args: &Import) -> Result<Status, Failure> {
     skipped.extend(left_out.map(|(source, why)| Skipped { source, why: why.to_owned() }));
     let origin = format!("import:{}", word(format));
     let provenance = Provenance::of(Actor::Person, Trust::Imported, &origin);
-    let memories = app.memories_of(provenance);
+    let memories = answering_for(app.memories_of(provenance), &args.answered)?;
     let mut draft = memories.draft(ChangeKind::Import, call());
     let mut made = Vec::new();
     let mut steps = Steps::new("importing", planned.len(), app.shows_progress());
@@ -51,7 +51,7 @@ pub(crate) async fn run(app: &App, args: &Import) -> Result<Status, Failure> {
         }
     }
     drop(steps);
-    let change = if args.dry_run { None } else { app.wait("writing", draft.commit()).await? };
+    let change = if args.dry_run { None } else { app.write("writing", draft.commit()).await? };
     tell(app, args, format, &Outcome { made, skipped, change })
 }
 
@@ -96,6 +96,9 @@ async fn take(
     let command = Command::Create { path: path.clone(), file_text: one.text };
     match draft.apply(command).await? {
         Reply::Done { .. } => Ok(Ok(path)),
+        Reply::Refused(CommandError::Screened { family, rule, line, .. }) => Ok(Err(format!(
+            "line {line} matches the {family} rule `{rule}`; `--allow {rule}` takes it all the same"
+        ))),
         Reply::Refused(refusal) => Ok(Err(refusal.to_string())),
     }
 }

@@ -1,19 +1,40 @@
 //! What shells and manual readers want to know about the program.
 
+use std::path::PathBuf;
+
 use clap::CommandFactory;
+use clap_complete::env::Shells;
 
 use crate::args::{Cli, Completions, Man};
+use crate::complete::VARIABLE;
+use crate::compose;
 use crate::exit::{Failure, Status};
 use crate::files::{self, Overwrite};
 use crate::render::{Output, print};
 
-/// Prints a completion script.
+/// What the program is called.
+const NAME: &str = "quipu";
+
+/// Prints the script by which a shell asks this program for completions.
 pub(crate) fn completions(args: &Completions) -> Result<Status, Failure> {
+    let shells = Shells::builtins();
+    let shell = args.shell.to_string();
+    let Some(shell) = shells.completer(&shell) else {
+        return Err(Failure::usage(format!("no completions are made for `{shell}`")));
+    };
     let mut script = Vec::new();
-    let mut grammar = Cli::command();
-    clap_complete::generate(args.shell, &mut grammar, "quipu", &mut script);
+    shell.write_registration(VARIABLE, NAME, NAME, &program(), &mut script)?;
     print(&script)?;
     Ok(Status::Done)
+}
+
+/// Returns how a shell finds this program: by its name, or where it was when it was called by a path.
+fn program() -> String {
+    let called = compose::words().next().map(PathBuf::from).unwrap_or_default();
+    match compose::here() {
+        Some(here) if called.components().count() > 1 => here.join(called).display().to_string(),
+        _ => NAME.to_owned(),
+    }
 }
 
 /// Prints the manual page of the program, or writes one for each command.

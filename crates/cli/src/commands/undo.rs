@@ -37,7 +37,7 @@ async fn undo(
     dry: Dry,
 ) -> Result<Undone, Failure> {
     let call = call();
-    let mut undone = app.wait("undoing", memories.undo(target, dry, &call)).await?;
+    let mut undone = app.write("undoing", memories.undo(target, dry, &call)).await?;
     undone.paths.sort_unstable();
     Ok(undone)
 }

@@ -15,7 +15,7 @@ use crate::render::{counted, short};
 
 /// Makes a memory.
 pub(crate) async fn create(app: &App, args: Create) -> Result<Status, Failure> {
-    let memories = app.memories();
+    let memories = app.memories_with(&args.answered)?;
     let path = memory_path(app, &args.path)?;
     let file_text = match text(args.text).await? {
         Some(text) => text,
@@ -27,7 +27,7 @@ pub(crate) async fn create(app: &App, args: Create) -> Result<Status, Failure> {
 
 /// Replaces a text.
 pub(crate) async fn replace(app: &App, args: Replace) -> Result<Status, Failure> {
-    let memories = app.memories();
+    let memories = app.memories_with(&args.answered)?;
     let path = app.path(&args.path)?;
     let command = Command::StrReplace { path: path.clone(), old_str: args.old, new_str: args.new };
     let done = apply(app, &memories, command).await?;
@@ -36,7 +36,7 @@ pub(crate) async fn replace(app: &App, args: Replace) -> Result<Status, Failure>
 
 /// Adds lines.
 pub(crate) async fn insert(app: &App, args: Insert) -> Result<Status, Failure> {
-    let memories = app.memories();
+    let memories = app.memories_with(&args.answered)?;
     let path = app.path(&args.path)?;
     let Some(insert_text) = text(args.text).await? else {
         return Err(
@@ -68,7 +68,7 @@ pub(crate) async fn rm(app: &App, args: &Rm) -> Result<Status, Failure> {
             for path in paths {
                 Done::of(draft.apply(Command::Delete { path: path.clone() }).await?)?;
             }
-            app.wait("deleting", draft.commit()).await?
+            app.write("deleting", draft.commit()).await?
         }
     };
     if app.output.json {
@@ -98,7 +98,7 @@ async fn may_delete(app: &App, memories: &Memories, path: &MemoryPath) -> Result
 
 /// Renames a memory or folder.
 pub(crate) async fn mv(app: &App, args: &Mv) -> Result<Status, Failure> {
-    let memories = app.memories();
+    let memories = app.memories_with(&args.answered)?;
     let old_path = app.path(&args.from)?;
     let mut new_path = app.path(&args.to)?;
     if args.to.trim().ends_with('/')
@@ -138,7 +138,7 @@ pub(crate) async fn pin(app: &App, args: &Pin, pinned: bool) -> Result<Status, F
 
 async fn apply(app: &App, memories: &Memories, command: Command) -> Result<Done, Failure> {
     let call = call();
-    Done::of(app.wait("writing", memories.apply(command, &call)).await?)
+    Done::of(app.write("writing", memories.apply(command, &call)).await?)
 }
 
 /// Reads the path of a memory that is to be made: a slash at its end is a slip.

@@ -46,6 +46,11 @@ fn who(provenance: &Provenance) -> String {
     visible::line(&format!("{actor} ({by})")).into_owned()
 }
 
+/// Returns what was done to what, in a few words.
+pub(crate) fn in_short(memories: &Memories, change: &Change) -> String {
+    format!("{} {}", change.kind.as_str(), visible::line(&what(memories, change)))
+}
+
 /// Returns what a change touched, in a few words.
 fn what(memories: &Memories, change: &Change) -> String {
     let mut named: Vec<String> = Vec::new();

@@ -16,11 +16,15 @@ mod place;
 
 mod care;
 
+mod complete;
+
 mod edit;
 
 mod history;
 
 mod list;
+
+mod readme;
 
 mod search;
 

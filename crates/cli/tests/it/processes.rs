@@ -184,3 +184,41 @@ fn a_command_told_to_end_leaves_all_or_nothing() {
     place.done(&["insert", "project/shared.md", "0", "after"]);
     assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
 }
+
+#[test]
+fn an_import_told_to_end_leaves_all_or_nothing() {
+    let place = Place::new();
+    let count = 600;
+    fs::write(place.home().join("config.toml"), "files_max = 100000\n").unwrap();
+    let source = place.path().join("source");
+    fs::create_dir(&source).unwrap();
+    for number in 0..count {
+        fs::write(source.join(format!("{number}.md")), format!("- fact {number}\n")).unwrap();
+    }
+    let mut finished_late = 0;
+    for round in 0..6 {
+        let target = format!("global/{round}");
+        let folder = place.home().join("memory").join(round.to_string());
+        let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
+        command.arg("import").arg(&source).args(["--to", &target]);
+        let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        if round % 2 == 0 {
+            // In the middle of the commit: its first files are there.
+            while child.try_wait().unwrap().is_none() && fs::read_dir(&folder).is_err() {
+                std::thread::sleep(Duration::from_millis(1));
+            }
+        } else {
+            std::thread::sleep(Duration::from_millis(round * 40));
+        }
+        let pid = child.id().to_string();
+        // It may have ended by itself.
+        place.program("kill").args(["-s", "INT", &pid]).stderr(Stdio::null()).status().unwrap();
+        let status = child.wait().unwrap().code();
+        let found = fs::read_dir(&folder).map_or(0, Iterator::count);
+        assert!(status == Some(130) || status == Some(0), "{status:?}");
+        assert!(found == 0 || found == count, "round {round}: {found} of {count} files");
+        finished_late += usize::from(status == Some(130) && found == count);
+    }
+    assert!(finished_late > 0, "no signal came while files were being written");
+    assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+}

@@ -49,6 +49,72 @@ fn a_rule_can_be_relaxed() {
 }
 
 #[test]
+fn a_refusal_says_how_to_let_the_text_pass_once_or_always() {
+    let place = Place::new();
+    let key = ["AK", "IA", "QYLPMN5HHHFPZAM2"].concat();
+    insta::assert_snapshot!(place.run(&["create", "global/k.md", &key]).shown(), @r#"
+    status 4
+    --- stderr
+    error: Nothing was written: line 1 matches the secrets rule `secrets.aws-access-key`. Leave that out; a person can allow it by setting the rule `secrets.aws-access-key` to warn or off.
+      help: if it is harmless, `--allow secrets.aws-access-key` writes it this once
+      help: to let this very text pass always, agents included, add "53de5baa315bb91d8915f039f7cd3514f4b042a08ae1036a8298d954cdc069f0" to `allowed` under [screening] in config.toml
+    "#);
+    let allow = ["create", "global/once.md", &key, "--allow", "secrets.aws-access-key"];
+    insta::assert_snapshot!(place.run(&allow).shown(), @r"
+    status 0
+    --- stderr
+    warning: line 1 matches the screening rule `secrets.aws-access-key`
+    created global/once.md (change 1)
+    ");
+    // Once: the next text is looked at anew, an edit elsewhere in this one is not.
+    assert_eq!(place.run(&["create", "global/again.md", &key]).status, 4);
+    place.done(&["insert", "global/once.md", "1", "more"]);
+    // Always: the digest that the refusal names, and no other value of the rule.
+    let refused = place.run(&["create", "global/k.md", &key, "--json"]);
+    let error: serde_json::Value = serde_json::from_str(&refused.stderr).unwrap();
+    let help = error["error"]["help"].as_str().unwrap();
+    let digest = help.split('"').nth(1).unwrap();
+    set(&place, &format!("[screening]\nallowed = [\"{digest}\"]\n"));
+    place.done(&["create", "global/always.md", &key]);
+    let other = ["AK", "IA", "QYLPMN5HHHFPZAM3"].concat();
+    assert_eq!(place.run(&["create", "global/other.md", &other]).status, 4);
+}
+
+#[test]
+fn a_rule_is_answered_for_by_every_command_that_writes() {
+    let place = Place::new();
+    let key = ["AK", "IA", "QYLPMN5HHHFPZAM2"].concat();
+    place.create("global/a.md", "x\n");
+    let editor = place.script("editor", &format!("echo {key} > \"$1\""));
+    let source = place.path().join("source");
+    fs::create_dir(&source).unwrap();
+    fs::write(source.join("k.md"), format!("{key}\n")).unwrap();
+    let source = source.display().to_string();
+    let lines: [&[&str]; 4] = [
+        &["replace", "global/a.md", "x", &key],
+        &["insert", "global/a.md", "0", &key],
+        &["edit", "global/e.md"],
+        &["mv", "global/a.md", &format!("global/{key}.md")],
+    ];
+    for line in lines {
+        let run = |args: &[&str]| place.end(place.quipu(args).env("EDITOR", &editor)).status;
+        assert_eq!(run(line), 4, "{line:?}");
+        assert_eq!(run(&[line, &["--allow", "secrets"]].concat()), 0, "{line:?}");
+    }
+    let skipped = place.done(&["import", &source, "--to", "global/new"]);
+    assert!(skipped.contains("`--allow secrets.aws-access-key` takes it"), "{skipped}");
+    place.done(&["import", &source, "--to", "global/new", "--allow", "secrets.aws-access-key"]);
+    assert_eq!(place.view("global/new/k.md"), format!("{key}\n"));
+    let ended = place.run(&["create", "global/b.md", "x", "--allow", "secrets.none"]);
+    insta::assert_snapshot!(ended.shown(), @r"
+    status 2
+    --- stderr
+    error: --allow: `secrets.none` is neither a screening rule nor a family of them
+      help: a refusal names the rule
+    ");
+}
+
+#[test]
 fn without_a_home_of_its_own_the_folders_are_those_of_the_system() {
     let place = Place::new();
     let mut command = place.quipu(&["create", "global/a.md", "a"]);

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::path::Layout;
+use crate::screen::{Screen, Writer};
 
 fn path(text: &str) -> MemoryPath {
     MemoryPath::parse(text, Layout::Scoped).unwrap()
@@ -9,6 +10,13 @@ fn path(text: &str) -> MemoryPath {
 
 fn check(refusal: &CommandError, text: &str, code: Code) {
     assert_eq!((refusal.to_string().as_str(), refusal.code()), (text, code));
+}
+
+/// Returns the digest of something found.
+fn digest() -> ValueDigest {
+    let text = "\u{202e}";
+    let found = Screen::default().check(text, Writer::Agent);
+    ValueDigest::of(found.first().unwrap(), text)
 }
 
 const A: &str = "/memories/global/a.md";
@@ -86,7 +94,12 @@ fn refusals_of_access_read_as_agreed() {
         Code::ReadOnly,
     );
     check(
-        &CommandError::Screened { family: "secrets", rule: "github-token", line: 3 },
+        &CommandError::Screened {
+            family: "secrets",
+            rule: "github-token",
+            line: 3,
+            digest: digest(),
+        },
         "Nothing was written: line 3 matches the secrets rule `github-token`. Leave that out; a \
          person can allow it by setting the rule `github-token` to warn or off.",
         Code::Screened,

@@ -3,10 +3,14 @@
 //! Reading a resource is a program's read, not an agent's view, so it is no use of the memory.
 //! A list is given in pages; where the next one begins is the URI that the last one ended with, so
 //! that memories which come and go in between neither repeat nor hide others.
+//!
+//! A memory that came with a repository and that screening objects to carries a notice, here as in
+//! a view. A program that wants its bytes reads its file.
 
 use engine::{Listed, Listing, Memories, StoreError};
 use memory::code::Code;
-use memory::command::CommandError;
+use memory::command::view::FROM_CHECKOUT;
+use memory::command::{CommandError, Warning};
 use memory::limits::MCP_RESOURCES_PAGE;
 use memory::path::{Layout, MemoryPath};
 use rmcp::ErrorData;
@@ -30,21 +34,51 @@ pub(super) async fn list(
         None => None,
     };
     let listing = memories.list(None).await.map_err(|error| refused("resources/list", error))?;
-    Ok(page(&listing, after.as_ref()))
+    let (listed, next_cursor) = page(&listing, after.as_ref());
+    let mut resources = Vec::with_capacity(listed.len());
+    for memory in listed {
+        let objections = memories.objections(&memory.path).await;
+        resources.push(if objections.is_empty() {
+            resource(memory)
+        } else {
+            objected(memory, &objections)
+        });
+    }
+    let mut result = ListResourcesResult::with_all_items(resources);
+    result.next_cursor = next_cursor;
+    Ok(result)
 }
 
-fn page(listing: &Listing, after: Option<&MemoryPath>) -> ListResourcesResult {
+/// Returns the memories of a page, and the cursor of the next one.
+fn page<'l>(listing: &'l Listing, after: Option<&MemoryPath>) -> (Vec<&'l Listed>, Option<String>) {
     let after = after.map(ToString::to_string);
     let mut rest = listing
         .memories
         .iter()
         .filter(|memory| after.as_ref().is_none_or(|after| memory.path.to_string() > *after));
-    let resources: Vec<Resource> = rest.by_ref().take(MCP_RESOURCES_PAGE).map(resource).collect();
+    let listed: Vec<&Listed> = rest.by_ref().take(MCP_RESOURCES_PAGE).collect();
     let more = rest.next().is_some();
-    let next = resources.last().filter(|_| more).map(|last| last.uri.clone());
-    let mut page = ListResourcesResult::with_all_items(resources);
-    page.next_cursor = next;
-    page
+    let next = listed.last().filter(|_| more).map(|last| uri::of(&last.path));
+    (listed, next)
+}
+
+/// Returns a memory that came with a repository and that screening objects to. It is listed, with
+/// what is objected to in the place of what it says about itself: a client may show titles and
+/// descriptions to a model without being asked.
+fn objected(memory: &Listed, objections: &[Warning]) -> Resource {
+    let mut resource = resource(memory);
+    resource.title = None;
+    resource.description = Some(notice(objections));
+    if let Some(annotations) = &mut resource.annotations {
+        annotations.priority = None;
+    }
+    resource
+}
+
+/// Says what screening objects to, on one line.
+fn notice(objections: &[Warning]) -> String {
+    let warnings = objections.iter().map(|warning| format!(" {warning}"));
+    std::iter::once(FROM_CHECKOUT.to_owned()).chain(warnings).collect()
 }
 
 fn resource(memory: &Listed) -> Resource {
@@ -76,7 +110,14 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
 pub(super) async fn read(memories: &Memories, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let path = path_of(uri, memories.layout())?;
     let memory = memories.read(&path).await.map_err(|error| refused("resources/read", error))?;
-    let contents = ResourceContents::text(memory.text, uri).with_mime_type(MIME_TYPE);
+    let objections = memories.objections(&path).await;
+    let text = if objections.is_empty() {
+        memory.text
+    } else {
+        // It stands before the text: what a model has read first it reads the rest by.
+        format!("{}\n\n{}", notice(&objections), memory.text)
+    };
+    let contents = ResourceContents::text(text, uri).with_mime_type(MIME_TYPE);
     Ok(ReadResourceResult::new(vec![contents]))
 }
 

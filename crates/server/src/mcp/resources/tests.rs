@@ -55,10 +55,10 @@ fn a_resource_says_what_the_listing_knows() {
 fn all(listing: &Listing) -> (Vec<String>, usize) {
     let (mut names, mut pages, mut after) = (Vec::new(), 0, None);
     loop {
-        let page = page(listing, after.as_ref());
-        names.extend(page.resources.into_iter().map(|resource| resource.name));
+        let (page, next) = page(listing, after.as_ref());
+        names.extend(page.into_iter().map(|memory| resource(memory).name));
         pages += 1;
-        match page.next_cursor {
+        match next {
             Some(cursor) => after = Some(path_of(&cursor, Layout::Scoped).unwrap()),
             None => return (names, pages),
         }
@@ -89,6 +89,6 @@ fn a_memory_that_is_gone_does_not_lose_the_place() {
     };
     let gone = MemoryPath::parse("/memories/global/b.md", Layout::Scoped).unwrap();
     let rest: Vec<String> =
-        page(&listing, Some(&gone)).resources.into_iter().map(|resource| resource.name).collect();
+        page(&listing, Some(&gone)).0.into_iter().map(|memory| resource(memory).name).collect();
     assert_eq!(rest, ["global/c.md"]);
 }

@@ -1,0 +1,167 @@
+//! Completion: what a shell asks for while somebody types.
+//!
+//! A shell runs the program with `COMPLETE` set and the words typed so far; what is printed then is
+//! what it offers. Memories, folders and changes are looked up as a glance: nothing is written, and
+//! what fails offers nothing and says nothing, for nobody asked.
+
+use std::ffi::OsStr;
+use std::future::Future;
+use std::time::Duration;
+
+use clap::{CommandFactory, FromArgMatches};
+use clap_complete::CompleteEnv;
+use clap_complete::engine::CompletionCandidate;
+use engine::{ChangesQuery, Glanced};
+use memory::change::Change;
+use memory::path::MemoryPath;
+
+use crate::args::{Cli, Globals};
+use crate::compose::{self, Glimpse};
+use crate::exit::Status;
+use crate::render::{change, short};
+
+/// The variable by which a shell asks.
+pub(crate) const VARIABLE: &str = "COMPLETE";
+
+/// The most names that are offered of one folder: nobody reads more.
+const NAMES_MAX: usize = 1_000;
+
+/// The most changes that are offered, the newest.
+const CHANGES_MAX: usize = 50;
+
+/// How long a shell is kept waiting: a person has gone on typing then.
+const WAIT: Duration = Duration::from_secs(2);
+
+/// Answers a shell; `None` when none asked. Must come before any thread and any output.
+pub(crate) fn answer() -> Option<Status> {
+    let (words, here) = (compose::words(), compose::here());
+    let asked = CompleteEnv::with_factory(Cli::command).var(VARIABLE);
+    match asked.try_complete(words, here.as_deref()) {
+        Ok(answered) => answered.then_some(Status::Done),
+        // No such shell is known. The person who set the variable is told.
+        Err(error) => error.print().map_or(Some(Status::Fault), |()| Some(Status::Usage)),
+    }
+}
+
+/// Offers memories, and the folders on the way to them.
+pub(crate) fn memories(typed: &OsStr) -> Vec<CompletionCandidate> {
+    paths(typed, true)
+}
+
+/// Offers folders and scopes.
+pub(crate) fn folders(typed: &OsStr) -> Vec<CompletionCandidate> {
+    paths(typed, false)
+}
+
+/// Offers the newest changes.
+pub(crate) fn changes(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(typed) = typed.to_str() else { return Vec::new() };
+    let query = ChangesQuery { max: CHANGES_MAX, ..ChangesQuery::default() };
+    let recorded = glimpse(async |glimpse: &Glimpse| {
+        let recorded = glimpse.memories.recorded_changes(&query).await.unwrap_or_default();
+        let told = |one: &Change| (one.id.0.to_string(), change::in_short(&glimpse.memories, one));
+        recorded.iter().map(told).collect::<Vec<_>>()
+    });
+    let recorded = recorded.unwrap_or_default().into_iter().enumerate();
+    recorded
+        .filter(|(_, (id, _))| id.starts_with(typed))
+        .map(|(order, (id, about))| {
+            CompletionCandidate::new(id).help(Some(about.into())).display_order(Some(order))
+        })
+        .collect()
+}
+
+/// Offers the newest changes, and memories.
+pub(crate) fn changes_and_memories(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let mut offered = changes(typed);
+    offered.extend(memories(typed));
+    offered
+}
+
+/// Offers the screening rules and their families.
+pub(crate) fn rules(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let typed = typed.to_str().unwrap_or_default();
+    memory::screen::rules()
+        .iter()
+        .filter(|rule| rule.id.starts_with(typed))
+        .map(|rule| CompletionCandidate::new(rule.id).help(Some(rule.about.into())))
+        .collect()
+}
+
+fn paths(typed: &OsStr, with_memories: bool) -> Vec<CompletionCandidate> {
+    let Some(typed) = typed.to_str() else { return Vec::new() };
+    let (folder, begun) = match typed.rsplit_once('/') {
+        Some((folder, begun)) => (folder, begun),
+        None => ("", typed),
+    };
+    if folder.is_empty() && typed.starts_with('/') {
+        let whole = "/memories/";
+        let offered = whole.starts_with(typed).then(|| CompletionCandidate::new(whole));
+        return offered.into_iter().collect();
+    }
+    let glanced = glimpse(async |glimpse: &Glimpse| {
+        let folder = glimpse.path(folder).ok()?;
+        Some(glimpse.memories.glance(&folder, NAMES_MAX).await)
+    });
+    let before = typed.strip_suffix(begun).unwrap_or_default();
+    let glanced = glanced.flatten().unwrap_or_default().into_iter();
+    glanced
+        .filter(|glanced| with_memories || !glanced.is_memory)
+        .filter_map(|Glanced { path, is_memory }| {
+            let name = last_name(&path);
+            let slash = if is_memory { "" } else { "/" };
+            let fits = name.starts_with(begun) && is_plain(&name);
+            fits.then(|| CompletionCandidate::new(format!("{before}{name}{slash}")))
+        })
+        .collect()
+}
+
+fn last_name(path: &MemoryPath) -> String {
+    let short = short(path);
+    short.rsplit_once('/').map_or(short.clone(), |(_, name)| name.to_owned())
+}
+
+/// Tells whether a name means itself to every shell. The scripts hand words on unquoted, so that a
+/// clone could put a command on somebody's command line by the name of a file.
+fn is_plain(name: &str) -> bool {
+    let plain = |c: char| c.is_alphanumeric() || "._-+,".contains(c);
+    !name.starts_with('-') && name.chars().all(plain)
+}
+
+/// Looks with what has been typed so far; `None` when that leads nowhere or takes too long.
+fn glimpse<T>(look: impl AsyncFnOnce(&Glimpse) -> T) -> Option<T> {
+    let glimpse = Glimpse::new(&globals()).ok()?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().ok()?;
+    let looked = runtime.block_on(async { within(WAIT, look(&glimpse)).await });
+    runtime.block_on(async { within(WAIT, glimpse.close()).await });
+    runtime.shutdown_background();
+    looked
+}
+
+async fn within<T>(wait: Duration, future: impl Future<Output = T>) -> Option<T> {
+    tokio::time::timeout(wait, future).await.ok()
+}
+
+/// Reads the flags among the words typed so far, as far as they make sense.
+fn globals() -> Globals {
+    let typed = compose::words().skip_while(|word| word != "--").skip(1);
+    let grammar = Cli::command().ignore_errors(true);
+    let matches = grammar.try_get_matches_from(typed);
+    matches.ok().and_then(|matches| Globals::from_arg_matches(&matches).ok()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_offered_when_every_shell_takes_it_literally() {
+        for name in ["a.md", "über-uns_2.md", "a+b,c.md"] {
+            assert!(is_plain(name), "{name}");
+        }
+        for name in ["a b.md", "$(id).md", "`id`", "a;b", "a&b", "-rf", "it's", "a(b)", "#a", "!a"]
+        {
+            assert!(!is_plain(name), "{name}");
+        }
+    }
+}

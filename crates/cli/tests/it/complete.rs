@@ -1,0 +1,181 @@
+//! What shells offer while somebody types.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::time::SystemTime;
+
+use crate::place::{Ended, Place};
+
+/// Asks as the script of bash does, for the last word.
+fn ask(place: &Place, words: &[&str]) -> Ended {
+    let mut command = place.quipu(&[&["--", "quipu"], words].concat());
+    let index = words.len().to_string();
+    command.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", index).env("_CLAP_IFS", "\n");
+    place.end(&mut command)
+}
+
+/// Returns what is offered for the last word, but for flags.
+fn offered(place: &Place, words: &[&str]) -> Vec<String> {
+    let ended = ask(place, words);
+    assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{words:?}");
+    let offered = ended.stdout.lines().filter(|word| !word.starts_with("--"));
+    offered.map(str::to_owned).collect()
+}
+
+fn filled() -> Place {
+    let place = Place::new();
+    place.create("global/prefs.md", "a\n");
+    place.create("global/notes/x.md", "b\n");
+    place.create("project/build.md", "c\n");
+    place
+}
+
+#[test]
+fn memories_folders_and_scopes_are_offered_where_they_belong() {
+    let place = filled();
+    let check = |words: &[&str], expected: &[&str]| {
+        assert_eq!(offered(&place, words), expected, "{words:?}");
+    };
+    check(&["view", ""], &["global/", "project/"]);
+    check(&["view", "g"], &["global/"]);
+    check(&["view", "global/"], &["global/notes/", "global/prefs.md"]);
+    check(&["view", "global/p"], &["global/prefs.md"]);
+    check(&["rm", "global/prefs.md", "global/notes/"], &["global/notes/x.md"]);
+    check(&["view", "/m"], &["/memories/"]);
+    check(&["view", "/memories/"], &["/memories/global/", "/memories/project/"]);
+    check(&["view", "/memories/global/p"], &["/memories/global/prefs.md"]);
+    // What is made or moved to gets a name of its own: only the way to it is offered.
+    check(&["create", "global/"], &["global/notes/"]);
+    check(&["mv", "global/p"], &["global/prefs.md"]);
+    check(&["mv", "global/prefs.md", "global/"], &["global/notes/"]);
+    check(&["import", "dir", "--to", "pro"], &["project/"]);
+    check(&["diff", "global/p"], &["global/prefs.md"]);
+    check(&["create", "--allow", "secrets.ag"], &["secrets.age-key"]);
+    check(&["do"], &["doctor"]);
+    for nowhere in ["/etc/", "../", "nonsense/", "workspace/", "global/none/", "global/\u{7}"] {
+        check(&["view", nowhere], &[]);
+    }
+}
+
+#[test]
+fn the_newest_changes_are_offered_by_number() {
+    let place = filled();
+    for command in ["show", "undo"] {
+        assert_eq!(offered(&place, &[command, ""]), ["3", "2", "1"], "{command}");
+        assert_eq!(offered(&place, &[command, "2"]), ["2"], "{command}");
+    }
+    assert_eq!(offered(&place, &["diff", "global/prefs.md", ""]), ["3", "2", "1"]);
+    let mut command = place.quipu(&["--", "quipu", "show", ""]);
+    command.env("COMPLETE", "fish");
+    let told = place.end(&mut command).stdout;
+    assert!(
+        told.starts_with("3\tcreate project/build.md\n2\tcreate global/notes/x.md\n"),
+        "{told}"
+    );
+}
+
+#[test]
+fn flags_that_stand_before_say_where_to_look() {
+    let place = filled();
+    let app = place.checkout().display().to_string();
+    let memory = place.home().join("memory").display().to_string();
+    let elsewhere = |words: &[&str]| {
+        let mut command = place.quipu(&[&["--", "quipu"], words].concat());
+        let index = words.len().to_string();
+        command.env("COMPLETE", "bash").env("_CLAP_COMPLETE_INDEX", index);
+        let ended = place.end(command.current_dir(place.temporary()));
+        ended.stdout.lines().filter(|word| !word.starts_with("--")).map(str::to_owned).collect()
+    };
+    let check = |words: &[&str], expected: &[&str]| {
+        let offered: Vec<String> = elsewhere(words);
+        assert_eq!(offered, expected, "{words:?}");
+    };
+    check(&["view", "project/"], &[]);
+    check(&["view", "--project", &app, "project/"], &["project/build.md"]);
+    check(&["--project", &app, "view", "project/"], &["project/build.md"]);
+    check(&["view", "--flat", &memory, "no"], &["notes/"]);
+}
+
+#[test]
+fn a_name_that_a_shell_would_obey_is_not_offered() {
+    let place = filled();
+    let folder = place.checkout().join(".quipu/memory");
+    for name in ["$(touch x).md", "`id`.md", "a;b.md", "two words.md", "it's.md", "-rf.md", "#.md"]
+    {
+        fs::write(folder.join(name), "x\n").unwrap();
+    }
+    assert_eq!(offered(&place, &["view", "project/"]), ["project/build.md"]);
+}
+
+/// Returns every file and folder with its bytes and when it was last written.
+fn all(folder: &Path, found: &mut BTreeMap<String, (Vec<u8>, SystemTime)>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let written = fs::symlink_metadata(&path).unwrap().modified().unwrap();
+        if path.is_dir() {
+            found.insert(path.display().to_string(), (Vec::new(), written));
+            all(&path, found);
+        } else {
+            found.insert(path.display().to_string(), (fs::read(&path).unwrap(), written));
+        }
+    }
+}
+
+#[test]
+fn a_question_makes_and_changes_nothing() {
+    let check = |place: &Place| {
+        let look = || {
+            let mut found = BTreeMap::new();
+            all(place.path(), &mut found);
+            // SQLite makes its shared memory beside the database for every reader, and removes it.
+            found.remove(&place.home().join("state").display().to_string());
+            found
+        };
+        let before = look();
+        for words in [&["view", ""][..], &["view", "global/"], &["undo", ""], &["diff", ""]] {
+            assert_eq!(ask(place, words).status, 0);
+        }
+        assert!(look() == before, "something was written");
+    };
+    check(&Place::new());
+    let place = filled();
+    // An edit from outside is not recorded by a question either.
+    fs::write(place.home().join("memory/prefs.md"), "edited\n").unwrap();
+    check(&place);
+}
+
+#[test]
+fn what_is_broken_offers_no_memories_and_says_nothing() {
+    let place = filled();
+    let database = place.home().join("state/quipu.db");
+    fs::write(&database, "no database").unwrap();
+    assert_eq!(offered(&place, &["undo", ""]), [""; 0]);
+    assert_eq!(offered(&place, &["view", "global/p"]), ["global/prefs.md"]);
+    assert!(fs::read(&database).unwrap() == b"no database", "it was left for a command to heal");
+    fs::write(place.home().join("config.toml"), "nonsense = = 1").unwrap();
+    assert_eq!(offered(&place, &["view", "global/p"]), [""; 0]);
+    let ended = place.end(place.quipu(&[]).env("COMPLETE", "tcsh"));
+    assert_eq!((ended.status, ended.stdout.as_str()), (2, ""));
+    assert!(ended.stderr.contains("unknown shell `tcsh`"), "{}", ended.stderr);
+}
+
+#[test]
+fn bash_completes_by_the_script() {
+    let place = filled();
+    let script = place.path().join("completions.bash");
+    fs::write(&script, place.done(&["completions", "bash"])).unwrap();
+    // What bash does when the tabulator is pressed behind the last word.
+    let press = r#"source "$0"; COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMP_TYPE=9
+        _clap_complete_quipu quipu "${COMP_WORDS[COMP_CWORD]}" "${COMP_WORDS[COMP_CWORD - 1]}"
+        printf '%s\n' "${COMPREPLY[@]}""#;
+    let complete = |words: &[&str]| {
+        let mut bash = place.program("bash");
+        bash.args(["--norc", "-c", press]).arg(&script).args(words);
+        let output = bash.output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    assert_eq!(complete(&["quipu", "view", "global/p"]), "global/prefs.md\n");
+    assert_eq!(complete(&["quipu", "view", "global/"]), "global/notes/\nglobal/prefs.md\n");
+    assert_eq!(complete(&["quipu", "unp"]), "unpin\n");
+}

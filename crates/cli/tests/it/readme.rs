@@ -1,0 +1,111 @@
+//! What people copy out of the README.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::place::Place;
+
+/// A piece of the README that is marked as code.
+struct Example {
+    /// The heading that it stands under.
+    heading: String,
+    language: String,
+    text: String,
+}
+
+fn examples() -> Vec<Example> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../README.md");
+    let (mut found, mut heading) = (Vec::<Example>::new(), String::new());
+    let mut inside = false;
+    for line in fs::read_to_string(path).unwrap().lines() {
+        match (line.strip_prefix("```"), inside) {
+            (Some(_), true) => inside = false,
+            (Some(language), false) => {
+                inside = true;
+                let (language, text) = (language.to_owned(), String::new());
+                found.push(Example { heading: heading.clone(), language, text });
+            }
+            (None, true) => {
+                let example = found.last_mut().unwrap();
+                example.text.push_str(line);
+                example.text.push('\n');
+            }
+            (None, false) if line.starts_with('#') => {
+                line.trim_start_matches(['#', ' ']).clone_into(&mut heading);
+            }
+            (None, false) => {}
+        }
+    }
+    found
+}
+
+/// Returns the example of a language under a heading, as one value.
+fn parsed(heading: &str, language: &str) -> Value {
+    let all = examples();
+    let mut these = all.iter().filter(|one| one.heading == heading && one.language == language);
+    let text = &these.next().unwrap_or_else(|| panic!("{heading} has no {language}")).text;
+    assert!(these.next().is_none(), "{heading} has one {language}");
+    match language {
+        "json" => serde_json::from_str(text).unwrap(),
+        "toml" => toml::from_str(text).unwrap(),
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn every_client_is_given_a_server_that_starts() {
+    for (client, language, key) in [
+        ("Claude Code", "json", "mcpServers"),
+        ("Codex CLI", "toml", "mcp_servers"),
+        ("Gemini CLI", "json", "mcpServers"),
+        ("Qwen Code", "json", "mcpServers"),
+        ("Cursor", "json", "mcpServers"),
+        ("Zed", "json", "context_servers"),
+    ] {
+        let settings = parsed(client, language);
+        let server = &settings[key]["quipu"];
+        assert_eq!(server["command"], "quipu", "{client}");
+        // Where a client wants to be told the kind of the server, it is this one.
+        assert!(server["type"].is_null() || server["type"] == "stdio", "{client}");
+        let args: Vec<&str> =
+            server["args"].as_array().unwrap().iter().map(|arg| arg.as_str().unwrap()).collect();
+        let place = Place::new();
+        let checkout = place.checkout().display().to_string();
+        let args: Vec<&str> = args
+            .into_iter()
+            .map(|arg| if arg == "/home/you/src/app" { checkout.as_str() } else { arg })
+            .collect();
+        let request = r#"{"jsonrpc":"2.0","id":1,"method":"tools/list"}"#;
+        let start = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{},"clientInfo":{"name":"t","version":"1"}}}"#;
+        let ended = place.run_with(&args, &format!("{start}\n{request}\n"));
+        assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{client}");
+        assert!(ended.stdout.contains(r#""name":"memory""#), "{client}: {}", ended.stdout);
+    }
+}
+
+#[test]
+fn the_settings_are_understood() {
+    let place = Place::new();
+    let all = examples();
+    let settings =
+        all.iter().find(|one| one.heading == "Where things are kept" && one.language == "toml");
+    let text = &settings.unwrap().text;
+    // The one that is commented out as well.
+    fs::write(place.home().join("config.toml"), text.replace("# \"secrets", "\"secrets")).unwrap();
+    place.done(&["ls"]);
+}
+
+#[test]
+fn the_commands_of_the_start_and_of_completion_are_understood() {
+    let place = Place::new();
+    for example in examples().iter().filter(|one| one.language == "sh") {
+        for line in example.text.lines().filter(|line| line.starts_with("quipu ")) {
+            let line = line.split(" | ").next().unwrap().split("  #").next().unwrap();
+            let line = line.replace("quipu ", &format!("{} ", env!("CARGO_BIN_EXE_quipu")));
+            let output = place.program("bash").args(["-c", &line]).output().unwrap();
+            assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
+        }
+    }
+}

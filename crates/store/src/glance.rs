@@ -1,0 +1,59 @@
+//! Glances: what a shell asks for while somebody types.
+//!
+//! Nothing is written, recorded, completed or counted: not even a write that was interrupted, nor an
+//! edit from outside. What cannot be read has no names, and nobody is told.
+
+use memory::change::Change;
+use memory::path::MemoryPath;
+
+use crate::apply::virtual_path;
+use crate::backend::Extent;
+use crate::error::StoreError;
+use crate::history::ChangesQuery;
+use crate::memories::Memories;
+
+/// A name in a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Glanced {
+    /// The memory, folder or scope.
+    pub path: MemoryPath,
+    /// Whether it is a memory.
+    pub is_memory: bool,
+}
+
+impl Memories {
+    /// Returns the first `max` names directly in a folder, in byte order; at the top, the scopes.
+    pub async fn glance(&self, folder: &MemoryPath, max: usize) -> Vec<Glanced> {
+        let Some(mount) = folder.mount() else {
+            let available = self.mounts.iter().filter(|bound| bound.root.is_ok());
+            let roots = available.map(|bound| MemoryPath::Root(bound.mount));
+            return roots.map(|path| Glanced { path, is_memory: false }).collect();
+        };
+        let Ok(root) = self.root(mount) else { return Vec::new() };
+        let extent = Extent { max, levels: 1 };
+        let Ok(walk) = root.backend.walk(folder.relative(), extent).await else {
+            return Vec::new();
+        };
+        let files = walk.files.into_iter().filter(|file| !root.is_list(&file.path));
+        let memories = files.map(|file| (file.path, true));
+        let folders = walk.folders.into_iter().map(|folder| (folder.path, false));
+        let mut glanced: Vec<_> = memories
+            .chain(folders)
+            .filter_map(|(path, is_memory)| {
+                Some(Glanced { path: virtual_path(mount, path).ok()?, is_memory })
+            })
+            .collect();
+        glanced.sort_by_key(|glanced| glanced.path.to_string());
+        glanced.truncate(max);
+        glanced
+    }
+
+    /// Returns changes as they are recorded, newest first, without looking for edits from outside.
+    pub async fn recorded_changes(&self, query: &ChangesQuery) -> Result<Vec<Change>, StoreError> {
+        let query = self.state_query(query)?;
+        if query.places.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(self.store.state.changes(&query).await?)
+    }
+}
