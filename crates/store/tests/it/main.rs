@@ -30,6 +30,8 @@ mod model;
 
 mod outside;
 
+mod process;
+
 mod processes;
 
 mod sim;
