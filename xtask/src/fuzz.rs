@@ -140,10 +140,8 @@ mod tests {
     fn targets_are_the_binaries_of_the_manifest() {
         let manifest = "[[bin]]\nname = \"path\"\npath = \"targets/path.rs\"\ntest = false\n\
                         [[bin]]\nname = \"import\"\npath = \"targets/import.rs\"\n";
-        let target = |name: &str| Target {
-            name: name.to_owned(),
-            path: format!("targets/{name}.rs"),
-        };
+        let target =
+            |name: &str| Target { name: name.to_owned(), path: format!("targets/{name}.rs") };
         assert_eq!(declared(manifest).unwrap(), [target("path"), target("import")]);
         assert!(declared("[package]\nname = \"x\"\n").is_err());
     }
