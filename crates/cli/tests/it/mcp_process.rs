@@ -98,3 +98,32 @@ fn memory_text_is_written_into_no_log() {
     assert!(ended_well);
     assert!(!log.contains("a whisper"), "{log}");
 }
+
+#[test]
+fn the_flags_decide_where_an_agent_may_write() {
+    let place = Place::new();
+    let writes = |flags: &[&str]| {
+        let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
+        command.args(["mcp", "--workspace-id", "w"]).args(flags);
+        let mut served = Served::start_as(command);
+        let mut write = |scope: &str| {
+            let path = format!("/memories/{scope}/a.md");
+            let made = json!({ "command": "create", "path": path, "file_text": "x" });
+            let code = served.call(&made).code;
+            if code == "ok" {
+                served.done(&json!({ "command": "delete", "path": path }));
+            }
+            served.done(&json!({ "command": "view", "path": format!("/memories/{scope}") }));
+            code
+        };
+        let codes = ["global", "project", "workspace"].map(&mut write);
+        served.leave();
+        codes
+    };
+    assert_eq!(writes(&[]), ["ok", "ok", "ok"]);
+    assert_eq!(writes(&["--agent-class", "exec"]), ["ok", "ok", "ok"]);
+    assert_eq!(writes(&["--agent-class", "plan"]), ["ok", "read_only", "ok"]);
+    for reader in [&["--agent-class", "explore"][..], &["--agent-class", "robot"], &["--read-only"]] {
+        assert_eq!(writes(reader), ["read_only"; 3], "{reader:?}");
+    }
+}

@@ -34,6 +34,8 @@ mod process;
 
 mod processes;
 
+mod roots;
+
 mod sim;
 
 mod usage;
