@@ -272,7 +272,8 @@ impl SqliteState {
     /// on the way of some later write.
     async fn copy_log_back(&self) {
         let copied = self.write("copy the log back", async |mut connection: SqliteConnection| {
-            let answer = sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").execute(&mut connection).await;
+            let answer =
+                sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").execute(&mut connection).await;
             (connection, answer.map(drop).map_err(Fault::from))
         });
         if let Err(error) = copied.await {

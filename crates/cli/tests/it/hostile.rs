@@ -15,7 +15,7 @@ use crate::place::{Ended, Place};
 use crate::served::Served;
 
 /// How long a command may take before it counts as hanging, on the slowest of machines.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_mins(1);
 
 /// What stands in files outside of the checkout.
 const OUTSIDE: &str = "outside of the checkout";

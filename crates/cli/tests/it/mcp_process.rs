@@ -7,6 +7,9 @@ use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
+use crate::place::Place;
+use crate::served::Served;
+
 /// A server that was asked nothing yet.
 struct Server {
     child: Child,
@@ -123,7 +126,8 @@ fn the_flags_decide_where_an_agent_may_write() {
     assert_eq!(writes(&[]), ["ok", "ok", "ok"]);
     assert_eq!(writes(&["--agent-class", "exec"]), ["ok", "ok", "ok"]);
     assert_eq!(writes(&["--agent-class", "plan"]), ["ok", "read_only", "ok"]);
-    for reader in [&["--agent-class", "explore"][..], &["--agent-class", "robot"], &["--read-only"]] {
+    for reader in [&["--agent-class", "explore"][..], &["--agent-class", "robot"], &["--read-only"]]
+    {
         assert_eq!(writes(reader), ["read_only"; 3], "{reader:?}");
     }
 }

@@ -161,10 +161,7 @@ async fn candidates(
 }
 
 /// Drops those of the changes that still may go, with tombstones that they left; returns how many.
-async fn drop_changes(
-    connection: &mut SqliteConnection,
-    ids: &[ChangeId],
-) -> Result<u64, Fault> {
+async fn drop_changes(connection: &mut SqliteConnection, ids: &[ChangeId]) -> Result<u64, Fault> {
     let rows = Script::of(&format!(
         "BEGIN IMMEDIATE;
         CREATE TEMP TABLE IF NOT EXISTS going (id INTEGER PRIMARY KEY);

@@ -18,7 +18,8 @@ use crate::sqlite::script::{Repeats, Script, json_numbers};
 /// Files of a change that are sent in one message: bounds the text that SQLite has to prepare.
 const FILES_SENT_AT_ONCE: usize = 32;
 
-const CHANGE: &str = "INSERT INTO changes (id, at, kind, actor, trust, origin, client, session, task,
+const CHANGE: &str =
+    "INSERT INTO changes (id, at, kind, actor, trust, origin, client, session, task,
     tool_call, model, undoes, folder_identity, folder_place, folder_path, folder_moved_to)
     VALUES ((SELECT last_change + 1 FROM totals),
         $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) RETURNING id;
@@ -193,11 +194,13 @@ fn text(path: &RelativePath) -> String {
 
 /// Takes an open change back; one that is not there is as if it had never been already.
 pub(super) async fn withdraw(connection: &mut SqliteConnection, id: ChangeId) -> Result<(), Fault> {
-    let rows = Script::of("BEGIN IMMEDIATE; SELECT EXISTS (SELECT 1 FROM open_changes
-        WHERE change_id = $1 AND what = 'change') AS open FROM changes WHERE id = $1;")
-        .bind(id.0)
-        .rows(connection, Repeats::Hardly)
-        .await?;
+    let rows = Script::of(
+        "BEGIN IMMEDIATE; SELECT EXISTS (SELECT 1 FROM open_changes
+        WHERE change_id = $1 AND what = 'change') AS open FROM changes WHERE id = $1;",
+    )
+    .bind(id.0)
+    .rows(connection, Repeats::Hardly)
+    .await?;
     match rows.first().map(|row| Columns(row).flag("open")) {
         Some(Ok(true)) => {}
         None => return end(connection, "COMMIT").await,

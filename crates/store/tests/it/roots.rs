@@ -77,10 +77,7 @@ async fn every_scope_is_shown_even_when_there_is_nothing_in_it() {
     )
     .await;
     assert_eq!(code.as_deref(), Some("scope_unavailable"));
-    assert_eq!(
-        said,
-        "Project memory is unavailable: no project is associated with this session"
-    );
+    assert_eq!(said, "Project memory is unavailable: no project is associated with this session");
 }
 
 fn folders(host: &Host) -> Folders {

@@ -85,6 +85,7 @@ impl World {
         }
     }
 
+    #[expect(clippy::print_stderr, reason = "whoever runs one seed wants to see what happens")]
     fn tell(&mut self, what: String) {
         if std::env::var_os("QUIPU_SIM_SEED").is_some() {
             eprintln!("{what}");

@@ -94,7 +94,7 @@ impl Act {
     /// Returns whether it is about a folder, empty ones too, which the model does not know.
     pub(super) fn is_about_a_folder(&self) -> bool {
         match self {
-            Self::Delete { name } | Self::Rename { from: name, .. } => !name.ends_with(".md"),
+            Self::Delete { name } | Self::Rename { from: name, .. } => !name.contains('.'),
             Self::Draft(acts) => acts.iter().any(Self::is_about_a_folder),
             Self::Undo => true,
             Self::Create { .. }
