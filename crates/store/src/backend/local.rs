@@ -87,7 +87,7 @@ impl Backend for LocalBackend {
 
     async fn kind(&self, path: &RelativePath) -> Result<Option<Kind>, BackendError> {
         #[cfg(target_os = "linux")]
-        if let Some(kind) = glance::kind(&self.anchor, path) {
+        if let Ok(kind) = glance::kind(&self.anchor, path) {
             return Ok(kind);
         }
         let path = path.clone();

@@ -3,9 +3,9 @@
 //! Handing work to a thread that may wait takes longer than reading a memory that is cached. So the
 //! question is put on the spot in a way that does not wait for the disk: the way must be in the
 //! kernel's cache of names, and the bytes in its cache of pages. Whatever else turns up, an error
-//! too, is `None`: the way that may wait asks again and says what is wrong.
+//! too, is no answer: the way that may wait asks again and says what is wrong.
 
-use cap_std::fs::File;
+use cap_std::fs::{File, Metadata};
 use memory::path::RelativePath;
 use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, openat2, statat};
@@ -25,7 +25,7 @@ const BENEATH: ResolveFlags = ResolveFlags::BENEATH
 pub(super) fn read(anchor: &Anchor, path: &RelativePath, max: usize) -> Option<Read> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW;
     let file = File::from(open(anchor, Some(path), flags)?);
-    let facts = file.metadata().ok().filter(|facts| facts.is_file())?;
+    let facts = file.metadata().ok().filter(Metadata::is_file)?;
     let stat = stat_of(&facts);
     // One more than there should be, to see that it is the end.
     let wanted = usize::try_from(stat.bytes).ok()?.saturating_add(1).min(max);
@@ -39,18 +39,23 @@ pub(super) fn read(anchor: &Anchor, path: &RelativePath, max: usize) -> Option<R
     Some(Read { bytes, stat })
 }
 
+/// The kernel would have to look on the disk, or something is in the way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NotAtHand;
+
 /// Tells what is at a path. A name that is new to the kernel is looked up in its folder, whose
 /// entries are cached with it.
-pub(super) fn kind(anchor: &Anchor, path: &RelativePath) -> Option<Option<Kind>> {
-    let folder = open(anchor, path.parent().as_ref(), OFlags::PATH | OFlags::DIRECTORY)?;
+pub(super) fn kind(anchor: &Anchor, path: &RelativePath) -> Result<Option<Kind>, NotAtHand> {
+    let folder = open(anchor, path.parent().as_ref(), OFlags::PATH | OFlags::DIRECTORY);
+    let folder = folder.ok_or(NotAtHand)?;
     match statat(&folder, path.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
-        Ok(facts) => Some(Some(match FileType::from_raw_mode(facts.st_mode) {
+        Ok(facts) => Ok(Some(match FileType::from_raw_mode(facts.st_mode) {
             FileType::RegularFile => Kind::File,
             FileType::Directory => Kind::Folder,
             _ => Kind::Other,
         })),
-        Err(Errno::NOENT) => Some(None),
-        Err(_) => None,
+        Err(Errno::NOENT) => Ok(None),
+        Err(_) => Err(NotAtHand),
     }
 }
 
