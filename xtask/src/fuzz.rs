@@ -50,7 +50,7 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
         (Some(input), [target]) => {
             let missing = || format!("there is no file {}", input.display());
             let input = input.canonicalize().with_context(missing)?;
-            cargo::run(cargo_fuzz(workspace, &tools, "run", target).arg(&target.name).arg(input))
+            cargo::run(cargo_fuzz(workspace, &tools, "run").arg(&target.name).arg(input))
         }
         _ => search(workspace, &tools, &chosen, args.seconds),
     }
@@ -58,21 +58,10 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
 
 /// One target, as the manifest declares it.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
-#[serde(rename_all = "kebab-case")]
 pub(crate) struct Target {
     name: String,
     /// Its file, from the folder of the manifest.
     pub(crate) path: String,
-    /// The features of the package that it needs.
-    #[serde(default)]
-    required_features: Vec<String>,
-}
-
-impl Target {
-    /// Tells whether it builds quickly, and so is searched on every run of the gates.
-    pub(crate) fn is_quick_to_build(&self) -> bool {
-        self.required_features.is_empty()
-    }
 }
 
 /// Returns all targets.
@@ -103,7 +92,7 @@ pub(crate) fn search(
 ) -> anyhow::Result<()> {
     // All are built before the first is fed, so that the time is spent on searching.
     for target in targets {
-        cargo::run(cargo_fuzz(workspace, tools, "build", target).arg(&target.name))?;
+        cargo::run(cargo_fuzz(workspace, tools, "build").arg(&target.name))?;
     }
     let each = (seconds / u64::try_from(targets.len().max(1))?).max(1);
     for target in targets {
@@ -113,7 +102,7 @@ pub(crate) fn search(
         fs::create_dir_all(&found)?;
         let seeds = workspace.root.join("fuzz/corpus").join(name);
         anyhow::ensure!(seeds.is_dir(), "{} is missing: a target has seeds", seeds.display());
-        let mut command = cargo_fuzz(workspace, tools, "run", target);
+        let mut command = cargo_fuzz(workspace, tools, "run");
         command.arg(name).arg(found).arg(seeds).arg("--").args(limits(each));
         cargo::run(&mut command).with_context(|| {
             format!(
@@ -136,13 +125,10 @@ fn limits(seconds: u64) -> [String; 6] {
     ]
 }
 
-fn cargo_fuzz(workspace: &Workspace, tools: &Tools, verb: &str, target: &Target) -> Command {
+fn cargo_fuzz(workspace: &Workspace, tools: &Tools, verb: &str) -> Command {
     let mut command = tools.cargo_command();
     command.current_dir(&workspace.root).args(["fuzz", verb, "--sanitizer", "none"]);
     command.arg("--target-dir").arg(workspace.target.join("fuzz"));
-    if !target.required_features.is_empty() {
-        command.arg("--features").arg(target.required_features.join(","));
-    }
     command
 }
 
@@ -153,17 +139,10 @@ mod tests {
     #[test]
     fn targets_are_the_binaries_of_the_manifest() {
         let manifest = "[[bin]]\nname = \"path\"\npath = \"targets/path.rs\"\ntest = false\n\
-                        [[bin]]\nname = \"import\"\npath = \"targets/import.rs\"\n\
-                        required-features = [\"import\"]\n";
-        let target = |name: &str, features: &[&str]| Target {
-            name: name.to_owned(),
-            path: format!("targets/{name}.rs"),
-            required_features: features.iter().map(ToString::to_string).collect(),
-        };
-        let declared_targets = declared(manifest).unwrap();
-        assert_eq!(declared_targets, [target("path", &[]), target("import", &["import"])]);
-        let quick: Vec<bool> = declared_targets.iter().map(Target::is_quick_to_build).collect();
-        assert_eq!(quick, [true, false]);
+                        [[bin]]\nname = \"import\"\npath = \"targets/import.rs\"\n";
+        let target =
+            |name: &str| Target { name: name.to_owned(), path: format!("targets/{name}.rs") };
+        assert_eq!(declared(manifest).unwrap(), [target("path"), target("import")]);
         assert!(declared("[package]\nname = \"x\"\n").is_err());
     }
 }

@@ -133,9 +133,7 @@ fn doctest(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
 }
 
 fn fuzz_step(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
-    let mut targets = fuzz::targets(workspace)?;
-    targets.retain(fuzz::Target::is_quick_to_build);
-    fuzz::search(workspace, tools, &targets, SEARCH_SECONDS)
+    fuzz::search(workspace, tools, &fuzz::targets(workspace)?, SEARCH_SECONDS)
 }
 
 fn sim_step(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {

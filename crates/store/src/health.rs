@@ -7,11 +7,12 @@ use memory::change::ChangeId;
 use memory::limits::MEMORY_BYTES_MAX;
 use memory::path::{Mount, RelativePath};
 use memory::screen::{Policy, ValueDigest, Writer};
-use state::Stats;
+use state::{StateError, Stats};
 
 use crate::apply::virtual_path;
 use crate::backend::{BackendError, Extent, Found, SkipReason, Skipped};
 use crate::error::StoreError;
+use crate::host;
 use crate::memories::{BoundMount, Memories};
 use crate::root::Root;
 use crate::view::document_head;
@@ -45,8 +46,12 @@ pub enum FindingKind {
     Screened,
     /// The root cannot be used.
     RootRefused,
+    /// The root, or the folder of the state, cannot be written.
+    Unwritable,
     /// The state database is damaged.
     StateDamaged,
+    /// The state database cannot be used as things are; nothing is wrong in it.
+    StateUnavailable,
 }
 
 impl FindingKind {
@@ -66,7 +71,9 @@ impl FindingKind {
             Self::OverFull => "over-full",
             Self::Screened => "screened",
             Self::RootRefused => "root-refused",
+            Self::Unwritable => "unwritable",
             Self::StateDamaged => "state-damaged",
+            Self::StateUnavailable => "state-unavailable",
         }
     }
 }
@@ -145,17 +152,29 @@ impl Memories {
         for bound in &self.mounts {
             self.examine_mount(bound, depth, &mut health).await?;
         }
+        self.examine_state(depth, &mut health).await;
+        Ok(health)
+    }
+
+    async fn examine_state(&self, depth: Depth, health: &mut Health) {
+        let folder = &self.store.folders.state;
+        if !host::can_be_written(folder) {
+            let subject = folder.display().to_string();
+            health.findings.push(unwritable(None, subject));
+        }
         match self.store.state.stats().await {
             Ok(stats) => health.state = stats,
-            Err(error) => health.findings.push(state_finding(chain(&error))),
+            Err(error) => {
+                health.findings.push(state_fault(&error));
+                return;
+            }
         }
         if depth == Depth::Thorough {
             match self.store.state.check().await {
-                Ok(faults) => health.findings.extend(faults.into_iter().map(state_finding)),
-                Err(error) => health.findings.push(state_finding(chain(&error))),
+                Ok(faults) => health.findings.extend(faults.into_iter().map(state_damage)),
+                Err(error) => health.findings.push(state_fault(&error)),
             }
         }
-        Ok(health)
     }
 
     async fn examine_mount(
@@ -191,6 +210,7 @@ impl Memories {
                         let mut examined = Examined { root, findings: &mut health.findings };
                         examined.counts(&root_health, walk.incomplete);
                         examined.skipped(&walk.skipped);
+                        examined.can_be_written();
                         examined.files(self, &walk.files, depth).await?;
                         examined.state(self, &walk.files).await;
                     }
@@ -304,6 +324,15 @@ impl Examined<'_> {
         }
     }
 
+    fn can_be_written(&mut self) {
+        if let Some(folder) = self.root.backend.folder()
+            && !host::can_be_written(&folder)
+        {
+            let mount = self.root.mount;
+            self.findings.push(unwritable(Some(mount), mount.to_string()));
+        }
+    }
+
     async fn files(
         &mut self,
         memories: &Memories,
@@ -402,7 +431,13 @@ impl Examined<'_> {
 async fn orphans(memories: &Memories, root: &Root, files: &[Found]) -> Vec<RelativePath> {
     let here: HashSet<&RelativePath> = files.iter().map(|file| &file.path).collect();
     let marks = memories.marks(&root.key).await;
-    let mut gone: Vec<_> = marks.into_keys().filter(|path| !here.contains(path)).collect();
+    let mut gone = Vec::new();
+    for path in marks.into_keys().filter(|path| !here.contains(path)) {
+        // In a folder that cannot be looked into it may well be there.
+        if !matches!(root.backend.kind(&path).await, Err(BackendError::Io { .. })) {
+            gone.push(path);
+        }
+    }
     if gone.is_empty() {
         return gone;
     }
@@ -424,13 +459,26 @@ fn refused(mount: Mount, error: &BackendError) -> Finding {
     }
 }
 
-fn state_finding(detail: String) -> Finding {
+fn unwritable(mount: Option<Mount>, subject: String) -> Finding {
+    let detail = "cannot be written; check its owner and permissions".to_owned();
+    Finding { kind: FindingKind::Unwritable, mount, subject, detail, fixable: false }
+}
+
+fn state_damage(detail: String) -> Finding {
     Finding {
         kind: FindingKind::StateDamaged,
         mount: None,
         subject: "the state database".to_owned(),
         detail,
         fixable: true,
+    }
+}
+
+fn state_fault(error: &StateError) -> Finding {
+    let damage = state_damage(chain(error));
+    match error {
+        StateError::Damaged { .. } => damage,
+        _ => Finding { kind: FindingKind::StateUnavailable, fixable: false, ..damage },
     }
 }
 

@@ -6,6 +6,8 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::Access;
+
 /// The longest of those small files that is read.
 const SMALL_FILE_BYTES_MAX: u64 = 4_096;
 
@@ -41,6 +43,14 @@ pub(crate) fn read_small_file(path: impl AsRef<Path>) -> Option<String> {
     }
     let read = file.take(SMALL_FILE_BYTES_MAX + 1).read_to_string(&mut text).ok()?;
     (u64::try_from(read).ok()? <= SMALL_FILE_BYTES_MAX).then_some(text)
+}
+
+/// Tells whether there may be written in a folder; in the one that it would be made in, if it does not
+/// exist.
+pub(crate) fn can_be_written(folder: &Path) -> bool {
+    let found = folder.ancestors().find(|path| facts(path).is_some());
+    let wanted = Access::WRITE_OK | Access::EXEC_OK;
+    found.is_none_or(|path| rustix::fs::access(path, wanted).is_ok())
 }
 
 /// Returns a path without links and dots, if there is something at it.

@@ -11,6 +11,7 @@ use memory::path::RelativePath;
 use store::backend::{
     Backend, BackendError, Expect, Extent, Held, Kind, Read, Staged, Stamp, Walk,
 };
+use tokio::task::{Id, try_id};
 
 /// How a step fails.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -28,9 +29,14 @@ pub enum Failure {
 }
 
 /// Counts the steps of all that share it, and says which of them fail.
+///
+/// The steps of the task that set the plan count. What runs beside it, such as settling after a
+/// while, takes its steps without being counted, so that the same plan fails the same step each time.
 #[derive(Debug, Default)]
 pub struct Plan {
     steps: AtomicU64,
+    /// The task that set the plan.
+    task: Mutex<Option<Id>>,
     /// 0 is never.
     fails_at: AtomicU64,
     failure: Mutex<Failure>,
@@ -66,6 +72,7 @@ impl Plan {
     /// Lets the step with this number fail, counted from here; 0 lets none fail.
     pub fn set(&self, fails_at: u64, failure: Failure) {
         *self.failure() = failure;
+        *self.task.lock().unwrap_or_else(PoisonError::into_inner) = try_id();
         self.fails_at.store(fails_at, Ordering::SeqCst);
         self.steps.store(0, Ordering::SeqCst);
     }
@@ -99,6 +106,9 @@ impl Plan {
 
     /// Takes a step that lays down bytes and returns what becomes of it.
     fn fate_of_bytes(&self) -> Fate {
+        if *self.task.lock().unwrap_or_else(PoisonError::into_inner) != try_id() {
+            return if self.is_dead() { Fate::Refused } else { Fate::Done };
+        }
         let step = self.steps.fetch_add(1, Ordering::SeqCst) + 1;
         let meddler = {
             let mut slot = self.meddler.lock().unwrap_or_else(PoisonError::into_inner);

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::args::Grep;
 use crate::commands::listing;
 use crate::compose::App;
-use crate::exit::{Failure, Status};
+use crate::exit::{Failure, Status, chain};
 use crate::render::progress::Steps;
 use crate::render::text::Text;
 use crate::render::{BAD, FAINT, Look, MARK, counted, short, visible};
@@ -42,7 +42,8 @@ pub(crate) async fn run(app: &App, args: &Grep) -> Result<Status, Failure> {
             // It went while we searched.
             Err(error) if error.code() == Code::NotFound => continue,
             Err(error) => {
-                app.output.warning(&format!("not searched: {error}"));
+                let (path, cause) = (short(&listed.path), chain(&error));
+                app.output.warning(&format!("`{path}` was not searched: {cause}"));
                 continue;
             }
         };

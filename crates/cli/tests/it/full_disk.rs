@@ -192,7 +192,7 @@ fn a_state_that_cannot_be_opened_leaves_memories_to_be_viewed() {
     assert_eq!(place.view("global/kept.md"), "kept\n");
     let doctor = place.run(&["doctor"]);
     assert_eq!(doctor.status, 1, "{}", doctor.stdout);
-    assert!(doctor.stdout.contains("state-damaged"), "{}", doctor.stdout);
+    assert!(doctor.stdout.contains("state-unavailable"), "{}", doctor.stdout);
     fs::remove_dir(&state).unwrap();
     fs::rename(&aside, &state).unwrap();
     place.create("global/new.md", "new\n");

@@ -14,6 +14,10 @@ mod mcp_process;
 
 mod place;
 
+mod hostile;
+
+mod permissions;
+
 mod care;
 
 mod complete;

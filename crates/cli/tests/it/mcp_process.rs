@@ -7,6 +7,9 @@ use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 
+use crate::place::Place;
+use crate::served::Served;
+
 /// A server that was asked nothing yet.
 struct Server {
     child: Child,
@@ -97,4 +100,34 @@ fn memory_text_is_written_into_no_log() {
     let (ended_well, _, log) = server.ended(true);
     assert!(ended_well);
     assert!(!log.contains("a whisper"), "{log}");
+}
+
+#[test]
+fn the_flags_decide_where_an_agent_may_write() {
+    let place = Place::new();
+    let writes = |flags: &[&str]| {
+        let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
+        command.args(["mcp", "--workspace-id", "w"]).args(flags);
+        let mut served = Served::start_as(command);
+        let mut write = |scope: &str| {
+            let path = format!("/memories/{scope}/a.md");
+            let made = json!({ "command": "create", "path": path, "file_text": "x" });
+            let code = served.call(&made).code;
+            if code == "ok" {
+                served.done(&json!({ "command": "delete", "path": path }));
+            }
+            served.done(&json!({ "command": "view", "path": format!("/memories/{scope}") }));
+            code
+        };
+        let codes = ["global", "project", "workspace"].map(&mut write);
+        served.leave();
+        codes
+    };
+    assert_eq!(writes(&[]), ["ok", "ok", "ok"]);
+    assert_eq!(writes(&["--agent-class", "exec"]), ["ok", "ok", "ok"]);
+    assert_eq!(writes(&["--agent-class", "plan"]), ["ok", "read_only", "ok"]);
+    for reader in [&["--agent-class", "explore"][..], &["--agent-class", "robot"], &["--read-only"]]
+    {
+        assert_eq!(writes(reader), ["read_only"; 3], "{reader:?}");
+    }
 }

@@ -83,6 +83,17 @@ impl Served {
         }
     }
 
+    /// Sends a request and waits for its answer, whole.
+    pub(crate) fn request(&mut self, method: &str, params: &Value) -> Value {
+        let id = self.send(method, params);
+        loop {
+            let message = self.message();
+            if message["id"] == id {
+                return message;
+            }
+        }
+    }
+
     /// Sends a call and does not wait; returns its number.
     pub(crate) fn ask(&mut self, arguments: &Value) -> u64 {
         self.send("tools/call", &json!({ "name": "memory", "arguments": arguments }))

@@ -12,7 +12,7 @@
 mod anchor;
 
 #[cfg(target_os = "linux")]
-mod glance;
+mod at_hand;
 
 mod lock;
 
@@ -87,7 +87,7 @@ impl Backend for LocalBackend {
 
     async fn kind(&self, path: &RelativePath) -> Result<Option<Kind>, BackendError> {
         #[cfg(target_os = "linux")]
-        if let Ok(kind) = glance::kind(&self.anchor, path) {
+        if let Ok(kind) = at_hand::kind(&self.anchor, path) {
             return Ok(kind);
         }
         let path = path.clone();
@@ -96,7 +96,7 @@ impl Backend for LocalBackend {
 
     async fn read(&self, path: &RelativePath, max: usize) -> Result<Read, BackendError> {
         #[cfg(target_os = "linux")]
-        if let Some(read) = glance::read(&self.anchor, path, max) {
+        if let Some(read) = at_hand::read(&self.anchor, path, max) {
             return Ok(read);
         }
         let path = path.clone();

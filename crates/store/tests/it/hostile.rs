@@ -159,13 +159,19 @@ async fn a_folder_that_turns_into_a_link_at_any_moment_leads_nowhere() {
     let agent = host.agent(&store);
     for round in 0..2_000 {
         let path = "/memories/project/f/a.md";
-        let command = match round % 4 {
+        let command = match round % 7 {
             0 => json!({"command": "create", "path": path, "file_text": "ours\n"}),
             1 => json!({"command": "view", "path": path}),
             2 => json!({"command": "insert", "path": path, "insert_line": 0, "insert_text": "x"}),
+            3 => json!({"command": "str_replace", "path": path, "old_str": "ours", "new_str": "o"}),
+            4 => json!({"command": "view", "path": PROJECT}),
+            5 => json!({"command": "rename", "old_path": path, "new_path": format!("{path}.md")}),
             _ => json!({"command": "delete", "path": path}),
         };
         let decoded = memory::tool::decode(&command, memory::path::Layout::Scoped).unwrap();
+        if round % 50 == 0 {
+            agent.list(None).await.unwrap_or_default();
+        }
         // A fault is as good as a refusal here; what counts is what it does not do.
         if let Ok(reply) = agent.apply(decoded, &store::Call::default()).await {
             assert!(!memory::tool::render(&reply).text.contains("SECRET"));

@@ -30,7 +30,11 @@ mod model;
 
 mod outside;
 
+mod process;
+
 mod processes;
+
+mod roots;
 
 mod sim;
 

@@ -1,0 +1,48 @@
+//! One process of several on a host: a store whose files and state fail by one plan of its own.
+
+use std::sync::Arc;
+
+use memory::access::AgentClass;
+use memory::change::RootKey;
+use memory::path::{Mount, Scope};
+use state::SqliteState;
+use store::backend::Backend;
+use store::backend::local::{Anchor, LocalBackend, Privacy};
+use store::{Caller, Memories, Store};
+use testkit::{FaultyBackend, FaultyState, Plan};
+
+use crate::host::Host;
+
+pub(crate) struct Process {
+    pub(crate) store: Arc<Store>,
+    pub(crate) agent: Memories,
+    pub(crate) plan: Arc<Plan>,
+}
+
+impl Process {
+    /// Starts a process for the global and the project scope.
+    pub(crate) fn start(host: &Host) -> Self {
+        let plan = Arc::<Plan>::default();
+        let sqlite = Arc::new(SqliteState::new(host.path("state/quipu.db")));
+        let store = host.store_on(Arc::new(FaultyState::sharing(sqlite, Arc::clone(&plan))));
+        let root = |scope, base: &str, names: &[&str]| {
+            let anchor = Anchor::new(host.path(base), names, Privacy::Private);
+            let lock = host.path(&format!("state/locks/{scope}.lock"));
+            let local = Arc::new(LocalBackend::new(anchor, lock));
+            let key = RootKey { identity: format!("{scope}"), place: format!("{scope}") };
+            let faulty: Arc<dyn Backend> = Arc::new(FaultyBackend::new(local, Arc::clone(&plan)));
+            (Mount::Scope(scope), key, faulty)
+        };
+        let roots = vec![
+            root(Scope::Global, "data", &["memory"]),
+            root(Scope::Project, "shop", &[".quipu", "memory"]),
+        ];
+        let agent = store.memories_in(roots, Caller::agent(AgentClass::Exec, "test"));
+        Self { store, agent, plan }
+    }
+
+    /// Returns the same memories as a person may touch them.
+    pub(crate) fn person(&self) -> Memories {
+        self.agent.for_caller(Caller::person("test"))
+    }
+}

@@ -1,0 +1,115 @@
+//! What must be there: a plain table, and what each act makes of it.
+
+use std::collections::BTreeMap;
+
+/// The text of each memory by its scope and its path in it.
+pub(super) type Model = BTreeMap<String, String>;
+
+/// What stands in every memory that an agent creates, until it is replaced.
+pub(super) const REPLACED: &str = "more of it\n";
+
+/// Something that one caller does.
+#[derive(Clone, Debug)]
+pub(super) enum Act {
+    Create {
+        name: String,
+        text: String,
+    },
+    /// Replaces [`REPLACED`].
+    Replace {
+        name: String,
+        new: String,
+    },
+    Insert {
+        name: String,
+        text: String,
+    },
+    /// Of a memory or a folder.
+    Delete {
+        name: String,
+    },
+    /// Of a memory or a folder.
+    Rename {
+        from: String,
+        to: String,
+    },
+    /// A person saves, over what is there or where nothing is.
+    Save {
+        name: String,
+        text: String,
+    },
+    /// All that can be done of this, as one change.
+    Draft(Vec<Self>),
+    /// Takes the newest change back.
+    Undo,
+}
+
+impl Act {
+    /// Returns what is there afterwards; `None` where it is to be refused.
+    ///
+    /// `last` is what was there before the newest change.
+    pub(super) fn effect(&self, model: &Model, last: Option<&Model>) -> Option<Model> {
+        let mut after = model.clone();
+        match self {
+            Self::Create { name, text } => {
+                if after.insert(name.clone(), text.clone()).is_some() {
+                    return None;
+                }
+            }
+            Self::Replace { name, new } => {
+                let text = after.get_mut(name)?;
+                if text.matches(REPLACED).count() != 1 {
+                    return None;
+                }
+                *text = text.replace(REPLACED, new);
+            }
+            Self::Insert { name, text } => after.get_mut(name)?.insert_str(0, text),
+            Self::Delete { name } => after.retain(|known, _| below(known, name).is_none()),
+            Self::Rename { from, to } => {
+                let moved: Vec<_> =
+                    model.keys().filter_map(|name| Some((name, below(name, from)?))).collect();
+                for (name, rest) in &moved {
+                    let text = after.remove(*name)?;
+                    if after.insert(format!("{to}{rest}"), text).is_some() {
+                        return None;
+                    }
+                }
+                if scope(from) != scope(to) {
+                    return None;
+                }
+            }
+            Self::Save { name, text } => {
+                after.insert(name.clone(), text.clone());
+            }
+            Self::Draft(acts) => {
+                for act in acts {
+                    after = act.effect(&after, None).unwrap_or(after);
+                }
+            }
+            Self::Undo => after.clone_from(last?),
+        }
+        (after != *model).then_some(after)
+    }
+
+    /// Returns whether it is about a folder, empty ones too, which the model does not know.
+    pub(super) fn is_about_a_folder(&self) -> bool {
+        match self {
+            Self::Delete { name } | Self::Rename { from: name, .. } => !name.contains('.'),
+            Self::Draft(acts) => acts.iter().any(Self::is_about_a_folder),
+            Self::Undo => true,
+            Self::Create { .. }
+            | Self::Replace { .. }
+            | Self::Insert { .. }
+            | Self::Save { .. } => false,
+        }
+    }
+}
+
+/// Returns what follows `folder` in a name that is it or lies in it.
+fn below<'a>(name: &'a str, folder: &str) -> Option<&'a str> {
+    name.strip_prefix(folder).filter(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+fn scope(name: &str) -> Option<&str> {
+    Some(name.split_once('/')?.0)
+}
