@@ -15,7 +15,7 @@ use memory::limits::{
     SCOPE_FILES_MAX,
 };
 use memory::path::{MemoryPath, Mount, PathError, PathFault, RelativePath, Scope};
-use memory::screen::{Policy, Writer};
+use memory::screen::{Finding, Policy, Writer};
 
 use crate::backend::{BackendError, Extent, Kind};
 use crate::commit::{self, CommitError, Current, FolderStep, Plan, Step, What};
@@ -115,6 +115,25 @@ impl Memories {
         before: Option<&str>,
         after: &str,
     ) -> Result<Vec<Warning>, CommandError> {
+        let findings = self.findings(path, before, after);
+        if let Some(found) = findings.iter().find(|found| found.policy == Policy::Refuse) {
+            return Err(CommandError::Screened {
+                family: found.family.as_str(),
+                rule: found.rule,
+                line: found.line,
+            });
+        }
+        Ok(findings.iter().map(|found| Warning { rule: found.rule, line: found.line }).collect())
+    }
+
+    /// Returns what screening finds in the text that a memory is about to have, and in its name when
+    /// that is new.
+    pub(crate) fn findings(
+        &self,
+        path: &MemoryPath,
+        before: Option<&str>,
+        after: &str,
+    ) -> Vec<Finding> {
         let screen = &self.store.screen;
         let mut findings = match before {
             Some(before) => screen.introduced(before, after, self.writer()),
@@ -126,19 +145,16 @@ impl Memories {
             findings.extend(screen.check(&name.replace(['-', '_', '/'], " "), self.writer()));
             findings.extend(screen.check(name, self.writer()));
         }
-        if let Some(found) = findings.iter().find(|found| found.policy == Policy::Refuse) {
-            return Err(CommandError::Screened {
-                family: found.family.as_str(),
-                rule: found.rule,
-                line: found.line,
-            });
-        }
-        Ok(findings.iter().map(|found| Warning { rule: found.rule, line: found.line }).collect())
+        findings
     }
 
     /// Carries out a command that writes, again if somebody outside wrote in the middle of it.
     async fn carry_out(&self, command: Command, call: &Call) -> Result<Reply, StoreError> {
         let aim = self.aim(&command)?;
+        for path in command.paths() {
+            let (root, relative) = self.inside(path)?;
+            root.check_no_list(path, relative).await?;
+        }
         let mut held = [aim.root.hold(&self.store).await?];
         for _ in 0..OUTSIDE_RACE_RETRIES {
             let [root] = &held;
@@ -191,11 +207,6 @@ impl Memories {
             }
             (_, refusal) => refusal,
         })?;
-        for path in command.paths() {
-            if path.relative().is_some_and(|relative| root.is_list(relative)) {
-                return Err(CommandError::Generated { path: path.clone() });
-            }
-        }
         Ok(Aim { root: Arc::clone(root), path: path.clone(), relative: relative.clone() })
     }
 

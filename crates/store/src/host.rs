@@ -9,6 +9,9 @@ use std::path::{Path, PathBuf};
 /// The longest of those small files that is read.
 const SMALL_FILE_BYTES_MAX: u64 = 4_096;
 
+/// How many names of such a folder are looked at.
+const NAMES_MAX: usize = 1_000;
+
 /// Makes a folder, and what is missing above it, for the person alone.
 pub(crate) fn make_private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
@@ -41,6 +44,13 @@ pub(crate) fn read_small_file(path: impl AsRef<Path>) -> Option<String> {
     }
     let read = file.take(SMALL_FILE_BYTES_MAX + 1).read_to_string(&mut text).ok()?;
     (u64::try_from(read).ok()? <= SMALL_FILE_BYTES_MAX).then_some(text)
+}
+
+/// Returns the names in a folder, the first so many; none if it cannot be read.
+#[expect(clippy::disallowed_methods, reason = "this is the one place that looks at such folders")]
+pub(crate) fn names_in(folder: &Path) -> Vec<std::ffi::OsString> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    entries.flatten().take(NAMES_MAX).map(|entry| entry.file_name()).collect()
 }
 
 /// Returns a path without links and dots, if there is something at it.
