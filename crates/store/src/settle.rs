@@ -30,17 +30,20 @@ pub(crate) async fn recover(store: &Store, held: &mut HeldRoot) -> Result<Recove
     let at = StoreError::at(root.mount);
     let open = open_changes(store, &root).await?;
     let restarted = held.held.machine_restarted();
-    let unfinished: Vec<&OpenChange> = if restarted {
+    // Where nobody died all that is recorded was done, and what is not so any more was undone outside.
+    let interrupted = held.held.was_interrupted();
+    let newest = open.values().next_back().filter(|_| interrupted);
+    let unfinished: Vec<&OpenChange> = if restarted && interrupted {
         open.values().collect()
     } else {
-        open.values().next_back().into_iter().collect()
+        newest.into_iter().collect()
     };
     let heads = store.state.heads(&root.key.place, ChangeId(0)).await?;
     let latest: HashMap<&RelativePath, ChangeId> =
         heads.iter().map(|head| (&head.path, head.change)).collect();
     // A further crash in the middle of this has to lead here again.
     held.held.begin().map_err(&at)?;
-    let newest = open.values().next_back().map(|open| &open.change);
+    let newest = newest.map(|open| &open.change);
     if let Some(folder) = newest.and_then(|change| change.folder.as_ref())
         && folder.root.place == root.key.place
     {

@@ -133,6 +133,16 @@ async fn an_outside_truncation_on_a_running_machine_is_no_power_cut() {
 }
 
 #[tokio::test]
+async fn a_repair_brings_nothing_back_that_somebody_just_removed() {
+    let host = Host::new();
+    let store = host.store();
+    create(&host.agent(&store), "/memories/global/a.md", "one\n").await;
+    fs::remove_file(host.global("a.md")).unwrap();
+    host.person(&store).repair().await.unwrap();
+    assert_eq!(texts(&host.global("")), []);
+}
+
+#[tokio::test]
 async fn what_an_interrupted_write_left_over_is_swept() {
     let host = Host::new();
     let store = host.store();
