@@ -14,7 +14,7 @@ use memory::screen::Writer;
 use state::ChangeQuery;
 
 use crate::apply::check_room;
-use crate::backend::{BackendError, Extent};
+use crate::backend::{BackendError, Extent, Kind};
 use crate::commit::{self, CommitError, Current, FolderStep, Plan, Step, What};
 use crate::error::StoreError;
 use crate::memories::{Call, Memories};
@@ -261,6 +261,10 @@ impl Memories {
                 Err(block) => blocked.push(block),
             }
         }
+        for (index, root) in held.iter().enumerate() {
+            let own: Vec<_> = steps.iter().filter(|step| step.root == index).collect();
+            blocked.extend(in_the_way(root, &own).await?);
+        }
         if !blocked.is_empty() {
             return Err(StoreError::UndoBlocked(blocked));
         }
@@ -268,7 +272,9 @@ impl Memories {
             return Err(StoreError::NothingToUndo("that is not as it was already".to_owned()));
         }
         let paths = steps.iter().filter_map(|step| path_of(&held, step)).collect();
-        let steps = join_moves(steps, &changes, &held);
+        let mut steps = join_moves(steps, &changes, &held);
+        // A file may come back where a folder is, or the other way round: what goes makes room first.
+        steps.sort_by_key(|step| matches!(step.what, What::Put { before: None, .. }));
         let warnings = self.screen_back(&held, &steps)?;
         for (index, root) in held.iter().enumerate() {
             let own: Vec<_> = steps.iter().filter(|step| step.root == index).collect();
@@ -518,6 +524,16 @@ impl Memories {
         let now = match held.root.backend.read(path, max).await {
             Ok(read) => Some(Current::of(read)),
             Err(BackendError::NotFound) => None,
+            // A folder in its place, or a file in that of a folder on the way: it itself is gone.
+            Err(BackendError::WrongKind)
+                if wanted.now.is_none()
+                    && matches!(
+                        crate::apply::look(&held.root, &shown, path).await?,
+                        None | Some(Kind::Folder)
+                    ) =>
+            {
+                None
+            }
             Err(error) => {
                 let why = format!("it cannot be read: {error}");
                 return Ok(Err(Blocked { path: shown, why, diff: String::new() }));
@@ -575,6 +591,42 @@ struct Wanted {
     trust: Option<memory::change::Trust>,
 }
 
+/// Returns whether one path lies in the other, so that there cannot be files at both.
+fn nest(a: &RelativePath, b: &RelativePath) -> bool {
+    a.is_within(b) || b.is_within(a)
+}
+
+/// Finds what would keep a file from coming back to its place and is not going away with this undo.
+async fn in_the_way(held: &HeldRoot, steps: &[&Step]) -> Result<Vec<Blocked>, StoreError> {
+    let root = &held.root;
+    let at = StoreError::at(root.mount);
+    let goes = |path: &RelativePath| {
+        steps.iter().any(|step| step.path == *path && matches!(step.what, What::Remove { .. }))
+    };
+    let mut blocked = Vec::new();
+    for step in steps.iter().filter(|step| matches!(step.what, What::Put { before: None, .. })) {
+        let stands = match root.backend.kind(&step.path).await {
+            Ok(Some(Kind::Folder)) => {
+                let walk = root.backend.walk(Some(&step.path), Extent::ALL).await.map_err(&at)?;
+                let all = walk.files.len() == walk.files_total && walk.skipped.is_empty();
+                !(all && walk.files.iter().all(|file| goes(&file.path)))
+            }
+            Err(BackendError::WrongKind) => {
+                !std::iter::successors(step.path.parent(), RelativePath::parent)
+                    .any(|above| goes(&above))
+            }
+            Ok(_) => false,
+            Err(error) => return Err(at(error)),
+        };
+        if stands {
+            let path = crate::apply::virtual_path(root.mount, step.path.clone())?;
+            let why = "something else stands in its place: move that away first".to_owned();
+            blocked.push(Blocked { path, why, diff: String::new() });
+        }
+    }
+    Ok(blocked)
+}
+
 fn path_of(held: &[HeldRoot], step: &Step) -> Option<MemoryPath> {
     MemoryPath::inside(held[step.root].root.mount, step.path.clone()).ok()
 }
@@ -593,6 +645,11 @@ fn join_moves(steps: Vec<Step>, changes: &[Change], held: &[HeldRoot]) -> Vec<St
             })
         };
         let (Some(gone), Some(back)) = (at(to), at(&file.path)) else { continue };
+        let nests = |step: &Step| step.path != file.path && nest(&step.path, &file.path);
+        if steps.iter().flatten().any(nests) {
+            // Something has to make room for it first, so it cannot go there in one step.
+            continue;
+        }
         let moved = match (&steps[gone], &steps[back]) {
             (
                 Some(Step { root, path, what: What::Remove { before }, .. }),

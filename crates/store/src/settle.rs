@@ -8,7 +8,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use memory::change::{ChangeId, FolderChange};
+use memory::change::{ChangeId, ChangeKind, FolderChange};
 use memory::document::{self, Item, Revision};
 use memory::limits::{HISTORY_FILE_BYTES_MAX, MEMORY_BYTES_MAX, MEMORY_LIST_LINES_MAX};
 use memory::path::RelativePath;
@@ -56,6 +56,15 @@ pub(crate) async fn recover(store: &Store, held: &mut HeldRoot) -> Result<Recove
     wanted.sort_by_key(|(_, wanted)| wanted.last.is_none());
     for (path, wanted) in &wanted {
         completed += usize::from(finish_file(store, &root, path, (wanted, restarted)).await?);
+    }
+    if unfinished.iter().any(|open| open.change.kind == ChangeKind::Undo) {
+        // What goes may have stood, or may have left an empty folder, where a file comes back.
+        for (path, wanted) in wanted.iter().filter(|(_, wanted)| wanted.last.is_some()) {
+            if matches!(root.backend.kind(path).await, Ok(Some(Kind::Folder))) {
+                root.backend.remove_empty(path).await.map_err(&at)?;
+            }
+            completed += usize::from(finish_file(store, &root, path, (wanted, restarted)).await?);
+        }
     }
     if let Some(FolderChange { path, moved_to: None, root: place }) =
         newest.and_then(|change| change.folder.as_ref())

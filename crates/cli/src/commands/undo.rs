@@ -99,7 +99,10 @@ fn tell_left(app: &App, undone: &Undone) {
         by_owner.entry(identity).or_default().push(change.to_string());
     }
     for (identity, changes) in by_owner {
-        let noun = if changes.len() == 1 { "change" } else { "changes" };
+        let (noun, is, was) = match changes.len() {
+            1 => ("change", "is", "was"),
+            _ => ("changes", "are", "were"),
+        };
         let (whose, how) = match identity.split_once(':') {
             Some(("project", project)) => (
                 format!("the project {project}"),
@@ -115,7 +118,7 @@ fn tell_left(app: &App, undone: &Undone) {
             ),
         };
         app.output.warning(&format!(
-            "{noun} {} of this task in {whose} stays; to take it back too, {how}",
+            "{noun} {} of this task {is} in {whose} and {was} not taken back; to do that, {how}",
             changes.join(", ")
         ));
     }

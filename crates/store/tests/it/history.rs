@@ -172,6 +172,53 @@ async fn undoing_a_task_says_what_of_it_is_left_elsewhere() {
 }
 
 #[tokio::test]
+async fn a_file_comes_back_where_a_folder_took_its_place_and_the_other_way_round() {
+    let host = Host::new();
+    let store = host.store();
+    let (agent, person) = (host.agent(&store), host.person(&store));
+    let task = |name: &str| Call { task: Some(name.to_owned()), ..Call::default() };
+    let path = |name: &str| at(&format!("/memories/global/{name}"));
+    let remove = |name: &str| Command::Delete { path: path(name) };
+    let make = |name: &str| Command::Create { path: path(name), file_text: "x\n".to_owned() };
+    create(&agent, "/memories/global/a.md", "a\n").await;
+    create(&agent, "/memories/global/d/b.md", "b\n").await;
+    let start = texts(&host.global(""));
+    for (name, commands) in
+        [("one", [remove("a.md"), make("a.md/b/c.md")]), ("two", [remove("d"), make("d")])]
+    {
+        for command in commands {
+            agent.apply(command, &task(name)).await.unwrap();
+        }
+        assert_ne!(texts(&host.global("")), start, "{name}");
+        let target = UndoTarget::Task(name.to_owned());
+        if name == "one" {
+            fs::write(host.global("a.md/theirs.md"), "theirs\n").unwrap();
+            let refused = person.undo(&target, Dry::No, &Call::default()).await;
+            let Err(StoreError::UndoBlocked(blocked)) = refused else { panic!("{refused:?}") };
+            assert!(blocked[0].why.contains("move that away"), "{blocked:?}");
+            fs::remove_file(host.global("a.md/theirs.md")).unwrap();
+        }
+        let undone = person.undo(&target, Dry::No, &Call::default()).await.unwrap();
+        assert_eq!(texts(&host.global("")), start, "{name}");
+        // Back and forth: an undo of the undo swaps them again.
+        let back = UndoTarget::Change(undone.change.unwrap());
+        let again = person.undo(&back, Dry::No, &Call::default()).await.unwrap();
+        assert_ne!(texts(&host.global("")), start, "{name}");
+        let back = UndoTarget::Change(again.change.unwrap());
+        person.undo(&back, Dry::No, &Call::default()).await.unwrap();
+        assert_eq!(texts(&host.global("")), start, "{name}");
+    }
+    // One by one too: what the newer undo leaves is an empty folder.
+    agent.apply(remove("a.md"), &Call::default()).await.unwrap();
+    let removed = last(&person).await;
+    agent.apply(make("a.md/c.md"), &Call::default()).await.unwrap();
+    for id in [last(&person).await, removed] {
+        person.undo(&UndoTarget::Change(id), Dry::No, &Call::default()).await.unwrap();
+    }
+    assert_eq!(texts(&host.global("")), start);
+}
+
+#[tokio::test]
 async fn only_a_person_brings_back_what_screening_refuses() {
     let host = Host::new();
     let store = host.store();
