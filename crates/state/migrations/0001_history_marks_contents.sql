@@ -3,7 +3,7 @@
 
 -- One row a change. Numbers are never used twice, not even those of changes taken back.
 CREATE TABLE changes (
-    id INTEGER PRIMARY KEY AUTOINCREMENT,
+    id INTEGER PRIMARY KEY,
     at INTEGER NOT NULL,
     kind TEXT NOT NULL,
     actor TEXT NOT NULL,
@@ -18,11 +18,9 @@ CREATE TABLE changes (
     folder_identity TEXT,
     folder_place TEXT,
     folder_path TEXT,
-    folder_moved_to TEXT,
-    open INTEGER NOT NULL
+    folder_moved_to TEXT
 ) STRICT;
 
-CREATE INDEX changes_open ON changes (id) WHERE open = 1;
 CREATE INDEX changes_task ON changes (task, id) WHERE task IS NOT NULL;
 CREATE INDEX changes_folder ON changes (folder_place, id) WHERE folder_place IS NOT NULL;
 
@@ -44,9 +42,6 @@ CREATE TABLE change_files (
 CREATE INDEX change_files_path ON change_files (place, path, change_id);
 CREATE INDEX change_files_moved_to ON change_files (place, moved_to, change_id)
     WHERE moved_to IS NOT NULL;
--- Pruning asks whether anybody still needs a content.
-CREATE INDEX change_files_before ON change_files (before) WHERE before IS NOT NULL;
-CREATE INDEX change_files_after ON change_files (after) WHERE after IS NOT NULL;
 
 -- Bytes by their digest, each once. Codec 0 is as they are, 1 is an LZ4 block of `size` bytes.
 CREATE TABLE contents (
@@ -57,8 +52,7 @@ CREATE TABLE contents (
     bytes BLOB NOT NULL
 ) STRICT;
 
--- What was last recorded of each memory; a revision of NULL is one that was removed. The path comes
--- first in the key so that the same memory of another worktree stands beside it.
+-- What was last recorded of each memory; a revision of NULL is one that was removed.
 CREATE TABLE heads (
     path TEXT NOT NULL,
     place TEXT NOT NULL,
@@ -66,11 +60,8 @@ CREATE TABLE heads (
     revision BLOB,
     trust TEXT NOT NULL,
     change_id INTEGER NOT NULL,
-    PRIMARY KEY (path, place)
+    PRIMARY KEY (place, path)
 ) STRICT, WITHOUT ROWID;
-
-CREATE INDEX heads_change ON heads (place, change_id);
-CREATE INDEX heads_revision ON heads (revision) WHERE revision IS NOT NULL;
 
 -- Pins and usage, of whatever worktree.
 CREATE TABLE marks (
@@ -83,44 +74,41 @@ CREATE TABLE marks (
     PRIMARY KEY (identity, path)
 ) STRICT, WITHOUT ROWID;
 
--- What an open change replaced, so that it can be withdrawn. `head_change` is NULL where there was
--- no head.
-CREATE TABLE before_heads (
+-- The changes that are open: each has a row of `what` = 'change' here until it is settled. Beside it
+-- stands what the change replaced, so that it can be withdrawn: a 'head' of the place `root`, whose
+-- `identity` is NULL where there was none; a 'mark' of the identity `root`, whose `uses` is NULL where
+-- there was none. `added` is how many uses the change counted; it is NULL where the change moved,
+-- dropped or overwrote the mark. One table, so that a change dirties one page for all of this.
+CREATE TABLE open_changes (
     change_id INTEGER NOT NULL,
-    place TEXT NOT NULL,
+    what TEXT NOT NULL,
+    root TEXT NOT NULL,
     path TEXT NOT NULL,
     identity TEXT,
     revision BLOB,
     trust TEXT,
     head_change INTEGER,
-    PRIMARY KEY (change_id, place, path)
-) STRICT, WITHOUT ROWID;
-
--- The same of marks. `uses` is NULL where there was no mark. `added` is how many uses the change
--- counted; it is NULL where the change moved, dropped or overwrote the mark.
-CREATE TABLE before_marks (
-    change_id INTEGER NOT NULL,
-    identity TEXT NOT NULL,
-    path TEXT NOT NULL,
     pinned INTEGER,
     uses INTEGER,
     last_used_at INTEGER,
     last_written_at INTEGER,
     added INTEGER,
-    PRIMARY KEY (change_id, identity, path)
+    PRIMARY KEY (change_id, what, root, path)
 ) STRICT, WITHOUT ROWID;
 
--- Sums that would take a scan. Kept by the triggers below.
+-- The last number that a change was given, and sums that would take a scan. Kept by the triggers
+-- below.
 CREATE TABLE totals (
     id INTEGER PRIMARY KEY CHECK (id = 1),
+    last_change INTEGER NOT NULL,
     changes INTEGER NOT NULL,
     content_bytes INTEGER NOT NULL
 ) STRICT;
 
-INSERT INTO totals (id, changes, content_bytes) VALUES (1, 0, 0);
+INSERT INTO totals (id, last_change, changes, content_bytes) VALUES (1, 0, 0, 0);
 
 CREATE TRIGGER changes_inserted AFTER INSERT ON changes BEGIN
-    UPDATE totals SET changes = changes + 1;
+    UPDATE totals SET last_change = max(last_change, new.id), changes = changes + 1;
 END;
 CREATE TRIGGER changes_deleted AFTER DELETE ON changes BEGIN
     UPDATE totals SET changes = changes - 1;

@@ -23,6 +23,7 @@ mod tests;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
@@ -44,6 +45,10 @@ use crate::sqlite::file::{Gate, Hold};
 use crate::sqlite::open::{Opened, Readable};
 use crate::sqlite::prune::Pruning;
 
+/// Changes after whose settling the log is copied back. What is written over the beginning of the log
+/// again is synchronized in less time than what makes the log longer.
+const SETTLED_PER_CHECKPOINT: usize = 64;
+
 /// Readers that stay open while nobody reads. More than these may read at the same time.
 const IDLE_READERS_MAX: usize = 2;
 
@@ -54,6 +59,8 @@ pub struct SqliteState {
     writer: tokio::sync::Mutex<Writer>,
     idle_readers: Mutex<Vec<Opened>>,
     healed: Mutex<Option<Healed>>,
+    /// Changes settled since the log was last copied back.
+    settled: AtomicUsize,
 }
 
 /// What one writer at a time holds.
@@ -75,6 +82,7 @@ impl SqliteState {
             writer: tokio::sync::Mutex::default(),
             idle_readers: Mutex::default(),
             healed: Mutex::default(),
+            settled: AtomicUsize::new(0),
         }
     }
 
@@ -260,6 +268,19 @@ impl SqliteState {
         Ok(Some(healed))
     }
 
+    /// Copies the log back into the database, as far as readers let it be. SQLite would do so itself
+    /// on the way of some later write.
+    async fn copy_log_back(&self) {
+        let copied = self.write("copy the log back", async |mut connection: SqliteConnection| {
+            let answer =
+                sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").execute(&mut connection).await;
+            (connection, answer.map(drop).map_err(Fault::from))
+        });
+        if let Err(error) = copied.await {
+            tracing::debug!(%error, "the log stays as it is");
+        }
+    }
+
     /// Tells whether there is a database to change; what only removes need not make one.
     fn is_there(&self, wanted: &'static str) -> Result<bool, StateError> {
         let found = file::identity(&self.path).map_err(|fault| self.fault(wanted, fault))?;
@@ -299,7 +320,13 @@ impl State for SqliteState {
             let answer = record::settle(&mut connection, ids).await;
             (connection, answer)
         })
-        .await
+        .await?;
+        let settled = self.settled.fetch_add(ids.len(), Ordering::Relaxed) + ids.len();
+        if settled >= SETTLED_PER_CHECKPOINT {
+            self.settled.store(0, Ordering::Relaxed);
+            self.copy_log_back().await;
+        }
+        Ok(())
     }
 
     async fn open_changes(&self, place: &str) -> Result<Vec<OpenChange>, StateError> {
@@ -409,11 +436,19 @@ impl State for SqliteState {
         let mut pruning = Pruning::new(retention, now);
         while !pruning.is_done() {
             // One short transaction a turn, so that whoever waits to write comes in between.
-            let step = self.write(WANTED, move |mut connection| async move {
-                let answer = pruning.step(&mut connection).await;
+            let now = &pruning;
+            let step = async move |mut connection: SqliteConnection| {
+                let answer = now.clone().step(&mut connection).await;
                 (connection, answer)
-            });
-            pruning = step.await?;
+            };
+            let next = if pruning.only_reads() {
+                self.read(WANTED, step).await?
+            } else {
+                Some(self.write(WANTED, step).await?)
+            };
+            // Without a database there is nothing left to drop.
+            let Some(next) = next else { break };
+            pruning = next;
         }
         Ok(pruning.pruned)
     }

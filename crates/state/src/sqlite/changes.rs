@@ -116,7 +116,8 @@ pub(super) async fn open(
         ", f.wrote, k.codec, k.size, k.bytes
         FROM changes c LEFT JOIN change_files f ON f.change_id = c.id
         LEFT JOIN contents k ON f.wrote = 1 AND k.revision = f.after
-        WHERE c.open = 1 AND (c.folder_place = $1 OR EXISTS
+        WHERE c.id IN (SELECT change_id FROM open_changes WHERE what = 'change')
+        AND (c.folder_place = $1 OR EXISTS
             (SELECT 1 FROM change_files g WHERE g.change_id = c.id AND +g.place = $1))
         ORDER BY c.id, f.seq",
     );
@@ -202,7 +203,7 @@ fn written_bytes(row: Columns<'_>, file: &FileChange, id: ChangeId) -> Option<Ve
 /// Counts what is kept; the bytes on the disk are for whoever knows the file.
 pub(super) async fn stats(connection: &mut SqliteConnection) -> Result<Stats, Fault> {
     let rows = Script::of(
-        "SELECT changes, content_bytes, (SELECT count(*) FROM changes WHERE open = 1) AS open
+        "SELECT changes, content_bytes, (SELECT count(*) FROM open_changes WHERE what = 'change') AS open
         FROM totals",
     )
     .rows(connection, Repeats::Hardly)

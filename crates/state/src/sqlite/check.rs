@@ -101,14 +101,14 @@ const AGREEMENTS: [(&str, &str); 4] = [
     ),
     (
         "SELECT count(*) FROM totals WHERE changes <> (SELECT count(*) FROM changes)
+            OR last_change < (SELECT coalesce(max(id), 0) FROM changes)
             OR content_bytes <> (SELECT coalesce(sum(length(bytes)), 0) FROM contents)",
         "sums are wrong",
     ),
     (
-        "SELECT (SELECT count(*) FROM before_heads WHERE change_id NOT IN
-                (SELECT id FROM changes WHERE open = 1))
-            + (SELECT count(*) FROM before_marks WHERE change_id NOT IN
-                (SELECT id FROM changes WHERE open = 1))",
+        "SELECT count(*) FROM open_changes o WHERE change_id NOT IN (SELECT id FROM changes)
+            OR NOT EXISTS (SELECT 1 FROM open_changes c
+                WHERE c.change_id = o.change_id AND c.what = 'change')",
         "replaced values belong to no open change",
     ),
 ];

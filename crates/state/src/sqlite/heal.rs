@@ -10,6 +10,7 @@ use futures_util::StreamExt;
 use sqlx::SqliteConnection;
 
 use crate::error::Fault;
+use crate::sqlite::content;
 use crate::sqlite::file;
 use crate::sqlite::open::{self, Mode};
 use crate::sqlite::script::{Repeats, Script};
@@ -144,7 +145,7 @@ async fn insert(
 
 /// Returns the highest number that the damaged database still knows to have given.
 async fn known_number(damaged: &mut SqliteConnection) -> i64 {
-    sqlx::query_scalar("SELECT seq FROM sqlite_sequence WHERE name = 'changes'")
+    sqlx::query_scalar("SELECT last_change FROM totals")
         .fetch_optional(damaged)
         .await
         .ok()
@@ -154,23 +155,21 @@ async fn known_number(damaged: &mut SqliteConnection) -> i64 {
 
 /// Drops what belongs to rows that were lost, no longer promises bytes that were lost, and sees to it that no number is given twice.
 async fn settle_leftovers(fresh: &mut SqliteConnection, known: i64) -> Result<(), Fault> {
-    Script::of(
+    Script::of(&format!(
         "BEGIN IMMEDIATE;
         DELETE FROM change_files WHERE change_id NOT IN (SELECT id FROM changes);
-        DELETE FROM before_heads WHERE change_id NOT IN (SELECT id FROM changes WHERE open = 1);
-        DELETE FROM before_marks WHERE change_id NOT IN (SELECT id FROM changes WHERE open = 1);
+        DELETE FROM open_changes WHERE change_id NOT IN (SELECT id FROM changes);
+        INSERT INTO open_changes (change_id, what, root, path)
+            SELECT DISTINCT change_id, 'change', '', '' FROM open_changes WHERE true
+            ON CONFLICT DO NOTHING;
         UPDATE change_files SET wrote = 0 WHERE wrote = 1
             AND NOT EXISTS (SELECT 1 FROM contents WHERE revision = after);
-        DELETE FROM contents WHERE revision NOT IN
-            (SELECT before FROM change_files WHERE before IS NOT NULL
-            UNION SELECT after FROM change_files WHERE after IS NOT NULL
-            UNION SELECT revision FROM heads WHERE revision IS NOT NULL);
-        DELETE FROM sqlite_sequence WHERE name = 'changes';
-        INSERT INTO sqlite_sequence (name, seq) SELECT 'changes', $2 + max($1,
-            (SELECT coalesce(max(id), 0) FROM changes),
+        DELETE FROM contents WHERE revision NOT IN ({});
+        UPDATE totals SET last_change = $2 + max($1, last_change,
             (SELECT coalesce(max(change_id), 0) FROM heads));
         COMMIT;",
-    )
+        content::WANTED
+    ))
     .bind(known.clamp(0, i64::MAX / 2))
     .bind(NUMBERS_SKIPPED)
     .run(fresh, Repeats::Hardly)

@@ -30,33 +30,39 @@ const COUNT: &str =
             last_written_at, excluded.last_written_at);";
 
 /// Keeps what the latest change replaces of identity `$1`, path `$2`, adding `$3` uses.
-const KEEP: &str = "INSERT INTO before_marks
-    (change_id, identity, path, pinned, uses, last_used_at, last_written_at, added)
-    SELECT (SELECT max(id) FROM changes), $1, $2, m.pinned, m.uses, m.last_used_at,
+const KEEP: &str = "INSERT INTO open_changes
+    (change_id, what, root, path, pinned, uses, last_used_at, last_written_at, added)
+    SELECT (SELECT last_change FROM totals), 'mark', $1, $2, m.pinned, m.uses, m.last_used_at,
         m.last_written_at, $3
     FROM (SELECT 1) LEFT JOIN marks m ON m.identity = $1 AND m.path = $2 WHERE true
     ON CONFLICT DO NOTHING;";
 
 /// Keeps what the latest change replaces of identity `$1` from path `$2` up to before `$3`.
-const KEEP_FOLDER: &str = "INSERT INTO before_marks
-    (change_id, identity, path, pinned, uses, last_used_at, last_written_at, added)
-    SELECT (SELECT max(id) FROM changes), identity, path, pinned, uses, last_used_at,
+const KEEP_FOLDER: &str = "INSERT INTO open_changes
+    (change_id, what, root, path, pinned, uses, last_used_at, last_written_at, added)
+    SELECT (SELECT last_change FROM totals), 'mark', identity, path, pinned, uses, last_used_at,
         last_written_at, NULL
     FROM marks WHERE identity = $1 AND path >= $2 AND path < $3
     ON CONFLICT DO NOTHING;";
 
 /// Keeps that there was nothing where the marks `$2`..`$3` of identity `$1` go: below `$4` instead.
-const KEEP_ABSENT: &str = "INSERT INTO before_marks (change_id, identity, path)
-    SELECT (SELECT max(id) FROM changes), identity, $4 || substr(path, length($2) + 1)
+const KEEP_ABSENT: &str = "INSERT INTO open_changes (change_id, what, root, path)
+    SELECT (SELECT last_change FROM totals), 'mark', identity, $4 || substr(path, length($2) + 1)
     FROM marks WHERE identity = $1 AND path >= $2 AND path < $3
     ON CONFLICT DO NOTHING;";
 
 const DROP: &str = "DELETE FROM marks WHERE identity = $1 AND path = $2;";
 
-/// Drops the mark of identity `$1`, path `$2` unless it is alive in another place than `$3`.
-const DROP_UNLESS_ELSEWHERE: &str = "DELETE FROM marks WHERE identity = $1 AND path = $2
-    AND NOT EXISTS (SELECT 1 FROM heads h WHERE h.path = $2 AND h.place <> $3
-        AND h.identity = $1 AND h.revision IS NOT NULL);";
+/// Drops the mark of identity `$1`, path `$2` unless it is alive in another place than `$3`. The
+/// places are found by one jump each: there are few, and heads of each many.
+const DROP_UNLESS_ELSEWHERE: &str = "WITH RECURSIVE places (place) AS (
+        SELECT min(place) FROM heads
+        UNION ALL SELECT (SELECT min(place) FROM heads WHERE place > places.place)
+            FROM places WHERE places.place IS NOT NULL)
+    DELETE FROM marks WHERE identity = $1 AND path = $2
+    AND NOT EXISTS (SELECT 1 FROM places CROSS JOIN heads h
+        ON h.place = places.place AND h.path = $2
+        WHERE h.place <> $3 AND h.identity = $1 AND h.revision IS NOT NULL);";
 
 const DROP_FOLDER: &str = "DELETE FROM marks WHERE identity = $1 AND path >= $2 AND path < $3;";
 
@@ -72,20 +78,22 @@ const MOVE_FOLDER: &str = "UPDATE OR REPLACE marks SET path = $4 || substr(path,
 /// Restores what change `$1` replaced. Uses that others counted meanwhile stay, and so does a pin
 /// that somebody set meanwhile on a mark that the change only counted.
 pub(super) const BACK: &str = "DELETE FROM marks WHERE (identity, path) IN
-        (SELECT identity, path FROM before_marks WHERE change_id = $1 AND added IS NULL);
+        (SELECT root, path FROM open_changes
+        WHERE change_id = $1 AND what = 'mark' AND added IS NULL);
     INSERT OR REPLACE INTO marks (identity, path, pinned, uses, last_used_at, last_written_at)
-        SELECT identity, path, pinned, uses, last_used_at, last_written_at
-        FROM before_marks WHERE change_id = $1 AND added IS NULL AND uses IS NOT NULL;
+        SELECT root, path, pinned, uses, last_used_at, last_written_at
+        FROM open_changes
+        WHERE change_id = $1 AND what = 'mark' AND added IS NULL AND uses IS NOT NULL;
     UPDATE marks SET uses = marks.uses - b.added,
         last_used_at = iif(marks.uses - b.added = coalesce(b.uses, 0),
             b.last_used_at, marks.last_used_at),
         last_written_at = iif(marks.uses - b.added = coalesce(b.uses, 0),
             b.last_written_at, marks.last_written_at)
-        FROM before_marks b WHERE b.change_id = $1 AND b.added IS NOT NULL
-            AND b.identity = marks.identity AND b.path = marks.path AND marks.uses >= b.added;
+        FROM open_changes b WHERE b.change_id = $1 AND b.what = 'mark' AND b.added IS NOT NULL
+            AND b.root = marks.identity AND b.path = marks.path AND marks.uses >= b.added;
     DELETE FROM marks WHERE uses = 0 AND pinned = 0 AND (identity, path) IN
-        (SELECT identity, path FROM before_marks
-        WHERE change_id = $1 AND added IS NOT NULL AND uses IS NULL);";
+        (SELECT root, path FROM open_changes
+        WHERE change_id = $1 AND what = 'mark' AND added IS NOT NULL AND uses IS NULL);";
 
 /// Whose memory, and which.
 type Key<'a> = (&'a str, &'a RelativePath);

@@ -2,7 +2,8 @@
 //!
 //! Works in short transactions, so that writers wait for milliseconds, and asks nothing of the clock
 //! but the age that it is given: which change is older is a matter of its number. Open changes, what
-//! pinned memories went through, and the bytes of every head stay. Pages that become free are given
+//! pinned memories went through, and the bytes of every head stay. Which contents are left over is
+//! found by reading all of the history once, beside whoever writes. Pages that become free are given
 //! back to the file system a few at a time; the rest is used again by later changes.
 
 use memory::change::ChangeId;
@@ -12,40 +13,45 @@ use sqlx::SqliteConnection;
 use crate::error::Fault;
 use crate::record::{Pruned, Retention};
 use crate::sqlite::content;
-use crate::sqlite::record::revisions_of;
 use crate::sqlite::row::{Columns, stored_time};
-use crate::sqlite::script::{Repeats, Script, json_digests, json_numbers};
+use crate::sqlite::script::{Repeats, Script, json_numbers};
 
 /// Changes dropped in one transaction: a few milliseconds' worth.
 const CHANGES_AT_ONCE: i64 = 64;
+/// Contents dropped in one transaction.
+const CONTENTS_AT_ONCE: usize = 256;
 
 /// Pages given back after each transaction: about as much as it freed.
 const PAGES_GIVEN_BACK: &str = "PRAGMA incremental_vacuum(256)";
 
 /// Whether change `c` may be dropped.
-const MAY_GO: &str = "c.open = 0 AND NOT EXISTS (SELECT 1 FROM change_files f
+const MAY_GO: &str = "c.id NOT IN (SELECT change_id FROM open_changes WHERE what = 'change')
+    AND NOT EXISTS (SELECT 1 FROM change_files f
     JOIN marks m ON m.pinned = 1 AND m.identity = f.identity AND m.path IN (f.path, f.moved_to)
     WHERE f.change_id = c.id)";
 
 /// A pruning under way, between two of its transactions.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Pruning {
     phase: Phase,
-    after: ChangeId,
     bytes_max: u64,
     /// What was dropped so far.
     pub(super) pruned: Pruned,
 }
 
-/// What a step drops.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a step does.
+#[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
-    /// Changes from before this time.
-    OlderThan(i64),
-    /// Nothing: it finds out how much is too much.
+    /// Drops changes above this number from before this time.
+    OlderThan(ChangeId, i64),
+    /// Finds the contents that nobody refers to. Whether changes were dropped to fit.
+    Look { fitting: bool },
+    /// Drops those of these contents that no change above the number refers to.
+    Sweep { fitting: bool, loose: Vec<i64>, last: ChangeId },
+    /// Finds out how much is too much.
     Weigh,
-    /// The oldest changes, until so many stored bytes are gone.
-    Free(u64),
+    /// Drops changes above this number, until about so many stored bytes hang on none.
+    Free(ChangeId, u64),
     /// Nothing any more.
     Done,
 }
@@ -56,8 +62,7 @@ impl Pruning {
     pub(super) fn new(retention: Retention, now: Timestamp) -> Self {
         let age = i64::try_from(retention.age.as_nanos()).unwrap_or(i64::MAX);
         Self {
-            phase: Phase::OlderThan(stored_time(now).saturating_sub(age)),
-            after: ChangeId(0),
+            phase: Phase::OlderThan(ChangeId(0), stored_time(now).saturating_sub(age)),
             bytes_max: retention.bytes,
             pruned: Pruned::default(),
         }
@@ -68,45 +73,68 @@ impl Pruning {
         self.phase == Phase::Done
     }
 
+    /// Tells whether the next step only reads, and may take its time.
+    pub(super) fn only_reads(&self) -> bool {
+        matches!(self.phase, Phase::Look { .. } | Phase::Weigh)
+    }
+
     /// Goes one short transaction further.
-    pub(super) async fn step(self, connection: &mut SqliteConnection) -> Result<Self, Fault> {
-        let (older_than, wanted, next) = match self.phase {
-            Phase::OlderThan(time) => (time, u64::MAX, Phase::Weigh),
-            Phase::Free(wanted) => (i64::MAX, wanted, Phase::Done),
-            Phase::Weigh => {
-                let wanted = earlier_bytes(connection).await?.saturating_sub(self.bytes_max);
-                let phase = if wanted == 0 { Phase::Done } else { Phase::Free(wanted) };
-                return Ok(Self { phase, after: ChangeId(0), ..self });
+    pub(super) async fn step(mut self, connection: &mut SqliteConnection) -> Result<Self, Fault> {
+        self.phase = match self.phase {
+            Phase::OlderThan(after, time) => {
+                let ids = candidates(connection, after, time, u64::MAX).await?.0;
+                match ids.last() {
+                    None => Phase::Look { fitting: false },
+                    Some(&last) => {
+                        self.pruned.changes += drop_changes(connection, &ids).await?;
+                        Phase::OlderThan(last, time)
+                    }
+                }
             }
-            Phase::Done => return Ok(self),
+            Phase::Look { fitting } => {
+                let (loose, last) = loose(connection).await?;
+                Phase::Sweep { fitting, loose, last }
+            }
+            // Dropping freed nothing, so that dropping more would not help.
+            Phase::Sweep { fitting: true, loose, .. } if loose.is_empty() => Phase::Done,
+            Phase::Sweep { loose, .. } if loose.is_empty() => Phase::Weigh,
+            Phase::Sweep { fitting, mut loose, last } => {
+                let rest = loose.split_off(loose.len().min(CONTENTS_AT_ONCE));
+                self.pruned.bytes += drop_contents(connection, &loose, last).await?;
+                sqlx::query(PAGES_GIVEN_BACK).execute(connection).await?;
+                match rest.is_empty() {
+                    true => Phase::Weigh,
+                    false => Phase::Sweep { fitting, loose: rest, last },
+                }
+            }
+            Phase::Weigh => match earlier_bytes(connection).await?.checked_sub(self.bytes_max) {
+                None | Some(0) => Phase::Done,
+                Some(wanted) => Phase::Free(ChangeId(0), wanted),
+            },
+            Phase::Free(after, wanted) => {
+                let (ids, estimated) = candidates(connection, after, i64::MAX, wanted).await?;
+                if !ids.is_empty() {
+                    self.pruned.changes += drop_changes(connection, &ids).await?;
+                }
+                match (ids.last(), wanted.checked_sub(estimated)) {
+                    (Some(&last), Some(wanted @ 1..)) => Phase::Free(last, wanted),
+                    _ => Phase::Look { fitting: true },
+                }
+            }
+            Phase::Done => Phase::Done,
         };
-        let ids = candidates(connection, self.after, older_than, wanted).await?;
-        let Some(&after) = ids.last() else { return Ok(Self { phase: next, ..self }) };
-        let dropped = drop_changes(connection, &ids).await?;
-        if dropped.bytes > 0 {
-            sqlx::query(PAGES_GIVEN_BACK).execute(connection).await?;
-        }
-        let phase = match self.phase {
-            Phase::Free(wanted) if wanted <= dropped.bytes => Phase::Done,
-            Phase::Free(wanted) => Phase::Free(wanted - dropped.bytes),
-            other => other,
-        };
-        let pruned = Pruned {
-            changes: self.pruned.changes + dropped.changes,
-            bytes: self.pruned.bytes + dropped.bytes,
-        };
-        Ok(Self { phase, after, pruned, ..self })
+        Ok(self)
     }
 }
 
-/// Returns the oldest changes after `after` that may go, no more than are needed: a change frees at
-/// least about its bytes before, which no later change names. Reads only, so nobody waits for it.
+/// Returns the oldest changes after `after` that may go, no more than are needed, and how many bytes
+/// that frees at least about: each its bytes before, which no later change names.
 async fn candidates(
     connection: &mut SqliteConnection,
     after: ChangeId,
     older_than: i64,
     wanted: u64,
-) -> Result<Vec<ChangeId>, Fault> {
+) -> Result<(Vec<ChangeId>, u64), Fault> {
     let rows = Script::of(&format!(
         "SELECT c.id, (SELECT coalesce(sum(length(k.bytes)), 0) FROM change_files f
             JOIN contents k ON k.revision = f.before WHERE f.change_id = c.id) AS bytes
@@ -123,44 +151,75 @@ async fn candidates(
     let mut estimated = 0_u64;
     let needed = found.take_while(|(_, bytes)| {
         let goes_on = estimated < wanted;
-        estimated = estimated.saturating_add(*bytes);
+        if goes_on {
+            estimated = estimated.saturating_add(*bytes);
+        }
         goes_on
     });
-    Ok(needed.map(|(id, _)| id).collect())
+    let ids = needed.map(|(id, _)| id).collect();
+    Ok((ids, estimated))
 }
 
-/// Drops those of the changes that still may go, with tombstones that they left and contents that
-/// nobody else needs.
-async fn drop_changes(
-    connection: &mut SqliteConnection,
-    ids: &[ChangeId],
-) -> Result<Pruned, Fault> {
-    let loose = revisions_of(connection, ids).await?;
+/// Drops those of the changes that still may go, with tombstones that they left; returns how many.
+async fn drop_changes(connection: &mut SqliteConnection, ids: &[ChangeId]) -> Result<u64, Fault> {
     let rows = Script::of(&format!(
         "BEGIN IMMEDIATE;
-        SELECT changes, content_bytes FROM totals;
         CREATE TEMP TABLE IF NOT EXISTS going (id INTEGER PRIMARY KEY);
         DELETE FROM going;
         INSERT INTO going SELECT c.id FROM changes c
             WHERE c.id IN (SELECT value FROM json_each($1)) AND {MAY_GO};
-        DELETE FROM heads WHERE revision IS NULL AND (path, place, change_id) IN
-            (SELECT f.path, f.place, f.change_id FROM going JOIN change_files f ON f.change_id = going.id
-            UNION ALL SELECT f.moved_to, f.place, f.change_id
+        DELETE FROM heads WHERE revision IS NULL AND (place, path, change_id) IN
+            (SELECT f.place, f.path, f.change_id FROM going JOIN change_files f ON f.change_id = going.id
+            UNION ALL SELECT f.place, f.moved_to, f.change_id
             FROM going JOIN change_files f ON f.change_id = going.id WHERE f.moved_to IS NOT NULL);
         DELETE FROM change_files WHERE change_id IN (SELECT id FROM going);
-        DELETE FROM changes WHERE id IN (SELECT id FROM going);"
+        DELETE FROM changes WHERE id IN (SELECT id FROM going);
+        SELECT count(*) AS dropped FROM going; COMMIT;"
     ))
     .bind(json_numbers(ids.iter().map(|id| id.0)))
-    .then(content::DROP_LOOSE)
-    .bind(json_digests(&loose))
-    .then("SELECT changes, content_bytes FROM totals; COMMIT;")
     .rows(connection, Repeats::Often)
     .await?;
-    let total = |row: usize, column| rows.get(row).and_then(|row| Columns(row).count(column).ok());
-    let gone = |column| {
-        total(0, column).unwrap_or_default().saturating_sub(total(1, column).unwrap_or_default())
+    Ok(rows.first().and_then(|row| Columns(row).count("dropped").ok()).unwrap_or_default())
+}
+
+/// Returns the contents that nothing refers to, and the last change that was known then. Reads all
+/// of the history, so nobody may have to wait for it.
+async fn loose(connection: &mut SqliteConnection) -> Result<(Vec<i64>, ChangeId), Fault> {
+    let rows = Script::of(&format!(
+        "SELECT k.id, t.last_change FROM totals t CROSS JOIN contents k
+        WHERE k.revision NOT IN ({}) ORDER BY k.id",
+        content::WANTED
+    ))
+    .rows(connection, Repeats::Hardly)
+    .await?;
+    let last = rows.first().and_then(|row| Columns(row).get("last_change").ok());
+    let ids = rows.iter().filter_map(|row| Columns(row).get("id").ok()).collect();
+    Ok((ids, ChangeId(last.unwrap_or_default())))
+}
+
+/// Drops contents that were loose when `last` was the last change, unless a later one took them up;
+/// returns their stored bytes.
+async fn drop_contents(
+    connection: &mut SqliteConnection,
+    loose: &[i64],
+    last: ChangeId,
+) -> Result<u64, Fault> {
+    let rows = Script::of(
+        "BEGIN IMMEDIATE;
+        SELECT content_bytes FROM totals;
+        DELETE FROM contents WHERE id IN (SELECT value FROM json_each($1)) AND revision NOT IN
+            (SELECT before FROM change_files WHERE change_id > $2 AND before IS NOT NULL
+            UNION ALL SELECT after FROM change_files WHERE change_id > $2 AND after IS NOT NULL);
+        SELECT content_bytes FROM totals; COMMIT;",
+    )
+    .bind(json_numbers(loose.iter().copied()))
+    .bind(last.0)
+    .rows(connection, Repeats::Often)
+    .await?;
+    let total = |row: usize| {
+        rows.get(row).and_then(|row| Columns(row).count("content_bytes").ok()).unwrap_or_default()
     };
-    Ok(Pruned { changes: gone("changes"), bytes: gone("content_bytes") })
+    Ok(total(0).saturating_sub(total(1)))
 }
 
 /// Returns the stored bytes of contents that are no head's.

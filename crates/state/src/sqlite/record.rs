@@ -13,47 +13,49 @@ use crate::record::{Head, NewChange, NewFileChange};
 use crate::sqlite::content::{self, Packed};
 use crate::sqlite::marks;
 use crate::sqlite::row::{Columns, Read, readable, stored_revision, stored_time};
-use crate::sqlite::script::{Repeats, Script, json_digests, json_numbers};
+use crate::sqlite::script::{Repeats, Script, json_numbers};
 
 /// Files of a change that are sent in one message: bounds the text that SQLite has to prepare.
 const FILES_SENT_AT_ONCE: usize = 32;
 
-const CHANGE: &str = "INSERT INTO changes (at, kind, actor, trust, origin, client, session, task,
-    tool_call, model, undoes, folder_identity, folder_place, folder_path, folder_moved_to, open)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, 1) RETURNING id;";
+const CHANGE: &str =
+    "INSERT INTO changes (id, at, kind, actor, trust, origin, client, session, task,
+    tool_call, model, undoes, folder_identity, folder_place, folder_path, folder_moved_to)
+    VALUES ((SELECT last_change + 1 FROM totals),
+        $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) RETURNING id;
+    INSERT INTO open_changes (change_id, what, root, path)
+    VALUES ((SELECT last_change FROM totals), 'change', '', '');";
 
 const FILE: &str = "INSERT INTO change_files (change_id, seq, identity, place, path, moved_to,
     before, after, trust, wrote)
-    VALUES ((SELECT max(id) FROM changes), $1, $2, $3, $4, $5, $6, $7, $8, $9);";
+    VALUES ((SELECT last_change FROM totals), $1, $2, $3, $4, $5, $6, $7, $8, $9);";
 
 /// Sets the head of identity `$1`, place `$2`, path `$3` to revision `$4` with trust `$5`.
-const HEAD: &str = "INSERT INTO before_heads
-    (change_id, place, path, identity, revision, trust, head_change)
-    SELECT (SELECT max(id) FROM changes), $2, $3, h.identity, h.revision, h.trust, h.change_id
-    FROM (SELECT 1) LEFT JOIN heads h ON h.path = $3 AND h.place = $2 WHERE true
+const HEAD: &str = "INSERT INTO open_changes
+    (change_id, what, root, path, identity, revision, trust, head_change)
+    SELECT (SELECT last_change FROM totals), 'head', $2, $3, h.identity, h.revision, h.trust,
+        h.change_id
+    FROM (SELECT 1) LEFT JOIN heads h ON h.place = $2 AND h.path = $3 WHERE true
     ON CONFLICT DO NOTHING;
     INSERT INTO heads (path, place, identity, revision, trust, change_id)
-    VALUES ($3, $2, $1, $4, $5, (SELECT max(id) FROM changes))
-    ON CONFLICT (path, place) DO UPDATE SET identity = excluded.identity,
+    VALUES ($3, $2, $1, $4, $5, (SELECT last_change FROM totals))
+    ON CONFLICT (place, path) DO UPDATE SET identity = excluded.identity,
         revision = excluded.revision, trust = excluded.trust, change_id = excluded.change_id;";
 
 const HEADS_BACK: &str = "DELETE FROM heads WHERE change_id = $1
-        AND (path, place) IN (SELECT path, place FROM before_heads WHERE change_id = $1);
+        AND (place, path) IN
+            (SELECT root, path FROM open_changes WHERE change_id = $1 AND what = 'head');
     INSERT INTO heads (path, place, identity, revision, trust, change_id)
-        SELECT path, place, identity, revision, trust, head_change FROM before_heads
-        WHERE change_id = $1 AND head_change IS NOT NULL
+        SELECT path, root, identity, revision, trust, head_change FROM open_changes
+        WHERE change_id = $1 AND what = 'head' AND head_change IS NOT NULL
         ON CONFLICT DO NOTHING;";
 
-const FORGET: &str = "DELETE FROM before_heads WHERE change_id = $1;
-    DELETE FROM before_marks WHERE change_id = $1;
+const FORGET: &str = "DELETE FROM open_changes WHERE change_id = $1;
     DELETE FROM change_files WHERE change_id = $1;
     DELETE FROM changes WHERE id = $1;";
 
-const SETTLE: &str = "BEGIN IMMEDIATE;
-    UPDATE changes SET open = 0 WHERE id IN (SELECT value FROM json_each($1)) AND open = 1;
-    DELETE FROM before_heads WHERE change_id IN (SELECT value FROM json_each($1));
-    DELETE FROM before_marks WHERE change_id IN (SELECT value FROM json_each($1));
-    COMMIT;";
+const SETTLE: &str =
+    "DELETE FROM open_changes WHERE change_id IN (SELECT value FROM json_each($1));";
 
 /// Records a change in one transaction.
 pub(super) async fn record(
@@ -192,10 +194,13 @@ fn text(path: &RelativePath) -> String {
 
 /// Takes an open change back; one that is not there is as if it had never been already.
 pub(super) async fn withdraw(connection: &mut SqliteConnection, id: ChangeId) -> Result<(), Fault> {
-    let rows = Script::of("BEGIN IMMEDIATE; SELECT open FROM changes WHERE id = $1;")
-        .bind(id.0)
-        .rows(connection, Repeats::Hardly)
-        .await?;
+    let rows = Script::of(
+        "BEGIN IMMEDIATE; SELECT EXISTS (SELECT 1 FROM open_changes
+        WHERE change_id = $1 AND what = 'change') AS open FROM changes WHERE id = $1;",
+    )
+    .bind(id.0)
+    .rows(connection, Repeats::Hardly)
+    .await?;
     match rows.first().map(|row| Columns(row).flag("open")) {
         Some(Ok(true)) => {}
         None => return end(connection, "COMMIT").await,
@@ -204,7 +209,7 @@ pub(super) async fn withdraw(connection: &mut SqliteConnection, id: ChangeId) ->
             return Err(Fault::NotOpen(id));
         }
     }
-    let loose = revisions_of(connection, &[id]).await?;
+    let contents = contents_of(connection, id).await?;
     Script::of(HEADS_BACK)
         .bind(id.0)
         .then(marks::BACK)
@@ -212,7 +217,7 @@ pub(super) async fn withdraw(connection: &mut SqliteConnection, id: ChangeId) ->
         .then(FORGET)
         .bind(id.0)
         .then(content::DROP_LOOSE)
-        .bind(json_digests(&loose))
+        .bind(json_numbers(contents))
         .then("COMMIT;")
         .run(connection, Repeats::Hardly)
         .await?;
@@ -224,22 +229,16 @@ async fn end(connection: &mut SqliteConnection, how: &'static str) -> Result<(),
     Ok(())
 }
 
-/// Returns the digests that these changes name.
-pub(super) async fn revisions_of(
-    connection: &mut SqliteConnection,
-    ids: &[ChangeId],
-) -> Result<Vec<Revision>, Fault> {
+/// Returns which contents a change names.
+async fn contents_of(connection: &mut SqliteConnection, id: ChangeId) -> Result<Vec<i64>, Fault> {
     let rows = Script::of(
-        "SELECT before AS revision FROM change_files
-            WHERE change_id IN (SELECT value FROM json_each($1)) AND before IS NOT NULL
-        UNION SELECT after FROM change_files
-            WHERE change_id IN (SELECT value FROM json_each($1)) AND after IS NOT NULL",
+        "SELECT k.id FROM change_files f JOIN contents k ON k.revision IN (f.before, f.after)
+        WHERE f.change_id = $1",
     )
-    .bind(json_numbers(ids.iter().map(|id| id.0)))
+    .bind(id.0)
     .rows(connection, Repeats::Hardly)
     .await?;
-    let revisions = rows.iter().map(|row| Columns(row).maybe_revision("revision"));
-    Ok(readable("revisions", revisions).into_iter().flatten().collect())
+    Ok(readable("contents", rows.iter().map(|row| Columns(row).get("id"))))
 }
 
 /// Says that the files of these changes are safe.

@@ -168,7 +168,7 @@ impl Table {
 const CONTENTS: &str = "contents";
 
 /// All tables, what a person would miss most first.
-pub(super) const TABLES: [Table; 7] = [
+pub(super) const TABLES: [Table; 6] = [
     Table {
         name: "marks",
         key: &["identity", "path"],
@@ -201,7 +201,6 @@ pub(super) const TABLES: [Table; 7] = [
             maybe("folder_place", Holds::Text),
             maybe("folder_path", Holds::Path),
             maybe("folder_moved_to", Holds::Path),
-            always("open", Holds::Flag),
         ],
     },
     Table {
@@ -232,7 +231,7 @@ pub(super) const TABLES: [Table; 7] = [
     },
     Table {
         name: "heads",
-        key: &["path", "place"],
+        key: &["place", "path"],
         columns: &[
             always("path", Holds::Path),
             always("place", Holds::Text),
@@ -243,25 +242,17 @@ pub(super) const TABLES: [Table; 7] = [
         ],
     },
     Table {
-        name: "before_heads",
-        key: &["change_id", "place", "path"],
+        name: "open_changes",
+        key: &["change_id", "what", "root", "path"],
         columns: &[
             always("change_id", Holds::Positive),
-            always("place", Holds::Text),
-            always("path", Holds::Path),
+            always("what", Holds::Text),
+            always("root", Holds::Text),
+            always("path", Holds::Text),
             maybe("identity", Holds::Text),
             maybe("revision", Holds::Digest),
             maybe("trust", Holds::Trust),
             maybe("head_change", Holds::Number),
-        ],
-    },
-    Table {
-        name: "before_marks",
-        key: &["change_id", "identity", "path"],
-        columns: &[
-            always("change_id", Holds::Positive),
-            always("identity", Holds::Text),
-            always("path", Holds::Path),
             maybe("pinned", Holds::Flag),
             maybe("uses", Holds::Count),
             maybe("last_used_at", Holds::Number),

@@ -123,12 +123,14 @@ async fn a_database_cut_short_anywhere_heals() {
 #[tokio::test]
 async fn flipped_bytes_never_make_it_unusable() {
     let (sound, marks) = sound().await;
+    let pages = sound.len() / 4096;
     let mut seeded = Seeded(7);
     let mut kept = 0;
     for round in 0..48 {
         let place = Place::new();
         let mut bytes = sound.clone();
-        for _ in 0..=round {
+        // Up to one and a half bits a page, whatever the size.
+        for _ in 0..((round + 1) * pages).div_ceil(30) {
             let at = seeded.below(bytes.len());
             bytes[at] ^= 1 << seeded.below(8);
         }

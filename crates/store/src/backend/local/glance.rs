@@ -1,0 +1,69 @@
+//! Answers that the kernel has at hand.
+//!
+//! Handing work to a thread that may wait takes longer than reading a memory that is cached. So the
+//! question is put on the spot in a way that does not wait for the disk: the way must be in the
+//! kernel's cache of names, and the bytes in its cache of pages. Whatever else turns up, an error
+//! too, is `None`: the way that may wait asks again and says what is wrong.
+
+use cap_std::fs::File;
+use memory::path::RelativePath;
+use rustix::fd::OwnedFd;
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, openat2, statat};
+use rustix::io::{Errno, ReadWriteFlags, preadv2};
+
+use super::anchor::Anchor;
+use super::instant::Instant;
+use super::stat_of;
+use crate::backend::{Kind, Read};
+
+/// Containment as everywhere: below the folder that a person chose, and through no link.
+const BENEATH: ResolveFlags = ResolveFlags::BENEATH
+    .union(ResolveFlags::NO_SYMLINKS)
+    .union(ResolveFlags::NO_MAGICLINKS)
+    .union(ResolveFlags::CACHED);
+
+/// Reads a memory, up to `max` bytes of it.
+pub(super) fn read(anchor: &Anchor, path: &RelativePath, max: usize) -> Option<Read> {
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW;
+    let file = File::from(open(anchor, Some(path), flags)?);
+    let looked_at = Instant::now();
+    let facts = file.metadata().ok().filter(|facts| facts.is_file())?;
+    let stat = stat_of(&facts, looked_at);
+    // One more than there should be, to see that it is the end.
+    let wanted = usize::try_from(stat.bytes).ok()?.saturating_add(1).min(max);
+    let mut bytes = vec![0; wanted];
+    let into = &mut [std::io::IoSliceMut::new(&mut bytes)];
+    let count = preadv2(&file, into, 0, ReadWriteFlags::NOWAIT).ok()?;
+    if count != wanted && u64::try_from(count) != Ok(stat.bytes) {
+        return None;
+    }
+    bytes.truncate(count);
+    Some(Read { bytes, stat })
+}
+
+/// Tells what is at a path. A name that is new to the kernel is looked up in its folder, whose
+/// entries are cached with it.
+pub(super) fn kind(anchor: &Anchor, path: &RelativePath) -> Option<Option<Kind>> {
+    let folder = open(anchor, path.parent().as_ref(), OFlags::PATH | OFlags::DIRECTORY)?;
+    match statat(&folder, path.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(facts) => Some(Some(match FileType::from_raw_mode(facts.st_mode) {
+            FileType::RegularFile => Kind::File,
+            FileType::Directory => Kind::Folder,
+            _ => Kind::Other,
+        })),
+        Err(Errno::NOENT) => Some(None),
+        Err(_) => None,
+    }
+}
+
+fn open(anchor: &Anchor, path: Option<&RelativePath>, flags: OFlags) -> Option<OwnedFd> {
+    let (base, mut way) = anchor.way();
+    if let Some(path) = path {
+        way = if way.is_empty() { path.to_string() } else { format!("{way}/{path}") };
+    } else if way.is_empty() {
+        ".".clone_into(&mut way);
+    }
+    let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let base = openat2(CWD, base, folder, Mode::empty(), ResolveFlags::CACHED).ok()?;
+    openat2(&base, &way, flags | OFlags::CLOEXEC, Mode::empty(), BENEATH).ok()
+}
