@@ -246,28 +246,7 @@ impl Memories {
         let changes = self.targeted(target).await?;
         let wanted = self.wanted(&changes)?;
         let mut held = self.hold_all(wanted.keys().map(|(place, _)| place)).await?;
-        let mut blocked = Vec::new();
-        let mut steps = Vec::new();
-        for ((place, path), wanted) in &wanted {
-            let Some(index) = held.iter().position(|held| held.root.key.place == *place) else {
-                continue;
-            };
-            match self.step_back(&held[index], path, wanted).await? {
-                Ok(Some(what)) => {
-                    let (path, trust) = (path.clone(), wanted.trust);
-                    steps.push(Step { root: index, path, what, trust });
-                }
-                Ok(None) => {}
-                Err(block) => blocked.push(block),
-            }
-        }
-        for (index, root) in held.iter().enumerate() {
-            let own: Vec<_> = steps.iter().filter(|step| step.root == index).collect();
-            blocked.extend(in_the_way(root, &own).await?);
-        }
-        if !blocked.is_empty() {
-            return Err(StoreError::UndoBlocked(blocked));
-        }
+        let steps = self.steps_back(&held, &wanted).await?;
         if steps.is_empty() {
             return Err(StoreError::NothingToUndo("that is not as it was already".to_owned()));
         }
@@ -319,6 +298,37 @@ impl Memories {
             )),
             Err(CommitError::Store(error)) => Err(error),
         }
+    }
+
+    /// Works out the steps that make each memory what it was, or what keeps that from happening.
+    async fn steps_back(
+        &self,
+        held: &[HeldRoot],
+        wanted: &BTreeMap<(String, RelativePath), Wanted>,
+    ) -> Result<Vec<Step>, StoreError> {
+        let mut blocked = Vec::new();
+        let mut steps = Vec::new();
+        for ((place, path), wanted) in wanted {
+            let Some(index) = held.iter().position(|held| held.root.key.place == *place) else {
+                continue;
+            };
+            match self.step_back(&held[index], path, wanted).await? {
+                Ok(Some(what)) => {
+                    let (path, trust) = (path.clone(), wanted.trust);
+                    steps.push(Step { root: index, path, what, trust });
+                }
+                Ok(None) => {}
+                Err(block) => blocked.push(block),
+            }
+        }
+        for (index, root) in held.iter().enumerate() {
+            let own: Vec<_> = steps.iter().filter(|step| step.root == index).collect();
+            blocked.extend(in_the_way(root, &own).await?);
+        }
+        if !blocked.is_empty() {
+            return Err(StoreError::UndoBlocked(blocked));
+        }
+        Ok(steps)
     }
 
     /// Screens what comes back. A person may have back what was there, and is warned; anybody else

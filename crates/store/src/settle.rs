@@ -387,10 +387,8 @@ async fn write_list(store: &Store, root: &Arc<Root>) -> Result<(), StoreError> {
         Err(BackendError::WrongKind | BackendError::Escapes(_)) => return Ok(()),
         Err(error) => return Err(at(error)),
     };
-    if let Some(read) = &now {
-        if !is_our_list(&read.bytes) || read.bytes == text.as_bytes() {
-            return Ok(());
-        }
+    if now.as_ref().is_some_and(|now| !is_our_list(&now.bytes) || now.bytes == text.as_bytes()) {
+        return Ok(());
     }
     // Dying in the middle of it has to lead to a recovery, which sweeps what lies about.
     held.held.begin().map_err(&at)?;

@@ -102,9 +102,10 @@ impl Pruning {
                 let rest = loose.split_off(loose.len().min(CONTENTS_AT_ONCE));
                 self.pruned.bytes += drop_contents(connection, &loose, last).await?;
                 sqlx::query(PAGES_GIVEN_BACK).execute(connection).await?;
-                match rest.is_empty() {
-                    true => Phase::Weigh,
-                    false => Phase::Sweep { fitting, loose: rest, last },
+                if rest.is_empty() {
+                    Phase::Weigh
+                } else {
+                    Phase::Sweep { fitting, loose: rest, last }
                 }
             }
             Phase::Weigh => match earlier_bytes(connection).await?.checked_sub(self.bytes_max) {
