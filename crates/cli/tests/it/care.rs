@@ -95,17 +95,15 @@ fn what_needs_attention_is_named_and_fails() {
     assert!(place.done(&["status"]).contains("3 findings; `quipu doctor` tells more"));
 }
 
-/// Nobody, root included, makes a folder in a file.
+/// Nobody, root included, makes a folder where there is a file.
 #[test]
-fn a_home_that_cannot_be_made_is_read_without_a_word() {
+fn memories_are_read_without_a_word_where_no_state_can_be_made() {
     let place = Place::new();
     fs::create_dir_all(place.checkout().join(".quipu/memory")).unwrap();
     fs::write(place.checkout().join(".quipu/memory/a.md"), "hello\n").unwrap();
-    fs::write(place.path().join("file"), "").unwrap();
-    let home = place.path().join("file/home");
+    fs::write(place.home().join("state"), "").unwrap();
     let run = |args: &[&str], stdin: &str| {
-        let mut command = place.quipu(args);
-        let ended = place.end(command.env("QUIPU_HOME", &home).write_stdin(stdin));
+        let ended = place.run_with(args, stdin);
         assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{args:?}");
         ended.stdout
     };
