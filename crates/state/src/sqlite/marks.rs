@@ -14,7 +14,7 @@ use sqlx::SqliteConnection;
 
 use crate::error::Fault;
 use crate::record::{Mark, Use};
-use crate::sqlite::row::{Columns, Read, readable, stored_time};
+use crate::sqlite::row::{self, Columns, Read, readable, stored_time};
 use crate::sqlite::script::{Repeats, Script};
 
 /// Marks that are written in one message.
@@ -210,8 +210,53 @@ pub(super) async fn add_uses(connection: &mut SqliteConnection, uses: &[Use]) ->
     Ok(())
 }
 
-/// Reads the marks of an identity.
+/// Reads the marks of an identity: as one row, since each that SQLite's thread hands over costs more
+/// than all that is in it.
 pub(super) async fn load(
+    connection: &mut SqliteConnection,
+    identity: &str,
+) -> Result<Vec<Mark>, Fault> {
+    let all = Script::of(
+        "SELECT json_group_array(json_array(path, pinned, uses, last_used_at, last_written_at))
+            AS marks
+        FROM (SELECT * FROM marks WHERE identity = $1 ORDER BY path)",
+    )
+    .bind(identity)
+    .rows(connection, Repeats::Often)
+    .await;
+    let marks = all.ok().and_then(|rows| from_json(Columns(rows.first()?).get("marks").ok()?));
+    match marks {
+        Some(marks) => Ok(marks),
+        None => load_one_by_one(connection, identity).await,
+    }
+}
+
+/// What stands in a row of marks.
+type Stored = (String, i64, u64, Option<i64>, Option<i64>);
+
+/// Returns the marks, if every one of them is possible.
+fn from_json(json: &str) -> Option<Vec<Mark>> {
+    let stored: Vec<Stored> = serde_json::from_str(json).ok()?;
+    let time = |stored: Option<i64>| match stored {
+        None => Some(None),
+        Some(stored) => row::time(stored).map(Some),
+    };
+    let mark = |(path, pinned, uses, last_used_at, last_written_at): Stored| {
+        Some(Mark {
+            path: RelativePath::parse(&path).ok()?,
+            pinned: matches!(pinned, 0 | 1).then_some(pinned == 1)?,
+            usage: Usage {
+                uses,
+                last_used_at: time(last_used_at)?,
+                last_written_at: time(last_written_at)?,
+            },
+        })
+    };
+    stored.into_iter().map(mark).collect()
+}
+
+/// Reads those marks that are possible, where damage made others.
+async fn load_one_by_one(
     connection: &mut SqliteConnection,
     identity: &str,
 ) -> Result<Vec<Mark>, Fault> {
@@ -220,7 +265,7 @@ pub(super) async fn load(
         ORDER BY path",
     )
     .bind(identity)
-    .rows(connection, Repeats::Often)
+    .rows(connection, Repeats::Hardly)
     .await?;
     Ok(readable("marks", rows.iter().map(|row| mark(Columns(row)))))
 }

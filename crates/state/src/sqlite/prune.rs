@@ -73,6 +73,12 @@ impl Pruning {
         self.phase == Phase::Done
     }
 
+    /// Tells whether contents were found that the next steps drop.
+    #[cfg(test)]
+    pub(super) fn is_sweeping(&self) -> bool {
+        matches!(&self.phase, Phase::Sweep { loose, .. } if !loose.is_empty())
+    }
+
     /// Tells whether the next step only reads, and may take its time.
     pub(super) fn only_reads(&self) -> bool {
         matches!(self.phase, Phase::Look { .. } | Phase::Weigh)
@@ -84,6 +90,8 @@ impl Pruning {
             Phase::OlderThan(after, time) => {
                 let ids = candidates(connection, after, time, u64::MAX).await?.0;
                 match ids.last() {
+                    // Whoever lets go of contents otherwise drops them at once.
+                    None if self.pruned.changes == 0 => Phase::Weigh,
                     None => Phase::Look { fitting: false },
                     Some(&last) => {
                         self.pruned.changes += drop_changes(connection, &ids).await?;
@@ -108,9 +116,9 @@ impl Pruning {
                     Phase::Sweep { fitting, loose: rest, last }
                 }
             }
-            Phase::Weigh => match earlier_bytes(connection).await?.checked_sub(self.bytes_max) {
-                None | Some(0) => Phase::Done,
-                Some(wanted) => Phase::Free(ChangeId(0), wanted),
+            Phase::Weigh => match excess_bytes(connection, self.bytes_max).await? {
+                0 => Phase::Done,
+                wanted => Phase::Free(ChangeId(0), wanted),
             },
             Phase::Free(after, wanted) => {
                 let (ids, estimated) = candidates(connection, after, i64::MAX, wanted).await?;
@@ -223,14 +231,17 @@ async fn drop_contents(
     Ok(total(0).saturating_sub(total(1)))
 }
 
-/// Returns the stored bytes of contents that are no head's.
-async fn earlier_bytes(connection: &mut SqliteConnection) -> Result<u64, Fault> {
+/// Returns by how much the stored bytes of contents that are no head's exceed `max`.
+async fn excess_bytes(connection: &mut SqliteConnection, max: u64) -> Result<u64, Fault> {
+    // When everything fits, nothing needs to be told apart.
     let bytes: i64 = sqlx::query_scalar(
-        "SELECT content_bytes - (SELECT coalesce(sum(length(k.bytes)), 0)
+        "SELECT iif(content_bytes <= $1, 0, content_bytes - $1 -
+            (SELECT coalesce(sum(length(k.bytes)), 0)
             FROM (SELECT DISTINCT revision FROM heads WHERE revision IS NOT NULL) h
-            JOIN contents k ON k.revision = h.revision)
+            JOIN contents k ON k.revision = h.revision))
         FROM totals",
     )
+    .bind(i64::try_from(max).unwrap_or(i64::MAX))
     .fetch_one(connection)
     .await?;
     Ok(u64::try_from(bytes).unwrap_or_default())
