@@ -1,3 +1,5 @@
+//! Writes that die between taking something out of its place and looking at what it was.
+
 use std::fs;
 use std::path::Path;
 
