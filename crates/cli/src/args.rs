@@ -462,7 +462,8 @@ pub(crate) struct Diff {
 /// Take changes back
 ///
 /// An undo is a change itself, so it can be undone. It is refused, and changes nothing, when a
-/// memory was changed since: the difference is shown instead.
+/// memory was changed since: the difference is shown instead. What a task did in another
+/// project or workspace stays, is named, and makes the exit status 1.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

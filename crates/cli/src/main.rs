@@ -110,7 +110,7 @@ fn with_memories(app: &App, command: Command) -> ExitCode {
         Err(error) => return end(&app.output, Err(error.into())),
     };
     let ended = runtime.block_on(async {
-        let ended = run(app, command).await;
+        let ended = Box::pin(run(app, command)).await;
         app.close().await;
         ended
     });

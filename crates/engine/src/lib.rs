@@ -33,7 +33,7 @@ pub use state::{Healed, Pruned, Retention, StateError, Stats};
 pub use store::backend::BackendError;
 pub use store::{
     Binding, BindingRequest, Blocked, Call, Caller, ChangesQuery, Checkout, Depth, Draft, Dry,
-    Expected, FileDiff, Finding, FindingKind, Folders, Glanced, Health, Listed, Listing, Memories,
-    MemoryText, MountState, Notice, ProjectRoot, Repaired, RootHealth, Saved, StoreError,
+    Elsewhere, Expected, FileDiff, Finding, FindingKind, Folders, Glanced, Health, Listed, Listing,
+    Memories, MemoryText, MountState, Notice, ProjectRoot, Repaired, RootHealth, Saved, StoreError,
     UndoTarget, Undone, Watch, WorkspaceId,
 };

@@ -109,6 +109,10 @@ pub const LOCK_WAIT: Duration = Duration::from_secs(10);
 /// How often a write is tried again when somebody outside changed the file in the middle of it.
 pub const OUTSIDE_RACE_RETRIES: usize = 8;
 
+/// How many versions of one memory that were written outside in the middle of interrupted writes lie
+/// beside it before no more are brought back into sight: nobody looks after that many.
+pub const OUTSIDE_COPIES_MAX: usize = 100;
+
 /// How old a count of files may be before a create counts again. Quipu's own writers are seen at
 /// once; this bounds only what an editor or git adds.
 pub const CENSUS_AGE_MAX: Duration = Duration::from_secs(1);

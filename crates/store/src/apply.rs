@@ -115,32 +115,47 @@ impl Memories {
         before: Option<&str>,
         after: &str,
     ) -> Result<Vec<Warning>, CommandError> {
+        let findings = self.findings(path, before, after);
+        let refused = findings
+            .iter()
+            .find(|(found, _)| found.policy == Policy::Refuse && !self.answers_for(found));
+        if let Some((found, digest)) = refused {
+            return Err(CommandError::Screened {
+                family: found.family.as_str(),
+                rule: found.rule,
+                line: found.line,
+                digest: digest.clone(),
+            });
+        }
+        let warning = |(found, _): &(Finding, _)| Warning { rule: found.rule, line: found.line };
+        Ok(findings.iter().map(warning).collect())
+    }
+
+    /// Returns what screening finds in the text that a memory is about to have, and in its name when
+    /// that is new; each with the digest of what was found.
+    pub(crate) fn findings(
+        &self,
+        path: &MemoryPath,
+        before: Option<&str>,
+        after: &str,
+    ) -> Vec<(Finding, ValueDigest)> {
         let (screen, writer) = (&self.store.screen, self.writer());
+        let with_digests = |text: &str, findings: Vec<Finding>| {
+            let digest = |found: Finding| (ValueDigest::of(&found, text), found);
+            findings
+                .into_iter()
+                .map(digest)
+                .map(|(digest, found)| (found, digest))
+                .collect::<Vec<_>>()
+        };
         let Some(before) = before else {
             // A name is shown to models too, so it is screened like the words that it is made of.
             let name = path.relative().map(RelativePath::as_str).unwrap_or_default();
             let words = name.replace(['-', '_', '/'], " ");
             let texts = [after, words.as_str(), name];
-            let objections = texts.map(|text| self.object(text, &screen.check(text, writer)));
-            return Ok(objections.into_iter().collect::<Result<Vec<_>, _>>()?.concat());
+            return texts.map(|text| with_digests(text, screen.check(text, writer))).concat();
         };
-        self.object(after, &screen.introduced(before, after, writer))
-    }
-
-    /// Refuses what may not be written; returns what is only warned of.
-    fn object(&self, text: &str, findings: &[Finding]) -> Result<Vec<Warning>, CommandError> {
-        let refused = findings
-            .iter()
-            .find(|found| found.policy == Policy::Refuse && !self.answers_for(found));
-        if let Some(found) = refused {
-            return Err(CommandError::Screened {
-                family: found.family.as_str(),
-                rule: found.rule,
-                line: found.line,
-                digest: ValueDigest::of(found, text),
-            });
-        }
-        Ok(findings.iter().map(|found| Warning { rule: found.rule, line: found.line }).collect())
+        with_digests(after, screen.introduced(before, after, writer))
     }
 
     /// Returns whether a person said that what this rule finds may be written.
@@ -152,6 +167,10 @@ impl Memories {
     /// Carries out a command that writes, again if somebody outside wrote in the middle of it.
     async fn carry_out(&self, command: Command, call: &Call) -> Result<Reply, StoreError> {
         let aim = self.aim(&command)?;
+        for path in command.paths() {
+            let (root, relative) = self.inside(path)?;
+            root.check_no_list(path, relative).await?;
+        }
         let mut held = [aim.root.hold(&self.store).await?];
         for _ in 0..OUTSIDE_RACE_RETRIES {
             let [root] = &held;
@@ -204,11 +223,6 @@ impl Memories {
             }
             (_, refusal) => refusal,
         })?;
-        for path in command.paths() {
-            if path.relative().is_some_and(|relative| root.is_list(relative)) {
-                return Err(CommandError::Generated { path: path.clone() });
-            }
-        }
         Ok(Aim { root: Arc::clone(root), path: path.clone(), relative: relative.clone() })
     }
 

@@ -42,6 +42,9 @@ pub struct Stat {
     pub modified_at: Timestamp,
     /// Which version it is.
     pub stamp: Stamp,
+    /// Whether it was modified so short a time ago that another write, of as many bytes, could leave
+    /// the same stamp: nothing may be remembered by it then.
+    pub recent: bool,
 }
 
 /// The first bytes of a file, or all of them.
@@ -155,6 +158,19 @@ pub trait Staged: Debug + Send + Sync {
     async fn publish(self: Box<Self>, expect: Expect) -> Result<(), BackendError>;
 }
 
+/// Says of the bytes that were at a path whether history has them, so that nobody misses them.
+pub type InHistory = dyn Fn(&RelativePath, &[u8]) -> bool + Send + Sync;
+
+/// What a sweep did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// How many left-overs it removed.
+    pub removed: usize,
+    /// What it brought back into sight, because history does not have it: paths below the root,
+    /// lossily decoded.
+    pub brought_back: Vec<String>,
+}
+
 /// A root held against other writers, in this process and in others, until it is dropped.
 pub trait Held: Debug + Send + Sync {
     /// Counts the writes of Quipu's processes to this root; unchanged means that none of them wrote.
@@ -223,8 +239,10 @@ pub trait Backend: Debug + Send + Sync {
     /// Returns once what was written to these paths, and their absence, is safe on the disk.
     async fn sync(&self, paths: &[RelativePath]) -> Result<(), BackendError>;
 
-    /// Removes what interrupted writes left over; only while the root is held. Returns how many.
-    async fn sweep(&self) -> Result<usize, BackendError>;
+    /// Removes what interrupted writes left over; only while the root is held. What such a write had
+    /// taken out of its place is removed only if it is in history; else somebody outside wrote it at
+    /// that very moment, and it is brought back: to its place, or beside it where that is taken.
+    async fn sweep(&self, in_history: Arc<InHistory>) -> Result<Swept, BackendError>;
 
     /// Returns whether the root exists.
     async fn exists(&self) -> Result<bool, BackendError>;

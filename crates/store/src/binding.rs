@@ -25,6 +25,9 @@ pub struct Folders {
     pub state: PathBuf,
 }
 
+/// Where a checkout keeps its memories, below its top folder.
+pub(crate) const PROJECT_FOLDER: [&str; 2] = [".quipu", "memory"];
+
 /// Where a project's memories lie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ProjectRoot {
@@ -123,6 +126,24 @@ fn main_checkout(root: &Path) -> Option<PathBuf> {
         return common.parent().map(Path::to_owned);
     }
     Some(common)
+}
+
+/// Returns the other checkouts of the repository that `root` is a checkout of: the main one and the
+/// linked worktrees that the repository names.
+pub(crate) fn other_checkouts(root: &Path) -> Vec<PathBuf> {
+    let main = main_checkout(root).unwrap_or_else(|| root.to_owned());
+    let in_main = main.join(".git");
+    // A bare repository keeps its worktrees in itself.
+    let git_dir = if host::facts(&in_main).is_some() { in_main } else { main.clone() };
+    let linked = host::names_in(&git_dir.join("worktrees")).into_iter().filter_map(|name| {
+        let entry = git_dir.join("worktrees").join(name);
+        let git_file = entry.join(host::read_small_file(entry.join("gitdir"))?.trim());
+        host::real_path(git_file.parent()?).ok()
+    });
+    let mut others: Vec<_> = linked.chain([main]).filter(|other| other != root).collect();
+    others.sort();
+    others.dedup();
+    others
 }
 
 /// How many characters of a folder's name its key shows.
@@ -236,9 +257,7 @@ fn project(request: &BindingRequest, folders: &Folders) -> MountPlan {
     };
     let identity = format!("project:{}", checkout.identity);
     let (anchor, may_have_list) = match request.project_root {
-        ProjectRoot::Repo => {
-            (Anchor::new(checkout.root, &[".quipu", "memory"], Privacy::Shared), false)
-        }
+        ProjectRoot::Repo => (Anchor::new(checkout.root, &PROJECT_FOLDER, Privacy::Shared), false),
         ProjectRoot::Host => {
             let names = ["projects", &checkout.identity, "memory"];
             (Anchor::new(folders.data.clone(), &names, Privacy::Private), true)

@@ -12,10 +12,10 @@ use memory::document::Revision;
 use memory::path::RelativePath;
 use state::{Head, NewChange, NewFileChange, Use};
 
-use crate::backend::{BackendError, Expect, Kind, Staged, Stamp};
+use crate::backend::{Backend, BackendError, Expect, Kind, Staged, Stamp};
 use crate::error::StoreError;
 use crate::memories::{Notice, Store};
-use crate::root::HeldRoot;
+use crate::root::{HeldRoot, Root};
 
 /// A file as it was when a change was decided.
 #[derive(Clone, Debug)]
@@ -202,6 +202,7 @@ async fn stage_all(
     for step in steps {
         let root = &roots[step.root].root;
         staged.push(match &step.what {
+            What::Put { before: None, .. } if is_occupied(root, &step.path).await => None,
             What::Put { after, .. } => {
                 let stage = root.backend.stage(&step.path, Arc::clone(after)).await;
                 Some(stage.map_err(StoreError::at(root.mount))?)
@@ -210,6 +211,12 @@ async fn stage_all(
         });
     }
     Ok(staged)
+}
+
+/// Returns whether a folder stands where a new file goes, or a file where a folder on its way does.
+/// An earlier step makes room then, and until that is done nothing can be laid beside the place.
+async fn is_occupied(root: &Root, path: &RelativePath) -> bool {
+    matches!(root.backend.kind(path).await, Ok(Some(Kind::Folder)) | Err(BackendError::WrongKind))
 }
 
 async fn place_all(
@@ -280,7 +287,10 @@ async fn place(
             let expect = before.as_ref().map_or(Expect::Absent, |now| Expect::File(now.stamp));
             staged.publish(expect).await
         }
-        (What::Put { .. }, None) => Err(BackendError::NotFound),
+        (What::Put { after, .. }, None) => {
+            backend.remove_empty(&step.path).await?;
+            backend.stage(&step.path, Arc::clone(after)).await?.publish(Expect::Absent).await
+        }
         (What::Remove { before }, _) => backend.remove_file(&step.path, before.stamp).await,
         (What::Move { to, .. }, _) => backend.rename(&step.path, to).await,
     }
@@ -306,6 +316,9 @@ async fn take_back(roots: &[HeldRoot], done: &[Step]) -> Result<(), BackendError
                     }
                     None => backend.remove_file(&step.path, now.stat.stamp).await?,
                 }
+                if before.is_none() {
+                    remove_folder_for(backend.as_ref(), &step.path, done).await?;
+                }
             }
             What::Remove { .. } | What::Move { .. }
                 if backend.kind(&step.path).await?.is_some() => {}
@@ -315,6 +328,22 @@ async fn take_back(roots: &[HeldRoot], done: &[Step]) -> Result<(), BackendError
             }
             What::Move { to, .. } => backend.rename(to, &step.path).await?,
         }
+    }
+    Ok(())
+}
+
+/// Removes the empty folder that was made for a file where there had been a file.
+async fn remove_folder_for(
+    backend: &dyn Backend,
+    path: &RelativePath,
+    done: &[Step],
+) -> Result<(), BackendError> {
+    let mut above = path.parent();
+    while let Some(folder) = above {
+        if done.iter().any(|step| step.path == folder && matches!(step.what, What::Remove { .. })) {
+            return backend.remove_empty(&folder).await;
+        }
+        above = folder.parent();
     }
     Ok(())
 }

@@ -71,7 +71,7 @@ impl Draft {
 
     /// Gives a memory this text, whatever it had; makes it if need be.
     pub async fn put(&mut self, path: &MemoryPath, text: &str) -> Result<(), StoreError> {
-        self.check(path)?;
+        self.check(path).await?;
         edit::check_writable(path, text)?;
         let (mount, relative) = self.place(path)?;
         let before = self.text_of(path).await?;
@@ -203,13 +203,10 @@ impl Draft {
         Ok(Step { root: index, path: relative.clone(), what, trust: None })
     }
 
-    fn check(&self, path: &MemoryPath) -> Result<(), CommandError> {
+    async fn check(&self, path: &MemoryPath) -> Result<(), StoreError> {
         self.memories.check_writable(path)?;
         let (root, relative) = self.memories.inside(path)?;
-        if root.is_list(relative) {
-            return Err(CommandError::Generated { path: path.clone() });
-        }
-        Ok(())
+        root.check_no_list(path, relative).await
     }
 
     fn place(&self, path: &MemoryPath) -> Result<(Mount, RelativePath), CommandError> {
@@ -263,7 +260,7 @@ impl Draft {
     }
 
     async fn create(&mut self, path: &MemoryPath, text: &str) -> Result<Reply, StoreError> {
-        self.check(path)?;
+        self.check(path).await?;
         edit::check_writable(path, text)?;
         let warnings = self.memories.screen(path, None, text)?;
         let (root, relative) = self.memories.inside(path)?;
@@ -285,7 +282,7 @@ impl Draft {
         path: &MemoryPath,
         edit: impl Fn(&str) -> Result<edit::Edited, CommandError>,
     ) -> Result<Reply, StoreError> {
-        self.check(path)?;
+        self.check(path).await?;
         let Some(text) = self.text_of(path).await? else {
             return Err(CommandError::NotFound { path: path.clone() }.into());
         };
@@ -301,7 +298,7 @@ impl Draft {
         if path.relative().is_none() {
             return Err(CommandError::CannotDeleteRoot { path: path.clone() }.into());
         }
-        self.check(path)?;
+        self.check(path).await?;
         let paths = self.below(path).await?;
         if paths.is_empty() {
             return Err(CommandError::NothingThere { path: path.clone() }.into());
@@ -318,8 +315,8 @@ impl Draft {
         new_path: &MemoryPath,
     ) -> Result<Reply, StoreError> {
         crate::apply::check_rename(old_path, new_path)?;
-        self.check(old_path)?;
-        self.check(new_path)?;
+        self.check(old_path).await?;
+        self.check(new_path).await?;
         let (Some(from), Some(to)) = (old_path.relative(), new_path.relative()) else {
             return Err(CommandError::CannotRenameRoot { path: old_path.clone() }.into());
         };

@@ -5,12 +5,14 @@ use std::path::PathBuf;
 
 use memory::change::ChangeId;
 use memory::limits::MEMORY_BYTES_MAX;
-use memory::path::{Mount, RelativePath};
+use memory::path::{Mount, RelativePath, Scope};
 use memory::screen::{Policy, ValueDigest, Writer};
 use state::{StateError, Stats};
 
 use crate::apply::virtual_path;
-use crate::backend::{BackendError, Extent, Found, SkipReason, Skipped};
+use crate::backend::local::{Anchor, LocalBackend, Privacy};
+use crate::backend::{Backend as _, BackendError, Extent, Found, SkipReason, Skipped};
+use crate::binding::{PROJECT_FOLDER, other_checkouts};
 use crate::error::StoreError;
 use crate::host;
 use crate::memories::{BoundMount, Memories};
@@ -36,7 +38,7 @@ pub enum FindingKind {
     MalformedFrontmatter,
     /// What a write that did not end left over.
     LeftOverTemporary,
-    /// Changes recorded and not known to be safe on the disk.
+    /// Changes recorded by a writer that died, or before the machine did.
     InterruptedCommit,
     /// Pins and usage of memories that are gone.
     OrphanedState,
@@ -235,13 +237,19 @@ impl Memories {
                 continue;
             }
             let at = StoreError::at(root.mount);
-            let swept = {
+            let recovered = {
                 let mut held = root.hold(&self.store).await?;
                 crate::settle::recover(&self.store, &mut held).await?
             };
-            if swept > 0 {
+            if recovered.mended > 0 {
                 repaired.done.push(format!(
-                    "{}: finished or swept {swept} left-overs of interrupted writes",
+                    "{}: finished or swept {} left-overs of interrupted writes",
+                    bound.mount, recovered.mended
+                ));
+            }
+            for name in recovered.brought_back {
+                repaired.done.push(format!(
+                    "{}: brought back `{name}`, which somebody wrote during an interrupted write",
                     bound.mount
                 ));
             }
@@ -413,12 +421,18 @@ impl Examined<'_> {
             let detail = "is gone, but its pin and usage are still kept";
             self.add(FindingKind::OrphanedState, path.to_string(), detail, true);
         }
-        if let Ok(open) = memories.store.state.open_changes(&self.root.key.place).await
+        // What is open and whole is settled in its own time. Only a writer that died is a finding;
+        // looked for twice, because a writer that lives may come and go between the questions.
+        let backend = &self.root.backend;
+        if backend.is_interrupted().await
+            && backend.holder().await.is_none()
+            && backend.is_interrupted().await
+            && let Ok(open) = memories.store.state.open_changes(&self.root.key.place).await
             && !open.is_empty()
-            && self.root.backend.holder().await.is_none()
         {
             let detail = format!(
-                "{} changes are recorded and not yet known to be safe on the disk",
+                "a write was interrupted: {} changes are recorded and not yet known to be safe on \
+                 the disk",
                 open.len()
             );
             let subject = self.root.mount.to_string();
@@ -445,8 +459,36 @@ async fn orphans(memories: &Memories, root: &Root, files: &[Found]) -> Vec<Relat
     let heads = memories.store.state.heads(&root.key.place, ChangeId(0)).await.unwrap_or_default();
     let had: HashSet<_> = heads.iter().map(|head| &head.path).collect();
     gone.retain(|path| had.contains(path));
+    // One that another worktree has may never have been recorded there.
+    for other in other_places(root) {
+        let mut still_gone = Vec::with_capacity(gone.len());
+        for path in gone {
+            if matches!(other.kind(&path).await, Ok(None) | Err(BackendError::WrongKind)) {
+                still_gone.push(path);
+            }
+        }
+        gone = still_gone;
+    }
     gone.sort();
     gone
+}
+
+/// Returns the roots of the same project in other checkouts of its repository, for looking at.
+fn other_places(root: &Root) -> Vec<LocalBackend> {
+    let Some(folder) = root.backend.folder() else { return Vec::new() };
+    let in_checkout: PathBuf = PROJECT_FOLDER.iter().collect();
+    if root.mount != Mount::Scope(Scope::Project) || !folder.ends_with(&in_checkout) {
+        return Vec::new();
+    }
+    let Some(checkout) = folder.ancestors().nth(PROJECT_FOLDER.len()) else { return Vec::new() };
+    let others = other_checkouts(checkout).into_iter();
+    others
+        .map(|other| {
+            let anchor = Anchor::new(other, &PROJECT_FOLDER, Privacy::Shared);
+            // Nobody holds it through this, so there is no lock file.
+            LocalBackend::new(anchor, PathBuf::new())
+        })
+        .collect()
 }
 
 fn refused(mount: Mount, error: &BackendError) -> Finding {

@@ -6,15 +6,22 @@ use std::sync::Arc;
 
 use memory::change::{Actor, Change, ChangeId, ChangeKind, FileChange, RootKey, unified_diff};
 use memory::clock::Timestamp;
+use memory::command::edit;
+use memory::command::{CommandError, Warning};
 use memory::document::Revision;
 use memory::path::{MemoryPath, RelativePath};
+use memory::screen::{Finding, Writer};
 use state::ChangeQuery;
 
-use crate::backend::{BackendError, Extent};
+use crate::apply::check_room;
+use crate::backend::{BackendError, Extent, Kind};
 use crate::commit::{self, CommitError, Current, FolderStep, Plan, Step, What};
 use crate::error::StoreError;
 use crate::memories::{Call, Memories};
 use crate::root::{HeldRoot, Root};
+
+/// How many changes are looked through at once for a revision.
+const CHANGES_AT_ONCE: usize = 1_000;
 
 /// Which changes to return.
 #[derive(Clone, Debug, Default)]
@@ -58,6 +65,19 @@ pub struct Undone {
     pub undone: Vec<ChangeId>,
     /// The memories that it touches.
     pub paths: Vec<MemoryPath>,
+    /// What screening says of the text that comes back.
+    pub warnings: Vec<Warning>,
+    /// Changes of the task to memories that are not open here, which stay as they are, newest first.
+    pub left: Vec<Elsewhere>,
+}
+
+/// A change to memories that are not open here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Elsewhere {
+    /// The change.
+    pub change: ChangeId,
+    /// Whose memories those are.
+    pub identity: String,
 }
 
 /// A memory that keeps an undo from happening.
@@ -152,9 +172,36 @@ impl Memories {
         if seen { Ok(change) } else { Err(StoreError::NoSuchChange(id)) }
     }
 
-    /// Returns the bytes of an earlier revision, while history keeps them.
+    /// Returns the bytes of an earlier revision of one of these memories, while history keeps them.
+    /// What only memories that are not mounted here ever held is as if it were not kept.
     pub async fn content(&self, revision: &Revision) -> Result<Option<Vec<u8>>, StoreError> {
+        if !self.held_here(revision).await? {
+            return Ok(None);
+        }
         Ok(self.store.state.content(revision).await?)
+    }
+
+    /// Returns whether a memory that is mounted here ever was at this revision.
+    async fn held_here(&self, revision: &Revision) -> Result<bool, StoreError> {
+        let places = self.places();
+        if places.is_empty() {
+            return Ok(false);
+        }
+        let mut query = ChangeQuery { places, max: CHANGES_AT_ONCE, ..ChangeQuery::default() };
+        loop {
+            let changes = self.store.state.changes(&query).await?;
+            let mut files = changes.iter().flat_map(|change| &change.files);
+            if files.any(|file| {
+                query.places.contains(&file.root.place)
+                    && [file.before, file.after].contains(&Some(*revision))
+            }) {
+                return Ok(true);
+            }
+            match changes.last() {
+                Some(oldest) if changes.len() == CHANGES_AT_ONCE => query.before = Some(oldest.id),
+                _ => return Ok(false),
+            }
+        }
     }
 
     /// Returns what a change did to each memory that is mounted here.
@@ -200,36 +247,29 @@ impl Memories {
         let changes = self.targeted(target).await?;
         let wanted = self.wanted(&changes)?;
         let mut held = self.hold_all(wanted.keys().map(|(place, _)| place)).await?;
-        let mut blocked = Vec::new();
-        let mut steps = Vec::new();
-        for ((place, path), wanted) in &wanted {
-            let Some(index) = held.iter().position(|held| held.root.key.place == *place) else {
-                continue;
-            };
-            match self.step_back(&held[index], path, wanted).await? {
-                Ok(Some(what)) => {
-                    let (path, trust) = (path.clone(), wanted.trust);
-                    steps.push(Step { root: index, path, what, trust });
-                }
-                Ok(None) => {}
-                Err(block) => blocked.push(block),
-            }
+        let steps = self.steps_back(&held, &wanted).await?;
+        if steps.is_empty() {
+            return Err(StoreError::NothingToUndo("that is not as it was already".to_owned()));
         }
-        if !blocked.is_empty() {
-            return Err(StoreError::UndoBlocked(blocked));
+        let paths = steps.iter().filter_map(|step| path_of(&held, step)).collect();
+        let mut steps = join_moves(steps, &changes, &held);
+        // A file may come back where a folder is, or the other way round: what goes makes room first.
+        steps.sort_by_key(|step| matches!(step.what, What::Put { before: None, .. }));
+        let warnings = self.screen_back(&held, &steps)?;
+        for (index, root) in held.iter().enumerate() {
+            let own: Vec<_> = steps.iter().filter(|step| step.root == index).collect();
+            self.check_back(root, &own).await?;
         }
         let mut undone = Undone {
             change: None,
             undone: changes.iter().map(|change| change.id).collect(),
-            paths: steps.iter().filter_map(|step| path_of(&held, step)).collect(),
+            paths,
+            warnings,
+            left: self.left_elsewhere(target).await?,
         };
-        if steps.is_empty() {
-            return Err(StoreError::NothingToUndo("that is not as it was already".to_owned()));
-        }
         if dry == Dry::Run {
             return Ok(undone);
         }
-        let steps = join_moves(steps, &changes, &held);
         let plan = Plan {
             kind: ChangeKind::Undo,
             provenance: self.provenance(call),
@@ -261,6 +301,117 @@ impl Memories {
         }
     }
 
+    /// Works out the steps that make each memory what it was, or what keeps that from happening.
+    async fn steps_back(
+        &self,
+        held: &[HeldRoot],
+        wanted: &BTreeMap<(String, RelativePath), Wanted>,
+    ) -> Result<Vec<Step>, StoreError> {
+        let mut blocked = Vec::new();
+        let mut steps = Vec::new();
+        for ((place, path), wanted) in wanted {
+            let Some(index) = held.iter().position(|held| held.root.key.place == *place) else {
+                continue;
+            };
+            match self.step_back(&held[index], path, wanted).await? {
+                Ok(Some(what)) => {
+                    let (path, trust) = (path.clone(), wanted.trust);
+                    steps.push(Step { root: index, path, what, trust });
+                }
+                Ok(None) => {}
+                Err(block) => blocked.push(block),
+            }
+        }
+        for (index, root) in held.iter().enumerate() {
+            let own: Vec<_> = steps.iter().filter(|step| step.root == index).collect();
+            blocked.extend(in_the_way(root, &own).await?);
+        }
+        if !blocked.is_empty() {
+            return Err(StoreError::UndoBlocked(blocked));
+        }
+        Ok(steps)
+    }
+
+    /// Screens what comes back. A person may have back what was there, and is warned; anybody else
+    /// brings in only what they could have written.
+    fn screen_back(&self, held: &[HeldRoot], steps: &[Step]) -> Result<Vec<Warning>, CommandError> {
+        let mut warnings = Vec::new();
+        for step in steps {
+            let mount = held[step.root].root.mount;
+            let (path, before, after) = match &step.what {
+                What::Put { before, after } => (&step.path, before.as_ref(), &after[..]),
+                What::Move { to, .. } => (to, None, &[][..]),
+                What::Remove { .. } => continue,
+            };
+            let path = crate::apply::virtual_path(mount, path.clone())?;
+            let before = before.and_then(|before| before.content.as_ref());
+            let before = before.map(|(bytes, _)| String::from_utf8_lossy(bytes));
+            let after = String::from_utf8_lossy(after);
+            if self.writer() == Writer::Person {
+                let findings = self.findings(&path, before.as_deref(), &after).into_iter();
+                let warning = |(one, _): (Finding, _)| Warning { rule: one.rule, line: one.line };
+                warnings.extend(findings.map(warning));
+            } else {
+                edit::check_writable(&path, &after)?;
+                warnings.extend(self.screen(&path, before.as_deref(), &after)?);
+            }
+        }
+        Ok(warnings)
+    }
+
+    /// Checks that there is room for what comes back to a root, and that nothing else has its name.
+    async fn check_back(&self, held: &HeldRoot, steps: &[&Step]) -> Result<(), StoreError> {
+        let goes = |path: &RelativePath| {
+            let gone = steps.iter().filter(|step| !matches!(step.what, What::Put { .. }));
+            gone.into_iter().any(|step| step.path.is_within(path))
+        };
+        let (mut more, mut fewer) = (0_usize, 0_usize);
+        for step in steps {
+            let back = match &step.what {
+                What::Put { before: None, .. } => &step.path,
+                What::Move { to, .. } => to,
+                What::Put { .. } | What::Remove { .. } => {
+                    fewer += usize::from(matches!(step.what, What::Remove { .. }));
+                    continue;
+                }
+            };
+            more += usize::from(matches!(step.what, What::Put { .. }));
+            if let Some(existing) = held.differs_only_in_case(&self.store, back, None).await?
+                && !goes(&existing)
+            {
+                let virtual_path = |path| crate::apply::virtual_path(held.root.mount, path);
+                let (path, existing) = (virtual_path(back.clone())?, virtual_path(existing)?);
+                return Err(CommandError::DiffersOnlyInCase { path, existing }.into());
+            }
+        }
+        match more.saturating_sub(fewer) {
+            0 => Ok(()),
+            more => check_room(held, &self.store, more).await,
+        }
+    }
+
+    /// Returns what a task did to memories that are not open here. That there are such is told to a
+    /// person alone.
+    async fn left_elsewhere(&self, target: &UndoTarget) -> Result<Vec<Elsewhere>, StoreError> {
+        let UndoTarget::Task(task) = target else { return Ok(Vec::new()) };
+        if self.caller.provenance.actor != Actor::Person {
+            return Ok(Vec::new());
+        }
+        let everywhere =
+            ChangeQuery { task: Some(task.clone()), max: usize::MAX, ..ChangeQuery::default() };
+        let places = self.places();
+        let mut left = Vec::new();
+        for change in self.store.state.changes(&everywhere).await? {
+            let roots = change.files.iter().map(|file| &file.root);
+            let folder = change.folder.iter().map(|folder| &folder.root);
+            let away = roots.chain(folder).find(|root| !places.contains(&root.place));
+            left.extend(
+                away.map(|root| Elsewhere { change: change.id, identity: root.identity.clone() }),
+            );
+        }
+        Ok(left)
+    }
+
     /// Returns the changes to take back, newest first.
     async fn targeted(&self, target: &UndoTarget) -> Result<Vec<Change>, StoreError> {
         let query = match target {
@@ -281,7 +432,17 @@ impl Memories {
             changes.retain(|change| change.provenance.actor != Actor::Outside);
         }
         if changes.is_empty() {
+            let left = self.left_elsewhere(target).await?;
             let what = match target {
+                UndoTarget::Task(task) if !left.is_empty() => {
+                    let mut whose: Vec<_> = left.iter().map(|one| one.identity.as_str()).collect();
+                    whose.sort_unstable();
+                    whose.dedup();
+                    format!(
+                        "here in the task {task}; what it changed belongs to {}: undo it there",
+                        whose.join(", ")
+                    )
+                }
                 UndoTarget::Task(task) => format!("in the task {task}"),
                 UndoTarget::Change(_) | UndoTarget::Span { .. } => {
                     "in that stretch of time".to_owned()
@@ -375,6 +536,16 @@ impl Memories {
         let now = match held.root.backend.read(path, max).await {
             Ok(read) => Some(Current::of(read)),
             Err(BackendError::NotFound) => None,
+            // A folder in its place, or a file in that of a folder on the way: it itself is gone.
+            Err(BackendError::WrongKind)
+                if wanted.now.is_none()
+                    && matches!(
+                        crate::apply::look(&held.root, &shown, path).await?,
+                        None | Some(Kind::Folder)
+                    ) =>
+            {
+                None
+            }
             Err(error) => {
                 let why = format!("it cannot be read: {error}");
                 return Ok(Err(Blocked { path: shown, why, diff: String::new() }));
@@ -432,6 +603,42 @@ struct Wanted {
     trust: Option<memory::change::Trust>,
 }
 
+/// Returns whether one path lies in the other, so that there cannot be files at both.
+fn nest(a: &RelativePath, b: &RelativePath) -> bool {
+    a.is_within(b) || b.is_within(a)
+}
+
+/// Finds what would keep a file from coming back to its place and is not going away with this undo.
+async fn in_the_way(held: &HeldRoot, steps: &[&Step]) -> Result<Vec<Blocked>, StoreError> {
+    let root = &held.root;
+    let at = StoreError::at(root.mount);
+    let goes = |path: &RelativePath| {
+        steps.iter().any(|step| step.path == *path && matches!(step.what, What::Remove { .. }))
+    };
+    let mut blocked = Vec::new();
+    for step in steps.iter().filter(|step| matches!(step.what, What::Put { before: None, .. })) {
+        let stands = match root.backend.kind(&step.path).await {
+            Ok(Some(Kind::Folder)) => {
+                let walk = root.backend.walk(Some(&step.path), Extent::ALL).await.map_err(&at)?;
+                let all = walk.files.len() == walk.files_total && walk.skipped.is_empty();
+                !(all && walk.files.iter().all(|file| goes(&file.path)))
+            }
+            Err(BackendError::WrongKind) => {
+                !std::iter::successors(step.path.parent(), RelativePath::parent)
+                    .any(|above| goes(&above))
+            }
+            Ok(_) => false,
+            Err(error) => return Err(at(error)),
+        };
+        if stands {
+            let path = crate::apply::virtual_path(root.mount, step.path.clone())?;
+            let why = "something else stands in its place: move that away first".to_owned();
+            blocked.push(Blocked { path, why, diff: String::new() });
+        }
+    }
+    Ok(blocked)
+}
+
 fn path_of(held: &[HeldRoot], step: &Step) -> Option<MemoryPath> {
     MemoryPath::inside(held[step.root].root.mount, step.path.clone()).ok()
 }
@@ -450,6 +657,11 @@ fn join_moves(steps: Vec<Step>, changes: &[Change], held: &[HeldRoot]) -> Vec<St
             })
         };
         let (Some(gone), Some(back)) = (at(to), at(&file.path)) else { continue };
+        let nests = |step: &Step| step.path != file.path && nest(&step.path, &file.path);
+        if steps.iter().flatten().any(nests) {
+            // Something has to make room for it first, so it cannot go there in one step.
+            continue;
+        }
         let moved = match (&steps[gone], &steps[back]) {
             (
                 Some(Step { root, path, what: What::Remove { before }, .. }),

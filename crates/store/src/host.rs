@@ -11,6 +11,9 @@ use rustix::fs::Access;
 /// The longest of those small files that is read.
 const SMALL_FILE_BYTES_MAX: u64 = 4_096;
 
+/// How many names of such a folder are looked at.
+const NAMES_MAX: usize = 1_000;
+
 /// Makes a folder, and what is missing above it, for the person alone.
 pub(crate) fn make_private_folder(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
@@ -51,6 +54,13 @@ pub(crate) fn can_be_written(folder: &Path) -> bool {
     let found = folder.ancestors().find(|path| facts(path).is_some());
     let wanted = Access::WRITE_OK | Access::EXEC_OK;
     found.is_none_or(|path| rustix::fs::access(path, wanted).is_ok())
+}
+
+/// Returns the names in a folder, the first so many; none if it cannot be read.
+#[expect(clippy::disallowed_methods, reason = "this is the one place that looks at such folders")]
+pub(crate) fn names_in(folder: &Path) -> Vec<std::ffi::OsString> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    entries.flatten().take(NAMES_MAX).map(|entry| entry.file_name()).collect()
 }
 
 /// Returns a path without links and dots, if there is something at it.

@@ -48,7 +48,7 @@ pub use draft::Draft;
 pub use error::StoreError;
 pub use glance::Glanced;
 pub use health::{Depth, Finding, FindingKind, Health, Repaired, RootHealth};
-pub use history::{Blocked, ChangesQuery, Dry, FileDiff, UndoTarget, Undone};
+pub use history::{Blocked, ChangesQuery, Dry, Elsewhere, FileDiff, UndoTarget, Undone};
 pub use memories::{
     Call, Caller, Expected, Listed, Listing, Memories, MemoryText, MountState, Notice, Saved,
     Settings, Store,

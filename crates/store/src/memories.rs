@@ -14,10 +14,10 @@ use memory::limits::{
     OPEN_CHANGES_SETTLE, PRUNE_INTERVAL, SCOPE_FILES_DEFAULT, SCOPE_FILES_MAX, SETTLE_DELAY,
     USAGE_FLUSH_DELAY, USAGE_PENDING_MAX,
 };
-use memory::path::{Layout, MemoryPath, Mount, RelativePath};
+use memory::path::{Layout, MemoryPath, Mount, RelativePath, Scope};
 use memory::screen::{Screen, UnknownRule, rule_or_family};
 use memory::usage::Usage;
-use state::{Pruned, Retention, State, Use};
+use state::{Pruned, Retention, State, StateError, Use};
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
@@ -285,9 +285,11 @@ impl Store {
         let flat = roots.iter().any(|(mount, ..)| *mount == Mount::Flat);
         let mounts = roots.into_iter().map(|(mount, key, backend)| {
             let mut known = lock(&self.roots);
+            let has_list = self.settings.memory_list
+                && matches!(mount, Mount::Scope(Scope::Global | Scope::Workspace));
             let root = known
                 .entry(key.clone())
-                .or_insert_with(|| Arc::new(Root::new(mount, key, backend, false)));
+                .or_insert_with(|| Arc::new(Root::new(mount, key, backend, has_list)));
             let access = access(caller.class, mount);
             BoundMount { mount, access, root: Ok(Arc::clone(root)), in_checkout: false }
         });
@@ -339,7 +341,8 @@ impl Store {
     /// first thing that this host keeps.
     pub(crate) fn make_state_folder(&self) {
         if let Err(error) = crate::host::make_private_folder(&self.folders.state) {
-            tracing::warn!(%error, "the folder of the state cannot be made");
+            // Who may only read has chosen so; what has to be kept says by itself that it cannot be.
+            tracing::debug!(%error, "the folder of the state cannot be made");
         }
     }
 
@@ -350,8 +353,15 @@ impl Store {
             return;
         }
         self.make_state_folder();
-        if let Err(error) = self.state.add_uses(&uses).await {
-            tracing::warn!(%error, count = uses.len(), "uses of memories could not be counted");
+        match self.state.add_uses(&uses).await {
+            // Reading goes on where nothing may be kept, and says nothing each time.
+            Err(error @ StateError::Unavailable { .. }) => {
+                tracing::debug!(%error, count = uses.len(), "uses of memories are not counted here");
+            }
+            Err(error) => {
+                tracing::warn!(%error, count = uses.len(), "uses of memories could not be counted");
+            }
+            Ok(()) => {}
         }
     }
 

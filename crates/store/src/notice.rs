@@ -90,8 +90,10 @@ async fn differs(root: &Root, file: &Found) -> Result<bool, BackendError> {
         _ => match root.backend.read(&file.path, MEMORY_BYTES_MAX).await {
             Ok(read) if read.is_whole() => {
                 let revision = Revision::of(&read.bytes);
-                let known = (read.stat.stamp, revision);
-                root.known().revisions.insert(file.path.clone(), known);
+                if !read.stat.recent {
+                    let known = (read.stat.stamp, revision);
+                    root.known().revisions.insert(file.path.clone(), known);
+                }
                 revision
             }
             // What is no memory any more, or too large to be one, has no history.

@@ -11,10 +11,10 @@ use std::time::Duration;
 
 use memory::change::{ChangeId, RootKey, Trust};
 use memory::clock::Timestamp;
-use memory::command::Warning;
+use memory::command::{CommandError, Warning};
 use memory::document::Revision;
-use memory::limits::{CENSUS_AGE_MAX, LOCK_WAIT};
-use memory::path::{Mount, RelativePath};
+use memory::limits::{CENSUS_AGE_MAX, HEAD_BYTES_MAX, LOCK_WAIT};
+use memory::path::{MemoryPath, Mount, RelativePath};
 use state::Head;
 
 use crate::backend::{Backend, Extent, Held, Stamp};
@@ -126,6 +126,23 @@ impl Root {
     /// Returns whether a path is that of the generated listing.
     pub(crate) fn is_list(&self, path: &RelativePath) -> bool {
         self.has_list && path.as_str() == MEMORY_LIST
+    }
+
+    /// Checks that a path is not that of the generated listing. A file of somebody's own by that name,
+    /// without the mark that a generated one begins with, is a memory like any other.
+    pub(crate) async fn check_no_list(
+        &self,
+        path: &MemoryPath,
+        relative: &RelativePath,
+    ) -> Result<(), StoreError> {
+        if !self.is_list(relative) {
+            return Ok(());
+        }
+        match self.backend.read(relative, HEAD_BYTES_MAX).await {
+            Ok(read) if !crate::settle::is_our_list(&read.bytes) => Ok(()),
+            // Where there is none, one is about to be made.
+            Ok(_) | Err(_) => Err(CommandError::Generated { path: path.clone() }.into()),
+        }
     }
 
     /// Holds the root for writing. A write that somebody did not end is ended first.

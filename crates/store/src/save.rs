@@ -27,9 +27,7 @@ impl Memories {
     ) -> Result<Saved, StoreError> {
         self.check_writable(path)?;
         let (root, relative) = self.inside(path)?;
-        if root.is_list(relative) {
-            return Err(CommandError::Generated { path: path.clone() }.into());
-        }
+        root.check_no_list(path, relative).await?;
         edit::check_writable(path, text)?;
         let mut held = [root.hold(&self.store).await?];
         let [only] = &held;
@@ -108,9 +106,10 @@ impl Memories {
     pub async fn set_pin(&self, path: &MemoryPath, pinned: bool) -> Result<bool, StoreError> {
         let (root, relative) = self.inside(path)?;
         self.check_writable(path)?;
-        if self.caller.provenance.actor != Actor::Person || root.is_list(relative) {
+        if self.caller.provenance.actor != Actor::Person {
             return Err(CommandError::ReadOnly { mount: root.mount }.into());
         }
+        root.check_no_list(path, relative).await?;
         if pinned {
             match look(root, path, relative).await? {
                 Some(Kind::File) => {}

@@ -5,42 +5,45 @@
 //! dead process, or a machine that lost its power, had recorded and not finished. Both look at the
 //! files first: what somebody outside wrote since then stays.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
-use memory::change::{ChangeId, FolderChange};
+use memory::change::{ChangeId, ChangeKind, FolderChange};
 use memory::document::{self, Item, Revision};
 use memory::limits::{HISTORY_FILE_BYTES_MAX, MEMORY_BYTES_MAX, MEMORY_LIST_LINES_MAX};
 use memory::path::RelativePath;
 use state::OpenChange;
 
-use crate::backend::{BackendError, Expect, Extent, Kind, Read};
+use crate::backend::{BackendError, Expect, Extent, InHistory, Kind, Read};
 use crate::error::StoreError;
 use crate::memories::Store;
 use crate::root::{HeldRoot, MEMORY_LIST, Root};
 
 /// Carries out what was recorded for this root and may not have been done, and sweeps what such a
-/// write left over. Returns how many files that was.
+/// write left over. Nothing that somebody outside wrote meanwhile is swept.
 ///
 /// Only what nothing later has touched is carried out: a memory whose last record is another change,
 /// of Quipu or from outside, is left as it is. While the machine kept running only the newest change
 /// can be unfinished, because writes follow one another.
-pub(crate) async fn recover(store: &Store, held: &mut HeldRoot) -> Result<usize, StoreError> {
+pub(crate) async fn recover(store: &Store, held: &mut HeldRoot) -> Result<Recovered, StoreError> {
     let root = Arc::clone(&held.root);
     let at = StoreError::at(root.mount);
     let open = open_changes(store, &root).await?;
     let restarted = held.held.machine_restarted();
-    let unfinished: Vec<&OpenChange> = if restarted {
+    // Where nobody died all that is recorded was done, and what is not so any more was undone outside.
+    let interrupted = held.held.was_interrupted();
+    let newest = open.values().next_back().filter(|_| interrupted);
+    let unfinished: Vec<&OpenChange> = if restarted && interrupted {
         open.values().collect()
     } else {
-        open.values().next_back().into_iter().collect()
+        newest.into_iter().collect()
     };
     let heads = store.state.heads(&root.key.place, ChangeId(0)).await?;
     let latest: HashMap<&RelativePath, ChangeId> =
         heads.iter().map(|head| (&head.path, head.change)).collect();
     // A further crash in the middle of this has to lead here again.
     held.held.begin().map_err(&at)?;
-    let newest = open.values().next_back().map(|open| &open.change);
+    let newest = newest.map(|open| &open.change);
     if let Some(folder) = newest.and_then(|change| change.folder.as_ref())
         && folder.root.place == root.key.place
     {
@@ -54,20 +57,83 @@ pub(crate) async fn recover(store: &Store, held: &mut HeldRoot) -> Result<usize,
     for (path, wanted) in &wanted {
         completed += usize::from(finish_file(store, &root, path, (wanted, restarted)).await?);
     }
+    if unfinished.iter().any(|open| open.change.kind == ChangeKind::Undo) {
+        // What goes may have stood, or may have left an empty folder, where a file comes back.
+        for (path, wanted) in wanted.iter().filter(|(_, wanted)| wanted.last.is_some()) {
+            if matches!(root.backend.kind(path).await, Ok(Some(Kind::Folder))) {
+                root.backend.remove_empty(path).await.map_err(&at)?;
+            }
+            completed += usize::from(finish_file(store, &root, path, (wanted, restarted)).await?);
+        }
+    }
     if let Some(FolderChange { path, moved_to: None, root: place }) =
         newest.and_then(|change| change.folder.as_ref())
         && place.place == root.key.place
     {
         root.backend.remove_empty(path).await.map_err(&at)?;
     }
-    let swept = root.backend.sweep().await.map_err(&at)?;
-    if completed + swept > 0 {
-        tracing::warn!(root = %root.key.identity, completed, swept, "an interrupted write was completed");
+    let swept = root.backend.sweep(in_history(&root, &open, restarted)).await.map_err(&at)?;
+    let recovered =
+        Recovered { mended: completed + swept.removed, brought_back: swept.brought_back };
+    if recovered != Recovered::default() {
+        tracing::warn!(
+            root = %root.key.identity, completed, swept = swept.removed,
+            brought_back = ?recovered.brought_back, "an interrupted write was completed"
+        );
     }
     close(store, &[root], &open).await?;
     held.forget();
     held.held.end().map_err(&at)?;
-    Ok(completed + swept)
+    Ok(recovered)
+}
+
+/// What a recovery did.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Recovered {
+    /// How many files it completed or swept.
+    pub(crate) mended: usize,
+    /// What somebody outside wrote in the middle of the write, and where it is.
+    pub(crate) brought_back: Vec<String>,
+}
+
+/// Returns what tells the bytes that open changes replace, remove or write from those that nobody has
+/// recorded. What is no open change's is not looked for: a change that was taken back has left the
+/// only copy of what it had taken away.
+fn in_history(
+    root: &Root,
+    open: &BTreeMap<ChangeId, OpenChange>,
+    restarted: bool,
+) -> Arc<InHistory> {
+    let mut revisions: HashSet<(RelativePath, Revision)> = HashSet::new();
+    let mut written: HashMap<RelativePath, Vec<Vec<u8>>> = HashMap::new();
+    for one in open.values() {
+        for (index, file) in one.change.files.iter().enumerate() {
+            if file.root.place != root.key.place {
+                continue;
+            }
+            let bytes = one.files.iter().find(|file| file.index == index).map(|file| &file.bytes);
+            for path in [Some(&file.path), file.moved_to.as_ref()].into_iter().flatten() {
+                let both = [file.before, file.after].into_iter().flatten();
+                revisions.extend(both.map(|revision| (path.clone(), revision)));
+                written.entry(path.clone()).or_default().extend(bytes.cloned());
+            }
+        }
+    }
+    let has_list = root.has_list;
+    Arc::new(move |path, bytes| {
+        let torn = || {
+            let whole = written.get(path).map(Vec::as_slice).unwrap_or_default();
+            restarted && whole.iter().any(|whole| is_torn(bytes, whole))
+        };
+        let list = || has_list && path.as_str() == MEMORY_LIST && is_our_list(bytes);
+        revisions.contains(&(path.clone(), Revision::of(bytes))) || torn() || list()
+    })
+}
+
+/// Returns whether this is a generated listing, or the beginning of one, or what a power cut leaves of one.
+pub(crate) fn is_our_list(bytes: &[u8]) -> bool {
+    bytes.iter().all(|byte| *byte == 0)
+        || document::is_generated_list(&String::from_utf8_lossy(bytes))
 }
 
 /// What open changes say about one path.
@@ -314,26 +380,26 @@ async fn write_list(store: &Store, root: &Arc<Root>) -> Result<(), StoreError> {
         })
         .collect();
     let text = document::memory_list(&items);
-    let _held = root.hold(store).await?;
+    let mut held = root.hold(store).await?;
     let now = match root.backend.read(&path, MEMORY_BYTES_MAX).await {
         Ok(read) => Some(read),
         Err(BackendError::NotFound) => None,
         Err(BackendError::WrongKind | BackendError::Escapes(_)) => return Ok(()),
         Err(error) => return Err(at(error)),
     };
-    if let Some(read) = &now {
-        // An empty one, or one of zeros, is ours as a power cut left it.
-        let torn = read.bytes.iter().all(|byte| *byte == 0);
-        let ours = torn || str::from_utf8(&read.bytes).is_ok_and(document::is_generated_list);
-        if !ours || read.bytes == text.as_bytes() {
-            return Ok(());
-        }
+    if now.as_ref().is_some_and(|now| !is_our_list(&now.bytes) || now.bytes == text.as_bytes()) {
+        return Ok(());
     }
+    // Dying in the middle of it has to lead to a recovery, which sweeps what lies about.
+    held.held.begin().map_err(&at)?;
     let staged = root.backend.stage(&path, Arc::from(text.into_bytes())).await.map_err(&at)?;
     let expect = now.map_or(Expect::Absent, |read| Expect::File(read.stat.stamp));
     match staged.publish(expect).await {
         // It is renewed after the next write in any case.
-        Ok(()) | Err(BackendError::Changed | BackendError::Occupied) => Ok(()),
-        Err(error) => Err(at(error)),
+        Ok(()) | Err(BackendError::Changed | BackendError::Occupied) => {}
+        Err(error) => return Err(at(error)),
     }
+    held.held.end().map_err(&at)?;
+    held.wrote([]);
+    Ok(())
 }

@@ -302,7 +302,9 @@ pub(crate) async fn document_head(
         generated: text.is_ok_and(document::is_generated_list),
         is_text: text.is_ok_and(|text| !text.contains('\0')),
     });
-    let known = (file.stat.stamp, Arc::clone(&head));
-    root.known().documents.insert(file.path.clone(), known);
+    if !file.stat.recent {
+        let known = (file.stat.stamp, Arc::clone(&head));
+        root.known().documents.insert(file.path.clone(), known);
+    }
     Ok(head)
 }

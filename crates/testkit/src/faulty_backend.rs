@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use memory::path::RelativePath;
 use store::backend::{
-    Backend, BackendError, Expect, Extent, Held, Kind, Read, Staged, Stamp, Walk,
+    Backend, BackendError, Expect, Extent, Held, InHistory, Kind, Read, Staged, Stamp, Swept, Walk,
 };
 use tokio::task::{Id, try_id};
 
@@ -316,8 +316,8 @@ impl Backend for FaultyBackend {
         self.plan.run(self.inner.sync(paths)).await
     }
 
-    async fn sweep(&self) -> Result<usize, BackendError> {
-        self.plan.run(self.inner.sweep()).await
+    async fn sweep(&self, in_history: Arc<InHistory>) -> Result<Swept, BackendError> {
+        self.plan.run(self.inner.sweep(in_history)).await
     }
 
     async fn exists(&self) -> Result<bool, BackendError> {

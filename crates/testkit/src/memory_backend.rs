@@ -12,7 +12,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use memory::path::RelativePath;
 use store::backend::{
-    Backend, BackendError, Expect, Extent, Held, Kind, Read, Staged, Stamp, Walk,
+    Backend, BackendError, Expect, Extent, Held, InHistory, Kind, Read, Staged, Stamp, Swept, Walk,
 };
 use tokio::sync::OwnedMutexGuard;
 
@@ -240,8 +240,9 @@ impl Backend for MemoryBackend {
         Ok(())
     }
 
-    async fn sweep(&self) -> Result<usize, BackendError> {
-        Ok(self.tree().sweep())
+    async fn sweep(&self, _in_history: Arc<InHistory>) -> Result<Swept, BackendError> {
+        // Looking and swapping are one step here, so nothing is ever taken away unseen.
+        Ok(Swept { removed: self.tree().sweep(), ..Swept::default() })
     }
 
     async fn exists(&self) -> Result<bool, BackendError> {

@@ -1,11 +1,13 @@
 //! `quipu undo`: taking changes back.
 
-use engine::{Dry, Memories, UndoTarget, Undone};
+use std::collections::BTreeMap;
+
+use engine::{Dry, Elsewhere, Memories, UndoTarget, Undone};
 use memory::change::ChangeId;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::args::Undo;
-use crate::commands::{ask, history};
+use crate::commands::{ask, history, tell_warnings, warning_values};
 use crate::compose::{App, call, now};
 use crate::exit::{Failure, Status};
 use crate::render::{counted, short};
@@ -21,6 +23,7 @@ pub(crate) async fn run(app: &App, args: &Undo) -> Result<Status, Failure> {
             return tell(app, &plan, "would take back");
         }
         app.output.note(&sentence(&plan, "This takes back"));
+        tell_left(app, &plan);
         if !ask::confirm(app, "Go on?").await? {
             app.output.note("nothing was undone");
             return Ok(Status::Refused);
@@ -70,13 +73,57 @@ fn tell(app: &App, undone: &Undone, verb: &str) -> Result<Status, Failure> {
         let paths: Vec<_> = undone.paths.iter().map(ToString::to_string).collect();
         app.output.value(&json!({
             "change": undone.change.map(|id| id.0), "undone": undone_ids, "paths": paths,
+            "warnings": warning_values(&undone.warnings), "left": left_values(&undone.left),
         }))?;
-        return Ok(Status::Done);
+        return Ok(status(undone));
     }
     let text = sentence(undone, verb);
     match undone.change {
         Some(change) => app.output.note(&format!("{text}\n(change {change})")),
         None => app.output.text(&format!("{text}\n"))?,
     }
-    Ok(Status::Done)
+    tell_warnings(app, &undone.warnings);
+    tell_left(app, undone);
+    Ok(status(undone))
+}
+
+/// What is left elsewhere needs a person's attention.
+fn status(undone: &Undone) -> Status {
+    if undone.left.is_empty() { Status::Done } else { Status::Refused }
+}
+
+/// Says which changes of a task stay as they are, and how to take them back.
+fn tell_left(app: &App, undone: &Undone) {
+    let mut by_owner: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for Elsewhere { change, identity } in &undone.left {
+        by_owner.entry(identity).or_default().push(change.to_string());
+    }
+    for (identity, changes) in by_owner {
+        let (noun, is, was) = match changes.len() {
+            1 => ("change", "is", "was"),
+            _ => ("changes", "are", "were"),
+        };
+        let (whose, how) = match identity.split_once(':') {
+            Some(("project", project)) => (
+                format!("the project {project}"),
+                "run the same command in its checkout".to_owned(),
+            ),
+            Some(("workspace", id)) => (
+                format!("the workspace {id}"),
+                format!("run the same command with `--workspace-id {id}`"),
+            ),
+            _ => (
+                "memories that are not open here".to_owned(),
+                "run the same command where they are".to_owned(),
+            ),
+        };
+        app.output.warning(&format!(
+            "{noun} {} of this task {is} in {whose} and {was} not taken back; to do that, {how}",
+            changes.join(", ")
+        ));
+    }
+}
+
+fn left_values(left: &[Elsewhere]) -> Vec<Value> {
+    left.iter().map(|one| json!({ "change": one.change.0, "identity": one.identity })).collect()
 }

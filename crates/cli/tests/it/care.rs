@@ -95,6 +95,32 @@ fn what_needs_attention_is_named_and_fails() {
     assert!(place.done(&["status"]).contains("3 findings; `quipu doctor` tells more"));
 }
 
+/// Nobody, root included, makes a folder where there is a file.
+#[test]
+fn a_memory_is_viewed_without_a_word_where_no_state_can_be_made() {
+    let place = Place::new();
+    fs::create_dir_all(place.checkout().join(".quipu/memory")).unwrap();
+    fs::write(place.checkout().join(".quipu/memory/a.md"), "hello\n").unwrap();
+    fs::write(place.home().join("state"), "").unwrap();
+    let run = |args: &[&str], stdin: &str| {
+        let ended = place.run_with(args, stdin);
+        assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{args:?}");
+        ended.stdout
+    };
+    assert_eq!(run(&["view", "project/a.md"], ""), "hello\n");
+    let client = r#"{"name":"t","version":"1"}"#;
+    let initialize = format!(
+        r#""method":"initialize","params":{{"protocolVersion":"2025-11-25","capabilities":{{}},"clientInfo":{client}}}"#
+    );
+    let view = r#""method":"tools/call","params":{"name":"memory","arguments":{"command":"view","path":"/memories/project/a.md"}}"#;
+    let stdin = format!(
+        "{{\"jsonrpc\":\"2.0\",\"id\":1,{initialize}}}\n{}\n{{\"jsonrpc\":\"2.0\",\"id\":2,{view}}}\n",
+        r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+    );
+    let answers = run(&["mcp"], &stdin);
+    assert!(answers.contains("     1\\thello"), "{answers}");
+}
+
 #[test]
 fn an_unreadable_state_is_told_and_memories_are_not_lost() {
     let place = Place::new();

@@ -2,6 +2,10 @@
 
 use std::fs;
 
+use engine::{BindingRequest, Call, Caller, Config, Engine, Folders};
+use memory::command::Command;
+use memory::path::{Layout, MemoryPath};
+
 use crate::place::{Place, pretty};
 
 fn with_history() -> Place {
@@ -177,8 +181,45 @@ fn a_stretch_of_time_is_taken_back_as_one() {
     ");
     assert_eq!(place.view("project/b.md"), "b\n");
     let undone = place.json(&["undo", "--since", "1h"]);
-    insta::assert_snapshot!(undone, @r#"{"change":5,"paths":["/memories/global/c.md","/memories/project/b.md"],"undone":[4,3,2,1]}"#);
+    insta::assert_snapshot!(undone, @r#"{"change":5,"left":[],"paths":["/memories/global/c.md","/memories/project/b.md"],"undone":[4,3,2,1],"warnings":[]}"#);
     assert_eq!(place.done(&["ls"]), "");
+}
+
+/// Makes a memory in the project of a folder as a part of a task.
+async fn make_in_task(place: &Place, folder: &str, name: &str) {
+    let folders = Folders { data: place.home(), state: place.home().join("state") };
+    let engine = Engine::open(Config::new(folders)).unwrap();
+    let request =
+        BindingRequest { project_dir: Some(place.path().join(folder)), ..Default::default() };
+    let memories = engine.memories(&request, Caller::person("test"));
+    let path = MemoryPath::parse(&format!("/memories/project/{name}"), Layout::Scoped).unwrap();
+    let task = Call { task: Some("tidy-1".to_owned()), ..Call::default() };
+    let command = Command::Create { path, file_text: "x\n".to_owned() };
+    memories.apply(command, &task).await.unwrap();
+    engine.close().await;
+}
+
+#[tokio::test]
+async fn undoing_a_task_tells_what_of_it_is_left_in_another_project() {
+    let place = Place::new();
+    fs::create_dir_all(place.path().join("other/.git")).unwrap();
+    make_in_task(&place, "other", "b.md").await;
+    make_in_task(&place, "app", "a.md").await;
+    let ended = place.run(&["undo", "--task", "tidy-1"]);
+    let whose = ended.stderr.split_once("project other-").unwrap().1.get(..12).unwrap();
+    insta::assert_snapshot!(ended.shown().replace(whose, "<digest>"), @r"
+    status 1
+    --- stderr
+    took back change 2 in 1 memory:
+      project/a.md
+    (change 3)
+    warning: change 1 of this task is in the project other-<digest> and was not taken back; to do that, run the same command in its checkout
+    ");
+    let there = place.path().join("other").display().to_string();
+    // What was taken back here already is still named there: it was a part of the task.
+    let ended = place.run(&["undo", "--task", "tidy-1", "--project", &there]);
+    assert!(ended.stderr.starts_with("took back change 1 in 1 memory"), "{}", ended.stderr);
+    assert!(!place.path().join("other/.quipu/memory/b.md").exists());
 }
 
 #[test]

@@ -14,7 +14,13 @@ mod anchor;
 #[cfg(target_os = "linux")]
 mod at_hand;
 
+mod instant;
+
 mod lock;
+
+mod sweep;
+
+mod temporary;
 
 mod walk;
 
@@ -32,8 +38,11 @@ use memory::clock::Timestamp;
 use memory::path::RelativePath;
 
 pub use self::anchor::{Anchor, Privacy};
+use self::instant::Instant;
 use self::lock::LockFile;
-use super::{Backend, BackendError, Extent, Held, Kind, Read, Staged, Stamp, Stat, Walk};
+use super::{
+    Backend, BackendError, Extent, Held, InHistory, Kind, Read, Staged, Stamp, Stat, Swept, Walk,
+};
 
 /// Keeps the files of one root in a folder.
 #[derive(Clone, Debug)]
@@ -154,8 +163,8 @@ impl Backend for LocalBackend {
         self.run(move |anchor| write::sync(anchor, &paths)).await
     }
 
-    async fn sweep(&self) -> Result<usize, BackendError> {
-        self.run(write::sweep).await
+    async fn sweep(&self, in_history: Arc<InHistory>) -> Result<Swept, BackendError> {
+        self.run(move |anchor| sweep::sweep(anchor, &*in_history)).await
     }
 
     async fn exists(&self) -> Result<bool, BackendError> {
@@ -199,12 +208,13 @@ fn open_file(folder: &Dir, name: &str) -> Result<(File, Stat), BackendError> {
         Ok(file) => file,
         Err(error) => return Err(refine(folder, name, error)),
     };
+    let looked_at = Instant::now();
     let facts =
         file.metadata().map_err(|error| BackendError::from_io("look at a memory", error))?;
     if !facts.is_file() {
         return Err(BackendError::WrongKind);
     }
-    let stat = stat_of(&facts);
+    let stat = stat_of(&facts, looked_at);
     Ok((file, stat))
 }
 
@@ -227,17 +237,23 @@ fn read_in(folder: &Dir, name: &str, max: usize) -> Result<Read, BackendError> {
     Ok(Read { bytes, stat })
 }
 
-fn stat_of(facts: &Metadata) -> Stat {
+/// Returns the facts of a file that were looked up at a moment not before `looked_at`.
+fn stat_of(facts: &Metadata, looked_at: Instant) -> Stat {
     let modified_at = Timestamp::new(facts.mtime(), nanos(facts.mtime_nsec())).unwrap_or_default();
+    let stamp = stamp_of(facts);
+    let recent = looked_at.may_see_again(facts.mtime(), facts.mtime_nsec());
+    Stat { bytes: facts.len(), modified_at, stamp, recent }
+}
+
+fn stamp_of(facts: &Metadata) -> Stamp {
     let seconds = facts.ctime().cast_unsigned();
-    let stamp = Stamp([
+    Stamp([
         facts.ino(),
         facts.len(),
         // Seconds since 1970 leave 30 bits free for the nanoseconds.
         seconds << 30 | facts.ctime_nsec().cast_unsigned(),
         facts.mtime().cast_unsigned() << 30 | facts.mtime_nsec().cast_unsigned(),
-    ]);
-    Stat { bytes: facts.len(), modified_at, stamp }
+    ])
 }
 
 fn nanos(value: i64) -> i32 {

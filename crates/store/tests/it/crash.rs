@@ -3,10 +3,14 @@
 use std::fs;
 use std::sync::Arc;
 
-use memory::change::ChangeKind;
+use memory::access::AgentClass;
+use memory::change::{ChangeKind, RootKey};
 use memory::command::Command;
-use store::{Call, Store};
-use testkit::{Faults, FaultyState};
+use memory::path::{Mount, Scope};
+use store::backend::Backend;
+use store::backend::local::{Anchor, LocalBackend, Privacy};
+use store::{Call, Caller, Store};
+use testkit::{Failure, Faults, FaultyBackend, FaultyState, Plan};
 
 use crate::host::{Host, at, create, delete, files, rename, replace, restart, table, texts};
 
@@ -129,6 +133,16 @@ async fn an_outside_truncation_on_a_running_machine_is_no_power_cut() {
 }
 
 #[tokio::test]
+async fn a_repair_brings_nothing_back_that_somebody_just_removed() {
+    let host = Host::new();
+    let store = host.store();
+    create(&host.agent(&store), "/memories/global/a.md", "one\n").await;
+    fs::remove_file(host.global("a.md")).unwrap();
+    host.person(&store).repair().await.unwrap();
+    assert_eq!(texts(&host.global("")), []);
+}
+
+#[tokio::test]
 async fn what_an_interrupted_write_left_over_is_swept() {
     let host = Host::new();
     let store = host.store();
@@ -143,6 +157,96 @@ async fn what_an_interrupted_write_left_over_is_swept() {
     assert!(health.findings.iter().any(|found| found.kind.as_str() == "left-over-temporary"));
     person.repair().await.unwrap();
     assert_eq!(texts(&host.global("")), table(&[("d/a.md", "one\n")]));
+}
+
+/// Kills a process at each step of writing the generated listing.
+#[tokio::test]
+async fn what_a_kill_leaves_of_a_listing_is_swept_by_the_next_process_that_reads() {
+    let mut steps = 0;
+    for step in 1.. {
+        let mut host = Host::quick();
+        host.settings.memory_list = true;
+        let plan = Arc::<Plan>::default();
+        let open = || {
+            let anchor = Anchor::new(host.path("data"), &["memory"], Privacy::Private);
+            let local = LocalBackend::new(anchor, host.path("state/locks/global.lock"));
+            let key = RootKey { identity: "global".to_owned(), place: "global".to_owned() };
+            let faulty = FaultyBackend::new(Arc::new(local), Arc::clone(&plan));
+            let store = host.store();
+            let roots: Vec<(_, _, Arc<dyn Backend>)> =
+                vec![(Mount::Scope(Scope::Global), key, Arc::new(faulty))];
+            let agent = store.memories_in(roots, Caller::agent(AgentClass::Exec, "test"));
+            (store, agent)
+        };
+        let (store, agent) = open();
+        create(&agent, "/memories/global/a.md", "one\n").await;
+        plan.set(step, Failure::Crash);
+        store.settle().await;
+        let reached = plan.steps() >= step;
+        kill(store);
+        plan.set(0, Failure::Once);
+        let left = files(&host.global("")).iter().any(|(name, _)| name.starts_with(".quipu-"));
+        let (_store, agent) = open();
+        steps += u64::from(left);
+        agent.list(None).await.unwrap();
+        let names: Vec<_> = files(&host.global("")).into_iter().map(|(name, _)| name).collect();
+        assert!(names.iter().all(|name| !name.starts_with('.')), "step {step}: {names:?}");
+        if !reached {
+            assert_eq!(names, ["MEMORY.md", "a.md"]);
+            break;
+        }
+    }
+    assert!(steps > 0, "no kill left anything");
+}
+
+/// An editor saves in the moment between our look and our swap, and we die before looking again.
+#[tokio::test]
+async fn recovery_brings_back_what_an_editor_wrote_into_the_write_that_died() {
+    let host = Host::new();
+    let state =
+        Arc::new(FaultyState::new(Arc::new(state::SqliteState::new(host.path("state/quipu.db")))));
+    let store = host.store_on(Arc::<FaultyState>::clone(&state));
+    let agent = host.agent(&store);
+    create(&agent, "/memories/global/a.md", "one\n").await;
+    state.set(Faults::CrashBeforeAnswer(1));
+    let command = Command::StrReplace {
+        path: at("/memories/global/a.md"),
+        old_str: "one".to_owned(),
+        new_str: "two".to_owned(),
+    };
+    assert!(agent.apply(command, &Call::default()).await.is_err());
+    kill(store);
+    fs::write(host.global("a.md"), "two\n").unwrap();
+    fs::write(host.global(".quipu-1f-0.aside.a.md"), "by hand\n").unwrap();
+    fs::write(host.global(".quipu-1f-1.aside.a.md"), "one\n").unwrap();
+    let store = host.store();
+    let person = host.person(&store);
+    let listed = person.list(None).await.unwrap().memories;
+    let listed: Vec<_> = listed.iter().map(|one| one.path.to_string()).collect();
+    assert_eq!(listed, ["/memories/global/a.md", "/memories/global/a.outside-1.md"]);
+    let expected = table(&[("a.md", "two\n"), ("a.outside-1.md", "by hand\n")]);
+    assert_eq!(texts(&host.global("")), expected);
+    assert_eq!(person.notice().await.unwrap(), 1);
+}
+
+#[tokio::test]
+async fn only_a_write_that_was_interrupted_is_reported_as_such() {
+    let host = Host::new();
+    let store = host.store();
+    create(&host.agent(&store), "/memories/global/a.md", "one\n").await;
+    let found = async |store: &Arc<Store>| {
+        let health = host.person(store).health(store::Depth::Glance).await.unwrap();
+        let mut kinds = health.findings.iter().map(|found| found.kind.as_str());
+        (health.state.open, kinds.any(|kind| kind == "interrupted-commit"))
+    };
+    assert_eq!(found(&store).await, (1, false), "it is open, and settled soon");
+    kill(store);
+    let store = host.store();
+    assert_eq!(found(&store).await, (1, false), "its files are whole");
+    restart(&host);
+    assert_eq!(found(&store).await, (1, true));
+    host.person(&store).repair().await.unwrap();
+    assert_eq!(found(&store).await, (0, false));
 }
 
 #[tokio::test]

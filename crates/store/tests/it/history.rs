@@ -3,6 +3,8 @@
 use std::fs;
 
 use memory::change::{Actor, ChangeId, ChangeKind};
+use memory::command::Command;
+use memory::document::Revision;
 use serde_json::json;
 use store::{Call, ChangesQuery, Dry, StoreError, UndoTarget};
 
@@ -122,16 +124,139 @@ async fn history_of_another_project_stays_there() {
     let store = host.store();
     create(&host.agent(&store), "/memories/project/a.md", "theirs\n").await;
     let id = last(&host.agent(&store)).await;
-    fs::create_dir_all(host.path("other/.git")).unwrap();
-    let request =
-        store::BindingRequest { project_dir: Some(host.path("other")), ..Default::default() };
-    let folders = store::Folders { data: host.path("data"), state: host.path("state") };
-    let other =
-        store.memories(store::Binding::resolve(&request, &folders), store::Caller::person("test"));
+    let other = elsewhere(&host, &store);
     assert_eq!(other.changes(&all()).await.unwrap(), []);
     assert!(matches!(other.change(id).await, Err(StoreError::NoSuchChange(_))));
     let undo = other.undo(&UndoTarget::Change(id), Dry::No, &Call::default()).await;
     assert!(matches!(undo, Err(StoreError::NoSuchChange(_))));
+    // Not by its digest either.
+    let revision = Revision::of(b"theirs\n");
+    assert_eq!(other.content(&revision).await.unwrap(), None);
+    let own = host.agent(&store).content(&revision).await.unwrap();
+    assert_eq!(own.as_deref(), Some(&b"theirs\n"[..]));
+}
+
+/// Returns the memories of another project on this host.
+fn elsewhere(host: &Host, store: &std::sync::Arc<store::Store>) -> store::Memories {
+    fs::create_dir_all(host.path("other/.git")).unwrap();
+    let request =
+        store::BindingRequest { project_dir: Some(host.path("other")), ..Default::default() };
+    let folders = store::Folders { data: host.path("data"), state: host.path("state") };
+    store.memories(store::Binding::resolve(&request, &folders), store::Caller::person("test"))
+}
+
+#[tokio::test]
+async fn undoing_a_task_says_what_of_it_is_left_elsewhere() {
+    let host = Host::new();
+    let store = host.store();
+    let (agent, other) = (host.agent(&store), elsewhere(&host, &store));
+    let task = Call { task: Some("t".to_owned()), ..Call::default() };
+    let make = |path: &str| Command::Create { path: at(path), file_text: "x\n".to_owned() };
+    agent.apply(make("/memories/project/a.md"), &task).await.unwrap();
+    let there = last(&agent).await;
+    let target = UndoTarget::Task("t".to_owned());
+    let nothing_here = other.undo(&target, Dry::No, &Call::default()).await.unwrap_err();
+    assert!(nothing_here.to_string().contains("project:shop-"), "{nothing_here}");
+    other.apply(make("/memories/project/b.md"), &task).await.unwrap();
+    for dry in [Dry::Run, Dry::No] {
+        let undone = other.undo(&target, dry, &Call::default()).await.unwrap();
+        assert_eq!(undone.paths, [at("/memories/project/b.md")]);
+        let left: Vec<_> = undone.left.iter().map(|left| left.change).collect();
+        assert_eq!(left, [there]);
+        assert!(undone.left[0].identity.starts_with("project:shop-"));
+    }
+    assert_eq!(texts(&host.project("")), table(&[("a.md", "x\n")]));
+    let rest = host.person(&store).undo(&target, Dry::No, &Call::default()).await.unwrap();
+    assert_eq!(rest.paths, [at("/memories/project/a.md")]);
+    assert_eq!(texts(&host.project("")), []);
+}
+
+#[tokio::test]
+async fn a_file_comes_back_where_a_folder_took_its_place_and_the_other_way_round() {
+    let host = Host::new();
+    let store = host.store();
+    let (agent, person) = (host.agent(&store), host.person(&store));
+    let task = |name: &str| Call { task: Some(name.to_owned()), ..Call::default() };
+    let path = |name: &str| at(&format!("/memories/global/{name}"));
+    let remove = |name: &str| Command::Delete { path: path(name) };
+    let make = |name: &str| Command::Create { path: path(name), file_text: "x\n".to_owned() };
+    create(&agent, "/memories/global/a.md", "a\n").await;
+    create(&agent, "/memories/global/d/b.md", "b\n").await;
+    let start = texts(&host.global(""));
+    for (name, commands) in
+        [("one", [remove("a.md"), make("a.md/b/c.md")]), ("two", [remove("d"), make("d")])]
+    {
+        for command in commands {
+            agent.apply(command, &task(name)).await.unwrap();
+        }
+        assert_ne!(texts(&host.global("")), start, "{name}");
+        let target = UndoTarget::Task(name.to_owned());
+        if name == "one" {
+            fs::write(host.global("a.md/theirs.md"), "theirs\n").unwrap();
+            let refused = person.undo(&target, Dry::No, &Call::default()).await;
+            let Err(StoreError::UndoBlocked(blocked)) = refused else { panic!("{refused:?}") };
+            assert!(blocked[0].why.contains("move that away"), "{blocked:?}");
+            fs::remove_file(host.global("a.md/theirs.md")).unwrap();
+        }
+        let undone = person.undo(&target, Dry::No, &Call::default()).await.unwrap();
+        assert_eq!(texts(&host.global("")), start, "{name}");
+        // Back and forth: an undo of the undo swaps them again.
+        let back = UndoTarget::Change(undone.change.unwrap());
+        let again = person.undo(&back, Dry::No, &Call::default()).await.unwrap();
+        assert_ne!(texts(&host.global("")), start, "{name}");
+        let back = UndoTarget::Change(again.change.unwrap());
+        person.undo(&back, Dry::No, &Call::default()).await.unwrap();
+        assert_eq!(texts(&host.global("")), start, "{name}");
+    }
+    // One by one too: what the newer undo leaves is an empty folder.
+    agent.apply(remove("a.md"), &Call::default()).await.unwrap();
+    let removed = last(&person).await;
+    agent.apply(make("a.md/c.md"), &Call::default()).await.unwrap();
+    for id in [last(&person).await, removed] {
+        person.undo(&UndoTarget::Change(id), Dry::No, &Call::default()).await.unwrap();
+    }
+    assert_eq!(texts(&host.global("")), start);
+}
+
+#[tokio::test]
+async fn only_a_person_brings_back_what_screening_refuses() {
+    let host = Host::new();
+    let store = host.store();
+    let (agent, person) = (host.agent(&store), host.person(&store));
+    let text = format!("key {}{}\n", "AKIA", "QYXWVUTSRQPON7LM");
+    fs::create_dir_all(host.global("")).unwrap();
+    fs::write(host.global("k.md"), &text).unwrap();
+    agent.notice().await.unwrap();
+    delete(&agent, "/memories/global/k.md").await;
+    let target = UndoTarget::Change(last(&agent).await);
+    for dry in [Dry::Run, Dry::No] {
+        let refused = agent.undo(&target, dry, &Call::default()).await.unwrap_err();
+        assert_eq!(refused.code().as_str(), "screened");
+    }
+    assert_eq!(texts(&host.global("")), []);
+    let undone = person.undo(&target, Dry::No, &Call::default()).await.unwrap();
+    assert_eq!(undone.warnings.len(), 1);
+    assert_eq!(texts(&host.global("")), table(&[("k.md", &text)]));
+}
+
+#[tokio::test]
+async fn an_undo_holds_the_limits_and_the_names_of_a_scope() {
+    let mut host = Host::new();
+    host.settings.files_max = 2;
+    let store = host.store();
+    let (agent, person) = (host.agent(&store), host.person(&store));
+    create(&agent, "/memories/global/a.md", "a\n").await;
+    create(&agent, "/memories/global/b.md", "b\n").await;
+    delete(&agent, "/memories/global/a.md").await;
+    let target = UndoTarget::Change(last(&agent).await);
+    create(&agent, "/memories/global/A.md", "c\n").await;
+    let undo = async || person.undo(&target, Dry::No, &Call::default()).await;
+    assert_eq!(undo().await.unwrap_err().code().as_str(), "already_exists");
+    rename(&agent, "/memories/global/A.md", "/memories/global/c.md").await;
+    assert_eq!(undo().await.unwrap_err().code().as_str(), "scope_full");
+    delete(&agent, "/memories/global/c.md").await;
+    undo().await.unwrap();
+    assert_eq!(texts(&host.global("")), table(&[("a.md", "a\n"), ("b.md", "b\n")]));
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use memory::command::CommandError;
 use memory::document::Revision;
 use store::{Call, ChangesQuery, Expected, StoreError};
 
-use crate::host::{Host, at, create, replace, table, texts};
+use crate::host::{Host, at, create, rename, replace, table, texts};
 
 const PATH: &str = "/memories/global/a.md";
 
@@ -97,6 +97,52 @@ async fn subscribers_hear_of_outside_edits_and_of_other_processes() {
         paths.insert(notice.unwrap().unwrap().path.to_string());
     }
     assert_eq!(paths.into_iter().collect::<Vec<_>>(), ["a.md", "b.md"]);
+}
+
+#[tokio::test]
+async fn a_list_of_somebodys_own_is_a_memory_like_any_other() {
+    let mut host = Host::new();
+    host.settings.memory_list = true;
+    let store = host.store();
+    let (agent, path) = (host.agent(&store), "/memories/global/MEMORY.md");
+    assert!(create(&agent, path, "mine\n").await.contains("is a generated listing"));
+    fs::create_dir_all(host.global("")).unwrap();
+    fs::write(host.global("MEMORY.md"), "mine\n").unwrap();
+    assert!(replace(&agent, path, "mine", "ours").await.contains("has been edited"));
+    create(&agent, "/memories/global/a.md", "a\n").await;
+    store.settle().await;
+    assert_eq!(fs::read_to_string(host.global("MEMORY.md")).unwrap(), "ours\n");
+    let renamed = rename(&agent, path, "/memories/global/index.md").await;
+    assert!(renamed.starts_with("Successfully"), "{renamed}");
+    store.settle().await;
+    for refused in [
+        replace(&agent, path, "a.md", "b.md").await,
+        crate::host::delete(&agent, path).await,
+        rename(&agent, "/memories/global/index.md", path).await,
+    ] {
+        assert!(refused.contains("is a generated listing"), "{refused}");
+    }
+}
+
+/// Two edits of one length in one tick of the file system's clock.
+#[tokio::test]
+async fn an_edit_in_the_tick_of_the_last_look_is_seen() {
+    let host = Host::new();
+    let store = host.store();
+    let person = host.person(&store);
+    fs::create_dir_all(host.global("")).unwrap();
+    for round in 0..50 {
+        let text = |word: &str| format!("---\ndescription: {word} {round:02}\n---\n");
+        for word in ["one", "two"] {
+            fs::write(host.global("a.md"), text(word)).unwrap();
+            let listed = person.list(None).await.unwrap().memories;
+            assert_eq!(listed[0].description, format!("{word} {round:02}"));
+        }
+        fs::write(host.global("a.md"), text("six")).unwrap();
+        person.notice().await.unwrap();
+        fs::write(host.global("a.md"), text("ten")).unwrap();
+        assert_eq!(person.notice().await.unwrap(), 1, "round {round}");
+    }
 }
 
 #[tokio::test]

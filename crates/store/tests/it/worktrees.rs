@@ -78,6 +78,33 @@ async fn worktrees_share_pins_and_have_files_and_history_of_their_own() {
 }
 
 #[tokio::test]
+async fn a_repair_keeps_the_pin_of_what_another_worktree_has() {
+    let host = Host::new();
+    let checkouts = repository(&host);
+    let store = host.store();
+    let [main, side, _] =
+        checkouts.each_ref().map(|checkout| person(&host, &store, checkout, ProjectRoot::Repo));
+    create(&main, PATH, "a\n").await;
+    main.set_pin(&at(PATH), true).await.unwrap();
+    // The other worktree has the file by git, and Quipu has never looked there.
+    let there = checkouts[1].join(".quipu/memory");
+    fs::create_dir_all(&there).unwrap();
+    fs::write(there.join("a.md"), "a\n").unwrap();
+    fs::remove_file(checkouts[0].join(".quipu/memory/a.md")).unwrap();
+    let orphaned = async || {
+        let health = main.health(store::Depth::Glance).await.unwrap();
+        health.findings.iter().any(|found| found.kind == store::FindingKind::OrphanedState)
+    };
+    assert!(!orphaned().await);
+    main.repair().await.unwrap();
+    assert_eq!(pinned(&side).await, [(PATH.to_owned(), true)]);
+    fs::remove_file(there.join("a.md")).unwrap();
+    assert!(orphaned().await);
+    main.repair().await.unwrap();
+    assert!(!orphaned().await);
+}
+
+#[tokio::test]
 async fn a_host_local_project_root_is_one_for_all_worktrees_and_for_no_thief() {
     let host = Host::new();
     let checkouts = repository(&host);

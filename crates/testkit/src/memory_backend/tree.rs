@@ -44,6 +44,7 @@ fn stat(bytes: &[u8], version: u64) -> Stat {
         bytes: u64::try_from(bytes.len()).unwrap_or(u64::MAX),
         modified_at: Timestamp::from_second(second).unwrap_or(Timestamp::MAX),
         stamp: Stamp([version, 0, 0, 0]),
+        recent: false,
     }
 }
 

@@ -12,6 +12,7 @@ use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, openat2, st
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
 use super::anchor::Anchor;
+use super::instant::Instant;
 use super::stat_of;
 use crate::backend::{Kind, Read};
 
@@ -25,8 +26,9 @@ const BENEATH: ResolveFlags = ResolveFlags::BENEATH
 pub(super) fn read(anchor: &Anchor, path: &RelativePath, max: usize) -> Option<Read> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW;
     let file = File::from(open(anchor, Some(path), flags)?);
+    let looked_at = Instant::now();
     let facts = file.metadata().ok().filter(Metadata::is_file)?;
-    let stat = stat_of(&facts);
+    let stat = stat_of(&facts, looked_at);
     // One more than there should be, to see that it is the end.
     let wanted = usize::try_from(stat.bytes).ok()?.saturating_add(1).min(max);
     let mut bytes = vec![0; wanted];

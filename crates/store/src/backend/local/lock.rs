@@ -6,6 +6,7 @@
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -41,6 +42,20 @@ impl LockFile {
         let file = Arc::new(crate::host::open_private_file(&self.path)?);
         *slot = Some(Arc::clone(&file));
         Ok(file)
+    }
+
+    /// Returns whether this open file is still the one at its path: whoever removes that lets the next
+    /// process lock another, and then two would hold the root.
+    fn is_current(&self, file: &File) -> bool {
+        let at_path = crate::host::facts(&self.path);
+        file.metadata().is_ok_and(|ours| {
+            at_path.is_some_and(|found| (found.dev(), found.ino()) == (ours.dev(), ours.ino()))
+        })
+    }
+
+    /// Lets the next turn open the file at the path anew.
+    fn forget(&self) {
+        *self.file.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
     /// Returns what the file says of its last writer, without taking the lock. A file that was never
@@ -105,6 +120,13 @@ impl Record {
         self.writing || self.boot != boot()
     }
 
+    /// Returns whether the machine may have been started anew since, when it is now in its start
+    /// called `boot`. Where starts have no names, a write that did not end may have met either a kill
+    /// or a power cut, and the worse of the two is assumed.
+    fn machine_restarted(&self, boot: &str) -> bool {
+        self.boot != boot || self.writing && boot == NO_BOOT
+    }
+
     fn read(mut file: &File) -> Option<Self> {
         let mut text = String::new();
         file.rewind().ok()?;
@@ -118,6 +140,9 @@ impl Record {
     }
 }
 
+/// Stands for each start of a machine that does not name them.
+const NO_BOOT: &str = "------------------------------------";
+
 /// Returns a word that differs after each start of the machine, so that a write that a power cut
 /// interrupted is told from one that a kill did.
 fn boot() -> &'static str {
@@ -125,27 +150,40 @@ fn boot() -> &'static str {
         crate::host::read_small_file("/proc/sys/kernel/random/boot_id")
             .map(|text| text.trim().to_owned())
             .filter(|text| text.len() == 36)
-            .unwrap_or_else(|| "-".repeat(36))
+            .unwrap_or_else(|| NO_BOOT.to_owned())
     });
     &BOOT
+}
+
+/// A locked file; dropping it gives the lock back.
+#[derive(Debug)]
+struct Locked(Arc<File>);
+
+impl std::ops::Deref for Locked {
+    type Target = File;
+
+    fn deref(&self) -> &File {
+        &self.0
+    }
+}
+
+impl Drop for Locked {
+    fn drop(&mut self) {
+        // The file stays open for the next turn, so the lock has to be given back by hand. An error
+        // leaves it held until the process ends, which is the safe side.
+        drop(self.0.unlock());
+    }
 }
 
 /// A held root.
 #[derive(Debug)]
 pub(super) struct HeldFile {
-    file: Arc<File>,
+    // Given back before the turn is.
+    file: Locked,
     record: Record,
     interrupted: bool,
     restarted: bool,
     _turn: OwnedMutexGuard<()>,
-}
-
-impl Drop for HeldFile {
-    fn drop(&mut self) {
-        // The file stays open for the next turn, so the lock has to be given back by hand. An error
-        // leaves it held until the process ends, which is the safe side.
-        drop(self.file.unlock());
-    }
 }
 
 impl Held for HeldFile {
@@ -192,6 +230,17 @@ pub(super) async fn hold(lock: &Arc<LockFile>, wait: Duration) -> Result<HeldFil
 
 async fn take_turn(lock: &Arc<LockFile>) -> Result<HeldFile, BackendError> {
     let turn = Arc::clone(&lock.turn).lock_owned().await;
+    loop {
+        let file = lock_file(lock).await?;
+        if lock.is_current(&file) {
+            return Ok(held(file, turn));
+        }
+        lock.forget();
+    }
+}
+
+/// Locks the file that is open, or the one at the path if none is.
+async fn lock_file(lock: &Arc<LockFile>) -> Result<Locked, BackendError> {
     let opening = Arc::clone(lock);
     let cannot = |error| BackendError::from_io("open the lock file of a root", error);
     let file = match &*lock.file.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -203,36 +252,86 @@ async fn take_turn(lock: &Arc<LockFile>) -> Result<HeldFile, BackendError> {
         None => blocking(move || opening.open().map_err(cannot)).await?,
     };
     match file.try_lock() {
-        Ok(()) => Ok(held(file, turn)),
+        Ok(()) => Ok(Locked(file)),
         Err(TryLockError::Error(error)) => Err(cannot(error)),
         // Waiting is left to the operating system, which serves those who wait in turn. When the
         // deadline passes first, the lock that still arrives is dropped, and so given back.
         Err(TryLockError::WouldBlock) => {
             blocking(move || {
                 file.lock().map_err(cannot)?;
-                Ok(held(file, turn))
+                Ok(Locked(file))
             })
             .await
         }
     }
 }
 
-fn held(file: Arc<File>, turn: OwnedMutexGuard<()>) -> HeldFile {
+fn held(file: Locked, turn: OwnedMutexGuard<()>) -> HeldFile {
     let known = Record::read(&file);
     let fresh = known.is_none() && file.metadata().is_ok_and(|facts| facts.len() == 0);
     // A file that says nothing sensible was torn by a power cut; a new one says nothing yet, and
     // asking the state once too often costs little.
     let interrupted = known.as_ref().is_none_or(Record::is_interrupted);
-    let restarted = known.as_ref().is_none_or(|record| record.boot != boot()) && !fresh;
-    let generation = known.map_or(u64::from(!fresh), |record| record.generation);
+    let restarted = known.as_ref().is_none_or(|record| record.machine_restarted(boot())) && !fresh;
+    // A file that says nothing counts on from the time, so that it meets no count of the one before
+    // it, which processes may remember.
+    let generation = known.map_or_else(|| time_of(&file), |record| record.generation);
     let record =
         Record { boot: boot().to_owned(), generation, pid: std::process::id(), writing: false };
     HeldFile { file, record, interrupted, restarted, _turn: turn }
 }
 
+/// Returns when a file was last changed, as a number that grows.
+fn time_of(file: &File) -> u64 {
+    let facts = file.metadata();
+    // Seconds since 1970 leave 30 bits free for the nanoseconds.
+    facts
+        .map_or(0, |facts| facts.ctime().cast_unsigned() << 30 | facts.ctime_nsec().cast_unsigned())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn without_names_of_starts_an_interrupted_write_may_have_met_a_power_cut() {
+        let here = "b".repeat(36);
+        for (boot, writing, now, expected) in [
+            (&*here, false, &*here, false),
+            (&*here, true, &*here, false),
+            (&*here, false, "another", true),
+            (NO_BOOT, false, NO_BOOT, false),
+            (NO_BOOT, true, NO_BOOT, true),
+        ] {
+            let record = Record { boot: boot.to_owned(), generation: 1, pid: 1, writing };
+            assert_eq!(record.machine_restarted(now), expected, "{boot} {writing} {now}");
+        }
+        assert_eq!(NO_BOOT.len(), 36);
+    }
+
+    #[tokio::test]
+    #[expect(clippy::disallowed_methods, reason = "somebody removes the lock file by hand")]
+    async fn a_lock_file_that_was_removed_lets_nobody_hold_beside_another() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("a.lock");
+        let wait = Duration::from_secs(5);
+        let [one, two] = [0, 1].map(|_| Arc::new(LockFile::new(path.clone())));
+        let mut before = hold(&one, wait).await.unwrap();
+        before.begin().unwrap();
+        before.end().unwrap();
+        let remembered = before.generation();
+        drop(before);
+        std::fs::remove_file(&path).unwrap();
+        let mut other = hold(&two, wait).await.unwrap();
+        let soon = Duration::from_millis(20);
+        assert!(matches!(hold(&one, soon).await, Err(BackendError::Locked(_))));
+        other.begin().unwrap();
+        other.end().unwrap();
+        let counted = other.generation();
+        assert!(counted > remembered + 1, "a new file meets no count of the old one");
+        drop(other);
+        assert_eq!(hold(&one, wait).await.unwrap().generation(), counted);
+    }
 
     #[test]
     fn a_record_is_read_back_as_it_was_written() {

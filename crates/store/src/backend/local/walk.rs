@@ -8,7 +8,8 @@ use memory::limits::WALKED_ENTRIES_MAX;
 use memory::path::RelativePath;
 
 use super::anchor::{Anchor, step};
-use super::{stat_of, write};
+use super::instant::Instant;
+use super::{stat_of, temporary};
 use crate::backend::{BackendError, Extent, Found, FoundFolder, SkipReason, Skipped, Walk};
 
 /// How many things that were passed over are named; the rest of a hostile tree is not worth it.
@@ -33,9 +34,13 @@ pub(super) fn walk_in(
     extent: Extent,
 ) -> Result<Walk, BackendError> {
     let mut walker = Walker {
+        started: Instant::now(),
         max: extent.max,
         depth_max: from.map_or(0, RelativePath::depth).saturating_add(extent.levels),
-        ..Walker::default()
+        seen: 0,
+        files: BinaryHeap::new(),
+        folders: BinaryHeap::new(),
+        walk: Walk::default(),
     };
     walker.folder(folder, from).map_err(|error| BackendError::from_io("list a folder", error))?;
     let mut walk = walker.walk;
@@ -85,8 +90,8 @@ impl<T: HasPath> Ord for ByPath<T> {
     }
 }
 
-#[derive(Default)]
 struct Walker {
+    started: Instant,
     max: usize,
     /// How many segments the path of something kept may have.
     depth_max: usize,
@@ -118,7 +123,7 @@ impl Walker {
             return self.skip(at, &os_name.to_string_lossy(), SkipReason::Unaddressable);
         };
         if name.starts_with('.') {
-            if write::is_temporary(name) {
+            if temporary::kind_of(name).is_some() {
                 self.skip(at, name, SkipReason::Temporary);
             }
             return 0;
@@ -149,7 +154,7 @@ impl Walker {
             // It was removed since the folder was read, which is no finding.
             return 0;
         };
-        let stat = stat_of(&facts);
+        let stat = stat_of(&facts, self.started);
         self.walk.files_total += 1;
         self.walk.bytes_total += stat.bytes;
         if path.depth() <= self.depth_max {

@@ -1,7 +1,6 @@
 //! Putting bytes in place in one step, and taking them away again.
 
 use std::io::{self, Write as _};
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use cap_fs_ext::{DirExt as _, FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt as _};
@@ -12,23 +11,9 @@ use memory::limits::{OUTSIDE_RACE_RETRIES, PATH_SEGMENTS_MAX};
 use memory::path::RelativePath;
 
 use super::anchor::{Anchor, Privacy};
-use super::{blocking, open_file, stat_of, walk};
+use super::temporary::{aside_name, show_again, temporary_name};
+use super::{blocking, open_file, stamp_of, walk};
 use crate::backend::{BackendError, Expect, Extent, Staged, Stamp};
-
-/// What the names of files and folders that wait for their place begin and end with. Hidden, so no
-/// listing shows them; fixed, so a sweep finds what a crash left.
-const TEMPORARY: (&str, &str) = (".quipu-", ".tmp");
-
-/// Returns whether a name is one of ours for a write that did not end.
-pub(super) fn is_temporary(name: &str) -> bool {
-    name.strip_prefix(TEMPORARY.0).is_some_and(|rest| rest.ends_with(TEMPORARY.1))
-}
-
-fn temporary_name() -> String {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    format!("{}{:x}-{number:x}{}", TEMPORARY.0, std::process::id(), TEMPORARY.1)
-}
 
 /// New bytes beside their place. Dropping them removes them, and the folders made for them.
 #[derive(Debug)]
@@ -120,7 +105,7 @@ impl StagedFile {
     fn replace(&mut self, expected: Stamp) -> Result<(), BackendError> {
         let cannot = |error| BackendError::from_io("put a memory in place", error);
         let ours = self.folder.symlink_metadata(&self.temporary).map_err(cannot)?.ino();
-        match exchange(&self.folder, &self.temporary, &self.name) {
+        match self.swap() {
             Ok(()) => {}
             Err(error) if is_unsupported(&error) => return self.replace_plainly(expected),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
@@ -136,21 +121,31 @@ impl StagedFile {
         self.put_back(ours)
     }
 
+    /// Swaps the new bytes with what is there. From then on nobody has looked at what waits under the
+    /// other name, so that name says whose it was: dying here must not let a sweep take it for ours.
+    fn swap(&mut self) -> io::Result<()> {
+        let aside = aside_name(&self.name);
+        self.folder.rename(&self.temporary, &self.folder, &aside)?;
+        self.temporary = aside;
+        exchange(&self.folder, &self.temporary, &self.name)
+    }
+
     /// Swaps back until it is our own bytes that are at the temporary name: whoever writes outside at
     /// this moment may put yet another file in place.
     fn put_back(&mut self, ours: u64) -> Result<(), BackendError> {
         for _ in 0..OUTSIDE_RACE_RETRIES {
-            exchange(&self.folder, &self.temporary, &self.name).map_err(|error| {
-                // Theirs is at the temporary name; it must not be discarded with it.
-                self.waiting = false;
-                BackendError::from_io("put a memory back", error)
-            })?;
+            if exchange(&self.folder, &self.temporary, &self.name).is_err() {
+                break;
+            }
             match self.folder.symlink_metadata(&self.temporary) {
                 Ok(facts) if facts.ino() == ours => return Err(BackendError::Changed),
                 Ok(_) | Err(_) => {}
             }
         }
+        // Theirs is at the temporary name: it must neither be discarded with it nor stay unseen.
         self.waiting = false;
+        show_again(&self.folder, &self.temporary, Some(&self.name))
+            .map_err(|error| BackendError::from_io("put a memory back", error))?;
         Err(BackendError::Changed)
     }
 
@@ -187,7 +182,7 @@ fn remove_made(made: Vec<(Dir, String)>) {
 /// two names touches that, and nothing else that a writer would.
 fn stamp_is(folder: &Dir, name: &str, expected: Stamp) -> bool {
     let Ok(facts) = folder.symlink_metadata(name) else { return false };
-    let (Stamp([ino, bytes, _, modified]), Stamp(found)) = (expected, stat_of(&facts).stamp);
+    let (Stamp([ino, bytes, _, modified]), Stamp(found)) = (expected, stamp_of(&facts));
     facts.is_file() && [ino, bytes, modified] == [found[0], found[1], found[3]]
 }
 
@@ -203,7 +198,7 @@ fn exchange(_folder: &Dir, _a: &str, _b: &str) -> io::Result<()> {
 }
 
 /// Gives something another name that nothing has, in one step.
-fn move_to_free(from: &Dir, name: &str, to: &Dir, new_name: &str) -> io::Result<()> {
+pub(super) fn move_to_free(from: &Dir, name: &str, to: &Dir, new_name: &str) -> io::Result<()> {
     #[cfg(target_os = "linux")]
     {
         use rustix::fs::RenameFlags;
@@ -237,14 +232,14 @@ pub(super) fn remove_file(
 ) -> Result<(), BackendError> {
     let folder = anchor.folder_of(path)?.ok_or(BackendError::NotFound)?;
     let cannot = |error| BackendError::from_io("remove a memory", error);
-    let temporary = temporary_name();
-    move_to_free(&folder, path.file_name(), &folder, &temporary).map_err(cannot)?;
-    if stamp_is(&folder, &temporary, expected) {
+    let aside = aside_name(path.file_name());
+    move_to_free(&folder, path.file_name(), &folder, &aside).map_err(cannot)?;
+    if stamp_is(&folder, &aside, expected) {
         // It is out of sight, and so removed. What cannot be removed is swept later.
-        drop(folder.remove_file(&temporary));
+        drop(folder.remove_file(&aside));
         return Ok(());
     }
-    move_to_free(&folder, &temporary, &folder, path.file_name()).map_err(cannot)?;
+    show_again(&folder, &aside, Some(path.file_name())).map_err(cannot)?;
     Err(BackendError::Changed)
 }
 
@@ -260,15 +255,18 @@ pub(super) fn remove_folder(
     if !folder.symlink_metadata(path.file_name()).map_err(cannot)?.is_dir() {
         return Err(BackendError::WrongKind);
     }
-    let temporary = temporary_name();
-    move_to_free(&folder, path.file_name(), &folder, &temporary).map_err(cannot)?;
+    let aside = aside_name(path.file_name());
+    move_to_free(&folder, path.file_name(), &folder, &aside).map_err(cannot)?;
     expected.sort();
-    let found = memories_in(&folder, &temporary, path);
+    let found = memories_in(&folder, &aside, path);
     if !matches!(&found, Ok(found) if *found == expected) {
-        // What cannot be looked at is put back too: out of sight it would be swept away.
-        move_to_free(&folder, &temporary, &folder, path.file_name()).map_err(cannot)?;
+        // What cannot be looked at is put back too: out of sight nobody would find it.
+        show_again(&folder, &aside, Some(path.file_name())).map_err(cannot)?;
         return found.and(Err(BackendError::Changed));
     }
+    // Looked at, and so ours to clear away, now or by the next sweep.
+    let temporary = temporary_name();
+    folder.rename(&aside, &folder, &temporary).map_err(cannot)?;
     if let Err(error) = remove_tree(&folder, &temporary) {
         // It is out of sight, and so removed; the next sweep tries again.
         tracing::warn!(%error, "a removed folder could not be cleared away yet");
@@ -313,7 +311,7 @@ fn remove_empty_in(folder: &Dir, name: &str, depth: usize) {
     drop(folder.remove_dir(name));
 }
 
-fn remove_tree(folder: &Dir, name: &str) -> io::Result<()> {
+pub(super) fn remove_tree(folder: &Dir, name: &str) -> io::Result<()> {
     folder.open_dir_nofollow(name)?.remove_open_dir_all()
 }
 
@@ -407,30 +405,5 @@ fn sync_folder(folder: &Dir) -> io::Result<()> {
     readable(folder)?.sync_all()
 }
 
-/// Removes what interrupted writes left anywhere below the root.
-pub(super) fn sweep(anchor: &Anchor) -> Result<usize, BackendError> {
-    let Some(root) = anchor.open()? else { return Ok(0) };
-    Ok(sweep_folder(&root, 0))
-}
-
-/// Sweeps what can be read; a folder that cannot must not keep anybody from writing elsewhere.
-fn sweep_folder(folder: &Dir, depth: usize) -> usize {
-    let mut swept = 0;
-    let Ok(entries) = folder.entries() else { return 0 };
-    for entry in entries.flatten() {
-        let Ok(kind) = entry.file_type() else { continue };
-        let os_name = entry.file_name();
-        let Some(name) = os_name.to_str() else { continue };
-        if is_temporary(name) {
-            let removed =
-                if kind.is_dir() { remove_tree(folder, name) } else { folder.remove_file(name) };
-            swept += usize::from(removed.is_ok());
-        } else if kind.is_dir()
-            && depth < PATH_SEGMENTS_MAX
-            && let Ok(next) = folder.open_dir_nofollow(name)
-        {
-            swept += sweep_folder(&next, depth + 1);
-        }
-    }
-    swept
-}
+#[cfg(test)]
+mod tests;

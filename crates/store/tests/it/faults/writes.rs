@@ -25,11 +25,13 @@ pub(super) enum Write {
     UndoDeleteFolder,
     UndoRenameFolder,
     UndoDraft,
+    UndoFileToFolder,
+    UndoFolderToFile,
     Pin,
 }
 
 impl Write {
-    pub(super) const ALL: [Self; 16] = [
+    pub(super) const ALL: [Self; 18] = [
         Self::Create,
         Self::CreateDeep,
         Self::Replace,
@@ -45,6 +47,8 @@ impl Write {
         Self::UndoDeleteFolder,
         Self::UndoRenameFolder,
         Self::UndoDraft,
+        Self::UndoFileToFolder,
+        Self::UndoFolderToFile,
         Self::Pin,
     ];
 
@@ -72,6 +76,22 @@ impl Write {
             _ => None,
         }
     }
+
+    /// Returns the commands of a task that put a folder in the place of a file, or the other way
+    /// round, if it is the undo of that.
+    fn undone_task(self) -> Vec<Command> {
+        match self {
+            Self::UndoFileToFolder => vec![
+                Command::Delete { path: global("a.md") },
+                create(global("a.md/x/y.md"), "in the place of a file\n"),
+            ],
+            Self::UndoFolderToFile => vec![
+                Command::Delete { path: global("d") },
+                create(global("d"), "in the place of a folder\n"),
+            ],
+            _ => Vec::new(),
+        }
+    }
 }
 
 fn global(name: &str) -> MemoryPath {
@@ -86,6 +106,10 @@ fn replace(path: MemoryPath, old: &str, new: &str) -> Command {
     Command::StrReplace { path, old_str: old.to_owned(), new_str: new.to_owned() }
 }
 
+fn in_task() -> Call {
+    Call { task: Some("swap".to_owned()), ..Call::default() }
+}
+
 fn person(memories: &Memories) -> Memories {
     memories.for_caller(Caller::person("test"))
 }
@@ -95,6 +119,10 @@ pub(super) async fn prepare(write: Write, memories: &Memories) {
     for path in [global("a.md"), global("d/b.md")] {
         person(memories).set_pin(&path, true).await.unwrap();
     }
+    for command in write.undone_task() {
+        let done = memories.apply(command, &in_task()).await;
+        assert!(matches!(done, Ok(Reply::Done { .. })), "{done:?}");
+    }
     if let Some(undone) = write.undone() {
         assert!(command(undone, memories).await, "{undone:?} is there to be taken back");
     }
@@ -102,6 +130,10 @@ pub(super) async fn prepare(write: Write, memories: &Memories) {
 
 /// Does the write; returns whether it was acknowledged.
 pub(super) async fn carry_out(write: Write, memories: &Memories) -> bool {
+    if !write.undone_task().is_empty() {
+        let target = UndoTarget::Task("swap".to_owned());
+        return memories.undo(&target, Dry::No, &Call::default()).await.is_ok();
+    }
     if write.undone().is_none() {
         return command(write, memories).await;
     }

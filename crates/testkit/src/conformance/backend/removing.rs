@@ -1,6 +1,8 @@
 //! Claims about taking files and folders away.
 
-use store::backend::{Extent, Stamp};
+use std::sync::Arc;
+
+use store::backend::{Extent, Stamp, Swept};
 
 use super::{Rig, path, word};
 
@@ -99,7 +101,8 @@ async fn a_sweep_takes_what_was_left_over_and_nothing_else(rig: &Rig) {
         rig.outside.temporary(&path(at));
     }
     assert_eq!(rig.shown().await, ["3 temporary", "d/", "d/a.md=a", "d/e/"]);
-    assert_eq!(rig.backend.sweep().await.unwrap(), 3);
-    assert_eq!(rig.backend.sweep().await.unwrap(), 0);
+    let swept = |removed| Swept { removed, ..Swept::default() };
+    assert_eq!(rig.backend.sweep(Arc::new(|_, _| false)).await.unwrap(), swept(3));
+    assert_eq!(rig.backend.sweep(Arc::new(|_, _| false)).await.unwrap(), swept(0));
     assert_eq!(rig.shown().await, ["d/", "d/a.md=a", "d/e/"]);
 }

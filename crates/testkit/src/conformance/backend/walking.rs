@@ -1,6 +1,8 @@
 //! Claims about looking: walks, kinds, reads.
 
-use store::backend::{Extent, Kind, SkipReason, Stamp, Walk};
+use std::sync::Arc;
+
+use store::backend::{Extent, Kind, SkipReason, Stamp, Swept, Walk};
 
 use super::{Rig, Seen, path, rows, word};
 
@@ -30,7 +32,7 @@ async fn a_missing_root_is_empty_and_looking_does_not_make_it(rig: &Rig) {
     assert_eq!(word(backend.read(&path("a.md"), 9).await), "not found");
     assert_eq!(word(backend.remove_file(&path("a.md"), Stamp::default()).await), "not found");
     assert_eq!(word(backend.remove_folder(&path("d"), &[]).await), "not found");
-    assert_eq!(backend.sweep().await.unwrap(), 0);
+    assert_eq!(backend.sweep(Arc::new(|_, _| false)).await.unwrap(), Swept::default());
     backend.remove_empty(&path("d")).await.unwrap();
     backend.sync(&[path("a.md"), path("d/b.md")]).await.unwrap();
     assert!(!backend.exists().await.unwrap());

@@ -1,0 +1,117 @@
+//! Clearing away what interrupted writes left, and nothing that a person wrote.
+
+use cap_fs_ext::DirExt as _;
+use cap_std::fs::Dir;
+use memory::limits::{HISTORY_FILE_BYTES_MAX, PATH_SEGMENTS_MAX};
+use memory::path::RelativePath;
+
+use super::anchor::Anchor;
+use super::read_in;
+use super::temporary::{Hidden, kind_of, show_again};
+use super::write::remove_tree;
+use crate::backend::{BackendError, InHistory, Swept};
+
+/// Sweeps everything below the root.
+pub(super) fn sweep(anchor: &Anchor, in_history: &InHistory) -> Result<Swept, BackendError> {
+    let mut sweep = Sweep { in_history, swept: Swept::default() };
+    if let Some(root) = anchor.open()? {
+        sweep.folder(&root, None, 0);
+    }
+    Ok(sweep.swept)
+}
+
+struct Sweep<'a> {
+    in_history: &'a InHistory,
+    swept: Swept,
+}
+
+impl Sweep<'_> {
+    /// Sweeps what can be read; a folder that cannot must not keep anybody from writing elsewhere.
+    /// A folder that no path names has no `at`.
+    fn folder(&mut self, folder: &Dir, at: Option<&RelativePath>, depth: usize) {
+        let Ok(entries) = folder.entries() else { return };
+        for entry in entries.flatten() {
+            let Ok(kind) = entry.file_type() else { continue };
+            let os_name = entry.file_name();
+            let Some(name) = os_name.to_str() else { continue };
+            match kind_of(name) {
+                Some(Hidden::Temporary) => {
+                    let removed = if kind.is_dir() {
+                        remove_tree(folder, name)
+                    } else {
+                        folder.remove_file(name)
+                    };
+                    self.swept.removed += usize::from(removed.is_ok());
+                }
+                Some(Hidden::Aside(place)) => {
+                    let path = place.and_then(|place| below(at, depth, place));
+                    self.aside(folder, name, (place, path.as_ref()));
+                }
+                None if kind.is_dir() && depth < PATH_SEGMENTS_MAX => {
+                    if let Ok(next) = folder.open_dir_nofollow(name) {
+                        self.folder(&next, below(at, depth, name).as_ref(), depth + 1);
+                    }
+                }
+                None => {}
+            }
+        }
+    }
+
+    /// Removes what is in history of what a write took out of its place, and brings the rest back.
+    fn aside(
+        &mut self,
+        folder: &Dir,
+        name: &str,
+        (place, path): (Option<&str>, Option<&RelativePath>),
+    ) {
+        if self.may_go(folder, name, path) {
+            let removed = match folder.symlink_metadata(name) {
+                Ok(facts) if facts.is_dir() => remove_tree(folder, name),
+                Ok(_) | Err(_) => folder.remove_file(name),
+            };
+            self.swept.removed += usize::from(removed.is_ok());
+            return;
+        }
+        match show_again(folder, name, place) {
+            Ok(shown) => {
+                let above = path.and_then(RelativePath::parent);
+                let shown = above.map_or(shown.clone(), |above| format!("{above}/{shown}"));
+                self.swept.brought_back.push(shown);
+            }
+            Err(error) => {
+                tracing::warn!(%error, "what an interrupted write took away cannot be brought back");
+            }
+        }
+    }
+
+    /// Returns whether nobody would miss this file, or anything in this folder.
+    fn may_go(&self, folder: &Dir, name: &str, path: Option<&RelativePath>) -> bool {
+        let Ok(facts) = folder.symlink_metadata(name) else { return false };
+        if facts.is_file() {
+            let Ok(read) = read_in(folder, name, HISTORY_FILE_BYTES_MAX) else { return false };
+            let known = |path| (self.in_history)(path, &read.bytes);
+            return read.bytes.is_empty() || read.is_whole() && path.is_some_and(known);
+        }
+        if !facts.is_dir() {
+            // A link, pipe or device holds no text, and a write takes none of them away alone.
+            return true;
+        }
+        let Ok(inner) = folder.open_dir_nofollow(name) else { return false };
+        let Ok(entries) = inner.entries() else { return false };
+        entries.flatten().all(|entry| {
+            let os_name = entry.file_name();
+            let Some(name) = os_name.to_str() else { return false };
+            // Each level is a segment of the path, so a path that ends ends this too.
+            let path = path.and_then(|path| path.child(name).ok());
+            path.is_some_and(|path| self.may_go(&inner, name, Some(&path)))
+        })
+    }
+}
+
+fn below(at: Option<&RelativePath>, depth: usize, name: &str) -> Option<RelativePath> {
+    match at {
+        Some(at) => at.child(name).ok(),
+        None if depth == 0 => RelativePath::parse(name).ok(),
+        None => None,
+    }
+}
