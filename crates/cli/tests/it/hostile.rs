@@ -25,8 +25,8 @@ const FILES: usize = 5_000;
 
 /// Every name that is no memory, as a part of how it would be shown.
 const HIDDEN: [&str; 12] = [
-    "link", "inside", "round", "pipe", "socket", "escape", "turned", "joined", "latin", "<b>", "tab",
-    ".secret",
+    "link", "inside", "round", "pipe", "socket", "escape", "turned", "joined", "latin", "<b>",
+    "tab", ".secret",
 ];
 
 /// What is there and is refused, with its code.
