@@ -5,11 +5,14 @@
 
 use std::io;
 use std::num::NonZero;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, mpsc};
 use std::thread;
 
 use cap_std::fs::{Dir, DirEntry};
 use memory::limits::WALKED_ENTRIES_MAX;
 use memory::path::RelativePath;
+use tokio::runtime::Handle;
 
 use super::anchor::{Anchor, step};
 use super::instant::Instant;
@@ -25,6 +28,8 @@ const WAITING_MAX: usize = 4_096;
 const WAITING_FOLDERS_MAX: usize = 64;
 /// Fewer files than this are not worth another thread.
 const FILES_PER_THREAD: usize = 200;
+/// Files that a thread asks for before it looks what is left.
+const FILES_AT_ONCE: usize = 32;
 /// Threads that ask; the kernel serves a few at once well, not many.
 const THREADS_MAX: usize = 4;
 
@@ -50,6 +55,7 @@ pub(super) fn walk_in(
         started: Instant::now(),
         seen: 0,
         waiting: Vec::new(),
+        waiting_paths: Vec::new(),
         waiting_folders: 0,
         files: Vec::new(),
         folders: vec![Folder { path: from.cloned(), parent: 0, bytes: 0, found: false }],
@@ -65,19 +71,15 @@ struct Walker {
     started: Instant,
     seen: usize,
     /// Files whose facts are not known yet.
-    waiting: Vec<Waiting>,
-    /// How many folders they lie in.
+    waiting: Vec<DirEntry>,
+    /// Their paths, and which folders they lie in.
+    waiting_paths: Vec<(RelativePath, usize)>,
+    /// How many folders that is.
     waiting_folders: usize,
     files: Vec<Found>,
     /// All folders, each after the one that it lies in; where the walk began comes first.
     folders: Vec<Folder>,
     walk: Walk,
-}
-
-struct Waiting {
-    entry: DirEntry,
-    path: RelativePath,
-    folder: usize,
 }
 
 struct Folder {
@@ -138,7 +140,8 @@ impl Walker {
         if kind.is_dir() {
             self.subfolder(folder, name, path, index);
         } else {
-            self.waiting.push(Waiting { entry, path, folder: index });
+            self.waiting.push(entry);
+            self.waiting_paths.push((path, index));
             if self.waiting.len() >= WAITING_MAX {
                 self.look();
             }
@@ -164,14 +167,13 @@ impl Walker {
     /// no finding.
     fn look(&mut self) {
         self.waiting_folders = 0;
-        let waiting = std::mem::take(&mut self.waiting);
-        let stats = stats(&waiting, self.started);
-        for (file, stat) in waiting.into_iter().zip(stats) {
+        let stats = stats(std::mem::take(&mut self.waiting), self.started);
+        for ((path, folder), stat) in self.waiting_paths.drain(..).zip(stats) {
             let Some(stat) = stat else { continue };
             self.walk.files_total += 1;
             self.walk.bytes_total += stat.bytes;
-            self.folders[file.folder].bytes += stat.bytes;
-            self.files.push(Found { path: file.path, stat });
+            self.folders[folder].bytes += stat.bytes;
+            self.files.push(Found { path, stat });
         }
     }
 
@@ -213,29 +215,56 @@ impl Walker {
     }
 }
 
-/// Returns the facts of files, in their order.
-fn stats(files: &[Waiting], started: Instant) -> Vec<Option<Stat>> {
-    let ask = |files: &[Waiting]| -> Vec<Option<Stat>> {
-        let stat = |file: &Waiting| Some(stat_of(&file.entry.metadata().ok()?, started));
-        files.iter().map(stat).collect()
-    };
-    let processors = thread::available_parallelism().map_or(1, NonZero::get);
-    let threads = (files.len() / FILES_PER_THREAD).clamp(1, processors.min(THREADS_MAX));
-    let mut parts = files.chunks(files.len().div_ceil(threads).max(1));
-    let own = parts.next().unwrap_or_default();
-    thread::scope(|scope| {
-        let others: Vec<_> = parts
-            .map(|part| (part, thread::Builder::new().spawn_scoped(scope, move || ask(part))))
-            .collect();
-        let mut stats = ask(own);
-        for (part, other) in others {
-            // Where no thread can be had, this one asks.
-            stats.extend(match other.map(thread::ScopedJoinHandle::join) {
-                Ok(Ok(answers)) => answers,
-                Ok(Err(panic)) => std::panic::resume_unwind(panic),
-                Err(_no_thread) => ask(part),
+/// Files whose facts are asked for, a few at a time, by whoever comes by.
+struct Questions {
+    files: Vec<DirEntry>,
+    next: AtomicUsize,
+    started: Instant,
+}
+
+/// The facts of some files, from the one with this index on.
+type Answers = (usize, Vec<Option<Stat>>);
+
+impl Questions {
+    /// Takes the next few and answers them; nothing when all are taken.
+    fn answer_some(&self) -> Option<Answers> {
+        let first = self.next.fetch_add(FILES_AT_ONCE, Ordering::Relaxed);
+        let files = self.files.get(first..).filter(|files| !files.is_empty())?;
+        let stat = |file: &DirEntry| Some(stat_of(&file.metadata().ok()?, self.started));
+        Some((first, files.iter().take(FILES_AT_ONCE).map(stat).collect()))
+    }
+}
+
+/// Returns the facts of files, in their order. Threads that are there anyway help; one that comes late
+/// finds nothing left to do, and nobody waits for it.
+fn stats(files: Vec<DirEntry>, started: Instant) -> Vec<Option<Stat>> {
+    let mut stats = vec![None; files.len()];
+    let mut missing = stats.len();
+    let questions = Arc::new(Questions { files, next: AtomicUsize::new(0), started });
+    let (answer, answers) = mpsc::channel();
+    if let Ok(runtime) = Handle::try_current() {
+        let processors = thread::available_parallelism().map_or(1, NonZero::get);
+        let helpers = (missing / FILES_PER_THREAD).min(processors).min(THREADS_MAX);
+        for _ in 1..helpers {
+            let (questions, answer) = (Arc::clone(&questions), answer.clone());
+            runtime.spawn_blocking(move || {
+                while let Some(some) = questions.answer_some() {
+                    // Nobody listens any more when the walk was given up.
+                    drop(answer.send(some));
+                }
             });
         }
-        stats
-    })
+    }
+    drop(answer);
+    // What is missing when all are taken, somebody else is at.
+    while let Some((first, some)) = questions.answer_some().or_else(|| answers.recv().ok()) {
+        missing -= some.len();
+        for (place, stat) in stats.iter_mut().skip(first).zip(some) {
+            *place = stat;
+        }
+        if missing == 0 {
+            break;
+        }
+    }
+    stats
 }
