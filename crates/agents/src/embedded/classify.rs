@@ -10,7 +10,7 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use super::lexicon::Class;
-use super::words::Text;
+use super::words::{Text, is_unspaced};
 use crate::request::Topic;
 
 /// Whose fact it is.
@@ -29,7 +29,12 @@ pub(crate) struct Kind {
     pub(crate) topic: Topic,
     /// Whether the text says whose it is, rather than leaving it open.
     pub(crate) is_plain: bool,
+    /// Whether somebody speaks of themselves.
+    pub(crate) of_self: bool,
 }
+
+/// The most words of a text that only says where something is.
+const POINTER_WORDS_MAX: usize = 40;
 
 /// Code, commands, paths, file names, options, channels: things of the work.
 static THINGS: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -49,12 +54,14 @@ pub(crate) fn kind(fact: &str) -> Kind {
         Whose::Project if signs.is_rule && signs.begins_as_rule => Topic::Feedback,
         Whose::Project => Topic::Project,
     };
-    Kind { whose, topic, is_plain }
+    Kind { whose, topic, is_plain, of_self: signs.speaks_of_self || signs.of_user }
 }
 
 /// What a text shows.
 struct Signs {
     /// Names this repository or project.
+    site: bool,
+    /// Says `here`, or names the team.
     here: bool,
     speaks_of_self: bool,
     of_us: bool,
@@ -78,7 +85,7 @@ impl Signs {
         let has = |class: Class| text.has(class);
         let site = tokens.iter().enumerate().any(|(index, token)| {
             let before = &tokens[index.saturating_sub(3)..index];
-            token.is(Class::Site) && (before.iter().any(|one| one.is(Class::This)) || is_unspaced(&token.word))
+            token.is(Class::Site) && (before.iter().any(|one| one.is(Class::This)) || token.word.chars().any(is_unspaced))
         });
         let here = tokens.iter().any(|token| token.is(Class::Here) && !token.is(Class::Function))
             || tokens.iter().any(|token| token.word == "here" || token.word == "hier" || token.word == "ici");
@@ -89,10 +96,11 @@ impl Signs {
         let of_user = text.hits.iter().any(|hit| hit.tokens.start == 0 && hit.classes.has(Class::User))
             || first.is_some_and(|first| first.is(Class::Prefer) && !first.is(Class::Oneself));
         Self {
-            here: site || here,
+            site,
+            here,
             speaks_of_self: has(Class::Oneself),
             of_us: has(Class::Us),
-            to_agent: has(Class::Agent),
+            to_agent: speaks_to_agent(text, begins_as_rule),
             to_you: has(Class::You),
             of_user,
             is_rule: has(Class::Rule),
@@ -104,7 +112,7 @@ impl Signs {
     }
 
     fn whose(&self) -> (Whose, bool) {
-        if self.here {
+        if self.site || (self.here && !self.speaks_of_self) {
             (Whose::Project, true)
         } else if self.speaks_of_self && !(self.of_us && !self.to_agent) {
             (Whose::Person, true)
@@ -126,8 +134,18 @@ impl Signs {
     }
 }
 
-fn is_unspaced(word: &str) -> bool {
-    word.chars().any(|c| ('\u{3040}'..='\u{9FFF}').contains(&c))
+/// Whether a text is about how an agent answers, and not about the answers of a program: it speaks to
+/// somebody or of somebody, is a rule, or begins with neither article nor subject.
+fn speaks_to_agent(text: &Text, begins_as_rule: bool) -> bool {
+    let personal = text.has(Class::You) || text.has(Class::Oneself) || begins_as_rule;
+    let bare = text.tokens.first().is_some_and(|first| {
+        [Class::Agent, Class::Light, Class::Prefer, Class::Not].into_iter().any(|class| first.is(class))
+    });
+    text.tokens.iter().enumerate().any(|(index, token)| {
+        let before = index.checked_sub(1).map(|before| &text.tokens[before]);
+        let of_a_program = before.is_some_and(|before| before.is_name || before.is_acronym);
+        token.is(Class::Agent) && (personal || (bare && !of_a_program))
+    })
 }
 
 /// Whether the rule stands at the beginning of this clause: `when a test fails, don't …`.
@@ -145,7 +163,7 @@ fn is_pointer(fact: &str, text: &Text) -> bool {
     }
     let located = text.tokens.iter().enumerate().any(|(index, token)| {
         let reach = &text.tokens[index + 1..(index + 6).min(text.tokens.len())];
-        let verb_last = is_unspaced(&token.word) || token.language.is_none();
+        let verb_last = token.word.chars().any(is_unspaced) || token.language.is_none();
         token.is(Class::Located)
             && (verb_last || reach.iter().any(|next| {
                 next.clause == token.clause && (next.is(Class::At) || next.is(Class::Place))
@@ -153,7 +171,7 @@ fn is_pointer(fact: &str, text: &Text) -> bool {
     });
     let place = text.tokens.iter().any(|token| token.is(Class::Place));
     let named = fact.chars().skip(1).any(char::is_uppercase) || fact.contains(['/', '「', '"', '\'']);
-    place && located && named
+    place && located && named && text.tokens.len() <= POINTER_WORDS_MAX
 }
 
 /// Whether a text states something of a thing: it has words enough and does not begin with an order.

@@ -30,11 +30,15 @@ fn without_lead(text: &str) -> &str {
     if (one_word && !marked) || bare.is_empty() { text } else { bare }
 }
 
-/// Returns the facts of a content, each as it will stand in its entry.
-pub(crate) fn facts(content: &str) -> Vec<String> {
+/// Returns what a content says, without what looks like the frontmatter of a memory.
+pub(crate) fn said(content: &str) -> String {
     let content = content.replace("\r\n", "\n").replace('\r', "\n");
     let body = document::body(content.trim_start_matches('\u{FEFF}')).trim_matches('\n');
-    let body = if body.trim().is_empty() { content.trim() } else { body };
+    if body.trim().is_empty() { content.trim().to_owned() } else { body.to_owned() }
+}
+
+/// Returns the facts of what was said, each as it will stand in its entry.
+pub(crate) fn facts(body: &str) -> Vec<String> {
     let mut facts: Vec<String> = Vec::new();
     let mut heading: Option<String> = None;
     for block in blocks(body) {
@@ -226,7 +230,8 @@ pub(crate) fn sentences(fact: &str) -> Vec<String> {
     sentences.retain(|sentence| !sentence.is_empty());
     let stand_alone = sentences.iter().skip(1).all(|sentence| {
         let read = Text::read(sentence);
-        read.tokens.len() >= 3 && !read.tokens[0].is(Class::Opener)
+        let names_site = read.tokens.iter().take(3).any(|token| token.is(Class::Site));
+        read.tokens.len() >= 3 && (names_site || !read.tokens[0].is(Class::Opener))
     });
     if stand_alone { sentences } else { vec![fact.to_owned()] }
 }

@@ -10,7 +10,7 @@ use memory::path::{Mount, Scope};
 
 use super::book::{Note, Page, Snapshot, without};
 use super::lexicon::Class;
-use super::words::{Text, Token, alike, plain};
+use super::words::{Text, Token, alike, is_unspaced, plain};
 use crate::request::{Edit, ForgetRequest, Forgotten, Removed, Topic};
 
 /// What is said when nothing matches.
@@ -155,7 +155,11 @@ fn asks_to_keep(asked: &Text) -> bool {
         };
         let negates = |other: Option<&Token>| other.is_some_and(|other| other.is(Class::Not));
         token.is(Class::Forget)
-            && (token.is(Class::Not) || negates(near(-1)) || negates(near(1)) || negates_over_a_word(&near))
+            && (token.is(Class::Not)
+                || negates(near(-1))
+                || negates(near(1))
+                || negates_over_a_word(&near)
+                || negates_at_the_end(asked, index))
     })
 }
 
@@ -163,6 +167,13 @@ fn asks_to_keep(asked: &Text) -> bool {
 fn negates_over_a_word<'a>(near: &impl Fn(isize) -> Option<&'a Token>) -> bool {
     let small = |token: &Token| token.is(Class::Function) || token.is(Class::Asking);
     near(-2).is_some_and(|token| token.is(Class::Not)) && near(-1).is_some_and(small)
+}
+
+/// `vergiss den Termin nicht`: a negation that ends the clause which the verb begins.
+fn negates_at_the_end(asked: &Text, verb: usize) -> bool {
+    let clause = asked.tokens[verb].clause;
+    let last = asked.tokens.iter().rev().find(|token| token.clause == clause);
+    last.is_some_and(|last| last.is(Class::Not))
 }
 
 /// Whether a word of a request says what is to be forgotten.
@@ -325,6 +336,10 @@ fn covers(text: &Text, wanted: &Token) -> bool {
         return true;
     }
     let length = wanted.word.chars().count();
+    if wanted.word.chars().all(is_unspaced) {
+        // Without spaces a word may have been cut as a part of a longer one.
+        return tokens.iter().any(|token| token.word.contains(wanted.word.as_str()));
+    }
     if wanted.has_digit() || length < 5 {
         return false;
     }

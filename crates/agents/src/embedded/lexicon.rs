@@ -301,7 +301,14 @@ impl Language {
     /// Returns a plain word without its ending.
     pub(crate) fn stem(&self, word: &str) -> String {
         match (&self.stemmer, self.script) {
-            (Some(stemmer), _) => plain(&stemmer.stem(word)),
+            (Some(stemmer), _) => {
+                let stem = plain(&stemmer.stem(word));
+                // `wohnt` and `wohne` are one verb; the algorithm leaves the ending of the third person.
+                match stem.strip_suffix("et").or_else(|| stem.strip_suffix('t')) {
+                    Some(verb) if self.code == "de" && verb.chars().count() >= 4 => verb.to_owned(),
+                    Some(_) | None => stem,
+                }
+            }
             (None, Script::Hangul) => {
                 let ending = KOREAN_ENDINGS.split_whitespace().find(|ending| {
                     word.strip_suffix(ending).is_some_and(|rest| rest.chars().count() >= 2)

@@ -234,7 +234,14 @@ pub(crate) fn other_value(new: &Text, old: &Text) -> bool {
         ours[..ahead].iter().any(shares) || ours[ours.len() - behind..].iter().any(shares)
     };
     if are_values(our_value) && are_values(their_value) {
-        return ahead >= 2;
+        // `ward 4` is a name, `has four` is a value: something stands between it and the noun.
+        let is_apart = |text: &Text, tokens: &[&Token]| {
+            let before = tokens.get(ahead.wrapping_sub(1)).map(|token| token.at.end);
+            before.is_some_and(|end| {
+                text.tokens.iter().any(|token| token.at.start >= end && token.at.end <= tokens[ahead].at.start)
+            })
+        };
+        return ahead >= 2 || (behind >= 1 && is_apart(new, &ours) && is_apart(old, &theirs));
     }
     let short = our_value.len() <= 2 && their_value.len() <= 2;
     let at_the_end = behind == 0 && ahead >= 1 && has(Class::Single);

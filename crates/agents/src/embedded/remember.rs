@@ -58,8 +58,9 @@ pub fn remember(
         counts: Counts::default(),
     };
     let today = snapshot.now.to_zoned(TimeZone::UTC).date();
-    let whole = classify::kind(&request.content);
-    for fact in facts::facts(&request.content) {
+    let said = facts::said(&request.content);
+    let whole = classify::kind(&said);
+    for fact in facts::facts(&said) {
         let fact = when::absolute(&fact, today);
         desk.take(&fact, whole)?;
     }
@@ -97,14 +98,18 @@ impl Desk<'_> {
         }
         let sentences = facts::sentences(fact);
         let kinds: Vec<Kind> = sentences.iter().map(|one| classify::kind(one)).collect();
-        let plain: Vec<Whose> =
-            kinds.iter().filter(|kind| kind.is_plain).map(|kind| kind.whose).collect();
-        let both = plain.contains(&Whose::Person) && plain.contains(&Whose::Project);
+        let says = |whose: Whose| {
+            move |kind: &Kind| kind.is_plain && kind.whose == whose && (kind.of_self || whose == Whose::Project)
+        };
+        let both = kinds.iter().any(says(Whose::Person)) && kinds.iter().any(says(Whose::Project));
         if !both {
             let kind = classify::kind(fact);
             // A part of a longer text that says nothing of itself belongs where the rest does.
-            let kind = if !kind.is_plain && whole.is_plain { Kind { whose: whole.whose, ..kind } } else { kind };
-            return self.add(fact, kind);
+            if (kind.is_plain && (kind.whose == whole.whose || kind.of_self)) || !whole.is_plain {
+                return self.add(fact, kind);
+            }
+            let topic = if kind.topic == Topic::Reference { kind.topic } else { whole.topic };
+            return self.add(fact, Kind { whose: whole.whose, topic, ..kind });
         }
         let mut last = kinds.iter().copied().find(|kind| kind.is_plain).unwrap_or(whole);
         for (sentence, kind) in sentences.iter().zip(kinds) {

@@ -31,10 +31,14 @@ static PIECES: LazyLock<Option<Regex>> = LazyLock::new(|| {
 /// Returns a text for comparing: NFKC, lower case, without accents.
 pub(crate) fn plain(text: &str) -> String {
     let folded: String = text.nfkc().collect::<String>().to_lowercase();
-    let bare = folded.nfd().filter(|c| {
+    let mut letter = ' ';
+    let bare = folded.nfd().filter(|&c| {
+        let of = letter;
+        letter = if is_combining_mark(c) { letter } else { c };
         // Marks of Latin, Greek and Cyrillic, points of Hebrew, vowel signs of Arabic. Voicing marks of
-        // kana and the signs of Indic scripts tell words apart.
-        !matches!(c, '\u{300}'..='\u{36F}' | '\u{591}'..='\u{5C7}' | '\u{64B}'..='\u{652}' | '\u{640}')
+        // kana and the signs of Indic scripts tell words apart, and so does the breve of `й`.
+        let is_breve = c == '\u{306}' && of == 'и';
+        is_breve || !matches!(c, '\u{300}'..='\u{36F}' | '\u{591}'..='\u{5C7}' | '\u{64B}'..='\u{652}' | '\u{640}')
     });
     bare.nfc().map(|c| if c == '’' { '\'' } else { c }).collect()
 }
@@ -65,6 +69,8 @@ pub(crate) struct Token {
     pub(crate) negated: bool,
     /// Whether it begins with a capital inside a sentence.
     pub(crate) is_name: bool,
+    /// Whether it is written in capitals.
+    pub(crate) is_acronym: bool,
     /// Its language.
     pub(crate) language: Option<usize>,
 }
@@ -123,6 +129,7 @@ impl Text {
             for (at, word) in cut(text, &piece, chosen) {
                 let source = text.get(at.clone()).unwrap_or_default();
                 let is_name = !first_in_sentence && source.starts_with(char::is_uppercase);
+                let is_acronym = is_acronym(source);
                 let language = chosen.for_script(script_of(&word));
                 read.tokens.push(Token {
                     key: word.clone(),
@@ -134,6 +141,7 @@ impl Text {
                     sentence,
                     negated: false,
                     is_name,
+                    is_acronym,
                     language,
                 });
             }
@@ -277,9 +285,21 @@ pub(crate) fn alike(a: &Token, b: &Token) -> bool {
         languages().get(one).is_some_and(|language| {
             let same_script = script_of(&a.word) == language.script
                 && script_of(&b.word) == language.script;
-            same_script && language.stem(&a.word) == language.stem(&b.word)
+            same_script && close(&language.stem(&a.word), &language.stem(&b.word))
         })
     })
+}
+
+/// Whether two stems are one but for a last letter: `allerg(y)`, `allerg(ic)`.
+fn close(a: &str, b: &str) -> bool {
+    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    let more = long.strip_prefix(short).map(|rest| rest.chars().count());
+    more == Some(0) || (more == Some(1) && short.chars().count() >= 5)
+}
+
+/// Whether a word is written in capitals alone.
+fn is_acronym(source: &str) -> bool {
+    source.chars().filter(|c| c.is_uppercase()).count() >= 2 && !source.chars().any(char::is_lowercase)
 }
 
 /// What kind of piece a text was cut into.
@@ -446,14 +466,17 @@ fn pairs(text: &str, at: &Range<usize>) -> Vec<(Range<usize>, String)> {
     }
 }
 
+/// Whether a character is of a script that is written without spaces.
+pub(crate) fn is_unspaced(c: char) -> bool {
+    matches!(c, '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}' | '々')
+}
+
 fn script_of(word: &str) -> Script {
     match word.chars().find(|c| c.is_alphabetic()) {
         Some('\u{0400}'..='\u{052F}') => Script::Cyrillic,
         Some('\u{0600}'..='\u{06FF}' | '\u{0750}'..='\u{077F}') => Script::Arabic,
         Some('\u{AC00}'..='\u{D7AF}' | '\u{1100}'..='\u{11FF}') => Script::Hangul,
-        Some('\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}' | '々') => {
-            Script::Unspaced
-        }
+        Some(c) if is_unspaced(c) => Script::Unspaced,
         Some(c) if c < '\u{0370}' || ('\u{1E00}'..='\u{1EFF}').contains(&c) => Script::Latin,
         Some(_) | None => Script::Other,
     }
@@ -474,6 +497,8 @@ impl Chosen {
         let words: Vec<String> = pieces
             .iter()
             .filter(|piece| piece.kind == Kind::Spaced)
+            // `CI` is no Polish word.
+            .filter(|piece| text.get(piece.at.clone()).is_some_and(|source| !is_acronym(source)))
             .flat_map(|piece| cut_word(text, piece))
             .map(|(_, word)| word)
             .collect();
