@@ -91,7 +91,8 @@ impl Note {
         let whole = text.get(entry.range.clone()).unwrap_or_default();
         let from = whole.find(entry.first_line.as_str()).unwrap_or(0);
         let whole = whole.get(from..).unwrap_or_default();
-        let reasons = REASONS.as_ref().and_then(|pattern| pattern.find(whole)).map(|found| found.start());
+        let reasons =
+            REASONS.as_ref().and_then(|pattern| pattern.find(whole)).map(|found| found.start());
         let statement = whole.get(..reasons.unwrap_or(whole.len())).unwrap_or_default().trim_end();
         Self {
             statement: statement.to_owned(),

@@ -46,90 +46,118 @@ pub(crate) fn kind(fact: &str) -> Kind {
     let text = Text::read(fact);
     let signs = Signs::of(fact, &text);
     let (whose, is_plain) = signs.whose();
-    let topic = match whose {
-        Whose::Person if signs.is_pointer => Topic::Reference,
-        Whose::Person if signs.to_agent || (signs.is_rule && !signs.speaks_of_self) => Topic::Feedback,
-        Whose::Person => Topic::User,
-        Whose::Project if signs.is_pointer => Topic::Reference,
-        Whose::Project if signs.is_rule && signs.begins_as_rule => Topic::Feedback,
-        Whose::Project => Topic::Project,
-    };
-    Kind { whose, topic, is_plain, of_self: signs.speaks_of_self || signs.of_user }
+    let topic = signs.topic(whose);
+    Kind { whose, topic, is_plain, of_self: signs.has(Sign::OfSelf) || signs.has(Sign::OfUser) }
+}
+
+/// Something that a text shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sign {
+    /// It names this repository or project.
+    Site,
+    /// It says `here`, or names the team.
+    Here,
+    OfSelf,
+    OfUs,
+    /// It speaks to the agent about how it answers.
+    ToAgent,
+    ToYou,
+    /// It is about the person, in the third person.
+    OfUser,
+    Rule,
+    BeginsAsRule,
+    /// It has code, paths, options: things of the work.
+    Things,
+    /// It says where something is.
+    Pointer,
+    /// It begins with what it speaks of.
+    Statement,
 }
 
 /// What a text shows.
-struct Signs {
-    /// Names this repository or project.
-    site: bool,
-    /// Says `here`, or names the team.
-    here: bool,
-    speaks_of_self: bool,
-    of_us: bool,
-    /// Speaks to the agent about how it works.
-    to_agent: bool,
-    to_you: bool,
-    /// Is about the person in the third person.
-    of_user: bool,
-    is_rule: bool,
-    begins_as_rule: bool,
-    has_things: bool,
-    /// Says where something is.
-    is_pointer: bool,
-    /// Names somebody or something in the third person, or begins with what it speaks of.
-    is_statement: bool,
-}
+struct Signs(Vec<Sign>);
 
 impl Signs {
     fn of(fact: &str, text: &Text) -> Self {
         let tokens = &text.tokens;
-        let has = |class: Class| text.has(class);
         let site = tokens.iter().enumerate().any(|(index, token)| {
             let before = &tokens[index.saturating_sub(3)..index];
-            token.is(Class::Site) && (before.iter().any(|one| one.is(Class::This)) || token.word.chars().any(is_unspaced))
+            let pointed_at = before.iter().any(|one| one.is(Class::This));
+            token.is(Class::Site) && (pointed_at || token.word.chars().any(is_unspaced))
         });
-        let here = tokens.iter().any(|token| token.is(Class::Here) && !token.is(Class::Function))
-            || tokens.iter().any(|token| token.word == "here" || token.word == "hier" || token.word == "ici");
-        let first_sentence = tokens.iter().take_while(|token| token.sentence == tokens[0].sentence);
+        let here = tokens.iter().any(|token| {
+            let small = token.is(Class::Function)
+                && !matches!(token.word.as_str(), "here" | "hier" | "ici");
+            token.is(Class::Here) && !small
+        });
         let begins_as_rule = tokens.iter().take(4).any(|token| token.is(Class::Rule))
-            || first_sentence.clone().any(|token| token.is(Class::Rule) && after_comma(text, token.clause));
+            || tokens.iter().any(|token| {
+                token.sentence == tokens[0].sentence
+                    && token.is(Class::Rule)
+                    && after_comma(text, token.clause)
+            });
         let first = tokens.first();
-        let of_user = text.hits.iter().any(|hit| hit.tokens.start == 0 && hit.classes.has(Class::User))
-            || first.is_some_and(|first| first.is(Class::Prefer) && !first.is(Class::Oneself));
-        Self {
-            site,
-            here,
-            speaks_of_self: has(Class::Oneself),
-            of_us: has(Class::Us),
-            to_agent: speaks_to_agent(text, begins_as_rule),
-            to_you: has(Class::You),
-            of_user,
-            is_rule: has(Class::Rule),
-            begins_as_rule,
-            has_things: THINGS.as_ref().is_some_and(|pattern| pattern.is_match(fact)),
-            is_pointer: is_pointer(fact, text),
-            is_statement: is_statement(fact, text),
+        let of_user =
+            text.hits.iter().any(|hit| hit.tokens.start == 0 && hit.classes.has(Class::User))
+                || first.is_some_and(|first| first.is(Class::Prefer) && !first.is(Class::Oneself));
+        let shown = [
+            (Sign::Site, site),
+            (Sign::Here, here),
+            (Sign::OfSelf, text.has(Class::Oneself)),
+            (Sign::OfUs, text.has(Class::Us)),
+            (Sign::ToAgent, speaks_to_agent(text, begins_as_rule)),
+            (Sign::ToYou, text.has(Class::You)),
+            (Sign::OfUser, of_user),
+            (Sign::Rule, text.has(Class::Rule)),
+            (Sign::BeginsAsRule, begins_as_rule),
+            (Sign::Things, THINGS.as_ref().is_some_and(|pattern| pattern.is_match(fact))),
+            (Sign::Pointer, is_pointer(fact, text)),
+            (Sign::Statement, is_statement(fact, text)),
+        ];
+        Self(shown.into_iter().filter(|(_, is_shown)| *is_shown).map(|(sign, _)| sign).collect())
+    }
+
+    fn has(&self, sign: Sign) -> bool {
+        self.0.contains(&sign)
+    }
+
+    /// Whose fact it is, and whether the text says so.
+    fn whose(&self) -> (Whose, bool) {
+        let for_person = (self.has(Sign::OfSelf)
+            && (!self.has(Sign::OfUs) || self.has(Sign::ToAgent)))
+            || self.has(Sign::OfUser);
+        if self.has(Sign::Site) || (self.has(Sign::Here) && !self.has(Sign::OfSelf)) {
+            (Whose::Project, true)
+        } else if for_person {
+            (Whose::Person, true)
+        } else if self.has(Sign::OfUs) {
+            (Whose::Project, true)
+        } else if self.has(Sign::ToAgent) && !self.has(Sign::Pointer) {
+            (Whose::Person, true)
+        } else if self.has(Sign::Things) || self.has(Sign::Pointer) {
+            (Whose::Project, false)
+        } else if self.has(Sign::ToYou)
+            || self.has(Sign::BeginsAsRule)
+            || !self.has(Sign::Statement)
+        {
+            (Whose::Person, false)
+        } else {
+            (Whose::Project, false)
         }
     }
 
-    fn whose(&self) -> (Whose, bool) {
-        if self.site || (self.here && !self.speaks_of_self) {
-            (Whose::Project, true)
-        } else if self.speaks_of_self && !(self.of_us && !self.to_agent) {
-            (Whose::Person, true)
-        } else if self.of_user {
-            (Whose::Person, true)
-        } else if self.of_us {
-            (Whose::Project, true)
-        } else if self.to_agent && !self.is_pointer {
-            (Whose::Person, true)
-        } else if self.has_things || self.is_pointer {
-            (Whose::Project, false)
-        } else if self.to_you || (self.is_rule && self.begins_as_rule) {
-            (Whose::Person, false)
-        } else if self.is_statement {
-            (Whose::Project, false)
-        } else {
-            (Whose::Person, false)
+    fn topic(&self, whose: Whose) -> Topic {
+        let rule = match whose {
+            Whose::Person => {
+                self.has(Sign::ToAgent) || (self.has(Sign::Rule) && !self.has(Sign::OfSelf))
+            }
+            Whose::Project => self.has(Sign::BeginsAsRule),
+        };
+        match whose {
+            _ if self.has(Sign::Pointer) => Topic::Reference,
+            _ if rule => Topic::Feedback,
+            Whose::Person => Topic::User,
+            Whose::Project => Topic::Project,
         }
     }
 }
@@ -139,7 +167,9 @@ impl Signs {
 fn speaks_to_agent(text: &Text, begins_as_rule: bool) -> bool {
     let personal = text.has(Class::You) || text.has(Class::Oneself) || begins_as_rule;
     let bare = text.tokens.first().is_some_and(|first| {
-        [Class::Agent, Class::Light, Class::Prefer, Class::Not].into_iter().any(|class| first.is(class))
+        [Class::Agent, Class::Light, Class::Prefer, Class::Not]
+            .into_iter()
+            .any(|class| first.is(class))
     });
     text.tokens.iter().enumerate().any(|(index, token)| {
         let before = index.checked_sub(1).map(|before| &text.tokens[before]);
@@ -165,12 +195,14 @@ fn is_pointer(fact: &str, text: &Text) -> bool {
         let reach = &text.tokens[index + 1..(index + 6).min(text.tokens.len())];
         let verb_last = token.word.chars().any(is_unspaced) || token.language.is_none();
         token.is(Class::Located)
-            && (verb_last || reach.iter().any(|next| {
-                next.clause == token.clause && (next.is(Class::At) || next.is(Class::Place))
-            }))
+            && (verb_last
+                || reach.iter().any(|next| {
+                    next.clause == token.clause && (next.is(Class::At) || next.is(Class::Place))
+                }))
     });
     let place = text.tokens.iter().any(|token| token.is(Class::Place));
-    let named = fact.chars().skip(1).any(char::is_uppercase) || fact.contains(['/', '「', '"', '\'']);
+    let named =
+        fact.chars().skip(1).any(char::is_uppercase) || fact.contains(['/', '「', '"', '\'']);
     place && located && named && text.tokens.len() <= POINTER_WORDS_MAX
 }
 

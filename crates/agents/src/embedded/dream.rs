@@ -66,7 +66,11 @@ fn day_of(at: Timestamp) -> Date {
     at.to_zoned(TimeZone::UTC).date()
 }
 
-fn result(snapshot: &Snapshot, memories: &[Option<Stored>], (merged, over): (usize, usize)) -> Dreamt {
+fn result(
+    snapshot: &Snapshot,
+    memories: &[Option<Stored>],
+    (merged, over): (usize, usize),
+) -> Dreamt {
     let mut dreamt = Dreamt { deduped: merged, ..Dreamt::default() };
     for (before, after) in snapshot.memories.iter().zip(memories) {
         let edit = match after {
@@ -91,9 +95,13 @@ fn result(snapshot: &Snapshot, memories: &[Option<Stored>], (merged, over): (usi
 
 /// Names the days that a memory points at, as far as it is known when it was written.
 fn name_days(stored: &mut Stored, snapshot: &Snapshot) {
-    let Some(written_at) = stored.written_at.filter(|_| may_change(snapshot, stored)) else { return };
+    let Some(written_at) = stored.written_at.filter(|_| may_change(snapshot, stored)) else {
+        return;
+    };
     let start = stored.text.len() - memory::document::body(&stored.text).len();
-    let (Some(head), Some(body)) = (stored.text.get(..start), stored.text.get(start..)) else { return };
+    let (Some(head), Some(body)) = (stored.text.get(..start), stored.text.get(start..)) else {
+        return;
+    };
     let named = when::absolute(body, day_of(written_at));
     let text = format!("{head}{named}");
     if memory::document::entries(&text).len() == memory::document::entries(&stored.text).len() {
@@ -241,7 +249,6 @@ fn repeated(
     let may_go = |goes: &(At, &Page<'_>, &Note), stays: &(At, &Page<'_>, &Note)| {
         may_change(snapshot, goes.1.stored)
             && in_sight(goes.1.mount(), stays.1.mount())
-            && !(goes.2.is_explained && !stays.2.is_explained)
             && (!goes.2.is_explained || goes.2.full_words() == stays.2.full_words())
             && says_too(stays.2, goes.2)
     };
@@ -320,7 +327,11 @@ fn no_longer_so(
             let differs = at != kept && !old.text.has(Class::Gone) && !old.text.has(Class::Not);
             let free = !reasons.contains_key(at) && !reasons.contains_key(kept);
             let allowed = may_change(snapshot, page.stored) && page.mount() == new_page.mount();
-            if differs && free && allowed && words.len() >= 2 && bare(old) == words
+            if differs
+                && free
+                && allowed
+                && words.len() >= 2
+                && bare(old) == words
                 && literals(&new.statement) == literals(&old.statement)
             {
                 reasons.insert(*at, Reason::Replaced(*kept));
@@ -369,7 +380,8 @@ fn undated(text: &Text) -> Text {
 fn is_over(note: &Note, today: Date) -> bool {
     let text = &note.text;
     let named = when::named(text);
-    let one_sentence = text.tokens.last().is_none_or(|last| last.sentence == text.tokens[0].sentence);
+    let one_sentence =
+        text.tokens.last().is_none_or(|last| last.sentence == text.tokens[0].sentence);
     if named.iter().any(|one| one.date >= today) || !one_sentence || note.is_explained {
         return false;
     }
@@ -379,7 +391,8 @@ fn is_over(note: &Note, today: Date) -> bool {
     named.last().is_some_and(|last| {
         let ends = |token: &Token| token.is(Class::Until) || token.is(Class::Ends);
         let before = last.tokens.start.saturating_sub(3)..last.tokens.start;
-        let verb_last = text.tokens[last.tokens.start].language.and_then(|one| languages().get(one));
+        let verb_last =
+            text.tokens[last.tokens.start].language.and_then(|one| languages().get(one));
         let behind = match verb_last.map(|one| one.script) {
             Some(Script::Unspaced | Script::Hangul) => last.tokens.end..last.tokens.end + 2,
             _ => last.tokens.end..last.tokens.end,

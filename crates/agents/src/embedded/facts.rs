@@ -24,7 +24,8 @@ fn without_lead(text: &str) -> &str {
     let Some(last) = read.tokens.get(lead.tokens.end - 1) else { return text };
     let rest = text.get(last.at.end..).unwrap_or_default();
     let marked = rest.trim_start().starts_with([':', ',', '：', '，', '、', '-', '–', '—']);
-    let one_word = lead.tokens.len() == 1 && !matches!(read.tokens[0].word.chars().next(), Some('\u{3040}'..));
+    let one_word =
+        lead.tokens.len() == 1 && !matches!(read.tokens[0].word.chars().next(), Some('\u{3040}'..));
     let bare = rest.trim_start_matches(|c: char| c.is_whitespace() || ":,：，、-–—。".contains(c));
     // `note the port` may be an order of its own; `note: the port` is not.
     if (one_word && !marked) || bare.is_empty() { text } else { bare }
@@ -86,7 +87,8 @@ enum Block {
     Paragraph(String),
 }
 
-static BULLET: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^ {0,3}(?:[-*+•]|--) +").ok());
+static BULLET: LazyLock<Option<Regex>> =
+    LazyLock::new(|| Regex::new(r"^ {0,3}(?:[-*+•]|--) +").ok());
 static STEP: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^ {0,3}\d{1,3}[.)] +\S").ok());
 static REASON: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?i)^[ \t]*[*_]*(?:why|how[ _]to[ _]apply)[*_]*:").ok());
@@ -169,7 +171,11 @@ fn announced(text: &str) -> Vec<String> {
     }
     let read = Text::read(announcement);
     let thing = read.tokens.iter().any(|token| token.is(Class::Thing));
-    let number = read.tokens.iter().filter_map(|token| token.key.parse::<usize>().ok()).find(|n| (2..=9).contains(n));
+    let number = read
+        .tokens
+        .iter()
+        .filter_map(|token| token.key.parse::<usize>().ok())
+        .find(|n| (2..=9).contains(n));
     let items = items(list);
     match number {
         Some(number) if thing && items.len() == number => items,
@@ -178,7 +184,8 @@ fn announced(text: &str) -> Vec<String> {
 }
 
 fn items(list: &str) -> Vec<String> {
-    let separators: &[char] = if list.contains([';', '；']) { &[';', '；'] } else { &[',', '，', '、'] };
+    let separators: &[char] =
+        if list.contains([';', '；']) { &[';', '；'] } else { &[',', '，', '、'] };
     let mut items: Vec<String> = list
         .trim()
         .trim_end_matches(['.', '。'])

@@ -115,7 +115,16 @@ fn chosen(pages: &[Page<'_>], query: &str) -> BTreeSet<At> {
 
 /// What stands between quotation marks, if it is most of a statement.
 fn quoted(query: &str) -> Option<&str> {
-    let pairs = [('“', '”'), ('"', '"'), ('„', '“'), ('«', '»'), ('「', '」'), ('『', '』'), ('‘', '’'), ('”', '”')];
+    let pairs = [
+        ('“', '”'),
+        ('"', '"'),
+        ('„', '“'),
+        ('«', '»'),
+        ('「', '」'),
+        ('『', '』'),
+        ('‘', '’'),
+        ('”', '”'),
+    ];
     pairs.into_iter().find_map(|(open, close)| {
         let (_, rest) = query.split_once(open)?;
         let (inside, _) = rest.rsplit_once(close)?;
@@ -215,9 +224,13 @@ impl<'a> Wanted<'a> {
         let kind = |token: &Token| {
             [Class::Taste, Class::Rules, Class::Links].into_iter().any(|class| token.is(class))
         };
-        let (kinds, words): (Vec<&Token>, Vec<&Token>) = words.into_iter().partition(|token| kind(token));
+        let (kinds, words): (Vec<&Token>, Vec<&Token>) =
+            words.into_iter().partition(|token| kind(token));
         let that = asked.tokens.iter().any(|token| {
-            matches!(token.word.as_str(), "that" | "dass" | "que" | "che" | "что" | "dat" | "ze" | "at" | "att")
+            matches!(
+                token.word.as_str(),
+                "that" | "dass" | "que" | "che" | "что" | "dat" | "ze" | "at" | "att"
+            )
         });
         let own = tokens.iter().any(|token| token.is(Class::Oneself));
         let negated = words.iter().any(|token| token.negated);
@@ -295,7 +308,9 @@ fn narrowed(pages: &[Page<'_>], wanted: &Wanted<'_>, mut found: BTreeSet<At>) ->
     if wanted.states || wanted.negated {
         let negated = |note: &Note| {
             let words = note.text.tokens.iter();
-            words.filter(|token| wanted.words.iter().any(|word| alike(word, token))).any(|token| token.negated)
+            words
+                .filter(|token| wanted.words.iter().any(|word| alike(word, token)))
+                .any(|token| token.negated)
         };
         prefer(&mut found, &|_, note| negated(note) == wanted.negated);
     }
@@ -352,9 +367,8 @@ fn covers(text: &Text, wanted: &Token) -> bool {
         && tokens.iter().filter(|token| token.key.chars().count() >= 4).any(|first| {
             wanted.word.strip_prefix(first.key.as_str()).is_some_and(|rest| {
                 tokens.iter().filter(|token| token.key.chars().count() >= 4).any(|second| {
-                    rest.find(second.key.as_str()).is_some_and(|at| {
-                        at <= 4 && rest.len() <= at + second.key.len() + 2
-                    })
+                    rest.find(second.key.as_str())
+                        .is_some_and(|at| at <= 4 && rest.len() <= at + second.key.len() + 2)
                 })
             })
         })

@@ -231,8 +231,14 @@ const KOREAN_ENDINGS: &str = "에서는 으로는 이라는 했습니다 합니�
 impl Language {
     fn read((code, script, algorithm, text): Source) -> Self {
         let stemmer = algorithm.map(Stemmer::create);
-        let mut language =
-            Self { script, code, stemmer, known: HashMap::new(), by_stem: HashMap::new(), longest: 1 };
+        let mut language = Self {
+            script,
+            code,
+            stemmer,
+            known: HashMap::new(),
+            by_stem: HashMap::new(),
+            longest: 1,
+        };
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let Some((name, words)) = line.split_once(':') else { continue };
             match name {
@@ -240,7 +246,8 @@ impl Language {
                 "months" => language.add_values(words, Value::Month),
                 "numbers" => language.add_values(words, Value::Number),
                 "same" => {
-                    for (short, long) in words.split_whitespace().filter_map(|w| w.split_once('=')) {
+                    for (short, long) in words.split_whitespace().filter_map(|w| w.split_once('='))
+                    {
                         language.entry(short).same = Some(plain(long));
                     }
                 }

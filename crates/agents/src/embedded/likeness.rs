@@ -32,7 +32,9 @@ pub(crate) fn is_light(token: &Token) -> bool {
 pub(crate) fn literals(text: &str) -> BTreeSet<String> {
     let is_sign = |c: char| "/\\@#_=+<>$€£¥%^&|~°".contains(c);
     text.split_whitespace()
-        .map(|chunk| chunk.trim_matches(|c: char| ".,;:!?()[]{}'\"`*“”„‘’«»「」。、，！？…".contains(c)))
+        .map(|chunk| {
+            chunk.trim_matches(|c: char| ".,;:!?()[]{}'\"`*“”„‘’«»「」。、，！？…".contains(c))
+        })
         .filter(|chunk| {
             let plain_number = chunk.chars().all(|c| c.is_ascii_digit());
             !plain_number && chunk.contains(|c: char| c.is_numeric() || is_sign(c))
@@ -117,7 +119,8 @@ fn passive(text: &Text) -> bool {
 /// Whether a text begins with a circumstance: `For Python: …`, `In staging, …`.
 fn fronted(text: &Text) -> bool {
     text.tokens.first().is_some_and(|first| {
-        first.is(Class::Function) && !matches!(first.word.as_str(), "the" | "a" | "an" | "i" | "we")
+        first.is(Class::Function)
+            && !matches!(first.word.as_str(), "the" | "a" | "an" | "i" | "we")
             && text.tokens.iter().any(|token| token.clause > first.clause)
     })
 }
@@ -127,11 +130,12 @@ pub(crate) fn says_too(whole: &Note, part: &Note) -> bool {
     if same(&whole.text, &part.text, (&whole.statement, &part.statement)) {
         return true;
     }
-    let sentences: Vec<&str> = whole.statement.split_inclusive(['.', '。', '!', '?', ';', '\n']).collect();
+    let sentences: Vec<&str> =
+        whole.statement.split_inclusive(['.', '。', '!', '?', ';', '\n']).collect();
     sentences.len() > 1
-        && sentences.into_iter().any(|sentence| {
-            same(&Text::read(sentence), &part.text, (sentence, &part.statement))
-        })
+        && sentences
+            .into_iter()
+            .any(|sentence| same(&Text::read(sentence), &part.text, (sentence, &part.statement)))
 }
 
 /// How a new statement stands to an old one.
@@ -164,7 +168,11 @@ pub(crate) fn relation((new, new_source): (&Text, &str), old: &Note) -> (Relatio
     if is_correction(new) && shared >= 1 && corrects(new, old, share, shared) {
         return (Relation::Replaces, share);
     }
-    if shared >= 3 && ours.is_subset(&theirs) && !new.has(Class::Not) && literals(new_source).is_subset(&literals(&old.statement)) {
+    if shared >= 3
+        && ours.is_subset(&theirs)
+        && !new.has(Class::Not)
+        && literals(new_source).is_subset(&literals(&old.statement))
+    {
         return (Relation::Known, share);
     }
     if shared >= 3
@@ -196,11 +204,13 @@ fn corrects(new: &Text, old: &Note, share: f64, shared: usize) -> bool {
     let is_value = |token: &&Token| {
         token.value.is_some() || token.has_digit() || token.is_name || token.negated
     };
-    let gives_up = new.content().filter(is_value).any(|token| {
-        old.text.content().any(|theirs| theirs.key == token.key)
-    });
+    let gives_up = new
+        .content()
+        .filter(is_value)
+        .any(|token| old.text.content().any(|theirs| theirs.key == token.key));
     let subject = subject(&old.text);
-    let names_subject = subject.is_some_and(|subject| new.content().any(|token| token.key == subject));
+    let names_subject =
+        subject.is_some_and(|subject| new.content().any(|token| token.key == subject));
     (share >= 0.6 && shared >= 2)
         || (share >= 0.4 && shared >= 2 && (gives_up || names_subject))
         || (share >= 0.5 && gives_up && names_subject)
@@ -214,7 +224,11 @@ fn subject(text: &Text) -> Option<String> {
 /// Whether two statements are alike but for the value of something that has only one.
 pub(crate) fn other_value(new: &Text, old: &Text) -> bool {
     let (ours, theirs) = (meaning(new), meaning(old));
-    let ahead = ours.iter().zip(&theirs).take_while(|(a, b)| a.key == b.key && a.negated == b.negated).count();
+    let ahead = ours
+        .iter()
+        .zip(&theirs)
+        .take_while(|(a, b)| a.key == b.key && a.negated == b.negated)
+        .count();
     let behind = |skip: usize| {
         let ours = ours.iter().skip(skip).rev();
         let theirs = theirs.iter().skip(skip).rev();
@@ -226,9 +240,8 @@ pub(crate) fn other_value(new: &Text, old: &Text) -> bool {
     if our_value.is_empty() || their_value.is_empty() {
         return false;
     }
-    let are_values = |tokens: &[&Token]| {
-        tokens.iter().all(|token| token.has_digit() || token.value.is_some())
-    };
+    let are_values =
+        |tokens: &[&Token]| tokens.iter().all(|token| token.has_digit() || token.value.is_some());
     let has = |class: Class| {
         let shares = |token: &&Token| token.is(class);
         ours[..ahead].iter().any(shares) || ours[ours.len() - behind..].iter().any(shares)
@@ -238,7 +251,9 @@ pub(crate) fn other_value(new: &Text, old: &Text) -> bool {
         let is_apart = |text: &Text, tokens: &[&Token]| {
             let before = tokens.get(ahead.wrapping_sub(1)).map(|token| token.at.end);
             before.is_some_and(|end| {
-                text.tokens.iter().any(|token| token.at.start >= end && token.at.end <= tokens[ahead].at.start)
+                text.tokens
+                    .iter()
+                    .any(|token| token.at.start >= end && token.at.end <= tokens[ahead].at.start)
             })
         };
         return ahead >= 2 || (behind >= 1 && is_apart(new, &ours) && is_apart(old, &theirs));

@@ -99,7 +99,9 @@ impl Desk<'_> {
         let sentences = facts::sentences(fact);
         let kinds: Vec<Kind> = sentences.iter().map(|one| classify::kind(one)).collect();
         let says = |whose: Whose| {
-            move |kind: &Kind| kind.is_plain && kind.whose == whose && (kind.of_self || whose == Whose::Project)
+            move |kind: &Kind| {
+                kind.is_plain && kind.whose == whose && (kind.of_self || whose == Whose::Project)
+            }
         };
         let both = kinds.iter().any(says(Whose::Person)) && kinds.iter().any(says(Whose::Project));
         if !both {
@@ -145,7 +147,9 @@ impl Desk<'_> {
             return true;
         }
         let note = &pages[page_at].notes[note_at];
-        let Some(text) = replaced(&pages[page_at].stored.text, note, fact, relation) else { return false };
+        let Some(text) = replaced(&pages[page_at].stored.text, note, fact, relation) else {
+            return false;
+        };
         self.memories[page_at].text = text;
         self.counts.updated += 1;
         true
@@ -216,7 +220,10 @@ impl Desk<'_> {
         for slug in [slug, topic.as_str().to_owned()] {
             for number in 1..=self.memories.len() + 1 {
                 let name = if number == 1 { slug.clone() } else { format!("{slug}-{number}") };
-                let Ok(path) = MemoryPath::parse(&format!("{root}/{topic}/{name}.md"), layout) else { break };
+                let Ok(path) = MemoryPath::parse(&format!("{root}/{topic}/{name}.md"), layout)
+                else {
+                    break;
+                };
                 let folded = |path: &MemoryPath| path.to_string().to_lowercase();
                 if !self.memories.iter().any(|stored| folded(&stored.path) == folded(&path)) {
                     return Ok(path);
@@ -290,7 +297,8 @@ fn appended(text: &str, fact: &str) -> Option<String> {
     // After a list the next bullet follows on; after anything else a blank line keeps the two apart.
     ["", lines].into_iter().find_map(|gap| {
         let text = format!("{text}{end}{gap}{entry}{lines}");
-        (text.len() <= MEMORY_BYTES_MAX && document::entries(&text).len() == before + 1).then_some(text)
+        (text.len() <= MEMORY_BYTES_MAX && document::entries(&text).len() == before + 1)
+            .then_some(text)
     })
 }
 
@@ -317,7 +325,9 @@ fn indented(fact: &str, by: usize) -> String {
 fn fresh(fact: &str, topic: Topic) -> String {
     let mut text = format!("\n- {}\n", indented(fact, 2));
     let name = slug(fact).replace('-', " ");
-    for (key, value) in [("type", topic.as_str()), ("description", &description(fact)), ("name", &name)] {
+    for (key, value) in
+        [("type", topic.as_str()), ("description", &description(fact)), ("name", &name)]
+    {
         text = document::set_field(&text, key, value);
     }
     text
@@ -342,9 +352,10 @@ fn slug(fact: &str) -> String {
     let text = Text::read(fact);
     let is_word = |word: &str| word.chars().all(char::is_alphanumeric);
     let mut slug = String::new();
-    let words = text.tokens.iter().filter(|token| {
-        token.is_content() && !token.is(Class::Rule) && is_word(&token.word)
-    });
+    let words = text
+        .tokens
+        .iter()
+        .filter(|token| token.is_content() && !token.is(Class::Rule) && is_word(&token.word));
     for token in words.take(SLUG_WORDS_MAX) {
         if slug.chars().count() + token.word.chars().count() > SLUG_CHARS_MAX {
             break;

@@ -77,7 +77,13 @@ fn numeric(word: &str) -> Option<Date> {
     let parts: Vec<i16> = word.split(separator).map(str::parse).collect::<Result<_, _>>().ok()?;
     let [a, b, c] = parts.as_slice() else { return None };
     let month = i8::try_from(*b).ok()?;
-    if *a >= 1000 { day(*a, month, *c) } else if separator == '.' { day(*c, month, *a) } else { None }
+    if *a >= 1000 {
+        day(*a, month, *c)
+    } else if separator == '.' {
+        day(*c, month, *a)
+    } else {
+        None
+    }
 }
 
 /// Returns the text with the days that it points at from `today` named.
@@ -107,14 +113,19 @@ pub(crate) fn absolute(source: &str, today: Date) -> String {
 fn preposition(text: &Text, index: usize) -> &'static str {
     let language = text.tokens[index].language.and_then(|one| languages().get(one));
     let before = index.checked_sub(1).map(|before| &text.tokens[before]);
-    let (word, taken): (&str, &[&str]) = match language.map(|one| one.code) {
-        Some("en") => ("on ", &["on", "by", "of", "for", "before", "after", "since", "until", "till",
-            "from", "starting", "due", "the", "through", "between", "and", "to"]),
+    let (put, not_after): (&str, &[&str]) = match language.map(|one| one.code) {
+        Some("en") => (
+            "on ",
+            &[
+                "on", "by", "of", "for", "before", "after", "since", "until", "till", "from",
+                "starting", "due", "the", "through", "between", "and", "to",
+            ],
+        ),
         Some("de") => ("am ", &["am", "bis", "ab", "seit", "vom", "zum", "vor", "nach", "und"]),
         _ => return "",
     };
     match before {
-        Some(token) if !taken.contains(&token.word.as_str()) => word,
+        Some(token) if !not_after.contains(&token.word.as_str()) => put,
         Some(_) | None => "",
     }
 }
@@ -153,9 +164,12 @@ fn items(text: &Text) -> Vec<Item> {
             .filter(|hit| hit.tokens.len() > 1);
         let token = &text.tokens[index];
         let item = match longest {
-            Some(hit) => {
-                Item { tokens: hit.tokens.clone(), classes: hit.classes, value: hit.value, number: None }
-            }
+            Some(hit) => Item {
+                tokens: hit.tokens.clone(),
+                classes: hit.classes,
+                value: hit.value,
+                number: None,
+            },
             None => Item {
                 tokens: index..index + 1,
                 classes: token.classes,
@@ -210,9 +224,17 @@ fn pointed_at(items: &[Item], today: Date, text: &Text) -> Option<(usize, String
         let matters = item.number.is_some()
             || item.value.is_some()
             || unit(item).is_some()
-            || [Class::Next, Class::Last, Class::Current, Class::In, Class::Ago, Class::AgoBefore, Class::Later]
-                .into_iter()
-                .any(|class| item.is(class));
+            || [
+                Class::Next,
+                Class::Last,
+                Class::Current,
+                Class::In,
+                Class::Ago,
+                Class::AgoBefore,
+                Class::Later,
+            ]
+            .into_iter()
+            .any(|class| item.is(class));
         if matters {
             words.push((index, item));
         } else if !item.is(Class::Glue) || index == 0 {
@@ -277,27 +299,31 @@ fn by_weekday(
     today: Date,
     text: &Text,
 ) -> Option<(usize, Result<Date, jiff::Error>)> {
-    let in_week = |steps: i64, weekday: i8| {
-        let monday = today.checked_sub(i64::from(today.weekday().to_monday_zero_offset()).days())?;
+    let of_week = |steps: i64, weekday: i8| {
+        let monday =
+            today.checked_sub(i64::from(today.weekday().to_monday_zero_offset()).days())?;
         monday.checked_add((7 * steps + i64::from(weekday) - 1).days())
     };
     let nearest = |steps: i64, weekday: i8| {
-        let weekday = Weekday::from_monday_one_offset(weekday)?;
-        if steps == 0 && today.weekday() == weekday {
+        let wanted = Weekday::from_monday_one_offset(weekday)?;
+        if steps == 0 && today.weekday() == wanted {
             return Ok(today);
         }
-        today.nth_weekday(if steps < 0 { -1 } else { 1 }, weekday)
+        today.nth_weekday(if steps < 0 { -1 } else { 1 }, wanted)
     };
     let is_week = |item: &Item| unit(item) == Some(Unit::Week);
-    if let (Some(steps), true, Some(weekday)) = (direction(a), is_week(b), c.and_then(Item::weekday)) {
-        return Some((3, in_week(steps, weekday)));
+    if let (Some(steps), true, Some(weekday)) =
+        (direction(a), is_week(b), c.and_then(Item::weekday))
+    {
+        return Some((3, of_week(steps, weekday)));
     }
-    if let (Some(weekday), Some(steps), true) = (a.weekday(), direction(b), c.is_some_and(is_week)) {
-        return Some((3, in_week(steps, weekday)));
+    if let (Some(weekday), Some(steps), true) = (a.weekday(), direction(b), c.is_some_and(is_week))
+    {
+        return Some((3, of_week(steps, weekday)));
     }
     if let (Some(steps), Some(weekday)) = (direction(a), b.weekday()) {
         let next_week = steps == 1 && !comes_next(text, a);
-        return Some((2, if next_week { in_week(1, weekday) } else { nearest(steps, weekday) }));
+        return Some((2, if next_week { of_week(1, weekday) } else { nearest(steps, weekday) }));
     }
     if let (Some(weekday), Some(steps @ (1 | -1))) = (a.weekday(), direction(b)) {
         return Some((2, nearest(steps, weekday)));
@@ -323,7 +349,10 @@ fn means_morning(text: &Text, index: usize) -> bool {
     ambiguous
         && (token.is_name
             || before.is_some_and(|word| {
-                matches!(word, "am" | "la" | "esta" | "jeden" | "elke" | "s" | "de" | "guten" | "cada")
+                matches!(
+                    word,
+                    "am" | "la" | "esta" | "jeden" | "elke" | "s" | "de" | "guten" | "cada"
+                )
             }))
 }
 

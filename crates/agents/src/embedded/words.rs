@@ -45,7 +45,11 @@ pub(crate) fn plain(text: &str) -> String {
 
 /// Returns the words of a plain text that is written with spaces.
 pub(crate) fn simple_words(plain: &str) -> Vec<String> {
-    pieces(plain).into_iter().flat_map(|piece| cut_word(plain, &piece)).map(|(_, word)| word).collect()
+    pieces(plain)
+        .into_iter()
+        .flat_map(|piece| cut_word(plain, &piece))
+        .map(|(_, word)| word)
+        .collect()
 }
 
 /// One word of a text.
@@ -120,7 +124,9 @@ impl Text {
             if between.contains(['.', '!', '?', '。', '！', '？', '…', '؟', '\n']) {
                 sentence += 1;
                 clause += 1;
-            } else if between.contains([',', ';', ':', '(', ')', '，', '、', '；', '：', '–', '—', '،']) {
+            } else if between
+                .contains([',', ';', ':', '(', ')', '，', '、', '；', '：', '–', '—', '،'])
+            {
                 clause += 1;
             }
             end = piece.at.end;
@@ -154,7 +160,8 @@ impl Text {
     /// Finds what the lexicon knows, longest runs of words first, and gives each word its key.
     fn look_up(&mut self) {
         for index in 0..self.tokens.len() {
-            let Some(language) = self.tokens[index].language.and_then(|one| languages().get(one)) else {
+            let Some(language) = self.tokens[index].language.and_then(|one| languages().get(one))
+            else {
                 continue;
             };
             let longest = if language.script == Script::Unspaced { 1 } else { language.longest };
@@ -182,7 +189,9 @@ impl Text {
                     token.value = hit.value;
                 }
             }
-            if hit.tokens.len() > 1 && (hit.classes.has(Class::Less) || hit.classes.has(Class::More)) {
+            if hit.tokens.len() > 1
+                && (hit.classes.has(Class::Less) || hit.classes.has(Class::More))
+            {
                 let sign = if hit.classes.has(Class::Less) { "§less" } else { "§more" };
                 for token in &mut self.tokens[hit.tokens.clone()] {
                     sign.clone_into(&mut token.key);
@@ -283,8 +292,8 @@ pub(crate) fn alike(a: &Token, b: &Token) -> bool {
     // and technical English is everywhere.
     [a.language, b.language, Some(0)].into_iter().flatten().any(|one| {
         languages().get(one).is_some_and(|language| {
-            let same_script = script_of(&a.word) == language.script
-                && script_of(&b.word) == language.script;
+            let same_script =
+                script_of(&a.word) == language.script && script_of(&b.word) == language.script;
             same_script && close(&language.stem(&a.word), &language.stem(&b.word))
         })
     })
@@ -299,7 +308,8 @@ fn close(a: &str, b: &str) -> bool {
 
 /// Whether a word is written in capitals alone.
 fn is_acronym(source: &str) -> bool {
-    source.chars().filter(|c| c.is_uppercase()).count() >= 2 && !source.chars().any(char::is_lowercase)
+    source.chars().filter(|c| c.is_uppercase()).count() >= 2
+        && !source.chars().any(char::is_lowercase)
 }
 
 /// What kind of piece a text was cut into.
@@ -359,7 +369,8 @@ fn cut_word(text: &str, piece: &Piece) -> Vec<(Range<usize>, String)> {
     let mut start = piece.at.start;
     for part in parts {
         let at = start..start + part.len();
-        let mark = text.get(at.end..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
+        let mark =
+            text.get(at.end..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
         start = at.end + mark;
         if !part.is_empty() {
             words.push((at, plain(part)));
@@ -375,11 +386,49 @@ fn languages_known(word: &str) -> bool {
 
 /// Words with an apostrophe that are one word.
 const APOSTROPHES: &[&str] = &[
-    "don't", "doesn't", "didn't", "isn't", "aren't", "wasn't", "won't", "can't", "shouldn't", "mustn't",
-    "couldn't", "wouldn't", "haven't", "hasn't", "weren't", "i'm", "i've", "i'd", "i'll", "we're",
-    "we've", "we'd", "we'll", "you're", "you've", "you'll", "they're", "it's", "that's", "there's",
-    "here's", "what's", "let's", "aujourd'hui", "s'il", "п'ять", "п'ятниця", "п'ятницю", "п'ятниці",
-    "дев'ять", "пам'ять", "запам'ятай", "пам'ятай",
+    "don't",
+    "doesn't",
+    "didn't",
+    "isn't",
+    "aren't",
+    "wasn't",
+    "won't",
+    "can't",
+    "shouldn't",
+    "mustn't",
+    "couldn't",
+    "wouldn't",
+    "haven't",
+    "hasn't",
+    "weren't",
+    "i'm",
+    "i've",
+    "i'd",
+    "i'll",
+    "we're",
+    "we've",
+    "we'd",
+    "we'll",
+    "you're",
+    "you've",
+    "you'll",
+    "they're",
+    "it's",
+    "that's",
+    "there's",
+    "here's",
+    "what's",
+    "let's",
+    "aujourd'hui",
+    "s'il",
+    "п'ять",
+    "п'ятниця",
+    "п'ятницю",
+    "п'ятниці",
+    "дев'ять",
+    "пам'ять",
+    "запам'ятай",
+    "пам'ятай",
 ];
 
 /// Cuts a run without spaces along the words that are known; what lies between is cut into pairs.
@@ -528,7 +577,8 @@ impl Chosen {
 /// The language of this script that knows the most of the words; the first one if none does.
 fn most_known(words: &[String], script: Script) -> Option<usize> {
     let mut best: Option<(usize, usize)> = None;
-    for (index, language) in languages().iter().enumerate().filter(|(_, one)| one.script == script) {
+    for (index, language) in languages().iter().enumerate().filter(|(_, one)| one.script == script)
+    {
         let score = words.iter().filter(|word| language.known(word).is_some()).count();
         if best.is_none_or(|(_, most)| score > most) {
             best = Some((index, score));
