@@ -67,6 +67,14 @@ pub fn remember(
     Ok(desk.finish())
 }
 
+/// What people call a mount.
+const fn scope_word(mount: Mount) -> &'static str {
+    match mount {
+        Mount::Scope(scope) => scope.as_str(),
+        Mount::Flat => "mounted",
+    }
+}
+
 /// The mount of a scope, if the caller may write there; the only one of a flat layout.
 fn mount_for(snapshot: &Snapshot, scope: Scope) -> Option<Mount> {
     [Mount::Scope(scope), Mount::Flat].into_iter().find(|mount| snapshot.writable.contains(mount))
@@ -248,7 +256,8 @@ impl Desk<'_> {
         done.summary = if done.edits.is_empty() {
             "Nothing to save: it is known already.".to_owned()
         } else {
-            let scopes: Vec<String> = done.scopes.iter().map(ToString::to_string).collect();
+            let scopes: Vec<String> =
+                done.scopes.iter().map(|mount| scope_word(*mount).to_owned()).collect();
             format!(
                 "Saved to the {} memories: {added} new, {updated} updated, {known} known already.",
                 scopes.join(" and "),

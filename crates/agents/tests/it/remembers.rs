@@ -61,7 +61,10 @@ fn faults(case: &Value) -> Vec<String> {
             "one entry replaced",
         ),
         _ => {
-            must(new.len() == old.len() && written.iter().all(|(at, _)| *at == path), "nothing new")
+            must(
+                new.len() == old.len() && written.iter().all(|(at, _)| *at == path),
+                "nothing new",
+            );
         }
     }
     let bodies: Vec<&str> = match action {
