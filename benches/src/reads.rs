@@ -6,6 +6,7 @@ use memory::command::{Command, Lines};
 use memory::path::{Layout, MemoryPath};
 
 use crate::Bench;
+use crate::bare;
 use crate::ground::{self, FOLDERS, Ground};
 use crate::measure::{Times, take_turns};
 use crate::report::{Line, Section, Target};
@@ -48,20 +49,35 @@ pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Section> {
         }
         Ok(())
     };
-    let [bare, view, view_folder, list] =
-        take_turns(bench.passes, [&mut bare, &mut view, &mut view_folder, &mut list])?;
+    let folder = bench.dir.join("reads/memory");
+    let mut bare_list = |times: &mut Times| {
+        for _ in 0..LISTINGS {
+            let listed = times.time(|| bare::list(&folder))?;
+            anyhow::ensure!(listed > MEMORIES, "memories are missing in a bare listing");
+        }
+        Ok(())
+    };
+    let [bare, view, bare_list, view_folder, list] = take_turns(
+        bench.passes,
+        [&mut bare, &mut view, &mut bare_list, &mut view_folder, &mut list],
+    )?;
     let lines = vec![
         Line::calls("bare read of 4 KB", &bare),
         Line::calls("`view` of a memory of 4 KB", &view)
             .more("bare read", view.more_than(&bare))
             .target(Target::P50(VIEW_MAX)),
-        Line::calls("`view` of the folder", &view_folder).target(Target::P50(LISTING_MAX)),
+        Line::calls("bare names and sizes", &bare_list),
+        Line::calls("`view` of the folder", &view_folder)
+            .ratio("bare names and sizes", view_folder.ratio_to(&bare_list))
+            .target(Target::P50(LISTING_MAX)),
         Line::calls("list with descriptions, pins and usage", &list)
+            .ratio("bare names and sizes", list.ratio_to(&bare_list))
             .target(Target::P50(LISTING_MAX)),
     ];
     let method = format!(
         "{MEMORIES} memories in {FOLDERS} folders of one scope; {VIEWS} views and {LISTINGS} \
-         listings a pass, {} passes, everything warm.",
+         listings a pass, {} passes, everything warm. *Bare names and sizes* reads each folder and asks \
+         the kernel for the facts of each file, in one thread.",
         bench.passes
     );
     Ok(Section { title: "Reads, in process", method, lines })

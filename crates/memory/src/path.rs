@@ -317,7 +317,7 @@ impl RelativePath {
 
     /// Returns how many segments it has, at least one.
     pub fn depth(&self) -> usize {
-        self.segments().count()
+        1 + self.0.bytes().filter(|&byte| byte == b'/').count()
     }
 
     /// Returns its last segment.

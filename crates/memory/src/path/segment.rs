@@ -12,10 +12,26 @@ pub(super) fn check(segment: &str) -> Result<(), Refused> {
     if segment.len() > SEGMENT_BYTES_MAX {
         return Err(Refused::Fault(PathFault::LongSegment));
     }
+    if is_plain(segment) { Ok(()) } else { check_closely(segment) }
+}
+
+fn check_closely(segment: &str) -> Result<(), Refused> {
     if segment.contains("..") || segment.contains(['~', '\\']) || hides_a_separator(segment) {
         return Err(Refused::Escape);
     }
     fault(segment).map_or(Ok(()), |fault| Err(Refused::Fault(fault)))
+}
+
+/// Tells of most names in one look that no rule concerns them: letters, digits, dashes, and at most one
+/// dot within.
+fn is_plain(segment: &str) -> bool {
+    let mut dots = 0;
+    let plain = segment.bytes().all(|byte| {
+        dots += usize::from(byte == b'.');
+        byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.')
+    });
+    let within = !segment.is_empty() && !segment.starts_with('.') && !segment.ends_with('.');
+    plain && dots <= 1 && within && !is_device(segment)
 }
 
 /// Checks a segment as a directory gave it: a slash or a form that is not NFC may be in it.
@@ -24,7 +40,11 @@ pub(super) fn check_on_disk(segment: &str) -> Result<(), Refused> {
         return Err(Refused::Escape);
     }
     check(segment)?;
-    if is_nfc(segment) { Ok(()) } else { Err(Refused::Fault(PathFault::NotNormalized)) }
+    if segment.is_ascii() || is_nfc(segment) {
+        Ok(())
+    } else {
+        Err(Refused::Fault(PathFault::NotNormalized))
+    }
 }
 
 /// Tells whether a character takes no ink: a control, or one that only steers its neighbors.
@@ -76,13 +96,15 @@ fn fault(segment: &str) -> Option<PathFault> {
 /// Tells whether Windows takes the name for a device, whatever its extension.
 fn is_device(segment: &str) -> bool {
     let stem = segment.split_once('.').map_or(segment, |(stem, _)| stem).trim_end();
-    let stem = stem.to_ascii_lowercase();
-    if let Some(port) = stem.strip_prefix("com").or_else(|| stem.strip_prefix("lpt")) {
+    if let Some((word, port)) = stem.split_at_checked(3)
+        && ["com", "lpt"].iter().any(|device| word.eq_ignore_ascii_case(device))
+    {
         let mut digits = port.chars();
         return matches!(digits.next(), Some('1'..='9' | '¹' | '²' | '³'))
             && digits.next().is_none();
     }
-    matches!(stem.as_str(), "con" | "prn" | "aux" | "nul" | "conin$" | "conout$")
+    let devices = ["con", "prn", "aux", "nul", "conin$", "conout$"];
+    devices.iter().any(|device| stem.eq_ignore_ascii_case(device))
 }
 
 /// Tells whether decoding percent escapes, however often, brings out a dot, a slash or a backslash.
@@ -120,4 +142,31 @@ fn percent_escape(bytes: &[u8]) -> Option<(u8, &[u8])> {
     let [b'%', high, low, rest @ ..] = bytes else { return None };
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     Some((digit(*high)? << 4 | digit(*low)?, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn what_is_plain_breaks_no_rule(
+            segment in prop_oneof![
+                "[a-zA-Z0-9_.-]{0,9}",
+                "(?i)(con|prn|aux|nul|com[0-9]?|lpt[0-9]?)[.]?[a-z]{0,3}",
+                "\\PC{0,6}",
+            ],
+        ) {
+            prop_assert!(!is_plain(&segment) || check_closely(&segment).is_ok());
+        }
+    }
+
+    #[test]
+    fn ordinary_names_are_plain() {
+        for name in ["note7.md", "architecture", "2026-11-22_notes.md", "console.md", "com10.md"] {
+            assert!(is_plain(name), "{name}");
+        }
+    }
 }

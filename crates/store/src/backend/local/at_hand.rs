@@ -72,3 +72,72 @@ fn open(anchor: &Anchor, path: Option<&RelativePath>, flags: OFlags) -> Option<O
     let base = openat2(CWD, base, folder, Mode::empty(), ResolveFlags::CACHED).ok()?;
     openat2(&base, &way, flags | OFlags::CLOEXEC, Mode::empty(), BENEATH).ok()
 }
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the files that are looked at are made by hand")]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::super::anchor::Privacy;
+    use super::super::{kind as kind_waiting, read_in};
+    use super::*;
+    use crate::backend::BackendError;
+
+    fn path(text: &str) -> RelativePath {
+        RelativePath::parse(text).unwrap()
+    }
+
+    /// The slow way, which is asked when the quick one has no answer.
+    fn read_waiting(
+        anchor: &Anchor,
+        path: &RelativePath,
+        max: usize,
+    ) -> Result<Read, BackendError> {
+        let folder = anchor.folder_of(path)?.ok_or(BackendError::NotFound)?;
+        read_in(&folder, path.file_name(), max)
+    }
+
+    #[test]
+    fn both_ways_give_the_same_answers() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("root");
+        fs::create_dir_all(root.join("sub")).unwrap();
+        fs::write(root.join("empty.md"), "").unwrap();
+        fs::write(root.join("sub/text.md"), "twelve bytes").unwrap();
+        fs::write(folder.path().join("outside.md"), "outside").unwrap();
+        symlink("sub/text.md", root.join("link.md")).unwrap();
+        symlink("sub", root.join("way")).unwrap();
+        symlink("../outside.md", root.join("out.md")).unwrap();
+        let anchor = Anchor::new(folder.path().to_owned(), &["root"], Privacy::Private);
+        let names = [
+            "empty.md",
+            "sub/text.md",
+            "sub",
+            "link.md",
+            "way/text.md",
+            "out.md",
+            "gone.md",
+            "sub/gone.md",
+            "gone/gone.md",
+            "empty.md/below.md",
+        ];
+        for name in names {
+            for max in [0, 1, 11, 12, 13, 4_096] {
+                // What the kernel has cached is its own affair, so no answer is an answer here.
+                if let Some(read) = read(&anchor, &path(name), max) {
+                    let waiting = read_waiting(&anchor, &path(name), max).unwrap();
+                    let seen = |read: Read| (read.bytes, read.stat.bytes, read.stat.stamp);
+                    assert_eq!(seen(read), seen(waiting), "{name}, {max}");
+                }
+            }
+            if let Ok(kind) = kind(&anchor, &path(name)) {
+                assert_eq!(kind, kind_waiting(&anchor, &path(name)).unwrap(), "{name}");
+            }
+        }
+        for name in ["sub", "link.md", "way/text.md", "out.md", "gone.md"] {
+            assert!(read(&anchor, &path(name), 4_096).is_none(), "{name} is no memory");
+        }
+        assert!(kind(&anchor, &path("way/text.md")).is_err(), "a link on the way is not followed");
+    }
+}
