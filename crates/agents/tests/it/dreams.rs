@@ -35,7 +35,7 @@ fn what_repeats_or_is_over_goes_and_every_fact_stays() {
 fn a_day_that_is_pointed_at_is_named_only_where_the_time_of_writing_is_known() {
     let now = "2026-06-01T09:00:00Z".parse().unwrap();
     let long = "- The harbour master keeps the keys of the eastern gate in the blue cupboard by the door\n";
-    let text = format!("{}- Pier gate repair is tomorrow\n", long);
+    let text = format!("{long}- Pier gate repair is tomorrow\n");
     let stored = |written_at| Stored {
         path: memory::path::MemoryPath::parse(
             "/memories/global/a.md",

@@ -9,7 +9,6 @@ use agents::{
 use memory::access::AgentClass;
 use memory::change::ChangeKind;
 use memory::screen::Screen;
-use state::{SqliteState, State};
 use store::{Binding, BindingRequest, Call, Caller, Folders, Memories, Settings, Store};
 use tempfile::TempDir;
 use testkit::ManualClock;
@@ -19,7 +18,7 @@ fn memories() -> (TempDir, Memories) {
     let home = tempfile::tempdir().unwrap();
     fs::create_dir_all(home.path().join("shop/.git")).unwrap();
     let folders = Folders { data: home.path().join("data"), state: home.path().join("state") };
-    let state: Arc<dyn State> = Arc::new(SqliteState::new(folders.state.join("quipu.db")));
+    let state = testkit::sqlite_state(&folders.state);
     let settings = Settings { memory_list: false, ..Settings::default() };
     let clock = Arc::new(ManualClock::default());
     let store = Store::new(state, folders.clone(), Screen::default(), clock, settings);
