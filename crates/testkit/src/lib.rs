@@ -14,3 +14,8 @@ pub use clock::ManualClock;
 pub use faulty_backend::{Failure, FaultyBackend, Plan};
 pub use faulty_state::{Faults, FaultyState};
 pub use memory_backend::MemoryBackend;
+
+/// Returns a real state in this folder, for tests of crates that may not name its adapter.
+pub fn sqlite_state(folder: &std::path::Path) -> std::sync::Arc<dyn state::State> {
+    std::sync::Arc::new(state::SqliteState::new(folder.join("quipu.db")))
+}

@@ -1,0 +1,216 @@
+//! Where a fact belongs: in which scope, and as what.
+//!
+//! Who speaks of whom decides. What names this repository, or what a team says of its work, is the
+//! project's. What a person says of themselves, or how an agent is to answer, is the person's wherever
+//! they are. A plain statement about things is the project's; what gives no sign at all is kept for the
+//! person, where it is never in the way of others.
+
+use std::sync::LazyLock;
+
+use regex::Regex;
+
+use super::lexicon::Class;
+use super::words::{Text, is_unspaced};
+use crate::request::Topic;
+
+/// Whose fact it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// The person's, in all projects.
+    Person,
+    /// The project's.
+    Project,
+}
+
+/// What is told about a fact, and how plainly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Kind {
+    pub(crate) whose: Whose,
+    pub(crate) topic: Topic,
+    /// Whether the text says whose it is, rather than leaving it open.
+    pub(crate) is_plain: bool,
+    /// Whether somebody speaks of themselves.
+    pub(crate) of_self: bool,
+}
+
+/// The most words of a text that only says where something is.
+const POINTER_WORDS_MAX: usize = 40;
+
+/// Code, commands, paths, file names, options, channels: things of the work.
+static THINGS: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"`[^`]+`|(?:^|\s)(?:\.{0,2}/)?[\w.-]+/[\w./*-]+|\b[\w-]+\.(?:[a-z]{1,4}|toml|yaml|json|lock)\b|(?:^|\s)--?[a-z][\w-]+|(?:^|\s)#[a-z][\w-]+|\b[a-z]+_[a-z_]+\b").ok()
+});
+
+/// Returns whose a fact is and what it is.
+pub(crate) fn kind(fact: &str) -> Kind {
+    let text = Text::read(fact);
+    let signs = Signs::of(fact, &text);
+    let (whose, is_plain) = signs.whose();
+    let topic = signs.topic(whose);
+    Kind { whose, topic, is_plain, of_self: signs.has(Sign::OfSelf) || signs.has(Sign::OfUser) }
+}
+
+/// Something that a text shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sign {
+    /// It names this repository or project.
+    Site,
+    /// It says `here`, or names the team.
+    Here,
+    OfSelf,
+    OfUs,
+    /// It speaks to the agent about how it answers.
+    ToAgent,
+    ToYou,
+    /// It is about the person, in the third person.
+    OfUser,
+    Rule,
+    BeginsAsRule,
+    /// It has code, paths, options: things of the work.
+    Things,
+    /// It says where something is.
+    Pointer,
+    /// It begins with what it speaks of.
+    Statement,
+}
+
+/// What a text shows.
+struct Signs(Vec<Sign>);
+
+impl Signs {
+    fn of(fact: &str, text: &Text) -> Self {
+        let tokens = &text.tokens;
+        let site = tokens.iter().enumerate().any(|(index, token)| {
+            let before = &tokens[index.saturating_sub(3)..index];
+            let pointed_at = before.iter().any(|one| one.is(Class::This));
+            token.is(Class::Site) && (pointed_at || token.word.chars().any(is_unspaced))
+        });
+        let here = tokens.iter().any(|token| {
+            let small = token.is(Class::Function)
+                && !matches!(token.word.as_str(), "here" | "hier" | "ici");
+            token.is(Class::Here) && !small
+        });
+        let begins_as_rule = tokens.iter().take(4).any(|token| token.is(Class::Rule))
+            || tokens.iter().any(|token| {
+                token.sentence == tokens[0].sentence
+                    && token.is(Class::Rule)
+                    && after_comma(text, token.clause)
+            });
+        let first = tokens.first();
+        let of_user =
+            text.hits.iter().any(|hit| hit.tokens.start == 0 && hit.classes.has(Class::User))
+                || first.is_some_and(|first| first.is(Class::Prefer) && !first.is(Class::Oneself));
+        let shown = [
+            (Sign::Site, site),
+            (Sign::Here, here),
+            (Sign::OfSelf, text.has(Class::Oneself)),
+            (Sign::OfUs, text.has(Class::Us)),
+            (Sign::ToAgent, speaks_to_agent(text, begins_as_rule)),
+            (Sign::ToYou, text.has(Class::You)),
+            (Sign::OfUser, of_user),
+            (Sign::Rule, text.has(Class::Rule)),
+            (Sign::BeginsAsRule, begins_as_rule),
+            (Sign::Things, THINGS.as_ref().is_some_and(|pattern| pattern.is_match(fact))),
+            (Sign::Pointer, is_pointer(fact, text)),
+            (Sign::Statement, is_statement(fact, text)),
+        ];
+        Self(shown.into_iter().filter(|(_, is_shown)| *is_shown).map(|(sign, _)| sign).collect())
+    }
+
+    fn has(&self, sign: Sign) -> bool {
+        self.0.contains(&sign)
+    }
+
+    /// Whose fact it is, and whether the text says so.
+    fn whose(&self) -> (Whose, bool) {
+        let for_person = (self.has(Sign::OfSelf)
+            && (!self.has(Sign::OfUs) || self.has(Sign::ToAgent)))
+            || self.has(Sign::OfUser);
+        if self.has(Sign::Site) || (self.has(Sign::Here) && !self.has(Sign::OfSelf)) {
+            (Whose::Project, true)
+        } else if for_person {
+            (Whose::Person, true)
+        } else if self.has(Sign::OfUs) {
+            (Whose::Project, true)
+        } else if self.has(Sign::ToAgent) && !self.has(Sign::Pointer) {
+            (Whose::Person, true)
+        } else if self.has(Sign::Things) || self.has(Sign::Pointer) {
+            (Whose::Project, false)
+        } else if self.has(Sign::ToYou)
+            || self.has(Sign::BeginsAsRule)
+            || !self.has(Sign::Statement)
+        {
+            (Whose::Person, false)
+        } else {
+            (Whose::Project, false)
+        }
+    }
+
+    fn topic(&self, whose: Whose) -> Topic {
+        let rule = match whose {
+            Whose::Person => {
+                self.has(Sign::ToAgent) || (self.has(Sign::Rule) && !self.has(Sign::OfSelf))
+            }
+            Whose::Project => self.has(Sign::BeginsAsRule),
+        };
+        match whose {
+            _ if self.has(Sign::Pointer) => Topic::Reference,
+            _ if rule => Topic::Feedback,
+            Whose::Person => Topic::User,
+            Whose::Project => Topic::Project,
+        }
+    }
+}
+
+/// Whether a text is about how an agent answers, and not about the answers of a program: it speaks to
+/// somebody or of somebody, is a rule, or begins with neither article nor subject.
+fn speaks_to_agent(text: &Text, begins_as_rule: bool) -> bool {
+    let personal = text.has(Class::You) || text.has(Class::Oneself) || begins_as_rule;
+    let bare = text.tokens.first().is_some_and(|first| {
+        [Class::Agent, Class::Light, Class::Prefer, Class::Not]
+            .into_iter()
+            .any(|class| first.is(class))
+    });
+    text.tokens.iter().enumerate().any(|(index, token)| {
+        let before = index.checked_sub(1).map(|before| &text.tokens[before]);
+        let of_a_program = before.is_some_and(|before| before.is_name || before.is_acronym);
+        token.is(Class::Agent) && (personal || (bare && !of_a_program))
+    })
+}
+
+/// Whether the rule stands at the beginning of this clause: `when a test fails, don't …`.
+fn after_comma(text: &Text, clause: usize) -> bool {
+    let begins = text.tokens.iter().filter(|token| token.clause == clause).take(2);
+    clause > 0 && begins.into_iter().any(|token| token.is(Class::Rule))
+}
+
+/// Whether a text says where something is to be found: a link that is no command, or a place where
+/// knowledge is kept together with a word that says that it is there.
+fn is_pointer(fact: &str, text: &Text) -> bool {
+    let link = fact.contains("://") && !fact.contains('|') && !fact.contains("curl ");
+    if link {
+        return true;
+    }
+    let located = text.tokens.iter().enumerate().any(|(index, token)| {
+        let reach = &text.tokens[index + 1..(index + 6).min(text.tokens.len())];
+        let verb_last = token.word.chars().any(is_unspaced) || token.language.is_none();
+        token.is(Class::Located)
+            && (verb_last
+                || reach.iter().any(|next| {
+                    next.clause == token.clause && (next.is(Class::At) || next.is(Class::Place))
+                }))
+    });
+    let place = text.tokens.iter().any(|token| token.is(Class::Place));
+    let named =
+        fact.chars().skip(1).any(char::is_uppercase) || fact.contains(['/', '「', '"', '\'']);
+    place && located && named && text.tokens.len() <= POINTER_WORDS_MAX
+}
+
+/// Whether a text states something of a thing: it has words enough and does not begin with an order.
+fn is_statement(fact: &str, text: &Text) -> bool {
+    let Some(first) = text.tokens.first() else { return false };
+    let article = first.is(Class::Function) && !first.is(Class::Oneself);
+    let capital = fact.trim_start().starts_with(|c: char| c.is_uppercase() || !c.is_ascii());
+    let names = text.tokens.iter().any(|token| token.is_name || token.has_digit());
+    text.tokens.len() >= 3 && (article || capital || names)
+}

@@ -1,0 +1,375 @@
+//! Forget: which entries a request means.
+//!
+//! Forgetting destroys, so it is precise: every word of the request that says something must be in the
+//! entry. A request that names a kind of memory (`my editor preference`) looks for it where that kind
+//! is kept. One that asks to *keep* something, or that says nothing but `forget it`, removes nothing.
+
+use std::collections::BTreeSet;
+
+use memory::path::{Mount, Scope};
+
+use super::book::{Note, Page, Snapshot, without};
+use super::lexicon::Class;
+use super::words::{Text, Token, alike, is_unspaced, plain};
+use crate::request::{Edit, ForgetRequest, Forgotten, Removed, Topic};
+
+/// What is said when nothing matches.
+const NO_MATCH: &str = "No managed auto-memory entries matched.";
+
+/// Decides which entries go.
+pub fn forget(snapshot: &Snapshot, request: &ForgetRequest) -> Forgotten {
+    let pages: Vec<Page<'_>> = snapshot
+        .memories
+        .iter()
+        .filter(|stored| may_go(snapshot, stored.path.mount(), request.scope))
+        .map(Page::read)
+        .collect();
+    let chosen = chosen(&pages, &request.query);
+    let mut done = Forgotten::default();
+    for (index, page) in pages.iter().enumerate() {
+        let notes: Vec<&Note> = chosen
+            .iter()
+            .filter(|(of, _)| *of == index)
+            .filter_map(|(_, note)| page.notes.get(*note))
+            .collect();
+        if notes.is_empty() {
+            continue;
+        }
+        if page.stored.pinned {
+            done.skipped_pinned.push(page.stored.path.clone());
+            continue;
+        }
+        let path = page.stored.path.clone();
+        done.topics.insert(page.topic);
+        done.scopes.extend(page.mount());
+        done.removed.extend(notes.iter().map(|note| Removed {
+            topic: page.topic,
+            summary: note.entry.first_line.clone(),
+            path: path.clone(),
+        }));
+        done.edits.push(if notes.len() == page.notes.len() {
+            Edit::Remove { path }
+        } else {
+            let ranges: Vec<_> = notes.iter().map(|note| note.entry.range.clone()).collect();
+            Edit::Write { path, text: without(&page.stored.text, &ranges) }
+        });
+    }
+    done.summary = summary(&done);
+    done
+}
+
+fn may_go(snapshot: &Snapshot, mount: Option<Mount>, scope: Option<Scope>) -> bool {
+    let Some(mount) = mount else { return false };
+    let is_asked = scope.is_none_or(|scope| mount == Mount::Scope(scope) || mount == Mount::Flat);
+    is_asked && snapshot.writable.contains(&mount)
+}
+
+fn summary(done: &Forgotten) -> String {
+    let mut said = match done.removed.len() {
+        0 if done.skipped_pinned.is_empty() => return NO_MATCH.to_owned(),
+        0 => NO_MATCH.trim_end_matches('.').to_owned() + " that may be removed.",
+        1 => "Removed 1 memory entry.".to_owned(),
+        count => format!("Removed {count} memory entries."),
+    };
+    if !done.skipped_pinned.is_empty() {
+        let paths: Vec<String> = done.skipped_pinned.iter().map(ToString::to_string).collect();
+        said.push_str(" Pinned memories were left alone: ");
+        said.push_str(&paths.join(", "));
+        said.push('.');
+    }
+    said
+}
+
+/// An entry, by its page and its place there.
+type At = (usize, usize);
+
+fn chosen(pages: &[Page<'_>], query: &str) -> BTreeSet<At> {
+    if let Some(quoted) = quoted(query) {
+        let exact = exactly(pages, quoted);
+        if !exact.is_empty() {
+            return exact;
+        }
+    }
+    let asked = Text::read(query);
+    if asks_to_keep(&asked) {
+        return BTreeSet::new();
+    }
+    let exact = exactly(pages, query);
+    if !exact.is_empty() {
+        return exact;
+    }
+    let (wanted, spared) = without_exception(&asked);
+    let mut found = matching(pages, &Wanted::of(&wanted, &asked));
+    if found.is_empty() {
+        found = each_of_several(pages, &wanted, &asked);
+    }
+    if !spared.is_empty() {
+        let spared: Vec<&Token> = spared.into_iter().filter(|token| says_what(token)).collect();
+        found.retain(|&(page, note)| {
+            let text = &pages[page].notes[note].full;
+            spared.is_empty() || !spared.iter().all(|token| covers(text, token))
+        });
+    }
+    found
+}
+
+/// What stands between quotation marks, if it is most of a statement.
+fn quoted(query: &str) -> Option<&str> {
+    let pairs = [
+        ('“', '”'),
+        ('"', '"'),
+        ('„', '“'),
+        ('«', '»'),
+        ('「', '」'),
+        ('『', '』'),
+        ('‘', '’'),
+        ('”', '”'),
+    ];
+    pairs.into_iter().find_map(|(open, close)| {
+        let (_, rest) = query.split_once(open)?;
+        let (inside, _) = rest.rsplit_once(close)?;
+        (inside.split_whitespace().count() >= 2 || inside.chars().count() >= 4).then_some(inside)
+    })
+}
+
+/// The entries that state exactly this.
+fn exactly(pages: &[Page<'_>], text: &str) -> BTreeSet<At> {
+    let folded = |text: &str| {
+        let words: Vec<String> = plain(text).split_whitespace().map(str::to_owned).collect();
+        words.join(" ").trim_end_matches(['.', '!', '。', ' ']).to_owned()
+    };
+    let wanted = folded(text);
+    everywhere(pages, |note| !wanted.is_empty() && folded(&note.statement) == wanted)
+}
+
+fn everywhere(pages: &[Page<'_>], fits: impl Fn(&Note) -> bool) -> BTreeSet<At> {
+    let mut found = BTreeSet::new();
+    for (page_at, page) in pages.iter().enumerate() {
+        let fitting = page.notes.iter().enumerate().filter(|(_, note)| fits(note));
+        found.extend(fitting.map(|(at, _)| (page_at, at)));
+    }
+    found
+}
+
+/// Whether the request is *not* to forget: a negation right before the verb, or right behind it in
+/// languages that put it there.
+fn asks_to_keep(asked: &Text) -> bool {
+    if asked.has(Class::Keep) {
+        return true;
+    }
+    asked.tokens.iter().enumerate().any(|(index, token)| {
+        let near = |offset: isize| {
+            let at = index.checked_add_signed(offset)?;
+            asked.tokens.get(at).filter(|other| other.clause == token.clause)
+        };
+        let negates = |other: Option<&Token>| other.is_some_and(|other| other.is(Class::Not));
+        token.is(Class::Forget)
+            && (token.is(Class::Not)
+                || negates(near(-1))
+                || negates(near(1))
+                || negates_over_a_word(&near)
+                || negates_at_the_end(asked, index))
+    })
+}
+
+/// `do not ever forget`, `ne l'oublie pas`.
+fn negates_over_a_word<'a>(near: &impl Fn(isize) -> Option<&'a Token>) -> bool {
+    let small = |token: &Token| token.is(Class::Function) || token.is(Class::Asking);
+    near(-2).is_some_and(|token| token.is(Class::Not)) && near(-1).is_some_and(small)
+}
+
+/// `vergiss den Termin nicht`: a negation that ends the clause which the verb begins.
+fn negates_at_the_end(asked: &Text, verb: usize) -> bool {
+    let clause = asked.tokens[verb].clause;
+    let last = asked.tokens.iter().rev().find(|token| token.clause == clause);
+    last.is_some_and(|last| last.is(Class::Not))
+}
+
+/// Whether a word of a request says what is to be forgotten.
+fn says_what(token: &Token) -> bool {
+    token.is_content()
+        && !token.is(Class::Asking)
+        && !token.is(Class::Forget)
+        && !token.is(Class::Keep)
+        && !token.is(Class::Gone)
+}
+
+/// Cuts off `except …`, `but not …`.
+fn without_exception(asked: &Text) -> (Vec<&Token>, Vec<&Token>) {
+    let at = asked.tokens.iter().position(|token| token.is(Class::Except));
+    let (before, after) = asked.tokens.split_at(at.unwrap_or(asked.tokens.len()));
+    let verb_last = before.iter().all(|token| !says_what(token));
+    let spared = after.iter().filter(|token| !token.is(Class::Except));
+    if verb_last {
+        return (spared.collect(), Vec::new());
+    }
+    (before.iter().collect(), spared.collect())
+}
+
+/// What a request looks for.
+struct Wanted<'a> {
+    words: Vec<&'a Token>,
+    /// The kind of memory that it names, if the words alone do not tell.
+    kinds: Vec<&'a Token>,
+    /// Whether it is about the person.
+    own: bool,
+    /// Whether it repeats a statement, so that a negation counts.
+    states: bool,
+    negated: bool,
+}
+
+impl<'a> Wanted<'a> {
+    fn of(tokens: &[&'a Token], asked: &Text) -> Self {
+        let words: Vec<&Token> = tokens.iter().copied().filter(|token| says_what(token)).collect();
+        let kind = |token: &Token| {
+            [Class::Taste, Class::Rules, Class::Links].into_iter().any(|class| token.is(class))
+        };
+        let (kinds, words): (Vec<&Token>, Vec<&Token>) =
+            words.into_iter().partition(|token| kind(token));
+        let that = asked.tokens.iter().any(|token| {
+            matches!(
+                token.word.as_str(),
+                "that" | "dass" | "que" | "che" | "что" | "dat" | "ze" | "at" | "att"
+            )
+        });
+        let own = tokens.iter().any(|token| token.is(Class::Oneself));
+        let negated = words.iter().any(|token| token.negated);
+        Self { words, kinds, own, states: that, negated }
+    }
+}
+
+/// The entries that hold every word of the request.
+fn matching(pages: &[Page<'_>], wanted: &Wanted<'_>) -> BTreeSet<At> {
+    if wanted.words.is_empty() {
+        return BTreeSet::new();
+    }
+    let with_kinds: Vec<&Token> = wanted.words.iter().chain(&wanted.kinds).copied().collect();
+    let holds = |words: &[&Token], text: &Text| words.iter().all(|token| covers(text, token));
+    let mut found = everywhere(pages, |note| holds(&with_kinds, &note.text));
+    if found.is_empty() {
+        found = everywhere(pages, |note| holds(&wanted.words, &note.text));
+    }
+    if found.is_empty() {
+        found = everywhere(pages, |note| holds(&wanted.words, &note.full));
+    }
+    if found.is_empty() {
+        found = by_title(pages, wanted);
+    }
+    narrowed(pages, wanted, found)
+}
+
+/// The entries that hold most words while the memory's own description holds the rest; or the only entry
+/// of a memory whose description holds all of them.
+fn by_title(pages: &[Page<'_>], wanted: &Wanted<'_>) -> BTreeSet<At> {
+    let mut found = BTreeSet::new();
+    for (page_at, page) in pages.iter().enumerate() {
+        let title = page.title();
+        for (note_at, note) in page.notes.iter().enumerate() {
+            let (inside, outside): (Vec<&Token>, Vec<&Token>) =
+                wanted.words.iter().partition(|token| covers(&note.full, token));
+            let in_title = outside.iter().all(|token| covers(&title, token));
+            let enough = if page.notes.len() == 1 { 0 } else { outside.len().max(1) };
+            if in_title && inside.len() >= enough {
+                found.insert((page_at, note_at));
+            }
+        }
+    }
+    // A description is a weak sign: it must point at one place.
+    let places: BTreeSet<usize> = found.iter().map(|(page, _)| *page).collect();
+    if places.len() == 1 { found } else { BTreeSet::new() }
+}
+
+/// Leaves out what the request does not mean although its words fit.
+fn narrowed(pages: &[Page<'_>], wanted: &Wanted<'_>, mut found: BTreeSet<At>) -> BTreeSet<At> {
+    let prefer = |found: &mut BTreeSet<At>, fits: &dyn Fn(&Page<'_>, &Note) -> bool| {
+        let fitting: BTreeSet<At> = found
+            .iter()
+            .copied()
+            .filter(|&(page, note)| fits(&pages[page], &pages[page].notes[note]))
+            .collect();
+        if !fitting.is_empty() {
+            *found = fitting;
+        }
+    };
+    let is = |class: Class| wanted.kinds.iter().any(|token| token.is(class));
+    if wanted.own || is(Class::Taste) {
+        prefer(&mut found, &|page, _| {
+            page.mount() == Some(Mount::Scope(Scope::Global)) || page.topic == Topic::User
+        });
+    }
+    if is(Class::Rules) {
+        prefer(&mut found, &|page, _| page.topic == Topic::Feedback);
+    }
+    if is(Class::Links) {
+        prefer(&mut found, &|page, note| {
+            page.topic == Topic::Reference || note.statement.contains("://")
+        });
+    }
+    if wanted.states || wanted.negated {
+        let negated = |note: &Note| {
+            let words = note.text.tokens.iter();
+            words
+                .filter(|token| wanted.words.iter().any(|word| alike(word, token)))
+                .any(|token| token.negated)
+        };
+        prefer(&mut found, &|_, note| negated(note) == wanted.negated);
+    }
+    found
+}
+
+/// Several things in one request, `the dog and the shell`: each has to be found.
+fn each_of_several(pages: &[Page<'_>], tokens: &[&Token], asked: &Text) -> BTreeSet<At> {
+    let mut parts: Vec<Vec<&Token>> = vec![Vec::new()];
+    for (index, token) in tokens.iter().enumerate() {
+        let comma = index > 0 && tokens[index - 1].clause != token.clause;
+        if comma || token.is(Class::And) {
+            parts.push(Vec::new());
+        }
+        if let Some(part) = parts.last_mut() {
+            part.push(token);
+        }
+    }
+    parts.retain(|part| part.iter().any(|token| says_what(token)));
+    if parts.len() < 2 {
+        return BTreeSet::new();
+    }
+    let mut all = BTreeSet::new();
+    for part in parts {
+        let found = matching(pages, &Wanted::of(&part, asked));
+        if found.is_empty() {
+            return BTreeSet::new();
+        }
+        all.extend(found);
+    }
+    all
+}
+
+/// Whether a word of a request is in a text: in any form, as two words, or as a part of a compound.
+fn covers(text: &Text, wanted: &Token) -> bool {
+    let tokens = &text.tokens;
+    if tokens.iter().any(|token| alike(token, wanted)) {
+        return true;
+    }
+    let length = wanted.word.chars().count();
+    if wanted.word.chars().all(is_unspaced) {
+        // Without spaces a word may have been cut as a part of a longer one.
+        return tokens.iter().any(|token| token.word.contains(wanted.word.as_str()));
+    }
+    if wanted.has_digit() || length < 5 {
+        return false;
+    }
+    // `database`, `data base`.
+    if tokens.windows(2).any(|pair| format!("{}{}", pair[0].word, pair[1].word) == wanted.word) {
+        return true;
+    }
+    // `Besprechungsraum`: two words of the text, with at most two letters between them.
+    length >= 8
+        && tokens.iter().filter(|token| token.key.chars().count() >= 4).any(|first| {
+            wanted.word.strip_prefix(first.key.as_str()).is_some_and(|rest| {
+                tokens.iter().filter(|token| token.key.chars().count() >= 4).any(|second| {
+                    rest.find(second.key.as_str())
+                        .is_some_and(|at| at <= 4 && rest.len() <= at + second.key.len() + 2)
+                })
+            })
+        })
+}

@@ -1,0 +1,328 @@
+//! The words that carry the rules, language by language.
+//!
+//! A language is a file in `lexicon/`: lines of `class: word word two_words`. The classes are those of
+//! a grammar (articles, negation, first person, units of time) and a few general ones (words for
+//! places where things are kept). Nothing in there is about a subject. A class that begins with
+//! `~` is matched by word stem as well. A language without a file works by the words alone.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use snowball_stemmers_rs::{Algorithm, Stemmer};
+
+use super::words::{plain, simple_words};
+
+/// Declares the classes with the words that name them in the files.
+macro_rules! classes {
+    ($($(#[$doc:meta])* $name:ident = $word:literal,)+) => {
+        /// What a word does in a sentence.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(u8)]
+        pub(crate) enum Class { $($(#[$doc])* $name,)+ }
+
+        impl Class {
+            fn named(word: &str) -> Option<Self> {
+                match word { $($word => Some(Self::$name),)+ _ => None }
+            }
+        }
+    };
+}
+
+classes! {
+    /// Carries no meaning of its own.
+    Function = "function",
+    /// Belongs to the request and not to what is asked about.
+    Asking = "asking",
+    /// Asks to forget.
+    Forget = "forget",
+    /// Asks not to forget, as one word.
+    Keep = "keep",
+    Not = "not",
+    /// The first person singular.
+    Oneself = "self",
+    /// The first person plural.
+    Us = "us",
+    /// The second person.
+    You = "you",
+    /// What only an agent does: answers and their form.
+    Agent = "agent",
+    /// A repository or project.
+    Site = "site",
+    /// Points at the site that is meant.
+    This = "this",
+    /// Says by itself that this project is meant.
+    Here = "here",
+    /// Makes a sentence a rule.
+    Rule = "rule",
+    /// The person, as an agent calls them.
+    User = "user",
+    Prefer = "prefer",
+    /// Adds nothing to the words around it.
+    Light = "light",
+    /// Says that something is otherwise than it was.
+    Change = "change",
+    /// Says that something is no longer so.
+    Gone = "gone",
+    /// Sets one thing against another.
+    Contrast = "contrast",
+    Except = "except",
+    /// A kind of memory: a liking.
+    Taste = "taste",
+    /// A kind of memory: a rule.
+    Rules = "rules",
+    /// A kind of memory: a link.
+    Links = "links",
+    /// Where knowledge is kept.
+    Place = "place",
+    /// Says that something is in its place.
+    Located = "located",
+    At = "at",
+    Until = "until",
+    Ends = "ends",
+    Since = "since",
+    /// Names who does it, in the passive.
+    By = "by",
+    Then = "then",
+    /// Less than.
+    Less = "lt",
+    /// More than.
+    More = "gt",
+    And = "and",
+    /// A statement with this word has one value, at its end.
+    Single = "single",
+    /// A statement with this word has one value, at its beginning.
+    Head = "head",
+    /// What an announced list counts.
+    Thing = "thing",
+    Today = "today",
+    Tomorrow = "tomorrow",
+    Yesterday = "yesterday",
+    Overmorrow = "overmorrow",
+    Ereyesterday = "ereyesterday",
+    Next = "next",
+    Last = "last",
+    Current = "current",
+    /// In so much time, in front of it.
+    In = "in",
+    /// So long ago, behind it.
+    Ago = "ago",
+    /// So long ago, in front of it.
+    AgoBefore = "agopre",
+    /// In so much time, behind it.
+    Later = "later",
+    Day = "day",
+    Week = "week",
+    Fortnight = "fortnight",
+    Month = "month",
+    Year = "year",
+    /// May stand between the words of a date.
+    Glue = "glue",
+    /// Begins what is to be remembered.
+    Lead = "lead",
+    /// A sentence that begins so belongs to the one before.
+    Opener = "opener",
+}
+
+/// A set of classes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Classes(u64);
+
+impl Classes {
+    pub(crate) const fn has(self, class: Class) -> bool {
+        self.0 & (1 << class as u8) != 0
+    }
+
+    pub(crate) fn any(self, classes: &[Class]) -> bool {
+        classes.iter().any(|class| self.has(*class))
+    }
+
+    pub(crate) const fn with(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    pub(crate) const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    const fn of(class: Class) -> Self {
+        Self(1 << class as u8)
+    }
+}
+
+/// What a word counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Value {
+    /// A day of the week, Monday is 1.
+    Weekday(i8),
+    /// A month, January is 1.
+    Month(i8),
+    Number(i8),
+}
+
+/// What a language knows of a word or of a run of words.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Known {
+    pub(crate) classes: Classes,
+    pub(crate) value: Option<Value>,
+    /// The word that it stands for.
+    pub(crate) same: Option<String>,
+}
+
+/// The script of a language, as far as it matters for cutting text into words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Script {
+    Latin,
+    Cyrillic,
+    Arabic,
+    Hangul,
+    /// Chinese and Japanese: no spaces between words.
+    Unspaced,
+    Other,
+}
+
+/// One language.
+pub(crate) struct Language {
+    pub(crate) script: Script,
+    pub(crate) code: &'static str,
+    stemmer: Option<Stemmer>,
+    /// By the words, joined by a space; one word mostly.
+    known: HashMap<String, Known>,
+    by_stem: HashMap<String, Classes>,
+    /// The longest run of words, or of characters where there are no spaces.
+    pub(crate) longest: usize,
+}
+
+/// A language's code, script, stemmer and file.
+type Source = (&'static str, Script, Option<Algorithm>, &'static str);
+
+const SOURCES: [Source; 17] = [
+    ("en", Script::Latin, Some(Algorithm::English), include_str!("../../lexicon/en.txt")),
+    ("de", Script::Latin, Some(Algorithm::German), include_str!("../../lexicon/de.txt")),
+    ("fr", Script::Latin, Some(Algorithm::French), include_str!("../../lexicon/fr.txt")),
+    ("es", Script::Latin, Some(Algorithm::Spanish), include_str!("../../lexicon/es.txt")),
+    ("pt", Script::Latin, Some(Algorithm::Portuguese), include_str!("../../lexicon/pt.txt")),
+    ("it", Script::Latin, Some(Algorithm::Italian), include_str!("../../lexicon/it.txt")),
+    ("nl", Script::Latin, Some(Algorithm::Dutch), include_str!("../../lexicon/nl.txt")),
+    ("pl", Script::Latin, Some(Algorithm::Polish), include_str!("../../lexicon/pl.txt")),
+    ("sv", Script::Latin, Some(Algorithm::Swedish), include_str!("../../lexicon/sv.txt")),
+    ("da", Script::Latin, Some(Algorithm::Danish), include_str!("../../lexicon/da.txt")),
+    ("tr", Script::Latin, Some(Algorithm::Turkish), include_str!("../../lexicon/tr.txt")),
+    ("ru", Script::Cyrillic, Some(Algorithm::Russian), include_str!("../../lexicon/ru.txt")),
+    ("uk", Script::Cyrillic, Some(Algorithm::Ukrainian), include_str!("../../lexicon/uk.txt")),
+    ("ar", Script::Arabic, Some(Algorithm::Arabic), include_str!("../../lexicon/ar.txt")),
+    ("ko", Script::Hangul, None, include_str!("../../lexicon/ko.txt")),
+    ("zh", Script::Unspaced, None, include_str!("../../lexicon/zh.txt")),
+    ("ja", Script::Unspaced, None, include_str!("../../lexicon/ja.txt")),
+];
+
+static LANGUAGES: LazyLock<Vec<Language>> =
+    LazyLock::new(|| SOURCES.into_iter().map(Language::read).collect());
+
+/// Returns every language, English first.
+pub(crate) fn languages() -> &'static [Language] {
+    &LANGUAGES
+}
+
+/// What Korean hangs on a word, longest first.
+const KOREAN_ENDINGS: &str = "에서는 으로는 이라는 했습니다 합니다 입니다 습니다 됩니다 하세요 해주세요 \
+    주세요 에서 에게 까지 부터 으로 처럼 보다 이랑 하고 하는 했던 한다 된다 해줘 이야 이에요 예요 은 는 이 가 을 \
+    를 의 에 도 만 로 와 과 줘 해 요";
+
+impl Language {
+    fn read((code, script, algorithm, text): Source) -> Self {
+        let stemmer = algorithm.map(Stemmer::create);
+        let mut language = Self {
+            script,
+            code,
+            stemmer,
+            known: HashMap::new(),
+            by_stem: HashMap::new(),
+            longest: 1,
+        };
+        for line in text.lines().filter(|line| !line.starts_with('#')) {
+            let Some((name, words)) = line.split_once(':') else { continue };
+            match name {
+                "weekdays" => language.add_values(words, Value::Weekday),
+                "months" => language.add_values(words, Value::Month),
+                "numbers" => language.add_values(words, Value::Number),
+                "same" => {
+                    for (short, long) in words.split_whitespace().filter_map(|w| w.split_once('='))
+                    {
+                        language.entry(short).same = Some(plain(long));
+                    }
+                }
+                _ => language.add_class(name, words),
+            }
+        }
+        language
+    }
+
+    fn add_class(&mut self, name: &str, words: &str) {
+        let stemmed = name.strip_prefix('~');
+        let Some(class) = Class::named(stemmed.unwrap_or(name)) else {
+            debug_assert!(false, "`{name}` in `{}` names no class", self.code);
+            return;
+        };
+        for word in words.split_whitespace() {
+            let entry = self.entry(word);
+            entry.classes = entry.classes.with(Classes::of(class));
+            if stemmed.is_some() && !word.contains('_') {
+                let stem = self.stem(&plain(word));
+                let classes = self.by_stem.entry(stem).or_default();
+                *classes = classes.with(Classes::of(class));
+            }
+        }
+    }
+
+    fn add_values(&mut self, words: &str, value: impl Fn(i8) -> Value) {
+        for (number, spellings) in (1..).zip(words.split_whitespace()) {
+            for spelling in spellings.split('/').filter(|word| *word != "-") {
+                self.entry(spelling).value = Some(value(number));
+            }
+        }
+    }
+
+    fn entry(&mut self, word: &str) -> &mut Known {
+        let (key, length) = if self.script == Script::Unspaced {
+            let key = plain(&word.replace('_', ""));
+            let length = key.chars().count();
+            (key, length)
+        } else {
+            let words = simple_words(&plain(&word.replace('_', " ")));
+            (words.join(" "), words.len())
+        };
+        self.longest = self.longest.max(length);
+        self.known.entry(key).or_default()
+    }
+
+    /// Returns what is known of a word, or of words joined by a space.
+    pub(crate) fn known(&self, words: &str) -> Option<&Known> {
+        self.known.get(words)
+    }
+
+    /// Returns the classes of everything with this stem.
+    pub(crate) fn by_stem(&self, stem: &str) -> Classes {
+        self.by_stem.get(stem).copied().unwrap_or_default()
+    }
+
+    /// Returns a plain word without its ending.
+    pub(crate) fn stem(&self, word: &str) -> String {
+        match (&self.stemmer, self.script) {
+            (Some(stemmer), _) => {
+                let stem = plain(&stemmer.stem(word));
+                // `wohnt` and `wohne` are one verb; the algorithm leaves the ending of the third person.
+                match stem.strip_suffix("et").or_else(|| stem.strip_suffix('t')) {
+                    Some(verb) if self.code == "de" && verb.chars().count() >= 4 => verb.to_owned(),
+                    Some(_) | None => stem,
+                }
+            }
+            (None, Script::Hangul) => {
+                let ending = KOREAN_ENDINGS.split_whitespace().find(|ending| {
+                    word.strip_suffix(ending).is_some_and(|rest| rest.chars().count() >= 2)
+                });
+                ending.and_then(|ending| word.strip_suffix(ending)).unwrap_or(word).to_owned()
+            }
+            (None, _) => word.to_owned(),
+        }
+    }
+}

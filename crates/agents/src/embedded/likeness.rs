@@ -1,0 +1,274 @@
+//! When two statements say the same, and when the second one replaces the first.
+//!
+//! Both are judged on the words that carry meaning, in the form that `words` gives them. The rules are
+//! made to err towards *different*: a repeated fact is a nuisance, a lost one is not to be had back by
+//! the reader. So all meaning words have to agree, with their negation, and so has everything that is no
+//! plain word: numbers, paths, links, signs, pictures.
+
+use std::collections::BTreeSet;
+
+use super::book::Note;
+use super::lexicon::{Class, Value};
+use super::words::{Text, Token};
+
+/// A meaning word and whether it is negated.
+pub(crate) type Word = (String, bool);
+
+/// Returns the words that two texts must share to say the same.
+pub(crate) fn fingerprint(text: &Text) -> BTreeSet<Word> {
+    text.content()
+        .filter(|token| !is_light(token))
+        .map(|token| (token.key.clone(), token.negated))
+        .collect()
+}
+
+/// Whether a word adds nothing: a verb that any noun may have, or the name of whoever speaks.
+pub(crate) fn is_light(token: &Token) -> bool {
+    !token.key.starts_with('§')
+        && (token.is(Class::Light) || token.is(Class::User) || token.is(Class::Oneself))
+}
+
+/// Returns what is no plain word: each stretch between spaces that holds a digit and more, or a sign.
+pub(crate) fn literals(text: &str) -> BTreeSet<String> {
+    let is_sign = |c: char| "/\\@#_=+<>$€£¥%^&|~°".contains(c);
+    text.split_whitespace()
+        .map(|chunk| {
+            chunk.trim_matches(|c: char| ".,;:!?()[]{}'\"`*“”„‘’«»「」。、，！？…".contains(c))
+        })
+        .filter(|chunk| {
+            let plain_number = chunk.chars().all(|c| c.is_ascii_digit());
+            !plain_number && chunk.contains(|c: char| c.is_numeric() || is_sign(c))
+        })
+        .map(str::to_owned)
+        .collect()
+}
+
+/// Whether two statements say the same in other words, or in the same.
+pub(crate) fn same(a: &Text, b: &Text, (a_source, b_source): (&str, &str)) -> bool {
+    let words = fingerprint(a);
+    if words.is_empty() || literals(a_source) != literals(b_source) {
+        return false;
+    }
+    (words == fingerprint(b) || same_but_for_a_label(a, b)) && same_roles(a, b)
+}
+
+/// Whether two statements share a name such as `chap-2`, and differ at most by a noun that says what
+/// kind of thing the name is: `branch chap-2`.
+fn same_but_for_a_label(a: &Text, b: &Text) -> bool {
+    let (a_words, b_words) = (fingerprint(a), fingerprint(b));
+    let (more, fewer, text) =
+        if a_words.len() > b_words.len() { (a_words, b_words, a) } else { (b_words, a_words, b) };
+    if more.len() != fewer.len() + 1 || !fewer.is_subset(&more) {
+        return false;
+    }
+    let Some((label, _)) = more.difference(&fewer).next() else { return false };
+    let content: Vec<&Token> = text.content().collect();
+    content.windows(2).any(|pair| {
+        let name = &pair[1].word;
+        pair[0].key == *label
+            && name.contains(|c: char| c.is_ascii_digit())
+            && name.chars().filter(|c| c.is_alphabetic()).count() >= 2
+            && name.contains(['-', '_', '.'])
+    })
+}
+
+/// Whether the same words also stand in the same relation. `A calls B` is not `B calls A`.
+fn same_roles(a: &Text, b: &Text) -> bool {
+    let (first, second) = (sequence(a), sequence(b));
+    if first == second {
+        return true;
+    }
+    if passive(a) != passive(b) || fronted(a) != fronted(b) {
+        return true;
+    }
+    // One word moved past at least two others, around another small verb: `the branch x holds the marks`,
+    // `the marks are developed on x`.
+    let verbs = |text: &Text| -> BTreeSet<String> {
+        text.content().filter(|token| is_light(token)).map(|token| token.key.clone()).collect()
+    };
+    let shared: Vec<&String> = first.iter().filter(|key| second.contains(key)).collect();
+    verbs(a) != verbs(b)
+        && shared.len() >= 3
+        && shared.iter().any(|moved| {
+            let rest = |keys: &[String]| -> Vec<String> {
+                keys.iter().filter(|key| shared.contains(key) && key != moved).cloned().collect()
+            };
+            let place = |keys: &[String]| {
+                keys.iter().filter(|key| shared.contains(key)).position(|key| key == *moved)
+            };
+            let distance = place(&first).zip(place(&second)).map_or(0, |(a, b)| a.abs_diff(b));
+            distance >= 2 && rest(&first) == rest(&second)
+        })
+}
+
+/// The meaning words in their order, each once.
+fn sequence(text: &Text) -> Vec<String> {
+    let mut keys: Vec<String> = Vec::new();
+    for token in text.content().filter(|token| !is_light(token)) {
+        if !keys.contains(&token.key) {
+            keys.push(token.key.clone());
+        }
+    }
+    keys
+}
+
+fn passive(text: &Text) -> bool {
+    text.has(Class::By)
+}
+
+/// Whether a text begins with a circumstance: `For Python: …`, `In staging, …`.
+fn fronted(text: &Text) -> bool {
+    text.tokens.first().is_some_and(|first| {
+        first.is(Class::Function)
+            && !matches!(first.word.as_str(), "the" | "a" | "an" | "i" | "we")
+            && text.tokens.iter().any(|token| token.clause > first.clause)
+    })
+}
+
+/// Whether one of the sentences or clauses of `whole` says just what `part` says.
+pub(crate) fn says_too(whole: &Note, part: &Note) -> bool {
+    if same(&whole.text, &part.text, (&whole.statement, &part.statement)) {
+        return true;
+    }
+    let sentences: Vec<&str> =
+        whole.statement.split_inclusive(['.', '。', '!', '?', ';', '\n']).collect();
+    sentences.len() > 1
+        && sentences
+            .into_iter()
+            .any(|sentence| same(&Text::read(sentence), &part.text, (sentence, &part.statement)))
+}
+
+/// How a new statement stands to an old one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Relation {
+    /// The old one says it already.
+    Known,
+    /// It is the old one with more to it.
+    Elaborates,
+    /// Both cannot hold.
+    Replaces,
+    /// They are about different things, or both hold.
+    Other,
+}
+
+/// Returns how a new statement stands to an old one, with how sure that is, for choosing among many.
+pub(crate) fn relation((new, new_source): (&Text, &str), old: &Note) -> (Relation, f64) {
+    if same(new, &old.text, (new_source, &old.statement)) {
+        return (Relation::Known, 2.0);
+    }
+    let (ours, theirs) = (fingerprint(new), fingerprint(&old.text));
+    let our_keys: BTreeSet<&String> = ours.iter().map(|(key, _)| key).collect();
+    let their_keys: BTreeSet<&String> = theirs.iter().map(|(key, _)| key).collect();
+    let shared = our_keys.intersection(&their_keys).count();
+    let share = ratio(shared, their_keys.len());
+    if our_keys == their_keys && shared >= 2 && literals(new_source) == literals(&old.statement) {
+        // The same words and another negation.
+        return (Relation::Replaces, 1.5);
+    }
+    if is_correction(new) && shared >= 1 && corrects(new, old, share, shared) {
+        return (Relation::Replaces, share);
+    }
+    if shared >= 3
+        && ours.is_subset(&theirs)
+        && !new.has(Class::Not)
+        && literals(new_source).is_subset(&literals(&old.statement))
+    {
+        return (Relation::Known, share);
+    }
+    if shared >= 3
+        && theirs.is_subset(&ours)
+        && ours.len() <= theirs.len() + 3
+        && literals(&old.statement).is_subset(&literals(new_source))
+        && !old.text.has(Class::Not)
+    {
+        return (Relation::Elaborates, share);
+    }
+    if other_value(new, &old.text) {
+        return (Relation::Replaces, share);
+    }
+    (Relation::Other, share)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "counts of words of one entry")]
+fn ratio(part: usize, whole: usize) -> f64 {
+    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+}
+
+fn is_correction(text: &Text) -> bool {
+    text.has(Class::Change) || text.has(Class::Gone)
+}
+
+/// Whether a statement that says that something changed speaks of this one: most of its words, or half
+/// of them with a value that is no longer so.
+fn corrects(new: &Text, old: &Note, share: f64, shared: usize) -> bool {
+    let is_value = |token: &&Token| {
+        token.value.is_some() || token.has_digit() || token.is_name || token.negated
+    };
+    let gives_up = new
+        .content()
+        .filter(is_value)
+        .any(|token| old.text.content().any(|theirs| theirs.key == token.key));
+    let subject = subject(&old.text);
+    let names_subject =
+        subject.is_some_and(|subject| new.content().any(|token| token.key == subject));
+    (share >= 0.6 && shared >= 2)
+        || (share >= 0.4 && shared >= 2 && (gives_up || names_subject))
+        || (share >= 0.5 && gives_up && names_subject)
+}
+
+/// The first meaning word.
+fn subject(text: &Text) -> Option<String> {
+    text.content().find(|token| !is_light(token)).map(|token| token.key.clone())
+}
+
+/// Whether two statements are alike but for the value of something that has only one.
+pub(crate) fn other_value(new: &Text, old: &Text) -> bool {
+    let (ours, theirs) = (meaning(new), meaning(old));
+    let ahead = ours
+        .iter()
+        .zip(&theirs)
+        .take_while(|(a, b)| a.key == b.key && a.negated == b.negated)
+        .count();
+    let behind = |skip: usize| {
+        let ours = ours.iter().skip(skip).rev();
+        let theirs = theirs.iter().skip(skip).rev();
+        ours.zip(theirs).take_while(|(a, b)| a.key == b.key && a.negated == b.negated).count()
+    };
+    let behind = behind(ahead);
+    let (our_value, their_value) =
+        (&ours[ahead..ours.len() - behind], &theirs[ahead..theirs.len() - behind]);
+    if our_value.is_empty() || their_value.is_empty() {
+        return false;
+    }
+    let are_values =
+        |tokens: &[&Token]| tokens.iter().all(|token| token.has_digit() || token.value.is_some());
+    let has = |class: Class| {
+        let shares = |token: &&Token| token.is(class);
+        ours[..ahead].iter().any(shares) || ours[ours.len() - behind..].iter().any(shares)
+    };
+    if are_values(our_value) && are_values(their_value) {
+        // `ward 4` is a name, `has four` is a value: something stands between it and the noun.
+        let is_apart = |text: &Text, tokens: &[&Token]| {
+            let before = tokens.get(ahead.wrapping_sub(1)).map(|token| token.at.end);
+            before.is_some_and(|end| {
+                text.tokens
+                    .iter()
+                    .any(|token| token.at.start >= end && token.at.end <= tokens[ahead].at.start)
+            })
+        };
+        return ahead >= 2 || (behind >= 1 && is_apart(new, &ours) && is_apart(old, &theirs));
+    }
+    let short = our_value.len() <= 2 && their_value.len() <= 2;
+    let at_the_end = behind == 0 && ahead >= 1 && has(Class::Single);
+    let at_the_head = ahead == 0 && behind >= 2 && has(Class::Head);
+    short && (at_the_end || at_the_head)
+}
+
+/// The meaning words with the small verbs that say what kind of value it is.
+fn meaning(text: &Text) -> Vec<&Token> {
+    text.content()
+        .filter(|token| !is_light(token) || token.is(Class::Single) || token.is(Class::Head))
+        .filter(|token| !token.is(Class::Oneself) && !token.is(Class::User))
+        .filter(|token| !matches!(token.value, Some(Value::Number(1))))
+        .collect()
+}

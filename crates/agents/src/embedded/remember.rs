@@ -1,0 +1,378 @@
+//! Remember: what becomes of a text that somebody wants kept.
+//!
+//! Screened first, cut into facts, its days named; then each fact is known already, or says more than an
+//! entry did, or contradicts one, or is new. A new one goes to the memory that speaks of the same, or
+//! to one of its own.
+
+use std::collections::BTreeSet;
+
+use jiff::tz::TimeZone;
+use memory::document;
+use memory::limits::MEMORY_BYTES_MAX;
+use memory::path::{Layout, MemoryPath, Mount, Scope};
+use memory::screen::{Policy, Screen, Writer};
+
+use super::book::{Note, Page, Snapshot, Stored};
+use super::classify::{self, Kind, Whose};
+use super::facts;
+use super::lexicon::Class;
+use super::likeness::{Relation, fingerprint, relation};
+use super::when;
+use super::words::Text;
+use crate::request::{ContextMode, Edit, Refusal, RememberRequest, Remembered, Topic};
+
+/// The most words of a fact that name its memory.
+const SLUG_WORDS_MAX: usize = 4;
+
+/// The longest name of a memory, in characters: shown whole in every listing.
+const SLUG_CHARS_MAX: usize = 48;
+
+/// The longest description, in characters: one line of a listing.
+const DESCRIPTION_CHARS_MAX: usize = 120;
+
+/// How much of a fact a memory must share to be its place.
+const PLACE_SHARE_MIN: f64 = 0.3;
+
+/// Decides what becomes of a text.
+///
+/// # Errors
+///
+/// [`Refusal::Screened`] when any of it may not be kept, [`Refusal::ScopeMismatch`] when the scope
+/// that was asked for cannot be written. Nothing is written then.
+pub fn remember(
+    snapshot: &Snapshot,
+    request: &RememberRequest,
+    screen: &Screen,
+) -> Result<Remembered, Refusal> {
+    let found = screen.check(&request.content, Writer::Agent);
+    if let Some(found) = found.iter().find(|found| found.policy == Policy::Refuse) {
+        return Err(Refusal::Screened { family: found.family, rule: found.rule });
+    }
+    let asked = request.scope.map(|scope| mount_for(snapshot, scope).ok_or(Refusal::ScopeMismatch));
+    let mut desk = Desk {
+        memories: snapshot.memories.clone(),
+        snapshot,
+        asked: asked.transpose()?,
+        is_clean: request.context_mode == ContextMode::Clean,
+        opened: Vec::new(),
+        counts: Counts::default(),
+    };
+    let today = snapshot.now.to_zoned(TimeZone::UTC).date();
+    let said = facts::said(&request.content);
+    let whole = classify::kind(&said);
+    for fact in facts::facts(&said) {
+        let fact = when::absolute(&fact, today);
+        desk.take(&fact, whole)?;
+    }
+    Ok(desk.finish())
+}
+
+/// What people call a mount.
+const fn scope_word(mount: Mount) -> &'static str {
+    match mount {
+        Mount::Scope(scope) => scope.as_str(),
+        Mount::Flat => "mounted",
+    }
+}
+
+/// The mount of a scope, if the caller may write there; the only one of a flat layout.
+fn mount_for(snapshot: &Snapshot, scope: Scope) -> Option<Mount> {
+    [Mount::Scope(scope), Mount::Flat].into_iter().find(|mount| snapshot.writable.contains(mount))
+}
+
+#[derive(Default)]
+struct Counts {
+    added: usize,
+    updated: usize,
+    known: usize,
+}
+
+/// Memories on the way to what they will be.
+struct Desk<'a> {
+    memories: Vec<Stored>,
+    snapshot: &'a Snapshot,
+    asked: Option<Mount>,
+    is_clean: bool,
+    /// Memories made for this text, which may take more of it although nothing else is seen.
+    opened: Vec<MemoryPath>,
+    counts: Counts,
+}
+
+impl Desk<'_> {
+    /// Takes a fact in, as a whole or, where it speaks of the person and of the work, in sentences.
+    fn take(&mut self, fact: &str, whole: Kind) -> Result<(), Refusal> {
+        if self.settle_with_known(fact) {
+            return Ok(());
+        }
+        let sentences = facts::sentences(fact);
+        let kinds: Vec<Kind> = sentences.iter().map(|one| classify::kind(one)).collect();
+        let says = |whose: Whose| {
+            move |kind: &Kind| {
+                kind.is_plain && kind.whose == whose && (kind.of_self || whose == Whose::Project)
+            }
+        };
+        let both = kinds.iter().any(says(Whose::Person)) && kinds.iter().any(says(Whose::Project));
+        if !both {
+            let kind = classify::kind(fact);
+            // A part of a longer text that says nothing of itself belongs where the rest does.
+            if (kind.is_plain && (kind.whose == whole.whose || kind.of_self)) || !whole.is_plain {
+                return self.add(fact, kind);
+            }
+            let topic = if kind.topic == Topic::Reference { kind.topic } else { whole.topic };
+            return self.add(fact, Kind { whose: whole.whose, topic, ..kind });
+        }
+        let mut last = kinds.iter().copied().find(|kind| kind.is_plain).unwrap_or(whole);
+        for (sentence, kind) in sentences.iter().zip(kinds) {
+            last = if kind.is_plain { kind } else { last };
+            if !self.settle_with_known(sentence) {
+                self.add(sentence, last)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether the fact was known, or has taken the place of one that it says more than or contradicts.
+    fn settle_with_known(&mut self, fact: &str) -> bool {
+        if self.is_clean {
+            return false;
+        }
+        let text = Text::read(fact);
+        let pages: Vec<Page<'_>> = self.memories.iter().map(Page::read).collect();
+        let candidates = pages.iter().enumerate().filter(|(_, page)| self.may_settle(page));
+        let mut best: Option<(usize, usize, Relation, f64)> = None;
+        for (page_at, page) in candidates {
+            for (note_at, note) in page.notes.iter().enumerate() {
+                let (relation, sure) = relation((&text, fact), note);
+                let better = best.is_none_or(|(_, _, _, most)| sure > most);
+                if relation != Relation::Other && better {
+                    best = Some((page_at, note_at, relation, sure));
+                }
+            }
+        }
+        let Some((page_at, note_at, relation, _)) = best else { return false };
+        if relation == Relation::Known {
+            self.counts.known += 1;
+            return true;
+        }
+        let note = &pages[page_at].notes[note_at];
+        let Some(text) = replaced(&pages[page_at].stored.text, note, fact, relation) else {
+            return false;
+        };
+        self.memories[page_at].text = text;
+        self.counts.updated += 1;
+        true
+    }
+
+    fn may_settle(&self, page: &Page<'_>) -> bool {
+        page.mount().is_some_and(|mount| {
+            self.snapshot.writable.contains(&mount) && self.asked.is_none_or(|asked| asked == mount)
+        })
+    }
+
+    fn add(&mut self, fact: &str, kind: Kind) -> Result<(), Refusal> {
+        let mount = match self.asked {
+            Some(mount) => mount,
+            None => self.mount_of(kind.whose).ok_or(Refusal::ScopeMismatch)?,
+        };
+        self.counts.added += 1;
+        if let Some(at) = self.place(fact, mount, kind.topic)
+            && let Some(text) = appended(&self.memories[at].text, fact)
+        {
+            self.memories[at].text = text;
+            return Ok(());
+        }
+        let path = self.free_path(fact, mount, kind.topic)?;
+        let text = fresh(fact, kind.topic);
+        self.opened.push(path.clone());
+        self.memories.push(Stored { path, text, pinned: false, written_at: None });
+        Ok(())
+    }
+
+    fn mount_of(&self, whose: Whose) -> Option<Mount> {
+        let wanted = match whose {
+            Whose::Person => [Scope::Global, Scope::Workspace, Scope::Project],
+            Whose::Project => [Scope::Project, Scope::Workspace, Scope::Global],
+        };
+        wanted.into_iter().find_map(|scope| mount_for(self.snapshot, scope))
+    }
+
+    /// The memory that speaks of the same: of the same mount and topic, with the most words in common.
+    fn place(&self, fact: &str, mount: Mount, topic: Topic) -> Option<usize> {
+        let text = Text::read(fact);
+        let words: BTreeSet<String> = fingerprint(&text).into_iter().map(|(key, _)| key).collect();
+        let mut best: Option<(usize, f64)> = None;
+        for (at, stored) in self.memories.iter().enumerate() {
+            let opened = self.opened.contains(&stored.path);
+            if stored.path.mount() != Some(mount) || (self.is_clean && !opened) {
+                continue;
+            }
+            let page = Page::read(stored);
+            if page.topic != topic {
+                continue;
+            }
+            let share = if opened { 1.0 } else { share(&words, &page) };
+            if share >= PLACE_SHARE_MIN && best.is_none_or(|(_, most)| share > most) {
+                best = Some((at, share));
+            }
+        }
+        best.map(|(at, _)| at)
+    }
+
+    fn free_path(&self, fact: &str, mount: Mount, topic: Topic) -> Result<MemoryPath, Refusal> {
+        let slug = slug(fact);
+        let root = match mount {
+            Mount::Scope(scope) => format!("/memories/{scope}"),
+            Mount::Flat => "/memories".to_owned(),
+        };
+        let layout = if mount == Mount::Flat { Layout::Flat } else { Layout::Scoped };
+        for slug in [slug, topic.as_str().to_owned()] {
+            for number in 1..=self.memories.len() + 1 {
+                let name = if number == 1 { slug.clone() } else { format!("{slug}-{number}") };
+                let Ok(path) = MemoryPath::parse(&format!("{root}/{topic}/{name}.md"), layout)
+                else {
+                    break;
+                };
+                let folded = |path: &MemoryPath| path.to_string().to_lowercase();
+                if !self.memories.iter().any(|stored| folded(&stored.path) == folded(&path)) {
+                    return Ok(path);
+                }
+            }
+        }
+        Err(Refusal::ScopeMismatch)
+    }
+
+    fn finish(self) -> Remembered {
+        let mut done = Remembered::default();
+        for stored in self.memories {
+            let before = self.snapshot.memories.iter().find(|before| before.path == stored.path);
+            if before.is_some_and(|before| before.text == stored.text) {
+                continue;
+            }
+            done.scopes.extend(stored.path.mount());
+            done.touched.push(stored.path.clone());
+            done.edits.push(Edit::Write { path: stored.path, text: stored.text });
+        }
+        let Counts { added, updated, known } = self.counts;
+        done.summary = if done.edits.is_empty() {
+            "Nothing to save: it is known already.".to_owned()
+        } else {
+            let scopes: Vec<String> =
+                done.scopes.iter().map(|mount| scope_word(*mount).to_owned()).collect();
+            format!(
+                "Saved to the {} memories: {added} new, {updated} updated, {known} known already.",
+                scopes.join(" and "),
+            )
+        };
+        done
+    }
+}
+
+/// How much of a fact's words a memory has, its description counting as much as its entries.
+#[expect(clippy::cast_precision_loss, reason = "counts of words of one fact")]
+fn share(words: &BTreeSet<String>, page: &Page<'_>) -> f64 {
+    let title: BTreeSet<String> = page.title().content().map(|token| token.key.clone()).collect();
+    let body: BTreeSet<&String> =
+        page.notes.iter().flat_map(|note| note.full.content().map(|token| &token.key)).collect();
+    let in_title = words.iter().filter(|word| title.contains(*word)).count();
+    let in_body = words.iter().filter(|word| body.contains(word)).count();
+    if words.is_empty() { 0.0 } else { (in_title + in_body) as f64 / words.len() as f64 }
+}
+
+/// The fact in place of an entry; its reasons stay only if it says more of the same.
+fn replaced(text: &str, note: &Note, fact: &str, relation: Relation) -> Option<String> {
+    let range = note.entry.range.clone();
+    let old = text.get(range.clone())?;
+    let head = old.get(..old.find(note.entry.first_line.as_str())?)?;
+    let tail = if relation == Relation::Elaborates {
+        old.get(head.len() + note.statement.len()..)?.to_owned()
+    } else {
+        let end = old.trim_end_matches(['\n', '\r']).len();
+        old.get(end..)?.to_owned()
+    };
+    let is_item = !head.trim().is_empty();
+    let lines = line_ends(text);
+    let body = if is_item { indented(fact, head.chars().count()) } else { fact.to_owned() };
+    let entry = format!("{head}{}{tail}", body.replace('\n', lines));
+    let text = format!("{}{entry}{}", text.get(..range.start)?, text.get(range.end..)?);
+    (text.len() <= MEMORY_BYTES_MAX).then_some(text)
+}
+
+/// The text with the fact as its last entry; `None` where that would be no entry of its own.
+fn appended(text: &str, fact: &str) -> Option<String> {
+    let lines = line_ends(text);
+    let entry = format!("- {}", indented(fact, 2)).replace('\n', lines);
+    let end = if text.is_empty() || text.ends_with(['\n', '\r']) { "" } else { lines };
+    let before = document::entries(text).len();
+    // After a list the next bullet follows on; after anything else a blank line keeps the two apart.
+    ["", lines].into_iter().find_map(|gap| {
+        let text = format!("{text}{end}{gap}{entry}{lines}");
+        (text.len() <= MEMORY_BYTES_MAX && document::entries(&text).len() == before + 1)
+            .then_some(text)
+    })
+}
+
+fn line_ends(text: &str) -> &'static str {
+    if text.contains("\r\n") { "\r\n" } else { "\n" }
+}
+
+/// The fact with its further lines below the first one's text.
+fn indented(fact: &str, by: usize) -> String {
+    let indent = " ".repeat(by);
+    let mut lines = fact.lines();
+    let mut text = lines.next().unwrap_or_default().to_owned();
+    for line in lines {
+        text.push('\n');
+        if !line.trim().is_empty() {
+            text.push_str(&indent);
+            text.push_str(line);
+        }
+    }
+    text
+}
+
+/// A memory of its own for a fact.
+fn fresh(fact: &str, topic: Topic) -> String {
+    let mut text = format!("\n- {}\n", indented(fact, 2));
+    let name = slug(fact).replace('-', " ");
+    for (key, value) in
+        [("type", topic.as_str()), ("description", &description(fact)), ("name", &name)]
+    {
+        text = document::set_field(&text, key, value);
+    }
+    text
+}
+
+/// The fact on one line, cut between words.
+fn description(fact: &str) -> String {
+    let line = document::description_line(fact.lines().next().unwrap_or_default());
+    let line = line.trim_end_matches(['.', ':', '。']);
+    match line.char_indices().nth(DESCRIPTION_CHARS_MAX) {
+        None => line.to_owned(),
+        Some((end, _)) => {
+            let cut = line.get(..end).unwrap_or_default();
+            let cut = cut.rsplit_once(' ').map_or(cut, |(cut, _)| cut);
+            format!("{cut} …")
+        }
+    }
+}
+
+/// A name from the first words that say something.
+fn slug(fact: &str) -> String {
+    let text = Text::read(fact);
+    let is_word = |word: &str| word.chars().all(char::is_alphanumeric);
+    let mut slug = String::new();
+    let words = text
+        .tokens
+        .iter()
+        .filter(|token| token.is_content() && !token.is(Class::Rule) && is_word(&token.word));
+    for token in words.take(SLUG_WORDS_MAX) {
+        if slug.chars().count() + token.word.chars().count() > SLUG_CHARS_MAX {
+            break;
+        }
+        if !slug.is_empty() {
+            slug.push('-');
+        }
+        slug.push_str(&token.word);
+    }
+    if slug.is_empty() { "note".to_owned() } else { slug }
+}

@@ -1,0 +1,393 @@
+//! Days: those that a text names, and those that it only points at.
+//!
+//! `tomorrow` means nothing a week later, so what is remembered names the day. The grammar is the same in
+//! all languages (a word such as `tomorrow`; next or last with a unit or a weekday; so many units on or
+//! ago), the words are the lexicon's. What the grammar does not understand stays as it is.
+
+use std::ops::Range;
+
+use jiff::civil::{Date, Weekday};
+use jiff::{Span, ToSpan};
+
+use super::lexicon::{Class, Classes, Value, languages};
+use super::words::{Text, Token};
+
+/// A day that a text names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Named {
+    /// The words that name it.
+    pub(crate) tokens: Range<usize>,
+    pub(crate) date: Date,
+}
+
+/// Returns the days that a text names in full: year, month and day.
+pub(crate) fn named(text: &Text) -> Vec<Named> {
+    let mut found = Vec::new();
+    let mut index = 0;
+    while index < text.tokens.len() {
+        match date_at(&text.tokens[index..]) {
+            Some((length, date)) => {
+                found.push(Named { tokens: index..index + length, date });
+                index += length;
+            }
+            None => index += 1,
+        }
+    }
+    found
+}
+
+fn date_at(tokens: &[Token]) -> Option<(usize, Date)> {
+    let word = |index: usize| tokens.get(index).map(|token| token.word.as_str());
+    if let Some(date) = numeric(word(0)?) {
+        return Some((1, date));
+    }
+    let number = |index: usize| leading_number(word(index)?);
+    let month = |index: usize| match tokens.get(index)?.value? {
+        Value::Month(month) => Some(month),
+        Value::Weekday(_) | Value::Number(_) => None,
+    };
+    let is = |index: usize, signs: &[&str]| word(index).is_some_and(|word| signs.contains(&word));
+    if is(1, &["年", "년"]) && is(3, &["月", "월"]) && is(5, &["日", "일"]) {
+        return day(number(0)?, i8::try_from(number(2)?).ok()?, number(4)?).map(|date| (6, date));
+    }
+    // `4 May 2026`, `4. Mai 2026`, `4 de mayo de 2026`.
+    let skip = |index: usize| index + usize::from(is(index, &["de", "of"]));
+    let at_month = skip(1);
+    if let (Some(of_day), Some(month)) = (number(0), month(at_month)) {
+        let at_year = skip(at_month + 1);
+        return day(number(at_year)?, month, of_day).map(|date| (at_year + 1, date));
+    }
+    // `May 4, 2026`.
+    day(number(2)?, month(0)?, number(1)?).map(|date| (3, date))
+}
+
+fn leading_number(word: &str) -> Option<i16> {
+    let end = word.find(|c: char| !c.is_ascii_digit()).unwrap_or(word.len());
+    word.get(..end)?.parse().ok()
+}
+
+fn day(year: i16, month: i8, day: i16) -> Option<Date> {
+    let day = i8::try_from(day).ok()?;
+    (year >= 1000).then(|| Date::new(year, month, day).ok()).flatten()
+}
+
+/// `2026-05-04`, `2026/5/4`, `04.05.2026`.
+fn numeric(word: &str) -> Option<Date> {
+    let separator = ['-', '/', '.'].into_iter().find(|separator| word.contains(*separator))?;
+    let parts: Vec<i16> = word.split(separator).map(str::parse).collect::<Result<_, _>>().ok()?;
+    let [a, b, c] = parts.as_slice() else { return None };
+    let month = i8::try_from(*b).ok()?;
+    if *a >= 1000 {
+        day(*a, month, *c)
+    } else if separator == '.' {
+        day(*c, month, *a)
+    } else {
+        None
+    }
+}
+
+/// Returns the text with the days that it points at from `today` named.
+pub(crate) fn absolute(source: &str, today: Date) -> String {
+    let text = Text::read(source);
+    let items = items(&text);
+    let mut written = String::with_capacity(source.len());
+    let (mut end, mut index) = (0, 0);
+    while index < items.len() {
+        let Some((used, said)) = pointed_at(&items[index..], today, &text) else {
+            index += 1;
+            continue;
+        };
+        let first = &text.tokens[items[index].tokens.start];
+        let last = &text.tokens[items[index + used - 1].tokens.end - 1];
+        written.push_str(source.get(end..first.at.start).unwrap_or_default());
+        written.push_str(preposition(&text, items[index].tokens.start));
+        written.push_str(&said);
+        end = last.at.end;
+        index += used;
+    }
+    written.push_str(source.get(end..).unwrap_or_default());
+    written
+}
+
+/// What a language puts in front of a day, if nothing stands there yet.
+fn preposition(text: &Text, index: usize) -> &'static str {
+    let language = text.tokens[index].language.and_then(|one| languages().get(one));
+    let before = index.checked_sub(1).map(|before| &text.tokens[before]);
+    let (put, not_after): (&str, &[&str]) = match language.map(|one| one.code) {
+        Some("en") => (
+            "on ",
+            &[
+                "on", "by", "of", "for", "before", "after", "since", "until", "till", "from",
+                "starting", "due", "the", "through", "between", "and", "to",
+            ],
+        ),
+        Some("de") => ("am ", &["am", "bis", "ab", "seit", "vom", "zum", "vor", "nach", "und"]),
+        _ => return "",
+    };
+    match before {
+        Some(token) if !not_after.contains(&token.word.as_str()) => put,
+        Some(_) | None => "",
+    }
+}
+
+/// A word or a run of words that a date may be made of.
+struct Item {
+    tokens: Range<usize>,
+    classes: Classes,
+    value: Option<Value>,
+    number: Option<i64>,
+}
+
+impl Item {
+    fn is(&self, class: Class) -> bool {
+        self.classes.has(class)
+    }
+
+    fn weekday(&self) -> Option<i8> {
+        match self.value? {
+            Value::Weekday(day) => Some(day),
+            Value::Month(_) | Value::Number(_) => None,
+        }
+    }
+}
+
+/// The words, the longest known runs first.
+fn items(text: &Text) -> Vec<Item> {
+    let mut items = Vec::new();
+    let mut index = 0;
+    while index < text.tokens.len() {
+        let longest = text
+            .hits
+            .iter()
+            .filter(|hit| hit.tokens.start == index)
+            .max_by_key(|hit| hit.tokens.len())
+            .filter(|hit| hit.tokens.len() > 1);
+        let token = &text.tokens[index];
+        let item = match longest {
+            Some(hit) => Item {
+                tokens: hit.tokens.clone(),
+                classes: hit.classes,
+                value: hit.value,
+                number: None,
+            },
+            None => Item {
+                tokens: index..index + 1,
+                classes: token.classes,
+                value: token.value,
+                number: token.key.parse().ok().filter(|number| (0..=400).contains(number)),
+            },
+        };
+        index = item.tokens.end;
+        items.push(item);
+    }
+    items
+}
+
+/// A length of time.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Unit {
+    Day,
+    Week,
+    Fortnight,
+    Month,
+    Year,
+}
+
+fn unit(item: &Item) -> Option<Unit> {
+    let units = [
+        (Class::Day, Unit::Day),
+        (Class::Week, Unit::Week),
+        (Class::Fortnight, Unit::Fortnight),
+        (Class::Month, Unit::Month),
+        (Class::Year, Unit::Year),
+    ];
+    units.into_iter().find(|(class, _)| item.is(*class)).map(|(_, unit)| unit)
+}
+
+/// Reads a pointed-at day at the beginning of the items: how many of them it takes, and its name.
+fn pointed_at(items: &[Item], today: Date, text: &Text) -> Option<(usize, String)> {
+    let simple = [
+        (Class::Today, 0),
+        (Class::Tomorrow, 1),
+        (Class::Yesterday, -1),
+        (Class::Overmorrow, 2),
+        (Class::Ereyesterday, -2),
+    ];
+    let first = items.first()?;
+    if let Some((_, days)) = simple.into_iter().find(|(class, _)| first.is(*class)) {
+        let is_noun = means_morning(text, first.tokens.start);
+        return (!is_noun).then(|| said(today.checked_add(days.days()), 1)).flatten();
+    }
+    // The words of a date, without what may stand between them.
+    let mut words: Vec<(usize, &Item)> = Vec::with_capacity(5);
+    for (index, item) in items.iter().enumerate().take(7) {
+        let matters = item.number.is_some()
+            || item.value.is_some()
+            || unit(item).is_some()
+            || [
+                Class::Next,
+                Class::Last,
+                Class::Current,
+                Class::In,
+                Class::Ago,
+                Class::AgoBefore,
+                Class::Later,
+            ]
+            .into_iter()
+            .any(|class| item.is(class));
+        if matters {
+            words.push((index, item));
+        } else if !item.is(Class::Glue) || index == 0 {
+            break;
+        }
+    }
+    let at = |index: usize| words.get(index).map(|(_, item)| *item);
+    let used = |count: usize| words[count - 1].0 + 1;
+    let (a, b, c) = (at(0)?, at(1)?, at(2));
+    if let Some((count, date)) = by_weekday((a, b, c), today, text) {
+        return said(date, used(count));
+    }
+    if let Some(steps) = direction(a)
+        && let Some(unit) = unit(b)
+    {
+        return period(steps, unit, today).map(|said| (used(2), said));
+    }
+    if let Some(unit) = unit(a)
+        && let Some(steps @ (1 | -1)) = direction(b)
+        && !b.is(Class::Current)
+        && !b.is(Class::Later)
+    {
+        return period(steps, unit, today).map(|said| (used(2), said));
+    }
+    let (sign, number, of, count) = counted((a, b, c))?;
+    let name = at_distance(sign * number, of, today)?;
+    Some((used(count), name))
+}
+
+/// `in three days`, `three days ago`, `vor drei Tagen`: sign, number, unit, words.
+fn counted((a, b, c): (&Item, &Item, Option<&Item>)) -> Option<(i64, i64, Unit, usize)> {
+    let sign = |item: &Item| match item {
+        item if item.is(Class::In) => Some(1),
+        item if item.is(Class::AgoBefore) => Some(-1),
+        _ => None,
+    };
+    if let Some(sign) = sign(a) {
+        if let (Some(number), Some(of)) = (b.number, c.and_then(unit)) {
+            return Some((sign, number, of, 3)).filter(|_| sign > 0 || of != Unit::Year);
+        }
+        return unit(b).filter(|of| *of != Unit::Day).map(|of| (sign, 1, of, 2));
+    }
+    let (number, of, c) = (a.number?, unit(b)?, c?);
+    if c.is(Class::Later) {
+        Some((1, number, of, 3))
+    } else if c.is(Class::Ago) && of != Unit::Year {
+        Some((-1, number, of, 3))
+    } else {
+        None
+    }
+}
+
+/// Next is 1, last is -1, this is 0.
+fn direction(item: &Item) -> Option<i64> {
+    let directions = [(Class::Next, 1), (Class::Last, -1), (Class::Current, 0)];
+    directions.into_iter().find(|(class, _)| item.is(*class)).map(|(_, steps)| steps)
+}
+
+/// `next Friday`, `Monday of next week`, `vendredi prochain`: words used and the day.
+fn by_weekday(
+    (a, b, c): (&Item, &Item, Option<&Item>),
+    today: Date,
+    text: &Text,
+) -> Option<(usize, Result<Date, jiff::Error>)> {
+    let of_week = |steps: i64, weekday: i8| {
+        let monday =
+            today.checked_sub(i64::from(today.weekday().to_monday_zero_offset()).days())?;
+        monday.checked_add((7 * steps + i64::from(weekday) - 1).days())
+    };
+    let nearest = |steps: i64, weekday: i8| {
+        let wanted = Weekday::from_monday_one_offset(weekday)?;
+        if steps == 0 && today.weekday() == wanted {
+            return Ok(today);
+        }
+        today.nth_weekday(if steps < 0 { -1 } else { 1 }, wanted)
+    };
+    let is_week = |item: &Item| unit(item) == Some(Unit::Week);
+    if let (Some(steps), true, Some(weekday)) =
+        (direction(a), is_week(b), c.and_then(Item::weekday))
+    {
+        return Some((3, of_week(steps, weekday)));
+    }
+    if let (Some(weekday), Some(steps), true) = (a.weekday(), direction(b), c.is_some_and(is_week))
+    {
+        return Some((3, of_week(steps, weekday)));
+    }
+    if let (Some(steps), Some(weekday)) = (direction(a), b.weekday()) {
+        let next_week = steps == 1 && !comes_next(text, a);
+        return Some((2, if next_week { of_week(1, weekday) } else { nearest(steps, weekday) }));
+    }
+    if let (Some(weekday), Some(steps @ (1 | -1))) = (a.weekday(), direction(b)) {
+        return Some((2, nearest(steps, weekday)));
+    }
+    None
+}
+
+/// Whether `next` means the one that comes next here, and not that of next week.
+fn comes_next(text: &Text, item: &Item) -> bool {
+    let token = &text.tokens[item.tokens.start];
+    let language = token.language.and_then(|one| languages().get(one)).map_or("", |one| one.code);
+    matches!(language, "fr" | "es" | "pt" | "it")
+        || ["kommend", "coming", "komende", "aanstaande", "ближайш", "najbliższ", "kommande"]
+            .iter()
+            .any(|stem| token.word.starts_with(stem))
+}
+
+/// Whether a word for tomorrow means the morning: `am Morgen`, `por la mañana`.
+fn means_morning(text: &Text, index: usize) -> bool {
+    let token = &text.tokens[index];
+    let ambiguous = matches!(token.word.as_str(), "morgen" | "manana");
+    let before = index.checked_sub(1).map(|before| text.tokens[before].word.as_str());
+    ambiguous
+        && (token.is_name
+            || before.is_some_and(|word| {
+                matches!(
+                    word,
+                    "am" | "la" | "esta" | "jeden" | "elke" | "s" | "de" | "guten" | "cada"
+                )
+            }))
+}
+
+/// `next week`: from Monday to Sunday; a month or a year by its number.
+fn period(steps: i64, of: Unit, today: Date) -> Option<String> {
+    match of {
+        Unit::Week => {
+            let monday = today
+                .checked_sub(i64::from(today.weekday().to_monday_zero_offset()).days())
+                .and_then(|monday| monday.checked_add((7 * steps).days()))
+                .ok()?;
+            Some(format!("{monday}/{}", monday.checked_add(6.days()).ok()?))
+        }
+        Unit::Month => month_name(steps, today),
+        Unit::Year => Some((i64::from(today.year()) + steps).to_string()),
+        Unit::Day | Unit::Fortnight => None,
+    }
+}
+
+fn at_distance(number: i64, of: Unit, today: Date) -> Option<String> {
+    let span: Span = match of {
+        Unit::Day => number.days(),
+        Unit::Week => (7 * number).days(),
+        Unit::Fortnight => (14 * number).days(),
+        Unit::Month => return month_name(number, today),
+        Unit::Year => return Some((i64::from(today.year()) + number).to_string()),
+    };
+    today.checked_add(span).ok().map(|date| date.to_string())
+}
+
+fn month_name(steps: i64, today: Date) -> Option<String> {
+    let date = today.checked_add(steps.months()).ok()?;
+    Some(format!("{:04}-{:02}", date.year(), date.month()))
+}
+
+fn said(date: Result<Date, jiff::Error>, used: usize) -> Option<(usize, String)> {
+    date.ok().map(|date| (used, date.to_string()))
+}

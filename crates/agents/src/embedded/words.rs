@@ -1,0 +1,588 @@
+//! Text as words that can be compared: any script, any case, with or without accents.
+//!
+//! A text is cut by script: letters and digits between spaces make a word, Chinese and Japanese are
+//! cut along the words that the lexicon knows and compared by pairs of characters in between. Each
+//! word has a `key` (its stem, or what it stands for) and the classes that its language gives it.
+//! Which language that is, is told by the small words of the text.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use regex::Regex;
+use unicode_normalization::UnicodeNormalization;
+use unicode_normalization::char::is_combining_mark;
+
+use super::lexicon::{Class, Classes, Known, Language, Script, Value, languages};
+
+/// Numbers with what joins their parts; runs of one script; comparing signs; pictures.
+static PIECES: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"(?P<number>\d+(?:[.:,/\-]\d+)+\b)",
+        r"|(?P<unspaced>[\p{Han}\p{Hiragana}\p{Katakana}ー々]+)",
+        r"|(?P<stacked>[\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]+)",
+        r"|(?P<word>[\w--\p{Han}\p{Hiragana}\p{Katakana}ー々\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}]+",
+        r"(?:['’](?-u:[A-Za-z])+|[.:\-]\d+)*(?:\+\+|\#)?)",
+        r"|(?P<sign>[<>≤≥]=?)",
+        r"|(?P<picture>\p{Extended_Pictographic})",
+    ))
+    .ok()
+});
+
+/// Returns a text for comparing: NFKC, lower case, without accents.
+pub(crate) fn plain(text: &str) -> String {
+    let folded: String = text.nfkc().collect::<String>().to_lowercase();
+    let mut letter = ' ';
+    let bare = folded.nfd().filter(|&c| {
+        let of = letter;
+        letter = if is_combining_mark(c) { letter } else { c };
+        // Marks of Latin, Greek and Cyrillic, points of Hebrew, vowel signs of Arabic. Voicing marks of
+        // kana and the signs of Indic scripts tell words apart, and so does the breve of `й`.
+        let is_breve = c == '\u{306}' && of == 'и';
+        is_breve || !matches!(c, '\u{300}'..='\u{36F}' | '\u{591}'..='\u{5C7}' | '\u{64B}'..='\u{652}' | '\u{640}')
+    });
+    bare.nfc().map(|c| if c == '’' { '\'' } else { c }).collect()
+}
+
+/// Returns the words of a plain text that is written with spaces.
+pub(crate) fn simple_words(plain: &str) -> Vec<String> {
+    pieces(plain)
+        .into_iter()
+        .flat_map(|piece| cut_word(plain, &piece))
+        .map(|(_, word)| word)
+        .collect()
+}
+
+/// One word of a text.
+#[derive(Clone, Debug)]
+pub(crate) struct Token {
+    /// Where it stands in the text, in bytes.
+    pub(crate) at: Range<usize>,
+    /// It, made plain.
+    pub(crate) word: String,
+    /// What it is compared by.
+    pub(crate) key: String,
+    /// What its language says that it does here.
+    pub(crate) classes: Classes,
+    /// What it counts.
+    pub(crate) value: Option<Value>,
+    /// The number of its clause; a comma, a stop or a bracket ends one.
+    pub(crate) clause: usize,
+    /// The number of its sentence.
+    pub(crate) sentence: usize,
+    /// Whether a negation goes before it in its clause.
+    pub(crate) negated: bool,
+    /// Whether it begins with a capital inside a sentence.
+    pub(crate) is_name: bool,
+    /// Whether it is written in capitals.
+    pub(crate) is_acronym: bool,
+    /// Its language.
+    pub(crate) language: Option<usize>,
+}
+
+impl Token {
+    pub(crate) const fn is(&self, class: Class) -> bool {
+        self.classes.has(class)
+    }
+
+    /// Whether it holds a digit.
+    pub(crate) fn has_digit(&self) -> bool {
+        self.word.chars().any(char::is_numeric)
+    }
+
+    /// Whether it says something by itself.
+    pub(crate) fn is_content(&self) -> bool {
+        let small = [Class::Function, Class::Not, Class::Contrast, Class::Until, Class::Since];
+        self.key.starts_with('§') || self.value.is_some() || !self.classes.any(&small)
+    }
+}
+
+/// A run of words that the lexicon knows.
+#[derive(Clone, Debug)]
+pub(crate) struct Hit {
+    /// The words, by their index.
+    pub(crate) tokens: Range<usize>,
+    pub(crate) classes: Classes,
+    pub(crate) value: Option<Value>,
+}
+
+/// A text and its words.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Text {
+    pub(crate) tokens: Vec<Token>,
+    pub(crate) hits: Vec<Hit>,
+}
+
+impl Text {
+    /// Reads a text.
+    pub(crate) fn read(text: &str) -> Self {
+        let pieces = pieces(text);
+        let chosen = Chosen::by(text, &pieces);
+        let mut read = Self::default();
+        let (mut clause, mut sentence, mut end) = (0, 0, 0);
+        for piece in pieces {
+            let between = text.get(end..piece.at.start).unwrap_or_default();
+            if between.contains(['.', '!', '?', '。', '！', '？', '…', '؟', '\n']) {
+                sentence += 1;
+                clause += 1;
+            } else if between
+                .contains([',', ';', ':', '(', ')', '，', '、', '；', '：', '–', '—', '،'])
+            {
+                clause += 1;
+            }
+            end = piece.at.end;
+            let first_in_sentence =
+                read.tokens.last().is_none_or(|token: &Token| token.sentence != sentence);
+            for (at, word) in cut(text, &piece, chosen) {
+                let source = text.get(at.clone()).unwrap_or_default();
+                let is_name = !first_in_sentence && source.starts_with(char::is_uppercase);
+                let is_acronym = is_acronym(source);
+                let language = chosen.for_script(script_of(&word));
+                read.tokens.push(Token {
+                    key: word.clone(),
+                    at,
+                    word,
+                    classes: Classes::default(),
+                    value: None,
+                    clause,
+                    sentence,
+                    negated: false,
+                    is_name,
+                    is_acronym,
+                    language,
+                });
+            }
+        }
+        read.look_up();
+        read.negate();
+        read
+    }
+
+    /// Finds what the lexicon knows, longest runs of words first, and gives each word its key.
+    fn look_up(&mut self) {
+        for index in 0..self.tokens.len() {
+            let Some(language) = self.tokens[index].language.and_then(|one| languages().get(one))
+            else {
+                continue;
+            };
+            let longest = if language.script == Script::Unspaced { 1 } else { language.longest };
+            let mut words = String::new();
+            for (offset, token) in self.tokens[index..].iter().take(longest).enumerate() {
+                if offset > 0 {
+                    words.push(' ');
+                }
+                words.push_str(&token.word);
+                let known = language.known(&words).or_else(|| match language.script {
+                    Script::Hangul => language.known(&language.stem(&words)),
+                    _ => None,
+                });
+                if let Some(Known { classes, value, .. }) = known {
+                    let tokens = index..index + offset + 1;
+                    self.hits.push(Hit { tokens, classes: *classes, value: *value });
+                }
+            }
+            self.give_key(index, language);
+        }
+        for hit in &self.hits {
+            for token in &mut self.tokens[hit.tokens.clone()] {
+                token.classes = token.classes.with(hit.classes);
+                if hit.tokens.len() == 1 {
+                    token.value = hit.value;
+                }
+            }
+            if hit.tokens.len() > 1
+                && (hit.classes.has(Class::Less) || hit.classes.has(Class::More))
+            {
+                let sign = if hit.classes.has(Class::Less) { "§less" } else { "§more" };
+                for token in &mut self.tokens[hit.tokens.clone()] {
+                    sign.clone_into(&mut token.key);
+                }
+            }
+        }
+        for token in &mut self.tokens {
+            token.settle_key();
+        }
+    }
+
+    fn give_key(&mut self, index: usize, language: &Language) {
+        let token = &mut self.tokens[index];
+        let word = language.known(&token.word).and_then(|known| known.same.clone());
+        let word = word.unwrap_or_else(|| token.word.clone());
+        token.key = if token.has_digit() { word } else { language.stem(&word) };
+        let by_stem = language.by_stem(&token.key);
+        if !by_stem.is_empty() {
+            token.classes = token.classes.with(by_stem);
+            self.hits.push(Hit { tokens: index..index + 1, classes: by_stem, value: None });
+        }
+    }
+
+    /// Marks what is negated: the words that follow in the clause, as far as the next small word; in
+    /// languages that put the verb last, also what goes before.
+    fn negate(&mut self) {
+        let (mut since, mut reached) = (None, false);
+        for index in 0..self.tokens.len() {
+            let token = &self.tokens[index];
+            let clause = token.clause;
+            if token.is(Class::Not) || token.is(Class::Contrast) {
+                (since, reached) = (Some(clause), false);
+                if self.puts_verb_last(index) {
+                    let before = self.tokens[..index].iter_mut().rev();
+                    for token in before.take_while(|token| token.clause == clause) {
+                        token.negated = true;
+                    }
+                }
+            } else if since == Some(clause) {
+                let is_content = token.is_content();
+                if is_content {
+                    self.tokens[index].negated = true;
+                    reached = true;
+                } else if reached {
+                    since = None;
+                }
+            }
+        }
+    }
+
+    fn puts_verb_last(&self, index: usize) -> bool {
+        let language = self.tokens[index].language.and_then(|one| languages().get(one));
+        language.is_some_and(|one| matches!(one.code, "ja" | "ko" | "tr" | "de" | "nl"))
+            && self.tokens[index].is(Class::Not)
+    }
+
+    /// Returns the words that say something.
+    pub(crate) fn content(&self) -> impl Iterator<Item = &Token> {
+        self.tokens.iter().filter(|token| token.is_content())
+    }
+
+    /// Whether a word of this class is in it.
+    pub(crate) fn has(&self, class: Class) -> bool {
+        self.tokens.iter().any(|token| token.is(class))
+    }
+}
+
+impl Token {
+    fn settle_key(&mut self) {
+        let fixed = match self.value {
+            Some(Value::Number(number)) => Some(number.to_string()),
+            Some(Value::Weekday(day)) => Some(format!("§weekday{day}")),
+            Some(Value::Month(month)) => Some(format!("§month{month}")),
+            None if self.classes.has(Class::Prefer) => Some("§prefer".to_owned()),
+            None if self.classes.has(Class::Less) || self.word.starts_with(['<', '≤']) => {
+                Some("§less".to_owned())
+            }
+            None if self.classes.has(Class::More) || self.word.starts_with(['>', '≥']) => {
+                Some("§more".to_owned())
+            }
+            None => None,
+        };
+        if let Some(fixed) = fixed {
+            self.key = fixed;
+        }
+    }
+}
+
+/// Whether two words are the same word, in whatever form.
+pub(crate) fn alike(a: &Token, b: &Token) -> bool {
+    if a.key == b.key || a.word == b.word {
+        return true;
+    }
+    if a.key.starts_with('§') || b.key.starts_with('§') || a.has_digit() || b.has_digit() {
+        return false;
+    }
+    // Of a short text the language is a guess: each word is also read in the language of the other,
+    // and technical English is everywhere.
+    [a.language, b.language, Some(0)].into_iter().flatten().any(|one| {
+        languages().get(one).is_some_and(|language| {
+            let same_script =
+                script_of(&a.word) == language.script && script_of(&b.word) == language.script;
+            same_script && close(&language.stem(&a.word), &language.stem(&b.word))
+        })
+    })
+}
+
+/// Whether two stems are one but for a last letter: `allerg(y)`, `allerg(ic)`.
+fn close(a: &str, b: &str) -> bool {
+    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
+    let more = long.strip_prefix(short).map(|rest| rest.chars().count());
+    more == Some(0) || (more == Some(1) && short.chars().count() >= 5)
+}
+
+/// Whether a word is written in capitals alone.
+fn is_acronym(source: &str) -> bool {
+    source.chars().filter(|c| c.is_uppercase()).count() >= 2
+        && !source.chars().any(char::is_lowercase)
+}
+
+/// What kind of piece a text was cut into.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Spaced,
+    Unspaced,
+    Stacked,
+}
+
+#[derive(Clone, Debug)]
+struct Piece {
+    at: Range<usize>,
+    kind: Kind,
+}
+
+fn pieces(text: &str) -> Vec<Piece> {
+    let Some(pattern) = PIECES.as_ref() else { return Vec::new() };
+    let found = pattern.captures_iter(text).filter_map(|found| {
+        let at = found.get(0)?.range();
+        let kind = if found.name("unspaced").is_some() {
+            Kind::Unspaced
+        } else if found.name("stacked").is_some() {
+            Kind::Stacked
+        } else {
+            Kind::Spaced
+        };
+        Some(Piece { at, kind })
+    });
+    found.collect()
+}
+
+fn cut(text: &str, piece: &Piece, chosen: Chosen) -> Vec<(Range<usize>, String)> {
+    match piece.kind {
+        Kind::Spaced => cut_word(text, piece),
+        Kind::Unspaced => cut_unspaced(text, piece, chosen),
+        Kind::Stacked => pairs(text, &piece.at),
+    }
+}
+
+/// A word, cut at an apostrophe unless some language knows it whole.
+fn cut_word(text: &str, piece: &Piece) -> Vec<(Range<usize>, String)> {
+    let source = text.get(piece.at.clone()).unwrap_or_default();
+    let digits = source.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
+    if digits > 0 && source.get(digits..).is_some_and(|rest| script_of(rest) == Script::Hangul) {
+        let middle = piece.at.start + digits;
+        return [piece.at.start..middle, middle..piece.at.end]
+            .map(|at| (at.clone(), plain(text.get(at).unwrap_or_default())))
+            .to_vec();
+    }
+    let whole = plain(source);
+    let parts: Vec<&str> = source.split(['\'', '’']).collect();
+    if parts.len() < 2 || languages_known(&whole) {
+        return vec![(piece.at.clone(), whole)];
+    }
+    let mut words = Vec::new();
+    let mut start = piece.at.start;
+    for part in parts {
+        let at = start..start + part.len();
+        let mark =
+            text.get(at.end..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
+        start = at.end + mark;
+        if !part.is_empty() {
+            words.push((at, plain(part)));
+        }
+    }
+    words
+}
+
+fn languages_known(word: &str) -> bool {
+    // Only once the languages are read: they are read with this very function.
+    word.contains('\'') && APOSTROPHES.contains(&word)
+}
+
+/// Words with an apostrophe that are one word.
+const APOSTROPHES: &[&str] = &[
+    "don't",
+    "doesn't",
+    "didn't",
+    "isn't",
+    "aren't",
+    "wasn't",
+    "won't",
+    "can't",
+    "shouldn't",
+    "mustn't",
+    "couldn't",
+    "wouldn't",
+    "haven't",
+    "hasn't",
+    "weren't",
+    "i'm",
+    "i've",
+    "i'd",
+    "i'll",
+    "we're",
+    "we've",
+    "we'd",
+    "we'll",
+    "you're",
+    "you've",
+    "you'll",
+    "they're",
+    "it's",
+    "that's",
+    "there's",
+    "here's",
+    "what's",
+    "let's",
+    "aujourd'hui",
+    "s'il",
+    "п'ять",
+    "п'ятниця",
+    "п'ятницю",
+    "п'ятниці",
+    "дев'ять",
+    "пам'ять",
+    "запам'ятай",
+    "пам'ятай",
+];
+
+/// Cuts a run without spaces along the words that are known; what lies between is cut into pairs.
+fn cut_unspaced(text: &str, piece: &Piece, chosen: Chosen) -> Vec<(Range<usize>, String)> {
+    let Some(language) = chosen.unspaced.and_then(|one| languages().get(one)) else {
+        return pairs(text, &piece.at);
+    };
+    let source = text.get(piece.at.clone()).unwrap_or_default();
+    let chars: Vec<(usize, char)> = source.char_indices().collect();
+    let end_of = |index: usize| chars.get(index).map_or(source.len(), |(at, _)| *at);
+    let mut words = Vec::new();
+    let (mut unknown, mut index) = (0, 0);
+    while index < chars.len() {
+        let longest = language.longest.min(chars.len() - index);
+        let found = (1..=longest).rev().find_map(|length| {
+            let at = chars[index].0..end_of(index + length);
+            let word = plain(source.get(at.clone())?);
+            language.known(&word).map(|_| (length, at, word))
+        });
+        let Some((length, at, word)) = found else {
+            index += 1;
+            continue;
+        };
+        words.extend(unknown_words(text, piece, end_of(unknown)..at.start, language));
+        words.push((piece.at.start + at.start..piece.at.start + at.end, word));
+        index += length;
+        unknown = index;
+    }
+    words.extend(unknown_words(text, piece, end_of(unknown)..source.len(), language));
+    words
+}
+
+/// Katakana stays whole, hiragana is grammar and is left out, the rest is cut into pairs.
+fn unknown_words(
+    text: &str,
+    piece: &Piece,
+    at: Range<usize>,
+    language: &Language,
+) -> Vec<(Range<usize>, String)> {
+    let start = piece.at.start + at.start;
+    let source = text.get(start..piece.at.start + at.end).unwrap_or_default();
+    let mut runs: Vec<(Range<usize>, u8)> = Vec::new();
+    for (at, c) in source.char_indices() {
+        let kind = match c {
+            '\u{3041}'..='\u{309F}' => 0,
+            '\u{30A0}'..='\u{30FF}' => 1,
+            _ => 2,
+        };
+        let at = start + at..start + at + c.len_utf8();
+        match runs.last_mut() {
+            Some((run, last)) if *last == kind => run.end = at.end,
+            _ => runs.push((at, kind)),
+        }
+    }
+    let mut words = Vec::new();
+    for (at, kind) in runs {
+        match kind {
+            0 if language.code == "ja" => {}
+            1 => words.push((at.clone(), plain(text.get(at).unwrap_or_default()))),
+            _ => words.extend(pairs(text, &at)),
+        }
+    }
+    words
+}
+
+/// Every two characters that stand side by side; a single one by itself.
+fn pairs(text: &str, at: &Range<usize>) -> Vec<(Range<usize>, String)> {
+    let source = text.get(at.clone()).unwrap_or_default();
+    let starts: Vec<usize> = source
+        .char_indices()
+        .filter(|(index, c)| *index == 0 || !is_combining_mark(*c))
+        .map(|(index, _)| index)
+        .chain([source.len()])
+        .collect();
+    let pair = |start: usize, end: usize| {
+        let at = at.start + start..at.start + end;
+        let word = plain(text.get(at.clone()).unwrap_or_default());
+        (at, word)
+    };
+    match starts.as_slice() {
+        [] | [_] => Vec::new(),
+        [start, end] => vec![pair(*start, *end)],
+        starts => starts.windows(3).map(|window| pair(window[0], window[2])).collect(),
+    }
+}
+
+/// Whether a character is of a script that is written without spaces.
+pub(crate) fn is_unspaced(c: char) -> bool {
+    matches!(c, '\u{3040}'..='\u{30FF}' | '\u{3400}'..='\u{9FFF}' | '\u{F900}'..='\u{FAFF}' | '々')
+}
+
+fn script_of(word: &str) -> Script {
+    match word.chars().find(|c| c.is_alphabetic()) {
+        Some('\u{0400}'..='\u{052F}') => Script::Cyrillic,
+        Some('\u{0600}'..='\u{06FF}' | '\u{0750}'..='\u{077F}') => Script::Arabic,
+        Some('\u{AC00}'..='\u{D7AF}' | '\u{1100}'..='\u{11FF}') => Script::Hangul,
+        Some(c) if is_unspaced(c) => Script::Unspaced,
+        Some(c) if c < '\u{0370}' || ('\u{1E00}'..='\u{1EFF}').contains(&c) => Script::Latin,
+        Some(_) | None => Script::Other,
+    }
+}
+
+/// The language that a text is read in, script by script.
+#[derive(Clone, Copy, Debug, Default)]
+struct Chosen {
+    latin: Option<usize>,
+    cyrillic: Option<usize>,
+    arabic: Option<usize>,
+    hangul: Option<usize>,
+    unspaced: Option<usize>,
+}
+
+impl Chosen {
+    fn by(text: &str, pieces: &[Piece]) -> Self {
+        let words: Vec<String> = pieces
+            .iter()
+            .filter(|piece| piece.kind == Kind::Spaced)
+            // `CI` is no Polish word.
+            .filter(|piece| text.get(piece.at.clone()).is_some_and(|source| !is_acronym(source)))
+            .flat_map(|piece| cut_word(text, piece))
+            .map(|(_, word)| word)
+            .collect();
+        let named = |code: &str| languages().iter().position(|one| one.code == code);
+        let has_kana = text.chars().any(|c| matches!(c, '\u{3041}'..='\u{30FF}'));
+        Self {
+            latin: most_known(&words, Script::Latin),
+            cyrillic: most_known(&words, Script::Cyrillic),
+            arabic: named("ar"),
+            hangul: named("ko"),
+            unspaced: named(if has_kana { "ja" } else { "zh" }),
+        }
+    }
+
+    /// The language of a word; numbers and signs are read in the language of the words around them.
+    fn for_script(self, script: Script) -> Option<usize> {
+        match script {
+            Script::Latin | Script::Other => self.latin,
+            Script::Cyrillic => self.cyrillic,
+            Script::Arabic => self.arabic,
+            Script::Hangul => self.hangul,
+            Script::Unspaced => self.unspaced,
+        }
+    }
+}
+
+/// The language of this script that knows the most of the words; the first one if none does.
+fn most_known(words: &[String], script: Script) -> Option<usize> {
+    let mut best: Option<(usize, usize)> = None;
+    for (index, language) in languages().iter().enumerate().filter(|(_, one)| one.script == script)
+    {
+        let score = words.iter().filter(|word| language.known(word).is_some()).count();
+        if best.is_none_or(|(_, most)| score > most) {
+            best = Some((index, score));
+        }
+    }
+    best.map(|(index, _)| index)
+}

@@ -1,0 +1,17 @@
+//! Mini-agents: they read memories, decide, and edit a draft; nothing else.
+//!
+//! [`embedded`] is the curator that needs no model and no network: `remember`, `forget` and `dream` as
+//! pure functions from a snapshot of memories to edits. [`Curator`] is the port that the lane
+//! calls, over a [`store::Draft`]; [`Embedded`] answers it with those functions. Nothing here
+//! commits: who owns the draft does.
+
+pub mod embedded;
+
+mod curator;
+mod request;
+
+pub use curator::{CurateError, Curator, Embedded, snapshot};
+pub use request::{
+    ContextMode, Dreamt, Edit, ForgetRequest, Forgotten, Refusal, RememberRequest, Remembered,
+    Removed, Topic,
+};

@@ -1,0 +1,187 @@
+//! What a curator is asked and what it answers, as values.
+//!
+//! The same for every curator, so that the lane, the wire and the tests do not care which one did
+//! the work. An answer holds the edits to be made and the facts that a result tells; it never
+//! quotes what was remembered.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use memory::path::{MemoryPath, Mount, Scope};
+use memory::screen::Family;
+
+/// What a curator may know of earlier memories while it remembers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ContextMode {
+    /// All memories of the binding: what is known is not written twice.
+    #[default]
+    Workspace,
+    /// None of them: everything is written afresh, as in a bulk import.
+    Clean,
+}
+
+/// What is to be remembered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RememberRequest {
+    /// The text, as somebody said it.
+    pub content: String,
+    /// What may be known while deciding.
+    pub context_mode: ContextMode,
+    /// Where it must go; `None` lets the curator decide.
+    pub scope: Option<Scope>,
+}
+
+/// What is to be forgotten.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForgetRequest {
+    /// The request, in the person's words.
+    pub query: String,
+    /// Where to look; `None` looks everywhere.
+    pub scope: Option<Scope>,
+}
+
+/// One step of an answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Edit {
+    /// The memory is to have this text, whether it is there or not.
+    Write {
+        /// Which.
+        path: MemoryPath,
+        /// All of its text.
+        text: String,
+    },
+    /// The memory is to go: no entry is left in it.
+    Remove {
+        /// Which.
+        path: MemoryPath,
+    },
+}
+
+impl Edit {
+    /// Returns the memory that it changes.
+    pub const fn path(&self) -> &MemoryPath {
+        match self {
+            Self::Write { path, .. } | Self::Remove { path } => path,
+        }
+    }
+}
+
+/// What kind of knowledge a memory holds; the word of its `type`, and the folder of a new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Topic {
+    /// Who the person is, what they like and have.
+    User,
+    /// How an agent is to work.
+    Feedback,
+    /// Facts, conventions, commands, dates and decisions of the work.
+    Project,
+    /// Where something is to be found.
+    Reference,
+}
+
+impl Topic {
+    /// Every topic.
+    pub const ALL: [Self; 4] = [Self::User, Self::Feedback, Self::Project, Self::Reference];
+
+    /// Returns the public word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Feedback => "feedback",
+            Self::Project => "project",
+            Self::Reference => "reference",
+        }
+    }
+
+    /// Returns the topic that is nearest to a memory's `type` and place.
+    pub fn nearest(kind: Option<&str>, path: &MemoryPath) -> Self {
+        let folder = path.relative().and_then(|relative| relative.segments().next());
+        let named = [kind, folder].into_iter().flatten().find_map(|word| {
+            Self::ALL.into_iter().find(|topic| topic.as_str().eq_ignore_ascii_case(word))
+        });
+        named.unwrap_or(match path.mount() {
+            Some(Mount::Scope(Scope::Global)) => Self::User,
+            Some(Mount::Scope(Scope::Project | Scope::Workspace) | Mount::Flat) | None => {
+                Self::Project
+            }
+        })
+    }
+}
+
+impl fmt::Display for Topic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Why nothing was remembered.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The text holds a secret or an order to a model.
+    #[error("the text matches the {family} rule `{rule}`")]
+    Screened {
+        /// The family of the rule.
+        family: Family,
+        /// Its id.
+        rule: &'static str,
+    },
+    /// The scope that was asked for cannot be written.
+    #[error("the scope that was asked for cannot be written here")]
+    ScopeMismatch,
+}
+
+/// What remembering comes to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Remembered {
+    /// What is to be done; nothing if all of it was known.
+    pub edits: Vec<Edit>,
+    /// One sentence on what was done, without a word of the content.
+    pub summary: String,
+    /// The memories that change.
+    pub touched: Vec<MemoryPath>,
+    /// Where they lie.
+    pub scopes: BTreeSet<Mount>,
+}
+
+/// An entry that was forgotten.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Removed {
+    /// The topic of its memory.
+    pub topic: Topic,
+    /// Its first line.
+    pub summary: String,
+    /// Its memory.
+    pub path: MemoryPath,
+}
+
+/// What forgetting comes to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Forgotten {
+    /// What is to be done; nothing if nothing matches.
+    pub edits: Vec<Edit>,
+    /// One sentence on what was done.
+    pub summary: String,
+    /// The entries that go.
+    pub removed: Vec<Removed>,
+    /// Pinned memories that hold a matching entry and keep it.
+    pub skipped_pinned: Vec<MemoryPath>,
+    /// The topics of the memories that change.
+    pub topics: BTreeSet<Topic>,
+    /// Where they lie.
+    pub scopes: BTreeSet<Mount>,
+}
+
+/// What a dream comes to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Dreamt {
+    /// What is to be done; nothing if all is in order.
+    pub edits: Vec<Edit>,
+    /// One sentence on what was done.
+    pub summary: String,
+    /// The topics of the memories that change.
+    pub topics: BTreeSet<Topic>,
+    /// Where they lie.
+    pub scopes: BTreeSet<Mount>,
+    /// How many entries were merged into another that says the same.
+    pub deduped: usize,
+}

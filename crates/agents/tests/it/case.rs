@@ -1,0 +1,86 @@
+//! Labelled cases: a snapshot, a request, and what a careful person would expect.
+//!
+//! One JSON object a line in `cases/`. A text *contains* another one when it does so without regard to
+//! case and white space; a list of texts is contained when one of them is.
+
+use std::collections::BTreeMap;
+
+use agents::Edit;
+use agents::embedded::{Snapshot, Stored};
+use memory::clock::Timestamp;
+use memory::document;
+use memory::path::{Layout, MemoryPath, Mount, Scope};
+use serde_json::Value;
+use unicode_normalization::UnicodeNormalization;
+
+/// Returns the cases of a file.
+pub(crate) fn cases(lines: &str) -> Vec<Value> {
+    lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+pub(crate) fn text<'a>(case: &'a Value, key: &str) -> &'a str {
+    case[key].as_str().unwrap_or_default()
+}
+
+pub(crate) fn list<'a>(case: &'a Value, key: &str) -> &'a [Value] {
+    case[key].as_array().map_or(&[], Vec::as_slice)
+}
+
+pub(crate) fn scope(case: &Value) -> Option<Scope> {
+    Scope::ALL.into_iter().find(|scope| scope.as_str() == text(case, "scope"))
+}
+
+/// Returns the snapshot of a case whose memories are under this key.
+pub(crate) fn snapshot(case: &Value, key: &str) -> Snapshot {
+    let now = case["now"].as_str().unwrap_or("2026-06-01T09:00:00Z").parse().unwrap();
+    let pinned = list(case, "pinned");
+    let memories = list(case, key).iter().map(|memory| Stored {
+        path: MemoryPath::parse(text(memory, "path"), Layout::Scoped).unwrap(),
+        text: text(memory, "text").to_owned(),
+        pinned: pinned.contains(&memory["path"]),
+        written_at: Some(now),
+    });
+    of(memories.collect(), now)
+}
+
+/// Returns a snapshot of memories that may all be written.
+pub(crate) fn of(memories: Vec<Stored>, now: Timestamp) -> Snapshot {
+    Snapshot { memories, writable: Scope::ALL.map(Mount::Scope).to_vec(), now }
+}
+
+/// The memories by their paths.
+pub(crate) type Files = BTreeMap<String, String>;
+
+/// Returns the memories as edits leave them.
+pub(crate) fn after(snapshot: &Snapshot, edits: &[Edit]) -> Files {
+    let before = snapshot.memories.iter();
+    let mut files: Files =
+        before.map(|stored| (stored.path.to_string(), stored.text.clone())).collect();
+    for edit in edits {
+        match edit {
+            Edit::Write { path, text } => files.insert(path.to_string(), text.clone()),
+            Edit::Remove { path } => files.remove(&path.to_string()),
+        };
+    }
+    files
+}
+
+/// Returns every entry with its memory, by its first line.
+pub(crate) fn entries(files: &Files) -> Vec<(String, String)> {
+    let of = |(path, text): (&String, &String)| {
+        let path = path.clone();
+        document::entries(text).into_iter().map(move |entry| (path.clone(), entry.first_line))
+    };
+    files.iter().flat_map(of).collect()
+}
+
+pub(crate) fn contains(text: &str, wanted: &Value) -> bool {
+    let fold = |text: &str| {
+        let folded = text.nfkc().collect::<String>().to_lowercase();
+        folded.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    match wanted {
+        Value::Array(any) => any.iter().any(|wanted| contains(text, wanted)),
+        wanted => fold(text).contains(&fold(wanted.as_str().unwrap())),
+    }
+}

@@ -1,0 +1,92 @@
+//! The port, over a real store: an answer is a draft, and nothing else is one.
+
+use std::fs;
+use std::sync::Arc;
+
+use agents::{
+    ContextMode, CurateError, Curator, Embedded, ForgetRequest, Refusal, RememberRequest,
+};
+use memory::access::AgentClass;
+use memory::change::ChangeKind;
+use memory::screen::Screen;
+use store::{Binding, BindingRequest, Call, Caller, Folders, Memories, Settings, Store};
+use tempfile::TempDir;
+use testkit::ManualClock;
+
+/// A store of its own, and an agent in a checkout.
+fn memories() -> (TempDir, Memories) {
+    let home = tempfile::tempdir().unwrap();
+    fs::create_dir_all(home.path().join("shop/.git")).unwrap();
+    let folders = Folders { data: home.path().join("data"), state: home.path().join("state") };
+    let state = testkit::sqlite_state(&folders.state);
+    let settings = Settings { memory_list: false, ..Settings::default() };
+    let clock = Arc::new(ManualClock::default());
+    let store = Store::new(state, folders.clone(), Screen::default(), clock, settings);
+    let checkout =
+        BindingRequest { project_dir: Some(home.path().join("shop")), ..BindingRequest::default() };
+    let binding = Binding::resolve(&checkout, &folders);
+    let memories = store.memories(binding, Caller::agent(AgentClass::Exec, "test"));
+    (home, memories)
+}
+
+fn curator() -> Embedded<ManualClock> {
+    Embedded::new(Screen::default(), ManualClock::default())
+}
+
+fn ask(content: &str) -> RememberRequest {
+    let context_mode = ContextMode::Workspace;
+    RememberRequest { content: content.to_owned(), context_mode, scope: None }
+}
+
+#[tokio::test]
+async fn what_is_remembered_is_there_after_the_commit_and_not_before() {
+    let (_home, memories) = memories();
+    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+    let done = curator().remember(&memories, &mut draft, &ask("I keep bees.")).await.unwrap();
+    assert_eq!(memories.list(None).await.unwrap().memories.len(), 0);
+    draft.commit().await.unwrap().unwrap();
+    let [path] = done.touched.as_slice() else { panic!("{done:?}") };
+    assert_eq!(
+        memories.read(path).await.unwrap().text,
+        "---\ntype: user\ndescription: I keep bees\nname: keep bees\n---\n\n- I keep bees.\n"
+    );
+}
+
+#[tokio::test]
+async fn a_forgotten_entry_takes_its_empty_memory_with_it() {
+    let (_home, memories) = memories();
+    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+    curator().remember(&memories, &mut draft, &ask("I keep bees.")).await.unwrap();
+    draft.commit().await.unwrap().unwrap();
+    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+    let query = "forget the bees".to_owned();
+    let asked = ForgetRequest { query, scope: None };
+    let done = curator().forget(&memories, &mut draft, &asked).await.unwrap();
+    draft.commit().await.unwrap().unwrap();
+    assert_eq!(done.removed.len(), 1);
+    assert_eq!(memories.list(None).await.unwrap().memories.len(), 0);
+}
+
+#[tokio::test]
+async fn a_dream_merges_in_one_change() {
+    let (home, memories) = memories();
+    let folder = home.path().join("shop/.quipu/memory");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("a.md"), "- The pier gate opens at six\n- Gates are green\n").unwrap();
+    fs::write(folder.join("b.md"), "- the pier gate opens at six.\n").unwrap();
+    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+    let done = curator().dream(&memories, &mut draft).await.unwrap();
+    let id = draft.commit().await.unwrap().unwrap();
+    assert_eq!((done.deduped, memories.change(id).await.unwrap().files.len()), (1, 1));
+    assert!(!folder.join("b.md").exists());
+}
+
+#[tokio::test]
+async fn a_secret_leaves_the_draft_empty() {
+    let (_home, memories) = memories();
+    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+    let secret = ask("The key is ghp_Zz0123456789abcdefghijABCDEFGHIJ0123");
+    let refused = curator().remember(&memories, &mut draft, &secret).await;
+    assert!(matches!(refused, Err(CurateError::Refused(Refusal::Screened { .. }))), "{refused:?}");
+    assert_eq!(draft.changed(), []);
+}
