@@ -18,26 +18,20 @@ const LZ4_RATIO_MAX: usize = 255;
 pub(super) const KEEP: &str = "INSERT INTO contents (revision, codec, size, bytes)
     VALUES ($1, $2, $3, $4) ON CONFLICT (revision) DO NOTHING;";
 
-/// Lists the revisions that anything refers to. Reads the whole history, which nothing on the way of
-/// a write does: an index would cost every write a page for what only tidying asks.
-macro_rules! wanted {
-    () => {
-        "SELECT before FROM change_files WHERE before IS NOT NULL
-        UNION ALL SELECT after FROM change_files WHERE after IS NOT NULL
-        UNION ALL SELECT revision FROM heads WHERE revision IS NOT NULL
-        UNION ALL SELECT revision FROM open_changes WHERE revision IS NOT NULL"
-    };
+/// The revisions that anything refers to. Reads the whole history, which nothing on the way of a write
+/// does: an index would cost every write a page for what only tidying asks.
+pub(super) const WANTED: &str = "SELECT before FROM change_files WHERE before IS NOT NULL
+    UNION ALL SELECT after FROM change_files WHERE after IS NOT NULL
+    UNION ALL SELECT revision FROM heads WHERE revision IS NOT NULL
+    UNION ALL SELECT revision FROM open_changes WHERE revision IS NOT NULL";
+
+/// Returns what drops those of the contents in the JSON array `$1` that nothing refers to any more.
+pub(super) fn drop_loose() -> String {
+    format!(
+        "DELETE FROM contents WHERE id IN (SELECT value FROM json_each($1))
+            AND revision NOT IN ({WANTED});"
+    )
 }
-
-/// The revisions that anything refers to.
-pub(super) const WANTED: &str = wanted!();
-
-/// Drops those of the contents in the JSON array `$1` that nothing refers to any more.
-pub(super) const DROP_LOOSE: &str = concat!(
-    "DELETE FROM contents WHERE id IN (SELECT value FROM json_each($1)) AND revision NOT IN (",
-    wanted!(),
-    ");"
-);
 
 /// Bytes as they are stored.
 #[derive(Debug, PartialEq, Eq)]

@@ -216,7 +216,7 @@ pub(super) async fn withdraw(connection: &mut SqliteConnection, id: ChangeId) ->
         .bind(id.0)
         .then(FORGET)
         .bind(id.0)
-        .then(content::DROP_LOOSE)
+        .then(&content::drop_loose())
         .bind(json_numbers(contents))
         .then("COMMIT;")
         .run(connection, Repeats::Hardly)

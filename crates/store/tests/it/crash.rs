@@ -19,6 +19,24 @@ fn kill(store: Arc<Store>) {
     drop(store);
 }
 
+/// Creates a memory, and dies in replacing `one` by `two` in `a.md`: the record becomes durable, its
+/// answer never arrives.
+async fn create_and_die_replacing(host: &Host, path: &str, text: &str) {
+    let state =
+        Arc::new(FaultyState::new(Arc::new(state::SqliteState::new(host.path("state/quipu.db")))));
+    let store = host.store_on(Arc::<FaultyState>::clone(&state));
+    let agent = host.agent(&store);
+    create(&agent, path, text).await;
+    state.set(Faults::CrashBeforeAnswer(1));
+    let command = Command::StrReplace {
+        path: at("/memories/global/a.md"),
+        old_str: "one".to_owned(),
+        new_str: "two".to_owned(),
+    };
+    assert!(agent.apply(command, &Call::default()).await.is_err());
+    kill(store);
+}
+
 #[tokio::test]
 async fn a_write_that_was_recorded_and_not_done_is_done_at_the_next_start() {
     let host = Host::new();
@@ -29,19 +47,7 @@ async fn a_write_that_was_recorded_and_not_done_is_done_at_the_next_start() {
     store.close().await;
 
     // The record becomes durable, its answer never arrives: the files are not touched.
-    let state =
-        Arc::new(FaultyState::new(Arc::new(state::SqliteState::new(host.path("state/quipu.db")))));
-    let store = host.store_on(Arc::<FaultyState>::clone(&state));
-    let agent = host.agent(&store);
-    create(&agent, "/memories/global/c.md", "c\n").await;
-    state.set(Faults::CrashBeforeAnswer(1));
-    let command = Command::StrReplace {
-        path: at("/memories/global/a.md"),
-        old_str: "one".to_owned(),
-        new_str: "two".to_owned(),
-    };
-    assert!(agent.apply(command, &Call::default()).await.is_err());
-    kill(store);
+    create_and_die_replacing(&host, "/memories/global/c.md", "c\n").await;
 
     let store = host.store();
     let agent = host.agent(&store);
@@ -203,19 +209,7 @@ async fn what_a_kill_leaves_of_a_listing_is_swept_by_the_next_process_that_reads
 #[tokio::test]
 async fn recovery_brings_back_what_an_editor_wrote_into_the_write_that_died() {
     let host = Host::new();
-    let state =
-        Arc::new(FaultyState::new(Arc::new(state::SqliteState::new(host.path("state/quipu.db")))));
-    let store = host.store_on(Arc::<FaultyState>::clone(&state));
-    let agent = host.agent(&store);
-    create(&agent, "/memories/global/a.md", "one\n").await;
-    state.set(Faults::CrashBeforeAnswer(1));
-    let command = Command::StrReplace {
-        path: at("/memories/global/a.md"),
-        old_str: "one".to_owned(),
-        new_str: "two".to_owned(),
-    };
-    assert!(agent.apply(command, &Call::default()).await.is_err());
-    kill(store);
+    create_and_die_replacing(&host, "/memories/global/a.md", "one\n").await;
     fs::write(host.global("a.md"), "two\n").unwrap();
     fs::write(host.global(".quipu-1f-0.aside.a.md"), "by hand\n").unwrap();
     fs::write(host.global(".quipu-1f-1.aside.a.md"), "one\n").unwrap();
