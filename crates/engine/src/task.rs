@@ -3,9 +3,12 @@
 //! Values only: what was asked, by whom, how far it is, what came of it. A task lives in the state as a
 //! row whose texts only this module reads and writes. Nothing here queues or runs one.
 
+mod details;
 mod error;
 mod id;
+pub(crate) mod record;
 
+pub(crate) use details::tellable;
 pub use error::{TaskError, TaskErrorCode};
 pub use id::{BadClientId, BadTaskId, ClientId, TaskId};
 

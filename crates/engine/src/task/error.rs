@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::TaskKind;
+use super::details::tellable;
 
 /// Why a task was given up, in one word that programs may rely on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -111,6 +112,14 @@ impl TaskError {
     /// Returns an error that says no more than its code.
     pub const fn new(code: TaskErrorCode) -> Self {
         Self { code, details: None }
+    }
+
+    /// Returns the error with more to tell. Credentials, control characters and what is too long are
+    /// taken out of it.
+    #[must_use]
+    pub fn with_details(mut self, details: &str) -> Self {
+        self.details = tellable(details);
+        self
     }
 
     /// Returns what is known beside the code.
