@@ -22,6 +22,13 @@ impl TaskId {
     pub fn as_str(&self) -> &str {
         &self.0
     }
+
+    /// Returns the kind that it begins with.
+    pub fn kind(&self) -> TaskKind {
+        let kinds = TaskKind::ALL.into_iter();
+        let named = kinds.filter(|kind| self.0.starts_with(kind.as_str())).next();
+        named.unwrap_or(TaskKind::Remember)
+    }
 }
 
 impl fmt::Display for TaskId {
