@@ -25,10 +25,28 @@ mod config;
 
 mod open;
 
+mod task;
+
+mod workspace;
+
+mod runner;
+
+mod lane;
+
+mod feed;
+
 pub mod import;
 
+pub use agents::{
+    ContextMode, Curator, ForgetRequest, Refusal, RememberRequest, Removed, Topic,
+};
 pub use config::Config;
+pub use feed::{Feed, FeedError, ManagedChange, Unheard};
+pub use lane::{
+    Cancelled, LaneParts, LaneSettings, Lanes, Rehearsal, SubmitError, TaskFilter, Viewer,
+};
 pub use open::{Engine, EngineError};
+pub use runner::{InProcess, Job, RunError, Runner};
 pub use state::{Healed, Pruned, Retention, StateError, Stats};
 pub use store::backend::BackendError;
 pub use store::{
@@ -37,3 +55,8 @@ pub use store::{
     Memories, MemoryText, MountState, Notice, ProjectRoot, Repaired, RootHealth, Saved, StoreError,
     UndoTarget, Undone, Watch, WorkspaceId,
 };
+pub use task::{
+    Asker, BadClientId, BadTaskId, ClientId, Request, Status, Task, TaskError, TaskErrorCode,
+    TaskId, TaskKind, TaskResult, TaskState, UnknownKind,
+};
+pub use workspace::Workspace;

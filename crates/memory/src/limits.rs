@@ -167,6 +167,59 @@ pub const PROVENANCE_CHARS_MAX: usize = 200;
 // A memory whose every byte is escaped as six still fits into a line, twice.
 const _: () = assert!(2 * 6 * MEMORY_BYTES_MAX < MCP_LINE_BYTES_MAX);
 
+/// The longest name that a client gives itself, in characters.
+pub const CLIENT_ID_CHARS_MAX: usize = 128;
+
+/// Tasks of a workspace that wait or run: a person's agents are served within a few of them, and who
+/// finds the lane full had better wait himself.
+pub const TASKS_UNFINISHED_MAX: usize = 16;
+
+/// Those of them that forget or dream: room is left for what would be lost.
+pub const TASKS_MINOR_MAX: usize = 8;
+
+/// Tasks of a workspace that are remembered, finished ones included.
+pub const TASKS_KEPT_MAX: usize = 1_000;
+
+/// How long a finished task can be asked for unless a person says otherwise.
+pub const TASKS_KEPT_FOR_DEFAULT: Duration = Duration::from_hours(1);
+
+/// Tasks that one answer lists.
+pub const TASKS_LISTED_MAX: usize = 1_000;
+
+/// How often a task is begun: once more after whoever did it died.
+pub const TASK_ATTEMPTS_MAX: u32 = 2;
+
+/// How often a task is decided anew, on a new draft, because a memory changed under it.
+pub const TASK_DECISIONS_MAX: u32 = 4;
+
+/// How long a workspace may take to say whether tasks can be done there.
+pub const TASK_PROBE_WAIT: Duration = Duration::from_secs(10);
+
+/// When a lane gives a task up, whatever its runner says.
+pub const TASK_WAIT: Duration = Duration::from_mins(5);
+
+/// When a runner gives a task up: first, so that its own error arrives.
+pub const TASK_RUNNER_WAIT: Duration = Duration::from_secs(TASK_WAIT.as_secs() - 5);
+
+/// How long a runner may take to end once it is told to stop.
+pub const TASK_STOP_WAIT: Duration = Duration::from_secs(2);
+
+/// How often a lane that cannot use its lock or the state tries again, at first; then twice as long.
+pub const LANE_RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// The longest time between two such tries.
+pub const LANE_RETRY_DELAY_MAX: Duration = Duration::from_mins(1);
+
+/// How often whoever waits for a task looks whether another process has done it. Nothing tells of that,
+/// and an agent does not notice so little.
+pub const TASK_LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The most that is told of why a task failed, in characters.
+pub const TASK_DETAILS_CHARS_MAX: usize = 1_000;
+
+const _: () = assert!(TASKS_MINOR_MAX < TASKS_UNFINISHED_MAX);
+const _: () = assert!(TASKS_UNFINISHED_MAX < TASKS_KEPT_MAX);
+
 /// Events that a stream can replay: hours of a busy daemon.
 pub const EVENTS_KEPT_MAX: usize = 8_000;
 

@@ -202,6 +202,17 @@ pub trait Tasks: Debug + Send + Sync {
         at: Timestamp,
     ) -> Result<bool, StateError>;
 
+    /// Takes back a task of which nothing can have been written: one that is queued, or that runs and
+    /// has no prepared outcome. It has failed then, with this outcome. Returns whether this call did.
+    ///
+    /// Durable. Excludes [`prepare_outcome`](Self::prepare_outcome): of the two, one returns `false`.
+    async fn give_up(
+        &self,
+        id: &str,
+        outcome: &str,
+        at: Timestamp,
+    ) -> Result<bool, StateError>;
+
     /// Returns one task.
     async fn task(&self, id: &str) -> Result<Option<TaskRow>, StateError>;
 

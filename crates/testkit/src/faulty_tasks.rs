@@ -77,6 +77,10 @@ impl Tasks for FaultyTasks {
         self.fates.run(self.inner.finish_task(id, status, outcome, at)).await
     }
 
+    async fn give_up(&self, id: &str, outcome: &str, at: Timestamp) -> Result<bool, StateError> {
+        self.fates.run(self.inner.give_up(id, outcome, at)).await
+    }
+
     async fn task(&self, id: &str) -> Result<Option<TaskRow>, StateError> {
         self.fates.run(self.inner.task(id)).await
     }

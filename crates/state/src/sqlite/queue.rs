@@ -195,6 +195,24 @@ pub(super) async fn finish(
     Ok(!finished.is_empty())
 }
 
+/// Takes back a task of which nothing can have been written. Returns whether this did.
+pub(super) async fn give_up(
+    connection: &mut SqliteConnection,
+    (id, outcome): (&str, &str),
+    at: Timestamp,
+) -> Result<bool, Fault> {
+    let given_up = Script::of(&format!(
+        "UPDATE tasks SET status = 'failed', outcome = $2, updated_at = $3
+        WHERE id = $1 AND {UNFINISHED} AND (status = 'queued' OR outcome IS NULL) RETURNING seq"
+    ))
+    .bind(id)
+    .bind(outcome)
+    .bind(stored_time(at))
+    .rows(connection, Repeats::Often)
+    .await?;
+    Ok(!given_up.is_empty())
+}
+
 /// Reads one task.
 pub(super) async fn one(
     connection: &mut SqliteConnection,

@@ -85,6 +85,18 @@ impl Tasks for SqliteState {
         .await
     }
 
+    async fn give_up(&self, id: &str, outcome: &str, at: Timestamp) -> Result<bool, StateError> {
+        const WANTED: &str = "take a task back";
+        if !self.is_there(WANTED)? {
+            return Ok(false);
+        }
+        self.write(WANTED, move |mut connection| async move {
+            let answer = queue::give_up(&mut connection, (id, outcome), at).await;
+            (connection, answer)
+        })
+        .await
+    }
+
     async fn task(&self, id: &str) -> Result<Option<TaskRow>, StateError> {
         let found = self.read("read a task", move |mut connection| async move {
             let answer = queue::one(&mut connection, id).await;

@@ -13,6 +13,7 @@ pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
     no_task_is_begun_twice(&*make().await.0).await;
     what_is_finished_stays_as_it_is(&*make().await.0).await;
     a_task_that_waits_can_be_finished(&*make().await.0).await;
+    what_may_have_been_written_is_not_taken_back(&*make().await.0).await;
     an_id_is_used_once(&*make().await.0).await;
     a_status_that_does_not_exist_is_refused(&*make().await.0).await;
     a_query_narrows_by_everything_it_names(&*make().await.0).await;
@@ -26,6 +27,7 @@ async fn an_empty_queue_reads_as_empty((tasks, state): &Both) {
     assert!(!tasks.prepare_outcome("a", "{}").await.unwrap());
     assert!(!tasks.requeue("a", time(0)).await.unwrap());
     assert!(!tasks.finish_task("a", "failed", "{}", time(0)).await.unwrap());
+    assert!(!tasks.give_up("a", "{}", time(0)).await.unwrap());
     assert_eq!(tasks.task("a").await.unwrap(), None);
     assert_eq!(kept(&**tasks).await, [] as [String; 0]);
     assert_eq!(tasks.workspaces_with_work().await.unwrap(), [] as [String; 0]);
@@ -146,6 +148,30 @@ async fn a_task_that_waits_can_be_finished(tasks: &dyn Tasks) {
     assert!(tasks.finish_task(&id, "failed", "{\"code\":\"cancelled\"}", time(2)).await.unwrap());
     assert_eq!(tasks.begin_next("here", time(3)).await.unwrap(), None);
     assert_eq!(tasks.task(&id).await.unwrap().unwrap().attempts, 0);
+}
+
+async fn what_may_have_been_written_is_not_taken_back(tasks: &dyn Tasks) {
+    for second in 1..=3 {
+        queued(tasks, new("remember", second)).await;
+    }
+    begun(tasks, 4).await;
+    begun(tasks, 4).await;
+    assert!(tasks.prepare_outcome("remember-2", "{}").await.unwrap());
+    let mut given_up = Vec::new();
+    for id in ["remember-1", "remember-2", "remember-3", "remember-3"] {
+        given_up.push(tasks.give_up(id, "{\"code\":\"cancelled\"}", time(5)).await.unwrap());
+    }
+    assert_eq!(given_up, [true, false, true, false]);
+    assert!(!tasks.prepare_outcome("remember-1", "{}").await.unwrap());
+    let mut left = Vec::new();
+    for id in ["remember-1", "remember-2", "remember-3"] {
+        let task = tasks.task(id).await.unwrap().unwrap();
+        left.push((task.status, task.outcome.unwrap(), task.updated_at));
+    }
+    let cancelled = |status: &str| (status.to_owned(), "{\"code\":\"cancelled\"}".to_owned(), time(5));
+    let running = ("running".to_owned(), "{}".to_owned(), time(4));
+    assert_eq!(left, [cancelled("failed"), running, cancelled("failed")]);
+    assert_eq!(tasks.begin_next("here", time(6)).await.unwrap(), None);
 }
 
 async fn an_id_is_used_once(tasks: &dyn Tasks) {
