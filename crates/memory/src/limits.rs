@@ -222,3 +222,37 @@ pub const TASK_DETAILS_CHARS_MAX: usize = 1_000;
 
 const _: () = assert!(TASKS_MINOR_MAX < TASKS_UNFINISHED_MAX);
 const _: () = assert!(TASKS_UNFINISHED_MAX < TASKS_KEPT_MAX);
+
+/// Events that a stream can replay: hours of a busy daemon.
+pub const EVENTS_KEPT_MAX: usize = 8_000;
+
+/// Events that may wait for the reader of a stream before it is cut off: it comes back with its cursor
+/// and loses nothing.
+pub const EVENTS_WAITING_MAX: usize = 256;
+
+/// Bytes of events that may wait for the reader of a stream.
+pub const EVENT_BYTES_WAITING_MAX: u64 = 2 * 1024 * 1024;
+
+/// Bytes of events that a stream replays; of more, the newest are told. All that is kept, if an event
+/// has a kilobyte; far less than what many that come back at once could choke on.
+pub const EVENT_BYTES_REPLAYED_MAX: u64 = 8 * 1024 * 1024;
+
+/// How much of what may wait does so when the reader is warned, in percent.
+pub const EVENTS_WARNING_PERCENT: u64 = 75;
+
+/// How little waits when a reader that was warned counts as quick again, in percent.
+pub const EVENTS_DRAINED_PERCENT: u64 = 35;
+
+/// Streams of one session: a page with many tabs, and then some.
+pub const SESSION_STREAMS_MAX: usize = 64;
+
+/// Streams of all that goes on in one workspace.
+pub const WORKSPACE_STREAMS_MAX: usize = 2_048;
+
+/// Sessions of a workspace. Clients that do not end theirs are common; beyond this the oldest one that
+/// nobody listens to makes room.
+pub const SESSIONS_MAX: usize = 4_096;
+
+const _: () = assert!(EVENTS_WAITING_MAX < EVENTS_KEPT_MAX);
+const _: () = assert!(EVENT_BYTES_WAITING_MAX < EVENT_BYTES_REPLAYED_MAX);
+const _: () = assert!(EVENTS_DRAINED_PERCENT < EVENTS_WARNING_PERCENT);
