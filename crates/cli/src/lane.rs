@@ -8,7 +8,7 @@ use engine::{
     TaskErrorCode, TaskFilter, TaskId, TaskKind, TaskState, Unheard, Viewer, Workspace,
 };
 use memory::code::Code;
-use memory::limits::{TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX, DRAIN_WAIT};
+use memory::limits::{DRAIN_WAIT, TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX};
 
 use std::sync::Arc;
 

@@ -37,9 +37,7 @@ mod feed;
 
 pub mod import;
 
-pub use agents::{
-    ContextMode, Curator, ForgetRequest, Refusal, RememberRequest, Removed, Topic,
-};
+pub use agents::{ContextMode, Curator, ForgetRequest, Refusal, RememberRequest, Removed, Topic};
 pub use config::Config;
 pub use feed::{Feed, FeedError, ManagedChange, Unheard};
 pub use lane::{

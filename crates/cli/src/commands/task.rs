@@ -16,7 +16,9 @@ use crate::exit::{Failure, Status};
 use crate::lane::Lane;
 use crate::render::table::Column;
 use crate::render::text::Text;
-use crate::render::{BAD, FAINT, GOOD, Look, STRONG, change, mount_word, short, table, time, visible};
+use crate::render::{
+    BAD, FAINT, GOOD, Look, STRONG, change, mount_word, short, table, time, visible,
+};
 
 /// Takes a text in.
 pub(crate) async fn remember(app: &App, args: Remember) -> Result<Status, Failure> {

@@ -33,12 +33,7 @@ pub async fn run(make: impl AsyncFn() -> Both) {
 
 /// Returns limits as a lane has them, with small numbers.
 pub fn of_lane() -> QueueLimits {
-    QueueLimits {
-        unfinished_max: 6,
-        minor_max: 3,
-        kept_max: 9,
-        kept_for: Duration::from_secs(100),
-    }
+    QueueLimits { unfinished_max: 6, minor_max: 3, kept_max: 9, kept_for: Duration::from_secs(100) }
 }
 
 /// Returns a task of this kind without an owner, in the workspace `here`, made at this second.

@@ -33,7 +33,10 @@ async fn the_seventeenth_unfinished_task_is_refused_and_so_is_the_ninth_that_for
     for _ in 10..16 {
         last = process.ask("add global/a.md x").await;
     }
-    assert!(matches!(submit(&process, remember("add global/a.md x")).await, Err(SubmitError::Full)));
+    assert!(matches!(
+        submit(&process, remember("add global/a.md x")).await,
+        Err(SubmitError::Full)
+    ));
     // What ends makes room.
     host.runner.gate.add_permits(1);
     assert_eq!(process.end(&running).await.status(), Status::Completed);

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use engine::{
-    Asker, Call, Caller, Cancelled, ChangesQuery, LaneSettings, ManagedChange, Status, TaskErrorCode,
-    TaskKind, TaskState, Viewer,
+    Asker, Call, Caller, Cancelled, ChangesQuery, LaneSettings, ManagedChange, Status,
+    TaskErrorCode, TaskKind, TaskState, Viewer,
 };
 use memory::change::{Actor, ChangeKind, Trust};
 use memory::command::Command;
@@ -226,7 +226,8 @@ async fn a_state_that_fails_for_a_moment_only_makes_a_task_wait() {
         state.set(Faults::Call(call));
         let before = host.runner.begun.lock().unwrap().len();
         let content = format!("add global/a{call}.md x");
-        let task = process.lanes().submit(&process.workspace, remember(&content), super::host::nobody());
+        let task =
+            process.lanes().submit(&process.workspace, remember(&content), super::host::nobody());
         let task = task.await.unwrap();
         let ended = loop {
             // Looking may be what fails.

@@ -8,9 +8,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use engine::{
-    Asker, BindingRequest, Caller, ChangesQuery, ClientId, Draft, Feed, FeedError, Folders, Job, LaneParts,
-    LaneSettings, Lanes, ManagedChange, Memories, RememberRequest, Request, RunError, Runner, Task,
-    TaskError, TaskErrorCode, TaskResult, TaskState, Workspace,
+    Asker, BindingRequest, Caller, ChangesQuery, ClientId, Draft, Feed, FeedError, Folders, Job,
+    LaneParts, LaneSettings, Lanes, ManagedChange, Memories, RememberRequest, Request, RunError,
+    Runner, Task, TaskError, TaskErrorCode, TaskResult, TaskState, Workspace,
 };
 use memory::path::{Layout, MemoryPath, Mount, Scope};
 use memory::screen::Screen;

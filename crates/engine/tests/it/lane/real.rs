@@ -5,8 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use engine::{
-    Asker, BindingRequest, Caller, Config, ContextMode, Engine, Folders, ForgetRequest, LaneSettings,
-    Lanes, RememberRequest, Request, Task, TaskErrorCode, TaskResult, TaskState, Unheard, Workspace,
+    Asker, BindingRequest, Caller, Config, ContextMode, Engine, Folders, ForgetRequest,
+    LaneSettings, Lanes, RememberRequest, Request, Task, TaskErrorCode, TaskResult, TaskState,
+    Unheard, Workspace,
 };
 use memory::path::Scope;
 use tempfile::TempDir;
@@ -127,11 +128,8 @@ async fn a_rehearsal_shows_what_would_change_and_changes_nothing() {
     let rehearsed = home.lanes.rehearse(&home.workspace, &secret, &asker).await.unwrap();
     assert_eq!(rehearsed.unwrap_err().code, TaskErrorCode::Screened);
     assert_eq!(home.texts().await, before);
-    let tasks = home.lanes.list(
-        &home.workspace,
-        engine::TaskFilter::default(),
-        engine::Viewer::Person,
-    );
+    let tasks =
+        home.lanes.list(&home.workspace, engine::TaskFilter::default(), engine::Viewer::Person);
     assert_eq!(tasks.await.unwrap().len(), 1, "a rehearsal is no task");
     home.engine.close().await;
 }

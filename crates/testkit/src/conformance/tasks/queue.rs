@@ -121,8 +121,7 @@ async fn no_task_is_begun_twice(tasks: &dyn Tasks) {
         queued(tasks, new("remember", second)).await;
     }
     let begin = || tasks.begin_next("here", time(5));
-    let (one, two, three, four, none) =
-        tokio::join!(begin(), begin(), begin(), begin(), begin());
+    let (one, two, three, four, none) = tokio::join!(begin(), begin(), begin(), begin(), begin());
     let all = [one, two, three, four, none];
     let mut begun: Vec<_> =
         all.into_iter().filter_map(|task| task.unwrap()).map(|task| task.id).collect();
@@ -168,7 +167,8 @@ async fn what_may_have_been_written_is_not_taken_back(tasks: &dyn Tasks) {
         let task = tasks.task(id).await.unwrap().unwrap();
         left.push((task.status, task.outcome.unwrap(), task.updated_at));
     }
-    let cancelled = |status: &str| (status.to_owned(), "{\"code\":\"cancelled\"}".to_owned(), time(5));
+    let cancelled =
+        |status: &str| (status.to_owned(), "{\"code\":\"cancelled\"}".to_owned(), time(5));
     let running = ("running".to_owned(), "{}".to_owned(), time(4));
     assert_eq!(left, [cancelled("failed"), running, cancelled("failed")]);
     assert_eq!(tasks.begin_next("here", time(6)).await.unwrap(), None);
