@@ -33,7 +33,9 @@ mod runner;
 
 mod lane;
 
-mod feed;
+pub mod feed;
+
+mod callers;
 
 pub mod import;
 
@@ -41,7 +43,8 @@ pub use agents::{
     ContextMode, Curator, ForgetRequest, Refusal, RememberRequest, Removed, Topic,
 };
 pub use config::Config;
-pub use feed::{Feed, FeedError, ManagedChange, Unheard};
+pub use callers::{BadSessionId, BeginError, Callers, Session, SessionId};
+pub use feed::{Feed, FeedError, Feeds, ManagedChange, Unheard};
 pub use lane::{
     Cancelled, LaneParts, LaneSettings, Lanes, Rehearsal, SubmitError, TaskFilter, Viewer,
 };
