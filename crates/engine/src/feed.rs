@@ -1,4 +1,30 @@
-//! Where others hear of what tasks did.
+//! Feeds: what changed, as numbered streams that clients read.
+//!
+//! The lane tells a [`Feed`] what a task did; [`Feeds`] is the one for all workspaces of a daemon, and
+//! hears of all other changes from the store. Whoever publishes writes once into a ring and wakes the
+//! readers. No reader has a queue of its own: it has a place in the ring, and how far that lies behind
+//! is what waits for it. So a slow reader costs nobody anything, and neither does an idle feed.
+//!
+//! Events are values. What they look like on a wire is none of this module's business; only how much
+//! room they take there is estimated.
+
+mod bus;
+mod cursor;
+mod feeds;
+mod news;
+mod ring;
+mod subscription;
+#[cfg(test)]
+mod tests;
+
+pub use bus::{Bounds, Bus, Unsubscribable};
+pub use cursor::{Cursor, Epoch};
+pub use feeds::Feeds;
+pub use news::{Changed, News};
+pub use subscription::{
+    Event, EventKind, Evicted, Excess, ReplayComplete, Resync, ResyncReason, SlowReader,
+    Subscription, Waiting,
+};
 
 use std::collections::BTreeSet;
 use std::fmt;

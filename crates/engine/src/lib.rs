@@ -33,13 +33,16 @@ mod runner;
 
 mod lane;
 
-mod feed;
+pub mod feed;
+
+mod callers;
 
 pub mod import;
 
 pub use agents::{ContextMode, Curator, ForgetRequest, Refusal, RememberRequest, Removed, Topic};
 pub use config::Config;
-pub use feed::{Feed, FeedError, ManagedChange, Unheard};
+pub use callers::{BadSessionId, BeginError, Callers, Session, SessionId};
+pub use feed::{Feed, FeedError, Feeds, ManagedChange, Unheard};
 pub use lane::{
     Cancelled, LaneParts, LaneSettings, Lanes, Rehearsal, SubmitError, TaskFilter, Viewer,
 };

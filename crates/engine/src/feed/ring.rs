@@ -106,14 +106,17 @@ impl Shelf {
         if number >= self.last { 0 } else { self.bytes() - until }
     }
 
-    /// Returns the number before the first of the newest events that fit into so many bytes; the
-    /// newest one always does.
+    /// Returns the number before the first of the newest events that fit into so many bytes together;
+    /// the newest one always does.
     pub(super) fn before_newest(&self, bytes_max: u64) -> u64 {
+        let before = self.before_first();
+        if self.bytes_after(before) <= bytes_max {
+            return before;
+        }
         let bytes = self.bytes();
-        let too_old = self.kept.partition_point(|kept| bytes - kept.bytes_until >= bytes_max);
-        let before = self.before_first() + u64::try_from(too_old).unwrap_or(u64::MAX);
-        // TODO-exactness
-        before.min(self.last.saturating_sub(1))
+        let too_early = self.kept.partition_point(|kept| bytes - kept.bytes_until > bytes_max);
+        let first = before + 1 + u64::try_from(too_early).unwrap_or(u64::MAX);
+        first.min(self.last - 1)
     }
 
     fn bytes(&self) -> u64 {
