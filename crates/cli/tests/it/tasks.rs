@@ -173,6 +173,51 @@ fn many_at_once_are_done_one_after_the_other() {
     assert_eq!((changed.len(), once.len()), (8, 8));
 }
 
+/// Holds the one lane of a place, as a process does that has work there.
+fn hold_lane(place: &Place) -> store::Turn {
+    let state = place.home().join("state");
+    let mut names = std::fs::read_dir(state.join("locks")).unwrap().filter_map(|entry| {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        name.starts_with("lane-").then(|| name.trim_end_matches(".lock").to_owned())
+    });
+    let name = names.next().unwrap();
+    let folders = store::Folders { data: place.home(), state };
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(store::TurnFile::new(&folders, &name).take()).unwrap()
+}
+
+#[test]
+fn a_task_waits_for_another_process_and_is_taken_back_by_a_signal() {
+    let place = Place::new();
+    place.done(&["remember", "I keep bees"]);
+    let held = hold_lane(&place);
+    let waiting = |text: &str| {
+        let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
+        command.args(["remember", text]).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !place.done(&["tasks", "-n", "1"]).contains("\tqueued\t") {
+            assert!(Instant::now() < deadline, "{}", place.done(&["tasks"]));
+        }
+        child
+    };
+    let mut one = waiting("I keep goats");
+    let pid = one.id().to_string();
+    assert!(place.program("kill").args(["-s", "INT", &pid]).status().unwrap().success());
+    assert_eq!(one.wait().unwrap().code(), Some(130));
+    assert_eq!(tasks(&place)[0]["error"]["code"], "cancelled");
+    // Another one is taken back by hand.
+    let mut two = waiting("I keep hens");
+    let id = tasks(&place)[0]["task"].as_str().unwrap().to_owned();
+    assert!(place.done(&["tasks", "--cancel", &id, "--json"]).contains(r#""code":"cancelled""#));
+    assert_eq!(two.wait().unwrap().code(), Some(3));
+    let mut three = waiting("I keep sheep");
+    drop(held);
+    assert!(three.wait().unwrap().success());
+    let found = |animal: &str| place.run(&["grep", animal, "global"]).status == 0;
+    assert_eq!(["bees", "goats", "hens", "sheep"].map(found), [true, false, false, true]);
+}
+
 #[test]
 fn a_kill_at_any_moment_leaves_a_task_that_is_done_once() {
     let place = Place::new();
