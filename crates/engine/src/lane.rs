@@ -14,8 +14,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use memory::change::{ChangeKind, Provenance, Trust};
 use memory::access::AgentClass;
+use memory::change::{ChangeKind, Provenance, Trust};
 use memory::clock::Clock;
 use memory::limits::{
     TASK_PROBE_WAIT, TASK_WAIT, TASKS_KEPT_FOR_DEFAULT, TASKS_KEPT_MAX, TASKS_MINOR_MAX,
@@ -30,7 +30,9 @@ use tokio_util::task::TaskTracker;
 
 use crate::feed::Feed;
 use crate::runner::Runner;
-use crate::task::{Asker, ClientId, Request, Status, Task, TaskError, TaskId, TaskKind, TaskResult};
+use crate::task::{
+    Asker, ClientId, Request, Status, Task, TaskError, TaskId, TaskKind, TaskResult,
+};
 use crate::workspace::Workspace;
 
 pub use asked::Rehearsal;

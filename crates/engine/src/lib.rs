@@ -39,11 +39,9 @@ mod callers;
 
 pub mod import;
 
-pub use agents::{
-    ContextMode, Curator, ForgetRequest, Refusal, RememberRequest, Removed, Topic,
-};
-pub use config::Config;
+pub use agents::{ContextMode, Curator, ForgetRequest, Refusal, RememberRequest, Removed, Topic};
 pub use callers::{BadSessionId, BeginError, Callers, Session, SessionId};
+pub use config::Config;
 pub use feed::{Feed, FeedError, Feeds, ManagedChange, Unheard};
 pub use lane::{
     Cancelled, LaneParts, LaneSettings, Lanes, Rehearsal, SubmitError, TaskFilter, Viewer,

@@ -261,7 +261,5 @@ impl Shared {
 
 /// Reads a row; one that cannot be read is as good as none.
 fn read(row: &TaskRow) -> Option<Task> {
-    Task::read(row)
-        .inspect_err(|error| tracing::warn!(%error, "a task is passed over"))
-        .ok()
+    Task::read(row).inspect_err(|error| tracing::warn!(%error, "a task is passed over")).ok()
 }

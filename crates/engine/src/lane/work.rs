@@ -7,9 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use memory::limits::{
-    LANE_RETRY_DELAY, LANE_RETRY_DELAY_MAX, TASK_DECISIONS_MAX, TASK_STOP_WAIT,
-};
+use memory::limits::{LANE_RETRY_DELAY, LANE_RETRY_DELAY_MAX, TASK_DECISIONS_MAX, TASK_STOP_WAIT};
 use state::{RunRow, StateError, TaskRow};
 use store::{Draft, Turn, TurnError};
 use tokio::time::Instant;
