@@ -2,11 +2,7 @@
 //!
 //! [`run`] asks for a fresh, empty queue before each claim, together with the state that keeps the
 //! changes of its tasks. A claim that fails panics.
-#![expect(
-    clippy::unwrap_used,
-    clippy::missing_panics_doc,
-    reason = "a suite is a test: it fails by panicking"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a suite is a test: it fails by panicking")]
 
 mod limits;
 mod queue;

@@ -65,8 +65,7 @@ async fn a_task_comes_back_whole(tasks: &dyn Tasks) {
     assert_eq!(tasks.task(&row.id).await.unwrap(), Some(row.clone()));
     assert_eq!(tasks.workspaces_with_work().await.unwrap(), ["here"]);
 
-    row.status = "running".to_owned();
-    (row.attempts, row.updated_at) = (1, time(2));
+    (row.status, row.attempts, row.updated_at) = ("running".to_owned(), 1, time(2));
     assert_eq!(tasks.begin_next("here", time(2)).await.unwrap(), Some(row.clone()));
     assert_eq!(tasks.running("here").await.unwrap(), [row.clone()]);
 
@@ -120,8 +119,8 @@ async fn no_task_is_begun_twice(tasks: &dyn Tasks) {
     for second in 1..=4 {
         queued(tasks, new("remember", second)).await;
     }
-    let begin = || tasks.begin_next("here", time(5));
-    let (one, two, three, four, none) = tokio::join!(begin(), begin(), begin(), begin(), begin());
+    let next = || tasks.begin_next("here", time(5));
+    let (one, two, three, four, none) = tokio::join!(next(), next(), next(), next(), next());
     let all = [one, two, three, four, none];
     let mut begun: Vec<_> =
         all.into_iter().filter_map(|task| task.unwrap()).map(|task| task.id).collect();
