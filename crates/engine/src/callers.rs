@@ -66,7 +66,7 @@ pub struct Session {
 #[derive(Debug, thiserror::Error)]
 pub enum BeginError {
     /// As many sessions as a workspace may have are listened to.
-    #[error("the workspace has {SESSIONS_MAX} sessions, and somebody listens to each")]
+    #[error("the workspace has as many sessions as it may, and somebody listens to each")]
     Full,
     /// The state cannot keep it.
     #[error("the session cannot be kept")]
