@@ -106,7 +106,8 @@ impl Engine {
 
     /// Returns the callers whose sessions the state keeps and whose streams are among these feeds.
     pub fn callers(&self, feeds: Arc<Feeds>) -> Callers {
-        Callers::new(Arc::<SqliteState>::clone(&self.state), feeds, Arc::new(SystemClock))
+        let tasks = Arc::<SqliteState>::clone(&self.state);
+        Callers::new(tasks, feeds, Arc::new(SystemClock), self.folders.clone())
     }
 
     /// Tells feeds of everything that changes from now on. Goes on until whoever runs it ends it.

@@ -380,7 +380,7 @@ fn what_is_kept_is_bounded_whatever_readers_do() {
     let kept = world.ring.look(|shelf| (shelf.before_first(), shelf.last()));
     assert_eq!(kept, (12_000, 20_000));
     for reader in &mut stuck {
-        assert_eq!(heard(reader), "slow:Events:20000/20000 evicted:Events:0 end");
+        assert_eq!(heard(reader), "slow:Both:20000/20000 evicted:Both:0 end");
     }
 }
 

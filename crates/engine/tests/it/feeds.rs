@@ -147,9 +147,15 @@ async fn a_task_is_told_once_to_its_workspace_and_by_its_files_to_others_who_hav
     let last = daemon.remember("My sister lives in Turin.", Scope::Global, None).await;
 
     for stream in [&mut of_session, &mut shop] {
-        assert_eq!(hears(stream).await, format!("1 remember global {global} of {}", session.client));
-        assert_eq!(hears(stream).await, format!("2 remember project {of_project} of nobody"));
-        assert_eq!(hears(stream).await, format!("3 remember global {last} of nobody"));
+        assert_eq!(
+            hears(stream).await,
+            format!("1 remember /memories/global {global} of {}", session.client)
+        );
+        assert_eq!(
+            hears(stream).await,
+            format!("2 remember /memories/project {of_project} of nobody")
+        );
+        assert_eq!(hears(stream).await, format!("3 remember /memories/global {last} of nobody"));
     }
     let first = hears(&mut mill).await;
     assert!(first.starts_with("1 task draft /memories/global/"), "{first}");
@@ -285,7 +291,10 @@ async fn a_session_outlives_a_restart_and_its_stream_counts_anew() {
     daemon.remember("I keep bees.", Scope::Global, None).await;
     let (session, mut stream) = daemon.session(daemon.shop()).await;
     daemon.remember("I keep goats.", Scope::Global, None).await;
-    assert!(hears(&mut stream).await.starts_with("1 remember global"), "counted from its begin");
+    assert!(
+        hears(&mut stream).await.starts_with("1 remember /memories/global"),
+        "counted from its begin"
+    );
     let epoch = daemon.feeds.epoch().to_string();
     daemon.end().await;
 
@@ -297,7 +306,7 @@ async fn a_session_outlives_a_restart_and_its_stream_counts_anew() {
     let mut stream = bus.subscribe(Some(&cursor)).unwrap();
     let resync = hears(&mut stream).await;
     assert!(resync.contains("reason: OtherEpoch, last_seen: 1, earliest: 1"), "{resync}");
-    assert!(hears(&mut stream).await.starts_with("1 remember global"));
+    assert!(hears(&mut stream).await.starts_with("1 remember /memories/global"));
     assert!(hears(&mut stream).await.contains("replayed: 1"));
     daemon.end().await;
 }
