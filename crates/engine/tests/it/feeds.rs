@@ -108,7 +108,7 @@ async fn create(memories: &Memories, path: &str) {
 /// Returns what a stream says next, in short.
 async fn hears(subscription: &mut Subscription) -> String {
     let wait = Duration::from_secs(20);
-    let event = tokio::time::timeout(wait, subscription.next()).await.expect("something is said");
+    let event = tokio::time::timeout(wait, subscription.next()).await.unwrap();
     let Some(event) = event else { return "end".to_owned() };
     let id = event.id.map(|id| format!("{id} ")).unwrap_or_default();
     let what = match event.kind {
