@@ -12,7 +12,8 @@ use store::{Binding, BindingRequest, Caller, Folders, Memories, Notice, Settings
 use tokio::sync::broadcast;
 
 use crate::config::Config;
-use crate::feed::Feed;
+use crate::callers::Callers;
+use crate::feed::{Feed, Feeds};
 use crate::lane::{LaneParts, LaneSettings, Lanes};
 use crate::runner::{InProcess, Runner};
 
@@ -96,6 +97,23 @@ impl Engine {
             feed,
         };
         Lanes::new(parts, settings)
+    }
+
+    /// Returns feeds in a numbering of their own, with no workspace open yet.
+    pub fn feeds(&self) -> Arc<Feeds> {
+        Arc::new(Feeds::new(Arc::new(SystemClock)))
+    }
+
+    /// Returns the callers whose sessions the state keeps and whose streams are among these feeds.
+    pub fn callers(&self, feeds: Arc<Feeds>) -> Callers {
+        let tasks = Arc::<SqliteState>::clone(&self.state);
+        Callers::new(tasks, feeds, Arc::new(SystemClock), self.folders.clone())
+    }
+
+    /// Tells feeds of everything that changes from now on. Goes on until whoever runs it ends it.
+    pub fn follow(&self, feeds: Arc<Feeds>) -> impl Future<Output = ()> + Send + use<> {
+        let (notices, state) = (self.store.subscribe(), Arc::clone(&self.state));
+        async move { feeds.follow(notices, &*state).await }
     }
 
     /// Returns everything that changes from now on, through this process or seen by a watch.
