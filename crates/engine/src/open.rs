@@ -11,8 +11,8 @@ use store::clock::SystemClock;
 use store::{Binding, BindingRequest, Caller, Folders, Memories, Notice, Settings, Store};
 use tokio::sync::broadcast;
 
-use crate::config::Config;
 use crate::callers::Callers;
+use crate::config::Config;
 use crate::feed::{Feed, Feeds};
 use crate::lane::{LaneParts, LaneSettings, Lanes};
 use crate::runner::{InProcess, Runner};
