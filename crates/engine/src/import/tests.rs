@@ -43,10 +43,10 @@ fn planned(format: Format, sources: &[(&str, &str)]) -> String {
 fn a_format_is_recognized_by_where_it_lies() {
     let index = files(&[("MEMORY.md", "- [a](a.md)"), ("a.md", "a")]);
     for (from, expected) in [
-        ("/home/ana/.qwen/memories", Format::Qwen),
+        ("/home/user/.qwen/memories", Format::Qwen),
         ("memories", Format::Qwen),
-        ("/home/ana/.qwen/projects/p/memory", Format::Qwen),
-        ("/home/ana/.claude/projects/p/memory", Format::ClaudeCode),
+        ("/home/user/.qwen/projects/p/memory", Format::Qwen),
+        ("/home/user/.claude/projects/p/memory", Format::ClaudeCode),
         ("", Format::ClaudeCode),
     ] {
         assert_eq!(Format::detect(Path::new(from), &index), expected, "{from}");
@@ -57,7 +57,7 @@ fn a_format_is_recognized_by_where_it_lies() {
 #[test]
 fn a_format_is_recognized_by_its_files() {
     let check = |sources: &[(&str, &str)], expected: Format| {
-        let detected = Format::detect(Path::new("/home/ana/notes"), &files(sources));
+        let detected = Format::detect(Path::new("/home/user/notes"), &files(sources));
         assert_eq!(detected, expected, "{sources:?}");
     };
     let entity = r#"{"type":"entity","name":"A","entityType":"b","observations":[]}"#;
