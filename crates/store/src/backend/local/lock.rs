@@ -85,9 +85,9 @@ impl LockFile {
 struct Record {
     boot: String,
     generation: u64,
+    completed: Option<ChangeId>,
     pid: u32,
     writing: bool,
-    completed: Option<ChangeId>,
 }
 
 impl Record {
@@ -97,7 +97,7 @@ impl Record {
         let (boot, generation, pid) = (&self.boot, self.generation, self.pid);
         // No change has the number 0.
         let completed = self.completed.map_or(0, |change| change.0);
-        format!("quipu2 {boot:36.36} {generation:020} {pid:010} {writing} {completed:020}\n")
+        format!("quipu2 {boot:36.36} {generation:020} {completed:020} {pid:010} {writing}\n")
     }
 
     fn decode(text: &str) -> Option<Self> {
@@ -108,15 +108,15 @@ impl Record {
         let record = Self {
             boot: words.next()?.to_owned(),
             generation: words.next()?.parse().ok()?,
+            completed: match words.next()?.parse().ok()? {
+                0 => None,
+                number => Some(ChangeId(number)),
+            },
             pid: words.next()?.parse().ok()?,
             writing: match words.next()? {
                 "writing" => true,
                 "resting" => false,
                 _ => return None,
-            },
-            completed: match words.next()?.parse().ok()? {
-                0 => None,
-                number => Some(ChangeId(number)),
             },
         };
         words.next().is_none().then_some(record)
@@ -380,9 +380,8 @@ mod tests {
 
     #[test]
     fn what_is_torn_or_foreign_says_nothing() {
-        let torn = ["", "quipu2", "quipu2 b 1 2 writing", "\0\0\0"];
-        let foreign =
-            ["quipu1 b 1 2 writing 3", "quipu2 b 1 2 writing 3 more", "quipu2 b 1 2 so 3"];
+        let torn = ["", "quipu2", "quipu2 b 1 2 3", "\0\0\0"];
+        let foreign = ["quipu1 b 1 2 writing", "quipu2 b 1 2 3 writing more", "quipu2 b 1 2 3 so"];
         for text in torn.into_iter().chain(foreign) {
             assert_eq!(Record::decode(text), None, "{text:?}");
         }
