@@ -22,6 +22,7 @@ use memory::limits::{
     LANE_RETRY_DELAY, TASK_PROBE_WAIT, TASK_STOP_WAIT, TASK_WAIT, TASKS_KEPT_FOR_DEFAULT,
     TASKS_KEPT_MAX, TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX,
 };
+use memory::screen::Screen;
 use state::{QueueLimits, StateError, Tasks};
 use store::{Binding, Call, Caller, Draft, Folders, Memories, Store, TurnFile};
 use tokio::sync::{Semaphore, watch};
@@ -51,6 +52,8 @@ pub struct LaneParts {
     pub tasks: Arc<dyn Tasks>,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
+    /// Objects to secrets, which are not kept, not even in a queue.
+    pub screen: Screen,
     /// Carries tasks out.
     pub runner: Arc<dyn Runner>,
     /// Hears of what they did.

@@ -93,6 +93,7 @@ impl Engine {
             folders: self.folders.clone(),
             tasks: Arc::<SqliteState>::clone(&self.state),
             clock: Arc::new(SystemClock) as Arc<dyn Clock>,
+            screen: self.screen.clone(),
             runner,
             feed,
         };

@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agents::{CurateError, Curator, Dreamt, Forgotten, Refusal, Remembered};
+use agents::{CurateError, Curator, Dreamt, Forgotten, Remembered};
 use async_trait::async_trait;
 use memory::code::Code;
 use memory::limits::TASK_RUNNER_WAIT;
@@ -157,13 +157,7 @@ impl Runner for InProcess {
             curated = self.curate(&job.request, memories, draft) => curated,
         };
         curated.map_err(|error| match error {
-            CurateError::Refused(refusal @ Refusal::Screened { .. }) => {
-                let error = TaskError::new(TaskErrorCode::Screened);
-                error.with_details(&refusal.to_string()).into()
-            }
-            CurateError::Refused(Refusal::ScopeMismatch) => {
-                TaskError::new(TaskErrorCode::RememberScopeMismatch).into()
-            }
+            CurateError::Refused(refusal) => TaskError::from(&refusal).into(),
             CurateError::Store(error) => {
                 if !matches!(error, StoreError::Refused(_)) {
                     tracing::warn!(task = %job.task, error = %chain(&error), "memories failed a task");

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use agents::{ForgetRequest, RememberRequest, Removed, Topic};
+use agents::{ForgetRequest, Refusal, RememberRequest, Removed, Topic};
 use memory::change::{Actor, Trust};
 use memory::clock::Timestamp;
 use memory::path::{MemoryPath, Mount};
@@ -195,8 +195,10 @@ pub struct Task {
     pub workspace: String,
     /// Who asked for it.
     pub asker: Asker,
-    /// What was asked for.
+    /// What was asked for; without its text if that may not be kept.
     pub request: Request,
+    /// Why the text may not be kept, if it may not: the task fails with it.
+    pub refusal: Option<Refusal>,
     /// When.
     pub created_at: Timestamp,
     /// When its status last moved.

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use agents::{Refusal, RememberRequest};
 use memory::limits::{TASK_LOOK_INTERVAL, TASKS_LISTED_MAX};
+use memory::screen::{Family, Policy, Writer};
 use state::{Enqueued, NewTask, OwnedBy, StateError, TaskQuery, TaskRow};
 use store::FileDiff;
 use tokio::time::Instant;
@@ -27,18 +29,19 @@ impl Lanes {
     pub async fn submit(
         &self,
         workspace: &Workspace,
-        request: Request,
+        mut request: Request,
         asker: Asker,
     ) -> Result<Task, SubmitError> {
         let lane = self.0.open_lane(workspace).await?;
         let kind = request.kind();
+        let refusal = self.0.withhold(&mut request);
         let id = TaskId::new(kind);
         let new = NewTask {
             id: id.to_string(),
             workspace: workspace.id.clone(),
             kind: kind.as_str().to_owned(),
             client: asker.client.as_ref().map(ToString::to_string),
-            request: record::request_text(&request, &asker),
+            request: record::request_text(&request, &asker, refusal.as_ref()),
             at: self.0.parts.clock.now(),
         };
         // Noted first: another process may have done it before this one is told that it is queued.
@@ -57,6 +60,7 @@ impl Lanes {
                     workspace: row.workspace,
                     asker,
                     request,
+                    refusal,
                     created_at: row.created_at,
                     updated_at: row.updated_at,
                     state: crate::task::TaskState::Queued,
@@ -212,6 +216,18 @@ impl Shared {
                 Err(SubmitError::ProbeFailed)
             }
         }
+    }
+
+    /// Takes the text out of a request that holds a secret, and says why: it will be refused, and until
+    /// then it would lie in the state.
+    fn withhold(&self, request: &mut Request) -> Option<Refusal> {
+        let Request::Remember(RememberRequest { content, .. }) = request else { return None };
+        let found =
+            self.parts.screen.check(content, Writer::Agent).into_iter().find(|finding| {
+                finding.family == Family::Secrets && finding.policy == Policy::Refuse
+            })?;
+        content.clear();
+        Some(Refusal::Screened { family: found.family, rule: found.rule })
     }
 
     /// Returns the row of a task, if the viewer may see it.

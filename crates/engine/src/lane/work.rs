@@ -117,6 +117,9 @@ impl Shared {
                 return self.finish(lane, row, &Err(failed)).await.map(drop);
             }
         };
+        if let Some(refusal) = &task.refusal {
+            return self.finish(lane, row, &Err(refusal.into())).await.map(drop);
+        }
         let stop = self.halted.child_token();
         let _current = Current::new(lane, &task.id, &stop);
         self.note_start(row).await;

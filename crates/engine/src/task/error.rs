@@ -2,6 +2,8 @@
 
 use std::fmt;
 
+use agents::Refusal;
+
 use super::TaskKind;
 use super::details::tellable;
 
@@ -125,5 +127,16 @@ impl TaskError {
     /// Returns what is known beside the code.
     pub fn details(&self) -> Option<&str> {
         self.details.as_deref()
+    }
+}
+
+impl From<&Refusal> for TaskError {
+    fn from(refusal: &Refusal) -> Self {
+        match refusal {
+            Refusal::Screened { .. } => {
+                Self::new(TaskErrorCode::Screened).with_details(&refusal.to_string())
+            }
+            Refusal::ScopeMismatch => Self::new(TaskErrorCode::RememberScopeMismatch),
+        }
     }
 }

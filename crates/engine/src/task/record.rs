@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use agents::{ContextMode, ForgetRequest, RememberRequest, Removed, Topic};
+use agents::{ContextMode, ForgetRequest, Refusal, RememberRequest, Removed, Topic};
 use memory::change::Trust;
 use memory::path::{Layout, MemoryPath, Mount, Scope};
 use serde::{Deserialize, Serialize};
@@ -32,6 +32,9 @@ struct RequestRecord {
     clean: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     scope: Option<String>,
+    /// The rule by which the content may not be kept; then it is empty.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    screened: Option<String>,
     trust: String,
     origin: String,
 }
@@ -67,13 +70,17 @@ struct ErrorRecord {
     details: Option<String>,
 }
 
-/// Returns a request, and who made it, as text for the state.
-pub(crate) fn request_text(request: &Request, asker: &Asker) -> String {
+/// Returns a request, who made it, and why it will fail if it will, as text for the state.
+pub(crate) fn request_text(request: &Request, asker: &Asker, refusal: Option<&Refusal>) -> String {
     let mut record = RequestRecord {
         content: None,
         query: None,
         clean: false,
         scope: None,
+        screened: refusal.and_then(|refusal| match refusal {
+            Refusal::Screened { rule, .. } => Some((*rule).to_owned()),
+            Refusal::ScopeMismatch => None,
+        }),
         trust: asker.trust.as_str().to_owned(),
         origin: asker.origin.clone(),
     };
@@ -145,6 +152,7 @@ impl Task {
         let kind: TaskKind = row.kind.parse().map_err(|error| unreadable(format!("{error}")))?;
         let record: RequestRecord =
             serde_json::from_str(&row.request).map_err(|error| unreadable(where_in(&error)))?;
+        let refusal = record.screened.as_deref().map(read_rule).transpose().map_err(unreadable)?;
         let client = row.client.as_deref().map(str::parse).transpose();
         let asker = Asker {
             client: client.map_err(|error| unreadable(format!("{error}")))?,
@@ -165,11 +173,18 @@ impl Task {
             workspace: row.workspace.clone(),
             asker,
             request: read_request(kind, record).map_err(unreadable)?,
+            refusal,
             created_at: row.created_at,
             updated_at: row.updated_at,
             state,
         })
     }
+}
+
+fn read_rule(id: &str) -> Result<Refusal, String> {
+    let rule = memory::screen::rules().iter().find(|rule| rule.id == id);
+    let rule = rule.ok_or_else(|| format!("unknown rule `{id}`"))?;
+    Ok(Refusal::Screened { family: rule.family, rule: rule.id })
 }
 
 fn read_request(kind: TaskKind, record: RequestRecord) -> Result<Request, String> {

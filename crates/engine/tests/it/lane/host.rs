@@ -74,6 +74,7 @@ impl Host {
             folders: self.folders.clone(),
             tasks: Arc::clone(&tasks),
             clock: Arc::clone(&self.clock) as _,
+            screen: Screen::default(),
             runner,
             feed: Arc::clone(&feed) as _,
         };

@@ -104,11 +104,31 @@ async fn what_may_not_be_remembered_fails_with_a_code_of_its_own() {
     let task = home.done(remember(secret, None)).await;
     assert_eq!(code(&task), Some(TaskErrorCode::Screened));
     let TaskState::Failed(error) = &task.state else { panic!() };
-    assert!(!error.details().unwrap_or_default().contains("ghp_"), "{error:?}");
+    assert_eq!(error.details(), Some("the text matches the secrets rule `secrets.github-token`"));
     let task = home.done(remember("The pier opens at six.", Some(Scope::Workspace))).await;
     assert_eq!(code(&task), Some(TaskErrorCode::RememberScopeMismatch));
     assert_eq!(home.texts().await, []);
     home.engine.close().await;
+}
+
+#[tokio::test]
+async fn a_secret_is_not_kept_in_the_queue_either() {
+    let home = Home::new();
+    home.done(remember("The key is ghp_Zz0123456789abcdefghijABCDEFGHIJ0123", None)).await;
+    home.done(remember("I keep bees.", None)).await;
+    home.lanes.drain(std::time::Duration::from_secs(5)).await;
+    home.engine.close().await;
+    let state = home.engine.state_file().parent().unwrap();
+    let mut bytes = Vec::new();
+    for entry in fs::read_dir(state).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_file() {
+            bytes.extend(fs::read(path).unwrap());
+        }
+    }
+    let holds = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+    assert!(holds("I keep bees."));
+    assert!(!holds("ghp_"));
 }
 
 #[tokio::test]
