@@ -12,9 +12,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use engine::import::SourceFile;
-
-/// How many files an import looks at. A folder with more is not one of memories.
-const IMPORT_FILES_MAX: usize = 20_000;
+use memory::limits::IMPORT_FILES_MAX;
 
 /// The largest file that an import reads, in bytes; a server-memory log may be large.
 const IMPORT_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;

@@ -6,6 +6,7 @@
 //! Whatever is not taken over is listed with the reason: nothing is lost in silence.
 
 mod claude_code;
+mod enter;
 mod folder;
 mod indexed;
 mod planner;
@@ -16,6 +17,8 @@ mod split;
 
 #[cfg(test)]
 mod tests;
+
+pub use self::enter::{NotEntered, enter};
 
 use self::planner::Planner;
 

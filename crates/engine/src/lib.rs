@@ -25,10 +25,40 @@ mod config;
 
 mod open;
 
+mod task;
+
+mod workspace;
+
+mod runner;
+
+mod lane;
+
+pub mod feed;
+
+mod callers;
+
 pub mod import;
 
+mod browse;
+
+mod search;
+
+mod precondition;
+
+pub use agents::{
+    ContextMode, Curator, ForgetRequest, Refusal, RememberRequest, Removed, Topic,
+};
+pub use browse::{BadCursor, Browse, Cursor, Known, Order, Page, browse};
 pub use config::Config;
+pub use callers::{BadSessionId, BeginError, Callers, Session, SessionId};
+pub use feed::{Feed, FeedError, Feeds, ManagedChange, Unheard};
+pub use lane::{
+    Cancelled, LaneParts, LaneSettings, Lanes, Rehearsal, SubmitError, TaskFilter, Viewer,
+};
 pub use open::{Engine, EngineError};
+pub use precondition::delete_revision;
+pub use runner::{InProcess, Job, RunError, Runner};
+pub use search::{Hit, Hits, search};
 pub use state::{Healed, Pruned, Retention, StateError, Stats};
 pub use store::backend::BackendError;
 pub use store::{
@@ -37,3 +67,8 @@ pub use store::{
     Memories, MemoryText, MountState, Notice, ProjectRoot, Repaired, RootHealth, Saved, StoreError,
     UndoTarget, Undone, Watch, WorkspaceId,
 };
+pub use task::{
+    Asker, BadClientId, BadTaskId, ClientId, Request, Status, Task, TaskError, TaskErrorCode,
+    TaskId, TaskKind, TaskResult, TaskState, UnknownKind,
+};
+pub use workspace::Workspace;

@@ -3,6 +3,8 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use agents::Embedded;
+use memory::clock::Clock;
 use memory::screen::{Screen, UnknownRule};
 use state::{Healed, SqliteState, StateError};
 use store::clock::SystemClock;
@@ -10,6 +12,9 @@ use store::{Binding, BindingRequest, Caller, Folders, Memories, Notice, Settings
 use tokio::sync::broadcast;
 
 use crate::config::Config;
+use crate::feed::Feed;
+use crate::lane::{LaneParts, LaneSettings, Lanes};
+use crate::runner::{InProcess, Runner};
 
 /// The name of the state database in the state folder.
 const STATE_FILE: &str = "quipu.db";
@@ -28,6 +33,7 @@ pub struct Engine {
     store: Arc<Store>,
     state: Arc<SqliteState>,
     folders: Folders,
+    screen: Screen,
 }
 
 impl Engine {
@@ -55,16 +61,41 @@ impl Engine {
         let store = Store::new(
             Arc::<SqliteState>::clone(&state),
             config.folders.clone(),
-            screen,
+            screen.clone(),
             Arc::new(SystemClock),
             settings,
         );
-        Ok(Self { store, state, folders: config.folders })
+        Ok(Self { store, state, folders: config.folders, screen })
     }
 
     /// Returns the memories that a host's request leads to, as `caller` may touch them.
     pub fn memories(&self, request: &BindingRequest, caller: Caller) -> Memories {
         self.store.memories(Binding::resolve(request, &self.folders), caller)
+    }
+
+    /// Returns lanes whose tasks the embedded curator does, in this process. What they did is told to
+    /// `feed`. Whoever closes the engine drains them first.
+    pub fn lanes(&self, settings: LaneSettings, feed: Arc<dyn Feed>) -> Lanes {
+        let curator = Embedded::new(self.screen.clone(), SystemClock);
+        self.lanes_with(Arc::new(InProcess::new("embedded", Arc::new(curator))), settings, feed)
+    }
+
+    /// Returns lanes whose tasks this runner does.
+    pub fn lanes_with(
+        &self,
+        runner: Arc<dyn Runner>,
+        settings: LaneSettings,
+        feed: Arc<dyn Feed>,
+    ) -> Lanes {
+        let parts = LaneParts {
+            store: Arc::clone(&self.store),
+            folders: self.folders.clone(),
+            tasks: Arc::<SqliteState>::clone(&self.state),
+            clock: Arc::new(SystemClock) as Arc<dyn Clock>,
+            runner,
+            feed,
+        };
+        Lanes::new(parts, settings)
     }
 
     /// Returns everything that changes from now on, through this process or seen by a watch.

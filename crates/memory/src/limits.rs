@@ -142,6 +142,60 @@ const _: () = assert!(OPEN_CHANGES_SETTLE < OPEN_CHANGES_MAX);
 const _: () = assert!(HEAD_BYTES_MAX < MEMORY_BYTES_MAX);
 const _: () = assert!(MEMORY_BYTES_MAX < HISTORY_FILE_BYTES_MAX);
 
+/// The largest body of an HTTP request, in bytes: an archive of a hundred full memories.
+pub const HTTP_BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
+
+/// How long the body of an HTTP request may take to arrive.
+pub const HTTP_BODY_WAIT: Duration = Duration::from_secs(30);
+
+/// How long the head of an HTTP request may take to arrive, and how long a connection may lie idle.
+pub const HTTP_HEADERS_WAIT: Duration = Duration::from_secs(30);
+
+/// Bytes of the head of an HTTP request: a browser's with many cookies is a tenth of it.
+pub const HTTP_HEADER_BYTES_MAX: usize = 64 * 1024;
+
+/// Header lines of an HTTP request.
+pub const HTTP_HEADERS_MAX: usize = 100;
+
+/// How long a client may read nothing of an answer before its connection is cut.
+pub const HTTP_READ_WAIT: Duration = Duration::from_secs(30);
+
+/// Connections at a time: four times as many streams of events as a busy machine has.
+pub const HTTP_CONNECTIONS_MAX: usize = 4_096;
+
+/// Open files that are left to everything but connections.
+pub const FILES_KEPT_FREE: usize = 256;
+
+/// How long to wait after a connection could not be taken: others have to end first.
+pub const HTTP_ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
+
+/// How long running tasks have to end when a daemon does.
+pub const HTTP_DRAIN_WAIT: Duration = Duration::from_secs(10);
+
+/// How long connections have to end after that.
+pub const HTTP_SHUTDOWN_WAIT: Duration = Duration::from_secs(2);
+
+/// When to try again what may work soon, in seconds.
+pub const HTTP_RETRY_AFTER_SECONDS: u64 = 1;
+
+/// How long a stream of events may say nothing before it shows that it lives.
+pub const EVENT_HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// Entries of a page unless the caller says otherwise.
+pub const HTTP_PAGE_DEFAULT: usize = 100;
+
+/// The most entries of a page: each memory on one is read.
+pub const HTTP_PAGE_MAX: usize = 1_000;
+
+/// Clients whose requests are counted one by one; more are counted together.
+pub const RATED_CLIENTS_MAX: usize = 10_000;
+
+/// Files that an import looks at. An archive or folder with more is not one of memories.
+pub const IMPORT_FILES_MAX: usize = 20_000;
+
+// The largest memory, escaped, fits into a body.
+const _: () = assert!(6 * MEMORY_BYTES_MAX < HTTP_BODY_BYTES_MAX);
+
 /// The longest line that an MCP client may send: many times the largest memory, escaped.
 pub const MCP_LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
@@ -166,3 +220,90 @@ pub const PROVENANCE_CHARS_MAX: usize = 200;
 
 // A memory whose every byte is escaped as six still fits into a line, twice.
 const _: () = assert!(2 * 6 * MEMORY_BYTES_MAX < MCP_LINE_BYTES_MAX);
+
+/// The longest name that a client gives itself, in characters.
+pub const CLIENT_ID_CHARS_MAX: usize = 128;
+
+/// Tasks of a workspace that wait or run: a person's agents are served within a few of them, and who
+/// finds the lane full had better wait himself.
+pub const TASKS_UNFINISHED_MAX: usize = 16;
+
+/// Those of them that forget or dream: room is left for what would be lost.
+pub const TASKS_MINOR_MAX: usize = 8;
+
+/// Tasks of a workspace that are remembered, finished ones included.
+pub const TASKS_KEPT_MAX: usize = 1_000;
+
+/// How long a finished task can be asked for unless a person says otherwise.
+pub const TASKS_KEPT_FOR_DEFAULT: Duration = Duration::from_hours(1);
+
+/// Tasks that one answer lists.
+pub const TASKS_LISTED_MAX: usize = 1_000;
+
+/// How often a task is begun: once more after whoever did it died.
+pub const TASK_ATTEMPTS_MAX: u32 = 2;
+
+/// How often a task is decided anew, on a new draft, because a memory changed under it.
+pub const TASK_DECISIONS_MAX: u32 = 4;
+
+/// How long a workspace may take to say whether tasks can be done there.
+pub const TASK_PROBE_WAIT: Duration = Duration::from_secs(10);
+
+/// When a lane gives a task up, whatever its runner says.
+pub const TASK_WAIT: Duration = Duration::from_mins(5);
+
+/// When a runner gives a task up: first, so that its own error arrives.
+pub const TASK_RUNNER_WAIT: Duration = Duration::from_secs(TASK_WAIT.as_secs() - 5);
+
+/// How long a runner may take to end once it is told to stop.
+pub const TASK_STOP_WAIT: Duration = Duration::from_secs(2);
+
+/// How often a lane that cannot use its lock or the state tries again, at first; then twice as long.
+pub const LANE_RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// The longest time between two such tries.
+pub const LANE_RETRY_DELAY_MAX: Duration = Duration::from_mins(1);
+
+/// How often whoever waits for a task looks whether another process has done it. Nothing tells of that,
+/// and an agent does not notice so little.
+pub const TASK_LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// The most that is told of why a task failed, in characters.
+pub const TASK_DETAILS_CHARS_MAX: usize = 1_000;
+
+const _: () = assert!(TASKS_MINOR_MAX < TASKS_UNFINISHED_MAX);
+const _: () = assert!(TASKS_UNFINISHED_MAX < TASKS_KEPT_MAX);
+
+/// Events that a stream can replay: hours of a busy daemon.
+pub const EVENTS_KEPT_MAX: usize = 8_000;
+
+/// Events that may wait for the reader of a stream before it is cut off: it comes back with its cursor
+/// and loses nothing.
+pub const EVENTS_WAITING_MAX: usize = 256;
+
+/// Bytes of events that may wait for the reader of a stream.
+pub const EVENT_BYTES_WAITING_MAX: u64 = 2 * 1024 * 1024;
+
+/// Bytes of events that a stream replays; of more, the newest are told. All that is kept, if an event
+/// has a kilobyte; far less than what many that come back at once could choke on.
+pub const EVENT_BYTES_REPLAYED_MAX: u64 = 8 * 1024 * 1024;
+
+/// How much of what may wait does so when the reader is warned, in percent.
+pub const EVENTS_WARNING_PERCENT: u64 = 75;
+
+/// How little waits when a reader that was warned counts as quick again, in percent.
+pub const EVENTS_DRAINED_PERCENT: u64 = 35;
+
+/// Streams of one session: a page with many tabs, and then some.
+pub const SESSION_STREAMS_MAX: usize = 64;
+
+/// Streams of all that goes on in one workspace.
+pub const WORKSPACE_STREAMS_MAX: usize = 2_048;
+
+/// Sessions of a workspace. Clients that do not end theirs are common; beyond this the oldest one that
+/// nobody listens to makes room.
+pub const SESSIONS_MAX: usize = 4_096;
+
+const _: () = assert!(EVENTS_WAITING_MAX < EVENTS_KEPT_MAX);
+const _: () = assert!(EVENT_BYTES_WAITING_MAX < EVENT_BYTES_REPLAYED_MAX);
+const _: () = assert!(EVENTS_DRAINED_PERCENT < EVENTS_WARNING_PERCENT);

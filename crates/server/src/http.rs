@@ -81,9 +81,8 @@ pub async fn serve(host: Host, listeners: Vec<Listener>, stop: CancellationToken
     let ending = CancellationToken::new();
     let router = router(Arc::new(daemon), gate);
     let connections = Connections::new(router, connections_max, measures, ending.clone());
-    let taking = futures_util::future::join_all(
-        listeners.iter().map(|listener| connections.take(listener)),
-    );
+    let taking =
+        futures_util::future::join_all(listeners.iter().map(|listener| connections.take(listener)));
     let shutting_down = async {
         stop.cancelled().await;
         lanes.drain(HTTP_DRAIN_WAIT).await;

@@ -1,13 +1,14 @@
-//! What outlives a restart beside the memories: history, pins, usage.
+//! What outlives a restart beside the memories: history, pins, usage; tasks, sessions, runs.
 //!
-//! Files are the truth; this is the memory of the truth. One port, [`State`], with one adapter on
-//! SQLite here. Nothing in this crate names a memory's file, decides who may do what, or reads a
+//! Files are the truth; this is the memory of the truth. Two ports, [`State`] for what became of the
+//! memories and [`Tasks`] for what is to be done about them, with one adapter on SQLite here. Nothing in this crate names a memory's file, decides who may do what, or reads a
 //! clock: times and facts are handed over. A damaged database heals: what can be read is kept, the
 //! damaged file is set aside, the rest starts empty.
 
 mod error;
 mod record;
 mod sqlite;
+mod task;
 
 pub use error::StateError;
 pub use record::{
@@ -15,6 +16,9 @@ pub use record::{
     Stats, Use,
 };
 pub use sqlite::{Healed, SqliteState};
+pub use task::{
+    Enqueued, NewTask, OwnedBy, QueueLimits, REMEMBER, RunRow, SessionRow, TaskQuery, TaskRow, Tasks,
+};
 
 use async_trait::async_trait;
 use memory::change::{Change, ChangeId};

@@ -140,6 +140,10 @@ pub struct Stats {
     pub open: u64,
     /// Stored bytes of contents, compressed.
     pub content_bytes: u64,
+    /// Tasks that are kept, finished ones included.
+    pub tasks: u64,
+    /// Sessions that were not ended.
+    pub sessions: u64,
     /// Bytes of the database on disk.
     pub database_bytes: u64,
 }

@@ -14,10 +14,13 @@ mod heal;
 mod marks;
 mod open;
 mod prune;
+mod queue;
 mod record;
 mod row;
 mod script;
+mod sessions;
 mod table;
+mod tasks;
 #[cfg(test)]
 mod tests;
 

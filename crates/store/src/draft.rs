@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use memory::change::{ChangeId, ChangeKind};
+use memory::change::{ChangeId, ChangeKind, unified_diff};
 use memory::command::edit;
 use memory::command::{self, Command, CommandError, Reply};
 use memory::document::Revision;
@@ -17,6 +17,7 @@ use crate::apply::{check_room, look, virtual_path};
 use crate::backend::{BackendError, Extent, Kind};
 use crate::commit::{self, CommitError, Current, Plan, Step, What};
 use crate::error::StoreError;
+use crate::history::FileDiff;
 use crate::memories::{Call, Memories};
 use crate::root::{HeldRoot, Root};
 
@@ -96,6 +97,26 @@ impl Draft {
         let changed = self.files.iter().filter(|(_, drafted)| drafted.is_changed());
         changed
             .filter_map(|((mount, path), _)| MemoryPath::inside(*mount, path.clone()).ok())
+            .collect()
+    }
+
+    /// Returns what a commit would do to each memory, as texts.
+    pub fn diffs(&self) -> Vec<FileDiff> {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let changed = self.files.iter().filter(|(_, drafted)| drafted.is_changed());
+        changed
+            .filter_map(|((mount, path), drafted)| {
+                let path = MemoryPath::inside(*mount, path.clone()).ok()?;
+                let base = drafted.base.as_ref().and_then(|base| base.content.as_ref());
+                let before = base.map(|(bytes, _)| text(bytes));
+                let after = drafted.now.as_deref().map(text);
+                let name = path.to_string();
+                let unified = unified_diff(
+                    (&name, before.as_deref().unwrap_or_default()),
+                    (&name, after.as_deref().unwrap_or_default()),
+                );
+                Some(FileDiff { path, moved_to: None, before, after, unified, kept: true })
+            })
             .collect()
     }
 

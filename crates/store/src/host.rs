@@ -3,7 +3,7 @@
 
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read as _};
-use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::Access;
@@ -73,4 +73,12 @@ pub(crate) fn real_path(path: &Path) -> io::Result<PathBuf> {
 #[expect(clippy::disallowed_methods, reason = "this is the one place that looks at such paths")]
 pub(crate) fn facts(path: &Path) -> Option<fs::Metadata> {
     fs::symlink_metadata(path).ok()
+}
+
+/// Tells whether an open file is still the one at a path.
+pub(crate) fn is_at(path: &Path, file: &File) -> bool {
+    let at_path = facts(path);
+    file.metadata().is_ok_and(|ours| {
+        at_path.is_some_and(|found| (found.dev(), found.ino()) == (ours.dev(), ours.ino()))
+    })
 }

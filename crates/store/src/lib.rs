@@ -37,6 +37,8 @@ mod settle;
 
 mod watch;
 
+mod turn;
+
 mod error;
 
 pub mod backend;
@@ -53,4 +55,5 @@ pub use memories::{
     Call, Caller, Expected, Listed, Listing, Memories, MemoryText, MountState, Notice, Saved,
     Settings, Store,
 };
+pub use turn::{Turn, TurnError, TurnFile};
 pub use watch::Watch;

@@ -1,8 +1,6 @@
 //! A state that fails when a test wants it to.
 
-use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use memory::change::{Change, ChangeId};
@@ -14,146 +12,83 @@ use state::{
     Use,
 };
 
-use crate::faulty_backend::{self, Plan};
-
-/// Which calls of a [`FaultyState`] fail; the first call after the plan is set is number 1.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Faults {
-    /// None.
-    #[default]
-    Never,
-    /// This one alone, without any effect.
-    Call(u64),
-    /// All after this one, as if the process had died then.
-    CrashAfter(u64),
-    /// This one has its effect and is never answered, and all after it fail.
-    CrashBeforeAnswer(u64),
-}
+use crate::faults::{Fates, Faults};
+use crate::faulty_backend::Plan;
 
 /// A state around another that fails according to [`Faults`].
 #[derive(Debug)]
 pub struct FaultyState {
     inner: Arc<dyn State>,
-    plan: Option<Arc<Plan>>,
-    faults: Mutex<Faults>,
-    calls: AtomicU64,
-}
-
-/// What becomes of one call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Fate {
-    Answered,
-    Lost,
-    Refused,
+    fates: Arc<Fates>,
 }
 
 impl FaultyState {
     /// Wraps a state; nothing fails yet.
     pub fn new(inner: Arc<dyn State>) -> Self {
-        Self { inner, plan: None, faults: Mutex::default(), calls: AtomicU64::new(0) }
+        Self { inner, fates: Arc::default() }
     }
 
     /// Wraps a state whose calls are steps of a plan that it shares with backends, so that all of
     /// them die at once.
     pub fn sharing(inner: Arc<dyn State>, plan: Arc<Plan>) -> Self {
-        Self { plan: Some(plan), ..Self::new(inner) }
+        Self { inner, fates: Arc::new(Fates::of(plan)) }
     }
 
     /// Sets which calls fail, counted from here.
     pub fn set(&self, faults: Faults) {
-        *self.faults.lock().unwrap_or_else(PoisonError::into_inner) = faults;
-        self.calls.store(0, Ordering::SeqCst);
+        self.fates.set(faults);
     }
 
-    /// Returns how many calls there were since the plan was set.
+    /// Returns how many calls there were since then.
     pub fn calls(&self) -> u64 {
-        self.calls.load(Ordering::SeqCst)
+        self.fates.calls()
     }
 
-    fn fate(&self) -> Fate {
-        if let Some(plan) = &self.plan {
-            return match plan.fate() {
-                faulty_backend::Fate::Done => Fate::Answered,
-                faulty_backend::Fate::Refused | faulty_backend::Fate::Short => Fate::Refused,
-                faulty_backend::Fate::Unanswered => Fate::Lost,
-            };
-        }
-        let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
-        match *self.faults.lock().unwrap_or_else(PoisonError::into_inner) {
-            Faults::Call(failing) if call == failing => Fate::Refused,
-            Faults::CrashAfter(last) if call > last => Fate::Refused,
-            Faults::CrashBeforeAnswer(last) if call == last => Fate::Lost,
-            Faults::CrashBeforeAnswer(last) if call > last => Fate::Refused,
-            Faults::Never
-            | Faults::Call(_)
-            | Faults::CrashAfter(_)
-            | Faults::CrashBeforeAnswer(_) => Fate::Answered,
-        }
-    }
-
-    async fn run<T>(
-        &self,
-        call: impl Future<Output = Result<T, StateError>> + Send,
-    ) -> Result<T, StateError> {
-        match self.fate() {
-            Fate::Answered => call.await,
-            Fate::Lost => {
-                call.await?;
-                Err(fault())
-            }
-            Fate::Refused => Err(fault()),
-        }
-    }
-}
-
-fn fault() -> StateError {
-    StateError::Failed {
-        wanted: "go on",
-        path: PathBuf::from("faulty"),
-        source: "a fault that the test asked for".into(),
+    pub(crate) fn fates(&self) -> Arc<Fates> {
+        Arc::clone(&self.fates)
     }
 }
 
 #[async_trait]
 impl State for FaultyState {
     async fn record(&self, change: NewChange) -> Result<ChangeId, StateError> {
-        self.run(self.inner.record(change)).await
+        self.fates.run(self.inner.record(change)).await
     }
 
     async fn withdraw(&self, id: ChangeId) -> Result<(), StateError> {
-        self.run(self.inner.withdraw(id)).await
+        self.fates.run(self.inner.withdraw(id)).await
     }
 
     async fn settle(&self, ids: &[ChangeId]) -> Result<(), StateError> {
-        self.run(self.inner.settle(ids)).await
+        self.fates.run(self.inner.settle(ids)).await
     }
 
     async fn open_changes(&self, place: &str) -> Result<Vec<OpenChange>, StateError> {
-        self.run(self.inner.open_changes(place)).await
+        self.fates.run(self.inner.open_changes(place)).await
     }
 
     async fn heads(&self, place: &str, after: ChangeId) -> Result<Vec<Head>, StateError> {
-        self.run(self.inner.heads(place, after)).await
+        self.fates.run(self.inner.heads(place, after)).await
     }
 
     async fn changes(&self, query: &ChangeQuery) -> Result<Vec<Change>, StateError> {
-        self.run(self.inner.changes(query)).await
+        self.fates.run(self.inner.changes(query)).await
     }
 
     async fn change(&self, id: ChangeId) -> Result<Option<Change>, StateError> {
-        self.run(self.inner.change(id)).await
+        self.fates.run(self.inner.change(id)).await
     }
 
     async fn content(&self, revision: &Revision) -> Result<Option<Vec<u8>>, StateError> {
-        self.run(self.inner.content(revision)).await
+        self.fates.run(self.inner.content(revision)).await
     }
 
     async fn add_uses(&self, uses: &[Use]) -> Result<(), StateError> {
-        self.run(self.inner.add_uses(uses)).await
+        self.fates.run(self.inner.add_uses(uses)).await
     }
 
     async fn marks(&self, identity: &str) -> Result<Vec<Mark>, StateError> {
-        self.run(self.inner.marks(identity)).await
+        self.fates.run(self.inner.marks(identity)).await
     }
 
     async fn set_pin(
@@ -162,7 +97,7 @@ impl State for FaultyState {
         pinned: bool,
         at: Timestamp,
     ) -> Result<bool, StateError> {
-        self.run(self.inner.set_pin(mark, pinned, at)).await
+        self.fates.run(self.inner.set_pin(mark, pinned, at)).await
     }
 
     async fn drop_marks(
@@ -170,19 +105,19 @@ impl State for FaultyState {
         identity: &str,
         paths: Option<&[RelativePath]>,
     ) -> Result<(), StateError> {
-        self.run(self.inner.drop_marks(identity, paths)).await
+        self.fates.run(self.inner.drop_marks(identity, paths)).await
     }
 
     async fn prune(&self, retention: Retention, now: Timestamp) -> Result<Pruned, StateError> {
-        self.run(self.inner.prune(retention, now)).await
+        self.fates.run(self.inner.prune(retention, now)).await
     }
 
     async fn stats(&self) -> Result<Stats, StateError> {
-        self.run(self.inner.stats()).await
+        self.fates.run(self.inner.stats()).await
     }
 
     async fn check(&self) -> Result<Vec<String>, StateError> {
-        self.run(self.inner.check()).await
+        self.fates.run(self.inner.check()).await
     }
 
     async fn close(&self) {
@@ -192,6 +127,8 @@ impl State for FaultyState {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     use state::SqliteState;
 
     use super::*;

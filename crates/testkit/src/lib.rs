@@ -6,13 +6,17 @@
 pub mod conformance;
 
 mod clock;
+mod faults;
 mod faulty_backend;
 mod faulty_state;
+mod faulty_tasks;
 mod memory_backend;
 
 pub use clock::ManualClock;
+pub use faults::Faults;
 pub use faulty_backend::{Failure, FaultyBackend, Plan};
-pub use faulty_state::{Faults, FaultyState};
+pub use faulty_state::FaultyState;
+pub use faulty_tasks::FaultyTasks;
 pub use memory_backend::MemoryBackend;
 
 /// Returns a real state in this folder, for tests of crates that may not name its adapter.

@@ -180,8 +180,8 @@ impl Daemon {
     async fn measure(&self) -> Result<(), Refused> {
         for workspace in self.workspaces.iter().filter(|workspace| workspace.trusted) {
             let caller = engine::Caller::person("http");
-            let health = self.engine.memories(&workspace.binding, caller).health(Depth::Glance);
-            let health = health.await?;
+            let memories = self.engine.memories(&workspace.binding, caller);
+            let health = memories.health(Depth::Glance).await?;
             for root in &health.roots {
                 let scope = to_wire::mount(root.mount);
                 self.measures.note_scope(&workspace.id, scope, (root.files, root.bytes));

@@ -49,4 +49,3 @@ pub(super) async fn value<T: DeserializeOwned>(request: Request) -> Result<T, Re
     serde_json::from_value(Value::Object(fields))
         .map_err(|error| Refused::from(ErrorCode::InvalidArguments).saying(error.to_string()))
 }
-

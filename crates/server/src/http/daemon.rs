@@ -93,9 +93,9 @@ impl Daemon {
         workspace: Option<&str>,
         headers: &HeaderMap,
     ) -> Result<Memories, Refused> {
-        let class = headers.get(AGENT_CLASS_HEADER).map_or(AgentClass::Exec, |class| {
-            AgentClass::from_name(class.to_str().ok())
-        });
+        let class = headers
+            .get(AGENT_CLASS_HEADER)
+            .map_or(AgentClass::Exec, |class| AgentClass::from_name(class.to_str().ok()));
         self.memories(workspace, headers, Caller::agent(class, ORIGIN)).await
     }
 

@@ -123,7 +123,9 @@ impl Page {
     }
 
     fn codes(&mut self, codes: &[ErrorCode]) {
-        self.add("<h2 id=\"codes\">codes</h2><table><tr><th>code</th><th>status</th><th></th></tr>");
+        self.add(
+            "<h2 id=\"codes\">codes</h2><table><tr><th>code</th><th>status</th><th></th></tr>",
+        );
         for code in codes {
             self.add(&format!(
                 "<tr><td><code>{code}</code></td><td>{}</td><td>{}</td></tr>",
@@ -146,7 +148,13 @@ impl Page {
             self.fields(fields.unwrap_or(&Map::new()), &schema["required"]);
             for part in ["allOf", "oneOf", "anyOf"] {
                 for (index, one) in schema[part].as_array().into_iter().flatten().enumerate() {
-                    let lead = if index == 0 { "" } else if part == "allOf" { "and " } else { "or " };
+                    let lead = if index == 0 {
+                        ""
+                    } else if part == "allOf" {
+                        "and "
+                    } else {
+                        "or "
+                    };
                     self.add(&format!("<p>{lead}{}</p>", kind(one)));
                     if let Some(fields) = one["properties"].as_object() {
                         self.fields(fields, &one["required"]);
@@ -165,7 +173,8 @@ impl Page {
         }
         self.add("<table>");
         for (name, field) in fields {
-            let is_there = required.as_array().is_some_and(|names| names.iter().any(|one| one == name));
+            let is_there =
+                required.as_array().is_some_and(|names| names.iter().any(|one| one == name));
             self.add(&format!(
                 "<tr><td><code>{}{}</code></td><td>{}</td><td>{}</td></tr>",
                 escaped(name),
@@ -211,7 +220,8 @@ fn kind(schema: &Value) -> String {
 }
 
 fn words_of(words: &[Value]) -> String {
-    let words: Vec<_> = words.iter().map(|word| format!("<code>{}</code>", escaped(text(word)))).collect();
+    let words: Vec<_> =
+        words.iter().map(|word| format!("<code>{}</code>", escaped(text(word)))).collect();
     words.join(" or ")
 }
 

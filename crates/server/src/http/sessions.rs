@@ -36,10 +36,7 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
         (status = "5XX", description = "It has not", body = ErrorBody),
     ),
 )]
-async fn begin(
-    State(daemon): State<Shared>,
-    request: Request,
-) -> Result<Json<Session>, Refused> {
+async fn begin(State(daemon): State<Shared>, request: Request) -> Result<Json<Session>, Refused> {
     let SessionRequest { cwd } = body::value(request).await?;
     let workspace = match cwd.as_deref() {
         None => daemon.workspace(None)?,

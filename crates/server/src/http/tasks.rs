@@ -8,7 +8,7 @@ use axum::Json;
 use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use engine::{Asker, Cancelled, StateError, SubmitError, TaskFilter, TaskId, Viewer};
+use engine::{Asker, Cancelled, SubmitError, TaskFilter, TaskId, Viewer};
 use memory::limits::{HTTP_RETRY_AFTER_SECONDS, TASKS_LISTED_MAX};
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::task::{Task, TaskKind, TaskList, TaskStatus};

@@ -1,6 +1,6 @@
 //! Events, as streams tell them.
 
-use engine::{Changed, EventKind, Excess, ResyncReason, Waiting};
+use engine::feed::{self, Changed, EventKind, Excess, ResyncReason, Waiting};
 use protocol::event::{
     Envelope, Event, Evicted, MemoryChanged, Meta, ReplayComplete, ResyncRequired, SlowClient,
     Threshold,
@@ -12,7 +12,7 @@ use super::{target_scopes, task_kind};
 const EPOCH_RESET: &str = "epoch_reset";
 
 /// Returns an event.
-pub(crate) fn event(event: &engine::Event) -> Envelope {
+pub(crate) fn event(event: &feed::Event) -> Envelope {
     let originator = match &event.kind {
         EventKind::MemoryChanged(news) => news.originator.as_ref(),
         _ => None,

@@ -203,7 +203,8 @@ fn written_bytes(row: Columns<'_>, file: &FileChange, id: ChangeId) -> Option<Ve
 /// Counts what is kept; the bytes on the disk are for whoever knows the file.
 pub(super) async fn stats(connection: &mut SqliteConnection) -> Result<Stats, Fault> {
     let rows = Script::of(
-        "SELECT changes, content_bytes, (SELECT count(*) FROM open_changes WHERE what = 'change') AS open
+        "SELECT changes, content_bytes, (SELECT count(*) FROM open_changes WHERE what = 'change') AS open,
+            (SELECT count(*) FROM tasks) AS tasks, (SELECT count(*) FROM sessions) AS sessions
         FROM totals",
     )
     .rows(connection, Repeats::Hardly)
@@ -214,6 +215,8 @@ pub(super) async fn stats(connection: &mut SqliteConnection) -> Result<Stats, Fa
         changes: count("changes"),
         open: count("open"),
         content_bytes: count("content_bytes"),
+        tasks: count("tasks"),
+        sessions: count("sessions"),
         database_bytes: 0,
     })
 }

@@ -30,7 +30,7 @@ pub struct Healed {
     pub set_aside: PathBuf,
     /// What was wrong with it.
     pub reason: String,
-    /// Rows that could be kept: marks, changes, their files, contents, heads.
+    /// Rows that could be kept: marks, changes, their files, contents, heads, tasks, sessions, runs.
     pub rows_kept: u64,
 }
 
@@ -165,6 +165,7 @@ async fn settle_leftovers(fresh: &mut SqliteConnection, known: i64) -> Result<()
         UPDATE change_files SET wrote = 0 WHERE wrote = 1
             AND NOT EXISTS (SELECT 1 FROM contents WHERE revision = after);
         DELETE FROM contents WHERE revision NOT IN ({});
+        DELETE FROM runs WHERE task NOT IN (SELECT id FROM tasks);
         UPDATE totals SET last_change = $2 + max($1, last_change,
             (SELECT coalesce(max(change_id), 0) FROM heads));
         COMMIT;",

@@ -18,7 +18,7 @@ use crate::sqlite::file::{self, FileId};
 static MIGRATIONS: Migrator = sqlx::migrate!();
 
 /// Tables of the latest schema; one that is missing is damage.
-const TABLES: i64 = 7;
+const TABLES: i64 = 10;
 
 /// Statements that stay prepared a connection: each holds some kilobytes.
 const STATEMENTS_KEPT: usize = 24;
@@ -171,7 +171,7 @@ pub(super) async fn schema(connection: &mut SqliteConnection) -> Result<Schema, 
     let (all, ours, migrations): (i64, i64, bool) = sqlx::query_as(
         "SELECT count(*),
             coalesce(sum(name IN ('changes', 'change_files', 'contents', 'heads', 'marks',
-                'open_changes', 'totals')), 0),
+                'open_changes', 'runs', 'sessions', 'tasks', 'totals')), 0),
             coalesce(sum(name = '_sqlx_migrations'), 0) > 0
         FROM sqlite_schema WHERE type = 'table'",
     )
@@ -210,6 +210,9 @@ async fn read_roots(connection: &mut SqliteConnection) -> Result<(), Fault> {
             + (SELECT count(*) FROM (SELECT 1 FROM heads LIMIT 1))
             + (SELECT count(*) FROM (SELECT 1 FROM marks LIMIT 1))
             + (SELECT count(*) FROM (SELECT 1 FROM open_changes LIMIT 1))
+            + (SELECT count(*) FROM (SELECT 1 FROM tasks LIMIT 1))
+            + (SELECT count(*) FROM (SELECT 1 FROM sessions LIMIT 1))
+            + (SELECT count(*) FROM (SELECT 1 FROM runs LIMIT 1))
         FROM totals WHERE id = 1",
     )
     .fetch_optional(connection)

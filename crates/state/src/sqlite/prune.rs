@@ -3,7 +3,8 @@
 //! Works in short transactions, so that writers wait for milliseconds, and asks nothing of the clock
 //! but the age that it is given: which change is older is a matter of its number. Open changes, what
 //! pinned memories went through, and the bytes of every head stay. Which contents are left over is
-//! found by reading all of the history once, beside whoever writes. Pages that become free are given
+//! found by reading all of the history once, beside whoever writes. A change of a task that still runs
+//! stays, too: by it, whoever takes over from a process that died sees that the task is done. Pages that become free are given
 //! back to the file system a few at a time; the rest is used again by later changes.
 
 use memory::change::ChangeId;
@@ -28,7 +29,8 @@ const PAGES_GIVEN_BACK: &str = "PRAGMA incremental_vacuum(256)";
 const MAY_GO: &str = "c.id NOT IN (SELECT change_id FROM open_changes WHERE what = 'change')
     AND NOT EXISTS (SELECT 1 FROM change_files f
     JOIN marks m ON m.pinned = 1 AND m.identity = f.identity AND m.path IN (f.path, f.moved_to)
-    WHERE f.change_id = c.id)";
+    WHERE f.change_id = c.id)
+    AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = c.task AND t.status = 'running')";
 
 /// A pruning under way, between two of its transactions.
 #[derive(Clone, Debug)]

@@ -63,6 +63,10 @@ impl<'row> Columns<'row> {
         u64::try_from(self.get::<i64>(column)?).map_err(|_| Impossible)
     }
 
+    pub(super) fn small_count(self, column: &str) -> Read<u32> {
+        u32::try_from(self.get::<i64>(column)?).map_err(|_| Impossible)
+    }
+
     pub(super) fn id(self, column: &str) -> Read<ChangeId> {
         self.get(column).map(ChangeId)
     }

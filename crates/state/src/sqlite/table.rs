@@ -55,6 +55,7 @@ enum Holds {
     Number,
     Positive,
     Count,
+    SmallCount,
     Flag,
     Text,
     Bytes,
@@ -63,6 +64,7 @@ enum Holds {
     Kind,
     Actor,
     Trust,
+    Status,
 }
 
 impl Holds {
@@ -71,6 +73,7 @@ impl Holds {
             (Self::Number, Value::Number(_))
             | (Self::Positive, Value::Number(1..))
             | (Self::Count, Value::Number(0..))
+            | (Self::SmallCount, Value::Number(0..=0xffff_ffff))
             | (Self::Flag, Value::Number(0 | 1))
             | (Self::Text, Value::Text(_))
             | (Self::Bytes, Value::Bytes(_)) => true,
@@ -79,6 +82,9 @@ impl Holds {
             (Self::Kind, Value::Text(text)) => is_word::<ChangeKind>(text),
             (Self::Actor, Value::Text(text)) => is_word::<Actor>(text),
             (Self::Trust, Value::Text(text)) => is_word::<Trust>(text),
+            (Self::Status, Value::Text(text)) => {
+                ["queued", "running", "completed", "failed"].contains(&text.as_str())
+            }
             _ => false,
         }
     }
@@ -168,7 +174,7 @@ impl Table {
 const CONTENTS: &str = "contents";
 
 /// All tables, what a person would miss most first.
-pub(super) const TABLES: [Table; 6] = [
+pub(super) const TABLES: [Table; 9] = [
     Table {
         name: "marks",
         key: &["identity", "path"],
@@ -258,6 +264,45 @@ pub(super) const TABLES: [Table; 6] = [
             maybe("last_used_at", Holds::Number),
             maybe("last_written_at", Holds::Number),
             maybe("added", Holds::Count),
+        ],
+    },
+    Table {
+        name: "tasks",
+        key: &["seq"],
+        columns: &[
+            always("seq", Holds::Positive),
+            always("id", Holds::Text),
+            always("workspace", Holds::Text),
+            always("kind", Holds::Text),
+            maybe("client", Holds::Text),
+            always("status", Holds::Status),
+            always("attempts", Holds::SmallCount),
+            always("created_at", Holds::Number),
+            always("updated_at", Holds::Number),
+            always("request", Holds::Text),
+            maybe("outcome", Holds::Text),
+        ],
+    },
+    Table {
+        name: "sessions",
+        key: &["id"],
+        columns: &[
+            always("id", Holds::Text),
+            always("workspace", Holds::Text),
+            always("client", Holds::Text),
+            always("created_at", Holds::Number),
+        ],
+    },
+    Table {
+        name: "runs",
+        key: &["task", "attempt"],
+        columns: &[
+            always("task", Holds::Text),
+            always("attempt", Holds::SmallCount),
+            always("runner", Holds::Text),
+            always("started_at", Holds::Number),
+            maybe("ended_at", Holds::Number),
+            maybe("outcome", Holds::Text),
         ],
     },
 ];

@@ -1,8 +1,8 @@
-//! SQLite passes the suite that every state passes.
+//! SQLite passes the suites of both ports.
 
 use std::sync::{Arc, Mutex};
 
-use state::{SqliteState, State};
+use state::{SqliteState, State, Tasks};
 
 #[tokio::test]
 async fn sqlite_is_a_state() {
@@ -12,6 +12,18 @@ async fn sqlite_is_a_state() {
         let state: Arc<dyn State> = Arc::new(SqliteState::new(folder.path().join("state.db")));
         folders.lock().unwrap().push(folder);
         state
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn sqlite_is_a_queue_of_tasks() {
+    let folders = Mutex::new(Vec::new());
+    testkit::conformance::tasks::run(async || {
+        let folder = tempfile::tempdir().unwrap();
+        let both = Arc::new(SqliteState::new(folder.path().join("state.db")));
+        folders.lock().unwrap().push(folder);
+        (Arc::clone(&both) as Arc<dyn Tasks>, both as Arc<dyn State>)
     })
     .await;
 }

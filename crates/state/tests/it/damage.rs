@@ -189,7 +189,7 @@ async fn a_later_schema_is_left_alone() {
     place
         .run(
             "INSERT INTO _sqlx_migrations SELECT 9, 'later', installed_on, 1, checksum, 0
-            FROM _sqlx_migrations",
+            FROM _sqlx_migrations WHERE version = 1",
         )
         .await;
     let before = fs::read(place.path()).unwrap();
@@ -197,7 +197,7 @@ async fn a_later_schema_is_left_alone() {
     let read = state.marks(IDENTITY).await.unwrap_err();
     let wrote = state.record(write("one", "a.md", "a").to_record()).await.unwrap_err();
     for error in [read, wrote] {
-        assert!(matches!(error, StateError::Newer { found: 9, known: 1, .. }), "{error:?}");
+        assert!(matches!(error, StateError::Newer { found: 9, known: 2, .. }), "{error:?}");
     }
     assert_eq!(fs::read(place.path()).unwrap(), before);
     assert_eq!(state.healed(), None);

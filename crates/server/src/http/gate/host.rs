@@ -8,6 +8,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
 use axum::http::header::HOST;
+use axum::http::uri::Authority;
 use axum::http::{HeaderMap, Uri};
 
 /// Names of the loopback: the usual one, and the one by which containers reach their machine.
@@ -26,7 +27,8 @@ impl Hosts {
     /// Adds a host: a name or an address, without a port.
     pub fn add(&mut self, host: &str) -> Result<(), BadHost> {
         let lower = host.to_ascii_lowercase();
-        let bare = lower.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(&lower);
+        let bare =
+            lower.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(&lower);
         let is_name = !bare.is_empty()
             && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
         if !is_name && Ipv6Addr::from_str(bare).is_err() {
@@ -55,9 +57,14 @@ impl Hosts {
 
 /// Returns the host of a `Host` header without its port; `None` if it is malformed.
 fn name_of(header: &str) -> Option<String> {
-    let authority: axum::http::uri::Authority = header.parse().ok()?;
+    let authority: Authority = header.parse().ok()?;
     // What stands before an `@` is for somebody else's eyes.
-    (!header.contains('@')).then(|| authority.host().to_owned())
+    (!header.contains('@') && is_port_a_number(&authority)).then(|| authority.host().to_owned())
+}
+
+/// Tells whether the port of an authority is a number, or is not there.
+pub(super) fn is_port_a_number(authority: &Authority) -> bool {
+    authority.port_u16().is_some() || authority.as_str() == authority.host()
 }
 
 #[cfg(test)]

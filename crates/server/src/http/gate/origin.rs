@@ -15,6 +15,8 @@ use axum::http::uri::Authority;
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 
+use super::host::is_port_a_number;
+
 /// The origin of pages that may call: scheme, host, and port unless it is the scheme's own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin(String);
@@ -31,7 +33,9 @@ impl FromStr for Origin {
         let bad = || BadOrigin(text.to_owned());
         let (scheme, rest) = text.split_once("://").ok_or_else(bad)?;
         let is_scheme = scheme.starts_with(|c: char| c.is_ascii_lowercase())
-            && scheme.bytes().all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'+' | b'.'));
+            && scheme
+                .bytes()
+                .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'+' | b'.'));
         let authority: Authority = rest.parse().map_err(|_| bad())?;
         let own_port = match scheme {
             "http" => Some(80),
@@ -40,7 +44,7 @@ impl FromStr for Origin {
         };
         // A browser never sends those, so they would allow nothing.
         let never_sent = rest.contains(['@', '*', '%'])
-            || rest.ends_with(':')
+            || !is_port_a_number(&authority)
             || rest.bytes().any(|byte| byte.is_ascii_uppercase())
             || (own_port.is_some() && authority.port_u16() == own_port);
         let is_origin = is_scheme && !authority.host().is_empty() && !never_sent;

@@ -26,8 +26,10 @@ pub(super) struct Rates {
 impl Rates {
     /// Returns buckets that hold what may be asked in a second.
     pub(super) fn new(requests_a_second_max: NonZeroU32) -> Self {
-        let buckets = RateLimiter::hashmap(Quota::per_second(requests_a_second_max));
-        Self { clock: DefaultClock::default(), buckets }
+        let clock = DefaultClock::default();
+        let quota = Quota::per_second(requests_a_second_max);
+        let buckets = RateLimiter::hashmap_with_clock(quota, clock.clone());
+        Self { clock, buckets }
     }
 
     /// Takes a token; an error is the number of seconds after which there is one.
@@ -47,7 +49,8 @@ impl Rates {
 }
 
 fn name(headers: &HeaderMap) -> u64 {
-    let named = [CLIENT_ID_HEADER, CLIENT_ID_HEADER_ALIAS].into_iter().find_map(|name| headers.get(name));
+    let named =
+        [CLIENT_ID_HEADER, CLIENT_ID_HEADER_ALIAS].into_iter().find_map(|name| headers.get(name));
     let mut digest = std::hash::DefaultHasher::new();
     named.map(|value| value.as_bytes()).hash(&mut digest);
     digest.finish()

@@ -83,7 +83,8 @@ mod tests {
     fn a_token_is_long_and_plain_and_shows_itself_to_nobody() {
         let shown = format!("{:?}", Token::new(TEXT).unwrap());
         assert_eq!(shown, "Token");
-        for text in ["", "short", "has a space in it", "umlauts-äöü-äöü-äöü", &"x".repeat(1_025)] {
+        for text in ["", "short", "has a space in it", "umlauts-äöü-äöü-äöü", &"x".repeat(1_025)]
+        {
             assert!(Token::new(text).is_err(), "{text}");
         }
     }

@@ -47,10 +47,7 @@ impl LockFile {
     /// Returns whether this open file is still the one at its path: whoever removes that lets the next
     /// process lock another, and then two would hold the root.
     fn is_current(&self, file: &File) -> bool {
-        let at_path = crate::host::facts(&self.path);
-        file.metadata().is_ok_and(|ours| {
-            at_path.is_some_and(|found| (found.dev(), found.ino()) == (ours.dev(), ours.ino()))
-        })
+        crate::host::is_at(&self.path, file)
     }
 
     /// Lets the next turn open the file at the path anew.

@@ -1,0 +1,138 @@
+//! A stream with its own numbers, and whoever subscribed to it.
+//!
+//! A bus is a window on a ring: its events are those that come after it was opened, counted from 1. So
+//! a thousand sessions of one workspace, each with its own stream, share what is kept.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use memory::clock::Clock;
+use memory::limits::{
+    EVENT_BYTES_REPLAYED_MAX, EVENT_BYTES_WAITING_MAX, EVENTS_KEPT_MAX, EVENTS_WAITING_MAX,
+    SESSION_STREAMS_MAX, WORKSPACE_STREAMS_MAX,
+};
+use tokio::sync::watch;
+
+use super::cursor::{Cursor, Epoch};
+use super::ring::Ring;
+use super::subscription::Subscription;
+
+/// How much streams hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bounds {
+    /// Events that can be replayed.
+    pub kept_max: usize,
+    /// Events that may wait for one reader.
+    pub waiting_max: usize,
+    /// Bytes of events that may wait for one reader; a single event may be larger.
+    pub waiting_bytes_max: u64,
+    /// Bytes of events that are replayed to one reader; a single event may be larger.
+    pub replayed_bytes_max: u64,
+    /// Streams of one session.
+    pub session_streams_max: usize,
+    /// Streams of all that goes on in one workspace.
+    pub workspace_streams_max: usize,
+}
+
+impl Default for Bounds {
+    fn default() -> Self {
+        Self {
+            kept_max: EVENTS_KEPT_MAX,
+            waiting_max: EVENTS_WAITING_MAX,
+            waiting_bytes_max: EVENT_BYTES_WAITING_MAX,
+            replayed_bytes_max: EVENT_BYTES_REPLAYED_MAX,
+            session_streams_max: SESSION_STREAMS_MAX,
+            workspace_streams_max: WORKSPACE_STREAMS_MAX,
+        }
+    }
+}
+
+/// Why nobody can subscribe.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Unsubscribable {
+    /// As many listen as may.
+    #[error("the stream has as many readers as it may")]
+    Full,
+    /// Nothing will be told here any more.
+    #[error("the stream has ended")]
+    Closed,
+}
+
+/// What all streams of a daemon have in common.
+#[derive(Clone, Debug)]
+pub(super) struct Common {
+    pub(super) epoch: Epoch,
+    pub(super) clock: Arc<dyn Clock>,
+    pub(super) bounds: Bounds,
+}
+
+/// A stream of events with its own numbers.
+#[derive(Debug)]
+pub struct Bus {
+    common: Common,
+    ring: Arc<Ring>,
+    /// The number that the ring had when this was opened.
+    base: u64,
+    readers_max: usize,
+    readers: AtomicUsize,
+    /// The last event that is told, once it is known.
+    end: watch::Sender<Option<u64>>,
+}
+
+impl Bus {
+    /// Opens a window on what a ring holds after `base`.
+    pub(super) fn new(common: Common, ring: Arc<Ring>, base: u64, readers_max: usize) -> Arc<Self> {
+        let (readers, end) = (AtomicUsize::new(0), watch::Sender::new(None));
+        Arc::new(Self { common, ring, base, readers_max, readers, end })
+    }
+
+    /// Subscribes: without a cursor to what happens from now on, with one to what came after it, too.
+    pub fn subscribe(
+        self: &Arc<Self>,
+        cursor: Option<&Cursor>,
+    ) -> Result<Subscription, Unsubscribable> {
+        let sit_down = |readers| (readers < self.readers_max).then_some(readers + 1);
+        self.readers
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, sit_down)
+            .map_err(|_| Unsubscribable::Full)?;
+        let subscription = Subscription::new(Arc::clone(self), cursor);
+        if self.end.borrow().is_some() { Err(Unsubscribable::Closed) } else { Ok(subscription) }
+    }
+
+    /// Ends the stream: whoever listens is told what has happened so far, and no more.
+    pub fn close(&self) {
+        let last = self.ring.look(|shelf| shelf.last());
+        self.end.send_modify(|end| *end = end.or(Some(last)));
+    }
+
+    /// Returns how many listen.
+    pub fn readers(&self) -> usize {
+        self.readers.load(Ordering::Relaxed)
+    }
+
+    /// Returns the numbering that the ids belong to.
+    pub fn epoch(&self) -> &Epoch {
+        &self.common.epoch
+    }
+
+    pub(super) fn common(&self) -> &Common {
+        &self.common
+    }
+
+    pub(super) fn ring(&self) -> &Ring {
+        &self.ring
+    }
+
+    pub(super) fn base(&self) -> u64 {
+        self.base
+    }
+
+    pub(super) fn ending(&self) -> watch::Receiver<Option<u64>> {
+        self.end.subscribe()
+    }
+
+    /// Notes that one reader is gone.
+    pub(super) fn leave(&self) {
+        self.readers.fetch_sub(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,261 @@
+//! The feeds of a daemon: for each workspace one of its tasks, which sessions listen to, and one of all
+//! that changes in the memories that it gives access to.
+//!
+//! What a task did is told once, by the lane, in the task's workspace. Everything else that changes is
+//! heard from the store, and so is what a task did where other workspaces have the same memories: the
+//! global ones are everybody's, those of a project are those of all its workspaces.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use memory::clock::Clock;
+use state::Tasks;
+use store::{Memories, Notice, Watch};
+use tokio::sync::OnceCell;
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+
+use super::bus::{Bounds, Bus, Common, Unsubscribable};
+use super::cursor::{Cursor, Epoch};
+use super::news::{Changed, News};
+use super::ring::Ring;
+use super::subscription::Subscription;
+use super::{Feed, FeedError, ManagedChange};
+
+/// All feeds of a daemon.
+#[derive(Debug)]
+pub struct Feeds {
+    common: Common,
+    workspaces: Mutex<BTreeMap<String, Arc<Feeding>>>,
+}
+
+/// The feeds of a workspace.
+#[derive(Debug)]
+struct Feeding {
+    memories: Memories,
+    /// What its tasks did.
+    tasks: Arc<Ring>,
+    /// Windows on that, by session.
+    sessions: Mutex<BTreeMap<String, Arc<Bus>>>,
+    /// All that changes.
+    all: Arc<Bus>,
+    /// Hears of what others change, from the first reader on; `None` where that is not possible.
+    watch: OnceCell<Option<Watch>>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Feeds {
+    /// Returns feeds without a workspace, in a numbering of their own.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self::bounded(clock, Bounds::default())
+    }
+
+    /// Returns such feeds with other bounds.
+    pub fn bounded(clock: Arc<dyn Clock>, bounds: Bounds) -> Self {
+        let common = Common { epoch: Epoch::new(), clock, bounds };
+        Self { common, workspaces: Mutex::default() }
+    }
+
+    /// Returns the numbering of all streams.
+    pub fn epoch(&self) -> &Epoch {
+        &self.common.epoch
+    }
+
+    /// Opens the feeds of a workspace, unless they are open. Its events are about what can be seen
+    /// through these memories.
+    pub fn open(&self, workspace: &str, memories: &Memories) {
+        lock(&self.workspaces).entry(workspace.to_owned()).or_insert_with(|| {
+            let ring = || Arc::new(Ring::new(self.common.bounds.kept_max));
+            let readers_max = self.common.bounds.workspace_streams_max;
+            Arc::new(Feeding {
+                memories: memories.clone(),
+                tasks: ring(),
+                sessions: Mutex::default(),
+                all: Bus::new(self.common.clone(), ring(), 0, readers_max),
+                watch: OnceCell::new(),
+            })
+        });
+    }
+
+    /// Closes the feeds of a workspace: every stream of it ends.
+    pub fn close(&self, workspace: &str) {
+        if let Some(feeding) = lock(&self.workspaces).remove(workspace) {
+            feeding.close();
+        }
+    }
+
+    /// Closes all feeds.
+    pub fn close_all(&self) {
+        for feeding in std::mem::take(&mut *lock(&self.workspaces)).into_values() {
+            feeding.close();
+        }
+    }
+
+    /// Begins the stream of a session: its events are those that come from now on.
+    pub fn begin_session(&self, workspace: &str, session: &str) {
+        if let Some(feeding) = self.feeding(workspace) {
+            let base = feeding.tasks.look(|shelf| shelf.last());
+            feeding.session_from(&self.common, session, base);
+        }
+    }
+
+    /// Ends the stream of a session.
+    pub fn end_session(&self, workspace: &str, session: &str) {
+        let feeding = self.feeding(workspace);
+        if let Some(bus) = feeding.and_then(|feeding| lock(&feeding.sessions).remove(session)) {
+            bus.close();
+        }
+    }
+
+    /// Returns the stream of a session; `None` if the workspace is not open. That of a session that
+    /// began before this daemon has all its events.
+    pub fn session(&self, workspace: &str, session: &str) -> Option<Arc<Bus>> {
+        Some(self.feeding(workspace)?.session_from(&self.common, session, 0))
+    }
+
+    /// Tells whether anybody listens to the stream of a session.
+    pub fn is_heard(&self, workspace: &str, session: &str) -> bool {
+        self.feeding(workspace).is_some_and(|feeding| {
+            lock(&feeding.sessions).get(session).is_some_and(|bus| bus.readers() > 0)
+        })
+    }
+
+    /// Subscribes to all that changes in the memories of a workspace, through whatever process. The
+    /// first reader has its folders watched from then on.
+    pub async fn subscribe(
+        &self,
+        workspace: &str,
+        cursor: Option<&Cursor>,
+    ) -> Result<Subscription, Unsubscribable> {
+        let feeding = self.feeding(workspace).ok_or(Unsubscribable::Closed)?;
+        let subscription = feeding.all.subscribe(cursor)?;
+        feeding
+            .watch
+            .get_or_init(async || {
+                let started = feeding.memories.watch().await;
+                let unseen = |error| tracing::warn!(%error, "edits from outside go untold");
+                started.map_err(unseen).ok()
+            })
+            .await;
+        Ok(subscription)
+    }
+
+    /// Tells of everything that the store announces, until it is gone. What a task did is known by its
+    /// row in `tasks`.
+    pub async fn follow(&self, mut notices: Receiver<Notice>, tasks: &dyn Tasks) {
+        let mut told_by_lane = ToldByLane::default();
+        loop {
+            match notices.recv().await {
+                Ok(notice) => {
+                    let lane = told_by_lane.workspace(&notice, tasks).await;
+                    self.tell(&notice, lane);
+                }
+                Err(RecvError::Lagged(lost)) => {
+                    tracing::info!(lost, "more changed at once than can be told");
+                    for feeding in self.feedings() {
+                        feeding.all.ring().push_lost();
+                    }
+                }
+                Err(RecvError::Closed) => return,
+            }
+        }
+    }
+
+    /// Tells of a change in every workspace that has the memory, except in the one whose lane does.
+    fn tell(&self, notice: &Notice, told_by_lane: Option<&str>) {
+        let workspaces: Vec<_> = lock(&self.workspaces)
+            .iter()
+            .filter(|(workspace, _)| Some(workspace.as_str()) != told_by_lane)
+            .map(|(_, feeding)| Arc::clone(feeding))
+            .collect();
+        for feeding in workspaces {
+            if let Some(news) = news(notice, &feeding.memories) {
+                feeding.all.ring().push(Arc::new(news), self.common.clock.now());
+            }
+        }
+    }
+
+    fn feeding(&self, workspace: &str) -> Option<Arc<Feeding>> {
+        lock(&self.workspaces).get(workspace).cloned()
+    }
+
+    fn feedings(&self) -> Vec<Arc<Feeding>> {
+        lock(&self.workspaces).values().cloned().collect()
+    }
+}
+
+impl Feeding {
+    fn session_from(&self, common: &Common, session: &str, base: u64) -> Arc<Bus> {
+        let mut sessions = lock(&self.sessions);
+        let bus = sessions.entry(session.to_owned()).or_insert_with(|| {
+            let readers_max = common.bounds.session_streams_max;
+            Bus::new(common.clone(), Arc::clone(&self.tasks), base, readers_max)
+        });
+        Arc::clone(bus)
+    }
+
+    fn close(&self) {
+        self.all.close();
+        for bus in std::mem::take(&mut *lock(&self.sessions)).into_values() {
+            bus.close();
+        }
+    }
+}
+
+#[async_trait]
+impl Feed for Feeds {
+    /// Tells the sessions of the workspace, and whoever listens to all of it. Where nobody could have
+    /// subscribed, nobody is told.
+    async fn publish(&self, change: ManagedChange) -> Result<(), FeedError> {
+        let ManagedChange { workspace, source, task, scopes, originator } = change;
+        if let Some(feeding) = self.feeding(&workspace) {
+            let changed = Changed::Managed { task, kind: source, scopes };
+            let news = Arc::new(News { originator, changed });
+            let now = self.common.clock.now();
+            feeding.tasks.push(Arc::clone(&news), now);
+            feeding.all.ring().push(news, now);
+        }
+        Ok(())
+    }
+}
+
+/// Returns what there is to tell of a change to somebody who has these memories.
+fn news(notice: &Notice, memories: &Memories) -> Option<News> {
+    let path_of = |path| memories.virtual_path(&notice.root, path);
+    let changed = Changed::File {
+        path: path_of(&notice.path)?,
+        moved_to: notice.moved_to.as_ref().and_then(path_of),
+        kind: notice.kind,
+        actor: notice.provenance.actor,
+        revision: notice.revision,
+        change: notice.change,
+    };
+    Some(News { originator: None, changed })
+}
+
+/// In which workspace the lane tells what a task did. Remembers the last task: its changes come one
+/// after the other.
+#[derive(Debug, Default)]
+struct ToldByLane {
+    task: Option<String>,
+    workspace: Option<String>,
+}
+
+impl ToldByLane {
+    async fn workspace(&mut self, notice: &Notice, tasks: &dyn Tasks) -> Option<&str> {
+        let task = notice.provenance.task.as_ref()?;
+        if self.task.as_ref() != Some(task) {
+            let row = tasks.task(task).await.unwrap_or_else(|error| {
+                tracing::warn!(%error, task, "whose task this was cannot be found out");
+                None
+            });
+            self.task = Some(task.clone());
+            self.workspace = row.map(|row| row.workspace);
+        }
+        self.workspace.as_deref()
+    }
+}

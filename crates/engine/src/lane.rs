@@ -1,0 +1,317 @@
+//! Lanes: the tasks of a workspace, strictly one at a time, in the order in which they came.
+//!
+//! A task is durable before it is acknowledged. One lock file per workspace in the state folder keeps
+//! lanes of several processes apart; whoever holds it does whatever is queued, whoever queued it. What
+//! somebody who died left running is completed from its record of change, or done once more if nothing
+//! of it was committed. A runner edits a draft; only the lane commits. An idle lane costs nothing: it has
+//! no task of the runtime, no open file and no timer.
+
+mod asked;
+mod recovery;
+mod work;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use memory::change::{ChangeKind, Provenance, Trust};
+use memory::access::AgentClass;
+use memory::clock::Clock;
+use memory::limits::{
+    TASK_PROBE_WAIT, TASK_WAIT, TASKS_KEPT_FOR_DEFAULT, TASKS_KEPT_MAX, TASKS_MINOR_MAX,
+    TASKS_UNFINISHED_MAX,
+};
+use state::{QueueLimits, StateError, Tasks};
+use store::{Binding, Call, Caller, Draft, Folders, Memories, Store, TurnFile};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::feed::Feed;
+use crate::runner::Runner;
+use crate::task::{Asker, ClientId, Request, Status, Task, TaskError, TaskId, TaskKind, TaskResult};
+use crate::workspace::Workspace;
+
+pub use asked::Rehearsal;
+
+/// What lanes work with.
+#[derive(Clone, Debug)]
+pub struct LaneParts {
+    /// Where memories live.
+    pub store: Arc<Store>,
+    /// Where this host keeps things.
+    pub folders: Folders,
+    /// Where tasks are kept.
+    pub tasks: Arc<dyn Tasks>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// Carries tasks out.
+    pub runner: Arc<dyn Runner>,
+    /// Hears of what they did.
+    pub feed: Arc<dyn Feed>,
+}
+
+/// What a person may set about lanes, with its defaults.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneSettings {
+    /// How much a lane holds.
+    pub limits: QueueLimits,
+    /// How many tasks run at the same time, of different workspaces; at least one.
+    pub concurrent_max: usize,
+    /// When a task is given up, whatever its runner says.
+    pub task_wait: Duration,
+    /// How long a runner may take to say whether tasks can be done.
+    pub probe_wait: Duration,
+}
+
+impl Default for LaneSettings {
+    fn default() -> Self {
+        Self {
+            limits: QueueLimits {
+                unfinished_max: TASKS_UNFINISHED_MAX,
+                minor_max: TASKS_MINOR_MAX,
+                kept_max: TASKS_KEPT_MAX,
+                kept_for: TASKS_KEPT_FOR_DEFAULT,
+            },
+            concurrent_max: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
+            task_wait: TASK_WAIT,
+            probe_wait: TASK_PROBE_WAIT,
+        }
+    }
+}
+
+/// Why a task was not taken.
+#[derive(Debug, thiserror::Error)]
+pub enum SubmitError {
+    /// Nobody said that this workspace is to be trusted.
+    #[error("the workspace is not trusted")]
+    Untrusted,
+    /// Memory is off for this workspace.
+    #[error("managed memory is off for this workspace")]
+    Unavailable,
+    /// As many tasks wait or run as the lane holds; try again later.
+    #[error("the lane holds as many unfinished tasks as it may")]
+    Full,
+    /// The workspace, or the whole process, is being shut down.
+    #[error("the workspace is shutting down")]
+    Draining,
+    /// Nobody can say whether tasks can be done here.
+    #[error("whether tasks can be done here could not be found out")]
+    ProbeFailed,
+    /// The state cannot keep the task.
+    #[error("the task cannot be kept")]
+    State(#[from] StateError),
+}
+
+/// Who looks at tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Viewer<'a> {
+    /// The person whose machine this is: sees all.
+    Person,
+    /// A program: sees what the client of this name asked for, or what somebody without one did.
+    Client(Option<&'a ClientId>),
+}
+
+impl Viewer<'_> {
+    fn sees(self, client: Option<&str>) -> bool {
+        match self {
+            Self::Person => true,
+            Self::Client(viewer) => viewer.map(ClientId::as_str) == client,
+        }
+    }
+}
+
+/// Which tasks to list.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TaskFilter {
+    /// Only those of this kind.
+    pub kind: Option<TaskKind>,
+    /// Only those that are so far.
+    pub status: Option<Status>,
+    /// At most so many, the latest.
+    pub max: Option<usize>,
+}
+
+/// What became of the wish to take a task back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Cancelled {
+    /// It is, or was, over: this is what came of it. A task that was taken back has failed.
+    Over(Task),
+    /// It is being stopped, or its changes are being written already; it ends soon, one way or the other.
+    Stopping(Task),
+}
+
+/// All lanes of this process. Cheap to clone; all clones are the same lanes.
+///
+/// Uses tokio: lanes work on the runtime that their methods are awaited in.
+#[derive(Clone, Debug)]
+pub struct Lanes(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    parts: LaneParts,
+    settings: LaneSettings,
+    lanes: Mutex<BTreeMap<String, Arc<Lane>>>,
+    /// One for each task that may run at the same time.
+    slots: Semaphore,
+    workers: TaskTracker,
+    /// No task is taken or begun any more.
+    draining: CancellationToken,
+    /// Tasks that run are stopped, to go on in another life.
+    halted: CancellationToken,
+}
+
+/// The lane of one workspace, as this process knows it.
+#[derive(Debug)]
+struct Lane {
+    id: String,
+    turn: TurnFile,
+    now: Mutex<Now>,
+    /// Counts whatever happens in the lane, so that those who wait look again.
+    moved: watch::Sender<u64>,
+    /// The workspace is gone.
+    removed: CancellationToken,
+}
+
+/// What a lane is doing.
+#[derive(Debug)]
+struct Now {
+    workspace: Workspace,
+    /// Works as long as there is something to do.
+    worker: Option<JoinHandle<()>>,
+    /// Whether somebody asked for work since the worker last looked.
+    asked: bool,
+    /// What is being done here, and what stops it.
+    current: Option<(TaskId, CancellationToken)>,
+    /// Tasks that were taken here and whose end was not seen here yet.
+    ours: BTreeSet<TaskId>,
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Lanes {
+    /// Returns lanes without work; [`resume`](Self::resume) goes on with what was left.
+    pub fn new(parts: LaneParts, settings: LaneSettings) -> Self {
+        Self(Arc::new(Shared {
+            parts,
+            settings,
+            lanes: Mutex::default(),
+            slots: Semaphore::new(settings.concurrent_max.max(1)),
+            workers: TaskTracker::new(),
+            draining: CancellationToken::new(),
+            halted: CancellationToken::new(),
+        }))
+    }
+
+    /// Goes on with what earlier lives of this process, or others that died, left in these workspaces.
+    pub async fn resume(&self, workspaces: &[Workspace]) -> Result<(), StateError> {
+        let with_work = self.0.parts.tasks.workspaces_with_work().await?;
+        for workspace in workspaces.iter().filter(|one| with_work.contains(&one.id)) {
+            self.0.wake_for(workspace);
+        }
+        Ok(())
+    }
+
+    /// Takes no more tasks of a workspace that is removed: those that wait fail, the one that runs is
+    /// stopped.
+    pub async fn remove(&self, workspace: &Workspace) -> Result<(), StateError> {
+        let lane = self.0.lane(workspace);
+        lane.removed.cancel();
+        self.0.give_up_all(&lane).await
+    }
+
+    /// Takes no more tasks and starts none; lets those that run end for so long, then stops them. What
+    /// is not done stays queued in the state.
+    pub async fn drain(&self, wait: Duration) {
+        self.0.draining.cancel();
+        self.0.workers.close();
+        if tokio::time::timeout(wait, self.0.workers.wait()).await.is_err() {
+            self.0.halted.cancel();
+            self.0.workers.wait().await;
+        }
+    }
+}
+
+impl Shared {
+    /// Returns the lane of a workspace; the same one for everybody in this process.
+    fn lane(&self, workspace: &Workspace) -> Arc<Lane> {
+        let mut lanes = lock(&self.lanes);
+        let lane = lanes.entry(workspace.id.clone()).or_insert_with(|| {
+            Arc::new(Lane {
+                id: workspace.id.clone(),
+                turn: TurnFile::new(&self.parts.folders, &format!("lane-{}", workspace.id)),
+                now: Mutex::new(Now {
+                    workspace: workspace.clone(),
+                    worker: None,
+                    asked: false,
+                    current: None,
+                    ours: BTreeSet::new(),
+                }),
+                moved: watch::Sender::new(0),
+                removed: CancellationToken::new(),
+            })
+        });
+        lock(&lane.now).workspace.clone_from(workspace);
+        Arc::clone(lane)
+    }
+
+    /// Sees to it that somebody looks for work of a workspace, if its tasks may be done.
+    fn wake_for(self: &Arc<Self>, workspace: &Workspace) {
+        if workspace.trusted && workspace.memory_enabled {
+            self.wake(&self.lane(workspace));
+        }
+    }
+
+    /// Sees to it that somebody looks for work in a lane.
+    fn wake(self: &Arc<Self>, lane: &Arc<Lane>) {
+        let mut now = lock(&lane.now);
+        now.asked = true;
+        let is_idle = now.worker.as_ref().is_none_or(JoinHandle::is_finished);
+        if is_idle && !self.draining.is_cancelled() {
+            let work = work::work(Arc::clone(self), Arc::clone(lane));
+            now.worker = Some(self.workers.spawn(work));
+        }
+    }
+
+    /// Returns the memories of a workspace as a task may touch them.
+    fn memories(&self, workspace: &Workspace, asked: (&Request, &Asker)) -> Memories {
+        let (request, asker) = asked;
+        let trust = match request.kind() {
+            TaskKind::Remember | TaskKind::Forget => asker.trust,
+            // Somebody asked for tidying up, but nobody said what is written then.
+            TaskKind::Dream => Trust::Background.min(asker.trust),
+        };
+        let mut provenance = Provenance::of(request.kind().actor(), trust, &asker.origin);
+        provenance.client = asker.client.as_ref().map(ToString::to_string);
+        let caller = Caller { class: AgentClass::Exec, provenance };
+        self.parts.store.memories(Binding::resolve(&workspace.binding, &self.parts.folders), caller)
+    }
+}
+
+/// Opens the draft that a task works on.
+fn draft(memories: &Memories, task: &TaskId) -> Draft {
+    let call = Call { tool_call: None, task: Some(task.to_string()) };
+    memories.draft(ChangeKind::Draft, call)
+}
+
+impl Lane {
+    fn workspace(&self) -> Workspace {
+        lock(&self.now).workspace.clone()
+    }
+
+    /// Lets those who wait look again.
+    fn move_on(&self) {
+        self.moved.send_modify(|count| *count += 1);
+    }
+}
+
+/// What came of a task, as its row has it.
+const fn status_of(outcome: &Result<TaskResult, TaskError>) -> Status {
+    match outcome {
+        Ok(_) => Status::Completed,
+        Err(_) => Status::Failed,
+    }
+}

@@ -1,0 +1,267 @@
+//! What is asked of lanes from outside: take a task, show it, take it back, wait for it.
+
+use std::sync::Arc;
+
+use memory::limits::{TASK_LOOK_INTERVAL, TASKS_LISTED_MAX};
+use state::{Enqueued, NewTask, OwnedBy, StateError, TaskQuery, TaskRow};
+use store::FileDiff;
+use tokio::time::Instant;
+
+use super::work::Ran;
+use super::{Cancelled, Lane, Lanes, Shared, SubmitError, TaskFilter, Viewer, lock};
+use crate::task::record;
+use crate::task::{Asker, Request, Task, TaskError, TaskErrorCode, TaskId, TaskKind, TaskResult};
+use crate::workspace::Workspace;
+
+/// What a task would do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rehearsal {
+    /// What it would report.
+    pub result: TaskResult,
+    /// What it would change.
+    pub diffs: Vec<FileDiff>,
+}
+
+impl Lanes {
+    /// Takes a task, durably, and sees to it that it is done.
+    pub async fn submit(
+        &self,
+        workspace: &Workspace,
+        request: Request,
+        asker: Asker,
+    ) -> Result<Task, SubmitError> {
+        let lane = self.0.open_lane(workspace).await?;
+        let kind = request.kind();
+        let id = TaskId::new(kind);
+        let new = NewTask {
+            id: id.to_string(),
+            workspace: workspace.id.clone(),
+            kind: kind.as_str().to_owned(),
+            client: asker.client.as_ref().map(ToString::to_string),
+            request: record::request_text(&request, &asker),
+            at: self.0.parts.clock.now(),
+        };
+        // Noted first: another process may have done it before this one is told that it is queued.
+        lock(&lane.now).ours.insert(id.clone());
+        match self.0.parts.tasks.enqueue(new, self.0.settings.limits).await {
+            Ok(Enqueued::Queued(row)) => {
+                self.0.wake(&lane);
+                Ok(Task {
+                    id,
+                    workspace: row.workspace,
+                    asker,
+                    request,
+                    created_at: row.created_at,
+                    updated_at: row.updated_at,
+                    state: crate::task::TaskState::Queued,
+                })
+            }
+            Ok(Enqueued::Full) => {
+                lock(&lane.now).ours.remove(&id);
+                Err(SubmitError::Full)
+            }
+            Err(error) => {
+                // It may have been queued all the same; then it is done, and its end is told.
+                self.0.wake(&lane);
+                Err(error.into())
+            }
+        }
+    }
+
+    /// Works out what a task would do, and does nothing.
+    pub async fn rehearse(
+        &self,
+        workspace: &Workspace,
+        request: &Request,
+        asker: &Asker,
+    ) -> Result<Result<Rehearsal, TaskError>, SubmitError> {
+        let lane = self.0.open_lane(workspace).await?;
+        let stop = self.0.draining.child_token();
+        let deadline = Instant::now() + self.0.settings.task_wait;
+        let id = TaskId::new(request.kind());
+        Ok(match self.0.decide(&lane, (&id, request, asker), &stop, deadline).await {
+            Ran::Done(result, draft) => Ok(Rehearsal { result, diffs: draft.diffs() }),
+            Ran::Failed(error) => Err(error),
+            Ran::Stopped => Err(TaskError::new(TaskErrorCode::Cancelled)),
+        })
+    }
+
+    /// Returns a task of this workspace and kind, if the viewer may see it.
+    pub async fn get(
+        &self,
+        workspace: &Workspace,
+        (kind, id): (TaskKind, &TaskId),
+        viewer: Viewer<'_>,
+    ) -> Result<Option<Task>, StateError> {
+        let Some(row) = self.0.row(workspace, (kind, id), viewer).await? else { return Ok(None) };
+        let task = read(&row);
+        if task.as_ref().is_some_and(|task| !task.status().is_final()) {
+            // Whoever took it may have died since.
+            self.0.wake_for(workspace);
+        }
+        Ok(task)
+    }
+
+    /// Returns the tasks of this workspace that the viewer may see, latest first.
+    pub async fn list(
+        &self,
+        workspace: &Workspace,
+        filter: TaskFilter,
+        viewer: Viewer<'_>,
+    ) -> Result<Vec<Task>, StateError> {
+        let query = TaskQuery {
+            workspace: Some(workspace.id.clone()),
+            kind: filter.kind.map(|kind| kind.as_str().to_owned()),
+            status: filter.status.map(|status| status.as_str().to_owned()),
+            owner: match viewer {
+                Viewer::Person => OwnedBy::Anybody,
+                Viewer::Client(None) => OwnedBy::Nobody,
+                Viewer::Client(Some(client)) => OwnedBy::Client(client.to_string()),
+            },
+            before: None,
+            max: filter.max.unwrap_or(TASKS_LISTED_MAX).min(TASKS_LISTED_MAX),
+        };
+        Ok(self.0.parts.tasks.tasks(&query).await?.iter().filter_map(read).collect())
+    }
+
+    /// Takes a task back, if the viewer may see it. What is already being written is completed.
+    pub async fn cancel(
+        &self,
+        workspace: &Workspace,
+        (kind, id): (TaskKind, &TaskId),
+        viewer: Viewer<'_>,
+    ) -> Result<Option<Cancelled>, StateError> {
+        if self.0.row(workspace, (kind, id), viewer).await?.is_none() {
+            return Ok(None);
+        }
+        let lane = self.0.lane(workspace);
+        self.0.give_up(&lane, id, TaskErrorCode::Cancelled).await?;
+        let row = self.0.parts.tasks.task(id.as_str()).await?;
+        Ok(row.as_ref().and_then(read).map(|task| {
+            if task.status().is_final() { Cancelled::Over(task) } else { Cancelled::Stopping(task) }
+        }))
+    }
+
+    /// Waits until nothing will become of a task of this workspace any more; `None` if there is none.
+    pub async fn wait(
+        &self,
+        workspace: &Workspace,
+        id: &TaskId,
+    ) -> Result<Option<Task>, StateError> {
+        let mut moved = self.0.lane(workspace).moved.subscribe();
+        loop {
+            let row = self.0.parts.tasks.task(id.as_str()).await?;
+            let Some(task) = row.as_ref().and_then(read) else { return Ok(None) };
+            if task.status().is_final() {
+                return Ok(Some(task));
+            }
+            // Another process may be doing it, which says nothing here.
+            drop(tokio::time::timeout(TASK_LOOK_INTERVAL, moved.changed()).await);
+        }
+    }
+}
+
+impl Shared {
+    /// Returns the lane of a workspace, if it takes tasks.
+    async fn open_lane(&self, workspace: &Workspace) -> Result<Arc<Lane>, SubmitError> {
+        if !workspace.trusted {
+            return Err(SubmitError::Untrusted);
+        }
+        let lane = self.lane(workspace);
+        self.check_open(&lane)?;
+        if !workspace.memory_enabled {
+            return Err(SubmitError::Unavailable);
+        }
+        self.probe(workspace).await?;
+        // The end may have come while the runner was asked.
+        self.check_open(&lane)?;
+        Ok(lane)
+    }
+
+    fn check_open(&self, lane: &Lane) -> Result<(), SubmitError> {
+        if self.draining.is_cancelled() || lane.removed.is_cancelled() {
+            return Err(SubmitError::Draining);
+        }
+        Ok(())
+    }
+
+    /// Asks the runner whether tasks can be done; one that panics or does not answer cannot say.
+    async fn probe(&self, workspace: &Workspace) -> Result<(), SubmitError> {
+        let (runner, asked) = (Arc::clone(&self.parts.runner), workspace.clone());
+        let probe = tokio::spawn(async move { runner.available(&asked).await });
+        let probe = tokio_util::task::AbortOnDropHandle::new(probe);
+        match tokio::time::timeout(self.settings.probe_wait, probe).await {
+            Ok(Ok(Ok(true))) => Ok(()),
+            Ok(Ok(Ok(false))) => Err(SubmitError::Unavailable),
+            Ok(Ok(Err(error))) if error.code == TaskErrorCode::ManagedMemoryUnavailable => {
+                Err(SubmitError::Unavailable)
+            }
+            failed => {
+                let why = match failed {
+                    Ok(Ok(Err(error))) => format!("{} {}", error, error.details().unwrap_or("")),
+                    Ok(Err(_)) => "it panicked".to_owned(),
+                    Ok(Ok(Ok(_))) | Err(_) => "it did not answer in time".to_owned(),
+                };
+                tracing::warn!(workspace = %workspace.id, why, "a runner cannot say whether it can");
+                Err(SubmitError::ProbeFailed)
+            }
+        }
+    }
+
+    /// Returns the row of a task, if the viewer may see it.
+    async fn row(
+        &self,
+        workspace: &Workspace,
+        (kind, id): (TaskKind, &TaskId),
+        viewer: Viewer<'_>,
+    ) -> Result<Option<TaskRow>, StateError> {
+        let row = self.parts.tasks.task(id.as_str()).await?;
+        Ok(row.filter(|row| {
+            row.workspace == workspace.id
+                && row.kind == kind.as_str()
+                && viewer.sees(row.client.as_deref())
+        }))
+    }
+
+    /// Takes a task back: for good if nothing of it can have been written, else it is told to stop.
+    async fn give_up(
+        &self,
+        lane: &Lane,
+        id: &TaskId,
+        why: TaskErrorCode,
+    ) -> Result<(), StateError> {
+        let outcome = record::outcome_text(&Err(TaskError::new(why)));
+        let now = self.parts.clock.now();
+        self.parts.tasks.give_up(id.as_str(), &outcome, now).await?;
+        {
+            let now = lock(&lane.now);
+            if let Some((_, stop)) = now.current.as_ref().filter(|(current, _)| current == id) {
+                stop.cancel();
+            }
+        }
+        lane.move_on();
+        Ok(())
+    }
+
+    /// Takes back whatever is unfinished in the lane of a workspace that is gone.
+    pub(super) async fn give_up_all(&self, lane: &Lane) -> Result<(), StateError> {
+        let query = TaskQuery {
+            workspace: Some(lane.id.clone()),
+            max: TASKS_LISTED_MAX,
+            ..TaskQuery::default()
+        };
+        for task in self.parts.tasks.tasks(&query).await?.iter().filter_map(read) {
+            if !task.status().is_final() {
+                self.give_up(lane, &task.id, TaskErrorCode::WorkspaceRemoved).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads a row; one that cannot be read is as good as none.
+fn read(row: &TaskRow) -> Option<Task> {
+    Task::read(row)
+        .inspect_err(|error| tracing::warn!(%error, "a task is passed over"))
+        .ok()
+}

@@ -1,0 +1,89 @@
+//! What somebody who died left in a lane, and what others did for it.
+
+use memory::limits::TASK_ATTEMPTS_MAX;
+use state::TaskRow;
+
+use super::work::LaneError;
+use super::{Lane, Shared, lock};
+use crate::runner::chain;
+use crate::task::{Task, TaskError, TaskErrorCode, TaskKind, TaskState};
+
+impl Shared {
+    /// Looks after the tasks that run and that nobody does: called by whoever has the turn and does
+    /// none. A task with a change in history is completed, for that change happens; one without is
+    /// done once more, or given up.
+    pub(super) async fn recover(&self, lane: &Lane) -> Result<(), LaneError> {
+        for row in self.parts.tasks.running(&lane.id).await? {
+            let left = (row.attempts, row.change.is_some());
+            tracing::warn!(task = %row.id, attempts = left.0, changed = left.1, "a task was left");
+            if row.change.is_some() {
+                self.complete(lane, &row).await?;
+            } else if row.attempts < TASK_ATTEMPTS_MAX {
+                self.parts.tasks.requeue(&row.id, self.parts.clock.now()).await?;
+            } else {
+                let kind = row.kind.parse().unwrap_or(TaskKind::Remember);
+                let failed = TaskError::new(TaskErrorCode::failed(kind));
+                let failed = failed.with_details("it was begun again and again and never ended");
+                self.finish(lane, &row, &Err(failed)).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Completes a task whose change is recorded, with the outcome that was prepared.
+    async fn complete(&self, lane: &Lane, row: &TaskRow) -> Result<(), LaneError> {
+        let done = TaskRow { status: "completed".to_owned(), ..row.clone() };
+        let task = match Task::read(&done) {
+            Ok(task) => task,
+            Err(unreadable) => {
+                // It was prepared before its change was, but perhaps by another version.
+                tracing::warn!(error = %unreadable, "what came of a task is not known");
+                let kind = row.kind.parse().unwrap_or(TaskKind::Remember);
+                let failed = TaskError::new(TaskErrorCode::failed(kind));
+                let failed = failed.with_details("memories were changed; history knows how");
+                self.finish(lane, row, &Err(failed)).await?;
+                return Ok(());
+            }
+        };
+        let outcome = match &task.state {
+            TaskState::Completed(result) => Ok(result.clone()),
+            TaskState::Failed(error) => Err(error.clone()),
+            TaskState::Queued | TaskState::Running => return Ok(()),
+        };
+        self.make_whole(lane, &task).await;
+        if self.finish(lane, row, &outcome).await? {
+            self.publish(&task, &outcome).await;
+        }
+        Ok(())
+    }
+
+    /// Puts in place what a change that stopped half-way has recorded, as the next writer would.
+    pub(super) async fn make_whole(&self, lane: &Lane, task: &Task) {
+        let memories = self.memories(&lane.workspace(), (&task.request, &task.asker));
+        if let Err(error) = memories.notice().await {
+            tracing::warn!(task = %task.id, error = %chain(&error), "a change is completed later");
+        }
+    }
+
+    /// Says what other processes did with tasks that were taken here.
+    pub(super) async fn tell_of_others(&self, lane: &Lane) -> Result<(), LaneError> {
+        let ours: Vec<_> = lock(&lane.now).ours.iter().cloned().collect();
+        for id in ours {
+            let row = self.parts.tasks.task(id.as_str()).await?;
+            let task = row.as_ref().map(Task::read).and_then(Result::ok);
+            if task.as_ref().is_some_and(|task| !task.status().is_final()) {
+                continue;
+            }
+            lock(&lane.now).ours.remove(&id);
+            let changed = row.is_some_and(|row| row.change.is_some());
+            if let Some(Task { state: TaskState::Completed(result), .. }) = &task
+                && changed
+                && let Some(task) = &task
+            {
+                self.publish(task, &Ok(result.clone())).await;
+            }
+        }
+        lane.move_on();
+        Ok(())
+    }
+}

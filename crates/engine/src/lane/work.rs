@@ -1,0 +1,340 @@
+//! A lane at work: takes its turn, begins the oldest task, decides on a draft, commits, says so.
+//!
+//! The order is what makes a task happen once: what will have come of it is durable before its draft is
+//! committed, the change names the task, and only then is the task finished and published. Dying in
+//! between leaves a row that `recovery` reads.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use memory::limits::{
+    LANE_RETRY_DELAY, LANE_RETRY_DELAY_MAX, TASK_DECISIONS_MAX, TASK_STOP_WAIT,
+};
+use state::{RunRow, StateError, TaskRow};
+use store::{Draft, Turn, TurnError};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::{Lane, Shared, draft, lock, status_of};
+use crate::feed::ManagedChange;
+use crate::runner::{Job, RunError, chain};
+use crate::task::record;
+use crate::task::{Asker, Request, Task, TaskError, TaskErrorCode, TaskId, TaskKind, TaskResult};
+
+/// Why a lane cannot go on for now. Whatever it had begun is looked at when it can.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum LaneError {
+    /// The lock file cannot be used.
+    #[error(transparent)]
+    Turn(#[from] TurnError),
+    /// The state cannot be used.
+    #[error(transparent)]
+    State(#[from] StateError),
+    /// Somebody removed the lock file, so another process may have begun too.
+    #[error("the lock file of the lane was removed")]
+    Lost,
+}
+
+/// What an attempt at deciding came to.
+pub(super) enum Ran {
+    /// This is to be reported once the draft is committed.
+    Done(TaskResult, Draft),
+    /// The task is to be given up.
+    Failed(TaskError),
+    /// Somebody stopped it.
+    Stopped,
+}
+
+/// What became of a task that was begun.
+enum Ended {
+    /// This came of it; `true` if memories changed.
+    With(Result<TaskResult, TaskError>, bool),
+    /// Somebody stopped it, or finished it meanwhile. Nothing was committed.
+    Stopped,
+}
+
+/// Works as long as there is something to do in a lane. What fails is tried again a little later.
+pub(super) async fn work(shared: Arc<Shared>, lane: Arc<Lane>) {
+    let mut delay = LANE_RETRY_DELAY;
+    loop {
+        let served = shared.serve(&lane).await;
+        if let Err(error) = served {
+            tracing::warn!(workspace = %lane.id, error = %chain(&error), "a lane waits");
+            shared.rest(delay).await;
+            delay = LANE_RETRY_DELAY_MAX.min(delay * 2);
+            lock(&lane.now).asked = true;
+        } else {
+            delay = LANE_RETRY_DELAY;
+        }
+        let mut now = lock(&lane.now);
+        // Decided under the same lock as waking: nobody relies on a worker that is ending.
+        if !now.asked || shared.draining.is_cancelled() {
+            now.worker = None;
+            return;
+        }
+    }
+}
+
+impl Shared {
+    async fn rest(&self, delay: Duration) {
+        tokio::select! {
+            () = self.draining.cancelled() => {}
+            () = tokio::time::sleep(delay) => {}
+        }
+    }
+
+    /// Does whatever is queued in a lane, once it is this process's turn.
+    async fn serve(&self, lane: &Lane) -> Result<(), LaneError> {
+        let turn = tokio::select! {
+            biased;
+            () = self.draining.cancelled() => return Ok(()),
+            turn = lane.turn.take() => turn?,
+        };
+        self.recover(lane).await?;
+        loop {
+            // Before looking: whoever queues a task afterwards asks again.
+            lock(&lane.now).asked = false;
+            let slot = tokio::select! {
+                biased;
+                () = self.draining.cancelled() => return Ok(()),
+                slot = self.slots.acquire() => slot,
+            };
+            let now = self.parts.clock.now();
+            let Some(row) = self.parts.tasks.begin_next(&lane.id, now).await? else { break };
+            self.attempt(lane, &turn, &row).await?;
+            drop(slot);
+        }
+        self.tell_of_others(lane).await
+    }
+
+    /// Does one task that was begun.
+    async fn attempt(&self, lane: &Lane, turn: &Turn, row: &TaskRow) -> Result<(), LaneError> {
+        let task = match Task::read(row) {
+            Ok(task) => task,
+            Err(unreadable) => {
+                tracing::warn!(error = %unreadable, "a task cannot be done");
+                let kind = row.kind.parse().unwrap_or(TaskKind::Remember);
+                let failed = TaskError::new(TaskErrorCode::failed(kind));
+                return self.finish(lane, row, &Err(failed)).await.map(drop);
+            }
+        };
+        let stop = self.halted.child_token();
+        let _current = Current::new(lane, &task.id, &stop);
+        self.note_start(row).await;
+        match self.end(lane, turn, &task, &stop).await? {
+            Ended::With(outcome, changed) => {
+                let finished = self.finish(lane, row, &outcome).await?;
+                if finished && changed {
+                    self.publish(&task, &outcome).await;
+                }
+            }
+            Ended::Stopped if self.halted.is_cancelled() => {
+                // It goes on in another life, unless somebody took it back.
+                let now = self.parts.clock.now();
+                self.parts.tasks.requeue(&task.id.to_string(), now).await?;
+                self.note_end(row, "requeued").await;
+            }
+            Ended::Stopped => {
+                let cancelled = Err(TaskError::new(TaskErrorCode::Cancelled));
+                self.finish(lane, row, &cancelled).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Decides and commits; decides anew when a memory changed meanwhile.
+    async fn end(
+        &self,
+        lane: &Lane,
+        turn: &Turn,
+        task: &Task,
+        stop: &CancellationToken,
+    ) -> Result<Ended, LaneError> {
+        let asked = (&task.id, &task.request, &task.asker);
+        let deadline = Instant::now() + self.settings.task_wait;
+        for _ in 0..TASK_DECISIONS_MAX {
+            let (result, draft) = match self.decide(lane, asked, stop, deadline).await {
+                Ran::Done(result, draft) => (result, draft),
+                Ran::Failed(error) => return Ok(Ended::With(Err(error), false)),
+                Ran::Stopped => return Ok(Ended::Stopped),
+            };
+            if draft.changed().is_empty() {
+                return Ok(Ended::With(Ok(result), false));
+            }
+            let outcome = Ok(result);
+            let text = record::outcome_text(&outcome);
+            if !self.parts.tasks.prepare_outcome(task.id.as_str(), &text).await? {
+                return Ok(Ended::Stopped);
+            }
+            if !turn.is_current() {
+                return Err(LaneError::Lost);
+            }
+            let Err(error) = draft.commit().await else { return Ok(Ended::With(outcome, true)) };
+            // The record of a change may be durable although its commit failed.
+            let row = self.parts.tasks.task(task.id.as_str()).await?;
+            if row.is_some_and(|row| row.change.is_some()) {
+                tracing::warn!(task = %task.id, error = %chain(&error), "a commit stopped half-way");
+                self.make_whole(lane, task).await;
+                return Ok(Ended::With(outcome, true));
+            }
+            match RunError::of(task.kind(), &error) {
+                RunError::Conflict => {}
+                RunError::Failed(failed) => {
+                    tracing::warn!(task = %task.id, error = %chain(&error), "a commit failed");
+                    return Ok(Ended::With(Err(failed), false));
+                }
+            }
+        }
+        Ok(Ended::With(Err(never_still(task.kind())), false))
+    }
+
+    /// Lets the runner decide, on a draft of its own, within the deadline.
+    pub(super) async fn decide(
+        &self,
+        lane: &Lane,
+        (id, request, asker): (&TaskId, &Request, &Asker),
+        stop: &CancellationToken,
+        deadline: Instant,
+    ) -> Ran {
+        let workspace = lane.workspace();
+        for _ in 0..TASK_DECISIONS_MAX {
+            let memories = self.memories(&workspace, (request, asker));
+            let draft = draft(&memories, id);
+            let (request, workspace) = (request.clone(), workspace.clone());
+            let job = Job { task: id.clone(), request, workspace };
+            match self.run((job, memories, draft), stop, deadline).await {
+                Ok(ran) => return ran,
+                Err(Conflict) => {}
+            }
+        }
+        Ran::Failed(never_still(request.kind()))
+    }
+
+    /// Runs the runner once, where a panic or a hang of it harms nobody.
+    async fn run(
+        &self,
+        (job, memories, mut draft): (Job, store::Memories, Draft),
+        stop: &CancellationToken,
+        deadline: Instant,
+    ) -> Result<Ran, Conflict> {
+        let kind = job.request.kind();
+        let id = job.task.clone();
+        let (runner, told) = (Arc::clone(&self.parts.runner), stop.child_token());
+        let stopped = told.clone();
+        let mut running = AbortOnDropHandle::new(tokio::spawn(async move {
+            let done = runner.run(&job, &memories, &mut draft, &stopped).await;
+            (done, draft)
+        }));
+        let joined = tokio::select! {
+            biased;
+            () = stop.cancelled() => {
+                // It is told, too, and may have a child to stop.
+                drop(tokio::time::timeout(TASK_STOP_WAIT, &mut running).await);
+                return Ok(Ran::Stopped);
+            }
+            () = tokio::time::sleep_until(deadline) => {
+                told.cancel();
+                return Ok(Ran::Failed(TaskError::new(TaskErrorCode::Timeout)));
+            }
+            joined = &mut running => joined,
+        };
+        match joined {
+            Ok((Ok(result), draft)) => Ok(Ran::Done(result, draft)),
+            Ok((Err(RunError::Conflict), _)) => Err(Conflict),
+            Ok((Err(RunError::Failed(error)), _)) => Ok(Ran::Failed(error)),
+            // What a panic says may hold what it was about.
+            Err(_panicked) => {
+                tracing::error!(task = %id, "a runner panicked");
+                let failed = TaskError::new(TaskErrorCode::failed(kind));
+                Ok(Ran::Failed(failed.with_details("the program that does it broke")))
+            }
+        }
+    }
+
+    /// Finishes a task, durably. Returns whether this did: somebody may have taken it back.
+    pub(super) async fn finish(
+        &self,
+        lane: &Lane,
+        row: &TaskRow,
+        outcome: &Result<TaskResult, TaskError>,
+    ) -> Result<bool, LaneError> {
+        let (status, text) = (status_of(outcome), record::outcome_text(outcome));
+        let now = self.parts.clock.now();
+        let tasks = &self.parts.tasks;
+        let finished = tasks.finish_task(&row.id, status.as_str(), &text, now).await?;
+        match outcome {
+            Ok(_) => tracing::info!(task = %row.id, "completed"),
+            Err(error) => tracing::info!(task = %row.id, code = %error.code, "failed"),
+        }
+        self.note_end(row, status.as_str()).await;
+        if let Ok(id) = row.id.parse() {
+            lock(&lane.now).ours.remove(&id);
+        }
+        lane.move_on();
+        Ok(finished)
+    }
+
+    /// Says what a task did. That nobody can be told never fails the task.
+    pub(super) async fn publish(&self, task: &Task, outcome: &Result<TaskResult, TaskError>) {
+        let Ok(result) = outcome else { return };
+        let change = ManagedChange {
+            workspace: task.workspace.clone(),
+            source: task.kind(),
+            task: task.id.clone(),
+            scopes: result.scopes().clone(),
+            originator: task.asker.client.clone(),
+        };
+        if let Err(error) = self.parts.feed.publish(change).await {
+            tracing::warn!(task = %task.id, error = %chain(&error), "nobody was told of a task");
+        }
+    }
+
+    async fn note_start(&self, row: &TaskRow) {
+        let run = RunRow {
+            task: row.id.clone(),
+            attempt: row.attempts,
+            runner: self.parts.runner.name().to_owned(),
+            started_at: row.updated_at,
+            ended_at: None,
+            outcome: None,
+        };
+        if let Err(error) = self.parts.tasks.add_run(run).await {
+            tracing::warn!(task = %row.id, error = %chain(&error), "a run is not noted");
+        }
+    }
+
+    async fn note_end(&self, row: &TaskRow, how: &str) {
+        let outcome = serde_json::json!({ "ended": how }).to_string();
+        let now = self.parts.clock.now();
+        if let Err(error) = self.parts.tasks.end_run(&row.id, row.attempts, &outcome, now).await {
+            tracing::warn!(task = %row.id, error = %chain(&error), "the end of a run is not noted");
+        }
+    }
+}
+
+/// A memory changed while it was being decided upon.
+struct Conflict;
+
+fn never_still(kind: TaskKind) -> TaskError {
+    let failed = TaskError::new(TaskErrorCode::failed(kind));
+    failed.with_details("the memories changed again and again while they were being decided upon")
+}
+
+/// Says what a lane is doing, as long as it does it.
+struct Current<'l>(&'l Lane);
+
+impl<'l> Current<'l> {
+    fn new(lane: &'l Lane, id: &TaskId, stop: &CancellationToken) -> Self {
+        lock(&lane.now).current = Some((id.clone(), stop.clone()));
+        lane.move_on();
+        Self(lane)
+    }
+}
+
+impl Drop for Current<'_> {
+    fn drop(&mut self) {
+        lock(&self.0.now).current = None;
+        self.0.move_on();
+    }
+}

@@ -1,0 +1,191 @@
+//! Who carries a task out: the port, and the curator of this process behind it.
+//!
+//! A runner reads memories, edits a draft and reports what it did. It commits nothing, keeps nothing and
+//! publishes nothing: the lane does.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agents::{CurateError, Curator, Dreamt, Forgotten, Refusal, Remembered};
+use async_trait::async_trait;
+use memory::code::Code;
+use memory::limits::TASK_RUNNER_WAIT;
+use store::{Draft, Memories, StoreError};
+use tokio_util::sync::CancellationToken;
+
+use crate::task::{Request, TaskError, TaskErrorCode, TaskId, TaskKind, TaskResult};
+use crate::workspace::Workspace;
+
+/// One attempt at a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Job {
+    /// The task.
+    pub task: TaskId,
+    /// What is asked for.
+    pub request: Request,
+    /// Where.
+    pub workspace: Workspace,
+}
+
+/// Why an attempt came to nothing.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RunError {
+    /// A memory changed while it was being decided upon: decide anew, on a new draft.
+    #[error("a memory changed meanwhile")]
+    Conflict,
+    /// The task is to be given up.
+    #[error(transparent)]
+    Failed(#[from] TaskError),
+}
+
+impl RunError {
+    /// Says what becomes of a task of this kind that the store refuses or fails.
+    pub(crate) fn of(kind: TaskKind, error: &StoreError) -> Self {
+        let code = match error.code() {
+            Code::Conflict => return Self::Conflict,
+            Code::Screened => TaskErrorCode::Screened,
+            Code::EscapesRoot if kind == TaskKind::Remember => TaskErrorCode::RememberPathEscape,
+            _ => TaskErrorCode::failed(kind),
+        };
+        let failed = TaskError::new(code);
+        Self::Failed(match error {
+            StoreError::Refused(refusal) => failed.with_details(&refusal.to_string()),
+            // The rest names files of this machine, which are nobody else's business.
+            _ => failed.with_details(error.code().meaning()),
+        })
+    }
+}
+
+/// Carries tasks out: reads memories, edits a draft, and commits nothing.
+#[async_trait]
+pub trait Runner: fmt::Debug + Send + Sync {
+    /// Returns the word that a run is recorded with.
+    fn name(&self) -> &'static str;
+
+    /// Tells whether tasks of this workspace can be done at all.
+    async fn available(&self, workspace: &Workspace) -> Result<bool, TaskError>;
+
+    /// Does the work on a draft. When `stop` is cancelled it comes to an end soon; what it returns then
+    /// is of no interest, and neither is the draft.
+    async fn run(
+        &self,
+        job: &Job,
+        memories: &Memories,
+        draft: &mut Draft,
+        stop: &CancellationToken,
+    ) -> Result<TaskResult, RunError>;
+}
+
+/// The runner that asks a curator in this process.
+pub struct InProcess {
+    curator: Arc<dyn Curator>,
+    name: &'static str,
+    deadline: Duration,
+}
+
+impl fmt::Debug for InProcess {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("InProcess").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+impl InProcess {
+    /// Returns a runner that asks this curator, whose runs are recorded with this word.
+    pub fn new(name: &'static str, curator: Arc<dyn Curator>) -> Self {
+        Self { curator, name, deadline: TASK_RUNNER_WAIT }
+    }
+
+    /// Returns the runner with another time after which it gives up.
+    #[must_use]
+    pub const fn with_deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    async fn curate(
+        &self,
+        request: &Request,
+        memories: &Memories,
+        draft: &mut Draft,
+    ) -> Result<TaskResult, CurateError> {
+        Ok(match request {
+            Request::Remember(asked) => {
+                let Remembered { summary, touched, scopes, edits: _ } =
+                    self.curator.remember(memories, draft, asked).await?;
+                TaskResult::Remembered { summary, files_touched: touched, scopes }
+            }
+            Request::Forget(asked) => {
+                let Forgotten { summary, removed, topics, scopes, edits: _, skipped_pinned: _ } =
+                    self.curator.forget(memories, draft, asked).await?;
+                TaskResult::Forgotten { summary, removed, topics, scopes }
+            }
+            Request::Dream => {
+                let Dreamt { summary, topics, scopes, deduped, edits: _ } =
+                    self.curator.dream(memories, draft).await?;
+                TaskResult::Dreamt { summary, topics, scopes, deduped }
+            }
+        })
+    }
+}
+
+#[async_trait]
+impl Runner for InProcess {
+    fn name(&self) -> &'static str {
+        self.name
+    }
+
+    async fn available(&self, workspace: &Workspace) -> Result<bool, TaskError> {
+        Ok(workspace.memory_enabled && !workspace.binding.read_only)
+    }
+
+    async fn run(
+        &self,
+        job: &Job,
+        memories: &Memories,
+        draft: &mut Draft,
+        stop: &CancellationToken,
+    ) -> Result<TaskResult, RunError> {
+        let kind = job.request.kind();
+        let curated = tokio::select! {
+            () = stop.cancelled() => {
+                return Err(TaskError::new(TaskErrorCode::Cancelled).into());
+            }
+            () = tokio::time::sleep(self.deadline) => {
+                return Err(TaskError::new(TaskErrorCode::Timeout).into());
+            }
+            curated = self.curate(&job.request, memories, draft) => curated,
+        };
+        curated.map_err(|error| match error {
+            CurateError::Refused(refusal @ Refusal::Screened { .. }) => {
+                let error = TaskError::new(TaskErrorCode::Screened);
+                error.with_details(&refusal.to_string()).into()
+            }
+            CurateError::Refused(Refusal::ScopeMismatch) => {
+                TaskError::new(TaskErrorCode::RememberScopeMismatch).into()
+            }
+            CurateError::Store(error) => {
+                if !matches!(error, StoreError::Refused(_)) {
+                    tracing::warn!(task = %job.task, error = %chain(&error), "memories failed a task");
+                }
+                RunError::of(kind, &error)
+            }
+        })
+    }
+}
+
+/// How many causes of an error are told: a chain may be a circle.
+const CAUSES_MAX: usize = 8;
+
+/// Returns an error with its causes, for the log.
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+    let mut told = error.to_string();
+    let mut cause = error.source();
+    for _ in 0..CAUSES_MAX {
+        let Some(deeper) = cause else { break };
+        told.push_str(": ");
+        told.push_str(&deeper.to_string());
+        cause = deeper.source();
+    }
+    crate::task::tellable(&told).unwrap_or_default()
+}

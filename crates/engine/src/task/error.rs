@@ -1,0 +1,129 @@
+//! Why a task was given up: a code of a closed list, its sentence, and what may be told beside it.
+
+use std::fmt;
+
+use super::TaskKind;
+use super::details::tellable;
+
+/// Why a task was given up, in one word that programs may rely on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum TaskErrorCode {
+    /// Memory is off for the workspace.
+    ManagedMemoryUnavailable,
+    /// An edit named something outside of the memories.
+    RememberPathEscape,
+    /// Remembering failed.
+    RememberFailed,
+    /// The scope that was asked for cannot be written.
+    RememberScopeMismatch,
+    /// Forgetting failed.
+    ForgetFailed,
+    /// Dreaming failed.
+    DreamFailed,
+    /// It took too long.
+    Timeout,
+    /// Somebody took it back.
+    Cancelled,
+    /// The workspace is gone.
+    WorkspaceRemoved,
+    /// The model that was to do it cannot be reached.
+    ModelUnavailable,
+    /// The text is one that may not become a memory.
+    Screened,
+}
+
+impl TaskErrorCode {
+    /// Every code.
+    pub const ALL: [Self; 11] = [
+        Self::ManagedMemoryUnavailable,
+        Self::RememberPathEscape,
+        Self::RememberFailed,
+        Self::RememberScopeMismatch,
+        Self::ForgetFailed,
+        Self::DreamFailed,
+        Self::Timeout,
+        Self::Cancelled,
+        Self::WorkspaceRemoved,
+        Self::ModelUnavailable,
+        Self::Screened,
+    ];
+
+    /// Returns the code for a task of this kind that failed for no reason with a code of its own.
+    pub const fn failed(kind: TaskKind) -> Self {
+        match kind {
+            TaskKind::Remember => Self::RememberFailed,
+            TaskKind::Forget => Self::ForgetFailed,
+            TaskKind::Dream => Self::DreamFailed,
+        }
+    }
+
+    /// Returns the public word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::ManagedMemoryUnavailable => "managed_memory_unavailable",
+            Self::RememberPathEscape => "remember_path_escape",
+            Self::RememberFailed => "remember_failed",
+            Self::RememberScopeMismatch => "remember_scope_mismatch",
+            Self::ForgetFailed => "forget_failed",
+            Self::DreamFailed => "dream_failed",
+            Self::Timeout => "timeout",
+            Self::Cancelled => "cancelled",
+            Self::WorkspaceRemoved => "workspace_removed",
+            Self::ModelUnavailable => "model_unavailable",
+            Self::Screened => "screened",
+        }
+    }
+
+    /// Returns the public sentence.
+    pub const fn message(self) -> &'static str {
+        match self {
+            Self::ManagedMemoryUnavailable => "Managed memory is off for this workspace.",
+            Self::RememberPathEscape => "The task named a file outside of the memories.",
+            Self::RememberFailed => "The text could not be remembered.",
+            Self::RememberScopeMismatch => "The requested scope cannot be written here.",
+            Self::ForgetFailed => "The entries could not be forgotten.",
+            Self::DreamFailed => "The memories could not be tidied up.",
+            Self::Timeout => "The task took too long and was given up.",
+            Self::Cancelled => "The task was cancelled.",
+            Self::WorkspaceRemoved => "The workspace was removed before the task was done.",
+            Self::ModelUnavailable => "The model cannot be reached.",
+            Self::Screened => "The text looks like a secret or like an attack on a model.",
+        }
+    }
+}
+
+impl fmt::Display for TaskErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+/// Why a task was given up.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{}", .code.message())]
+pub struct TaskError {
+    /// The code.
+    pub code: TaskErrorCode,
+    /// More, cleaned: no credentials, no control characters, not long.
+    details: Option<String>,
+}
+
+impl TaskError {
+    /// Returns an error that says no more than its code.
+    pub const fn new(code: TaskErrorCode) -> Self {
+        Self { code, details: None }
+    }
+
+    /// Returns the error with more to tell. Credentials, control characters and what is too long are
+    /// taken out of it.
+    #[must_use]
+    pub fn with_details(mut self, details: &str) -> Self {
+        self.details = tellable(details);
+        self
+    }
+
+    /// Returns what is known beside the code.
+    pub fn details(&self) -> Option<&str> {
+        self.details.as_deref()
+    }
+}

@@ -1,0 +1,254 @@
+//! Tasks as the state keeps them: rows whose request and outcome are JSON that only this file knows.
+//!
+//! A row may have been written by another version of this program. What cannot be read is an error that
+//! the lane turns into a failed task; fields that are not known are passed over.
+
+use std::collections::BTreeSet;
+
+use agents::{ContextMode, ForgetRequest, RememberRequest, Removed, Topic};
+use memory::change::Trust;
+use memory::path::{Layout, MemoryPath, Mount, Scope};
+use serde::{Deserialize, Serialize};
+use state::TaskRow;
+
+use super::{Asker, Request, Task, TaskError, TaskErrorCode, TaskKind, TaskResult, TaskState};
+
+/// A row that is not one of this program's.
+#[derive(Debug, thiserror::Error)]
+#[error("the record of the task `{id}` cannot be read: {what}")]
+pub(crate) struct Unreadable {
+    id: String,
+    what: String,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct RequestRecord {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    content: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    query: Option<String>,
+    #[serde(default)]
+    clean: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scope: Option<String>,
+    trust: String,
+    origin: String,
+}
+
+#[derive(Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct OutcomeRecord {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<ErrorRecord>,
+    summary: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    files: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    removed: Vec<RemovedRecord>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    topics: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    mounts: Vec<String>,
+    deduped: usize,
+}
+
+#[derive(Serialize, Deserialize)]
+struct RemovedRecord {
+    topic: String,
+    summary: String,
+    path: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ErrorRecord {
+    code: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    details: Option<String>,
+}
+
+/// Returns a request, and who made it, as text for the state.
+pub(crate) fn request_text(request: &Request, asker: &Asker) -> String {
+    let mut record = RequestRecord {
+        content: None,
+        query: None,
+        clean: false,
+        scope: None,
+        trust: asker.trust.as_str().to_owned(),
+        origin: asker.origin.clone(),
+    };
+    match request {
+        Request::Remember(RememberRequest { content, context_mode, scope }) => {
+            record.content = Some(content.clone());
+            record.clean = *context_mode == ContextMode::Clean;
+            record.scope = scope.map(|scope| scope.as_str().to_owned());
+        }
+        Request::Forget(ForgetRequest { query, scope }) => {
+            record.query = Some(query.clone());
+            record.scope = scope.map(|scope| scope.as_str().to_owned());
+        }
+        Request::Dream => {}
+    }
+    text(&record)
+}
+
+/// Returns what came of a task as text for the state.
+pub(crate) fn outcome_text(outcome: &Result<TaskResult, TaskError>) -> String {
+    let words = |topics: &BTreeSet<Topic>| topics.iter().map(|t| t.as_str().to_owned()).collect();
+    let mut record = OutcomeRecord::default();
+    match outcome {
+        Err(error) => {
+            let code = error.code.as_str().to_owned();
+            record.error =
+                Some(ErrorRecord { code, details: error.details().map(str::to_owned) });
+        }
+        Ok(result) => {
+            record.summary = result.summary().to_owned();
+            record.mounts = result.scopes().iter().map(|mount| mount_word(*mount)).collect();
+            match result {
+                TaskResult::Remembered { files_touched, .. } => {
+                    record.files = files_touched.iter().map(ToString::to_string).collect();
+                }
+                TaskResult::Forgotten { removed, topics, .. } => {
+                    record.topics = words(topics);
+                    record.removed = removed.iter().map(removed_record).collect();
+                }
+                TaskResult::Dreamt { topics, deduped, .. } => {
+                    record.topics = words(topics);
+                    record.deduped = *deduped;
+                }
+            }
+        }
+    }
+    text(&record)
+}
+
+fn removed_record(removed: &Removed) -> RemovedRecord {
+    RemovedRecord {
+        topic: removed.topic.as_str().to_owned(),
+        summary: removed.summary.clone(),
+        path: removed.path.to_string(),
+    }
+}
+
+#[expect(clippy::expect_used, reason = "strings, numbers and lists of them always have a JSON text")]
+fn text(record: &impl Serialize) -> String {
+    serde_json::to_string(record).expect("records are plain")
+}
+
+impl Task {
+    /// Reads a row of the state.
+    pub(crate) fn read(row: &TaskRow) -> Result<Self, Unreadable> {
+        let unreadable = |what: String| Unreadable { id: row.id.clone(), what };
+        let kind: TaskKind = row.kind.parse().map_err(|error| unreadable(format!("{error}")))?;
+        let record: RequestRecord =
+            serde_json::from_str(&row.request).map_err(|error| unreadable(where_in(&error)))?;
+        let client = row.client.as_deref().map(str::parse).transpose();
+        let asker = Asker {
+            client: client.map_err(|error| unreadable(format!("{error}")))?,
+            trust: record.trust.parse().unwrap_or(Trust::Background),
+            origin: record.origin.clone(),
+        };
+        let state = match row.status.as_str() {
+            "queued" => TaskState::Queued,
+            "running" => TaskState::Running,
+            "completed" | "failed" => {
+                match read_outcome(row, kind).map_err(unreadable)? {
+                    Ok(result) => TaskState::Completed(result),
+                    Err(error) => TaskState::Failed(error),
+                }
+            }
+            other => return Err(unreadable(format!("unknown status `{other}`"))),
+        };
+        Ok(Self {
+            id: row.id.parse().map_err(|error| unreadable(format!("{error}")))?,
+            workspace: row.workspace.clone(),
+            asker,
+            request: read_request(kind, record).map_err(unreadable)?,
+            created_at: row.created_at,
+            updated_at: row.updated_at,
+            state,
+        })
+    }
+}
+
+fn read_request(kind: TaskKind, record: RequestRecord) -> Result<Request, String> {
+    let scope = record.scope.as_deref().map(read_scope).transpose()?;
+    Ok(match kind {
+        TaskKind::Remember => {
+            let content = record.content.ok_or("no content")?;
+            let context_mode =
+                if record.clean { ContextMode::Clean } else { ContextMode::Workspace };
+            Request::Remember(RememberRequest { content, context_mode, scope })
+        }
+        TaskKind::Forget => {
+            Request::Forget(ForgetRequest { query: record.query.ok_or("no query")?, scope })
+        }
+        TaskKind::Dream => Request::Dream,
+    })
+}
+
+/// Reads what came, or would come, of the task in a row.
+fn read_outcome(row: &TaskRow, kind: TaskKind) -> Result<Result<TaskResult, TaskError>, String> {
+    let text = row.outcome.as_deref().ok_or("no outcome")?;
+    let record: OutcomeRecord = serde_json::from_str(text).map_err(|error| where_in(&error))?;
+    if let Some(error) = record.error {
+        let code = TaskErrorCode::ALL.into_iter().find(|code| code.as_str() == error.code);
+        let code = code.ok_or_else(|| format!("unknown code `{}`", error.code))?;
+        return Ok(Err(TaskError::new(code).with_details(&error.details.unwrap_or_default())));
+    }
+    let scopes = record.mounts.iter().map(|word| read_mount(word)).collect::<Result<_, _>>()?;
+    let layout = if BTreeSet::contains(&scopes, &Mount::Flat) { Layout::Flat } else { Layout::Scoped };
+    let path = |text: &str| MemoryPath::parse(text, layout).map_err(|error| error.to_string());
+    let topics = record.topics.iter().map(|word| read_topic(word)).collect::<Result<_, _>>()?;
+    let summary = record.summary;
+    Ok(Ok(match kind {
+        TaskKind::Remember => {
+            let files = record.files.iter().map(|text| path(text)).collect::<Result<_, _>>()?;
+            TaskResult::Remembered { summary, files_touched: files, scopes }
+        }
+        TaskKind::Forget => {
+            let read = |record: &RemovedRecord| {
+                Ok::<_, String>(Removed {
+                    topic: read_topic(&record.topic)?,
+                    summary: record.summary.clone(),
+                    path: path(&record.path)?,
+                })
+            };
+            let removed = record.removed.iter().map(read).collect::<Result<_, _>>()?;
+            TaskResult::Forgotten { summary, removed, topics, scopes }
+        }
+        TaskKind::Dream => {
+            TaskResult::Dreamt { summary, topics, scopes, deduped: record.deduped }
+        }
+    }))
+}
+
+/// Says where a JSON text is wrong, and nothing of what it says.
+fn where_in(error: &serde_json::Error) -> String {
+    format!("no such record at line {}, column {}", error.line(), error.column())
+}
+
+fn read_scope(word: &str) -> Result<Scope, String> {
+    let scope = Scope::ALL.into_iter().find(|scope| scope.as_str() == word);
+    scope.ok_or_else(|| format!("unknown scope `{word}`"))
+}
+
+fn read_topic(word: &str) -> Result<Topic, String> {
+    let topic = Topic::ALL.into_iter().find(|topic| topic.as_str() == word);
+    topic.ok_or_else(|| format!("unknown topic `{word}`"))
+}
+
+/// The word of the mount that has no scope.
+const FLAT: &str = "flat";
+
+fn mount_word(mount: Mount) -> String {
+    match mount {
+        Mount::Scope(scope) => scope.as_str().to_owned(),
+        Mount::Flat => FLAT.to_owned(),
+    }
+}
+
+fn read_mount(word: &str) -> Result<Mount, String> {
+    if word == FLAT { Ok(Mount::Flat) } else { read_scope(word).map(Mount::Scope) }
+}

@@ -1,0 +1,113 @@
+//! A workspace as the daemon knows it: a folder that somebody works in, and what it gives access to.
+
+use std::path::{Path, PathBuf};
+
+use memory::document::Revision;
+use store::{BindingRequest, Checkout, ProjectRoot};
+
+/// How many characters of a folder's name an id shows.
+const SLUG_CHARS_MAX: usize = 40;
+
+/// How many hex digits of a digest an id has.
+const DIGEST_CHARS: usize = 12;
+
+/// A folder that somebody works in. Tasks of one workspace are done one after the other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workspace {
+    /// Its name, the same in every process: a readable word and a digest of what is bound.
+    pub id: String,
+    /// The folder.
+    pub cwd: PathBuf,
+    /// The memories that it gives access to.
+    pub binding: BindingRequest,
+    /// Whether it is the one that a daemon was started for.
+    pub primary: bool,
+    /// Whether a person said that what lies there may be read and run.
+    pub trusted: bool,
+    /// Whether tasks may be asked for here: a person may switch memory off.
+    pub memory_enabled: bool,
+}
+
+impl Workspace {
+    /// Returns the workspace of a folder, given without links, with memory on. A person works in it, so
+    /// it is trusted.
+    ///
+    /// Every folder of a checkout is the same workspace, as long as the same memories are bound.
+    pub fn new(cwd: PathBuf, binding: BindingRequest) -> Self {
+        let id = id(&cwd, &binding);
+        Self { id, cwd, binding, primary: false, trusted: true, memory_enabled: true }
+    }
+}
+
+/// Returns a readable name and what tells the workspace from all others: two with one id have the same
+/// memories, so either may do the tasks of the other.
+fn id(cwd: &Path, binding: &BindingRequest) -> String {
+    let BindingRequest { project_dir, project_root, workspace, flat, read_only } = binding;
+    let start = project_dir.as_deref().unwrap_or(cwd);
+    let folder = Checkout::find(start).map_or_else(|| start.to_owned(), |checkout| checkout.root);
+    let mut told = folder.as_os_str().as_encoded_bytes().to_vec();
+    let mut tell = |what: &[u8]| {
+        told.push(0);
+        told.extend_from_slice(what);
+    };
+    tell(match project_root {
+        ProjectRoot::Repo => b"repo",
+        ProjectRoot::Host => b"host",
+    });
+    tell(workspace.as_ref().map(ToString::to_string).unwrap_or_default().as_bytes());
+    tell(flat.as_deref().map(|flat| flat.as_os_str().as_encoded_bytes()).unwrap_or_default());
+    tell(if *read_only { b"read-only" } else { b"" });
+    let digest: String = Revision::of(&told).to_string().chars().take(DIGEST_CHARS).collect();
+    format!("{}-{digest}", slug(&folder))
+}
+
+fn slug(folder: &Path) -> String {
+    let name = folder.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
+    let slug: String = name
+        .chars()
+        .map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' })
+        .take(SLUG_CHARS_MAX)
+        .collect();
+    let slug = slug.trim_start_matches(['.', '-']);
+    if slug.is_empty() { "workspace".to_owned() } else { slug.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn bound(folder: &Path) -> BindingRequest {
+        BindingRequest { project_dir: Some(folder.to_owned()), ..BindingRequest::default() }
+    }
+
+    #[test]
+    #[expect(clippy::disallowed_methods, reason = "the test makes a checkout")]
+    fn folders_of_a_checkout_are_one_workspace_and_others_are_not() {
+        let home = tempfile::tempdir().unwrap();
+        let top = std::fs::canonicalize(home.path()).unwrap().join("my shop");
+        std::fs::create_dir_all(top.join(".git")).unwrap();
+        std::fs::create_dir_all(top.join("src")).unwrap();
+        let whole = Workspace::new(top.clone(), bound(&top));
+        let part = Workspace::new(top.join("src"), bound(&top.join("src")));
+        assert_eq!(whole.id, part.id);
+        let (slug, digest) = whole.id.rsplit_once('-').unwrap();
+        assert_eq!((slug, digest.len()), ("my-shop", DIGEST_CHARS));
+        let others = [
+            bound(home.path()),
+            BindingRequest { project_root: ProjectRoot::Host, ..bound(&top) },
+            BindingRequest { workspace: Some("a".parse().unwrap()), ..bound(&top) },
+            BindingRequest { flat: Some(top.clone()), ..bound(&top) },
+            BindingRequest { read_only: true, ..bound(&top) },
+        ];
+        for other in others {
+            assert_ne!(Workspace::new(top.clone(), other.clone()).id, whole.id, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn a_name_without_letters_is_still_a_name() {
+        assert_eq!(slug(Path::new("/")), "workspace");
+        assert_eq!(slug(Path::new("/..-")), "workspace");
+        assert_eq!(slug(Path::new("/.café")), "caf-");
+    }
+}

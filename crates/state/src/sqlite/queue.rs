@@ -1,0 +1,284 @@
+//! The rows of tasks: queued, begun, prepared, finished, found again.
+//!
+//! Each step is one short transaction. A step that may get lost in a power cut is not synchronized:
+//! that is most of what a transaction costs. It is in the log all the same, before all that comes
+//! later, so a later step that is synchronized takes it along.
+
+use sqlx::SqliteConnection;
+use sqlx::sqlite::SqliteRow;
+
+use crate::error::Fault;
+use crate::sqlite::row::{Columns, Read, readable, stored_time};
+use crate::sqlite::script::{Repeats, Script};
+use crate::task::{Enqueued, NewTask, OwnedBy, QueueLimits, REMEMBER, TaskQuery, TaskRow};
+use memory::clock::Timestamp;
+
+/// As the index of the lanes has it.
+const UNFINISHED: &str = "status IN ('queued', 'running')";
+/// As the indexes of what may go have it.
+const FINISHED: &str = "status IN ('completed', 'failed')";
+
+/// The columns of a task, with the first change that names it.
+const COLUMNS: &str = "seq, id, workspace, kind, client, status, attempts, created_at, updated_at,
+    request, outcome, (SELECT min(c.id) FROM changes c WHERE c.task = tasks.id) AS change";
+
+/// Runs a script without waiting until the disk has it.
+///
+/// SQLite takes the setting when it reads the statement, not when it runs it, so it must be read anew
+/// each time. Where this fails, the connection is closed by whoever holds it.
+pub(super) async fn unsynchronized(
+    connection: &mut SqliteConnection,
+    script: Script,
+) -> Result<Vec<SqliteRow>, Fault> {
+    sqlx::query("PRAGMA synchronous = NORMAL").persistent(false).execute(&mut *connection).await?;
+    let rows = script.rows(connection, Repeats::Often).await?;
+    sqlx::query("PRAGMA synchronous = FULL").persistent(false).execute(&mut *connection).await?;
+    Ok(rows)
+}
+
+/// Queues a task if there is room, and drops finished ones that are too old or too many.
+pub(super) async fn enqueue(
+    connection: &mut SqliteConnection,
+    task: &NewTask,
+    limits: QueueLimits,
+) -> Result<Enqueued, Fault> {
+    let age = i64::try_from(limits.kept_for.as_nanos()).unwrap_or(i64::MAX);
+    let rows = Script::of(&format!(
+        "BEGIN IMMEDIATE; DELETE FROM tasks WHERE {FINISHED} AND updated_at < $1;"
+    ))
+    .bind(stored_time(task.at).saturating_sub(age))
+    .then(&format!(
+        "DELETE FROM tasks WHERE seq IN (SELECT seq FROM tasks WHERE workspace = $1 AND {FINISHED}
+            ORDER BY updated_at DESC, seq DESC LIMIT -1 OFFSET max(0, $2 - 1 -
+                (SELECT count(*) FROM tasks WHERE workspace = $1 AND {UNFINISHED})));"
+    ))
+    .bind(task.workspace.as_str())
+    .bind(stored_count(limits.kept_max))
+    .then(&format!(
+        "INSERT INTO tasks
+            (id, workspace, kind, client, status, attempts, created_at, updated_at, request)
+        SELECT $1, $2, $3, $4, 'queued', 0, $5, $5, $6
+        WHERE (SELECT count(*) FROM tasks WHERE workspace = $2 AND {UNFINISHED}) < $7
+            AND ($3 = '{REMEMBER}' OR (SELECT count(*) FROM tasks
+                WHERE workspace = $2 AND {UNFINISHED} AND kind <> '{REMEMBER}') < $8)
+        RETURNING seq; COMMIT;"
+    ))
+    .bind(task.id.as_str())
+    .bind(task.workspace.as_str())
+    .bind(task.kind.as_str())
+    .bind(task.client.clone())
+    .bind(stored_time(task.at))
+    .bind(task.request.as_str())
+    .bind(stored_count(limits.unfinished_max))
+    .bind(stored_count(limits.minor_max))
+    .rows(connection, Repeats::Often)
+    .await?;
+    let Some(seq) = rows.first().and_then(|row| Columns(row).get("seq").ok()) else {
+        return Ok(Enqueued::Full);
+    };
+    Ok(Enqueued::Queued(queued(task.clone(), seq)))
+}
+
+fn stored_count(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+fn queued(new: NewTask, seq: i64) -> TaskRow {
+    let NewTask { id, workspace, kind, client, request, at } = new;
+    TaskRow {
+        seq,
+        id,
+        workspace,
+        kind,
+        client,
+        request,
+        status: "queued".to_owned(),
+        attempts: 0,
+        created_at: at,
+        updated_at: at,
+        outcome: None,
+        change: None,
+    }
+}
+
+/// Begins the oldest queued task of a workspace.
+pub(super) async fn begin_next(
+    connection: &mut SqliteConnection,
+    workspace: &str,
+    at: Timestamp,
+) -> Result<Option<TaskRow>, Fault> {
+    let script = Script::of(&format!(
+        "UPDATE tasks SET status = 'running', attempts = attempts + 1, updated_at = $2
+        WHERE seq = (SELECT seq FROM tasks
+            WHERE workspace = $1 AND {UNFINISHED} AND status = 'queued' ORDER BY seq LIMIT 1)
+        RETURNING {COLUMNS}"
+    ))
+    .bind(workspace)
+    .bind(stored_time(at));
+    let rows = unsynchronized(connection, script).await?;
+    let task = rows.first().map(|row| task(Columns(row))).transpose();
+    task.map_err(|_| Fault::Damaged("a task holds what cannot be".to_owned()))
+}
+
+/// Reads the running tasks of a workspace.
+pub(super) async fn running(
+    connection: &mut SqliteConnection,
+    workspace: &str,
+) -> Result<Vec<TaskRow>, Fault> {
+    let rows = Script::of(&format!(
+        "SELECT {COLUMNS} FROM tasks
+        WHERE workspace = $1 AND {UNFINISHED} AND status = 'running' ORDER BY seq"
+    ))
+    .bind(workspace)
+    .rows(connection, Repeats::Often)
+    .await?;
+    Ok(tasks(&rows))
+}
+
+/// Keeps what will have come of a running task. Returns whether it runs.
+pub(super) async fn prepare_outcome(
+    connection: &mut SqliteConnection,
+    id: &str,
+    outcome: &str,
+) -> Result<bool, Fault> {
+    let script = Script::of(
+        "UPDATE tasks SET outcome = $2 WHERE id = $1 AND status = 'running' RETURNING seq",
+    )
+    .bind(id)
+    .bind(outcome);
+    Ok(!unsynchronized(connection, script).await?.is_empty())
+}
+
+/// Puts a running task back. Returns whether it ran.
+pub(super) async fn requeue(
+    connection: &mut SqliteConnection,
+    id: &str,
+    at: Timestamp,
+) -> Result<bool, Fault> {
+    let script = Script::of(
+        "UPDATE tasks SET status = 'queued', outcome = NULL, updated_at = $2
+        WHERE id = $1 AND status = 'running' RETURNING seq",
+    )
+    .bind(id)
+    .bind(stored_time(at));
+    Ok(!unsynchronized(connection, script).await?.is_empty())
+}
+
+/// Finishes a task. Returns whether it was unfinished.
+pub(super) async fn finish(
+    connection: &mut SqliteConnection,
+    (id, status, outcome): (&str, &str, &str),
+    at: Timestamp,
+) -> Result<bool, Fault> {
+    let again = Script::of(
+        "SELECT 1 FROM tasks WHERE id = $1 AND outcome = $3 AND $2 = 'completed'
+            AND EXISTS (SELECT 1 FROM changes c WHERE c.task = tasks.id)",
+    )
+    .bind(id)
+    .bind(status)
+    .bind(outcome)
+    .rows(connection, Repeats::Often)
+    .await?;
+    let script = Script::of(&format!(
+        "UPDATE tasks SET status = $2, outcome = $3, updated_at = $4
+        WHERE id = $1 AND {UNFINISHED} RETURNING seq"
+    ))
+    .bind(id)
+    .bind(status)
+    .bind(outcome)
+    .bind(stored_time(at));
+    let finished = if again.is_empty() {
+        script.rows(connection, Repeats::Often).await?
+    } else {
+        unsynchronized(connection, script).await?
+    };
+    Ok(!finished.is_empty())
+}
+
+/// Takes back a task of which nothing can have been written. Returns whether this did.
+pub(super) async fn give_up(
+    connection: &mut SqliteConnection,
+    (id, outcome): (&str, &str),
+    at: Timestamp,
+) -> Result<bool, Fault> {
+    let given_up = Script::of(&format!(
+        "UPDATE tasks SET status = 'failed', outcome = $2, updated_at = $3
+        WHERE id = $1 AND {UNFINISHED} AND (status = 'queued' OR outcome IS NULL) RETURNING seq"
+    ))
+    .bind(id)
+    .bind(outcome)
+    .bind(stored_time(at))
+    .rows(connection, Repeats::Often)
+    .await?;
+    Ok(!given_up.is_empty())
+}
+
+/// Reads one task.
+pub(super) async fn one(
+    connection: &mut SqliteConnection,
+    id: &str,
+) -> Result<Option<TaskRow>, Fault> {
+    let rows = Script::of(&format!("SELECT {COLUMNS} FROM tasks WHERE id = $1"))
+        .bind(id)
+        .rows(connection, Repeats::Often)
+        .await?;
+    Ok(tasks(&rows).into_iter().next())
+}
+
+/// Reads the tasks that a query asks for.
+pub(super) async fn find(
+    connection: &mut SqliteConnection,
+    query: &TaskQuery,
+) -> Result<Vec<TaskRow>, Fault> {
+    let mut script = Script::of(&format!("SELECT {COLUMNS} FROM tasks WHERE true"));
+    for (column, wanted) in
+        [("workspace", &query.workspace), ("kind", &query.kind), ("status", &query.status)]
+    {
+        if let Some(wanted) = wanted {
+            script.add(&format!(" AND {column} = $1")).value(wanted.as_str());
+        }
+    }
+    match &query.owner {
+        OwnedBy::Anybody => {}
+        OwnedBy::Nobody => drop(script.add(" AND client IS NULL")),
+        OwnedBy::Client(client) => drop(script.add(" AND client = $1").value(client.as_str())),
+    }
+    if let Some(before) = query.before {
+        script.add(" AND seq < $1").value(before);
+    }
+    script.add(" ORDER BY seq DESC LIMIT $1").value(stored_count(query.max));
+    Ok(tasks(&script.rows(connection, Repeats::Hardly).await?))
+}
+
+/// Reads which workspaces have unfinished tasks.
+pub(super) async fn workspaces_with_work(
+    connection: &mut SqliteConnection,
+) -> Result<Vec<String>, Fault> {
+    let rows = Script::of(&format!(
+        "SELECT DISTINCT workspace FROM tasks WHERE {UNFINISHED} ORDER BY workspace"
+    ))
+    .rows(connection, Repeats::Hardly)
+    .await?;
+    Ok(readable("tasks", rows.iter().map(|row| Columns(row).get("workspace"))))
+}
+
+fn tasks(rows: &[SqliteRow]) -> Vec<TaskRow> {
+    readable("tasks", rows.iter().map(|row| task(Columns(row))))
+}
+
+fn task(row: Columns<'_>) -> Read<TaskRow> {
+    Ok(TaskRow {
+        seq: row.get("seq")?,
+        id: row.get("id")?,
+        workspace: row.get("workspace")?,
+        kind: row.get("kind")?,
+        client: row.get("client")?,
+        request: row.get("request")?,
+        status: row.get("status")?,
+        attempts: row.small_count("attempts")?,
+        created_at: row.time("created_at")?,
+        updated_at: row.time("updated_at")?,
+        outcome: row.get("outcome")?,
+        change: row.maybe_id("change")?,
+    })
+}

@@ -1,0 +1,147 @@
+//! The rows of sessions and of runs.
+
+use memory::clock::Timestamp;
+use sqlx::SqliteConnection;
+use sqlx::sqlite::SqliteRow;
+
+use crate::error::Fault;
+use crate::sqlite::queue::unsynchronized;
+use crate::sqlite::row::{Columns, Read, readable, stored_time};
+use crate::sqlite::script::{Repeats, Script};
+use crate::task::{RunRow, SessionRow};
+
+const SESSION: &str = "SELECT id, workspace, client, created_at FROM sessions";
+
+/// Registers a session.
+pub(super) async fn add(
+    connection: &mut SqliteConnection,
+    session: &SessionRow,
+) -> Result<(), Fault> {
+    Script::of("INSERT INTO sessions (id, workspace, client, created_at) VALUES ($1, $2, $3, $4)")
+        .bind(session.id.as_str())
+        .bind(session.workspace.as_str())
+        .bind(session.client.as_str())
+        .bind(stored_time(session.created_at))
+        .run(connection, Repeats::Often)
+        .await?;
+    Ok(())
+}
+
+/// Ends a session. Returns whether it was there.
+pub(super) async fn end(connection: &mut SqliteConnection, id: &str) -> Result<bool, Fault> {
+    let ended =
+        Script::of("DELETE FROM sessions WHERE id = $1").bind(id).run(connection, Repeats::Often);
+    Ok(ended.await? > 0)
+}
+
+/// Reads one session.
+pub(super) async fn one(
+    connection: &mut SqliteConnection,
+    id: &str,
+) -> Result<Option<SessionRow>, Fault> {
+    let rows = Script::of(&format!("{SESSION} WHERE id = $1"))
+        .bind(id)
+        .rows(connection, Repeats::Often)
+        .await?;
+    Ok(sessions(&rows).into_iter().next())
+}
+
+/// Reads the sessions of a workspace.
+pub(super) async fn of_workspace(
+    connection: &mut SqliteConnection,
+    workspace: &str,
+) -> Result<Vec<SessionRow>, Fault> {
+    let rows = Script::of(&format!("{SESSION} WHERE workspace = $1 ORDER BY created_at, id"))
+        .bind(workspace)
+        .rows(connection, Repeats::Hardly)
+        .await?;
+    Ok(sessions(&rows))
+}
+
+/// Tells whether a client is registered with a workspace.
+pub(super) async fn has_client(
+    connection: &mut SqliteConnection,
+    workspace: &str,
+    client: &str,
+) -> Result<bool, Fault> {
+    let rows = Script::of("SELECT 1 FROM sessions WHERE workspace = $1 AND client = $2 LIMIT 1")
+        .bind(workspace)
+        .bind(client)
+        .rows(connection, Repeats::Often)
+        .await?;
+    Ok(!rows.is_empty())
+}
+
+fn sessions(rows: &[SqliteRow]) -> Vec<SessionRow> {
+    readable("sessions", rows.iter().map(|row| session(Columns(row))))
+}
+
+fn session(row: Columns<'_>) -> Read<SessionRow> {
+    Ok(SessionRow {
+        id: row.get("id")?,
+        workspace: row.get("workspace")?,
+        client: row.get("client")?,
+        created_at: row.time("created_at")?,
+    })
+}
+
+/// Notes that an attempt at a task began. One of a number that a power cut took back replaces it; one
+/// at a task that is gone has nothing to belong to.
+pub(super) async fn add_run(connection: &mut SqliteConnection, run: &RunRow) -> Result<(), Fault> {
+    let script = Script::of(
+        "INSERT OR REPLACE INTO runs (task, attempt, runner, started_at, ended_at, outcome)
+        SELECT $1, $2, $3, $4, $5, $6 WHERE EXISTS (SELECT 1 FROM tasks WHERE id = $1)",
+    )
+    .bind(run.task.as_str())
+    .bind(i64::from(run.attempt))
+    .bind(run.runner.as_str())
+    .bind(stored_time(run.started_at))
+    .bind(run.ended_at.map(stored_time))
+    .bind(run.outcome.clone());
+    unsynchronized(connection, script).await?;
+    Ok(())
+}
+
+/// Notes that an attempt ended.
+pub(super) async fn end_run(
+    connection: &mut SqliteConnection,
+    (task, attempt): (&str, u32),
+    outcome: &str,
+    at: Timestamp,
+) -> Result<(), Fault> {
+    let script = Script::of(
+        "UPDATE runs SET outcome = $3, ended_at = $4 WHERE task = $1 AND attempt = $2",
+    )
+    .bind(task)
+    .bind(i64::from(attempt))
+    .bind(outcome)
+    .bind(stored_time(at));
+    unsynchronized(connection, script).await?;
+    Ok(())
+}
+
+/// Reads the attempts at a task.
+pub(super) async fn runs(
+    connection: &mut SqliteConnection,
+    task: &str,
+) -> Result<Vec<RunRow>, Fault> {
+    let rows = Script::of(
+        "SELECT task, attempt, runner, started_at, ended_at, outcome FROM runs
+        WHERE task = $1 ORDER BY attempt",
+    )
+    .bind(task)
+    .rows(connection, Repeats::Hardly)
+    .await?;
+    Ok(readable("runs", rows.iter().map(|row| run(Columns(row)))))
+}
+
+fn run(row: Columns<'_>) -> Read<RunRow> {
+    Ok(RunRow {
+        task: row.get("task")?,
+        attempt: row.small_count("attempt")?,
+        runner: row.get("runner")?,
+        started_at: row.time("started_at")?,
+        ended_at: row.maybe_time("ended_at")?,
+        outcome: row.get("outcome")?,
+    })
+}

@@ -1,0 +1,204 @@
+//! The second port on the same file: each call is one read, or one write by whoever has the connection
+//! that writes.
+
+use async_trait::async_trait;
+use memory::clock::Timestamp;
+
+use crate::error::StateError;
+use crate::sqlite::{SqliteState, queue, sessions};
+use crate::task::{Enqueued, NewTask, QueueLimits, RunRow, SessionRow, TaskQuery, TaskRow, Tasks};
+
+#[async_trait]
+impl Tasks for SqliteState {
+    async fn enqueue(&self, task: NewTask, limits: QueueLimits) -> Result<Enqueued, StateError> {
+        let task = &task;
+        self.write("queue a task", move |mut connection| async move {
+            let answer = queue::enqueue(&mut connection, task, limits).await;
+            (connection, answer)
+        })
+        .await
+    }
+
+    async fn begin_next(
+        &self,
+        workspace: &str,
+        at: Timestamp,
+    ) -> Result<Option<TaskRow>, StateError> {
+        const WANTED: &str = "begin a task";
+        if !self.is_there(WANTED)? {
+            return Ok(None);
+        }
+        self.write(WANTED, move |mut connection| async move {
+            let answer = queue::begin_next(&mut connection, workspace, at).await;
+            (connection, answer)
+        })
+        .await
+    }
+
+    async fn running(&self, workspace: &str) -> Result<Vec<TaskRow>, StateError> {
+        let found = self.read("read the running tasks", move |mut connection| async move {
+            let answer = queue::running(&mut connection, workspace).await;
+            (connection, answer)
+        });
+        Ok(found.await?.unwrap_or_default())
+    }
+
+    async fn prepare_outcome(&self, id: &str, outcome: &str) -> Result<bool, StateError> {
+        const WANTED: &str = "prepare the end of a task";
+        if !self.is_there(WANTED)? {
+            return Ok(false);
+        }
+        self.write(WANTED, move |mut connection| async move {
+            let answer = queue::prepare_outcome(&mut connection, id, outcome).await;
+            (connection, answer)
+        })
+        .await
+    }
+
+    async fn requeue(&self, id: &str, at: Timestamp) -> Result<bool, StateError> {
+        const WANTED: &str = "put a task back";
+        if !self.is_there(WANTED)? {
+            return Ok(false);
+        }
+        self.write(WANTED, move |mut connection| async move {
+            let answer = queue::requeue(&mut connection, id, at).await;
+            (connection, answer)
+        })
+        .await
+    }
+
+    async fn finish_task(
+        &self,
+        id: &str,
+        status: &str,
+        outcome: &str,
+        at: Timestamp,
+    ) -> Result<bool, StateError> {
+        const WANTED: &str = "finish a task";
+        if !self.is_there(WANTED)? {
+            return Ok(false);
+        }
+        self.write(WANTED, move |mut connection| async move {
+            let answer = queue::finish(&mut connection, (id, status, outcome), at).await;
+            (connection, answer)
+        })
+        .await
+    }
+
+    async fn give_up(&self, id: &str, outcome: &str, at: Timestamp) -> Result<bool, StateError> {
+        const WANTED: &str = "take a task back";
+        if !self.is_there(WANTED)? {
+            return Ok(false);
+        }
+        self.write(WANTED, move |mut connection| async move {
+            let answer = queue::give_up(&mut connection, (id, outcome), at).await;
+            (connection, answer)
+        })
+        .await
+    }
+
+    async fn task(&self, id: &str) -> Result<Option<TaskRow>, StateError> {
+        let found = self.read("read a task", move |mut connection| async move {
+            let answer = queue::one(&mut connection, id).await;
+            (connection, answer)
+        });
+        Ok(found.await?.flatten())
+    }
+
+    async fn tasks(&self, query: &TaskQuery) -> Result<Vec<TaskRow>, StateError> {
+        let found = self.read("read tasks", move |mut connection| async move {
+            let answer = queue::find(&mut connection, query).await;
+            (connection, answer)
+        });
+        Ok(found.await?.unwrap_or_default())
+    }
+
+    async fn workspaces_with_work(&self) -> Result<Vec<String>, StateError> {
+        let found = self.read("look for unfinished tasks", move |mut connection| async move {
+            let answer = queue::workspaces_with_work(&mut connection).await;
+            (connection, answer)
+        });
+        Ok(found.await?.unwrap_or_default())
+    }
+
+    async fn add_session(&self, session: SessionRow) -> Result<(), StateError> {
+        let session = &session;
+        self.write("register a session", move |mut connection| async move {
+            let answer = sessions::add(&mut connection, session).await;
+            (connection, answer)
+        })
+        .await
+    }
+
+    async fn end_session(&self, id: &str) -> Result<bool, StateError> {
+        const WANTED: &str = "end a session";
+        if !self.is_there(WANTED)? {
+            return Ok(false);
+        }
+        self.write(WANTED, move |mut connection| async move {
+            let answer = sessions::end(&mut connection, id).await;
+            (connection, answer)
+        })
+        .await
+    }
+
+    async fn session(&self, id: &str) -> Result<Option<SessionRow>, StateError> {
+        let found = self.read("read a session", move |mut connection| async move {
+            let answer = sessions::one(&mut connection, id).await;
+            (connection, answer)
+        });
+        Ok(found.await?.flatten())
+    }
+
+    async fn sessions(&self, workspace: &str) -> Result<Vec<SessionRow>, StateError> {
+        let found = self.read("read sessions", move |mut connection| async move {
+            let answer = sessions::of_workspace(&mut connection, workspace).await;
+            (connection, answer)
+        });
+        Ok(found.await?.unwrap_or_default())
+    }
+
+    async fn has_client(&self, workspace: &str, client: &str) -> Result<bool, StateError> {
+        let found = self.read("look for a client", move |mut connection| async move {
+            let answer = sessions::has_client(&mut connection, workspace, client).await;
+            (connection, answer)
+        });
+        Ok(found.await?.unwrap_or_default())
+    }
+
+    async fn add_run(&self, run: RunRow) -> Result<(), StateError> {
+        let run = &run;
+        self.write("note a run", move |mut connection| async move {
+            let answer = sessions::add_run(&mut connection, run).await;
+            (connection, answer)
+        })
+        .await
+    }
+
+    async fn end_run(
+        &self,
+        task: &str,
+        attempt: u32,
+        outcome: &str,
+        at: Timestamp,
+    ) -> Result<(), StateError> {
+        const WANTED: &str = "note the end of a run";
+        if !self.is_there(WANTED)? {
+            return Ok(());
+        }
+        self.write(WANTED, move |mut connection| async move {
+            let answer =
+                sessions::end_run(&mut connection, (task, attempt), outcome, at).await;
+            (connection, answer)
+        })
+        .await
+    }
+
+    async fn runs(&self, task: &str) -> Result<Vec<RunRow>, StateError> {
+        let found = self.read("read runs", move |mut connection| async move {
+            let answer = sessions::runs(&mut connection, task).await;
+            (connection, answer)
+        });
+        Ok(found.await?.unwrap_or_default())
+    }
+}

@@ -1,0 +1,254 @@
+//! The second port of the state: the queue of tasks, the sessions of clients, the runs of tasks.
+//!
+//! Words are the public ones, and what was asked and what came of it are JSON texts that nobody here
+//! reads. Which task may run, who sees it and when it is given up is for the lane; this is its memory.
+//!
+//! What a caller is told survives a power cut, and what only says how far a task has come survives a
+//! kill. The second is not synchronized by itself, because losing it is harmless. The database has one
+//! log, so a later durable step carries all earlier ones with it: whoever can read the change of a
+//! task on the disk can read there, too, that it ran and what its prepared outcome is.
+
+use std::fmt::Debug;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use memory::change::ChangeId;
+use memory::clock::Timestamp;
+
+use crate::error::StateError;
+
+/// The kind that has the whole queue; the others share a part of it.
+pub const REMEMBER: &str = "remember";
+
+/// A task that is to be queued.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewTask {
+    /// Its id, never used before.
+    pub id: String,
+    /// The workspace whose lane it waits in.
+    pub workspace: String,
+    /// `remember`, `forget` or `dream`.
+    pub kind: String,
+    /// Whose it is; `None` for a caller without a client id.
+    pub client: Option<String>,
+    /// What is asked, as JSON.
+    pub request: String,
+    /// When.
+    pub at: Timestamp,
+}
+
+/// A task as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TaskRow {
+    /// Its place in the order of arrival, over all workspaces. Never given twice.
+    pub seq: i64,
+    /// Its id.
+    pub id: String,
+    /// The workspace whose lane it waits in.
+    pub workspace: String,
+    /// `remember`, `forget` or `dream`.
+    pub kind: String,
+    /// Whose it is.
+    pub client: Option<String>,
+    /// What is asked, as JSON.
+    pub request: String,
+    /// `queued`, `running`, `completed` or `failed`.
+    pub status: String,
+    /// How often it was begun.
+    pub attempts: u32,
+    /// When it was queued.
+    pub created_at: Timestamp,
+    /// When its status last changed.
+    pub updated_at: Timestamp,
+    /// What came of it, as JSON. While it runs: what will have come of it once its draft is committed.
+    pub outcome: Option<String>,
+    /// The first change that history has under its id.
+    pub change: Option<ChangeId>,
+}
+
+/// How much a lane holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueLimits {
+    /// Unfinished tasks of a workspace.
+    pub unfinished_max: usize,
+    /// Those of them that are not [`REMEMBER`].
+    pub minor_max: usize,
+    /// Tasks of a workspace, finished ones included.
+    pub kept_max: usize,
+    /// How long a finished task is kept, in any workspace.
+    pub kept_for: Duration,
+}
+
+/// What became of a task that was to be queued.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Enqueued {
+    /// It waits.
+    Queued(TaskRow),
+    /// The lane holds as many as it may. Nothing was queued.
+    Full,
+}
+
+/// Whose tasks to return.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum OwnedBy {
+    /// Everybody's.
+    #[default]
+    Anybody,
+    /// Those made without a client id.
+    Nobody,
+    /// This client's.
+    Client(String),
+}
+
+/// Which tasks to return.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TaskQuery {
+    /// Only tasks of this workspace.
+    pub workspace: Option<String>,
+    /// Only tasks of this kind.
+    pub kind: Option<String>,
+    /// Only tasks with this status.
+    pub status: Option<String>,
+    /// Only tasks of this owner.
+    pub owner: OwnedBy,
+    /// Only tasks with a smaller `seq` than this one: the cursor.
+    pub before: Option<i64>,
+    /// At most so many.
+    pub max: usize,
+}
+
+/// A client of a workspace, and the stream of events that it may read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionRow {
+    /// Its id.
+    pub id: String,
+    /// The workspace.
+    pub workspace: String,
+    /// The client id that was given out with it.
+    pub client: String,
+    /// When it was registered.
+    pub created_at: Timestamp,
+}
+
+/// One attempt at a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunRow {
+    /// The task.
+    pub task: String,
+    /// Which attempt, from 1.
+    pub attempt: u32,
+    /// Who ran it.
+    pub runner: String,
+    /// When it began.
+    pub started_at: Timestamp,
+    /// When it ended; `None` while it runs, and for good if its process died.
+    pub ended_at: Option<Timestamp>,
+    /// What it reported, as JSON.
+    pub outcome: Option<String>,
+}
+
+/// Keeps the queue, the sessions and the runs.
+///
+/// A task goes [`enqueue`](Self::enqueue) → [`begin_next`](Self::begin_next) →
+/// [`prepare_outcome`](Self::prepare_outcome) → the commit of its draft, as a change that names the
+/// task → [`finish_task`](Self::finish_task). Whoever finds a task running that nobody runs any more
+/// reads in its row how far it came: with a [`change`](TaskRow::change) it is completed with the
+/// outcome that was prepared, without one it may be [`requeued`](Self::requeue).
+///
+/// Any number of processes may call. That one task at a time is run in a workspace is seen to by
+/// whoever calls [`begin_next`](Self::begin_next).
+#[async_trait]
+pub trait Tasks: Debug + Send + Sync {
+    /// Durably queues a task, unless the lane of its workspace is full. Finished tasks that are too
+    /// old go, in all workspaces; then, in this one, the oldest finished ones that are too many.
+    async fn enqueue(&self, task: NewTask, limits: QueueLimits) -> Result<Enqueued, StateError>;
+
+    /// Begins the oldest queued task of a workspace: it runs, and has one attempt more. Must be called
+    /// by one at a time for a workspace.
+    ///
+    /// Survives a kill. After a power cut the task may be queued again with one attempt less; then
+    /// nothing of this attempt is on the disk.
+    async fn begin_next(
+        &self,
+        workspace: &str,
+        at: Timestamp,
+    ) -> Result<Option<TaskRow>, StateError>;
+
+    /// Returns the running tasks of a workspace, oldest first. Whoever may call
+    /// [`begin_next`](Self::begin_next) and runs none finds those that somebody left who died.
+    async fn running(&self, workspace: &str) -> Result<Vec<TaskRow>, StateError>;
+
+    /// Keeps what will have come of a running task once its draft is committed. Returns whether it
+    /// still runs: if not, somebody finished it meanwhile, and its draft must not be committed.
+    ///
+    /// Survives a kill; is durable at the latest when the next change is.
+    async fn prepare_outcome(&self, id: &str, outcome: &str) -> Result<bool, StateError>;
+
+    /// Puts a running task back, at its old place before all that came later, and drops its prepared
+    /// outcome. Returns whether it was running.
+    ///
+    /// Survives a kill. After a power cut it may be running again, to be put back once more.
+    async fn requeue(&self, id: &str, at: Timestamp) -> Result<bool, StateError>;
+
+    /// Finishes a task, queued or running, as `completed` or `failed`. Returns whether this call did:
+    /// what is finished stays as it is.
+    ///
+    /// Durable, unless a change of the task is: then it would be finished the same way again.
+    async fn finish_task(
+        &self,
+        id: &str,
+        status: &str,
+        outcome: &str,
+        at: Timestamp,
+    ) -> Result<bool, StateError>;
+
+    /// Takes back a task of which nothing can have been written: one that is queued, or that runs and
+    /// has no prepared outcome. It has failed then, with this outcome. Returns whether this call did.
+    ///
+    /// Durable. Excludes [`prepare_outcome`](Self::prepare_outcome): of the two, one returns `false`.
+    async fn give_up(
+        &self,
+        id: &str,
+        outcome: &str,
+        at: Timestamp,
+    ) -> Result<bool, StateError>;
+
+    /// Returns one task.
+    async fn task(&self, id: &str) -> Result<Option<TaskRow>, StateError>;
+
+    /// Returns tasks, newest first.
+    async fn tasks(&self, query: &TaskQuery) -> Result<Vec<TaskRow>, StateError>;
+
+    /// Returns the workspaces with unfinished tasks, in order.
+    async fn workspaces_with_work(&self) -> Result<Vec<String>, StateError>;
+
+    /// Durably registers a session with its client.
+    async fn add_session(&self, session: SessionRow) -> Result<(), StateError>;
+
+    /// Ends a session, and its client's rights with it. Returns whether it was there.
+    async fn end_session(&self, id: &str) -> Result<bool, StateError>;
+
+    /// Returns one session.
+    async fn session(&self, id: &str) -> Result<Option<SessionRow>, StateError>;
+
+    /// Returns the sessions of a workspace, oldest first.
+    async fn sessions(&self, workspace: &str) -> Result<Vec<SessionRow>, StateError>;
+
+    /// Tells whether a client is registered with a workspace.
+    async fn has_client(&self, workspace: &str, client: &str) -> Result<bool, StateError>;
+
+    /// Notes that an attempt began. Runs go with their task. Survives a kill.
+    async fn add_run(&self, run: RunRow) -> Result<(), StateError>;
+
+    /// Notes that an attempt ended. Survives a kill.
+    async fn end_run(
+        &self,
+        task: &str,
+        attempt: u32,
+        outcome: &str,
+        at: Timestamp,
+    ) -> Result<(), StateError>;
+
+    /// Returns the attempts at a task, oldest first.
+    async fn runs(&self, task: &str) -> Result<Vec<RunRow>, StateError>;
+}

@@ -1,0 +1,78 @@
+//! What every queue of tasks does: order, limits, how far a task came, sessions, runs.
+//!
+//! [`run`] asks for a fresh, empty queue before each claim, together with the state that keeps the
+//! changes of its tasks. A claim that fails panics.
+#![expect(
+    clippy::unwrap_used,
+    clippy::missing_panics_doc,
+    reason = "a suite is a test: it fails by panicking"
+)]
+
+mod limits;
+mod queue;
+mod recovery;
+mod sessions;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use state::{Enqueued, NewTask, QueueLimits, State, TaskRow, Tasks};
+
+use super::state::time;
+
+/// A queue and the state on the same database.
+pub type Both = (Arc<dyn Tasks>, Arc<dyn State>);
+
+/// Checks every claim on queues that `make` makes, each fresh and empty.
+pub async fn run(make: impl AsyncFn() -> Both) {
+    queue::check_all(&make).await;
+    limits::check_all(&make).await;
+    recovery::check_all(&make).await;
+    sessions::check_all(&make).await;
+}
+
+/// Returns limits as a lane has them, with small numbers.
+pub fn of_lane() -> QueueLimits {
+    QueueLimits {
+        unfinished_max: 6,
+        minor_max: 3,
+        kept_max: 9,
+        kept_for: Duration::from_secs(100),
+    }
+}
+
+/// Returns a task of this kind without an owner, in the workspace `here`, made at this second.
+pub fn new(kind: &str, second: i64) -> NewTask {
+    NewTask {
+        id: format!("{kind}-{second}"),
+        workspace: "here".to_owned(),
+        kind: kind.to_owned(),
+        client: None,
+        request: format!("{{\"content\":\"{second}\"}}"),
+        at: time(second),
+    }
+}
+
+/// Returns the same task in another workspace.
+fn at(workspace: &str, task: NewTask) -> NewTask {
+    NewTask { id: format!("{}-{workspace}", task.id), workspace: workspace.to_owned(), ..task }
+}
+
+/// Queues a task where there must be room.
+async fn queued(tasks: &dyn Tasks, task: NewTask) -> TaskRow {
+    match tasks.enqueue(task, of_lane()).await.unwrap() {
+        Enqueued::Queued(row) => row,
+        Enqueued::Full => panic!("there should be room"),
+    }
+}
+
+/// Begins the next task of the workspace `here`, which must be there.
+async fn begun(tasks: &dyn Tasks, second: i64) -> TaskRow {
+    tasks.begin_next("here", time(second)).await.unwrap().unwrap()
+}
+
+/// Returns the ids of all tasks that are kept, oldest first.
+async fn kept(tasks: &dyn Tasks) -> Vec<String> {
+    let query = state::TaskQuery { max: usize::MAX, ..state::TaskQuery::default() };
+    tasks.tasks(&query).await.unwrap().into_iter().rev().map(|task| task.id).collect()
+}

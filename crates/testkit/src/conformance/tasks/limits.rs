@@ -1,0 +1,117 @@
+//! Claims about how much a lane holds and for how long.
+
+use std::time::Duration;
+
+use state::{Enqueued, QueueLimits, Tasks};
+
+use super::super::state::time;
+use super::{Both, at, begun, kept, new, of_lane, queued};
+
+pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
+    a_full_lane_takes_nothing_until_something_is_finished(&*make().await.0).await;
+    forgetting_and_dreaming_leave_room_for_remembering(&*make().await.0).await;
+    what_was_finished_long_ago_goes_in_every_workspace(&*make().await.0).await;
+    the_oldest_that_are_too_many_go(&*make().await.0).await;
+    what_is_unfinished_never_goes(&*make().await.0).await;
+    many_at_once_never_overfill_a_lane(&*make().await.0).await;
+}
+
+async fn is_full(tasks: &dyn Tasks, kind: &str, second: i64) -> bool {
+    tasks.enqueue(new(kind, second), of_lane()).await.unwrap() == Enqueued::Full
+}
+
+async fn finish_next(tasks: &dyn Tasks, second: i64) {
+    let id = begun(tasks, second).await.id;
+    assert!(tasks.finish_task(&id, "completed", "{}", time(second)).await.unwrap());
+}
+
+async fn a_full_lane_takes_nothing_until_something_is_finished(tasks: &dyn Tasks) {
+    for second in 1..=6 {
+        queued(tasks, new("remember", second)).await;
+    }
+    let before = kept(tasks).await;
+    begun(tasks, 7).await;
+    for kind in ["remember", "forget", "dream"] {
+        assert!(is_full(tasks, kind, 8).await, "what runs is unfinished: {kind}");
+    }
+    assert_eq!(kept(tasks).await, before);
+    queued(tasks, at("there", new("remember", 8))).await;
+    tasks.finish_task("remember-1", "failed", "{}", time(9)).await.unwrap();
+    assert!(!is_full(tasks, "remember", 9).await);
+    assert!(is_full(tasks, "remember", 10).await);
+}
+
+async fn forgetting_and_dreaming_leave_room_for_remembering(tasks: &dyn Tasks) {
+    for (kind, second) in [("forget", 1), ("dream", 2), ("forget", 3)] {
+        queued(tasks, new(kind, second)).await;
+    }
+    assert!(is_full(tasks, "forget", 4).await);
+    assert!(is_full(tasks, "dream", 4).await);
+    queued(tasks, at("there", new("dream", 4))).await;
+    for second in 5..=7 {
+        assert!(!is_full(tasks, "remember", second).await);
+    }
+    assert!(is_full(tasks, "remember", 8).await);
+    finish_next(tasks, 9).await;
+    assert!(!is_full(tasks, "dream", 10).await);
+}
+
+async fn what_was_finished_long_ago_goes_in_every_workspace(tasks: &dyn Tasks) {
+    for second in 1..=3 {
+        queued(tasks, new("remember", second)).await;
+        finish_next(tasks, second).await;
+    }
+    queued(tasks, at("there", new("remember", 4))).await;
+    assert_eq!(kept(tasks).await, ["remember-1", "remember-2", "remember-3", "remember-4-there"]);
+    // What ended exactly as long ago as it is kept is still there.
+    queued(tasks, at("there", new("remember", 102))).await;
+    let expected = ["remember-2", "remember-3", "remember-4-there", "remember-102-there"];
+    assert_eq!(kept(tasks).await, expected);
+    assert_eq!(tasks.task("remember-1").await.unwrap(), None);
+}
+
+async fn the_oldest_that_are_too_many_go(tasks: &dyn Tasks) {
+    queued(tasks, new("dream", 1)).await;
+    queued(tasks, new("remember", 2)).await;
+    // The second to arrive is the first to end.
+    tasks.finish_task("remember-2", "failed", "{}", time(2)).await.unwrap();
+    finish_next(tasks, 3).await;
+    for second in 4..=10 {
+        queued(tasks, new("remember", second)).await;
+        finish_next(tasks, second).await;
+    }
+    assert_eq!(kept(tasks).await.len(), 9);
+    let elsewhere = at("there", new("remember", 11));
+    queued(tasks, elsewhere).await;
+    assert_eq!(kept(tasks).await.len(), 10, "another workspace has room of its own");
+    queued(tasks, new("remember", 11)).await;
+    assert_eq!(tasks.task("remember-2").await.unwrap(), None);
+    queued(tasks, new("remember", 12)).await;
+    assert_eq!(tasks.task("dream-1").await.unwrap(), None);
+    let kept = kept(tasks).await;
+    assert_eq!(kept.first().map(String::as_str), Some("remember-4"));
+    assert_eq!(kept.len(), 10);
+}
+
+async fn what_is_unfinished_never_goes(tasks: &dyn Tasks) {
+    let limits = QueueLimits { kept_max: 1, kept_for: Duration::ZERO, ..of_lane() };
+    for second in 1..=4 {
+        let answer = tasks.enqueue(new("remember", second), limits).await.unwrap();
+        assert!(matches!(answer, Enqueued::Queued(_)));
+    }
+    begun(tasks, 5).await;
+    let answer = tasks.enqueue(new("remember", 1_000), limits).await.unwrap();
+    assert!(matches!(answer, Enqueued::Queued(_)));
+    assert_eq!(kept(tasks).await.len(), 5);
+}
+
+async fn many_at_once_never_overfill_a_lane(tasks: &dyn Tasks) {
+    let enqueue = |second| tasks.enqueue(new("remember", second), of_lane());
+    let (one, two, three, four) =
+        tokio::join!(enqueue(1), enqueue(2), enqueue(3), enqueue(4));
+    let (five, six, seven, eight) =
+        tokio::join!(enqueue(5), enqueue(6), enqueue(7), enqueue(8));
+    let all = [one, two, three, four, five, six, seven, eight];
+    let full = all.into_iter().filter(|answer| matches!(answer, Ok(Enqueued::Full))).count();
+    assert_eq!((full, kept(tasks).await.len()), (2, 6));
+}

@@ -1,0 +1,251 @@
+//! Claims about order and about what is read of a task.
+
+use state::{Enqueued, NewTask, OwnedBy, TaskQuery, TaskRow, Tasks};
+
+use super::super::state::time;
+use super::{Both, at, begun, kept, new, of_lane, queued};
+
+pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
+    an_empty_queue_reads_as_empty(&make().await).await;
+    a_task_comes_back_whole(&*make().await.0).await;
+    tasks_begin_in_order_of_arrival_in_each_workspace(&*make().await.0).await;
+    order_is_by_arrival_when_the_clock_goes_back(&*make().await.0).await;
+    no_task_is_begun_twice(&*make().await.0).await;
+    what_is_finished_stays_as_it_is(&*make().await.0).await;
+    a_task_that_waits_can_be_finished(&*make().await.0).await;
+    what_may_have_been_written_is_not_taken_back(&*make().await.0).await;
+    an_id_is_used_once(&*make().await.0).await;
+    a_status_that_does_not_exist_is_refused(&*make().await.0).await;
+    a_query_narrows_by_everything_it_names(&*make().await.0).await;
+    a_cursor_leads_through_all_of_them(&*make().await.0).await;
+    counts_are_in_the_statistics(&make().await).await;
+}
+
+async fn an_empty_queue_reads_as_empty((tasks, state): &Both) {
+    assert_eq!(tasks.begin_next("here", time(0)).await.unwrap(), None);
+    assert_eq!(tasks.running("here").await.unwrap(), []);
+    assert!(!tasks.prepare_outcome("a", "{}").await.unwrap());
+    assert!(!tasks.requeue("a", time(0)).await.unwrap());
+    assert!(!tasks.finish_task("a", "failed", "{}", time(0)).await.unwrap());
+    assert!(!tasks.give_up("a", "{}", time(0)).await.unwrap());
+    assert_eq!(tasks.task("a").await.unwrap(), None);
+    assert_eq!(kept(&**tasks).await, [] as [String; 0]);
+    assert_eq!(tasks.workspaces_with_work().await.unwrap(), [] as [String; 0]);
+    assert!(!tasks.end_session("a").await.unwrap());
+    assert_eq!(tasks.session("a").await.unwrap(), None);
+    assert_eq!(tasks.sessions("here").await.unwrap(), []);
+    assert!(!tasks.has_client("here", "a").await.unwrap());
+    tasks.end_run("a", 1, "{}", time(0)).await.unwrap();
+    assert_eq!(tasks.runs("a").await.unwrap(), []);
+    assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
+}
+
+async fn a_task_comes_back_whole(tasks: &dyn Tasks) {
+    let made = NewTask {
+        client: Some("client:1".to_owned()),
+        request: "{\"content\":\"\u{1f9f6} 'quoted' $1\"}".to_owned(),
+        ..new("forget", 1)
+    };
+    let mut row = TaskRow {
+        seq: 1,
+        id: made.id.clone(),
+        workspace: made.workspace.clone(),
+        kind: made.kind.clone(),
+        client: made.client.clone(),
+        request: made.request.clone(),
+        status: "queued".to_owned(),
+        attempts: 0,
+        created_at: time(1),
+        updated_at: time(1),
+        outcome: None,
+        change: None,
+    };
+    let answer = tasks.enqueue(made, of_lane()).await.unwrap();
+    assert_eq!(answer, Enqueued::Queued(row.clone()));
+    assert_eq!(tasks.task(&row.id).await.unwrap(), Some(row.clone()));
+    assert_eq!(tasks.workspaces_with_work().await.unwrap(), ["here"]);
+
+    row.status = "running".to_owned();
+    (row.attempts, row.updated_at) = (1, time(2));
+    assert_eq!(tasks.begin_next("here", time(2)).await.unwrap(), Some(row.clone()));
+    assert_eq!(tasks.running("here").await.unwrap(), [row.clone()]);
+
+    row.outcome = Some("{\"summary\":\"\"}".to_owned());
+    assert!(tasks.prepare_outcome(&row.id, "{\"summary\":\"\"}").await.unwrap());
+    assert_eq!(tasks.task(&row.id).await.unwrap(), Some(row.clone()));
+
+    (row.status, row.updated_at) = ("completed".to_owned(), time(3));
+    row.outcome = Some("{}".to_owned());
+    assert!(tasks.finish_task(&row.id, "completed", "{}", time(3)).await.unwrap());
+    assert_eq!(tasks.task(&row.id).await.unwrap(), Some(row));
+    assert_eq!(tasks.running("here").await.unwrap(), []);
+    assert_eq!(tasks.workspaces_with_work().await.unwrap(), [] as [String; 0]);
+}
+
+async fn tasks_begin_in_order_of_arrival_in_each_workspace(tasks: &dyn Tasks) {
+    for task in [
+        new("remember", 1),
+        at("there", new("dream", 2)),
+        new("forget", 3),
+        at("there", new("remember", 4)),
+        new("dream", 5),
+    ] {
+        queued(tasks, task).await;
+    }
+    assert_eq!(tasks.workspaces_with_work().await.unwrap(), ["here", "there"]);
+    let mut order = Vec::new();
+    for workspace in ["here", "there", "here", "here", "there", "here"] {
+        let begun = tasks.begin_next(workspace, time(9)).await.unwrap();
+        order.push(begun.map_or_else(|| "none".to_owned(), |task| task.id));
+    }
+    let expected =
+        ["remember-1", "dream-2-there", "forget-3", "dream-5", "remember-4-there", "none"];
+    assert_eq!(order, expected);
+    let running = tasks.running("here").await.unwrap();
+    let running: Vec<_> = running.into_iter().map(|task| task.id).collect();
+    assert_eq!(running, ["remember-1", "forget-3", "dream-5"]);
+    assert_eq!(tasks.running("nowhere").await.unwrap(), []);
+}
+
+async fn order_is_by_arrival_when_the_clock_goes_back(tasks: &dyn Tasks) {
+    for second in [9, 3, 6] {
+        queued(tasks, new("remember", second)).await;
+    }
+    for expected in ["remember-9", "remember-3", "remember-6"] {
+        assert_eq!(begun(tasks, 1).await.id, expected);
+    }
+}
+
+async fn no_task_is_begun_twice(tasks: &dyn Tasks) {
+    for second in 1..=4 {
+        queued(tasks, new("remember", second)).await;
+    }
+    let begin = || tasks.begin_next("here", time(5));
+    let (one, two, three, four, none) =
+        tokio::join!(begin(), begin(), begin(), begin(), begin());
+    let all = [one, two, three, four, none];
+    let mut begun: Vec<_> =
+        all.into_iter().filter_map(|task| task.unwrap()).map(|task| task.id).collect();
+    begun.sort();
+    assert_eq!(begun, ["remember-1", "remember-2", "remember-3", "remember-4"]);
+}
+
+async fn what_is_finished_stays_as_it_is(tasks: &dyn Tasks) {
+    let id = queued(tasks, new("remember", 1)).await.id;
+    begun(tasks, 2).await;
+    assert!(tasks.finish_task(&id, "failed", "{\"code\":\"timeout\"}", time(3)).await.unwrap());
+    let finished = tasks.task(&id).await.unwrap().unwrap();
+    assert!(!tasks.finish_task(&id, "completed", "{}", time(4)).await.unwrap());
+    assert!(!tasks.prepare_outcome(&id, "{}").await.unwrap());
+    assert!(!tasks.requeue(&id, time(4)).await.unwrap());
+    assert_eq!(tasks.begin_next("here", time(4)).await.unwrap(), None);
+    assert_eq!(tasks.task(&id).await.unwrap(), Some(finished));
+}
+
+async fn a_task_that_waits_can_be_finished(tasks: &dyn Tasks) {
+    let id = queued(tasks, new("remember", 1)).await.id;
+    assert!(!tasks.prepare_outcome(&id, "{}").await.unwrap(), "it does not run");
+    assert!(tasks.finish_task(&id, "failed", "{\"code\":\"cancelled\"}", time(2)).await.unwrap());
+    assert_eq!(tasks.begin_next("here", time(3)).await.unwrap(), None);
+    assert_eq!(tasks.task(&id).await.unwrap().unwrap().attempts, 0);
+}
+
+async fn what_may_have_been_written_is_not_taken_back(tasks: &dyn Tasks) {
+    for second in 1..=3 {
+        queued(tasks, new("remember", second)).await;
+    }
+    begun(tasks, 4).await;
+    begun(tasks, 4).await;
+    assert!(tasks.prepare_outcome("remember-2", "{}").await.unwrap());
+    let mut given_up = Vec::new();
+    for id in ["remember-1", "remember-2", "remember-3", "remember-3"] {
+        given_up.push(tasks.give_up(id, "{\"code\":\"cancelled\"}", time(5)).await.unwrap());
+    }
+    assert_eq!(given_up, [true, false, true, false]);
+    assert!(!tasks.prepare_outcome("remember-1", "{}").await.unwrap());
+    let mut left = Vec::new();
+    for id in ["remember-1", "remember-2", "remember-3"] {
+        let task = tasks.task(id).await.unwrap().unwrap();
+        left.push((task.status, task.outcome.unwrap(), task.updated_at));
+    }
+    let cancelled = |status: &str| (status.to_owned(), "{\"code\":\"cancelled\"}".to_owned(), time(5));
+    let running = ("running".to_owned(), "{}".to_owned(), time(4));
+    assert_eq!(left, [cancelled("failed"), running, cancelled("failed")]);
+    assert_eq!(tasks.begin_next("here", time(6)).await.unwrap(), None);
+}
+
+async fn an_id_is_used_once(tasks: &dyn Tasks) {
+    let first = queued(tasks, new("remember", 1)).await;
+    let again = NewTask { request: "{}".to_owned(), ..new("remember", 1) };
+    tasks.enqueue(again, of_lane()).await.unwrap_err();
+    assert_eq!(tasks.task(&first.id).await.unwrap(), Some(first));
+}
+
+async fn a_status_that_does_not_exist_is_refused(tasks: &dyn Tasks) {
+    let first = queued(tasks, new("remember", 1)).await;
+    tasks.finish_task(&first.id, "done", "{}", time(2)).await.unwrap_err();
+    assert_eq!(tasks.task(&first.id).await.unwrap(), Some(first));
+}
+
+async fn a_query_narrows_by_everything_it_names(tasks: &dyn Tasks) {
+    let owned = |task: NewTask| NewTask { client: Some("c".to_owned()), ..task };
+    for task in [
+        new("remember", 1),
+        owned(new("remember", 2)),
+        new("forget", 3),
+        owned(at("there", new("remember", 4))),
+    ] {
+        queued(tasks, task).await;
+    }
+    begun(tasks, 9).await;
+    let check = async |narrow: fn(&mut TaskQuery), expected: &[&str]| {
+        let mut query = TaskQuery { max: 9, ..TaskQuery::default() };
+        narrow(&mut query);
+        let found = tasks.tasks(&query).await.unwrap();
+        let ids: Vec<_> = found.iter().map(|task| task.id.as_str()).collect();
+        assert_eq!(ids, expected, "{query:?}");
+    };
+    let all = ["remember-4-there", "forget-3", "remember-2", "remember-1"];
+    check(|_| {}, &all).await;
+    check(|query| query.max = 2, &all[..2]).await;
+    check(|query| query.workspace = Some("here".to_owned()), &all[1..]).await;
+    check(|query| query.kind = Some("forget".to_owned()), &["forget-3"]).await;
+    check(|query| query.status = Some("running".to_owned()), &["remember-1"]).await;
+    check(|query| query.owner = OwnedBy::Nobody, &["forget-3", "remember-1"]).await;
+    let of_c = ["remember-4-there", "remember-2"];
+    check(|query| query.owner = OwnedBy::Client("c".to_owned()), &of_c).await;
+    check(|query| query.owner = OwnedBy::Client("C".to_owned()), &[]).await;
+    check(
+        |query| {
+            query.workspace = Some("here".to_owned());
+            query.owner = OwnedBy::Client("c".to_owned());
+            query.status = Some("queued".to_owned());
+        },
+        &["remember-2"],
+    )
+    .await;
+}
+
+async fn a_cursor_leads_through_all_of_them(tasks: &dyn Tasks) {
+    for second in 1..=5 {
+        queued(tasks, new("remember", second)).await;
+    }
+    let mut query = TaskQuery { max: 2, ..TaskQuery::default() };
+    let mut seen = Vec::new();
+    loop {
+        let page = tasks.tasks(&query).await.unwrap();
+        let Some(last) = page.last() else { break };
+        query.before = Some(last.seq);
+        seen.extend(page.into_iter().map(|task| task.id));
+    }
+    seen.reverse();
+    assert_eq!(seen, kept(tasks).await);
+}
+
+async fn counts_are_in_the_statistics((tasks, state): &Both) {
+    queued(&**tasks, new("remember", 1)).await;
+    queued(&**tasks, new("dream", 2)).await;
+    tasks.add_session(super::sessions::session("s1", "here", 1)).await.unwrap();
+    let counted = state.stats().await.unwrap();
+    assert_eq!((counted.tasks, counted.sessions), (2, 1));
+}

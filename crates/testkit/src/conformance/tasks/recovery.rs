@@ -1,0 +1,91 @@
+//! Claims about what is left of a task whose runner died, and about trying again.
+
+use std::time::Duration;
+
+use memory::change::ChangeId;
+use state::{ChangeQuery, Retention, State, Tasks};
+
+use super::super::state::{time, write};
+use super::{Both, begun, new, queued};
+
+pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
+    a_task_says_whether_history_has_a_change_of_it(&make().await).await;
+    a_change_that_is_taken_back_is_none(&make().await).await;
+    what_is_put_back_comes_first_again(&*make().await.0).await;
+    history_keeps_the_change_of_a_task_that_runs(&make().await).await;
+    a_second_opening_finds_what_the_first_left(&make().await).await;
+}
+
+async fn record(state: &dyn State, path: &str, task: &str) -> ChangeId {
+    state.record(write("one", path, path).task(task).to_record()).await.unwrap()
+}
+
+async fn a_task_says_whether_history_has_a_change_of_it((tasks, state): &Both) {
+    queued(&**tasks, new("remember", 1)).await;
+    queued(&**tasks, new("remember", 2)).await;
+    let id = begun(&**tasks, 3).await.id;
+    record(&**state, "other.md", "remember-2").await;
+    assert_eq!(tasks.task(&id).await.unwrap().unwrap().change, None);
+    let first = record(&**state, "a.md", &id).await;
+    record(&**state, "b.md", &id).await;
+    let running = tasks.running("here").await.unwrap();
+    let running: Vec<_> = running.into_iter().map(|task| (task.id, task.change)).collect();
+    assert_eq!(running, [(id.clone(), Some(first))]);
+    tasks.finish_task(&id, "completed", "{}", time(4)).await.unwrap();
+    assert_eq!(tasks.task(&id).await.unwrap().unwrap().change, Some(first));
+    let query = ChangeQuery { task: Some(id), max: 9, ..ChangeQuery::default() };
+    assert_eq!(state.changes(&query).await.unwrap().len(), 2);
+}
+
+async fn a_change_that_is_taken_back_is_none((tasks, state): &Both) {
+    queued(&**tasks, new("remember", 1)).await;
+    let id = begun(&**tasks, 2).await.id;
+    let change = record(&**state, "a.md", &id).await;
+    state.withdraw(change).await.unwrap();
+    assert_eq!(tasks.running("here").await.unwrap()[0].change, None);
+}
+
+async fn what_is_put_back_comes_first_again(tasks: &dyn Tasks) {
+    for second in 1..=2 {
+        queued(tasks, new("remember", second)).await;
+    }
+    let mut first = begun(tasks, 3).await;
+    assert!(tasks.prepare_outcome(&first.id, "{}").await.unwrap());
+    assert!(tasks.requeue(&first.id, time(4)).await.unwrap());
+    first.status = "queued".to_owned();
+    first.updated_at = time(4);
+    assert_eq!(tasks.task(&first.id).await.unwrap().unwrap(), first);
+    assert!(!tasks.requeue(&first.id, time(5)).await.unwrap(), "it waits already");
+    first.status = "running".to_owned();
+    (first.attempts, first.updated_at) = (2, time(6));
+    assert_eq!(begun(tasks, 6).await, first);
+    assert_eq!(begun(tasks, 7).await.id, "remember-2");
+}
+
+async fn history_keeps_the_change_of_a_task_that_runs((tasks, state): &Both) {
+    queued(&**tasks, new("remember", 1)).await;
+    let id = begun(&**tasks, 2).await.id;
+    let change = record(&**state, "a.md", &id).await;
+    state.settle(&[change]).await.unwrap();
+    let nothing = Retention { age: Duration::ZERO, bytes: 0 };
+    assert_eq!(state.prune(nothing, time(99)).await.unwrap().changes, 0);
+    assert_eq!(tasks.running("here").await.unwrap()[0].change, Some(change));
+    tasks.finish_task(&id, "completed", "{}", time(3)).await.unwrap();
+    assert_eq!(state.prune(nothing, time(99)).await.unwrap().changes, 1);
+    assert_eq!(tasks.task(&id).await.unwrap().unwrap().change, None);
+}
+
+async fn a_second_opening_finds_what_the_first_left((tasks, state): &Both) {
+    for second in 1..=3 {
+        queued(&**tasks, new("remember", second)).await;
+    }
+    let first = begun(&**tasks, 4).await;
+    tasks.prepare_outcome(&first.id, "{\"summary\":\"prepared\"}").await.unwrap();
+    let change = record(&**state, "a.md", &first.id).await;
+    state.close().await;
+    assert_eq!(tasks.workspaces_with_work().await.unwrap(), ["here"]);
+    let running = tasks.running("here").await.unwrap();
+    let outcome = Some("{\"summary\":\"prepared\"}".to_owned());
+    assert_eq!(running, [state::TaskRow { outcome, change: Some(change), ..first }]);
+    assert_eq!(begun(&**tasks, 5).await.id, "remember-2");
+}

@@ -1,0 +1,106 @@
+//! Claims about sessions, clients and runs.
+
+use std::time::Duration;
+
+use state::{QueueLimits, RunRow, SessionRow, Tasks};
+
+use super::super::state::time;
+use super::{Both, begun, new, of_lane, queued};
+
+pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
+    a_session_is_there_until_it_is_ended(&*make().await.0).await;
+    a_client_belongs_to_its_workspace(&*make().await.0).await;
+    sessions_come_oldest_first(&*make().await.0).await;
+    a_session_id_is_used_once(&*make().await.0).await;
+    runs_tell_of_each_attempt(&*make().await.0).await;
+    runs_go_with_their_task(&make().await).await;
+}
+
+/// Returns a session of the client `c-<id>`.
+pub(super) fn session(id: &str, workspace: &str, second: i64) -> SessionRow {
+    SessionRow {
+        id: id.to_owned(),
+        workspace: workspace.to_owned(),
+        client: format!("c-{id}"),
+        created_at: time(second),
+    }
+}
+
+async fn a_session_is_there_until_it_is_ended(tasks: &dyn Tasks) {
+    let one = session("one", "here", 1);
+    tasks.add_session(one.clone()).await.unwrap();
+    tasks.add_session(session("two", "here", 2)).await.unwrap();
+    assert_eq!(tasks.session("one").await.unwrap(), Some(one));
+    assert!(tasks.end_session("one").await.unwrap());
+    assert!(!tasks.end_session("one").await.unwrap());
+    assert_eq!(tasks.session("one").await.unwrap(), None);
+    assert!(!tasks.has_client("here", "c-one").await.unwrap());
+    assert!(tasks.has_client("here", "c-two").await.unwrap());
+}
+
+async fn a_client_belongs_to_its_workspace(tasks: &dyn Tasks) {
+    tasks.add_session(session("one", "here", 1)).await.unwrap();
+    for (workspace, client, there) in
+        [("here", "c-one", true), ("there", "c-one", false), ("here", "C-ONE", false)]
+    {
+        assert_eq!(tasks.has_client(workspace, client).await.unwrap(), there, "{client}");
+    }
+}
+
+async fn sessions_come_oldest_first(tasks: &dyn Tasks) {
+    for (id, workspace, second) in
+        [("b", "here", 2), ("c", "here", 1), ("a", "here", 2), ("d", "there", 0)]
+    {
+        tasks.add_session(session(id, workspace, second)).await.unwrap();
+    }
+    let found = tasks.sessions("here").await.unwrap();
+    let expected = [session("c", "here", 1), session("a", "here", 2), session("b", "here", 2)];
+    assert_eq!(found, expected);
+}
+
+async fn a_session_id_is_used_once(tasks: &dyn Tasks) {
+    tasks.add_session(session("one", "here", 1)).await.unwrap();
+    tasks.add_session(session("one", "there", 2)).await.unwrap_err();
+    assert_eq!(tasks.session("one").await.unwrap(), Some(session("one", "here", 1)));
+}
+
+fn run(task: &str, attempt: u32, second: i64) -> RunRow {
+    RunRow {
+        task: task.to_owned(),
+        attempt,
+        runner: "inline".to_owned(),
+        started_at: time(second),
+        ended_at: None,
+        outcome: None,
+    }
+}
+
+async fn runs_tell_of_each_attempt(tasks: &dyn Tasks) {
+    let id = queued(tasks, new("remember", 1)).await.id;
+    let mut runs = [run(&id, 1, 2), run(&id, 2, 3)];
+    for run in runs.iter().rev() {
+        tasks.add_run(run.clone()).await.unwrap();
+    }
+    tasks.end_run(&id, 2, "{\"turns\":1}", time(4)).await.unwrap();
+    runs[1].ended_at = Some(time(4));
+    runs[1].outcome = Some("{\"turns\":1}".to_owned());
+    assert_eq!(tasks.runs(&id).await.unwrap(), runs);
+    // A power cut took the first attempt back, and it is made again.
+    runs[0] = run(&id, 1, 9);
+    tasks.add_run(runs[0].clone()).await.unwrap();
+    assert_eq!(tasks.runs(&id).await.unwrap(), runs);
+}
+
+async fn runs_go_with_their_task((tasks, state): &Both) {
+    let id = queued(&**tasks, new("remember", 1)).await.id;
+    begun(&**tasks, 2).await;
+    tasks.add_run(run(&id, 1, 2)).await.unwrap();
+    tasks.finish_task(&id, "completed", "{}", time(3)).await.unwrap();
+    assert_eq!(tasks.runs(&id).await.unwrap().len(), 1);
+    let limits = QueueLimits { kept_for: Duration::from_secs(1), ..of_lane() };
+    tasks.enqueue(new("remember", 9), limits).await.unwrap();
+    assert_eq!(tasks.runs(&id).await.unwrap(), []);
+    tasks.add_run(run(&id, 2, 9)).await.unwrap();
+    assert_eq!(tasks.runs(&id).await.unwrap(), [], "there is no task any more");
+    assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
+}

@@ -1,0 +1,101 @@
+//! Which calls of a double fail, counted over all the doubles that share the count.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use state::StateError;
+
+use crate::faulty_backend::{self, Plan};
+
+/// Which calls fail; the first call after they are set is number 1.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Faults {
+    /// None.
+    #[default]
+    Never,
+    /// This one alone, without any effect.
+    Call(u64),
+    /// All after this one, as if the process had died then.
+    CrashAfter(u64),
+    /// This one has its effect and is never answered, and all after it fail.
+    CrashBeforeAnswer(u64),
+}
+
+/// What becomes of one call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    Answered,
+    Lost,
+    Refused,
+}
+
+/// Counts calls and decides on each.
+#[derive(Debug, Default)]
+pub(crate) struct Fates {
+    plan: Option<Arc<Plan>>,
+    faults: Mutex<Faults>,
+    calls: AtomicU64,
+}
+
+impl Fates {
+    /// Returns the fates of calls that are steps of a plan.
+    pub(crate) fn of(plan: Arc<Plan>) -> Self {
+        Self { plan: Some(plan), ..Self::default() }
+    }
+
+    /// Sets which calls fail, counted from here.
+    pub(crate) fn set(&self, faults: Faults) {
+        *self.faults.lock().unwrap_or_else(PoisonError::into_inner) = faults;
+        self.calls.store(0, Ordering::SeqCst);
+    }
+
+    /// Returns how many calls there were since then.
+    pub(crate) fn calls(&self) -> u64 {
+        self.calls.load(Ordering::SeqCst)
+    }
+
+    fn next(&self) -> Fate {
+        if let Some(plan) = &self.plan {
+            return match plan.fate() {
+                faulty_backend::Fate::Done => Fate::Answered,
+                faulty_backend::Fate::Refused | faulty_backend::Fate::Short => Fate::Refused,
+                faulty_backend::Fate::Unanswered => Fate::Lost,
+            };
+        }
+        let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
+        match *self.faults.lock().unwrap_or_else(PoisonError::into_inner) {
+            Faults::Call(failing) if call == failing => Fate::Refused,
+            Faults::CrashAfter(last) if call > last => Fate::Refused,
+            Faults::CrashBeforeAnswer(last) if call == last => Fate::Lost,
+            Faults::CrashBeforeAnswer(last) if call > last => Fate::Refused,
+            Faults::Never
+            | Faults::Call(_)
+            | Faults::CrashAfter(_)
+            | Faults::CrashBeforeAnswer(_) => Fate::Answered,
+        }
+    }
+
+    /// Makes a call, or lets it fail.
+    pub(crate) async fn run<T>(
+        &self,
+        call: impl Future<Output = Result<T, StateError>> + Send,
+    ) -> Result<T, StateError> {
+        match self.next() {
+            Fate::Answered => call.await,
+            Fate::Lost => {
+                call.await?;
+                Err(fault())
+            }
+            Fate::Refused => Err(fault()),
+        }
+    }
+}
+
+fn fault() -> StateError {
+    StateError::Failed {
+        wanted: "go on",
+        path: PathBuf::from("faulty"),
+        source: "a fault that the test asked for".into(),
+    }
+}

@@ -1,0 +1,191 @@
+//! A queue of tasks that fails when a test wants it to.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use memory::clock::Timestamp;
+use state::{
+    Enqueued, NewTask, QueueLimits, RunRow, SessionRow, StateError, TaskQuery, TaskRow, Tasks,
+};
+
+use crate::faults::{Fates, Faults};
+use crate::faulty_state::FaultyState;
+
+/// Tasks around others that fail according to [`Faults`].
+#[derive(Debug)]
+pub struct FaultyTasks {
+    inner: Arc<dyn Tasks>,
+    fates: Arc<Fates>,
+}
+
+impl FaultyTasks {
+    /// Wraps tasks; nothing fails yet.
+    pub fn new(inner: Arc<dyn Tasks>) -> Self {
+        Self { inner, fates: Arc::default() }
+    }
+
+    /// Wraps tasks whose calls count together with those of a state, so that both die at once, as two
+    /// views of one database do.
+    pub fn beside(inner: Arc<dyn Tasks>, state: &FaultyState) -> Self {
+        Self { inner, fates: state.fates() }
+    }
+
+    /// Sets which calls fail, counted from here.
+    pub fn set(&self, faults: Faults) {
+        self.fates.set(faults);
+    }
+
+    /// Returns how many calls there were since then.
+    pub fn calls(&self) -> u64 {
+        self.fates.calls()
+    }
+}
+
+#[async_trait]
+impl Tasks for FaultyTasks {
+    async fn enqueue(&self, task: NewTask, limits: QueueLimits) -> Result<Enqueued, StateError> {
+        self.fates.run(self.inner.enqueue(task, limits)).await
+    }
+
+    async fn begin_next(
+        &self,
+        workspace: &str,
+        at: Timestamp,
+    ) -> Result<Option<TaskRow>, StateError> {
+        self.fates.run(self.inner.begin_next(workspace, at)).await
+    }
+
+    async fn running(&self, workspace: &str) -> Result<Vec<TaskRow>, StateError> {
+        self.fates.run(self.inner.running(workspace)).await
+    }
+
+    async fn prepare_outcome(&self, id: &str, outcome: &str) -> Result<bool, StateError> {
+        self.fates.run(self.inner.prepare_outcome(id, outcome)).await
+    }
+
+    async fn requeue(&self, id: &str, at: Timestamp) -> Result<bool, StateError> {
+        self.fates.run(self.inner.requeue(id, at)).await
+    }
+
+    async fn finish_task(
+        &self,
+        id: &str,
+        status: &str,
+        outcome: &str,
+        at: Timestamp,
+    ) -> Result<bool, StateError> {
+        self.fates.run(self.inner.finish_task(id, status, outcome, at)).await
+    }
+
+    async fn give_up(&self, id: &str, outcome: &str, at: Timestamp) -> Result<bool, StateError> {
+        self.fates.run(self.inner.give_up(id, outcome, at)).await
+    }
+
+    async fn task(&self, id: &str) -> Result<Option<TaskRow>, StateError> {
+        self.fates.run(self.inner.task(id)).await
+    }
+
+    async fn tasks(&self, query: &TaskQuery) -> Result<Vec<TaskRow>, StateError> {
+        self.fates.run(self.inner.tasks(query)).await
+    }
+
+    async fn workspaces_with_work(&self) -> Result<Vec<String>, StateError> {
+        self.fates.run(self.inner.workspaces_with_work()).await
+    }
+
+    async fn add_session(&self, session: SessionRow) -> Result<(), StateError> {
+        self.fates.run(self.inner.add_session(session)).await
+    }
+
+    async fn end_session(&self, id: &str) -> Result<bool, StateError> {
+        self.fates.run(self.inner.end_session(id)).await
+    }
+
+    async fn session(&self, id: &str) -> Result<Option<SessionRow>, StateError> {
+        self.fates.run(self.inner.session(id)).await
+    }
+
+    async fn sessions(&self, workspace: &str) -> Result<Vec<SessionRow>, StateError> {
+        self.fates.run(self.inner.sessions(workspace)).await
+    }
+
+    async fn has_client(&self, workspace: &str, client: &str) -> Result<bool, StateError> {
+        self.fates.run(self.inner.has_client(workspace, client)).await
+    }
+
+    async fn add_run(&self, run: RunRow) -> Result<(), StateError> {
+        self.fates.run(self.inner.add_run(run)).await
+    }
+
+    async fn end_run(
+        &self,
+        task: &str,
+        attempt: u32,
+        outcome: &str,
+        at: Timestamp,
+    ) -> Result<(), StateError> {
+        self.fates.run(self.inner.end_run(task, attempt, outcome, at)).await
+    }
+
+    async fn runs(&self, task: &str) -> Result<Vec<RunRow>, StateError> {
+        self.fates.run(self.inner.runs(task)).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use memory::change::ChangeId;
+    use state::{SqliteState, State};
+
+    use super::*;
+    use crate::conformance::state::{time, write};
+    use crate::conformance::tasks::{new, of_lane};
+
+    /// Takes a task through its lane, and returns how far it came.
+    async fn outcome(faults: Faults) -> (u64, Option<String>, usize) {
+        let folder = tempfile::tempdir().unwrap();
+        let sqlite = Arc::new(SqliteState::new(folder.path().join("state.db")));
+        let state = FaultyState::new(Arc::clone(&sqlite) as Arc<dyn State>);
+        let tasks = FaultyTasks::beside(Arc::clone(&sqlite) as Arc<dyn Tasks>, &state);
+        state.set(faults);
+        let steps = async || {
+            tasks.enqueue(new("remember", 1), of_lane()).await?;
+            let begun = tasks.begin_next("here", time(2)).await?.unwrap();
+            tasks.prepare_outcome(&begun.id, "{}").await?;
+            state.record(write("one", "a.md", "a").task(&begun.id).to_record()).await?;
+            tasks.finish_task(&begun.id, "completed", "{}", time(3)).await.map(drop)
+        };
+        let failed: Result<(), StateError> = steps().await;
+        assert_eq!(failed.is_err(), faults != Faults::Never);
+        let left = sqlite.tasks(&TaskQuery { max: 9, ..TaskQuery::default() }).await.unwrap();
+        let recorded = sqlite.heads("one", ChangeId(0)).await.unwrap().len();
+        (tasks.calls(), left.first().map(|task| task.status.clone()), recorded)
+    }
+
+    #[tokio::test]
+    async fn tasks_and_their_state_die_at_the_same_call() {
+        let with = |status: &str| Some(status.to_owned());
+        assert_eq!(outcome(Faults::Never).await, (5, with("completed"), 1));
+        assert_eq!(outcome(Faults::CrashAfter(0)).await, (1, None, 0));
+        assert_eq!(outcome(Faults::CrashBeforeAnswer(1)).await, (1, with("queued"), 0));
+        assert_eq!(outcome(Faults::Call(3)).await, (3, with("running"), 0));
+        assert_eq!(outcome(Faults::CrashAfter(3)).await, (4, with("running"), 0));
+        assert_eq!(outcome(Faults::CrashBeforeAnswer(4)).await, (4, with("running"), 1));
+        assert_eq!(outcome(Faults::CrashBeforeAnswer(5)).await, (5, with("completed"), 1));
+    }
+
+    #[tokio::test]
+    async fn without_faults_they_are_the_tasks_inside() {
+        let folder = tempfile::tempdir().unwrap();
+        let count = AtomicU64::new(0);
+        crate::conformance::tasks::run(async || {
+            let number = count.fetch_add(1, Ordering::SeqCst);
+            let inner = Arc::new(SqliteState::new(folder.path().join(format!("{number}.db"))));
+            let tasks = FaultyTasks::new(Arc::clone(&inner) as Arc<dyn Tasks>);
+            (Arc::new(tasks) as Arc<dyn Tasks>, inner as Arc<dyn State>)
+        })
+        .await;
+    }
+}
