@@ -41,6 +41,8 @@ pub(crate) mod shell;
 
 mod status;
 
+mod task;
+
 mod undo;
 
 mod view;
@@ -65,6 +67,10 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> 
         Command::Show(args) => history::show(app, &args).await,
         Command::Diff(args) => history::diff(app, &args).await,
         Command::Undo(args) => undo::run(app, &args).await,
+        Command::Remember(args) => task::remember(app, args).await,
+        Command::Forget(args) => task::forget(app, args).await,
+        Command::Dream(args) => task::dream(app, &args).await,
+        Command::Tasks(args) => task::tasks(app, &args).await,
         Command::Status => status::status(app).await,
         Command::Doctor(args) => status::doctor(app, &args).await,
         Command::Import(args) => import::run(app, &args).await,

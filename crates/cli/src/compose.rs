@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use engine::{
     BindingRequest, Call, Caller, Config, Engine, EngineError, Folders, Memories, ProjectRoot,
-    WorkspaceId,
+    Workspace, WorkspaceId,
 };
 use etcetera::BaseStrategy;
 use memory::access::AgentClass;
@@ -117,6 +117,12 @@ impl App {
     /// Returns what the flags mount.
     pub(crate) const fn binding(&self) -> &BindingRequest {
         &self.binding
+    }
+
+    /// Returns the workspace that the flags and the current folder mean.
+    pub(crate) fn workspace(&self) -> Workspace {
+        let folder = self.binding.project_dir.clone().unwrap_or_default();
+        Workspace::new(folder, self.binding.clone())
     }
 
     /// Synchronizes files and closes the state. Without this nothing is lost, only settled later.

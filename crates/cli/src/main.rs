@@ -19,6 +19,8 @@ mod files;
 
 mod interrupt;
 
+mod lane;
+
 use std::process::ExitCode;
 
 use clap::Parser;

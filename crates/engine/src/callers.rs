@@ -87,7 +87,13 @@ pub struct Callers {
 impl Callers {
     /// Returns the callers whose sessions are kept in `tasks` and listen to `feeds`.
     pub fn new(tasks: Arc<dyn Tasks>, feeds: Arc<Feeds>, clock: Arc<dyn Clock>) -> Self {
-        Self { tasks, feeds, clock, sessions_max: SESSIONS_MAX, counts: tokio::sync::Mutex::default() }
+        Self {
+            tasks,
+            feeds,
+            clock,
+            sessions_max: SESSIONS_MAX,
+            counts: tokio::sync::Mutex::default(),
+        }
     }
 
     /// Returns the same with another number of sessions that a workspace may have.

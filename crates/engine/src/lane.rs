@@ -14,12 +14,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use memory::change::{ChangeKind, Provenance, Trust};
 use memory::access::AgentClass;
+use memory::change::{ChangeKind, Provenance, Trust};
 use memory::clock::Clock;
 use memory::limits::{
-    TASK_PROBE_WAIT, TASK_WAIT, TASKS_KEPT_FOR_DEFAULT, TASKS_KEPT_MAX, TASKS_MINOR_MAX,
-    TASKS_UNFINISHED_MAX,
+    LANE_RETRY_DELAY, TASK_PROBE_WAIT, TASK_WAIT, TASKS_KEPT_FOR_DEFAULT, TASKS_KEPT_MAX,
+    TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX,
 };
 use state::{QueueLimits, StateError, Tasks};
 use store::{Binding, Call, Caller, Draft, Folders, Memories, Store, TurnFile};
@@ -30,7 +30,9 @@ use tokio_util::task::TaskTracker;
 
 use crate::feed::Feed;
 use crate::runner::Runner;
-use crate::task::{Asker, ClientId, Request, Status, Task, TaskError, TaskId, TaskKind, TaskResult};
+use crate::task::{
+    Asker, ClientId, Request, Status, Task, TaskError, TaskId, TaskKind, TaskResult,
+};
 use crate::workspace::Workspace;
 
 pub use asked::Rehearsal;
@@ -63,6 +65,8 @@ pub struct LaneSettings {
     pub task_wait: Duration,
     /// How long a runner may take to say whether tasks can be done.
     pub probe_wait: Duration,
+    /// How long a lane that cannot use its lock file or the state waits, at first, to try again.
+    pub retry_delay: Duration,
 }
 
 impl Default for LaneSettings {
@@ -77,6 +81,7 @@ impl Default for LaneSettings {
             concurrent_max: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             task_wait: TASK_WAIT,
             probe_wait: TASK_PROBE_WAIT,
+            retry_delay: LANE_RETRY_DELAY,
         }
     }
 }

@@ -45,12 +45,10 @@ mod search;
 
 mod precondition;
 
-pub use agents::{
-    ContextMode, Curator, ForgetRequest, Refusal, RememberRequest, Removed, Topic,
-};
+pub use agents::{ContextMode, Curator, ForgetRequest, Refusal, RememberRequest, Removed, Topic};
 pub use browse::{BadCursor, Browse, Cursor, Known, Order, Page, browse};
-pub use config::Config;
 pub use callers::{BadSessionId, BeginError, Callers, Session, SessionId};
+pub use config::Config;
 pub use feed::{Feed, FeedError, Feeds, ManagedChange, Unheard};
 pub use lane::{
     Cancelled, LaneParts, LaneSettings, Lanes, Rehearsal, SubmitError, TaskFilter, Viewer,

@@ -43,8 +43,9 @@ impl Workspace {
 /// memories, so either may do the tasks of the other.
 fn id(cwd: &Path, binding: &BindingRequest) -> String {
     let BindingRequest { project_dir, project_root, workspace, flat, read_only } = binding;
-    let start = project_dir.as_deref().unwrap_or(cwd);
-    let folder = Checkout::find(start).map_or_else(|| start.to_owned(), |checkout| checkout.root);
+    let start = flat.as_deref().or(project_dir.as_deref()).unwrap_or(cwd);
+    let checkout = if flat.is_none() { Checkout::find(start) } else { None };
+    let folder = checkout.map_or_else(|| start.to_owned(), |checkout| checkout.root);
     let mut told = folder.as_os_str().as_encoded_bytes().to_vec();
     let mut tell = |what: &[u8]| {
         told.push(0);
@@ -55,7 +56,7 @@ fn id(cwd: &Path, binding: &BindingRequest) -> String {
         ProjectRoot::Host => b"host",
     });
     tell(workspace.as_ref().map(ToString::to_string).unwrap_or_default().as_bytes());
-    tell(flat.as_deref().map(|flat| flat.as_os_str().as_encoded_bytes()).unwrap_or_default());
+    tell(if flat.is_some() { b"flat" } else { b"" });
     tell(if *read_only { b"read-only" } else { b"" });
     let digest: String = Revision::of(&told).to_string().chars().take(DIGEST_CHARS).collect();
     format!("{}-{digest}", slug(&folder))

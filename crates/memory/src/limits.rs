@@ -258,6 +258,9 @@ pub const TASK_RUNNER_WAIT: Duration = Duration::from_secs(TASK_WAIT.as_secs() -
 /// How long a runner may take to end once it is told to stop.
 pub const TASK_STOP_WAIT: Duration = Duration::from_secs(2);
 
+/// How long tasks that run may go on when their process is to end; then they wait for another one.
+pub const DRAIN_WAIT: Duration = Duration::from_secs(10);
+
 /// How often a lane that cannot use its lock or the state tries again, at first; then twice as long.
 pub const LANE_RETRY_DELAY: Duration = Duration::from_secs(1);
 

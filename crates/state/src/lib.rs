@@ -17,7 +17,8 @@ pub use record::{
 };
 pub use sqlite::{Healed, SqliteState};
 pub use task::{
-    Enqueued, NewTask, OwnedBy, QueueLimits, REMEMBER, RunRow, SessionRow, TaskQuery, TaskRow, Tasks,
+    Enqueued, NewTask, OwnedBy, QueueLimits, REMEMBER, RunRow, SessionRow, TaskQuery, TaskRow,
+    Tasks,
 };
 
 use async_trait::async_trait;

@@ -206,12 +206,7 @@ pub trait Tasks: Debug + Send + Sync {
     /// has no prepared outcome. It has failed then, with this outcome. Returns whether this call did.
     ///
     /// Durable. Excludes [`prepare_outcome`](Self::prepare_outcome): of the two, one returns `false`.
-    async fn give_up(
-        &self,
-        id: &str,
-        outcome: &str,
-        at: Timestamp,
-    ) -> Result<bool, StateError>;
+    async fn give_up(&self, id: &str, outcome: &str, at: Timestamp) -> Result<bool, StateError>;
 
     /// Returns one task.
     async fn task(&self, id: &str) -> Result<Option<TaskRow>, StateError>;

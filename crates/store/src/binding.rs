@@ -25,6 +25,17 @@ pub struct Folders {
     pub state: PathBuf,
 }
 
+impl Folders {
+    /// Makes the folder of the state, for the person alone, which the state itself does not. Where that
+    /// cannot be, whatever has to be kept says so by itself.
+    pub fn make_state(&self) {
+        if let Err(error) = host::make_private_folder(&self.state) {
+            // Who may only read has chosen so.
+            tracing::debug!(%error, "the folder of the state cannot be made");
+        }
+    }
+}
+
 /// Where a checkout keeps its memories, below its top folder.
 pub(crate) const PROJECT_FOLDER: [&str; 2] = [".quipu", "memory"];
 

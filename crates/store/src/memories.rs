@@ -337,22 +337,14 @@ impl Store {
         }
     }
 
-    /// Makes the folder of the state, which the state itself does not: a use or a pin may be the
-    /// first thing that this host keeps.
-    pub(crate) fn make_state_folder(&self) {
-        if let Err(error) = crate::host::make_private_folder(&self.folders.state) {
-            // Who may only read has chosen so; what has to be kept says by itself that it cannot be.
-            tracing::debug!(%error, "the folder of the state cannot be made");
-        }
-    }
-
     /// Stores the uses that wait. What cannot be stored is lost, and only that.
     pub(crate) async fn store_uses(&self) {
         let uses = std::mem::take(&mut *lock(&self.uses));
         if uses.is_empty() {
             return;
         }
-        self.make_state_folder();
+        // A use may be the first thing that this host keeps.
+        self.folders.make_state();
         match self.state.add_uses(&uses).await {
             // Reading goes on where nothing may be kept, and says nothing each time.
             Err(error @ StateError::Unavailable { .. }) => {

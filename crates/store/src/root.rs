@@ -149,7 +149,7 @@ impl Root {
     pub(crate) async fn hold(self: &Arc<Self>, store: &Store) -> Result<HeldRoot, StoreError> {
         if self.backend.folder().is_none() {
             // No lock file of this machine makes the folder on its way.
-            store.make_state_folder();
+            store.folders.make_state();
         }
         let held = self.backend.lock(LOCK_WAIT).await.map_err(StoreError::at(self.mount))?;
         let mut held = HeldRoot { root: Arc::clone(self), held };

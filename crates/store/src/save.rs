@@ -117,7 +117,7 @@ impl Memories {
                 None => return Err(CommandError::NotFound { path: path.clone() }.into()),
             }
         }
-        self.store.make_state_folder();
+        self.store.folders.make_state();
         self.store.store_uses().await;
         let mark = (root.key.identity.as_str(), relative);
         Ok(self.store.state.set_pin(mark, pinned, self.store.clock.now()).await?)

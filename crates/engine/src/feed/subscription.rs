@@ -126,8 +126,10 @@ pub struct Subscription {
     bus: Arc<Bus>,
     grown: watch::Receiver<()>,
     end: watch::Receiver<Option<u64>>,
-    /// The number in the ring of what was told last.
+    /// The number in the ring after which it goes on.
     place: u64,
+    /// The id that the reader saw last.
+    last_seen: u64,
     /// Up to here it is a replay.
     live_after: u64,
     /// Said before anything else.
@@ -154,11 +156,16 @@ impl Subscription {
         let (grown, end) = (bus.ring().growth(), bus.ending());
         let start = bus.ring().look(|shelf| Start::new(&bus, shelf, cursor));
         let Start { place, live_after, resync } = start;
+        let last_seen = match cursor {
+            Some(cursor) => cursor.last_seen,
+            None => live_after - bus.base(),
+        };
         Self {
             bus,
             grown,
             end,
             place,
+            last_seen,
             live_after,
             resync,
             completes: cursor.is_some(),
@@ -221,7 +228,7 @@ impl Subscription {
     /// Tells the next event, if there is one.
     fn tell(&mut self, shelf: &Shelf) -> Step {
         if self.place < shelf.before_first() {
-            let last_seen = self.id(self.place);
+            let last_seen = self.last_seen;
             self.place = shelf.before_first();
             let earliest = self.id(self.place) + 1;
             let resync = Resync { reason: ResyncReason::Forgotten, last_seen, earliest };
@@ -230,17 +237,16 @@ impl Subscription {
         let Some(kept) = shelf.get(self.place + 1) else { return Step::Wait };
         self.place += 1;
         self.replayed += u64::from(self.place <= self.live_after);
+        self.last_seen = self.id(self.place);
         let news = Arc::clone(&kept.news);
-        Step::Tell(Some(self.id(self.place)), kept.at, EventKind::MemoryChanged(news))
+        Step::Tell(Some(self.last_seen), kept.at, EventKind::MemoryChanged(news))
     }
 
     /// Warns a reader that falls behind, and cuts one off that is too far behind.
     fn press(&mut self, shelf: &Shelf) -> Option<EventKind> {
         let told = self.place.max(self.live_after);
-        let waiting = Waiting {
-            events: shelf.last().saturating_sub(told),
-            bytes: shelf.bytes_after(told),
-        };
+        let waiting =
+            Waiting { events: shelf.last().saturating_sub(told), bytes: shelf.bytes_after(told) };
         let max = max(&self.bus.common().bounds);
         let last_id = self.id(shelf.last());
         let overflow = excess(waiting, max, 100, |waits, may| waits > may)

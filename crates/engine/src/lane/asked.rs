@@ -43,7 +43,13 @@ impl Lanes {
         };
         // Noted first: another process may have done it before this one is told that it is queued.
         lock(&lane.now).ours.insert(id.clone());
+        self.0.parts.folders.make_state();
         match self.0.parts.tasks.enqueue(new, self.0.settings.limits).await {
+            Ok(Enqueued::Queued(_)) if lane.removed.is_cancelled() => {
+                // The workspace went after it was looked at last.
+                self.0.give_up(&lane, &id, TaskErrorCode::WorkspaceRemoved).await?;
+                Err(SubmitError::Draining)
+            }
             Ok(Enqueued::Queued(row)) => {
                 self.0.wake(&lane);
                 Ok(Task {
@@ -261,7 +267,5 @@ impl Shared {
 
 /// Reads a row; one that cannot be read is as good as none.
 fn read(row: &TaskRow) -> Option<Task> {
-    Task::read(row)
-        .inspect_err(|error| tracing::warn!(%error, "a task is passed over"))
-        .ok()
+    Task::read(row).inspect_err(|error| tracing::warn!(%error, "a task is passed over")).ok()
 }

@@ -7,9 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use memory::limits::{
-    LANE_RETRY_DELAY, LANE_RETRY_DELAY_MAX, TASK_DECISIONS_MAX, TASK_STOP_WAIT,
-};
+use memory::limits::{LANE_RETRY_DELAY_MAX, TASK_DECISIONS_MAX, TASK_STOP_WAIT};
 use state::{RunRow, StateError, TaskRow};
 use store::{Draft, Turn, TurnError};
 use tokio::time::Instant;
@@ -56,7 +54,7 @@ enum Ended {
 
 /// Works as long as there is something to do in a lane. What fails is tried again a little later.
 pub(super) async fn work(shared: Arc<Shared>, lane: Arc<Lane>) {
-    let mut delay = LANE_RETRY_DELAY;
+    let mut delay = shared.settings.retry_delay;
     loop {
         let served = shared.serve(&lane).await;
         if let Err(error) = served {
@@ -65,7 +63,7 @@ pub(super) async fn work(shared: Arc<Shared>, lane: Arc<Lane>) {
             delay = LANE_RETRY_DELAY_MAX.min(delay * 2);
             lock(&lane.now).asked = true;
         } else {
-            delay = LANE_RETRY_DELAY;
+            delay = shared.settings.retry_delay;
         }
         let mut now = lock(&lane.now);
         // Decided under the same lock as waking: nobody relies on a worker that is ending.

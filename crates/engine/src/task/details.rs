@@ -54,7 +54,10 @@ fn secrets(screen: &Screen, text: &str, invisible: &[Range<usize>]) -> Vec<Range
     }
     let found = ranges(&screen.check(&visible, Writer::Agent), Family::Secrets);
     let place = |at: usize| places.get(at).copied().unwrap_or(text.len());
-    found.into_iter().map(|found| place(found.start)..place(found.end.saturating_sub(1)) + 1).collect()
+    found
+        .into_iter()
+        .map(|found| place(found.start)..place(found.end.saturating_sub(1)) + 1)
+        .collect()
 }
 
 fn ranges(findings: &[Finding], family: Family) -> Vec<Range<usize>> {
@@ -99,16 +102,23 @@ mod tests {
     #[test]
     fn credentials_are_not_told() {
         check("key ghp_Zz0123456789abcdefghijABCDEFGHIJ0123 refused", "key [redacted] refused");
-        check("sk-ant-api03-Zk3qLw8Rt5Yp2Xn7Vb4Mc9Hd6Jf1Gs0Qa3We5Tr8Yu2Io7Pl4Kj9Hg6Fd1Sa0Zx3Cv8Bn5Mq2Lw7Er4-Ty6Ui9OpAA", "[redacted]");
+        check(
+            "sk-ant-api03-Zk3qLw8Rt5Yp2Xn7Vb4Mc9Hd6Jf1Gs0Qa3We5Tr8Yu2Io7Pl4Kj9Hg6Fd1Sa0Zx3Cv8Bn5Mq2Lw7Er4-Ty6Ui9OpAA",
+            "[redacted]",
+        );
         check("Authorization: Bearer Zk3qLw8Rt5Yp2Xn7Vb4Mc9Hd", "Authorization: Bearer [redacted]");
-        check("postgres://app:h4rdT0Gue55x9@db.example/x", "postgres://app:[redacted]@db.example/x");
+        check(
+            "postgres://app:h4rdT0Gue55x9@db.example/x",
+            "postgres://app:[redacted]@db.example/x",
+        );
         check("password=h4rdT0Gue55x9q failed", "password=[redacted] failed");
         check("AKIAZ7QWERTYUIOP2345 and more", "[redacted] and more");
     }
 
     #[test]
     fn credentials_with_something_invisible_between_are_not_told() {
-        for hidden in ["\u{200b}", "\u{2060}", "\u{feff}", "\u{ad}", "\u{202e}", "\u{0}", "\u{1b}"] {
+        for hidden in ["\u{200b}", "\u{2060}", "\u{feff}", "\u{ad}", "\u{202e}", "\u{0}", "\u{1b}"]
+        {
             let text = format!("key ghp_Zz0123456789abcd{hidden}efghijABCDEFGHIJ0123 refused");
             let told = tellable(&text).unwrap();
             assert_eq!(told, "key [redacted] refused", "{hidden:?}");

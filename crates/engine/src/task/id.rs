@@ -10,23 +10,31 @@ use super::TaskKind;
 
 /// The name of a task: its kind and a random UUID, `remember-<uuid>`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct TaskId(String);
+pub struct TaskId {
+    text: String,
+    kind: TaskKind,
+}
 
 impl TaskId {
     /// Returns a name that no other task has.
     pub fn new(kind: TaskKind) -> Self {
-        Self(format!("{kind}-{}", Uuid::new_v4()))
+        Self { text: format!("{kind}-{}", Uuid::new_v4()), kind }
     }
 
     /// Returns the name as text.
     pub fn as_str(&self) -> &str {
-        &self.0
+        &self.text
+    }
+
+    /// Returns the kind that it begins with.
+    pub const fn kind(&self) -> TaskKind {
+        self.kind
     }
 }
 
 impl fmt::Display for TaskId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
+        f.pad(&self.text)
     }
 }
 
@@ -40,11 +48,11 @@ impl FromStr for TaskId {
 
     fn from_str(text: &str) -> Result<Self, BadTaskId> {
         let (kind, uuid) = text.split_once('-').ok_or(BadTaskId)?;
-        kind.parse::<TaskKind>().map_err(|_| BadTaskId)?;
+        let kind: TaskKind = kind.parse().map_err(|_| BadTaskId)?;
         let uuid = Uuid::try_parse(uuid).map_err(|_| BadTaskId)?;
         // One spelling alone: a name is compared as text.
-        let id = Self(format!("{kind}-{uuid}"));
-        if id.0 == text { Ok(id) } else { Err(BadTaskId) }
+        let id = Self { text: format!("{kind}-{uuid}"), kind };
+        if id.text == text { Ok(id) } else { Err(BadTaskId) }
     }
 }
 

@@ -99,8 +99,7 @@ pub(crate) fn outcome_text(outcome: &Result<TaskResult, TaskError>) -> String {
     match outcome {
         Err(error) => {
             let code = error.code.as_str().to_owned();
-            record.error =
-                Some(ErrorRecord { code, details: error.details().map(str::to_owned) });
+            record.error = Some(ErrorRecord { code, details: error.details().map(str::to_owned) });
         }
         Ok(result) => {
             record.summary = result.summary().to_owned();
@@ -131,7 +130,10 @@ fn removed_record(removed: &Removed) -> RemovedRecord {
     }
 }
 
-#[expect(clippy::expect_used, reason = "strings, numbers and lists of them always have a JSON text")]
+#[expect(
+    clippy::expect_used,
+    reason = "strings, numbers and lists of them always have a JSON text"
+)]
 fn text(record: &impl Serialize) -> String {
     serde_json::to_string(record).expect("records are plain")
 }
@@ -152,12 +154,10 @@ impl Task {
         let state = match row.status.as_str() {
             "queued" => TaskState::Queued,
             "running" => TaskState::Running,
-            "completed" | "failed" => {
-                match read_outcome(row, kind).map_err(unreadable)? {
-                    Ok(result) => TaskState::Completed(result),
-                    Err(error) => TaskState::Failed(error),
-                }
-            }
+            "completed" | "failed" => match read_outcome(row, kind).map_err(unreadable)? {
+                Ok(result) => TaskState::Completed(result),
+                Err(error) => TaskState::Failed(error),
+            },
             other => return Err(unreadable(format!("unknown status `{other}`"))),
         };
         Ok(Self {
@@ -198,7 +198,8 @@ fn read_outcome(row: &TaskRow, kind: TaskKind) -> Result<Result<TaskResult, Task
         return Ok(Err(TaskError::new(code).with_details(&error.details.unwrap_or_default())));
     }
     let scopes = record.mounts.iter().map(|word| read_mount(word)).collect::<Result<_, _>>()?;
-    let layout = if BTreeSet::contains(&scopes, &Mount::Flat) { Layout::Flat } else { Layout::Scoped };
+    let layout =
+        if BTreeSet::contains(&scopes, &Mount::Flat) { Layout::Flat } else { Layout::Scoped };
     let path = |text: &str| MemoryPath::parse(text, layout).map_err(|error| error.to_string());
     let topics = record.topics.iter().map(|word| read_topic(word)).collect::<Result<_, _>>()?;
     let summary = record.summary;
@@ -218,9 +219,7 @@ fn read_outcome(row: &TaskRow, kind: TaskKind) -> Result<Result<TaskResult, Task
             let removed = record.removed.iter().map(read).collect::<Result<_, _>>()?;
             TaskResult::Forgotten { summary, removed, topics, scopes }
         }
-        TaskKind::Dream => {
-            TaskResult::Dreamt { summary, topics, scopes, deduped: record.deduped }
-        }
+        TaskKind::Dream => TaskResult::Dreamt { summary, topics, scopes, deduped: record.deduped },
     }))
 }
 

@@ -6,6 +6,8 @@
     reason = "the tests look at real folders, and their helpers fail where that fails"
 )]
 
+mod lane;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 

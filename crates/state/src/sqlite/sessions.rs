@@ -109,13 +109,12 @@ pub(super) async fn end_run(
     outcome: &str,
     at: Timestamp,
 ) -> Result<(), Fault> {
-    let script = Script::of(
-        "UPDATE runs SET outcome = $3, ended_at = $4 WHERE task = $1 AND attempt = $2",
-    )
-    .bind(task)
-    .bind(i64::from(attempt))
-    .bind(outcome)
-    .bind(stored_time(at));
+    let script =
+        Script::of("UPDATE runs SET outcome = $3, ended_at = $4 WHERE task = $1 AND attempt = $2")
+            .bind(task)
+            .bind(i64::from(attempt))
+            .bind(outcome)
+            .bind(stored_time(at));
     unsynchronized(connection, script).await?;
     Ok(())
 }

@@ -187,8 +187,7 @@ impl Tasks for SqliteState {
             return Ok(());
         }
         self.write(WANTED, move |mut connection| async move {
-            let answer =
-                sessions::end_run(&mut connection, (task, attempt), outcome, at).await;
+            let answer = sessions::end_run(&mut connection, (task, attempt), outcome, at).await;
             (connection, answer)
         })
         .await

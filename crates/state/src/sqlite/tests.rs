@@ -6,6 +6,7 @@ use memory::change::{ChangeKind, FileChange, Provenance, RootKey, Trust};
 use memory::code::Code;
 
 use super::*;
+use crate::Tasks;
 use crate::record::NewFileChange;
 
 fn write(path: &str, text: &str) -> NewChange {
@@ -135,4 +136,24 @@ async fn a_content_that_is_taken_up_again_while_pruning_looks_stays() {
     let revision = Revision::of(b"the same text");
     assert_eq!(state.content(&revision).await.unwrap().unwrap(), b"the same text");
     assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
+}
+
+#[tokio::test]
+async fn what_comes_after_a_step_that_need_not_last_is_synchronized_again() {
+    let (_folder, state) = state();
+    state.record(write("a.md", "a")).await.unwrap();
+    let synchronous = async || {
+        let mut writer = state.writer.lock().await;
+        let connection = &mut writer.opened.as_mut().unwrap().connection;
+        let level: i64 =
+            sqlx::query_scalar("PRAGMA synchronous").fetch_one(connection).await.unwrap();
+        level
+    };
+    const FULL: i64 = 2;
+    for _ in 0..3 {
+        assert_eq!(state.begin_next("here", Timestamp::UNIX_EPOCH).await.unwrap(), None);
+        assert_eq!(synchronous().await, FULL);
+        assert!(!state.prepare_outcome("nobody", "{}").await.unwrap());
+        assert_eq!(synchronous().await, FULL);
+    }
 }

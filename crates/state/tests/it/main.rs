@@ -12,3 +12,4 @@ mod files;
 mod marks_model;
 mod sharing;
 mod support;
+mod tasks;

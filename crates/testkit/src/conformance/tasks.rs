@@ -2,11 +2,7 @@
 //!
 //! [`run`] asks for a fresh, empty queue before each claim, together with the state that keeps the
 //! changes of its tasks. A claim that fails panics.
-#![expect(
-    clippy::unwrap_used,
-    clippy::missing_panics_doc,
-    reason = "a suite is a test: it fails by panicking"
-)]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a suite is a test: it fails by panicking")]
 
 mod limits;
 mod queue;
@@ -33,12 +29,7 @@ pub async fn run(make: impl AsyncFn() -> Both) {
 
 /// Returns limits as a lane has them, with small numbers.
 pub fn of_lane() -> QueueLimits {
-    QueueLimits {
-        unfinished_max: 6,
-        minor_max: 3,
-        kept_max: 9,
-        kept_for: Duration::from_secs(100),
-    }
+    QueueLimits { unfinished_max: 6, minor_max: 3, kept_max: 9, kept_for: Duration::from_secs(100) }
 }
 
 /// Returns a task of this kind without an owner, in the workspace `here`, made at this second.

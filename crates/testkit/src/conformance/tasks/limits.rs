@@ -107,10 +107,8 @@ async fn what_is_unfinished_never_goes(tasks: &dyn Tasks) {
 
 async fn many_at_once_never_overfill_a_lane(tasks: &dyn Tasks) {
     let enqueue = |second| tasks.enqueue(new("remember", second), of_lane());
-    let (one, two, three, four) =
-        tokio::join!(enqueue(1), enqueue(2), enqueue(3), enqueue(4));
-    let (five, six, seven, eight) =
-        tokio::join!(enqueue(5), enqueue(6), enqueue(7), enqueue(8));
+    let (one, two, three, four) = tokio::join!(enqueue(1), enqueue(2), enqueue(3), enqueue(4));
+    let (five, six, seven, eight) = tokio::join!(enqueue(5), enqueue(6), enqueue(7), enqueue(8));
     let all = [one, two, three, four, five, six, seven, eight];
     let full = all.into_iter().filter(|answer| matches!(answer, Ok(Enqueued::Full))).count();
     assert_eq!((full, kept(tasks).await.len()), (2, 6));

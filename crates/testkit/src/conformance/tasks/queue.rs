@@ -65,8 +65,7 @@ async fn a_task_comes_back_whole(tasks: &dyn Tasks) {
     assert_eq!(tasks.task(&row.id).await.unwrap(), Some(row.clone()));
     assert_eq!(tasks.workspaces_with_work().await.unwrap(), ["here"]);
 
-    row.status = "running".to_owned();
-    (row.attempts, row.updated_at) = (1, time(2));
+    (row.status, row.attempts, row.updated_at) = ("running".to_owned(), 1, time(2));
     assert_eq!(tasks.begin_next("here", time(2)).await.unwrap(), Some(row.clone()));
     assert_eq!(tasks.running("here").await.unwrap(), [row.clone()]);
 
@@ -120,9 +119,8 @@ async fn no_task_is_begun_twice(tasks: &dyn Tasks) {
     for second in 1..=4 {
         queued(tasks, new("remember", second)).await;
     }
-    let begin = || tasks.begin_next("here", time(5));
-    let (one, two, three, four, none) =
-        tokio::join!(begin(), begin(), begin(), begin(), begin());
+    let next = || tasks.begin_next("here", time(5));
+    let (one, two, three, four, none) = tokio::join!(next(), next(), next(), next(), next());
     let all = [one, two, three, four, none];
     let mut begun: Vec<_> =
         all.into_iter().filter_map(|task| task.unwrap()).map(|task| task.id).collect();
@@ -168,7 +166,8 @@ async fn what_may_have_been_written_is_not_taken_back(tasks: &dyn Tasks) {
         let task = tasks.task(id).await.unwrap().unwrap();
         left.push((task.status, task.outcome.unwrap(), task.updated_at));
     }
-    let cancelled = |status: &str| (status.to_owned(), "{\"code\":\"cancelled\"}".to_owned(), time(5));
+    let cancelled =
+        |status: &str| (status.to_owned(), "{\"code\":\"cancelled\"}".to_owned(), time(5));
     let running = ("running".to_owned(), "{}".to_owned(), time(4));
     assert_eq!(left, [cancelled("failed"), running, cancelled("failed")]);
     assert_eq!(tasks.begin_next("here", time(6)).await.unwrap(), None);

@@ -52,12 +52,10 @@ async fn what_is_put_back_comes_first_again(tasks: &dyn Tasks) {
     let mut first = begun(tasks, 3).await;
     assert!(tasks.prepare_outcome(&first.id, "{}").await.unwrap());
     assert!(tasks.requeue(&first.id, time(4)).await.unwrap());
-    first.status = "queued".to_owned();
-    first.updated_at = time(4);
+    (first.status, first.updated_at) = ("queued".to_owned(), time(4));
     assert_eq!(tasks.task(&first.id).await.unwrap().unwrap(), first);
     assert!(!tasks.requeue(&first.id, time(5)).await.unwrap(), "it waits already");
-    first.status = "running".to_owned();
-    (first.attempts, first.updated_at) = (2, time(6));
+    (first.status, first.attempts, first.updated_at) = ("running".to_owned(), 2, time(6));
     assert_eq!(begun(tasks, 6).await, first);
     assert_eq!(begun(tasks, 7).await.id, "remember-2");
 }

@@ -1,0 +1,252 @@
+//! `quipu remember`, `forget`, `dream` and `tasks`: what a curator does.
+
+use engine::{
+    Cancelled, ContextMode, ForgetRequest, Rehearsal, RememberRequest, Removed, Request, Task,
+    TaskFilter, TaskId, TaskResult, TaskState,
+};
+use memory::clock::Timestamp;
+use memory::code::Code;
+use memory::path::{Mount, Scope};
+use serde_json::{Value, json};
+
+use crate::args::{Dream, Forget, Remember, Tasks};
+use crate::commands::ask;
+use crate::compose::{App, now};
+use crate::exit::{Failure, Status};
+use crate::lane::Lane;
+use crate::render::table::Column;
+use crate::render::text::Text;
+use crate::render::{
+    BAD, FAINT, GOOD, Look, STRONG, change, mount_word, short, table, time, visible,
+};
+
+/// Takes a text in.
+pub(crate) async fn remember(app: &App, args: Remember) -> Result<Status, Failure> {
+    let content = match args.text.as_deref() {
+        Some("-") => ask::stdin_text().await?,
+        Some(text) => text.to_owned(),
+        None if ask::is_piped() => ask::stdin_text().await?,
+        None => {
+            return Err(Failure::usage("nothing to remember")
+                .help("give the text as an argument or pipe it in"));
+        }
+    };
+    if content.trim().is_empty() {
+        return Err(Failure::usage("nothing to remember: the text is blank"));
+    }
+    let context_mode = if args.clean { ContextMode::Clean } else { ContextMode::Workspace };
+    let scope = args.scope.map(Scope::from);
+    let request = Request::Remember(RememberRequest { content, context_mode, scope });
+    run(app, request, args.dry_run, "remembering").await
+}
+
+/// Removes entries.
+pub(crate) async fn forget(app: &App, args: Forget) -> Result<Status, Failure> {
+    let query = args.query.join(" ");
+    if query.trim().is_empty() {
+        return Err(Failure::usage("nothing to forget: the query is blank"));
+    }
+    let scope = args.scope.map(Scope::from);
+    let request = Request::Forget(ForgetRequest { query, scope });
+    run(app, request, args.dry_run, "forgetting").await
+}
+
+/// Tidies up.
+pub(crate) async fn dream(app: &App, args: &Dream) -> Result<Status, Failure> {
+    run(app, Request::Dream, args.dry_run, "dreaming").await
+}
+
+async fn run(app: &App, request: Request, dry: bool, doing: &str) -> Result<Status, Failure> {
+    let lane = Lane::open(app);
+    if dry {
+        let Rehearsal { result, diffs } = lane.rehearse(app, &request, doing).await?;
+        if app.output.json {
+            let mut value = result_value(&result);
+            value["diffs"] = change::diff_values(&diffs).into();
+            app.output.value(&value)?;
+        } else {
+            app.output.note(&format!("{} (nothing was changed)", result.summary()));
+            app.output.text(&change::diffs(&diffs, app.output.look))?;
+        }
+        return Ok(status(&result));
+    }
+    let task = lane.carry_out(app, request, doing).await?;
+    let TaskState::Completed(result) = &task.state else {
+        return Err(Failure::new(Code::StorageFailed, "the task has not come to an end"));
+    };
+    if app.output.json {
+        let mut value = result_value(result);
+        value["task"] = task.id.to_string().into();
+        app.output.value(&value)?;
+    } else {
+        app.output.note(&done_text(&task, result));
+    }
+    Ok(status(result))
+}
+
+/// A forget that matches nothing is told from one that does, as for a search.
+fn status(result: &TaskResult) -> Status {
+    match result {
+        TaskResult::Forgotten { removed, .. } if removed.is_empty() => Status::Refused,
+        TaskResult::Remembered { .. }
+        | TaskResult::Forgotten { .. }
+        | TaskResult::Dreamt { .. } => Status::Done,
+    }
+}
+
+fn done_text(task: &Task, result: &TaskResult) -> String {
+    let mut text = Text::default();
+    text.line(result.summary());
+    match result {
+        TaskResult::Remembered { files_touched, .. } => {
+            for path in files_touched {
+                text.line(format_args!("  {}", short(path)));
+            }
+        }
+        TaskResult::Forgotten { removed, .. } => {
+            for Removed { path, summary, .. } in removed {
+                text.line(format_args!("  {}: {}", short(path), visible::line(summary)));
+            }
+        }
+        TaskResult::Dreamt { .. } => {}
+    }
+    if !result.scopes().is_empty() {
+        text.line(format_args!("`quipu undo --task {}` takes it back", task.id));
+    }
+    text.into_string().trim_end().to_owned()
+}
+
+/// Returns what came of a task as programs read it.
+fn result_value(result: &TaskResult) -> Value {
+    let scopes: Vec<_> = result.scopes().iter().map(|mount: &Mount| mount_word(*mount)).collect();
+    let mut value = json!({ "summary": result.summary(), "scopes": scopes });
+    match result {
+        TaskResult::Remembered { files_touched, .. } => {
+            value["paths"] = files_touched.iter().map(ToString::to_string).collect();
+        }
+        TaskResult::Forgotten { removed, topics, .. } => {
+            value["removed"] = removed.iter().map(removed_value).collect();
+            value["topics"] = topics.iter().map(ToString::to_string).collect();
+        }
+        TaskResult::Dreamt { topics, deduped, .. } => {
+            value["topics"] = topics.iter().map(ToString::to_string).collect();
+            value["deduped"] = (*deduped).into();
+        }
+    }
+    value
+}
+
+fn removed_value(removed: &Removed) -> Value {
+    json!({
+        "path": removed.path.to_string(),
+        "topic": removed.topic.as_str(),
+        "summary": removed.summary,
+    })
+}
+
+/// Lists the tasks of this workspace, or takes one back.
+pub(crate) async fn tasks(app: &App, args: &Tasks) -> Result<Status, Failure> {
+    let lane = Lane::open(app);
+    if let Some(id) = &args.cancel {
+        return cancel(app, &lane, id).await;
+    }
+    let tasks = lane.list(TaskFilter { max: Some(args.max), ..TaskFilter::default() }).await?;
+    if app.output.json {
+        let tasks: Vec<_> = tasks.iter().map(task_value).collect();
+        app.output.value(&json!({ "tasks": tasks }))?;
+    } else if app.output.look.terminal {
+        app.output.text(&columns(&tasks, now(), app.output.look))?;
+    } else {
+        app.output.text(&tasks.iter().map(plain_line).collect::<String>())?;
+    }
+    if tasks.is_empty() {
+        app.output.note("no tasks of the last hour");
+    }
+    Ok(Status::Done)
+}
+
+async fn cancel(app: &App, lane: &Lane, id: &str) -> Result<Status, Failure> {
+    let unknown = || {
+        Failure::new(Code::NotFound, format!("there is no task `{id}` here"))
+            .help("`quipu tasks` lists those of this workspace")
+    };
+    let parsed: TaskId = id.parse().map_err(|_| unknown())?;
+    let (task, done) = match lane.cancel(&parsed).await?.ok_or_else(unknown)? {
+        Cancelled::Over(task) => {
+            let word = format!("{id}: {}", what(&task));
+            (task, word)
+        }
+        Cancelled::Stopping(task) => (task, format!("{id}: it is being written already")),
+    };
+    if app.output.json {
+        app.output.value(&task_value(&task))?;
+    } else {
+        app.output.note(&done);
+    }
+    let taken_back = matches!(&task.state, TaskState::Failed(error)
+        if error.code == engine::TaskErrorCode::Cancelled);
+    Ok(if taken_back { Status::Done } else { Status::Refused })
+}
+
+fn task_value(task: &Task) -> Value {
+    let mut value = json!({
+        "task": task.id.to_string(),
+        "kind": task.kind().as_str(),
+        "status": task.status().as_str(),
+        "client": task.asker.client.as_ref().map(ToString::to_string),
+        "created_at": time::exact(task.created_at),
+        "updated_at": time::exact(task.updated_at),
+    });
+    match &task.state {
+        TaskState::Queued | TaskState::Running => {}
+        TaskState::Completed(result) => value["result"] = result_value(result),
+        TaskState::Failed(error) => {
+            value["error"] = json!({
+                "code": error.code.as_str(),
+                "message": error.code.message(),
+                "details": error.details(),
+            });
+        }
+    }
+    value
+}
+
+/// Says in a line what came of a task.
+fn what(task: &Task) -> String {
+    let told = match &task.state {
+        TaskState::Queued | TaskState::Running => String::new(),
+        TaskState::Completed(result) => result.summary().to_owned(),
+        TaskState::Failed(error) => error.code.message().to_owned(),
+    };
+    visible::line(&told).into_owned()
+}
+
+fn columns(tasks: &[Task], now: Timestamp, look: Look) -> String {
+    if tasks.is_empty() {
+        return String::new();
+    }
+    let columns = [
+        Column::left("STATUS"),
+        Column::right("AGE").styled(FAINT),
+        Column::left("TASK").styled(STRONG),
+        Column::left("WHAT CAME OF IT"),
+    ];
+    let rows: Vec<_> = tasks
+        .iter()
+        .map(|task| {
+            let style = match task.state {
+                TaskState::Completed(_) => GOOD,
+                TaskState::Failed(_) => BAD,
+                TaskState::Queued | TaskState::Running => FAINT,
+            };
+            let status = look.paint(style, task.status().as_str());
+            vec![status, time::ago(task.created_at, now), task.id.to_string(), what(task)]
+        })
+        .collect();
+    table::aligned(&columns, &rows, look)
+}
+
+fn plain_line(task: &Task) -> String {
+    let created = time::exact(task.created_at);
+    format!("{}\t{}\t{created}\t{}\n", task.id, task.status(), what(task))
+}

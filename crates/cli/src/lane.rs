@@ -1,0 +1,142 @@
+//! Who does a task that a person asks for at the command line.
+//!
+//! The lane of this process does, under the lock that every process of Quipu shares. This file is the
+//! one place that decides it.
+
+use engine::{
+    Asker, Cancelled, LaneSettings, Lanes, Rehearsal, Request, SubmitError, Task, TaskError,
+    TaskErrorCode, TaskFilter, TaskId, TaskKind, TaskState, Unheard, Viewer, Workspace,
+};
+use memory::code::Code;
+use memory::limits::{DRAIN_WAIT, TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX};
+
+use std::sync::Arc;
+
+use crate::compose::App;
+use crate::exit::Failure;
+
+/// The lane of the workspace that the flags and the current folder mean.
+pub(crate) struct Lane {
+    lanes: Lanes,
+    workspace: Workspace,
+    asker: Asker,
+}
+
+impl Lane {
+    /// Opens the lane; nothing is done yet.
+    pub(crate) fn open(app: &App) -> Self {
+        Self {
+            lanes: app.engine.lanes(LaneSettings::default(), Arc::new(Unheard)),
+            workspace: app.workspace(),
+            asker: Asker::person("cli"),
+        }
+    }
+
+    /// Has a task done and waits for its end. A signal takes it back.
+    pub(crate) async fn carry_out(
+        &self,
+        app: &App,
+        request: Request,
+        doing: &str,
+    ) -> Result<Task, Failure> {
+        // Ends by signals in its own way.
+        let _finishing = app.interrupts.finish_first();
+        let ended = app.wait(doing, self.submit_and_wait(app, request)).await;
+        self.lanes.drain(DRAIN_WAIT).await;
+        ended
+    }
+
+    async fn submit_and_wait(&self, app: &App, request: Request) -> Result<Task, Failure> {
+        let kind = request.kind();
+        let submitted = self.lanes.submit(&self.workspace, request, self.asker.clone()).await;
+        let task = submitted.map_err(|error| not_taken(kind, error))?;
+        let ended = tokio::select! {
+            ended = self.lanes.wait(&self.workspace, &task.id) => ended?,
+            signal = app.interrupts.wait() => {
+                let id = (kind, &task.id);
+                self.lanes.cancel(&self.workspace, id, Viewer::Person).await?;
+                return Err(Failure::Interrupted(signal));
+            }
+        };
+        match ended {
+            Some(Task { state: TaskState::Failed(error), .. }) => Err(failed(&error)),
+            Some(task) => Ok(task),
+            None => Err(Failure::new(Code::NotFound, "the task is not known any more")),
+        }
+    }
+
+    /// Works out what a task would do.
+    pub(crate) async fn rehearse(
+        &self,
+        app: &App,
+        request: &Request,
+        doing: &str,
+    ) -> Result<Rehearsal, Failure> {
+        let rehearsal = self.lanes.rehearse(&self.workspace, request, &self.asker);
+        let rehearsed = app.wait(doing, rehearsal).await;
+        rehearsed.map_err(|error| not_taken(request.kind(), error))?.map_err(|error| failed(&error))
+    }
+
+    /// Returns tasks of this workspace, latest first.
+    pub(crate) async fn list(&self, filter: TaskFilter) -> Result<Vec<Task>, Failure> {
+        Ok(self.lanes.list(&self.workspace, filter, Viewer::Person).await?)
+    }
+
+    /// Takes a task back; `None` if there is no such task in this workspace.
+    pub(crate) async fn cancel(&self, id: &TaskId) -> Result<Option<Cancelled>, Failure> {
+        let id = (id.kind(), id);
+        Ok(self.lanes.cancel(&self.workspace, id, Viewer::Person).await?)
+    }
+}
+
+fn not_taken(kind: TaskKind, error: SubmitError) -> Failure {
+    match error {
+        SubmitError::State(error) => error.into(),
+        SubmitError::Full => {
+            let what = format!("{error}");
+            let help = format!(
+                "`quipu tasks` lists them; {TASKS_UNFINISHED_MAX} fit in, {TASKS_MINOR_MAX} of them \
+                 to forget or dream"
+            );
+            Failure::new(Code::Locked, what).help(help)
+        }
+        SubmitError::Draining => Failure::new(Code::Locked, error.to_string()),
+        SubmitError::Unavailable | SubmitError::Untrusted => {
+            Failure::new(Code::ReadOnly, error.to_string())
+        }
+        SubmitError::ProbeFailed => {
+            Failure::new(Code::StorageFailed, format!("cannot {kind}: {error}"))
+        }
+    }
+}
+
+/// Says why a task came to nothing.
+fn failed(error: &TaskError) -> Failure {
+    let code = match error.code {
+        TaskErrorCode::Screened => Code::Screened,
+        TaskErrorCode::RememberScopeMismatch => Code::ScopeUnavailable,
+        TaskErrorCode::RememberPathEscape => Code::EscapesRoot,
+        TaskErrorCode::ManagedMemoryUnavailable => Code::ReadOnly,
+        TaskErrorCode::Cancelled | TaskErrorCode::WorkspaceRemoved => Code::Conflict,
+        TaskErrorCode::RememberFailed
+        | TaskErrorCode::ForgetFailed
+        | TaskErrorCode::DreamFailed
+        | TaskErrorCode::Timeout
+        | TaskErrorCode::ModelUnavailable => Code::StorageFailed,
+    };
+    let sentence = error.code.message().trim_end_matches('.');
+    let what = match error.details() {
+        Some(details) => format!("{sentence}: {details}"),
+        None => sentence.to_owned(),
+    };
+    let failure = Failure::new(code, what);
+    match error.code {
+        TaskErrorCode::Screened => failure.help(
+            "if it is harmless, `quipu create` or `quipu edit` with `--allow RULE` writes it",
+        ),
+        TaskErrorCode::RememberScopeMismatch => {
+            failure.help("give `--project DIR` for a project, `--workspace-id ID` for a workspace")
+        }
+        _ => failure,
+    }
+}

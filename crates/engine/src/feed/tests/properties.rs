@@ -1,0 +1,143 @@
+//! Whatever happens to a reader: it is told everything in order, or told that it was not.
+
+use proptest::prelude::*;
+
+use super::*;
+
+#[derive(Clone, Debug)]
+enum Step {
+    Publish(usize),
+    Read(usize),
+    /// The connection breaks, and the client comes back with what it saw last.
+    Return,
+    /// The client forgot what it saw.
+    Forget,
+    Lose,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        4 => (1..12_usize).prop_map(Step::Publish),
+        4 => (1..12_usize).prop_map(Step::Read),
+        2 => Just(Step::Return),
+        1 => Just(Step::Forget),
+        1 => Just(Step::Lose),
+    ];
+    prop::collection::vec(step, 1..60)
+}
+
+/// A client that believes what it is told.
+struct Client {
+    subscription: Option<Subscription>,
+    /// The id of the last event that it saw.
+    last_seen: u64,
+    /// Whether it was told that it misses something between that and the next.
+    may_miss: bool,
+}
+
+impl Client {
+    fn come(world: &World, last_seen: u64) -> Self {
+        Self { subscription: Some(world.after(last_seen)), last_seen, may_miss: false }
+    }
+
+    /// Reads one event; returns whether there was one.
+    fn read(&mut self) -> Result<bool, TestCaseError> {
+        let Some(subscription) = &mut self.subscription else { return Ok(false) };
+        let Some(event) = subscription.next().now_or_never() else { return Ok(false) };
+        let Some(event) = event else {
+            self.subscription = None;
+            return Ok(true);
+        };
+        match (event.id, event.kind) {
+            (Some(id), _) => {
+                prop_assert!(id == self.last_seen + 1 || (self.may_miss && id > self.last_seen));
+                (self.last_seen, self.may_miss) = (id, false);
+            }
+            (None, EventKind::StateResyncRequired(resync)) => {
+                prop_assert_eq!(resync.last_seen, self.last_seen);
+                prop_assert!(resync.earliest > self.last_seen + 1);
+                self.may_miss = true;
+            }
+            (None, EventKind::Evicted(evicted)) => {
+                prop_assert!(evicted.last_told == self.last_seen || self.may_miss);
+            }
+            (None, EventKind::ReplayComplete(_) | EventKind::SlowReader(_)) => {}
+            (None, EventKind::MemoryChanged(_)) => prop_assert!(false, "an event without an id"),
+        }
+        Ok(true)
+    }
+}
+
+fn run(steps: &[Step]) -> Result<(), TestCaseError> {
+    let world = World::new(SMALL);
+    let mut client = Client::come(&world, 0);
+    let mut published = 0;
+    let mut last_told_one = 0;
+    for step in steps {
+        match step {
+            Step::Publish(count) => {
+                world.publish(*count);
+                published += u64::try_from(*count).unwrap();
+                last_told_one = published;
+            }
+            Step::Lose => {
+                world.ring.push_lost();
+                published += 1;
+            }
+            Step::Read(count) => {
+                for _ in 0..*count {
+                    client.read()?;
+                }
+            }
+            Step::Return => {
+                let may_miss = client.may_miss;
+                client = Client::come(&world, client.last_seen);
+                client.may_miss = may_miss;
+            }
+            Step::Forget => {
+                drop(client);
+                client = Client::come(&world, 0);
+            }
+        }
+    }
+    // Whatever was before: who keeps coming back hears the newest.
+    for _ in 0..2 {
+        while client.read()? {}
+        if client.subscription.is_none() {
+            let may_miss = client.may_miss;
+            client = Client::come(&world, client.last_seen);
+            client.may_miss = may_miss;
+        }
+    }
+    if last_told_one == published {
+        prop_assert_eq!(client.last_seen, published);
+    }
+    Ok(())
+}
+
+proptest! {
+    #[test]
+    fn nothing_is_missed_unsaid_told_twice_or_out_of_order(steps in steps()) {
+        run(&steps)?;
+    }
+
+    #[test]
+    fn a_replay_fits_into_its_bytes(
+        sizes in prop::collection::vec(60..900_usize, 1..30),
+        replayed_bytes_max in 0..12_000_u64,
+        last_seen in 0..30_u64,
+    ) {
+        let world = World::new(Bounds { replayed_bytes_max, ..SMALL });
+        for &size in &sizes {
+            world.push(sized(size));
+        }
+        let mut replayed = Vec::new();
+        let mut reader = world.after(last_seen);
+        while let Some(Some(event)) = reader.next().now_or_never() {
+            if let EventKind::MemoryChanged(news) = event.kind {
+                replayed.push(news.bytes());
+            }
+        }
+        prop_assert!(replayed.len() == 1 || replayed.iter().sum::<u64>() <= replayed_bytes_max);
+    }
+}

@@ -1,0 +1,9 @@
+//! Lanes: tasks are done once, one at a time, whatever fails.
+
+mod asked;
+mod ends;
+mod faults;
+mod host;
+mod order;
+mod processes;
+mod real;

@@ -1,0 +1,234 @@
+//! Who may ask for what, who sees it, and what is refused.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use engine::{
+    Asker, Cancelled, ClientId, ForgetRequest, Lanes, Request, Status, SubmitError, TaskErrorCode,
+    TaskFilter, TaskKind, TaskState, Viewer, Workspace,
+};
+
+use super::host::{Available, Host, Process, client, code, nobody, quick, remember};
+
+async fn submit(process: &Process, request: Request) -> Result<engine::Task, SubmitError> {
+    process.lanes().submit(&process.workspace, request, nobody()).await
+}
+
+fn forget() -> Request {
+    Request::Forget(ForgetRequest { query: "x".to_owned(), scope: None })
+}
+
+#[tokio::test]
+async fn the_seventeenth_unfinished_task_is_refused_and_so_is_the_ninth_that_forgets() {
+    let host = Host::new();
+    let process = host.process();
+    let running = process.ask("wait").await;
+    for number in 0..8 {
+        let request = if number % 2 == 0 { forget() } else { Request::Dream };
+        submit(&process, request).await.unwrap();
+    }
+    assert!(matches!(submit(&process, forget()).await, Err(SubmitError::Full)));
+    assert!(matches!(submit(&process, Request::Dream).await, Err(SubmitError::Full)));
+    let mut last = process.ask("add global/a.md x").await;
+    for _ in 10..16 {
+        last = process.ask("add global/a.md x").await;
+    }
+    assert!(matches!(
+        submit(&process, remember("add global/a.md x")).await,
+        Err(SubmitError::Full)
+    ));
+    // What ends makes room.
+    host.runner.gate.add_permits(1);
+    assert_eq!(process.end(&running).await.status(), Status::Completed);
+    assert_eq!(process.end(&last).await.status(), Status::Completed);
+    process.done("add global/a.md x").await;
+    process.close().await;
+}
+
+#[tokio::test]
+async fn what_a_workspace_or_its_runner_does_not_allow_is_not_queued() {
+    let host = Host::new();
+    let process = host.process();
+    let (lanes, ours) = (process.lanes(), &process.workspace);
+    let submit = async |workspace: &Workspace| {
+        lanes.submit(workspace, remember("add global/a.md x"), nobody()).await
+    };
+    let untrusted = Workspace { trusted: false, ..ours.clone() };
+    assert!(matches!(submit(&untrusted).await, Err(SubmitError::Untrusted)));
+    let off = Workspace { memory_enabled: false, ..ours.clone() };
+    assert!(matches!(submit(&off).await, Err(SubmitError::Unavailable)));
+    for (available, expected) in [
+        (Available::No, "managed memory is off for this workspace"),
+        (Available::Fails, "whether tasks can be done here could not be found out"),
+        (Available::Panics, "whether tasks can be done here could not be found out"),
+    ] {
+        *host.runner.available.lock().unwrap() = available;
+        let refused = submit(ours).await.unwrap_err();
+        assert_eq!(refused.to_string(), expected, "{available:?}");
+    }
+    assert_eq!(lanes.list(ours, TaskFilter::default(), Viewer::Person).await.unwrap(), []);
+    process.close().await;
+}
+
+#[tokio::test]
+async fn a_runner_that_does_not_answer_cannot_say() {
+    let host = Host::new();
+    let settings = engine::LaneSettings { probe_wait: Duration::from_millis(10), ..quick() };
+    let process = host.process().with(settings);
+    *host.runner.available.lock().unwrap() = Available::Hangs;
+    assert!(matches!(submit(&process, forget()).await, Err(SubmitError::ProbeFailed)));
+    process.close().await;
+}
+
+#[tokio::test]
+async fn an_end_that_comes_while_the_runner_is_asked_is_told() {
+    let host = Host::new();
+    let process = host.process();
+    *host.runner.available.lock().unwrap() = Available::Waits;
+    let (submitted, ()) = tokio::join!(submit(&process, forget()), async {
+        process.lanes().drain(Duration::ZERO).await;
+        host.runner.gate.add_permits(1);
+    });
+    assert!(matches!(submitted, Err(SubmitError::Draining)), "{submitted:?}");
+    process.close().await;
+}
+
+/// Returns what a viewer sees of a task.
+async fn seen(process: &Process, task: &engine::Task, viewer: Viewer<'_>) -> Option<Status> {
+    let (lanes, workspace) = (process.lanes(), &process.workspace);
+    let got = lanes.get(workspace, (task.kind(), &task.id), viewer).await.unwrap();
+    let listed = lanes.list(workspace, TaskFilter::default(), viewer).await.unwrap();
+    assert_eq!(got.as_ref(), listed.iter().find(|one| one.id == task.id));
+    got.map(|task| task.status())
+}
+
+#[tokio::test]
+async fn a_task_is_seen_by_whom_it_belongs_to_and_by_the_person() {
+    let host = Host::new();
+    let process = host.process();
+    let (one, two) = (client("one"), client("two"));
+    let as_client = |id: &ClientId| Asker::client("test", Some(id.clone()));
+    let lanes: &Lanes = process.lanes();
+    let own = lanes.submit(&process.workspace, remember(""), as_client(&one)).await.unwrap();
+    let free = lanes.submit(&process.workspace, remember(""), nobody()).await.unwrap();
+    process.end(&own).await;
+    process.end(&free).await;
+    let done = Some(Status::Completed);
+    for (task, viewer, expected) in [
+        (&own, Viewer::Client(Some(&one)), done),
+        (&own, Viewer::Client(Some(&two)), None),
+        (&own, Viewer::Client(None), None),
+        (&own, Viewer::Person, done),
+        (&free, Viewer::Client(Some(&one)), None),
+        (&free, Viewer::Client(None), done),
+        (&free, Viewer::Person, done),
+    ] {
+        assert_eq!(seen(&process, task, viewer).await, expected, "{viewer:?}");
+    }
+    // Not through another kind, and not from another workspace.
+    let wrong = (TaskKind::Forget, &own.id);
+    assert_eq!(lanes.get(&process.workspace, wrong, Viewer::Person).await.unwrap(), None);
+    let elsewhere = host.workspace("mill");
+    let right = (TaskKind::Remember, &own.id);
+    assert_eq!(lanes.get(&elsewhere, right, Viewer::Person).await.unwrap(), None);
+    // Nor may it be taken back by others.
+    let cancelled = lanes.cancel(&process.workspace, right, Viewer::Client(Some(&two))).await;
+    assert_eq!(cancelled.unwrap(), None);
+    process.close().await;
+}
+
+#[tokio::test]
+async fn tasks_are_listed_as_asked_for() {
+    let host = Host::new();
+    let process = host.process();
+    let first = process.done("add global/a.md x").await;
+    let failed = process.done("panic").await;
+    let forgot = submit(&process, forget()).await.unwrap();
+    process.end(&forgot).await;
+    let list = async |filter: TaskFilter| {
+        let listed = process.lanes().list(&process.workspace, filter, Viewer::Person).await;
+        listed.unwrap().into_iter().map(|task| task.id).collect::<Vec<_>>()
+    };
+    let all = [forgot.id.clone(), failed.id.clone(), first.id.clone()];
+    assert_eq!(list(TaskFilter::default()).await, all);
+    let max = Some(1);
+    assert_eq!(list(TaskFilter { max, ..TaskFilter::default() }).await, all[..1]);
+    let kind = Some(TaskKind::Remember);
+    assert_eq!(list(TaskFilter { kind, ..TaskFilter::default() }).await, all[1..]);
+    let status = Some(Status::Failed);
+    assert_eq!(list(TaskFilter { status, ..TaskFilter::default() }).await, all[1..2]);
+    process.close().await;
+}
+
+#[tokio::test]
+async fn finished_tasks_are_forgotten_after_their_time() {
+    let host = Host::new();
+    let process = host.process();
+    let old = process.done("").await;
+    host.clock.advance(quick().limits.kept_for + Duration::from_secs(1));
+    let new = process.done("").await;
+    let id = (TaskKind::Remember, &old.id);
+    assert_eq!(process.lanes().get(&process.workspace, id, Viewer::Person).await.unwrap(), None);
+    assert_eq!(seen(&process, &new, Viewer::Person).await, Some(Status::Completed));
+    process.close().await;
+}
+
+#[tokio::test]
+async fn a_task_that_waits_is_taken_back_at_once_and_one_that_runs_is_stopped() {
+    let host = Host::new();
+    let process = host.process();
+    let running = process.ask("add global/a.md x hang").await;
+    let waiting = process.ask("add global/b.md x").await;
+    let next = process.ask("add global/c.md x").await;
+    while host.runner.begun.lock().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    for task in [&waiting, &running] {
+        let id = (task.kind(), &task.id);
+        let cancelled = process.lanes().cancel(&process.workspace, id, Viewer::Person).await;
+        let Some(Cancelled::Over(over)) = cancelled.unwrap() else { panic!("it is over") };
+        assert_eq!(code(&over), Some(TaskErrorCode::Cancelled));
+        assert_eq!(process.end(task).await, over);
+    }
+    assert_eq!(process.end(&next).await.status(), Status::Completed);
+    assert_eq!(process.text("global/a.md").await, None);
+    assert_eq!(process.text("global/b.md").await, None);
+    assert_eq!(process.text("global/c.md").await.as_deref(), Some("- x\n"));
+    assert_eq!(process.feed.tasks(), [next.id.to_string()]);
+    // What is over stays as it is.
+    let id = (next.kind(), &next.id);
+    let late = process.lanes().cancel(&process.workspace, id, Viewer::Person).await.unwrap();
+    let Some(Cancelled::Over(late)) = late else { panic!("it is over") };
+    assert!(matches!(late.state, TaskState::Completed(_)));
+    process.close().await;
+}
+
+#[tokio::test]
+async fn a_workspace_that_is_removed_takes_nothing_and_fails_what_it_had() {
+    let host = Host::new();
+    let process = host.process();
+    let running = process.ask("add global/a.md x hang").await;
+    let waiting = process.ask("add global/b.md x").await;
+    process.lanes().remove(&process.workspace).await.unwrap();
+    for task in [&running, &waiting] {
+        let ended = process.end(task).await;
+        assert_eq!(code(&ended), Some(TaskErrorCode::WorkspaceRemoved));
+    }
+    assert!(matches!(submit(&process, forget()).await, Err(SubmitError::Draining)));
+    assert_eq!(process.text("global/a.md").await, None);
+    // Others go on.
+    let mill = host.workspace("mill");
+    let task = process.lanes().submit(&mill, remember("add global/c.md x"), nobody()).await;
+    let ended = process.lanes().wait(&mill, &task.unwrap().id).await.unwrap().unwrap();
+    assert_eq!(ended.status(), Status::Completed);
+    process.close().await;
+}
+
+#[tokio::test]
+async fn nobody_being_told_does_not_fail_a_task() {
+    let host = Host::new();
+    let process = host.process();
+    process.feed.deaf.store(true, Ordering::SeqCst);
+    assert_eq!(process.done("add global/a.md x").await.status(), Status::Completed);
+    process.close().await;
+}

@@ -1,0 +1,119 @@
+//! Dying at every step of a task, and going on in another life.
+//!
+//! A dead process is one whose state answers nothing any more. What it left is the home's: the next
+//! process has the same files, the same database and the same lock files.
+
+use std::sync::Arc;
+
+use engine::{Status, TaskState, Viewer};
+use state::SqliteState;
+use testkit::{Faults, FaultyState, FaultyTasks};
+
+use super::host::{Host, Process, nobody, remember};
+
+/// More calls than a task has.
+const CALLS: u64 = 24;
+
+struct Mortal {
+    process: Process,
+    state: Arc<FaultyState>,
+}
+
+impl Mortal {
+    fn start(host: &Host) -> Self {
+        let sqlite = Arc::new(SqliteState::new(host.folders.state.join("quipu.db")));
+        let state = Arc::new(FaultyState::new(Arc::clone(&sqlite) as _));
+        let tasks = Arc::new(FaultyTasks::beside(sqlite, &state));
+        Self { process: host.process_on(Arc::clone(&state) as _, tasks), state }
+    }
+
+    /// Asks for two tasks and dies on the way; returns the ids of those that were acknowledged.
+    async fn die(self, faults: Faults) -> Vec<engine::TaskId> {
+        self.state.set(faults);
+        let mut acknowledged = Vec::new();
+        for content in ["add project/a.md x add global/a.md x", "add project/a.md y"] {
+            let lanes = self.process.lanes();
+            let asked = lanes.submit(&self.process.workspace, remember(content), nobody()).await;
+            if let Ok(task) = asked {
+                // Dead or done, whichever comes first.
+                let waited = lanes.wait(&self.process.workspace, &task.id).await;
+                drop(waited);
+                acknowledged.push(task.id);
+            }
+        }
+        self.process.lanes().drain(std::time::Duration::ZERO).await;
+        self.process.store.close().await;
+        acknowledged
+    }
+}
+
+/// Checks what must hold after any death, in the next life.
+async fn check(host: &Host, acknowledged: &[engine::TaskId], told: &str) {
+    let process = host.process();
+    process.lanes().resume(&[host.workspace("shop")]).await.unwrap();
+    let everybody = process
+        .lanes()
+        .list(&process.workspace, engine::TaskFilter::default(), Viewer::Person)
+        .await
+        .unwrap();
+    for id in acknowledged {
+        assert!(everybody.iter().any(|task| task.id == *id), "{told}: {id} is lost");
+    }
+    let mut expected = String::new();
+    for task in everybody.iter().rev() {
+        let ended = process.end(task).await;
+        assert_eq!(ended.status(), Status::Completed, "{told}: {ended:?}");
+        let TaskState::Completed(result) = &ended.state else { continue };
+        assert_eq!(result.summary(), "done", "{told}");
+        let line = if expected.is_empty() && !is_second(&ended) { "- x\n" } else { "- y\n" };
+        expected.push_str(line);
+        let changes = process.changes_of(&ended).await;
+        assert_eq!(changes, 1, "{told}: a task has one change");
+    }
+    let project = process.text("project/a.md").await.unwrap_or_default();
+    assert_eq!(project, expected, "{told}: each task once, in order");
+    let global = process.text("global/a.md").await.unwrap_or_default();
+    assert_eq!(global, expected.replace("- y\n", ""), "{told}: all files of a task or none");
+    process.close().await;
+}
+
+fn is_second(task: &engine::Task) -> bool {
+    matches!(&task.request, engine::Request::Remember(asked) if asked.content.ends_with(" y"))
+}
+
+#[tokio::test]
+async fn whatever_step_a_process_dies_at_each_task_is_done_once() {
+    for call in 1..=CALLS {
+        for faults in [Faults::CrashAfter(call), Faults::CrashBeforeAnswer(call)] {
+            let host = Host::new();
+            let acknowledged = Mortal::start(&host).die(faults).await;
+            check(&host, &acknowledged, &format!("{faults:?}")).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_second_life_may_die_as_well_before_it_begins_the_task_again() {
+    for call in 1..=6 {
+        let host = Host::new();
+        let acknowledged = Mortal::start(&host).die(Faults::CrashAfter(3)).await;
+        let second = Mortal::start(&host);
+        second.state.set(Faults::CrashAfter(call));
+        drop(second.process.lanes().resume(&[host.workspace("shop")]).await);
+        second.process.lanes().drain(std::time::Duration::from_millis(20)).await;
+        second.process.store.close().await;
+        let process = host.process();
+        process.lanes().resume(&[host.workspace("shop")]).await.unwrap();
+        for id in &acknowledged {
+            let ended = process.lanes().wait(&process.workspace, id).await.unwrap().unwrap();
+            let (text, changes) =
+                (process.text("project/a.md").await, process.changes_of(&ended).await);
+            match ended.state {
+                TaskState::Completed(_) => assert_eq!((text.is_some(), changes), (true, 1)),
+                TaskState::Failed(_) => assert_eq!((text, changes), (None, 0)),
+                other => panic!("{other:?}"),
+            }
+        }
+        process.close().await;
+    }
+}

@@ -1,0 +1,342 @@
+//! A host for lanes: a home, processes that share it, a runner that does what its task says.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use engine::{
+    Asker, BindingRequest, Caller, ChangesQuery, ClientId, Draft, Feed, FeedError, Folders, Job,
+    LaneParts, LaneSettings, Lanes, ManagedChange, Memories, RememberRequest, Request, RunError,
+    Runner, Task, TaskError, TaskErrorCode, TaskResult, TaskState, Workspace,
+};
+use memory::path::{Layout, MemoryPath, Mount, Scope};
+use memory::screen::Screen;
+use state::{SqliteState, State, Tasks};
+use store::{Binding, Settings, Store};
+use tempfile::TempDir;
+use testkit::ManualClock;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+/// A home, and a checkout in it.
+pub(crate) struct Host {
+    home: TempDir,
+    pub(crate) folders: Folders,
+    pub(crate) clock: Arc<ManualClock>,
+    pub(crate) runner: Arc<Scripted>,
+}
+
+impl Host {
+    pub(crate) fn new() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        for checkout in ["shop", "mill"] {
+            fs::create_dir_all(home.path().join(checkout).join(".git")).unwrap();
+        }
+        let folders = Folders { data: home.path().join("data"), state: home.path().join("state") };
+        Self { home, folders, clock: Arc::default(), runner: Arc::default() }
+    }
+
+    /// Returns the workspace of a checkout.
+    pub(crate) fn workspace(&self, checkout: &str) -> Workspace {
+        let folder = self.home.path().join(checkout);
+        let binding =
+            BindingRequest { project_dir: Some(folder.clone()), ..BindingRequest::default() };
+        Workspace::new(folder, binding)
+    }
+
+    /// Starts a process.
+    pub(crate) fn process(&self) -> Process {
+        let state = Arc::new(SqliteState::new(self.folders.state.join("quipu.db")));
+        self.process_on(Arc::clone(&state) as _, state)
+    }
+
+    /// Starts a process over doubles of the state.
+    pub(crate) fn process_on(&self, state: Arc<dyn State>, tasks: Arc<dyn Tasks>) -> Process {
+        self.process_with(state, tasks, Arc::clone(&self.runner) as _)
+    }
+
+    /// Starts a process with another runner.
+    pub(crate) fn process_with(
+        &self,
+        state: Arc<dyn State>,
+        tasks: Arc<dyn Tasks>,
+        runner: Arc<dyn Runner>,
+    ) -> Process {
+        let clock = Arc::clone(&self.clock);
+        let settings = Settings { memory_list: false, ..Settings::default() };
+        let store = Store::new(state, self.folders.clone(), Screen::default(), clock, settings);
+        let feed = Arc::new(Heard::default());
+        let parts = LaneParts {
+            store: Arc::clone(&store),
+            folders: self.folders.clone(),
+            tasks: Arc::clone(&tasks),
+            clock: Arc::clone(&self.clock) as _,
+            runner,
+            feed: Arc::clone(&feed) as _,
+        };
+        Process { parts, store, tasks, feed, lanes: None, workspace: self.workspace("shop") }
+            .with(quick())
+    }
+}
+
+/// Settings under which a test does not wait.
+pub(crate) fn quick() -> LaneSettings {
+    LaneSettings {
+        concurrent_max: 4,
+        retry_delay: Duration::from_millis(5),
+        ..LaneSettings::default()
+    }
+}
+
+/// A process: a store and lanes over the home's files and state.
+pub(crate) struct Process {
+    parts: LaneParts,
+    pub(crate) store: Arc<Store>,
+    pub(crate) tasks: Arc<dyn Tasks>,
+    pub(crate) feed: Arc<Heard>,
+    lanes: Option<Lanes>,
+    pub(crate) workspace: Workspace,
+}
+
+impl Process {
+    /// Gives the process lanes with these settings.
+    pub(crate) fn with(mut self, settings: LaneSettings) -> Self {
+        self.lanes = Some(Lanes::new(self.parts.clone(), settings));
+        self
+    }
+
+    pub(crate) fn lanes(&self) -> &Lanes {
+        self.lanes.as_ref().unwrap()
+    }
+
+    /// Asks for a task whose runner does what `content` says.
+    pub(crate) async fn ask(&self, content: &str) -> Task {
+        let request = remember(content);
+        self.lanes().submit(&self.workspace, request, nobody()).await.unwrap()
+    }
+
+    /// Waits for the end of a task.
+    pub(crate) async fn end(&self, task: &Task) -> Task {
+        self.lanes().wait(&self.workspace, &task.id).await.unwrap().unwrap()
+    }
+
+    /// Has a task done.
+    pub(crate) async fn done(&self, content: &str) -> Task {
+        let task = self.ask(content).await;
+        self.end(&task).await
+    }
+
+    /// Returns the text of a memory.
+    pub(crate) async fn text(&self, path: &str) -> Option<String> {
+        let binding = Binding::resolve(&self.workspace.binding, &self.parts.folders);
+        let memories = self.store.memories(binding, Caller::person("test"));
+        memories.read(&at(path)).await.ok().map(|read| read.text)
+    }
+
+    /// Returns how many changes history has of a task.
+    pub(crate) async fn changes_of(&self, task: &Task) -> usize {
+        let binding = Binding::resolve(&self.workspace.binding, &self.parts.folders);
+        let memories = self.store.memories(binding, Caller::person("test"));
+        let query =
+            ChangesQuery { task: Some(task.id.to_string()), max: 9, ..ChangesQuery::default() };
+        memories.changes(&query).await.unwrap().len()
+    }
+
+    /// Ends the process as a daemon does.
+    pub(crate) async fn close(self) {
+        self.lanes().drain(Duration::from_secs(5)).await;
+        self.store.close().await;
+    }
+}
+
+pub(crate) fn at(path: &str) -> MemoryPath {
+    MemoryPath::parse(&format!("/memories/{path}"), Layout::Scoped).unwrap()
+}
+
+pub(crate) fn remember(content: &str) -> Request {
+    Request::Remember(RememberRequest {
+        content: content.to_owned(),
+        context_mode: engine::ContextMode::Workspace,
+        scope: None,
+    })
+}
+
+pub(crate) fn nobody() -> Asker {
+    Asker::client("test", None)
+}
+
+pub(crate) fn client(name: &str) -> ClientId {
+    name.parse().unwrap()
+}
+
+/// Returns the code of a task that failed.
+pub(crate) fn code(task: &Task) -> Option<TaskErrorCode> {
+    match &task.state {
+        TaskState::Failed(error) => Some(error.code),
+        TaskState::Queued | TaskState::Running | TaskState::Completed(_) => None,
+    }
+}
+
+/// Hears what is published.
+#[derive(Debug, Default)]
+pub(crate) struct Heard {
+    pub(crate) changes: Mutex<Vec<ManagedChange>>,
+    pub(crate) deaf: std::sync::atomic::AtomicBool,
+}
+
+impl Heard {
+    pub(crate) fn tasks(&self) -> Vec<String> {
+        self.changes.lock().unwrap().iter().map(|change| change.task.to_string()).collect()
+    }
+}
+
+#[async_trait]
+impl Feed for Heard {
+    async fn publish(&self, change: ManagedChange) -> Result<(), FeedError> {
+        self.changes.lock().unwrap().push(change);
+        if self.deaf.load(Ordering::SeqCst) { Err(FeedError("deaf".to_owned())) } else { Ok(()) }
+    }
+}
+
+/// A runner that does what the content of a remember says, word by word; a forget and a dream do nothing.
+///
+/// `add PATH WORD` appends a line to a memory, `wait` waits for a permit, `hang` never ends, `panic`
+/// panics, `conflict` says once that a memory changed, `fail CODE` fails, `secret` fails with a key in
+/// its details.
+#[derive(Debug)]
+pub(crate) struct Scripted {
+    /// What `wait` waits for.
+    pub(crate) gate: Semaphore,
+    /// How many are at work, and how many ever were at once.
+    at_work: AtomicUsize,
+    pub(crate) at_once: AtomicUsize,
+    /// The tasks that were begun, in order.
+    pub(crate) begun: Mutex<Vec<String>>,
+    conflicts: AtomicUsize,
+    pub(crate) available: Mutex<Available>,
+}
+
+/// What the runner says when it is asked whether it can.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) enum Available {
+    #[default]
+    Yes,
+    No,
+    Fails,
+    Panics,
+    Hangs,
+    /// Once there is a permit.
+    Waits,
+}
+
+impl Default for Scripted {
+    fn default() -> Self {
+        Self {
+            gate: Semaphore::new(0),
+            at_work: AtomicUsize::new(0),
+            at_once: AtomicUsize::new(0),
+            begun: Mutex::default(),
+            conflicts: AtomicUsize::new(0),
+            available: Mutex::default(),
+        }
+    }
+}
+
+struct AtWork<'r>(&'r AtomicUsize);
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+#[async_trait]
+impl Runner for Scripted {
+    fn name(&self) -> &'static str {
+        "scripted"
+    }
+
+    async fn available(&self, _workspace: &Workspace) -> Result<bool, TaskError> {
+        let available = *self.available.lock().unwrap();
+        match available {
+            Available::Yes => Ok(true),
+            Available::No => Ok(false),
+            Available::Fails => Err(TaskError::new(TaskErrorCode::ModelUnavailable)),
+            Available::Panics => panic!("the test wants it"),
+            Available::Hangs => std::future::pending().await,
+            Available::Waits => {
+                self.gate.acquire().await.unwrap().forget();
+                Ok(true)
+            }
+        }
+    }
+
+    async fn run(
+        &self,
+        job: &Job,
+        _memories: &Memories,
+        draft: &mut Draft,
+        stop: &CancellationToken,
+    ) -> Result<TaskResult, RunError> {
+        self.begun.lock().unwrap().push(job.task.to_string());
+        let at_work = self.at_work.fetch_add(1, Ordering::SeqCst) + 1;
+        let _at_work = AtWork(&self.at_work);
+        self.at_once.fetch_max(at_work, Ordering::SeqCst);
+        // Whoever overlaps gets the chance to.
+        tokio::task::yield_now().await;
+        let Request::Remember(asked) = &job.request else { return Ok(nothing(&job.request)) };
+        let mut words = asked.content.split_whitespace();
+        let mut touched = BTreeSet::new();
+        while let Some(word) = words.next() {
+            match word {
+                "add" => {
+                    let path = at(words.next().unwrap());
+                    let before = draft.text_of(&path).await.map_err(broken)?.unwrap_or_default();
+                    let text = format!("{before}- {}\n", words.next().unwrap());
+                    draft.put(&path, &text).await.map_err(broken)?;
+                    touched.insert(path);
+                }
+                "wait" => self.gate.acquire().await.unwrap().forget(),
+                "hang" => std::future::pending().await,
+                "heed" => stop.cancelled().await,
+                "panic" => panic!("the test wants it"),
+                "conflict" if self.conflicts.fetch_add(1, Ordering::SeqCst) == 0 => {
+                    return Err(RunError::Conflict);
+                }
+                "conflict" => {}
+                "always-conflict" => return Err(RunError::Conflict),
+                "secret" => {
+                    let error = TaskError::new(TaskErrorCode::RememberFailed);
+                    let said = "key\nghp_Zz0123456789abcdefghijABCDEFGHIJ0123";
+                    return Err(error.with_details(said).into());
+                }
+                other => panic!("the runner does not know `{other}`"),
+            }
+        }
+        let scopes = touched.iter().filter_map(MemoryPath::mount).collect();
+        let files_touched = touched.into_iter().collect();
+        Ok(TaskResult::Remembered { summary: "done".to_owned(), files_touched, scopes })
+    }
+}
+
+fn broken(error: engine::StoreError) -> RunError {
+    TaskError::new(TaskErrorCode::RememberFailed).with_details(&error.to_string()).into()
+}
+
+fn nothing(request: &Request) -> TaskResult {
+    let (summary, topics, scopes) = ("nothing".to_owned(), BTreeSet::new(), BTreeSet::new());
+    match request {
+        Request::Forget(_) => {
+            TaskResult::Forgotten { summary, removed: Vec::new(), topics, scopes }
+        }
+        Request::Dream => TaskResult::Dreamt { summary, topics, scopes, deduped: 0 },
+        Request::Remember(_) => {
+            TaskResult::Remembered { summary, files_touched: Vec::new(), scopes }
+        }
+    }
+}
+
+pub(crate) const PROJECT: Mount = Mount::Scope(Scope::Project);

@@ -1,0 +1,75 @@
+//! One at a time in a workspace, in order, beside other workspaces, and nothing when idle.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use engine::{ForgetRequest, LaneSettings, Request, Status};
+
+use super::host::{Host, nobody, quick, remember};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_of_a_workspace_are_done_one_at_a_time_in_order() {
+    let host = Host::new();
+    let process = host.process();
+    let mut asked = Vec::new();
+    for number in 0..12 {
+        let request = match number % 4 {
+            1 => Request::Forget(ForgetRequest { query: "x".to_owned(), scope: None }),
+            2 => Request::Dream,
+            _ => remember(&format!("add global/a.md {number}")),
+        };
+        let task = process.lanes().submit(&process.workspace, request, nobody()).await.unwrap();
+        asked.push(task);
+    }
+    for task in &asked {
+        assert_eq!(process.end(task).await.status(), Status::Completed);
+    }
+    let ids: Vec<_> = asked.iter().map(|task| task.id.to_string()).collect();
+    assert_eq!(*host.runner.begun.lock().unwrap(), ids);
+    assert_eq!(host.runner.at_once.load(Ordering::SeqCst), 1);
+    let text = process.text("global/a.md").await.unwrap();
+    assert_eq!(text, "- 0\n- 3\n- 4\n- 7\n- 8\n- 11\n");
+    process.close().await;
+}
+
+#[tokio::test]
+async fn workspaces_do_not_wait_for_each_other_up_to_a_bound() {
+    let host = Host::new();
+    let process = host.process().with(LaneSettings { concurrent_max: 2, ..quick() });
+    let folders = ["shop", "mill", "barn"];
+    let mut asked = Vec::new();
+    for folder in folders {
+        let workspace = host.workspace(folder);
+        let request = remember("wait");
+        let task = process.lanes().submit(&workspace, request, nobody()).await.unwrap();
+        asked.push((workspace, task));
+    }
+    while host.runner.begun.lock().unwrap().len() < 2 {
+        tokio::task::yield_now().await;
+    }
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert_eq!(host.runner.begun.lock().unwrap().len(), 2, "no third runs beside them");
+    host.runner.gate.add_permits(3);
+    for (workspace, task) in &asked {
+        let ended = process.lanes().wait(workspace, &task.id).await.unwrap().unwrap();
+        assert_eq!(ended.status(), Status::Completed);
+    }
+    assert_eq!(host.runner.at_once.load(Ordering::SeqCst), 2);
+    process.close().await;
+}
+
+#[tokio::test]
+async fn an_idle_lane_is_no_task_of_the_runtime() {
+    let host = Host::new();
+    let process = host.process();
+    process.done("").await;
+    let metrics = tokio::runtime::Handle::current().metrics();
+    // The store's own settling ends a moment later than the lane.
+    process.store.close().await;
+    while metrics.num_alive_tasks() > 0 {
+        tokio::task::yield_now().await;
+    }
+    // It is woken by the next task.
+    assert_eq!(process.done("add global/a.md x").await.status(), Status::Completed);
+    process.close().await;
+}

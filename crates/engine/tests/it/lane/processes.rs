@@ -1,0 +1,124 @@
+//! Several processes on one home, and those that die.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use engine::{Status, TaskErrorCode};
+use state::{SqliteState, Tasks};
+
+use super::host::{Host, Process, code};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_processes_share_a_lane() {
+    let host = Host::new();
+    let processes = [host.process(), host.process(), host.process()];
+    let mut asked = Vec::new();
+    for number in 0..15 {
+        let process = &processes[number % 3];
+        asked.push((process, process.ask(&format!("add global/a.md {number}")).await));
+    }
+    for (process, task) in &asked {
+        assert_eq!(process.end(task).await.status(), Status::Completed);
+    }
+    assert_eq!(host.runner.at_once.load(Ordering::SeqCst), 1);
+    let lines: String = (0..15).map(|number| format!("- {number}\n")).collect();
+    assert_eq!(processes[0].text("global/a.md").await, Some(lines));
+    assert_eq!(host.runner.begun.lock().unwrap().len(), 15, "none is done twice");
+    // Whoever took a task tells of it, whoever did it.
+    let told = |process: &Process, id: &str| process.feed.tasks().iter().any(|told| told == id);
+    for (process, task) in &asked {
+        while !told(process, task.id.as_str()) {
+            tokio::task::yield_now().await;
+        }
+    }
+    for process in processes {
+        let mut told = process.feed.tasks();
+        let all = told.len();
+        told.sort();
+        told.dedup();
+        assert_eq!(told.len(), all, "nothing is told twice");
+        process.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_another_process_queued_and_left_is_done_when_somebody_asks() {
+    let host = Host::new();
+    let gone = host.process();
+    gone.lanes().drain(Duration::ZERO).await;
+    // It takes nothing any more, so its queue is written by hand, as if it had died right after.
+    let process = host.process();
+    let task = process.ask("wait").await;
+    let row = process.tasks.task(task.id.as_str()).await.unwrap().unwrap();
+    let left = state::NewTask {
+        id: "remember-67e55044-10b1-426f-9247-bb680e5fe0c8".to_owned(),
+        workspace: row.workspace,
+        kind: row.kind,
+        client: None,
+        request: row.request.replace("wait", "add global/a.md x"),
+        at: row.created_at,
+    };
+    gone.tasks.enqueue(left.clone(), super::host::quick().limits).await.unwrap();
+    host.runner.gate.add_permits(1);
+    let left = left.id.parse().unwrap();
+    let ended = process.lanes().wait(&process.workspace, &left).await.unwrap().unwrap();
+    assert_eq!(ended.status(), Status::Completed);
+    assert_eq!(process.text("global/a.md").await.as_deref(), Some("- x\n"));
+    gone.close().await;
+    process.close().await;
+}
+
+/// Leaves a task running as a process does that dies: begun so often, and no more.
+async fn left_running(host: &Host, content: &str, attempts: u32) -> engine::Task {
+    let process = host.process();
+    process.ask("wait").await;
+    let task = process.ask(content).await;
+    // The lane is busy with the first, so the second can be begun behind its back.
+    while host.runner.begun.lock().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let tasks = &process.tasks;
+    for attempt in 0..attempts {
+        let begun = tasks.begin_next(&process.workspace.id, task.created_at).await.unwrap();
+        assert_eq!(begun.unwrap().id, task.id.to_string());
+        if attempt + 1 < attempts {
+            assert!(tasks.requeue(task.id.as_str(), task.created_at).await.unwrap());
+        }
+    }
+    host.runner.gate.add_permits(1);
+    process.close().await;
+    host.runner.begun.lock().unwrap().clear();
+    task
+}
+
+#[tokio::test]
+async fn a_task_that_was_left_is_done_once_more_and_then_given_up() {
+    for (attempts, expected) in [(1, None), (2, Some(TaskErrorCode::RememberFailed))] {
+        let host = Host::new();
+        let task = left_running(&host, "add global/a.md x", attempts).await;
+        let process = host.process();
+        process.lanes().resume(&[host.workspace("shop")]).await.unwrap();
+        let ended = process.end(&task).await;
+        assert_eq!(code(&ended), expected);
+        let text = process.text("global/a.md").await;
+        assert_eq!(text.as_deref(), expected.is_none().then_some("- x\n"));
+        process.close().await;
+    }
+}
+
+#[tokio::test]
+async fn what_nobody_resumes_stays() {
+    let host = Host::new();
+    let task = left_running(&host, "add global/a.md x", 1).await;
+    let process = host.process();
+    process.lanes().resume(&[host.workspace("mill")]).await.unwrap();
+    let mut untrusted = host.workspace("shop");
+    untrusted.trusted = false;
+    process.lanes().resume(&[untrusted]).await.unwrap();
+    process.close().await;
+    let state = SqliteState::new(host.folders.state.join("quipu.db"));
+    let tasks: Arc<dyn Tasks> = Arc::new(state);
+    assert_eq!(tasks.task(task.id.as_str()).await.unwrap().unwrap().status, "running");
+    assert_eq!(*host.runner.begun.lock().unwrap(), [""; 0]);
+}

@@ -1,0 +1,149 @@
+//! Lanes with the embedded curator, as they come out of the engine.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
+use engine::{
+    Asker, BindingRequest, Caller, Config, ContextMode, Engine, Folders, ForgetRequest,
+    LaneSettings, Lanes, RememberRequest, Request, Task, TaskErrorCode, TaskResult, TaskState,
+    Unheard, Workspace,
+};
+use memory::path::Scope;
+use tempfile::TempDir;
+
+use super::host::code;
+
+struct Home {
+    _home: TempDir,
+    engine: Engine,
+    lanes: Lanes,
+    workspace: Workspace,
+}
+
+impl Home {
+    fn new() -> Self {
+        let home = tempfile::tempdir().unwrap();
+        fs::create_dir_all(home.path().join("shop/.git")).unwrap();
+        let engine = Engine::open(config(home.path())).unwrap();
+        let lanes = engine.lanes(LaneSettings::default(), Arc::new(Unheard));
+        let folder = home.path().join("shop");
+        let binding =
+            BindingRequest { project_dir: Some(folder.clone()), ..BindingRequest::default() };
+        Self { _home: home, engine, lanes, workspace: Workspace::new(folder, binding) }
+    }
+
+    async fn done(&self, request: Request) -> Task {
+        let asker = Asker::person("cli");
+        let task = self.lanes.submit(&self.workspace, request, asker).await.unwrap();
+        self.lanes.wait(&self.workspace, &task.id).await.unwrap().unwrap()
+    }
+
+    async fn texts(&self) -> Vec<(String, String)> {
+        let memories = self.engine.memories(&self.workspace.binding, Caller::person("test"));
+        let mut texts = Vec::new();
+        for listed in memories.list(None).await.unwrap().memories {
+            let text = memories.read(&listed.path).await.unwrap().text;
+            texts.push((listed.path.to_string(), text));
+        }
+        texts
+    }
+}
+
+fn config(home: &Path) -> Config {
+    Config::new(Folders { data: home.join("data"), state: home.join("state") })
+}
+
+fn remember(content: &str, scope: Option<Scope>) -> Request {
+    let (content, context_mode) = (content.to_owned(), ContextMode::Workspace);
+    Request::Remember(RememberRequest { content, context_mode, scope })
+}
+
+fn forget(query: &str) -> Request {
+    Request::Forget(ForgetRequest { query: query.to_owned(), scope: None })
+}
+
+fn result(task: &Task) -> &TaskResult {
+    match &task.state {
+        TaskState::Completed(result) => result,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn remember_forget_and_dream_do_what_they_say() {
+    let home = Home::new();
+    let task = home.done(remember("I keep bees.", None)).await;
+    let TaskResult::Remembered { files_touched, scopes, .. } = result(&task) else { panic!() };
+    assert_eq!((files_touched.len(), scopes.len()), (1, 1));
+    assert!(home.texts().await[0].1.contains("I keep bees"));
+    // What is known is not written again.
+    let task = home.done(remember("I keep bees.", None)).await;
+    let TaskResult::Remembered { files_touched, .. } = result(&task) else { panic!() };
+    assert_eq!(files_touched, &[]);
+    let task = home.done(forget("forget the bees")).await;
+    let TaskResult::Forgotten { removed, .. } = result(&task) else { panic!() };
+    assert_eq!(removed.len(), 1);
+    assert_eq!(home.texts().await, []);
+    let folder = home.workspace.cwd.join(".quipu/memory");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("a.md"), "- The pier gate opens at six\n- Gates are green\n").unwrap();
+    fs::write(folder.join("b.md"), "- the pier gate opens at six.\n").unwrap();
+    let task = home.done(Request::Dream).await;
+    let TaskResult::Dreamt { deduped, .. } = result(&task) else { panic!() };
+    assert_eq!(*deduped, 1);
+    assert_eq!(home.texts().await.len(), 1);
+    home.lanes.drain(std::time::Duration::from_secs(5)).await;
+    home.engine.close().await;
+}
+
+#[tokio::test]
+async fn what_may_not_be_remembered_fails_with_a_code_of_its_own() {
+    let home = Home::new();
+    let secret = "The key is ghp_Zz0123456789abcdefghijABCDEFGHIJ0123";
+    let task = home.done(remember(secret, None)).await;
+    assert_eq!(code(&task), Some(TaskErrorCode::Screened));
+    let TaskState::Failed(error) = &task.state else { panic!() };
+    assert!(!error.details().unwrap_or_default().contains("ghp_"), "{error:?}");
+    let task = home.done(remember("The pier opens at six.", Some(Scope::Workspace))).await;
+    assert_eq!(code(&task), Some(TaskErrorCode::RememberScopeMismatch));
+    assert_eq!(home.texts().await, []);
+    home.engine.close().await;
+}
+
+#[tokio::test]
+async fn a_rehearsal_shows_what_would_change_and_changes_nothing() {
+    let home = Home::new();
+    home.done(remember("I keep bees.", None)).await;
+    let before = home.texts().await;
+    let asker = Asker::person("cli");
+    let rehearsed = home.lanes.rehearse(&home.workspace, &forget("bees"), &asker).await;
+    let rehearsal = rehearsed.unwrap().unwrap();
+    let TaskResult::Forgotten { removed, .. } = &rehearsal.result else { panic!() };
+    assert_eq!(removed.len(), 1);
+    let [diff] = rehearsal.diffs.as_slice() else { panic!("{:?}", rehearsal.diffs) };
+    assert_eq!((diff.after.as_deref(), diff.kept), (None, true));
+    assert!(diff.unified.contains("-- I keep bees."), "{}", diff.unified);
+    let secret = remember("password = h4rdT0Gue55x9q", None);
+    let rehearsed = home.lanes.rehearse(&home.workspace, &secret, &asker).await.unwrap();
+    assert_eq!(rehearsed.unwrap_err().code, TaskErrorCode::Screened);
+    assert_eq!(home.texts().await, before);
+    let tasks =
+        home.lanes.list(&home.workspace, engine::TaskFilter::default(), engine::Viewer::Person);
+    assert_eq!(tasks.await.unwrap().len(), 1, "a rehearsal is no task");
+    home.engine.close().await;
+}
+
+#[tokio::test]
+async fn a_pinned_memory_is_not_forgotten() {
+    let home = Home::new();
+    let task = home.done(remember("I keep bees.", None)).await;
+    let TaskResult::Remembered { files_touched, .. } = result(&task) else { panic!() };
+    let memories = home.engine.memories(&home.workspace.binding, Caller::person("test"));
+    memories.set_pin(&files_touched[0], true).await.unwrap();
+    let task = home.done(forget("bees")).await;
+    let TaskResult::Forgotten { removed, .. } = result(&task) else { panic!() };
+    assert_eq!(removed, &[]);
+    assert_eq!(home.texts().await.len(), 1);
+    home.engine.close().await;
+}

@@ -1,0 +1,274 @@
+//! Claims about tasks that need a look at the file: earlier schemas, damage, death, many users.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::{Arc, Barrier};
+
+use state::{Enqueued, RunRow, SessionRow, SqliteState, State, TaskQuery, TaskRow, Tasks};
+use testkit::conformance::state::{time, write};
+use testkit::conformance::tasks::{new, of_lane};
+
+use crate::support::{Place, fill, recorded};
+
+async fn queued(state: &SqliteState, kind: &str, second: i64) -> TaskRow {
+    match state.enqueue(new(kind, second), of_lane()).await.unwrap() {
+        Enqueued::Queued(task) => task,
+        Enqueued::Full => panic!("there should be room"),
+    }
+}
+
+async fn all(state: &SqliteState) -> Vec<TaskRow> {
+    let query = TaskQuery { max: usize::MAX, ..TaskQuery::default() };
+    state.tasks(&query).await.unwrap().into_iter().rev().collect()
+}
+
+fn session(id: &str) -> SessionRow {
+    SessionRow {
+        id: id.to_owned(),
+        workspace: "here".to_owned(),
+        client: format!("client-{id}"),
+        created_at: time(1),
+    }
+}
+
+fn run(task: &str) -> RunRow {
+    RunRow {
+        task: task.to_owned(),
+        attempt: 1,
+        runner: "inline".to_owned(),
+        started_at: time(2),
+        ended_at: None,
+        outcome: None,
+    }
+}
+
+/// Makes the database one of the first schema, as the release before tasks left it.
+async fn make_first_schema(place: &Place) {
+    for sql in [
+        "DROP TABLE tasks",
+        "DROP TABLE sessions",
+        "DROP TABLE runs",
+        "DELETE FROM _sqlx_migrations WHERE version = 2",
+    ] {
+        place.run(sql).await;
+    }
+}
+
+#[tokio::test]
+async fn a_database_of_the_first_schema_is_brought_up_to_date_with_all_that_is_in_it() {
+    let place = Place::new();
+    let state = place.state();
+    let ids = fill(&state, 3).await;
+    state.close().await;
+    make_first_schema(&place).await;
+    let state = place.state();
+    assert_eq!(recorded(&state).await, ids);
+    assert_eq!(all(&state).await, []);
+    let task = queued(&state, "remember", 1).await;
+    assert_eq!(all(&state).await, [task]);
+    assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
+    assert_eq!(state.healed(), None);
+}
+
+#[tokio::test]
+async fn a_mere_look_brings_nothing_up_to_date() {
+    let place = Place::new();
+    let state = place.state();
+    fill(&state, 3).await;
+    state.close().await;
+    make_first_schema(&place).await;
+    let before = fs::read(place.path()).unwrap();
+    let looking = place.state().only_looking();
+    assert_eq!(looking.task("remember-1").await.unwrap(), None);
+    assert_eq!(all(&looking).await, []);
+    assert_eq!(looking.running("here").await.unwrap(), []);
+    assert_eq!(looking.workspaces_with_work().await.unwrap(), [] as [String; 0]);
+    assert_eq!(looking.sessions("here").await.unwrap(), []);
+    assert!(!looking.has_client("here", "client-a").await.unwrap());
+    assert_eq!(looking.runs("remember-1").await.unwrap(), []);
+    assert_eq!(fs::read(place.path()).unwrap(), before);
+}
+
+#[tokio::test]
+async fn a_damaged_database_of_the_first_schema_heals() {
+    let place = Place::new();
+    let state = place.state();
+    fill(&state, 40).await;
+    state.close().await;
+    make_first_schema(&place).await;
+    let sound = fs::read(place.path()).unwrap();
+    for page in 1..sound.len() / 4096 {
+        let after = Place::new();
+        let mut bytes = sound.clone();
+        bytes[page * 4096..(page + 1) * 4096].fill(0xa5);
+        fs::write(after.path(), &bytes).unwrap();
+        let state = after.state();
+        // Damage where a migration writes is healed by the migration; elsewhere by a repair.
+        queued(&state, "remember", 1).await;
+        state.repair().await.unwrap();
+        assert_eq!(all(&state).await.len(), 1, "page {page}");
+        assert_eq!(state.check().await.unwrap(), [] as [String; 0], "page {page}");
+    }
+}
+
+#[tokio::test]
+async fn asking_for_tasks_makes_no_file() {
+    let place = Place::new();
+    let state = place.state();
+    assert_eq!(state.begin_next("here", time(1)).await.unwrap(), None);
+    assert!(!state.finish_task("a", "failed", "{}", time(1)).await.unwrap());
+    assert!(!state.give_up("a", "{}", time(1)).await.unwrap());
+    assert!(!state.requeue("a", time(1)).await.unwrap());
+    assert!(!state.prepare_outcome("a", "{}").await.unwrap());
+    assert!(!state.end_session("a").await.unwrap());
+    state.end_run("a", 1, "{}", time(1)).await.unwrap();
+    assert_eq!(all(&state).await, []);
+    assert_eq!(place.names(), [] as [String; 0]);
+}
+
+#[tokio::test]
+async fn impossible_rows_are_passed_over_and_repaired_away_and_the_others_kept() {
+    let place = Place::new();
+    let state = place.state();
+    for second in 1..=4 {
+        let id = queued(&state, "remember", second).await.id;
+        state.add_run(run(&id)).await.unwrap();
+        state.add_session(session(&second.to_string())).await.unwrap();
+    }
+    state.close().await;
+    for sql in [
+        "PRAGMA ignore_check_constraints = on; UPDATE tasks SET status = 'lost' WHERE seq = 1",
+        "UPDATE tasks SET attempts = -1 WHERE seq = 2",
+        "UPDATE runs SET attempt = -3 WHERE task = 'remember-4'",
+        "UPDATE runs SET task = 'nobody' WHERE task = 'remember-3'",
+        "UPDATE sessions SET created_at = created_at + 1 WHERE id = '2'",
+    ] {
+        place.run(sql).await;
+    }
+    let state = place.state();
+    assert_eq!(state.runs("remember-4").await.unwrap(), []);
+    assert_eq!(state.task("remember-2").await.unwrap(), None);
+    assert_eq!(
+        state.check().await.unwrap(),
+        ["a page is damaged: CHECK constraint failed in tasks",]
+    );
+    state.repair().await.unwrap().unwrap();
+    assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
+    let left: Vec<_> = all(&state).await.into_iter().map(|task| task.id).collect();
+    assert_eq!(left, ["remember-3", "remember-4"]);
+    assert_eq!(state.sessions("here").await.unwrap().len(), 4);
+    assert_eq!(state.stats().await.unwrap().tasks, 2);
+}
+
+#[tokio::test]
+async fn runs_without_a_task_are_found() {
+    let place = Place::new();
+    let state = place.state();
+    let id = queued(&state, "remember", 1).await.id;
+    state.add_run(run(&id)).await.unwrap();
+    state.close().await;
+    place.run("UPDATE runs SET task = 'nobody'").await;
+    let state = place.state();
+    assert_eq!(state.check().await.unwrap(), ["1 runs belong to a task that is not there"]);
+    state.repair().await.unwrap().unwrap();
+    assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
+    assert_eq!(all(&state).await.len(), 1);
+}
+
+/// Returns what a killed process would leave of the database: its files, without anybody closing them.
+fn as_killed(place: &Place) -> Place {
+    let after = Place::new();
+    for name in ["state.db", "state.db-wal"] {
+        let from = place.path().with_file_name(name);
+        fs::copy(from, after.path().with_file_name(name)).unwrap();
+    }
+    after
+}
+
+#[tokio::test]
+async fn every_step_survives_a_kill_although_not_each_is_synchronized() {
+    let place = Place::new();
+    let state = place.state();
+    let id = queued(&state, "remember", 1).await.id;
+    let mut seen = Vec::new();
+    let mut look = async |step: &'static str| {
+        let after = as_killed(&place);
+        let left = after.state();
+        let task = left.task(&id).await.unwrap().unwrap();
+        let outcome = task.outcome.unwrap_or_else(|| "-".to_owned());
+        let runs = left.runs(&id).await.unwrap().len();
+        seen.push(format!("{step}: {} {outcome} {:?} {runs}", task.status, task.change));
+        assert_eq!(left.check().await.unwrap(), [] as [String; 0]);
+    };
+    look("queued").await;
+    state.begin_next("here", time(2)).await.unwrap().unwrap();
+    look("begun").await;
+    state.add_run(run(&id)).await.unwrap();
+    look("run noted").await;
+    state.prepare_outcome(&id, "prepared").await.unwrap();
+    look("prepared").await;
+    state.record(write("one", "a.md", "a").task(&id).to_record()).await.unwrap();
+    look("recorded").await;
+    state.finish_task(&id, "completed", "prepared", time(3)).await.unwrap();
+    look("finished").await;
+    assert_eq!(
+        seen,
+        [
+            "queued: queued - None 0",
+            "begun: running - None 0",
+            "run noted: running - None 1",
+            "prepared: running prepared None 1",
+            "recorded: running prepared Some(ChangeId(1)) 1",
+            "finished: completed prepared Some(ChangeId(1)) 1",
+        ]
+    );
+}
+
+/// Does the next task, if there is one, and returns its id.
+async fn do_next(state: &SqliteState) -> Option<String> {
+    let begun = state.begin_next("here", time(1)).await.unwrap()?;
+    assert_eq!(begun.attempts, 1);
+    assert!(state.prepare_outcome(&begun.id, "{}").await.unwrap());
+    assert!(state.finish_task(&begun.id, "completed", "{}", time(1)).await.unwrap());
+    Some(begun.id)
+}
+
+/// Queues tasks and does some after each; in the end does what is left.
+async fn use_lane(state: &SqliteState, user: usize) -> Vec<String> {
+    let mut done = Vec::new();
+    for number in 0..40 {
+        let second = i64::try_from(user * 1_000 + number).unwrap();
+        state.enqueue(new("remember", second), of_lane()).await.unwrap();
+        let running = state.running("here").await.unwrap().len();
+        assert!(running <= of_lane().unfinished_max, "{running} run");
+        if number % 2 == 1 {
+            done.extend(do_next(state).await);
+        }
+    }
+    while let Some(id) = do_next(state).await {
+        done.push(id);
+    }
+    done
+}
+
+#[tokio::test]
+async fn eight_users_of_one_lane_never_do_a_task_twice() {
+    const USERS: usize = 8;
+    let place = Place::new();
+    let barrier = Arc::new(Barrier::new(USERS));
+    let threads = (0..USERS).map(|user| {
+        let (barrier, state) = (Arc::clone(&barrier), place.state());
+        std::thread::spawn(move || {
+            let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+            barrier.wait();
+            runtime.unwrap().block_on(use_lane(&state, user))
+        })
+    });
+    let threads: Vec<_> = threads.collect();
+    let done: Vec<_> = threads.into_iter().flat_map(|thread| thread.join().unwrap()).collect();
+    let each: BTreeSet<_> = done.iter().collect();
+    assert_eq!(each.len(), done.len(), "no task was done twice");
+    let state = place.state();
+    assert_eq!(state.workspaces_with_work().await.unwrap(), [] as [String; 0]);
+    assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
+}
