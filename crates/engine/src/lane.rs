@@ -18,8 +18,8 @@ use memory::access::AgentClass;
 use memory::change::{ChangeKind, Provenance, Trust};
 use memory::clock::Clock;
 use memory::limits::{
-    LANE_RETRY_DELAY, TASK_PROBE_WAIT, TASK_WAIT, TASKS_KEPT_FOR_DEFAULT, TASKS_KEPT_MAX,
-    TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX,
+    LANE_RETRY_DELAY, TASK_PROBE_WAIT, TASK_STOP_WAIT, TASK_WAIT, TASKS_KEPT_FOR_DEFAULT,
+    TASKS_KEPT_MAX, TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX,
 };
 use state::{QueueLimits, StateError, Tasks};
 use store::{Binding, Call, Caller, Draft, Folders, Memories, Store, TurnFile};
@@ -65,6 +65,8 @@ pub struct LaneSettings {
     pub task_wait: Duration,
     /// How long a runner may take to say whether tasks can be done.
     pub probe_wait: Duration,
+    /// How long a runner that is told to stop may take to end by itself.
+    pub stop_wait: Duration,
     /// How long a lane that cannot use its lock file or the state waits, at first, to try again.
     pub retry_delay: Duration,
 }
@@ -81,6 +83,7 @@ impl Default for LaneSettings {
             concurrent_max: std::thread::available_parallelism().map_or(1, std::num::NonZero::get),
             task_wait: TASK_WAIT,
             probe_wait: TASK_PROBE_WAIT,
+            stop_wait: TASK_STOP_WAIT,
             retry_delay: LANE_RETRY_DELAY,
         }
     }
@@ -282,8 +285,7 @@ impl Shared {
     }
 
     /// Returns the memories of a workspace as a task may touch them.
-    fn memories(&self, workspace: &Workspace, asked: (&Request, &Asker)) -> Memories {
-        let (request, asker) = asked;
+    fn memories(&self, workspace: &Workspace, (request, asker): (&Request, &Asker)) -> Memories {
         let trust = match request.kind() {
             TaskKind::Remember | TaskKind::Forget => asker.trust,
             // Somebody asked for tidying up, but nobody said what is written then.

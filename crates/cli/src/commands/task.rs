@@ -65,7 +65,7 @@ async fn run(app: &App, request: Request, dry: bool, doing: &str) -> Result<Stat
             value["diffs"] = change::diff_values(&diffs).into();
             app.output.value(&value)?;
         } else {
-            app.output.note(&format!("{} (nothing was changed)", result.summary()));
+            app.output.note(&format!("rehearsed: {}", result.summary()));
             app.output.text(&change::diffs(&diffs, app.output.look))?;
         }
         return Ok(status(&result));

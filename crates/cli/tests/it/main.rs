@@ -36,6 +36,8 @@ mod settings;
 
 mod shell;
 
+mod tasks;
+
 mod terminal;
 
 mod transfer;

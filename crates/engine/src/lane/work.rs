@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use memory::limits::{LANE_RETRY_DELAY_MAX, TASK_DECISIONS_MAX, TASK_STOP_WAIT};
+use memory::limits::{LANE_RETRY_DELAY_MAX, TASK_DECISIONS_MAX};
 use state::{RunRow, StateError, TaskRow};
 use store::{Draft, Turn, TurnError};
 use tokio::time::Instant;
@@ -37,7 +37,7 @@ pub(super) enum LaneError {
 /// What an attempt at deciding came to.
 pub(super) enum Ran {
     /// This is to be reported once the draft is committed.
-    Done(TaskResult, Draft),
+    Done(TaskResult, Box<Draft>),
     /// The task is to be given up.
     Failed(TaskError),
     /// Somebody stopped it.
@@ -201,9 +201,9 @@ impl Shared {
             let draft = draft(&memories, id);
             let (request, workspace) = (request.clone(), workspace.clone());
             let job = Job { task: id.clone(), request, workspace };
-            match self.run((job, memories, draft), stop, deadline).await {
-                Ok(ran) => return ran,
-                Err(Conflict) => {}
+            let ran = self.run((job, memories, draft), stop, deadline).await;
+            if let Ok(ran) = ran {
+                return ran;
             }
         }
         Ran::Failed(never_still(request.kind()))
@@ -228,7 +228,7 @@ impl Shared {
             biased;
             () = stop.cancelled() => {
                 // It is told, too, and may have a child to stop.
-                drop(tokio::time::timeout(TASK_STOP_WAIT, &mut running).await);
+                drop(tokio::time::timeout(self.settings.stop_wait, &mut running).await);
                 return Ok(Ran::Stopped);
             }
             () = tokio::time::sleep_until(deadline) => {
@@ -238,7 +238,7 @@ impl Shared {
             joined = &mut running => joined,
         };
         match joined {
-            Ok((Ok(result), draft)) => Ok(Ran::Done(result, draft)),
+            Ok((Ok(result), draft)) => Ok(Ran::Done(result, Box::new(draft))),
             Ok((Err(RunError::Conflict), _)) => Err(Conflict),
             Ok((Err(RunError::Failed(error)), _)) => Ok(Ran::Failed(error)),
             // What a panic says may hold what it was about.

@@ -102,7 +102,7 @@ pub(crate) fn outcome_text(outcome: &Result<TaskResult, TaskError>) -> String {
             record.error = Some(ErrorRecord { code, details: error.details().map(str::to_owned) });
         }
         Ok(result) => {
-            record.summary = result.summary().to_owned();
+            result.summary().clone_into(&mut record.summary);
             record.mounts = result.scopes().iter().map(|mount| mount_word(*mount)).collect();
             match result {
                 TaskResult::Remembered { files_touched, .. } => {

@@ -162,8 +162,8 @@ async fn draining_lets_what_runs_end_and_leaves_the_rest_queued() {
     while host.runner.begun.lock().unwrap().is_empty() {
         tokio::task::yield_now().await;
     }
-    let (lanes, _) = (process.lanes().clone(), host.runner.gate.add_permits(1));
-    lanes.drain(Duration::from_secs(5)).await;
+    host.runner.gate.add_permits(1);
+    process.lanes().drain(Duration::from_secs(5)).await;
     assert_eq!(process.end(&running).await.status(), Status::Completed);
     let left = process.tasks.task(waiting.id.as_str()).await.unwrap().unwrap();
     assert_eq!(left.status, "queued");

@@ -82,6 +82,16 @@ fn is_second(task: &engine::Task) -> bool {
 }
 
 #[tokio::test]
+async fn two_tasks_have_fewer_steps_than_are_tried() {
+    let host = Host::new();
+    let mortal = Mortal::start(&host);
+    let state = Arc::clone(&mortal.state);
+    assert_eq!(mortal.die(Faults::Never).await.len(), 2);
+    // Some are looks at the row by whoever waits for it.
+    assert!(state.calls() <= CALLS, "{}", state.calls());
+}
+
+#[tokio::test]
 async fn whatever_step_a_process_dies_at_each_task_is_done_once() {
     for call in 1..=CALLS {
         for faults in [Faults::CrashAfter(call), Faults::CrashBeforeAnswer(call)] {

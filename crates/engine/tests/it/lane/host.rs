@@ -86,6 +86,7 @@ impl Host {
 pub(crate) fn quick() -> LaneSettings {
     LaneSettings {
         concurrent_max: 4,
+        stop_wait: Duration::from_millis(20),
         retry_delay: Duration::from_millis(5),
         ..LaneSettings::default()
     }

@@ -1,0 +1,262 @@
+//! `remember`, `forget`, `dream` and `tasks`.
+
+use std::collections::BTreeSet;
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use regex::Regex;
+use serde_json::Value;
+
+use crate::place::Place;
+
+/// Replaces the part of task ids that differs from run to run.
+fn stable(text: &str) -> String {
+    let id = Regex::new(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}").unwrap();
+    id.replace_all(text, "<id>").into_owned()
+}
+
+#[test]
+fn a_text_goes_where_it_belongs_and_is_taken_back_as_one() {
+    let place = Place::new();
+    let ended = place.run(&["remember", "I keep bees"]);
+    insta::assert_snapshot!(stable(&ended.shown()), @r"
+    status 0
+    --- stderr
+    Saved to the global memories: 1 new, 0 updated, 0 known already.
+      global/user/keep-bees.md
+    `quipu undo --task remember-<id>` takes it back
+    ");
+    assert_eq!(place.done(&["ls"]).lines().count(), 1);
+    let task = ended.stderr.split('`').nth(1).unwrap().rsplit_once(' ').unwrap().1.to_owned();
+    place.done(&["undo", "-y", "--task", &task]);
+    assert_eq!(place.done(&["ls"]), "");
+}
+
+#[test]
+fn json_says_what_was_done() {
+    let place = Place::new();
+    let told = |args: &[&str]| stable(&place.done(&[args, &["--json"]].concat()));
+    insta::assert_snapshot!(told(&["remember", "--scope", "project", "The pier gate opens at six"]), @r#"{"paths":["/memories/project/project/pier-gate-opens-six.md"],"scopes":["project"],"summary":"Saved to the project memories: 1 new, 0 updated, 0 known already.","task":"remember-<id>"}"#);
+    insta::assert_snapshot!(told(&["remember", "The pier gate opens at six"]), @r#"{"paths":[],"scopes":[],"summary":"Nothing to save: it is known already.","task":"remember-<id>"}"#);
+    insta::assert_snapshot!(told(&["forget", "--dry-run", "pier gate"]), @r#"{"diffs":[{"diff":"--- /memories/project/project/pier-gate-opens-six.md\n+++ /memories/project/project/pier-gate-opens-six.md\n@@ -1,7 +0,0 @@\n----\n-type: project\n-description: The pier gate opens at six\n-name: pier gate opens six\n----\n-\n-- The pier gate opens at six\n","kept":true,"moved_to":null,"path":"/memories/project/project/pier-gate-opens-six.md"}],"removed":[{"path":"/memories/project/project/pier-gate-opens-six.md","summary":"The pier gate opens at six","topic":"project"}],"scopes":["project"],"summary":"Removed 1 memory entry.","topics":["project"]}"#);
+    insta::assert_snapshot!(told(&["forget", "pier", "gate"]), @r#"{"removed":[{"path":"/memories/project/project/pier-gate-opens-six.md","summary":"The pier gate opens at six","topic":"project"}],"scopes":["project"],"summary":"Removed 1 memory entry.","task":"forget-<id>","topics":["project"]}"#);
+    insta::assert_snapshot!(told(&["dream"]), @r#"{"deduped":0,"scopes":[],"summary":"Nothing to tidy up.","task":"dream-<id>","topics":[]}"#);
+    insta::assert_snapshot!(place.stable(&told(&["tasks", "-n", "1"])), @r#"{"tasks":[{"client":null,"created_at":"<time>","kind":"dream","result":{"deduped":0,"scopes":[],"summary":"Nothing to tidy up.","topics":[]},"status":"completed","task":"dream-<id>","updated_at":"<time>"}]}"#);
+}
+
+#[test]
+fn a_text_may_be_piped_and_may_not_be_blank() {
+    let place = Place::new();
+    for args in [&["remember"][..], &["remember", "-"]] {
+        assert_eq!(place.run_with(args, "I keep bees\n").status, 0, "{args:?}");
+        assert_eq!(place.run_with(args, " \n").status, 2, "{args:?}");
+    }
+    assert_eq!(place.run(&["remember", " "]).status, 2);
+    assert_eq!(place.run(&["forget", " "]).status, 2);
+    assert_eq!(place.run(&["forget"]).status, 2);
+    assert_eq!(place.done(&["tasks"]).lines().count(), 2);
+}
+
+#[test]
+fn a_rehearsal_shows_the_difference_and_changes_nothing() {
+    let place = Place::new();
+    place.create("project/a.md", "- The pier gate opens at six\n- Gates are green\n");
+    place.create("project/b.md", "- the pier gate opens at six.\n");
+    let before = place.done(&["log"]);
+    insta::assert_snapshot!(place.run(&["dream", "--dry-run"]).shown(), @r"
+    status 0
+    --- stdout
+    --- /memories/project/b.md
+    +++ /memories/project/b.md
+    @@ -1 +0,0 @@
+    -- the pier gate opens at six.
+    --- stderr
+    rehearsed: Changed 1 memories: 1 repeated entries merged, 0 outdated ones removed.
+    ");
+    insta::assert_snapshot!(place.run(&["forget", "--dry-run", "green gates"]).shown(), @r"
+    status 0
+    --- stdout
+    --- /memories/project/a.md
+    +++ /memories/project/a.md
+    @@ -1,2 +1 @@
+     - The pier gate opens at six
+    -- Gates are green
+    --- stderr
+    rehearsed: Removed 1 memory entry.
+    ");
+    insta::assert_snapshot!(place.run(&["remember", "--dry-run", "I keep bees"]).shown(), @r"
+    status 0
+    --- stdout
+    --- /memories/global/user/keep-bees.md
+    +++ /memories/global/user/keep-bees.md
+    @@ -0,0 +1,7 @@
+    +---
+    +type: user
+    +description: I keep bees
+    +name: keep bees
+    +---
+    +
+    +- I keep bees
+    --- stderr
+    rehearsed: Saved to the global memories: 1 new, 0 updated, 0 known already.
+    ");
+    assert_eq!(place.done(&["log"]), before);
+    assert_eq!(place.done(&["tasks"]), "");
+    place.done(&["dream"]);
+    assert_eq!(place.done(&["ls"]).lines().count(), 1);
+}
+
+#[test]
+fn what_cannot_be_done_has_its_status() {
+    let place = Place::new();
+    let secret = "the key is ghp_Zz0123456789abcdefghijABCDEFGHIJ0123";
+    let check = |args: &[&str], status: i32, expected: &str| {
+        let ended = place.run(args);
+        assert_eq!((ended.status, ended.stdout.as_str()), (status, ""), "{args:?}");
+        assert!(ended.stderr.contains(expected), "{args:?}: {}", ended.stderr);
+        assert!(!ended.stderr.contains("ghp_"), "{args:?}: {}", ended.stderr);
+    };
+    check(&["remember", secret], 4, "secrets.github-token");
+    check(&["remember", "--dry-run", secret], 4, "secrets.github-token");
+    check(&["remember", secret, "--json"], 4, r#""code":"screened""#);
+    check(&["remember", "--scope", "workspace", "x is y"], 4, "--workspace-id ID");
+    check(&["remember", "--scope", "everywhere", "x is y"], 2, "possible values");
+    check(&["forget", "what nobody said"], 1, "No managed auto-memory entries matched.");
+    check(&["tasks", "--cancel", "remember-1"], 1, "there is no task");
+    assert_eq!(place.done(&["ls"]), "");
+}
+
+#[test]
+fn what_is_over_is_not_taken_back() {
+    let place = Place::new();
+    let done = place.json(&["remember", "I keep bees"]);
+    let task = done["task"].as_str().unwrap();
+    let ended = place.run(&["tasks", "--cancel", task]);
+    assert_eq!(ended.status, 1);
+    assert!(ended.stderr.contains("Saved to the global memories"), "{}", ended.stderr);
+    assert_eq!(place.done(&["ls"]).lines().count(), 1);
+}
+
+/// Returns the tasks of a place, latest first.
+fn tasks(place: &Place) -> Vec<Value> {
+    place.json(&["tasks"])["tasks"].as_array().unwrap().clone()
+}
+
+/// Returns the tasks that history has a change of, each as often as it has one.
+fn changed(place: &Place) -> Vec<String> {
+    let log = place.done(&["log", "--json", "-n", "1000"]);
+    let changes = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    changes.filter_map(|change| Some(change["task"].as_str()?.to_owned())).collect()
+}
+
+#[test]
+fn many_at_once_are_done_one_after_the_other() {
+    let place = Place::new();
+    std::thread::scope(|scope| {
+        for number in 0..8 {
+            let place = &place;
+            scope.spawn(move || {
+                let text = format!("Berth {number} belongs to boat {number}{number}");
+                place.done(&["remember", "--scope", "project", &text]);
+            });
+        }
+    });
+    let tasks = tasks(&place);
+    assert_eq!(tasks.len(), 8);
+    assert!(tasks.iter().all(|task| task["status"] == "completed"), "{tasks:?}");
+    for number in 0..8 {
+        let found = place.done(&["grep", &format!("boat {number}{number}")]);
+        assert_eq!(found.lines().filter(|line| line.contains(":- ")).count(), 1, "{found}");
+    }
+    let changed = changed(&place);
+    let once: BTreeSet<_> = changed.iter().collect();
+    assert_eq!((changed.len(), once.len()), (8, 8));
+}
+
+/// Holds the one lane of a place, as a process does that has work there.
+fn hold_lane(place: &Place) -> store::Turn {
+    let state = place.home().join("state");
+    let mut names = std::fs::read_dir(state.join("locks")).unwrap().filter_map(|entry| {
+        let name = entry.unwrap().file_name().into_string().unwrap();
+        name.starts_with("lane-").then(|| name.trim_end_matches(".lock").to_owned())
+    });
+    let name = names.next().unwrap();
+    let folders = store::Folders { data: place.home(), state };
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    runtime.block_on(store::TurnFile::new(&folders, &name).take()).unwrap()
+}
+
+#[test]
+fn a_task_waits_for_another_process_and_is_taken_back_by_a_signal() {
+    let place = Place::new();
+    place.done(&["remember", "I keep bees"]);
+    let held = hold_lane(&place);
+    let waiting = |text: &str| {
+        let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
+        command.args(["remember", text]).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while !place.done(&["tasks", "-n", "1"]).contains("\tqueued\t") {
+            assert!(Instant::now() < deadline, "{}", place.done(&["tasks"]));
+        }
+        child
+    };
+    let mut one = waiting("I keep goats");
+    let pid = one.id().to_string();
+    assert!(place.program("kill").args(["-s", "INT", &pid]).status().unwrap().success());
+    assert_eq!(one.wait().unwrap().code(), Some(130));
+    assert_eq!(tasks(&place)[0]["error"]["code"], "cancelled");
+    // Another one is taken back by hand.
+    let mut two = waiting("I keep hens");
+    let id = tasks(&place)[0]["task"].as_str().unwrap().to_owned();
+    assert!(place.done(&["tasks", "--cancel", &id, "--json"]).contains(r#""code":"cancelled""#));
+    assert_eq!(two.wait().unwrap().code(), Some(3));
+    let mut three = waiting("I keep sheep");
+    drop(held);
+    assert!(three.wait().unwrap().success());
+    let found = |animal: &str| place.run(&["grep", animal, "global"]).status == 0;
+    assert_eq!(["bees", "goats", "hens", "sheep"].map(found), [true, false, false, true]);
+}
+
+#[test]
+fn a_kill_at_any_moment_leaves_a_task_that_is_done_once() {
+    let place = Place::new();
+    // How long it takes when nobody kills it.
+    let started = Instant::now();
+    place.done(&["remember", "--scope", "project", "The slipway is north of the pier"]);
+    let whole = started.elapsed();
+    let kills = 24;
+    for kill in 0..kills {
+        let text = format!("Berth {kill} belongs to boat {kill}{kill}");
+        let mut child = place
+            .program(env!("CARGO_BIN_EXE_quipu"))
+            .args(["remember", "--scope", "project", &text])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        std::thread::sleep(whole * kill / kills + Duration::from_millis(1));
+        // It may be done already.
+        drop(child.kill());
+        child.wait().unwrap();
+    }
+    // The next one does what is left.
+    place.done(&["remember", "--scope", "project", "The crane is south of the pier"]);
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while tasks(&place)
+        .iter()
+        .any(|task| ["queued", "running"].iter().any(|s| task["status"] == *s))
+    {
+        assert!(Instant::now() < deadline, "{:?}", tasks(&place));
+        place.done(&["dream"]);
+    }
+    let changed = changed(&place);
+    let once: BTreeSet<_> = changed.iter().cloned().collect();
+    assert_eq!(changed.len(), once.len(), "no task has two changes");
+    for task in tasks(&place) {
+        let id = task["task"].as_str().unwrap();
+        let touched = !task["result"]["paths"].as_array().is_none_or(Vec::is_empty);
+        assert_eq!(touched, once.contains(id), "{task}");
+    }
+    assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+}
