@@ -10,6 +10,10 @@ use clap_complete::engine::ArgValueCompleter;
 
 use crate::complete;
 
+mod tasks;
+
+pub(crate) use tasks::{Dream, Forget, Remember, Tasks};
+
 /// A memory for AI agents: plain Markdown in three scopes, safe, with undo
 #[derive(Debug, Parser)]
 #[command(
@@ -495,114 +499,6 @@ pub(crate) struct Undo {
     /// Do not ask
     #[arg(long, short)]
     pub(crate) yes: bool,
-}
-
-/// Remember a text where it belongs
-///
-/// A curator decides which scope and which memory it goes to and how it is worded. What is known
-/// already is not written twice, and what it contradicts is replaced. Tasks of a workspace are done
-/// one after the other, whoever asks for them; Ctrl-C takes this one back.
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Examples:
-  quipu remember 'I prefer tabs over spaces'
-  quipu remember --scope project 'Run `just lint` before pushing'
-  quipu remember --dry-run 'The staging database moved to db2'
-  git log -1 --format=%B | quipu remember -")]
-pub(crate) struct Remember {
-    /// The text, or `-` for stdin
-    #[arg(allow_hyphen_values = true)]
-    pub(crate) text: Option<String>,
-
-    /// Where it must go
-    #[arg(long, value_name = "SCOPE")]
-    pub(crate) scope: Option<ScopeName>,
-
-    /// Look at no earlier memory: everything is written afresh
-    #[arg(long)]
-    pub(crate) clean: bool,
-
-    /// Show what would change and change nothing
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-}
-
-/// Forget what was remembered
-///
-/// Removes the entries that a sentence means, and nothing that it may not mean: all of its words have
-/// to be in an entry, in some form. Pinned memories are left alone. The exit status is 1 when nothing
-/// matches.
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Examples:
-  quipu forget 'my preference for tabs'
-  quipu forget --dry-run staging database
-  quipu forget --scope project 'just lint'")]
-pub(crate) struct Forget {
-    /// What to forget, in a few words
-    #[arg(required = true, num_args = 1.., allow_hyphen_values = false)]
-    pub(crate) query: Vec<String>,
-
-    /// Where to look; everywhere if not given
-    #[arg(long, value_name = "SCOPE")]
-    pub(crate) scope: Option<ScopeName>,
-
-    /// Show what would go and change nothing
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-}
-
-/// Tidy memories up
-///
-/// Merges what says the same, removes what was contradicted or is over, and keeps every distinct fact.
-/// All of it is one change.
-#[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  quipu dream --dry-run\n  quipu dream")]
-pub(crate) struct Dream {
-    /// Show what would change and change nothing
-    #[arg(long)]
-    pub(crate) dry_run: bool,
-}
-
-/// List the tasks of this workspace, latest first
-///
-/// Those that wait or run, and those that ended in the last hour. Piped: one line each of id, status,
-/// time and what came of it, with tabs between.
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Examples:
-  quipu tasks
-  quipu tasks --json | jq '.tasks[] | select(.status == \"failed\")'
-  quipu tasks --cancel TASK")]
-pub(crate) struct Tasks {
-    /// At most N tasks
-    #[arg(long, short = 'n', value_name = "N", default_value_t = 50)]
-    pub(crate) max: usize,
-
-    /// Take this task back, if nothing of it is written yet
-    #[arg(long, value_name = "TASK", conflicts_with = "max")]
-    pub(crate) cancel: Option<String>,
-}
-
-/// A scope, as a person names it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ScopeName {
-    /// The person, in all projects
-    Global,
-    /// The project
-    Project,
-    /// The workspace that `--workspace-id` names
-    Workspace,
-}
-
-impl From<ScopeName> for memory::path::Scope {
-    fn from(name: ScopeName) -> Self {
-        match name {
-            ScopeName::Global => Self::Global,
-            ScopeName::Project => Self::Project,
-            ScopeName::Workspace => Self::Workspace,
-        }
-    }
 }
 
 /// Look for trouble, and mend it

@@ -2,6 +2,7 @@
 
 #![expect(
     clippy::disallowed_methods,
+    clippy::panic,
     clippy::unwrap_used,
     reason = "the tests look at real folders, and their helpers fail where that fails"
 )]

@@ -295,9 +295,13 @@ impl Runner for Scripted {
             match word {
                 "add" => {
                     let path = at(words.next().unwrap());
-                    let before = draft.text_of(&path).await.map_err(broken)?.unwrap_or_default();
+                    let before = draft
+                        .text_of(&path)
+                        .await
+                        .map_err(|error| broken(&error))?
+                        .unwrap_or_default();
                     let text = format!("{before}- {}\n", words.next().unwrap());
-                    draft.put(&path, &text).await.map_err(broken)?;
+                    draft.put(&path, &text).await.map_err(|error| broken(&error))?;
                     touched.insert(path);
                 }
                 "wait" => self.gate.acquire().await.unwrap().forget(),
@@ -323,7 +327,7 @@ impl Runner for Scripted {
     }
 }
 
-fn broken(error: engine::StoreError) -> RunError {
+fn broken(error: &engine::StoreError) -> RunError {
     TaskError::new(TaskErrorCode::RememberFailed).with_details(&error.to_string()).into()
 }
 
