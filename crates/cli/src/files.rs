@@ -63,6 +63,33 @@ pub(crate) fn write_new_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
+/// Opens a file that only this person may read, for reading and writing; makes it if it is not there.
+pub(crate) fn open_private(path: &Path) -> io::Result<fs::File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Lets only this person use what is at a path.
+pub(crate) fn make_private(path: &Path) -> io::Result<()> {
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+}
+
+/// Returns who may do what with a file, as `chmod` counts.
+pub(crate) fn mode(path: &Path) -> io::Result<u32> {
+    let permissions = fs::metadata(path)?.permissions();
+    Ok(std::os::unix::fs::PermissionsExt::mode(&permissions) & 0o777)
+}
+
+/// Returns so many bytes that nobody can guess, in hex digits.
+pub(crate) fn random_hex(count: usize) -> io::Result<String> {
+    let mut bytes = vec![0; count];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
 /// Whether an export may replace what is there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Overwrite {

@@ -37,6 +37,8 @@ pub mod feed;
 
 mod callers;
 
+mod serving;
+
 pub mod import;
 
 mod browse;
@@ -57,6 +59,7 @@ pub use open::{Engine, EngineError};
 pub use precondition::delete_revision;
 pub use runner::{InProcess, Job, RunError, Runner};
 pub use search::{Hit, Hits, search};
+pub use serving::Serving;
 pub use state::{Healed, Pruned, Retention, StateError, Stats};
 pub use store::backend::BackendError;
 pub use store::{

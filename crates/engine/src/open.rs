@@ -6,7 +6,7 @@ use std::sync::Arc;
 use agents::Embedded;
 use memory::clock::Clock;
 use memory::screen::{Screen, UnknownRule};
-use state::{Healed, SqliteState, StateError};
+use state::{Healed, SqliteState, StateError, Tasks};
 use store::clock::SystemClock;
 use store::{Binding, BindingRequest, Caller, Folders, Memories, Notice, Settings, Store};
 use tokio::sync::broadcast;
@@ -96,6 +96,11 @@ impl Engine {
             feed,
         };
         Lanes::new(parts, settings)
+    }
+
+    /// Returns where tasks and sessions are kept.
+    pub(crate) fn tasks(&self) -> Arc<dyn Tasks> {
+        Arc::<SqliteState>::clone(&self.state)
     }
 
     /// Returns everything that changes from now on, through this process or seen by a watch.

@@ -169,10 +169,7 @@ pub const FILES_KEPT_FREE: usize = 256;
 /// How long to wait after a connection could not be taken: others have to end first.
 pub const HTTP_ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
 
-/// How long running tasks have to end when a daemon does.
-pub const HTTP_DRAIN_WAIT: Duration = Duration::from_secs(10);
-
-/// How long connections have to end after that.
+/// How long connections have to end when a daemon does, after the tasks.
 pub const HTTP_SHUTDOWN_WAIT: Duration = Duration::from_secs(2);
 
 /// When to try again what may work soon, in seconds.

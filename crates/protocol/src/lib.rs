@@ -1,8 +1,8 @@
 //! The public wire: what a daemon and its clients say to each other, as types.
 //!
-//! The task API is the one that published clients speak; `/v1` is everything else. Nothing here opens
-//! a connection, reads a file or decides about memories: texts and JSON in, values out, and back. The
-//! server turns these values into those of the engine; a client needs nothing else.
+//! The task API is the one that published clients speak; `/v1` is everything else. Nothing here reads a
+//! file or decides about memories: texts and JSON in, values out, and back. The server turns these
+//! values into those of the engine. Only the `client`, which is a feature, opens a connection.
 
 #[macro_use]
 mod words;
@@ -28,3 +28,6 @@ pub mod memories;
 pub mod changes;
 
 pub mod status;
+
+#[cfg(feature = "client")]
+pub mod client;

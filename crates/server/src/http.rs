@@ -26,9 +26,9 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use engine::{Callers, Engine, Feeds, Lanes, Workspace};
+use engine::{Engine, Serving, Workspace};
 use memory::clock::Clock;
-use memory::limits::HTTP_DRAIN_WAIT;
+use memory::limits::DRAIN_WAIT;
 use protocol::error::ErrorCode;
 use tokio_util::sync::CancellationToken;
 
@@ -47,13 +47,9 @@ use self::refused::Refused;
 pub struct Host {
     /// Gives out memories. Whoever calls [`serve`] closes it afterwards.
     pub engine: Engine,
-    /// Carries tasks out.
-    pub lanes: Lanes,
-    /// Tells what changes; the feeds of all workspaces are open.
-    pub feeds: Arc<Feeds>,
-    /// Knows who is registered.
-    pub callers: Callers,
-    /// What is served; the first one is primary.
+    /// What the engine keeps going for the workspaces.
+    pub serving: Serving,
+    /// What is served; one of them is primary.
     pub workspaces: Vec<Workspace>,
     /// Tells the time.
     pub clock: Arc<dyn Clock>,
@@ -66,18 +62,11 @@ pub struct Host {
 /// Serves until `stop` is cancelled. Then no task is taken any more, those that run have ten seconds
 /// to end, streams of events end, and what is under way is answered.
 pub async fn serve(host: Host, listeners: Vec<Listener>, stop: CancellationToken) {
-    let Host { engine, lanes, feeds, callers, workspaces, clock, rules, connections_max } = host;
+    let Host { engine, serving, workspaces, clock, rules, connections_max } = host;
     let measures = Measures::new();
     let gate = Arc::new(Gate::new(rules, Arc::clone(&measures)));
-    let daemon = Daemon {
-        engine,
-        lanes: lanes.clone(),
-        feeds: Arc::clone(&feeds),
-        callers,
-        workspaces,
-        measures: Arc::clone(&measures),
-        clock,
-    };
+    let (lanes, feeds) = (serving.lanes.clone(), Arc::clone(&serving.feeds));
+    let daemon = Daemon { engine, serving, workspaces, measures: Arc::clone(&measures), clock };
     let ending = CancellationToken::new();
     let router = router(Arc::new(daemon), gate);
     let connections = Connections::new(router, connections_max, measures, ending.clone());
@@ -85,7 +74,7 @@ pub async fn serve(host: Host, listeners: Vec<Listener>, stop: CancellationToken
         futures_util::future::join_all(listeners.iter().map(|listener| connections.take(listener)));
     let shutting_down = async {
         stop.cancelled().await;
-        lanes.drain(HTTP_DRAIN_WAIT).await;
+        lanes.drain(DRAIN_WAIT).await;
         feeds.close_all();
         ending.cancel();
     };

@@ -189,7 +189,7 @@ impl Daemon {
             self.measures.note_history(health.state.changes, health.state.database_bytes);
             for status in Status::ALL {
                 let filter = TaskFilter { status: Some(status), ..TaskFilter::default() };
-                let tasks = self.lanes.list(workspace, filter, Viewer::Person).await?;
+                let tasks = self.serving.lanes.list(workspace, filter, Viewer::Person).await?;
                 self.measures.note_tasks(&workspace.id, status.as_str(), tasks.len());
             }
         }

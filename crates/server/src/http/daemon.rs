@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use axum::http::HeaderMap;
-use engine::{Caller, Callers, ClientId, Engine, Feeds, Lanes, Memories, Workspace};
+use engine::{Caller, ClientId, Engine, Memories, Serving, Workspace};
 use memory::access::AgentClass;
 use memory::clock::Clock;
 use protocol::error::{ErrorBody, ErrorCode};
@@ -23,9 +23,7 @@ const AGENT_CLASS_HEADER: &str = "x-quipu-agent-class";
 #[derive(Debug)]
 pub(super) struct Daemon {
     pub(super) engine: Engine,
-    pub(super) lanes: Lanes,
-    pub(super) feeds: Arc<Feeds>,
-    pub(super) callers: Callers,
+    pub(super) serving: Serving,
     /// The first one is meant where none is named.
     pub(super) workspaces: Vec<Workspace>,
     pub(super) measures: Arc<Measures>,
@@ -71,7 +69,7 @@ impl Daemon {
         let Some(named) = named else { return Ok(None) };
         let client = named.to_str().ok().and_then(|text| text.parse::<ClientId>().ok());
         let client = client.ok_or(ErrorCode::InvalidClientId)?;
-        if self.callers.knows(&workspace.id, &client).await? {
+        if self.serving.callers.knows(&workspace.id, &client).await? {
             return Ok(Some(client));
         }
         Err(ErrorBody::new(ErrorCode::InvalidClientId).with("clientId", client.as_str()).into())

@@ -61,7 +61,7 @@ async fn of_session(
     headers: HeaderMap,
 ) -> Result<Response, Refused> {
     let id: SessionId = id.parse().map_err(|_| ErrorCode::SessionNotFound)?;
-    let bus = daemon.callers.events(&id).await?.ok_or(ErrorCode::SessionNotFound)?;
+    let bus = daemon.serving.callers.events(&id).await?.ok_or(ErrorCode::SessionNotFound)?;
     let subscription = bus.subscribe(cursor_of(&headers).as_ref())?;
     Ok(stream_of(&daemon, subscription))
 }
@@ -91,7 +91,7 @@ async fn of_workspace(
     let Query(Where { workspace }) = asked?;
     let workspace = daemon.trusted(workspace.as_deref())?;
     let cursor = cursor_of(&headers);
-    let subscription = daemon.feeds.subscribe(&workspace.id, cursor.as_ref()).await?;
+    let subscription = daemon.serving.feeds.subscribe(&workspace.id, cursor.as_ref()).await?;
     Ok(stream_of(&daemon, subscription))
 }
 
@@ -143,7 +143,7 @@ fn stream_of(daemon: &Shared, subscription: Subscription) -> Response {
 }
 
 fn epoch(daemon: &Daemon) -> HeaderValue {
-    let epoch = daemon.feeds.epoch().to_string();
+    let epoch = daemon.serving.feeds.epoch().to_string();
     HeaderValue::try_from(epoch).unwrap_or(HeaderValue::from_static(""))
 }
 

@@ -42,14 +42,14 @@ async fn begin(State(daemon): State<Shared>, request: Request) -> Result<Json<Se
         None => daemon.workspace(None)?,
         Some(cwd) => daemon.workspace_in(cwd)?,
     };
-    let session = daemon.callers.begin(&workspace.id).await?;
+    let session = daemon.serving.callers.begin(&workspace.id).await?;
     Ok(Json(Session {
         session_id: session.id.to_string(),
         workspace_cwd: workspace.cwd.display().to_string(),
         attached: false,
         client_id: session.client.to_string(),
         created_at: to_wire::time(session.created_at),
-        event_epoch: Some(daemon.feeds.epoch().to_string()),
+        event_epoch: Some(daemon.serving.feeds.epoch().to_string()),
     }))
 }
 
@@ -66,7 +66,7 @@ impl Daemon {
     /// Returns the session of this name, if the request comes from its client or from nobody known.
     async fn session(&self, id: &str, headers: &HeaderMap) -> Result<engine::Session, Refused> {
         let id: SessionId = id.parse().map_err(|_| ErrorCode::SessionNotFound)?;
-        let session = self.callers.session(&id).await?.ok_or(ErrorCode::SessionNotFound)?;
+        let session = self.serving.callers.session(&id).await?.ok_or(ErrorCode::SessionNotFound)?;
         let workspace = self.workspace(Some(&session.workspace))?;
         match self.client(workspace, headers).await? {
             Some(client) if client != session.client => Err(ErrorCode::SessionNotFound.into()),
@@ -76,7 +76,7 @@ impl Daemon {
 
     async fn end_session(&self, id: &str, headers: &HeaderMap) -> Result<StatusCode, Refused> {
         let session = self.session(id, headers).await?;
-        match self.callers.end(&session).await? {
+        match self.serving.callers.end(&session).await? {
             true => Ok(StatusCode::NO_CONTENT),
             false => Err(ErrorCode::SessionNotFound.into()),
         }

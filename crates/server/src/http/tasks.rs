@@ -218,7 +218,7 @@ async fn list(
         max: Some(wanted.max.unwrap_or(TASKS_LISTED_MAX).min(TASKS_LISTED_MAX)),
     };
     let viewer = Viewer::Client(client.as_ref());
-    let tasks = daemon.lanes.list(workspace, filter, viewer).await?;
+    let tasks = daemon.serving.lanes.list(workspace, filter, viewer).await?;
     Ok(Json(TaskList { tasks: tasks.iter().map(to_wire::listed_task).collect() }))
 }
 
@@ -240,7 +240,7 @@ impl Daemon {
         let asked = from_wire::request(kind, &fields)?;
         let client = self.client(workspace, &headers).await?;
         let asker = Asker::client(ORIGIN, client);
-        match self.lanes.submit(workspace, asked, asker).await {
+        match self.serving.lanes.submit(workspace, asked, asker).await {
             Ok(task) => Ok((StatusCode::ACCEPTED, Json(to_wire::task(&task))).into_response()),
             Err(error) => Err(not_taken(kind, error)),
         }
@@ -257,7 +257,7 @@ impl Daemon {
         let client = self.client(workspace, headers).await?;
         let id: TaskId = task.parse().map_err(|_| not_found(kind))?;
         let viewer = Viewer::Client(client.as_ref());
-        let found = self.lanes.get(workspace, (from_wire::task_kind(kind), &id), viewer).await?;
+        let found = self.serving.lanes.get(workspace, (from_wire::task_kind(kind), &id), viewer).await?;
         Ok(Json(to_wire::task(&found.ok_or_else(|| not_found(kind))?)))
     }
 
@@ -272,7 +272,7 @@ impl Daemon {
         let client = self.client(workspace, headers).await?;
         let id: TaskId = task.parse().map_err(|_| not_found(kind))?;
         let viewer = Viewer::Client(client.as_ref());
-        let found = self.lanes.cancel(workspace, (from_wire::task_kind(kind), &id), viewer).await?;
+        let found = self.serving.lanes.cancel(workspace, (from_wire::task_kind(kind), &id), viewer).await?;
         let (status, task) = match found.ok_or_else(|| not_found(kind))? {
             Cancelled::Over(task) => (StatusCode::OK, task),
             Cancelled::Stopping(task) => (StatusCode::ACCEPTED, task),
