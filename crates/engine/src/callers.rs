@@ -12,6 +12,7 @@ use std::sync::Arc;
 use memory::clock::{Clock, Timestamp};
 use memory::limits::SESSIONS_MAX;
 use state::{SessionRow, StateError, Tasks};
+use store::Folders;
 use uuid::Uuid;
 
 use crate::feed::{Bus, Feeds};
@@ -66,7 +67,7 @@ pub struct Session {
 #[derive(Debug, thiserror::Error)]
 pub enum BeginError {
     /// As many sessions as a workspace may have are listened to.
-    #[error("the workspace has {SESSIONS_MAX} sessions, and somebody listens to each")]
+    #[error("the workspace has as many sessions as it may, and somebody listens to each")]
     Full,
     /// The state cannot keep it.
     #[error("the session cannot be kept")]
@@ -79,21 +80,23 @@ pub struct Callers {
     tasks: Arc<dyn Tasks>,
     feeds: Arc<Feeds>,
     clock: Arc<dyn Clock>,
+    folders: Folders,
     sessions_max: usize,
     /// How many sessions a workspace has, once somebody looked. Held while that changes.
     counts: tokio::sync::Mutex<HashMap<String, usize>>,
 }
 
 impl Callers {
-    /// Returns the callers whose sessions are kept in `tasks` and listen to `feeds`.
-    pub fn new(tasks: Arc<dyn Tasks>, feeds: Arc<Feeds>, clock: Arc<dyn Clock>) -> Self {
-        Self {
-            tasks,
-            feeds,
-            clock,
-            sessions_max: SESSIONS_MAX,
-            counts: tokio::sync::Mutex::default(),
-        }
+    /// Returns the callers whose sessions are kept in `tasks`, below these folders, and listen to
+    /// `feeds`.
+    pub fn new(
+        tasks: Arc<dyn Tasks>,
+        feeds: Arc<Feeds>,
+        clock: Arc<dyn Clock>,
+        folders: Folders,
+    ) -> Self {
+        let counts = tokio::sync::Mutex::default();
+        Self { tasks, feeds, clock, folders, sessions_max: SESSIONS_MAX, counts }
     }
 
     /// Returns the same with another number of sessions that a workspace may have.
@@ -117,6 +120,7 @@ impl Callers {
             client: new_client(),
             created_at: self.clock.now(),
         };
+        self.folders.make_state();
         // Its events are those of tasks that it can have asked for.
         self.feeds.begin_session(workspace, session.id.as_str());
         if let Err(error) = self.tasks.add_session(row(&session)).await {

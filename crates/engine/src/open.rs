@@ -11,8 +11,9 @@ use store::clock::SystemClock;
 use store::{Binding, BindingRequest, Caller, Folders, Memories, Notice, Settings, Store};
 use tokio::sync::broadcast;
 
+use crate::callers::Callers;
 use crate::config::Config;
-use crate::feed::Feed;
+use crate::feed::{Feed, Feeds};
 use crate::lane::{LaneParts, LaneSettings, Lanes};
 use crate::runner::{InProcess, Runner};
 
@@ -98,9 +99,21 @@ impl Engine {
         Lanes::new(parts, settings)
     }
 
-    /// Returns where tasks and sessions are kept.
-    pub(crate) fn tasks(&self) -> Arc<dyn Tasks> {
-        Arc::<SqliteState>::clone(&self.state)
+    /// Returns feeds in a numbering of their own, with no workspace open yet.
+    pub fn feeds(&self) -> Arc<Feeds> {
+        Arc::new(Feeds::new(Arc::new(SystemClock)))
+    }
+
+    /// Returns the callers whose sessions the state keeps and whose streams are among these feeds.
+    pub fn callers(&self, feeds: Arc<Feeds>) -> Callers {
+        let tasks = Arc::<SqliteState>::clone(&self.state);
+        Callers::new(tasks, feeds, Arc::new(SystemClock), self.folders.clone())
+    }
+
+    /// Tells feeds of everything that changes from now on. Goes on until whoever runs it ends it.
+    pub fn follow(&self, feeds: Arc<Feeds>) -> impl Future<Output = ()> + Send + use<> {
+        let (notices, state) = (self.store.subscribe(), Arc::clone(&self.state));
+        async move { feeds.follow(notices, &*state).await }
     }
 
     /// Returns everything that changes from now on, through this process or seen by a watch.

@@ -2,9 +2,8 @@
 
 use std::sync::Arc;
 
-use state::{StateError, Tasks};
+use state::StateError;
 use store::Caller;
-use store::clock::SystemClock;
 use tokio::task::JoinHandle;
 
 use crate::callers::Callers;
@@ -38,24 +37,15 @@ impl Engine {
         workspaces: &[Workspace],
         settings: LaneSettings,
     ) -> Result<Serving, StateError> {
-        let feeds = Arc::new(Feeds::new(Arc::new(SystemClock)));
+        let feeds = self.feeds();
         for workspace in workspaces {
             let memories = self.memories(&workspace.binding, Caller::person("feed"));
             feeds.open(&workspace.id, &memories);
         }
         let lanes = self.lanes(settings, Arc::clone(&feeds) as Arc<dyn Feed>);
-        let tasks = self.tasks();
-        let callers = Callers::new(Arc::clone(&tasks), Arc::clone(&feeds), Arc::new(SystemClock));
-        let following = tokio::spawn(follow(Arc::clone(&feeds), self.subscribe(), tasks));
+        let callers = self.callers(Arc::clone(&feeds));
+        let following = tokio::spawn(self.follow(Arc::clone(&feeds)));
         lanes.resume(workspaces).await?;
         Ok(Serving { lanes, feeds, callers, following })
     }
-}
-
-async fn follow(
-    feeds: Arc<Feeds>,
-    notices: tokio::sync::broadcast::Receiver<store::Notice>,
-    tasks: Arc<dyn Tasks>,
-) {
-    feeds.follow(notices, tasks.as_ref()).await;
 }

@@ -81,6 +81,7 @@ pub struct QueueLimits {
 
 /// What became of a task that was to be queued.
 #[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "an answer that nobody keeps")]
 pub enum Enqueued {
     /// It waits.
     Queued(TaskRow),

@@ -226,15 +226,15 @@ impl Subscription {
     }
 
     /// Tells the next event, if there is one.
-    fn tell(&mut self, shelf: &Shelf) -> Step {
-        if self.place < shelf.before_first() {
+    fn tell(&mut self, ring: &Shelf) -> Step {
+        if self.place < ring.before_first() {
             let last_seen = self.last_seen;
-            self.place = shelf.before_first();
+            self.place = ring.before_first();
             let earliest = self.id(self.place) + 1;
             let resync = Resync { reason: ResyncReason::Forgotten, last_seen, earliest };
             return Step::Say(EventKind::StateResyncRequired(resync));
         }
-        let Some(kept) = shelf.get(self.place + 1) else { return Step::Wait };
+        let Some(kept) = ring.get(self.place + 1) else { return Step::Wait };
         self.place += 1;
         self.replayed += u64::from(self.place <= self.live_after);
         self.last_seen = self.id(self.place);
@@ -243,12 +243,12 @@ impl Subscription {
     }
 
     /// Warns a reader that falls behind, and cuts one off that is too far behind.
-    fn press(&mut self, shelf: &Shelf) -> Option<EventKind> {
+    fn press(&mut self, ring: &Shelf) -> Option<EventKind> {
         let told = self.place.max(self.live_after);
         let waiting =
-            Waiting { events: shelf.last().saturating_sub(told), bytes: shelf.bytes_after(told) };
+            Waiting { events: ring.last().saturating_sub(told), bytes: ring.bytes_after(told) };
         let max = max(&self.bus.common().bounds);
-        let last_id = self.id(shelf.last());
+        let last_id = self.id(ring.last());
         let overflow = excess(waiting, max, 100, |waits, may| waits > may)
             .filter(|excess| *excess != Excess::Bytes || waiting.events > 1);
         let near = excess(waiting, max, EVENTS_WARNING_PERCENT, |waits, may| waits >= may);

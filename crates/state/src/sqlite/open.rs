@@ -55,7 +55,8 @@ pub(super) enum Schema {
 pub(super) enum Mode {
     /// Read a database that exists.
     Read,
-    /// Read a damaged database without touching it.
+    /// Read a damaged database without touching it. Tables whose definition is damaged are missing; the
+    /// others are there.
     Salvage,
     /// Read and write, making the database if need be.
     Write,
@@ -67,10 +68,14 @@ pub(super) async fn connect(path: &Path, mode: Mode) -> Result<SqliteConnection,
     let options = SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(mode == Mode::Write)
-        .read_only(mode == Mode::Salvage)
         .busy_timeout(LOCK_WAIT)
-        .foreign_keys(false)
-        .synchronous(SqliteSynchronous::Full)
+        .foreign_keys(false);
+    // Most settings read the schema, so what decides about a damaged one comes before them.
+    let options = match mode {
+        Mode::Read | Mode::Write => options.synchronous(SqliteSynchronous::Full),
+        Mode::Salvage => options.read_only(true).pragma("writable_schema", "on"),
+    };
+    let options = options
         .pragma("temp_store", "memory")
         // A megabyte holds the upper pages of every index; the operating system caches the rest.
         .pragma("cache_size", "-1024")

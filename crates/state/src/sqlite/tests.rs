@@ -149,11 +149,10 @@ async fn what_comes_after_a_step_that_need_not_last_is_synchronized_again() {
             sqlx::query_scalar("PRAGMA synchronous").fetch_one(connection).await.unwrap();
         level
     };
-    const FULL: i64 = 2;
     for _ in 0..3 {
         assert_eq!(state.begin_next("here", Timestamp::UNIX_EPOCH).await.unwrap(), None);
-        assert_eq!(synchronous().await, FULL);
+        assert_eq!(synchronous().await, 2, "as for every change");
         assert!(!state.prepare_outcome("nobody", "{}").await.unwrap());
-        assert_eq!(synchronous().await, FULL);
+        assert_eq!(synchronous().await, 2, "as for every change");
     }
 }

@@ -11,10 +11,10 @@ use testkit::conformance::tasks::{new, of_lane};
 use crate::support::{Place, fill, recorded};
 
 async fn queued(state: &SqliteState, kind: &str, second: i64) -> TaskRow {
-    match state.enqueue(new(kind, second), of_lane()).await.unwrap() {
-        Enqueued::Queued(task) => task,
-        Enqueued::Full => panic!("there should be room"),
-    }
+    let made = new(kind, second);
+    let id = made.id.clone();
+    assert_ne!(state.enqueue(made, of_lane()).await.unwrap(), Enqueued::Full);
+    state.task(&id).await.unwrap().unwrap()
 }
 
 async fn all(state: &SqliteState) -> Vec<TaskRow> {

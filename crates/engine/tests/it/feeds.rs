@@ -1,0 +1,352 @@
+//! Feeds over real memories: who hears of what, and what is left of a session after a restart.
+
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::feed::{Changed, Cursor, EventKind, Feeds, Subscription, Unsubscribable};
+use engine::{
+    Asker, BeginError, BindingRequest, Call, Caller, Callers, ClientId, Config, ContextMode,
+    Engine, Folders, LaneSettings, Lanes, Memories, Notice, RememberRequest, Request, Session,
+    TaskState, Workspace,
+};
+use memory::access::AgentClass;
+use memory::change::{ChangeId, ChangeKind, Provenance, RootKey};
+use memory::command::{Command, Reply};
+use memory::path::{Layout, MemoryPath, RelativePath, Scope};
+use tempfile::TempDir;
+use tokio::task::JoinHandle;
+
+/// What a daemon has of these things, over a home with two checkouts.
+struct Daemon {
+    engine: Engine,
+    feeds: Arc<Feeds>,
+    callers: Callers,
+    lanes: Lanes,
+    following: JoinHandle<()>,
+    workspaces: [Workspace; 2],
+}
+
+fn home() -> TempDir {
+    let home = tempfile::tempdir().unwrap();
+    for checkout in ["shop", "mill"] {
+        fs::create_dir_all(home.path().join(checkout).join(".git")).unwrap();
+    }
+    home
+}
+
+fn bound(folder: &Path) -> Workspace {
+    let binding =
+        BindingRequest { project_dir: Some(folder.to_owned()), ..BindingRequest::default() };
+    Workspace::new(folder.to_owned(), binding)
+}
+
+impl Daemon {
+    fn start(home: &Path) -> Self {
+        let folders = Folders { data: home.join("data"), state: home.join("state") };
+        let engine = Engine::open(Config::new(folders)).unwrap();
+        let feeds = engine.feeds();
+        let callers = engine.callers(Arc::clone(&feeds));
+        let lanes = engine.lanes(LaneSettings::default(), Arc::clone(&feeds) as _);
+        let following = tokio::spawn(engine.follow(Arc::clone(&feeds)));
+        let workspaces = ["shop", "mill"].map(|checkout| bound(&home.join(checkout)));
+        for workspace in &workspaces {
+            let memories = engine.memories(&workspace.binding, Caller::person("daemon"));
+            feeds.open(&workspace.id, &memories);
+        }
+        Self { engine, feeds, callers, lanes, following, workspaces }
+    }
+
+    fn shop(&self) -> &Workspace {
+        &self.workspaces[0]
+    }
+
+    fn mill(&self) -> &Workspace {
+        &self.workspaces[1]
+    }
+
+    fn agent(&self, workspace: &Workspace) -> Memories {
+        self.engine.memories(&workspace.binding, Caller::agent(AgentClass::Exec, "test"))
+    }
+
+    async fn all_of(&self, workspace: &Workspace) -> Subscription {
+        self.feeds.subscribe(&workspace.id, None).await.unwrap()
+    }
+
+    async fn session(&self, workspace: &Workspace) -> (Session, Subscription) {
+        let session = self.callers.begin(&workspace.id).await.unwrap();
+        let bus = self.callers.events(&session.id).await.unwrap().unwrap();
+        (session, bus.subscribe(None).unwrap())
+    }
+
+    /// Has something remembered; returns the id of the task.
+    async fn remember(&self, content: &str, scope: Scope, client: Option<&ClientId>) -> String {
+        let (content, context_mode) = (content.to_owned(), ContextMode::Workspace);
+        let request = RememberRequest { content, context_mode, scope: Some(scope) };
+        let asker = Asker::client("http", client.cloned());
+        let task = self.lanes.submit(self.shop(), Request::Remember(request), asker).await.unwrap();
+        let ended = self.lanes.wait(self.shop(), &task.id).await.unwrap().unwrap();
+        assert!(matches!(ended.state, TaskState::Completed(_)), "{ended:?}");
+        task.id.to_string()
+    }
+
+    async fn end(self) {
+        self.lanes.drain(Duration::from_secs(20)).await;
+        self.following.abort();
+        self.engine.close().await;
+    }
+}
+
+async fn create(memories: &Memories, path: &str) {
+    let path = MemoryPath::parse(path, Layout::Scoped).unwrap();
+    let command = Command::Create { path, file_text: "- a fact\n".to_owned() };
+    let reply = memories.apply(command, &Call::default()).await.unwrap();
+    assert!(matches!(reply, Reply::Done { .. }), "{reply:?}");
+}
+
+/// Returns what a stream says next, in short.
+async fn hears(subscription: &mut Subscription) -> String {
+    let wait = Duration::from_secs(20);
+    let event = tokio::time::timeout(wait, subscription.next()).await.unwrap();
+    let Some(event) = event else { return "end".to_owned() };
+    let id = event.id.map(|id| format!("{id} ")).unwrap_or_default();
+    let what = match event.kind {
+        EventKind::MemoryChanged(news) => match &news.changed {
+            Changed::Managed { task, kind, scopes } => {
+                let scopes: Vec<_> = scopes.iter().map(ToString::to_string).collect();
+                let originator =
+                    news.originator.as_ref().map_or("nobody", |client| client.as_str());
+                format!("{kind} {} {task} of {originator}", scopes.join(" "))
+            }
+            Changed::File { path, moved_to, kind, actor, revision, change: _ } => {
+                let moved_to = moved_to.as_ref().map(|to| format!(" to {to}")).unwrap_or_default();
+                let gone = if revision.is_none() { " gone" } else { "" };
+                format!("{actor} {kind} {path}{moved_to}{gone}")
+            }
+        },
+        other => format!("{other:?}"),
+    };
+    id + &what
+}
+
+#[tokio::test]
+async fn a_task_is_told_once_to_its_workspace_and_by_its_files_to_others_who_have_them() {
+    let home = home();
+    let daemon = Daemon::start(home.path());
+    let (session, mut of_session) = daemon.session(daemon.shop()).await;
+    let (_, mut of_stranger) = daemon.session(daemon.mill()).await;
+    let mut shop = daemon.all_of(daemon.shop()).await;
+    let mut mill = daemon.all_of(daemon.mill()).await;
+
+    let client = Some(&session.client);
+    let global = daemon.remember("I keep bees.", Scope::Global, client).await;
+    let of_project = daemon.remember("The shop opens at nine.", Scope::Project, None).await;
+    // What is known changes nothing, so there is nothing to tell.
+    daemon.remember("I keep bees.", Scope::Global, client).await;
+    let last = daemon.remember("My sister lives in Turin.", Scope::Global, None).await;
+
+    for stream in [&mut of_session, &mut shop] {
+        assert_eq!(
+            hears(stream).await,
+            format!("1 remember /memories/global {global} of {}", session.client)
+        );
+        assert_eq!(
+            hears(stream).await,
+            format!("2 remember /memories/project {of_project} of nobody")
+        );
+        assert_eq!(hears(stream).await, format!("3 remember /memories/global {last} of nobody"));
+    }
+    let first = hears(&mut mill).await;
+    assert!(first.starts_with("1 task draft /memories/global/"), "{first}");
+    let second = hears(&mut mill).await;
+    assert!(second.starts_with("2 task draft /memories/global/"), "{second}");
+
+    daemon.feeds.close_all();
+    for stream in [&mut of_session, &mut of_stranger, &mut shop, &mut mill] {
+        assert_eq!(hears(stream).await, "end");
+    }
+    daemon.end().await;
+}
+
+#[tokio::test]
+async fn what_a_tool_changes_is_told_to_all_who_have_the_memory() {
+    let home = home();
+    let daemon = Daemon::start(home.path());
+    let of_shop = daemon.agent(daemon.shop());
+    daemon.feeds.open("another", &of_shop);
+    let mut shop = daemon.all_of(daemon.shop()).await;
+    let mut another = daemon.feeds.subscribe("another", None).await.unwrap();
+    let mut mill = daemon.all_of(daemon.mill()).await;
+    let (_, mut of_session) = daemon.session(daemon.shop()).await;
+
+    create(&of_shop, "/memories/project/a.md").await;
+    create(&daemon.agent(daemon.mill()), "/memories/project/b.md").await;
+    create(&of_shop, "/memories/global/c.md").await;
+    let rename = Command::Rename {
+        old_path: MemoryPath::parse("/memories/global/c.md", Layout::Scoped).unwrap(),
+        new_path: MemoryPath::parse("/memories/global/d.md", Layout::Scoped).unwrap(),
+    };
+    of_shop.apply(rename, &Call::default()).await.unwrap();
+
+    let made = "agent create /memories";
+    for stream in [&mut shop, &mut another] {
+        assert_eq!(hears(stream).await, format!("1 {made}/project/a.md"));
+        assert_eq!(hears(stream).await, format!("2 {made}/global/c.md"));
+    }
+    assert_eq!(hears(&mut mill).await, format!("1 {made}/project/b.md"));
+    assert_eq!(hears(&mut mill).await, format!("2 {made}/global/c.md"));
+    for stream in [&mut shop, &mut another, &mut mill] {
+        let renamed = "3 agent rename /memories/global/c.md to /memories/global/d.md";
+        assert_eq!(hears(stream).await, renamed);
+    }
+    daemon.feeds.close_all();
+    assert_eq!(hears(&mut of_session).await, "end", "a session hears of tasks alone");
+    daemon.end().await;
+}
+
+#[tokio::test]
+async fn an_edit_from_outside_and_another_processs_are_told() {
+    let home = home();
+    let daemon = Daemon::start(home.path());
+    create(&daemon.agent(daemon.shop()), "/memories/project/here.md").await;
+    let cursor = Cursor::default();
+    let mut shop = daemon.feeds.subscribe(&daemon.shop().id, Some(&cursor)).await.unwrap();
+    assert_eq!(hears_of_change(&mut shop).await, "1 agent create /memories/project/here.md");
+    let path = home.path().join("shop/.quipu/memory/written.md");
+    fs::write(path, "- by an editor\n").unwrap();
+    let heard = hears_of_change(&mut shop).await;
+    assert_eq!(heard, "2 outside outside /memories/project/written.md");
+
+    let other = Daemon::start(home.path());
+    create(&other.agent(other.shop()), "/memories/project/there.md").await;
+    other.end().await;
+    assert_eq!(hears_of_change(&mut shop).await, "3 agent create /memories/project/there.md");
+    daemon.end().await;
+}
+
+/// Returns the next change that a stream tells of, whenever its replay is over.
+async fn hears_of_change(subscription: &mut Subscription) -> String {
+    loop {
+        let heard = hears(subscription).await;
+        if !heard.starts_with("ReplayComplete") {
+            return heard;
+        }
+    }
+}
+
+fn notice(name: &str) -> Notice {
+    Notice {
+        change: ChangeId(1),
+        kind: ChangeKind::Create,
+        provenance: Provenance::agent("test"),
+        root: RootKey { identity: "global".to_owned(), place: "elsewhere".to_owned() },
+        path: RelativePath::parse(name).unwrap(),
+        moved_to: None,
+        revision: None,
+    }
+}
+
+#[tokio::test]
+async fn more_than_can_be_told_is_said_to_be_lost() {
+    let home = home();
+    let daemon = Daemon::start(home.path());
+    let mut shop = daemon.all_of(daemon.shop()).await;
+    let (sender, receiver) = tokio::sync::broadcast::channel(2);
+    for name in ["a.md", "b.md", "c.md", "d.md"] {
+        sender.send(notice(name)).unwrap();
+    }
+    drop(sender);
+    let state = state::SqliteState::new(home.path().join("another.db"));
+    daemon.feeds.follow(receiver, &state).await;
+    let heard = hears(&mut shop).await;
+    assert!(heard.contains("reason: Forgotten, last_seen: 0, earliest: 2"), "{heard}");
+    create(&daemon.agent(daemon.shop()), "/memories/global/a.md").await;
+    assert_eq!(hears(&mut shop).await, "2 agent create /memories/global/a.md");
+    daemon.end().await;
+}
+
+#[tokio::test]
+async fn a_session_gives_a_client_its_name_until_it_ends() {
+    let home = home();
+    let daemon = Daemon::start(home.path());
+    let (shop, mill) = (daemon.shop().id.clone(), daemon.mill().id.clone());
+    let (session, mut stream) = daemon.session(daemon.shop()).await;
+    assert_eq!(daemon.callers.session(&session.id).await.unwrap(), Some(session.clone()));
+    assert!(daemon.callers.knows(&shop, &session.client).await.unwrap());
+    assert!(!daemon.callers.knows(&mill, &session.client).await.unwrap());
+    assert!(daemon.callers.end(&session).await.unwrap());
+    assert_eq!(hears(&mut stream).await, "end");
+    assert!(!daemon.callers.end(&session).await.unwrap());
+    assert!(!daemon.callers.knows(&shop, &session.client).await.unwrap());
+    assert!(daemon.callers.events(&session.id).await.unwrap().is_none());
+    assert_eq!(daemon.callers.session(&session.id).await.unwrap(), None);
+    daemon.end().await;
+}
+
+#[tokio::test]
+async fn a_session_outlives_a_restart_and_its_stream_counts_anew() {
+    let home = home();
+    let daemon = Daemon::start(home.path());
+    daemon.remember("I keep bees.", Scope::Global, None).await;
+    let (session, mut stream) = daemon.session(daemon.shop()).await;
+    daemon.remember("I keep goats.", Scope::Global, None).await;
+    assert!(
+        hears(&mut stream).await.starts_with("1 remember /memories/global"),
+        "counted from its begin"
+    );
+    let epoch = daemon.feeds.epoch().to_string();
+    daemon.end().await;
+
+    let daemon = Daemon::start(home.path());
+    assert!(daemon.callers.knows(&session.workspace, &session.client).await.unwrap());
+    daemon.remember("I keep ducks.", Scope::Global, None).await;
+    let bus = daemon.callers.events(&session.id).await.unwrap().unwrap();
+    let cursor = Cursor { last_seen: 1, epoch: Some(epoch) };
+    let mut stream = bus.subscribe(Some(&cursor)).unwrap();
+    let resync = hears(&mut stream).await;
+    assert!(resync.contains("reason: OtherEpoch, last_seen: 1, earliest: 1"), "{resync}");
+    assert!(hears(&mut stream).await.starts_with("1 remember /memories/global"));
+    assert!(hears(&mut stream).await.contains("replayed: 1"));
+    daemon.end().await;
+}
+
+#[tokio::test]
+async fn the_oldest_session_that_nobody_listens_to_makes_room() {
+    let home = home();
+    let mut daemon = Daemon::start(home.path());
+    daemon.callers = daemon.callers.with_sessions_max(2);
+    let (heard, stream) = daemon.session(daemon.shop()).await;
+    let (silent, quiet) = daemon.session(daemon.shop()).await;
+    let shop = daemon.shop().id.clone();
+    assert!(matches!(daemon.callers.begin(&shop).await, Err(BeginError::Full)));
+    daemon.session(daemon.mill()).await;
+    drop(quiet);
+    let third = daemon.callers.begin(&shop).await.unwrap();
+    assert!(daemon.callers.knows(&shop, &heard.client).await.unwrap());
+    assert!(!daemon.callers.knows(&shop, &silent.client).await.unwrap());
+    assert!(daemon.callers.knows(&shop, &third.client).await.unwrap());
+    assert!(daemon.callers.end(&heard).await.unwrap());
+    daemon.callers.begin(&shop).await.unwrap();
+    assert!(daemon.callers.knows(&shop, &third.client).await.unwrap(), "there was room");
+    drop(stream);
+    daemon.end().await;
+}
+
+#[tokio::test]
+async fn a_workspace_that_is_not_open_has_no_streams() {
+    let home = home();
+    let daemon = Daemon::start(home.path());
+    let shop = daemon.shop().id.clone();
+    let (session, mut of_session) = daemon.session(daemon.shop()).await;
+    let mut all = daemon.all_of(daemon.shop()).await;
+    daemon.feeds.close(&shop);
+    assert_eq!(hears(&mut of_session).await, "end");
+    assert_eq!(hears(&mut all).await, "end");
+    let refused = daemon.feeds.subscribe(&shop, None).await.unwrap_err();
+    assert_eq!(refused, Unsubscribable::Closed);
+    assert!(daemon.callers.events(&session.id).await.unwrap().is_none());
+    // A task that ends meanwhile has nobody to tell, which is no failure of it.
+    daemon.remember("I keep bees.", Scope::Global, None).await;
+    daemon.end().await;
+}
