@@ -97,6 +97,37 @@ fn limits() -> String {
 }
 
 fn limit_rows() -> Vec<Row> {
+    let mut rows = memory_rows();
+    rows.extend(task_rows());
+    rows
+}
+
+fn task_rows() -> Vec<Row> {
+    vec![
+        (
+            "tasks of a workspace that wait or run",
+            limits::TASKS_UNFINISHED_MAX.to_string(),
+            "who finds a lane full had better wait",
+        ),
+        (
+            "those of them that forget or dream",
+            limits::TASKS_MINOR_MAX.to_string(),
+            "room is left for what would be lost",
+        ),
+        (
+            "time for a task",
+            format!("{} s", limits::TASK_WAIT.as_secs()),
+            "then it is given up, and nothing of it is written",
+        ),
+        (
+            "time that a finished task can be asked for",
+            format!("{} h", limits::TASKS_KEPT_FOR_DEFAULT.as_secs() / 3_600),
+            "its change stays in history",
+        ),
+    ]
+}
+
+fn memory_rows() -> Vec<Row> {
     vec![
         (
             "largest memory",
@@ -142,26 +173,6 @@ fn limit_rows() -> Vec<Row> {
             "earlier contents kept",
             format!("{} MiB", limits::HISTORY_BYTES_DEFAULT / (1024 * 1024)),
             "`retention.mib` changes it",
-        ),
-        (
-            "tasks of a workspace that wait or run",
-            limits::TASKS_UNFINISHED_MAX.to_string(),
-            "who finds a lane full had better wait",
-        ),
-        (
-            "those of them that forget or dream",
-            limits::TASKS_MINOR_MAX.to_string(),
-            "room is left for what would be lost",
-        ),
-        (
-            "time for a task",
-            format!("{} s", limits::TASK_WAIT.as_secs()),
-            "then it is given up, and nothing of it is written",
-        ),
-        (
-            "time that a finished task can be asked for",
-            format!("{} h", limits::TASKS_KEPT_FOR_DEFAULT.as_secs() / 3_600),
-            "its change stays in history",
         ),
         (
             "wait for a root that another process holds",

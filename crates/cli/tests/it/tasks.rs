@@ -195,7 +195,7 @@ fn a_task_waits_for_another_process_and_is_taken_back_by_a_signal() {
         let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
         command.args(["remember", text]).stdout(Stdio::null()).stderr(Stdio::null());
         let child = command.spawn().unwrap();
-        let deadline = Instant::now() + Duration::from_secs(60);
+        let deadline = Instant::now() + Duration::from_mins(1);
         while !place.done(&["tasks", "-n", "1"]).contains("\tqueued\t") {
             assert!(Instant::now() < deadline, "{}", place.done(&["tasks"]));
         }
@@ -242,7 +242,7 @@ fn a_kill_at_any_moment_leaves_a_task_that_is_done_once() {
     }
     // The next one does what is left.
     place.done(&["remember", "--scope", "project", "The crane is south of the pier"]);
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     while tasks(&place)
         .iter()
         .any(|task| ["queued", "running"].iter().any(|s| task["status"] == *s))

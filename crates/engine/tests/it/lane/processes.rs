@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use engine::{Status, TaskErrorCode};
+use engine::{Cancelled, Status, TaskErrorCode, Viewer};
 use state::{SqliteState, Tasks};
 
 use super::host::{Host, Process, code};
@@ -22,8 +22,9 @@ async fn two_processes_share_a_lane() {
         assert_eq!(process.end(task).await.status(), Status::Completed);
     }
     assert_eq!(host.runner.at_once.load(Ordering::SeqCst), 1);
-    let lines: String = (0..15).map(|number| format!("- {number}\n")).collect();
-    assert_eq!(processes[0].text("global/a.md").await, Some(lines));
+    let text = processes[0].text("global/a.md").await.unwrap();
+    let lines: Vec<_> = (0..15).map(|number| format!("- {number}")).collect();
+    assert_eq!(text.lines().collect::<Vec<_>>(), lines);
     assert_eq!(host.runner.begun.lock().unwrap().len(), 15, "none is done twice");
     // Whoever took a task tells of it, whoever did it.
     let told = |process: &Process, id: &str| process.feed.tasks().iter().any(|told| told == id);
@@ -67,6 +68,27 @@ async fn a_task_that_another_process_queued_and_left_is_done_when_somebody_asks(
     assert_eq!(process.text("global/a.md").await.as_deref(), Some("- x\n"));
     gone.close().await;
     process.close().await;
+}
+
+#[tokio::test]
+async fn a_task_that_another_process_runs_is_taken_back_before_it_writes() {
+    let host = Host::new();
+    let (runs, other) = (host.process(), host.process());
+    let task = runs.ask("add global/a.md x wait").await;
+    while host.runner.begun.lock().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    let id = (task.kind(), &task.id);
+    let cancelled = other.lanes().cancel(&other.workspace, id, Viewer::Person).await.unwrap();
+    assert!(matches!(cancelled, Some(Cancelled::Over(_))), "{cancelled:?}");
+    host.runner.gate.add_permits(1);
+    // Its lane is done with it when the next one is.
+    runs.done("").await;
+    assert_eq!(code(&runs.end(&task).await), Some(TaskErrorCode::Cancelled));
+    assert_eq!((runs.text("global/a.md").await, runs.changes_of(&task).await), (None, 0));
+    assert_eq!(runs.feed.tasks(), [""; 0]);
+    runs.close().await;
+    other.close().await;
 }
 
 /// Leaves a task running as a process does that dies: begun so often, and no more.

@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use super::host::code;
 
 struct Home {
-    _home: TempDir,
+    _folder: TempDir,
     engine: Engine,
     lanes: Lanes,
     workspace: Workspace,
@@ -30,7 +30,7 @@ impl Home {
         let folder = home.path().join("shop");
         let binding =
             BindingRequest { project_dir: Some(folder.clone()), ..BindingRequest::default() };
-        Self { _home: home, engine, lanes, workspace: Workspace::new(folder, binding) }
+        Self { _folder: home, engine, lanes, workspace: Workspace::new(folder, binding) }
     }
 
     async fn done(&self, request: Request) -> Task {
