@@ -6,7 +6,7 @@ use std::sync::Arc;
 use agents::Embedded;
 use memory::clock::Clock;
 use memory::screen::{Screen, UnknownRule};
-use state::{Healed, SqliteState, StateError, Tasks};
+use state::{Healed, SqliteState, StateError};
 use store::clock::SystemClock;
 use store::{Binding, BindingRequest, Caller, Folders, Memories, Notice, Settings, Store};
 use tokio::sync::broadcast;

@@ -84,7 +84,7 @@ fn memories_are_listed_page_by_page() {
     let daemon = Daemon::start(&place);
     for (path, text) in [
         ("global/a.md", "---\ndescription: About tea\n---\nx\n"),
-        ("global/b.md", "longer than the others\n"),
+        ("global/b.md", "This one is longer than any of the others.\n"),
         ("project/c.md", "---\ntype: project\n---\n"),
     ] {
         make(&daemon, path, text);
