@@ -672,6 +672,10 @@ pub(crate) enum Topic {
     Rules,
     /// Numbers
     Limits,
+    /// The routes of the daemon
+    Http,
+    /// The same, as OpenAPI
+    Openapi,
 }
 
 /// A range of lines as `A:B`, `A:`, `:B` or `A`; counted from 1, both ends included.

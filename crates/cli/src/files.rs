@@ -87,7 +87,8 @@ pub(crate) fn mode(path: &Path) -> io::Result<u32> {
 pub(crate) fn random_hex(count: usize) -> io::Result<String> {
     let mut bytes = vec![0; count];
     getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    Ok(digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect())
 }
 
 /// Whether an export may replace what is there.

@@ -106,10 +106,10 @@ pub async fn browse(memories: &Memories, wanted: &Browse) -> Result<Page, StoreE
     let first = wanted.after.as_ref().map_or(0, |cursor| begin(&all, cursor));
     let page: Vec<Listed> = all.into_iter().skip(first).take(wanted.max).collect();
     let passed = first + page.len();
-    let next = page.last().filter(|_| passed < total).map(|last| Cursor {
-        passed,
-        last: last.path.to_string(),
-    });
+    let next = page
+        .last()
+        .filter(|_| passed < total)
+        .map(|last| Cursor { passed, last: last.path.to_string() });
     let mut known = Vec::with_capacity(page.len());
     for listed in page {
         known.extend(look_up(memories, listed).await?);
@@ -156,8 +156,7 @@ async fn look_up(memories: &Memories, listed: Listed) -> Result<Option<Known>, S
         Err(StoreError::Refused(_)) => None,
         Err(fault) => return Err(fault),
     };
-    let query =
-        ChangesQuery { path: Some(listed.path.clone()), max: 1, ..ChangesQuery::default() };
+    let query = ChangesQuery { path: Some(listed.path.clone()), max: 1, ..ChangesQuery::default() };
     let last = memories.recorded_changes(&query).await?;
     let last_author = last.first().map(|change| change.provenance.actor);
     let findings = memories.objections(&listed.path).await;
@@ -167,7 +166,7 @@ async fn look_up(memories: &Memories, listed: Listed) -> Result<Option<Known>, S
 #[cfg(test)]
 mod tests {
     use memory::clock::Timestamp;
-    use memory::path::Layout;
+    use memory::path::{Layout, RelativePath};
     use memory::usage::Usage;
 
     use super::*;
@@ -194,7 +193,7 @@ mod tests {
     }
 
     fn names(all: &[Listed]) -> String {
-        all.iter().filter_map(|listed| listed.path.relative()).map(|path| path.as_str()).collect()
+        all.iter().filter_map(|listed| listed.path.relative()).map(RelativePath::as_str).collect()
     }
 
     #[test]
@@ -213,8 +212,7 @@ mod tests {
     #[test]
     fn words_are_looked_for_in_path_name_and_description() {
         fn check(words: Option<&str>, pinned: Option<bool>, expected: &str) {
-            let wanted =
-                Browse { words: words.map(str::to_owned), pinned, ..Browse::default() };
+            let wanted = Browse { words: words.map(str::to_owned), pinned, ..Browse::default() };
             let mut all = three();
             all.retain(|listed| matches(&wanted, listed));
             assert_eq!(names(&all), expected, "{wanted:?}");

@@ -81,7 +81,12 @@ impl Client {
             request = request.header(LAST_EVENT_ID_HEADER, after);
         }
         let (response, connection) = self.send(request).await?;
-        Ok(Events { response, connection, reader: Reader::default(), waiting: Vec::new().into_iter() })
+        Ok(Events {
+            response,
+            connection,
+            reader: Reader::default(),
+            waiting: Vec::new().into_iter(),
+        })
     }
 
     async fn send(

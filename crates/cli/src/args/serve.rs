@@ -52,7 +52,7 @@ pub(crate) struct Serve {
 #[derive(Args, Debug)]
 #[command(next_help_heading = "Who may call")]
 pub(crate) struct Guard {
-    /// The token that callers bring; better in QUIPU_TOKEN or a file than here for all to see
+    /// The token that callers bring; better in `QUIPU_TOKEN` or a file than here for all to see
     #[arg(long, value_name = "TOKEN", conflicts_with = "token_file")]
     pub(crate) token: Option<String>,
 

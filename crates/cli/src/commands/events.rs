@@ -77,6 +77,7 @@ fn line(envelope: &Envelope, look: Look) -> String {
         other => (other.kind().to_owned(), String::new()),
     };
     let id = envelope.id.map(|id| id.to_string()).unwrap_or_default();
-    let line = format!("{} {what} {}", look.paint(FAINT, &id), look.paint(MARK, &visible::line(&which)));
+    let line =
+        format!("{} {what} {}", look.paint(FAINT, &id), look.paint(MARK, &visible::line(&which)));
     line.trim().to_owned()
 }

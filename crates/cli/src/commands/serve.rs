@@ -17,8 +17,8 @@ use crate::args::{Guard, Serve};
 use crate::compose::{self, App};
 use crate::daemon::{self, Lock, Place};
 use crate::exit::{Failure, Status};
-use crate::render::{print, visible};
 use crate::files;
+use crate::render::{print, visible};
 
 /// Serves until a signal comes; a second one does not wait for what is under way.
 pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {

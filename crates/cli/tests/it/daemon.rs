@@ -216,12 +216,13 @@ impl Ask<'_> {
 
     /// Sends it over a connection of its own. HTTP/1.0, so that the end of the answer is its end.
     fn open(self) -> TcpStream {
+        use std::fmt::Write as _;
         let mut stream = self.daemon.connect();
         let mut head = format!("{} HTTP/1.0\r\n", self.line);
         for (name, value) in &self.headers {
-            head.push_str(&format!("{name}: {value}\r\n"));
+            write!(head, "{name}: {value}\r\n").unwrap();
         }
-        head.push_str(&format!("Content-Length: {}\r\n\r\n", self.body.len()));
+        write!(head, "Content-Length: {}\r\n\r\n", self.body.len()).unwrap();
         stream.write_all(head.as_bytes()).unwrap();
         // Whoever is refused may find the connection closed before the end of its body.
         stream.write_all(&self.body).unwrap_or_default();
@@ -277,7 +278,7 @@ impl Answer {
 pub(crate) struct Stream {
     pub(crate) head: Answer,
     events: Receiver<Envelope>,
-    stream: TcpStream,
+    connection: TcpStream,
 }
 
 impl Stream {
@@ -299,7 +300,10 @@ impl Stream {
                     Ok(count) if count > 0 => {
                         for frame in frames.take(&bytes[..count]).unwrap() {
                             let envelope: Envelope = serde_json::from_str(&frame.data).unwrap();
-                            assert_eq!((frame.id, frame.event.as_str()), (envelope.id, envelope.event.kind()));
+                            assert_eq!(
+                                (frame.id, frame.event.as_str()),
+                                (envelope.id, envelope.event.kind())
+                            );
                             if sender.send(envelope).is_err() {
                                 return;
                             }
@@ -309,7 +313,7 @@ impl Stream {
                 }
             }
         });
-        Self { head, events, stream }
+        Self { head, events, connection: stream }
     }
 
     /// Waits for the next event; `None` when the stream has ended.
@@ -323,7 +327,7 @@ impl Stream {
 
     /// Cuts the connection.
     pub(crate) fn cut(self) {
-        self.stream.shutdown(std::net::Shutdown::Both).unwrap();
+        self.connection.shutdown(std::net::Shutdown::Both).unwrap();
     }
 }
 

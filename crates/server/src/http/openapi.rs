@@ -66,6 +66,10 @@ fn describe(routes: OpenApi) -> OpenApi {
         .info(info)
         .security(Some([SecurityRequirement::new("token", Vec::<String>::new())]))
         .build();
+    // A wildcard is the router's spelling; the description knows none.
+    let paths = std::mem::take(&mut document.paths.paths);
+    document.paths.paths =
+        paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
     let components = document.components.get_or_insert_default();
     let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     components.add_security_scheme("token", bearer);

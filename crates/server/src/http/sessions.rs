@@ -76,9 +76,10 @@ impl Daemon {
 
     async fn end_session(&self, id: &str, headers: &HeaderMap) -> Result<StatusCode, Refused> {
         let session = self.session(id, headers).await?;
-        match self.serving.callers.end(&session).await? {
-            true => Ok(StatusCode::NO_CONTENT),
-            false => Err(ErrorCode::SessionNotFound.into()),
+        if self.serving.callers.end(&session).await? {
+            Ok(StatusCode::NO_CONTENT)
+        } else {
+            Err(ErrorCode::SessionNotFound.into())
         }
     }
 }

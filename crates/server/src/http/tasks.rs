@@ -239,8 +239,9 @@ impl Daemon {
         let workspace = self.trusted(workspace)?;
         let asked = from_wire::request(kind, &fields)?;
         let client = self.client(workspace, &headers).await?;
-        let asker = Asker::client(ORIGIN, client);
-        match self.serving.lanes.submit(workspace, asked, asker).await {
+        let submitted =
+            self.serving.lanes.submit(workspace, asked, Asker::client(ORIGIN, client)).await;
+        match submitted {
             Ok(task) => Ok((StatusCode::ACCEPTED, Json(to_wire::task(&task))).into_response()),
             Err(error) => Err(not_taken(kind, error)),
         }
@@ -257,7 +258,8 @@ impl Daemon {
         let client = self.client(workspace, headers).await?;
         let id: TaskId = task.parse().map_err(|_| not_found(kind))?;
         let viewer = Viewer::Client(client.as_ref());
-        let found = self.serving.lanes.get(workspace, (from_wire::task_kind(kind), &id), viewer).await?;
+        let found =
+            self.serving.lanes.get(workspace, (from_wire::task_kind(kind), &id), viewer).await?;
         Ok(Json(to_wire::task(&found.ok_or_else(|| not_found(kind))?)))
     }
 
@@ -272,7 +274,8 @@ impl Daemon {
         let client = self.client(workspace, headers).await?;
         let id: TaskId = task.parse().map_err(|_| not_found(kind))?;
         let viewer = Viewer::Client(client.as_ref());
-        let found = self.serving.lanes.cancel(workspace, (from_wire::task_kind(kind), &id), viewer).await?;
+        let found =
+            self.serving.lanes.cancel(workspace, (from_wire::task_kind(kind), &id), viewer).await?;
         let (status, task) = match found.ok_or_else(|| not_found(kind))? {
             Cancelled::Over(task) => (StatusCode::OK, task),
             Cancelled::Stopping(task) => (StatusCode::ACCEPTED, task),

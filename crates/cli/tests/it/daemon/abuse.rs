@@ -60,12 +60,23 @@ fn nobody_gets_in_without_the_token() {
 fn a_page_of_another_origin_gets_nothing_however_it_names_the_host() {
     let place = Place::new();
     let allowed = "http://localhost:3000";
-    let daemon = Daemon::start_with(&place, &["--allow-origin", allowed, "--allow-host", "box.lan"]);
-    let ask = |name: &str, value: &str| daemon.ask("POST", "/workspace/memory/dream").header(name, value);
-    for host in ["evil.example", "evil.example:4170", "127.0.0.1.evil.example", "localhost@evil.example", "", "10.0.0.1"] {
+    let daemon =
+        Daemon::start_with(&place, &["--allow-origin", allowed, "--allow-host", "box.lan"]);
+    let ask =
+        |name: &str, value: &str| daemon.ask("POST", "/workspace/memory/dream").header(name, value);
+    for host in [
+        "evil.example",
+        "evil.example:4170",
+        "127.0.0.1.evil.example",
+        "localhost@evil.example",
+        "",
+        "10.0.0.1",
+    ] {
         assert_eq!(ask("Host", host).code(), (403, "host_not_allowed".to_owned()), "{host}");
     }
-    for origin in ["http://evil.example", "null", "http://localhost:30000", "https://localhost:3000"] {
+    for origin in
+        ["http://evil.example", "null", "http://localhost:30000", "https://localhost:3000"]
+    {
         let answer = ask("Origin", origin).send();
         assert_eq!((answer.status, &answer.json()["code"]), (403, &json!("origin_not_allowed")));
         assert_eq!(answer.header("Vary"), Some("origin"));
@@ -73,7 +84,10 @@ fn a_page_of_another_origin_gets_nothing_however_it_names_the_host() {
     }
     is_unharmed(&daemon);
     let welcome = daemon.ask("GET", "/capabilities").header("Origin", allowed).send();
-    assert_eq!((welcome.status, welcome.header("Access-Control-Allow-Origin")), (200, Some(allowed)));
+    assert_eq!(
+        (welcome.status, welcome.header("Access-Control-Allow-Origin")),
+        (200, Some(allowed))
+    );
     assert_eq!(daemon.ask("GET", "/capabilities").header("Host", "box.lan:80").send().status, 200);
 }
 
@@ -87,7 +101,15 @@ fn a_body_is_no_larger_and_no_stranger_than_it_may_be() {
     };
     check(&vec![b'x'; 11 * 1024 * 1024], (413, "body_too_large"));
     check(b"", (400, "invalid_content"));
-    for broken in [&b"{"[..], b"nonsense", b"[1]", b"\"text\"", b"null", b"\xff\xfe{}", b"{\"content\": \"\xc3\x28\"}"] {
+    for broken in [
+        &b"{"[..],
+        b"nonsense",
+        b"[1]",
+        b"\"text\"",
+        b"null",
+        b"\xff\xfe{}",
+        b"{\"content\": \"\xc3\x28\"}",
+    ] {
         check(broken, (400, "invalid_json"));
     }
     check("[".repeat(1_000_000).as_bytes(), (400, "invalid_json"));
@@ -126,7 +148,9 @@ fn a_head_without_end_is_cut_off() {
     assert_eq!(Answer::of(&raw(&daemon, many.as_bytes())).status, 431);
     let path = format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", "x".repeat(1024 * 1024));
     assert!([414, 431].contains(&Answer::of(&raw(&daemon, path.as_bytes())).status));
-    for nonsense in ["\0\0\0\0\r\n\r\n", "HELLO\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "GET  HTTP/1.1\r\n\r\n"] {
+    for nonsense in
+        ["\0\0\0\0\r\n\r\n", "HELLO\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "GET  HTTP/1.1\r\n\r\n"]
+    {
         let answer = raw(&daemon, nonsense.as_bytes());
         assert!(answer.is_empty() || Answer::of(&answer).status == 400, "{nonsense:?}");
     }
@@ -138,7 +162,9 @@ fn unknown_paths_and_methods_are_told_as_json() {
     let place = Place::new();
     let daemon = Daemon::start(&place);
     let code = |method: &str, path: &str| daemon.ask(method, path).code();
-    for path in ["/", "/nowhere", "/v1", "/v2/memories", "/workspace/memory/review/x", "/%00", "//health"] {
+    for path in
+        ["/", "/nowhere", "/v1", "/v2/memories", "/workspace/memory/review/x", "/%00", "//health"]
+    {
         assert_eq!(code("GET", path), (404, "route_not_found".to_owned()), "{path}");
     }
     for (method, path) in [("PUT", "/health"), ("PATCH", "/v1/memories"), ("GET", "/v1/tool")] {
@@ -153,10 +179,8 @@ fn many_idle_connections_keep_nobody_out_for_long() {
     let place = Place::new();
     let mut shell = place.program("sh");
     // Few files, so that few connections fill it.
-    let start = format!(
-        "ulimit -n 320; exec {} serve --port 0 --json",
-        env!("CARGO_BIN_EXE_quipu")
-    );
+    let start =
+        format!("ulimit -n 320; exec {} serve --port 0 --json", env!("CARGO_BIN_EXE_quipu"));
     shell.args(["-c", &start]).env("QUIPU_TOKEN", TOKEN);
     let daemon = Daemon::start_by(shell);
     let mut idle: Vec<_> = (0..100).map(|_| daemon.connect()).collect();

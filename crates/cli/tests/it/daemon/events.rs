@@ -87,7 +87,9 @@ fn a_reader_goes_on_where_it_left() {
     for (last, epoch, detail) in [("2", "another", Some("epoch_mismatch")), ("99", &epoch, None)] {
         let headers = [("Last-Event-ID", last), ("X-Qwen-Event-Epoch", epoch)];
         let lost = daemon.stream(&path, &headers);
-        let Event::StateResyncRequired(resync) = lost.next().unwrap().event else { panic!("{last}") };
+        let Event::StateResyncRequired(resync) = lost.next().unwrap().event else {
+            panic!("{last}")
+        };
         assert_eq!((resync.reason.as_str(), resync.detail.as_deref()), ("epoch_reset", detail));
         assert_eq!(resync.last_delivered_id.to_string(), last);
         assert_eq!(lost.next().unwrap().id, Some(1), "all that is kept follows");
@@ -110,7 +112,11 @@ fn a_workspace_hears_of_every_change_whoever_makes_it() {
     let stream = daemon.stream("/v1/events", &[]);
     let file = |envelope: Envelope| match envelope.event {
         Event::MemoryChanged(MemoryChanged::File { path, kind, actor, moved_to, .. }) => {
-            format!("{} {kind} {actor} {path} {}", envelope.id.unwrap(), moved_to.unwrap_or_default())
+            format!(
+                "{} {kind} {actor} {path} {}",
+                envelope.id.unwrap(),
+                moved_to.unwrap_or_default()
+            )
         }
         other => panic!("{other:?}"),
     };
@@ -143,8 +149,8 @@ fn a_session_that_ends_ends_its_streams_and_no_others() {
     let place = Place::new();
     let daemon = Daemon::start(&place);
     let (first, second) = (daemon.session(), daemon.session());
-    let [ours, theirs] =
-        [&first, &second].map(|(session, _)| daemon.stream(&format!("/session/{session}/events"), &[]));
+    let [ours, theirs] = [&first, &second]
+        .map(|(session, _)| daemon.stream(&format!("/session/{session}/events"), &[]));
     let ended = daemon.ask("DELETE", &format!("/session/{}", first.0)).send();
     assert_eq!(ended.status, 204);
     assert_eq!(ours.next(), None);
@@ -175,7 +181,10 @@ fn the_command_line_shows_what_the_daemon_tells() {
     let place = Place::new();
     assert_eq!(place.run(&["events"]).status, 1, "nobody is there");
     let daemon = Daemon::start(&place);
-    daemon.post("/v1/tool", &json!({ "command": "create", "path": "/memories/global/a.md", "file_text": "a\n" }));
+    daemon.post(
+        "/v1/tool",
+        &json!({ "command": "create", "path": "/memories/global/a.md", "file_text": "a\n" }),
+    );
     let task = daemon.task("remember", &remember("I like tea."));
     let shown = place.quipu(&["events"]).env("QUIPU_TOKEN", super::TOKEN).output().unwrap();
     assert!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stderr));
@@ -189,8 +198,8 @@ fn a_daemon_that_ends_ends_its_streams() {
     let place = Place::new();
     let daemon = Daemon::start(&place);
     let (session, _) = daemon.session();
-    let streams =
-        [format!("/session/{session}/events"), "/v1/events".to_owned()].map(|path| daemon.stream(&path, &[]));
+    let streams = [format!("/session/{session}/events"), "/v1/events".to_owned()]
+        .map(|path| daemon.stream(&path, &[]));
     daemon.signal("TERM");
     for stream in streams {
         assert_eq!(stream.next(), None);

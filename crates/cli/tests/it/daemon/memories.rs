@@ -25,7 +25,10 @@ fn a_write_names_what_it_replaces() {
     assert_eq!(place.view("global/a.md"), "one\n");
     let read = daemon.get("/v1/memories/global/a.md");
     assert_eq!((read.status, read.header("ETag")), (200, Some(first.as_str())));
-    assert_eq!((&read.json()["text"], &read.json()["path"]), (&json!("one\n"), &json!("/memories/global/a.md")));
+    assert_eq!(
+        (&read.json()["text"], &read.json()["path"]),
+        (&json!("one\n"), &json!("/memories/global/a.md"))
+    );
     let same = daemon.ask("GET", "/v1/memories/global/a.md").header("If-None-Match", &first).send();
     assert_eq!((same.status, same.text()), (304, String::new()));
 
@@ -95,7 +98,9 @@ fn memories_are_listed_page_by_page() {
         let page = daemon.get(&format!("/v1/memories{query}"));
         assert_eq!(page.status, 200, "{query} {}", page.text());
         let memories = page.json()["memories"].as_array().unwrap().clone();
-        let name = |memory: &Value| memory["path"].as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+        let name = |memory: &Value| {
+            memory["path"].as_str().unwrap().rsplit('/').next().unwrap().to_owned()
+        };
         memories.iter().map(name).collect::<Vec<_>>().join(" ")
     };
     assert_eq!(names(""), "a.md b.md c.md");
@@ -125,10 +130,12 @@ fn the_tool_is_called_and_refuses_as_a_model_reads_it() {
     let place = Place::new();
     let daemon = Daemon::start(&place);
     let call = |arguments: Value| daemon.post("/v1/tool", &arguments).json();
-    let made = call(json!({ "command": "create", "path": "/memories/global/a.md", "file_text": "tea\n" }));
+    let made =
+        call(json!({ "command": "create", "path": "/memories/global/a.md", "file_text": "tea\n" }));
     assert_eq!(made["text"], "File created successfully at: /memories/global/a.md");
     assert_eq!((&made["ok"], &made["change"]), (&json!(true), &json!(1)));
-    let again = call(json!({ "command": "create", "path": "/memories/global/a.md", "file_text": "x" }));
+    let again =
+        call(json!({ "command": "create", "path": "/memories/global/a.md", "file_text": "x" }));
     assert_eq!((&again["ok"], &again["code"]), (&json!(false), &json!("already_exists")));
     let unknown = call(json!({ "command": "shout" }));
     assert_eq!((&unknown["ok"], &unknown["code"]), (&json!(false), &json!("invalid_arguments")));
@@ -139,7 +146,10 @@ fn the_tool_is_called_and_refuses_as_a_model_reads_it() {
         .send();
     assert_eq!(looking.json()["code"], "read_only");
     let found = daemon.get("/v1/search?q=TEA").json();
-    assert_eq!(found["matches"], json!([{ "path": "/memories/global/a.md", "line": 1, "text": "tea" }]));
+    assert_eq!(
+        found["matches"],
+        json!([{ "path": "/memories/global/a.md", "line": 1, "text": "tea" }])
+    );
     assert_eq!(daemon.get("/v1/search?q=rockets").json()["matches"], json!([]));
     assert_eq!(daemon.get("/v1/search?q=").status, 400);
     assert_eq!(daemon.get("/v1/search").status, 400);
@@ -156,14 +166,20 @@ fn a_change_is_shown_with_its_difference_and_taken_back() {
     let older = daemon.get("/v1/changes?max=1&cursor=2").json();
     assert_eq!(older["changes"][0]["id"], 1);
     let shown = daemon.get("/v1/changes/2").json();
-    assert_eq!((&shown["kind"], &shown["actor"], &shown["origin"]), (&json!("save"), &json!("person"), &json!("http")));
+    assert_eq!(
+        (&shown["kind"], &shown["actor"], &shown["origin"]),
+        (&json!("save"), &json!("person"), &json!("http"))
+    );
     assert!(shown["diffs"][0]["diff"].as_str().unwrap().contains("-one\n+two\n"), "{shown}");
 
     let would = daemon.post("/v1/changes/2/undo?dryRun=true", &json!({})).json();
     assert_eq!((&would["undone"], would.get("change")), (&json!([2]), None));
     assert_eq!(place.view("global/a.md"), "two\n");
     let undone = daemon.post("/v1/changes/2/undo", &json!({})).json();
-    assert_eq!((&undone["change"], &undone["paths"]), (&json!(3), &json!(["/memories/global/a.md"])));
+    assert_eq!(
+        (&undone["change"], &undone["paths"]),
+        (&json!(3), &json!(["/memories/global/a.md"]))
+    );
     assert_eq!(place.view("global/a.md"), "one\n");
     let blocked = daemon.post("/v1/changes/2/undo", &json!({}));
     assert!([404, 409].contains(&blocked.status), "{}", blocked.text());
@@ -193,7 +209,8 @@ fn what_is_exported_here_is_imported_there() {
     assert_eq!(there.view("project/deep/b.md"), "two\n");
     let again = import().json();
     assert_eq!((again["memories"].as_array().unwrap().len(), again.get("change")), (0, None));
-    let below = other.ask("POST", "/v1/import?to=/memories/project/old").bytes(archive.bytes()).send();
+    let below =
+        other.ask("POST", "/v1/import?to=/memories/project/old").bytes(archive.bytes()).send();
     assert_eq!(below.status, 200, "{}", below.text());
     assert_eq!(there.view("project/old/global/a.md"), "one\n");
     let nonsense = other.ask("POST", "/v1/import").bytes(&[7; 2_000]);

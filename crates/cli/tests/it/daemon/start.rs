@@ -19,12 +19,14 @@ fn a_token_is_made_on_the_first_start_and_kept_for_this_person() {
     assert_eq!(token, std::fs::read_to_string(&file).unwrap());
     let token = token.trim();
     assert_eq!(token.len(), 64);
-    let ask = || daemon.ask("GET", "/capabilities").header("Authorization", &format!("Bearer {token}"));
+    let ask =
+        || daemon.ask("GET", "/capabilities").header("Authorization", &format!("Bearer {token}"));
     assert_eq!(ask().send().status, 200);
     daemon.signal("TERM");
     assert_eq!(daemon.end().0, Some(0));
     let daemon = Daemon::start_by(Daemon::command(&place, &[]));
-    let ask = daemon.ask("GET", "/capabilities").header("Authorization", &format!("Bearer {token}"));
+    let ask =
+        daemon.ask("GET", "/capabilities").header("Authorization", &format!("Bearer {token}"));
     assert_eq!(ask.send().status, 200, "it is the same after a restart");
     assert_eq!(place.json(&["token"])["token"], token);
 }
@@ -109,17 +111,24 @@ fn several_workspaces_are_served_side_by_side() {
     let workspaces = capabilities["workspaces"].as_array().unwrap();
     assert_eq!(workspaces.len(), 2, "{capabilities}");
     assert_eq!(capabilities["workspaceCwd"], workspaces[0]["cwd"]);
-    assert_eq!((&workspaces[0]["primary"], &workspaces[1]["primary"]), (&json!(true), &json!(false)));
+    assert_eq!(
+        (&workspaces[0]["primary"], &workspaces[1]["primary"]),
+        (&json!(true), &json!(false))
+    );
     let shop = workspaces[1]["id"].as_str().unwrap();
     let body = json!({ "content": "This project builds with make.", "scope": "project" });
     let asked = daemon.post(&format!("/workspaces/{shop}/memory/remember"), &body).json();
     let id = asked["taskId"].as_str().unwrap();
     assert_eq!(daemon.ask("GET", &format!("/workspace/memory/remember/{id}")).send().status, 404);
     let begun = std::time::Instant::now();
-    while daemon.get(&format!("/workspaces/{shop}/memory/remember/{id}")).json()["status"] != "completed" {
+    while daemon.get(&format!("/workspaces/{shop}/memory/remember/{id}")).json()["status"]
+        != "completed"
+    {
         assert!(begun.elapsed() < super::PATIENCE, "it does not end");
     }
-    let listed = |query: &str| daemon.get(&format!("/v1/memories?scope=project{query}")).json()["total"].clone();
+    let listed = |query: &str| {
+        daemon.get(&format!("/v1/memories?scope=project{query}")).json()["total"].clone()
+    };
     assert_eq!((listed(""), listed(&format!("&workspace={shop}"))), (json!(0), json!(1)));
     let session = daemon.post("/session", &json!({ "cwd": workspaces[1]["cwd"] })).json();
     assert_eq!(session["workspaceCwd"], workspaces[1]["cwd"]);
@@ -144,7 +153,8 @@ fn while_it_ends_a_daemon_takes_no_tasks_and_polls_are_answered() {
             file
         })
         .collect();
-    let running = daemon.post("/workspace/memory/remember", &json!({ "content": "I drive a bus." })).json();
+    let running =
+        daemon.post("/workspace/memory/remember", &json!({ "content": "I drive a bus." })).json();
     let id = running["taskId"].as_str().unwrap();
     let begun = std::time::Instant::now();
     while daemon.get(&format!("/workspace/memory/remember/{id}")).json()["status"] != "running" {

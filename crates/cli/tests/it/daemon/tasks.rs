@@ -67,7 +67,11 @@ fn what_is_wrong_with_a_body_has_its_own_code() {
     check("remember", json!({ "content": 1 }), (400, "invalid_content"));
     check("remember", json!({ "content": " \n" }), (400, "invalid_content"));
     check("remember", json!({ "content": too_long }), (400, "invalid_content"));
-    check("remember", json!({ "content": "x", "contextMode": "all" }), (400, "invalid_context_mode"));
+    check(
+        "remember",
+        json!({ "content": "x", "contextMode": "all" }),
+        (400, "invalid_context_mode"),
+    );
     check("remember", json!({ "content": "x", "scope": "global" }), (400, "invalid_scope"));
     check("remember", json!({ "content": "x", "scope": null }), (400, "invalid_scope"));
     check("forget", json!({}), (400, "invalid_query"));
@@ -113,7 +117,8 @@ fn the_checks_come_in_one_order() {
     check(ask(), (403, "origin_not_allowed"));
     let ask = || wrong().header("Host", "localhost").without("Origin");
     check(ask(), (401, "unauthorized"));
-    let ask = || wrong().header("Host", "localhost").without("Origin").header("Authorization", &good);
+    let ask =
+        || wrong().header("Host", "localhost").without("Origin").header("Authorization", &good);
     check(ask(), (400, "invalid_json"));
     let body = json!({ "contextMode": "x", "scope": "x" });
     check(ask().json(&body), (403, "untrusted_workspace"));

@@ -4,7 +4,7 @@ use std::hash::{Hash as _, Hasher as _};
 use std::num::NonZeroU32;
 
 use axum::extract::Request;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderValue};
 use governor::clock::{Clock, DefaultClock};
 use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
@@ -52,6 +52,6 @@ fn name(headers: &HeaderMap) -> u64 {
     let named =
         [CLIENT_ID_HEADER, CLIENT_ID_HEADER_ALIAS].into_iter().find_map(|name| headers.get(name));
     let mut digest = std::hash::DefaultHasher::new();
-    named.map(|value| value.as_bytes()).hash(&mut digest);
+    named.map(HeaderValue::as_bytes).hash(&mut digest);
     digest.finish()
 }

@@ -15,7 +15,41 @@ fn it_is_of_version_3_1_and_names_every_route_of_the_spec() {
             methods.as_object().unwrap().keys().map(move |method| format!("{method} {path}"))
         })
         .collect();
-    insta::assert_snapshot!(named.into_iter().collect::<Vec<_>>().join("\n"));
+    insta::assert_snapshot!(named.into_iter().collect::<Vec<_>>().join("\n"), @r"
+    delete /session/{id}
+    delete /v1/memories/{path}
+    delete /v1/pins/{path}
+    delete /workspace/memory/{kind}/{task}
+    delete /workspaces/{workspace}/memory/{kind}/{task}
+    get /capabilities
+    get /docs
+    get /health
+    get /metrics
+    get /openapi.json
+    get /session/{id}/events
+    get /v1/changes
+    get /v1/changes/{id}
+    get /v1/events
+    get /v1/export
+    get /v1/memories
+    get /v1/memories/{path}
+    get /v1/search
+    get /v1/stats
+    get /v1/tasks
+    get /workspace/memory/{kind}/{task}
+    get /workspaces/{workspace}/memory/{kind}/{task}
+    post /session
+    post /session/{id}/detach
+    post /session/{id}/heartbeat
+    post /v1/changes/{id}/undo
+    post /v1/import
+    post /v1/memories/move
+    post /v1/tool
+    post /workspace/memory/{kind}
+    post /workspaces/{workspace}/memory/{kind}
+    put /v1/memories/{path}
+    put /v1/pins/{path}
+    ");
 }
 
 #[test]
