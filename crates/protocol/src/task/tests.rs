@@ -1,3 +1,5 @@
+//! Tests of what is read from bodies, and of what a task looks like.
+
 use serde_json::json;
 
 use super::*;

@@ -1,3 +1,5 @@
+//! Tests of the order of checks, and of what goes with every answer.
+
 use std::num::NonZeroU32;
 
 use axum::Router;

@@ -1,3 +1,5 @@
+//! Tests of the description against what is promised, and of the page.
+
 use std::collections::BTreeSet;
 
 use serde_json::Value;
