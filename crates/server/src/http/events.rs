@@ -5,6 +5,7 @@
 //! nothing to tell.
 
 use std::convert::Infallible;
+use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Query, State};
@@ -24,7 +25,7 @@ use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
 use super::daemon::{Daemon, Shared};
-use super::measure::One;
+use super::measure::{Measures, One};
 use super::memories::{Asked, Where};
 use super::refused::Refused;
 use crate::to_wire;
@@ -117,7 +118,7 @@ fn cursor_of(headers: &HeaderMap) -> Option<Cursor> {
 /// What a stream says next.
 struct Telling {
     subscription: Subscription,
-    daemon: Shared,
+    measures: Arc<Measures>,
     begun: bool,
     _open: One,
 }
@@ -125,7 +126,7 @@ struct Telling {
 fn stream_of(daemon: &Shared, subscription: Subscription) -> Response {
     let telling = Telling {
         subscription,
-        daemon: Shared::clone(daemon),
+        measures: Arc::clone(&daemon.measures),
         begun: false,
         _open: daemon.measures.streaming(),
     };
@@ -157,7 +158,7 @@ impl Telling {
             return Some(frame::HEARTBEAT.to_owned());
         };
         let frame = frame_of(&event?);
-        self.daemon.measures.told();
+        self.measures.told();
         Some(frame)
     }
 }
@@ -167,4 +168,41 @@ fn frame_of(event: &Event) -> String {
     // Strings and numbers alone: there is nothing that could fail.
     let data = serde_json::to_string(&envelope).unwrap_or_default();
     frame::write(envelope.id, envelope.event.kind(), &data)
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::Feeds;
+    use testkit::ManualClock;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_shows_that_it_lives_and_ends_when_it_is_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = engine::Folders { data: folder.path().into(), state: folder.path().into() };
+        let engine = engine::Engine::open(engine::Config::new(folders)).unwrap();
+        let caller = engine::Caller::person("test");
+        let memories = engine.memories(&engine::BindingRequest::default(), caller);
+        let feeds = Feeds::new(Arc::new(ManualClock::default()));
+        feeds.open("w", &memories);
+        feeds.begin_session("w", "s");
+        let bus = feeds.session("w", "s").unwrap();
+        let measures = Measures::new();
+        let mut telling = Telling {
+            subscription: bus.subscribe(None).unwrap(),
+            begun: false,
+            _open: measures.streaming(),
+            measures: Arc::clone(&measures),
+        };
+        assert_eq!(telling.next().await.as_deref(), Some("retry: 3000\n\n"));
+        let begun = tokio::time::Instant::now();
+        assert_eq!(telling.next().await.as_deref(), Some(": heartbeat\n\n"));
+        assert_eq!(begun.elapsed(), EVENT_HEARTBEAT);
+        assert_eq!(measures.open(), (0, 1));
+        feeds.close_all();
+        assert_eq!(telling.next().await, None);
+        drop(telling);
+        assert_eq!(measures.open(), (0, 0));
+    }
 }

@@ -175,3 +175,6 @@ async fn accept(listener: &Listener) -> io::Result<(Stream, Peer)> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
