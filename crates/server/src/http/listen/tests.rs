@@ -80,8 +80,7 @@ async fn a_server_that_ends_lets_idle_connections_go_at_once() {
 async fn one_connection_too_many_is_dropped() {
     let measures = Measures::new();
     let router = Router::new();
-    let connections =
-        Connections::new(router, 1, Arc::clone(&measures), CancellationToken::new());
+    let connections = Connections::new(router, 1, Arc::clone(&measures), CancellationToken::new());
     let ((mut first, one), (mut second, two)) = (duplex(PIPE_BYTES), duplex(PIPE_BYTES));
     connections.begin(Box::new(one), Peer::Socket);
     connections.begin(Box::new(two), Peer::Socket);
