@@ -1,7 +1,7 @@
-//! The seeded simulator: several callers, crashes and a clock against a plain model, for as long as
+//! The seeded simulators: several callers, crashes and a clock against a plain model, for as long as
 //! there is time.
 //!
-//! The simulator is a test of `store`; here is only how long it runs and with which seed.
+//! They are tests of `store` and, for lanes, of `engine`; here is only how long they run and with which seed.
 
 use crate::workspace::Workspace;
 use crate::{cargo, tools};
@@ -34,7 +34,9 @@ pub(crate) fn simulate(
     // The whole workspace, filtered: `-p` would choose other features and build everything again.
     command.args(["nextest", "run", "--workspace", "--profile", "sim"]);
     command.args(["--success-output", "final"]);
-    command.args(["-E", "binary_id(quipu-store::it) & test(/^sim::/)"]);
+    let simulators = "binary_id(quipu-store::it) & test(/^sim::/) | \
+                      binary_id(quipu-engine::it) & test(/^lane::sim::/)";
+    command.args(["-E", simulators]);
     command.env("QUIPU_SIM_SECONDS", args.seconds.to_string());
     if let Some(seed) = args.seed {
         command.env("QUIPU_SIM_SEED", seed.to_string());

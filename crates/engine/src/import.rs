@@ -18,6 +18,8 @@ mod split;
 #[cfg(test)]
 mod tests;
 
+use std::path::Path;
+
 pub use self::enter::{NotEntered, enter};
 
 use self::planner::Planner;
@@ -76,9 +78,10 @@ pub struct Plan {
 }
 
 impl Format {
-    /// Recognizes the format of a source; what is nothing else is a [`Format::Folder`].
-    pub fn detect(files: &[SourceFile]) -> Self {
-        if qwen::is_source(files) {
+    /// Recognizes the format of a source by its files and by `from`, the path that they were read from;
+    /// what is nothing else is a [`Format::Folder`].
+    pub fn detect(from: &Path, files: &[SourceFile]) -> Self {
+        if qwen::is_source(from, files) {
             Self::Qwen
         } else if indexed::has_index(files) {
             Self::ClaudeCode

@@ -7,6 +7,7 @@
 //! no task of the runtime, no open file and no timer.
 
 mod asked;
+mod elsewhere;
 mod recovery;
 mod work;
 
@@ -34,6 +35,8 @@ use crate::task::{
     Asker, ClientId, Request, Status, Task, TaskError, TaskId, TaskKind, TaskResult,
 };
 use crate::workspace::Workspace;
+
+use elsewhere::Told;
 
 pub use asked::Rehearsal;
 
@@ -164,6 +167,7 @@ struct Shared {
     /// One for each task that may run at the same time.
     slots: Semaphore,
     workers: TaskTracker,
+    told: Mutex<Told>,
     /// No task is taken or begun any more.
     draining: CancellationToken,
     /// Tasks that run are stopped, to go on in another life.
@@ -209,6 +213,7 @@ impl Lanes {
             lanes: Mutex::default(),
             slots: Semaphore::new(settings.concurrent_max.max(1)),
             workers: TaskTracker::new(),
+            told: Mutex::default(),
             draining: CancellationToken::new(),
             halted: CancellationToken::new(),
         }))

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use memory::change::ChangeId;
 use memory::clock::Timestamp;
 use memory::code::Code;
 use memory::limits::{PATH_SEGMENTS_MAX, SCOPE_FILES_MAX};
@@ -183,11 +184,16 @@ pub trait Held: Debug + Send + Sync {
     /// before may be torn.
     fn machine_restarted(&self) -> bool;
 
+    /// Returns the last change that is known to have been carried out whole; `None` when nothing is
+    /// known. Nobody forgets one while the machine keeps running.
+    fn completed(&self) -> Option<ChangeId>;
+
     /// Says that files are about to be written: dying from here on leaves the root interrupted.
     fn begin(&mut self) -> Result<(), BackendError>;
 
-    /// Says that all files are written, or as they were.
-    fn end(&mut self) -> Result<(), BackendError>;
+    /// Says that all files are written, or as they were. `completed` is the change that is carried
+    /// out by that, if it is one.
+    fn end(&mut self, completed: Option<ChangeId>) -> Result<(), BackendError>;
 }
 
 /// Keeps the files of one root.

@@ -145,7 +145,7 @@ pub(crate) async fn commit(
         return Err(give_up(store, roots, (id, &plan.steps), unplaced).await);
     }
     for root in roots.iter_mut() {
-        root.held.end().map_err(StoreError::at(root.root.mount))?;
+        root.held.end(Some(id)).map_err(StoreError::at(root.root.mount))?;
     }
     remember(store, roots, &plan, id, &heads_after);
     Ok(id)
@@ -182,7 +182,7 @@ async fn give_up(
         return unplaced.error;
     }
     for root in roots.iter_mut() {
-        if let Err(error) = root.held.end() {
+        if let Err(error) = root.held.end(None) {
             return StoreError::at(root.root.mount)(error).into();
         }
     }
@@ -525,7 +525,7 @@ pub(crate) async fn record_outside(
     let id = store.state.record(change).await?;
     store.state.settle(&[id]).await?;
     for root in roots.iter_mut() {
-        root.held.end().map_err(StoreError::at(root.root.mount))?;
+        root.held.end(Some(id)).map_err(StoreError::at(root.root.mount))?;
         let own = changes.iter().filter(|change| change.root == root.root.key);
         root.wrote(own.flat_map(|change| heads_of(change, id)));
     }

@@ -373,7 +373,9 @@ impl Examined<'_> {
     ) -> Result<(), StoreError> {
         let at = StoreError::at(self.root.mount);
         let head = document_head(self.root, file).await.map_err(&at)?;
-        if let Some(why) = &head.head.malformed {
+        if head.is_text
+            && let Some(why) = &head.head.malformed
+        {
             let detail = format!("its frontmatter cannot be understood: {why}");
             self.add(FindingKind::MalformedFrontmatter, path.clone(), &detail, false);
         }

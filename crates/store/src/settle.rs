@@ -30,15 +30,20 @@ pub(crate) async fn recover(store: &Store, held: &mut HeldRoot) -> Result<Recove
     let at = StoreError::at(root.mount);
     let open = open_changes(store, &root).await?;
     let restarted = held.held.machine_restarted();
+    let heads = store.state.heads(&root.key.place, ChangeId(0)).await?;
+    let last = heads.iter().map(|head| head.change).chain(open.keys().copied()).max();
+    // A number above all that are recorded is of another database than the one that is there now.
+    let completed = held.held.completed().filter(|done| Some(*done) <= last && !restarted);
     // Where nobody died all that is recorded was done, and what is not so any more was undone outside.
+    // Who died before recording left nothing to be done either.
     let interrupted = held.held.was_interrupted();
-    let newest = open.values().next_back().filter(|_| interrupted);
+    let is_unfinished = |open: &&OpenChange| interrupted && Some(open.change.id) > completed;
+    let newest = open.values().next_back().filter(is_unfinished);
     let unfinished: Vec<&OpenChange> = if restarted && interrupted {
         open.values().collect()
     } else {
         newest.into_iter().collect()
     };
-    let heads = store.state.heads(&root.key.place, ChangeId(0)).await?;
     let latest: HashMap<&RelativePath, ChangeId> =
         heads.iter().map(|head| (&head.path, head.change)).collect();
     // A further crash in the middle of this has to lead here again.
@@ -49,13 +54,13 @@ pub(crate) async fn recover(store: &Store, held: &mut HeldRoot) -> Result<Recove
     {
         finish_folder(&root, folder).await.map_err(&at)?;
     }
-    let mut completed = 0_usize;
+    let mut finished = 0_usize;
     let mut wanted: Vec<_> = wanted(&root, unfinished.iter().copied()).into_iter().collect();
     wanted.retain(|(path, wanted)| latest.get(path).is_none_or(|last| *last == wanted.change));
     // What is to be there comes first: the source of a move goes only when its target is in place.
     wanted.sort_by_key(|(_, wanted)| wanted.last.is_none());
     for (path, wanted) in &wanted {
-        completed += usize::from(finish_file(store, &root, path, (wanted, restarted)).await?);
+        finished += usize::from(finish_file(store, &root, path, (wanted, restarted)).await?);
     }
     if unfinished.iter().any(|open| open.change.kind == ChangeKind::Undo) {
         // What goes may have stood, or may have left an empty folder, where a file comes back.
@@ -63,7 +68,7 @@ pub(crate) async fn recover(store: &Store, held: &mut HeldRoot) -> Result<Recove
             if matches!(root.backend.kind(path).await, Ok(Some(Kind::Folder))) {
                 root.backend.remove_empty(path).await.map_err(&at)?;
             }
-            completed += usize::from(finish_file(store, &root, path, (wanted, restarted)).await?);
+            finished += usize::from(finish_file(store, &root, path, (wanted, restarted)).await?);
         }
     }
     if let Some(FolderChange { path, moved_to: None, root: place }) =
@@ -74,16 +79,16 @@ pub(crate) async fn recover(store: &Store, held: &mut HeldRoot) -> Result<Recove
     }
     let swept = root.backend.sweep(in_history(&root, &open, restarted)).await.map_err(&at)?;
     let recovered =
-        Recovered { mended: completed + swept.removed, brought_back: swept.brought_back };
+        Recovered { mended: finished + swept.removed, brought_back: swept.brought_back };
     if recovered != Recovered::default() {
         tracing::warn!(
-            root = %root.key.identity, completed, swept = swept.removed,
+            root = %root.key.identity, finished, swept = swept.removed,
             brought_back = ?recovered.brought_back, "an interrupted write was completed"
         );
     }
     close(store, &[root], &open).await?;
     held.forget();
-    held.held.end().map_err(&at)?;
+    held.held.end(last).map_err(&at)?;
     Ok(recovered)
 }
 
@@ -399,7 +404,7 @@ async fn write_list(store: &Store, root: &Arc<Root>) -> Result<(), StoreError> {
         Ok(()) | Err(BackendError::Changed | BackendError::Occupied) => {}
         Err(error) => return Err(at(error)),
     }
-    held.held.end().map_err(&at)?;
+    held.held.end(None).map_err(&at)?;
     held.wrote([]);
     Ok(())
 }

@@ -182,7 +182,8 @@ impl Memories {
         listing: &mut Listing,
     ) -> Result<(), StoreError> {
         root.make_whole(&self.store).await;
-        let walk = root.backend.walk(from, Extent::ALL).await;
+        let (walk, mut marks) =
+            tokio::join!(root.backend.walk(from, Extent::ALL), self.marks(&root.key));
         let walk = match (walk, from) {
             // A root that cannot be used has no memories and hides no others; `status` says why.
             (Err(error), None) => {
@@ -191,7 +192,6 @@ impl Memories {
             }
             (walk, _) => walk.map_err(StoreError::at(bound.mount))?,
         };
-        let mut marks = self.marks(&root.key).await;
         listing.left_out += walk.files_total.saturating_sub(walk.files.len());
         for file in &walk.files {
             let head = document_head(root, file).await.map_err(StoreError::at(bound.mount))?;

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use memory::change::ChangeId;
 use memory::path::RelativePath;
 use store::backend::{
     Backend, BackendError, Expect, Extent, Held, InHistory, Kind, Read, Staged, Stamp, Swept, Walk,
@@ -236,12 +237,16 @@ impl Held for FaultyHeld {
         self.inner.machine_restarted()
     }
 
+    fn completed(&self) -> Option<ChangeId> {
+        self.inner.completed()
+    }
+
     fn begin(&mut self) -> Result<(), BackendError> {
         self.plan.run_at_once(|| self.inner.begin())
     }
 
-    fn end(&mut self) -> Result<(), BackendError> {
-        self.plan.run_at_once(|| self.inner.end())
+    fn end(&mut self, completed: Option<ChangeId>) -> Result<(), BackendError> {
+        self.plan.run_at_once(|| self.inner.end(completed))
     }
 }
 

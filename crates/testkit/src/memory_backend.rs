@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use memory::change::ChangeId;
 use memory::path::RelativePath;
 use store::backend::{
     Backend, BackendError, Expect, Extent, Held, InHistory, Kind, Read, Staged, Stamp, Swept, Walk,
@@ -37,6 +38,7 @@ struct Record {
     generation: u64,
     writing: bool,
     restarted: bool,
+    completed: Option<ChangeId>,
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -131,13 +133,14 @@ struct HeldMemory {
     found: Record,
     generation: u64,
     interrupted: bool,
+    completed: Option<ChangeId>,
     _turn: OwnedMutexGuard<()>,
 }
 
 impl HeldMemory {
     fn store(&self, writing: bool) {
-        let generation = self.generation;
-        *locked(&self.disk.record) = Record { generation, writing, restarted: false };
+        let Self { generation, completed, .. } = *self;
+        *locked(&self.disk.record) = Record { generation, writing, restarted: false, completed };
     }
 }
 
@@ -154,14 +157,19 @@ impl Held for HeldMemory {
         self.found.restarted
     }
 
+    fn completed(&self) -> Option<ChangeId> {
+        self.completed
+    }
+
     fn begin(&mut self) -> Result<(), BackendError> {
         self.generation += 1;
         self.store(true);
         Ok(())
     }
 
-    fn end(&mut self) -> Result<(), BackendError> {
+    fn end(&mut self, completed: Option<ChangeId>) -> Result<(), BackendError> {
         self.interrupted = false;
+        self.completed = completed.or(self.completed);
         self.store(false);
         Ok(())
     }
@@ -227,6 +235,7 @@ impl Backend for MemoryBackend {
             found,
             generation: found.generation,
             interrupted: found.writing || found.restarted,
+            completed: found.completed,
             _turn: turn,
         }))
     }

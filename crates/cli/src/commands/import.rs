@@ -30,7 +30,7 @@ pub(crate) async fn run(app: &App, args: &Import) -> Result<Status, Failure> {
     }
     let source = files::read_source(&args.source)
         .map_err(|error| Failure::file("read", &args.source, &error))?;
-    let format = format(args.format, &source.files);
+    let format = format(args, &source.files);
     let Plan { planned, mut skipped } = import::plan(format, source.files);
     let left_out = source.left_out.into_iter();
     skipped.extend(left_out.map(|(source, why)| Skipped { source, why: why.to_owned() }));
@@ -53,9 +53,13 @@ pub(crate) async fn run(app: &App, args: &Import) -> Result<Status, Failure> {
     tell(app, args, format, &Outcome { made, skipped, change })
 }
 
-fn format(wanted: ImportFormat, files: &[SourceFile]) -> Format {
-    match wanted {
-        ImportFormat::Auto => Format::detect(files),
+fn format(args: &Import, files: &[SourceFile]) -> Format {
+    match args.format {
+        // Where it really lies says more than how it was named.
+        ImportFormat::Auto => Format::detect(
+            &files::real_path(&args.source).unwrap_or_else(|_| args.source.clone()),
+            files,
+        ),
         ImportFormat::Folder => Format::Folder,
         ImportFormat::ClaudeCode => Format::ClaudeCode,
         ImportFormat::Qwen => Format::Qwen,

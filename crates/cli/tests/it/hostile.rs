@@ -202,6 +202,16 @@ fn every_listing_of_the_command_line_shows_memories_alone() {
     for args in [&["doctor", "--json"][..], &["status", "--json"], &["log"], &["log", "--json"]] {
         checkout.run(args, "");
     }
+    // What came with the clone was recorded as one change; it is shown in parts that a terminal bears.
+    let log = checkout.lists(&["log", "--json", "-n", "1"], 0);
+    let change: Value = serde_json::from_str(log.lines().next().unwrap()).unwrap();
+    let id = change["id"].to_string();
+    let shown = checkout.run(&["show", &id], "");
+    assert_eq!(shown.status, 0, "{}", shown.stderr);
+    assert!(shown.stdout.contains("project/good.md"), "{}", shown.stdout);
+    for name in ["link.md", "links", "pipe.md", "socket.md", ".secret"] {
+        assert!(!shown.stdout.contains(name), "show shows {name}");
+    }
 }
 
 #[test]
@@ -218,13 +228,14 @@ fn every_command_refuses_what_is_no_memory_and_changes_nothing() {
             &["edit", &path],
             &["create", &path, "x"],
             &["pin", &path],
+            &["unpin", &path],
             &["grep", "x", &path],
             &["ls", &path],
             &["log", &path],
             &["diff", &path],
             &["mv", "project/good.md", &path],
         ] {
-            let is_part = args.contains(&"--lines") || args[0] == "pin" || args[0] == "log";
+            let is_part = args.contains(&"--lines") || args[0].ends_with("pin") || args[0] == "log";
             let ended = checkout.run(&[args, &["--json"]].concat(), "");
             if matches!(args[0], "view" | "replace" | "insert" | "edit") && !is_part {
                 let said: Value = serde_json::from_str(ended.stderr.lines().last().unwrap())
@@ -345,6 +356,14 @@ fn every_answer_of_mcp_shows_memories_alone() {
     }
     shows_memories_alone(&listed.join("\n"), "resources/list");
     assert!(listed.len() >= FILES, "{} resources", listed.len());
-    served.leave();
     assert_eq!(checkout.names(), before);
+    for (name, _) in REFUSED {
+        let path = format!("/memories/project/{name}");
+        let delete = json!({ "command": "delete", "path": path });
+        served.request("tools/call", &json!({ "name": "memory", "arguments": delete }));
+        let outside = checkout.place.path().join("outside/a.md");
+        assert_eq!(fs::read_to_string(outside).unwrap(), OUTSIDE, "deleting {name}");
+    }
+    served.leave();
+    assert!(checkout.root.join("good.md").exists(), "what a link leads to stays");
 }

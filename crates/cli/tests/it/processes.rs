@@ -102,7 +102,7 @@ fn a_root_held_for_too_long_is_told_and_shown() {
     let mut held = runtime.block_on(backend.lock(Duration::from_secs(1))).unwrap();
     // It has written, so the lock file says who it is.
     held.begin().unwrap();
-    held.end().unwrap();
+    held.end(None).unwrap();
     let pid = std::process::id();
     let status = place.done(&["status"]);
     assert!(status.contains(&format!("held by another process (pid {pid})")), "{status}");

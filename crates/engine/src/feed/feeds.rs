@@ -27,7 +27,15 @@ use super::{Feed, FeedError, ManagedChange};
 #[derive(Debug)]
 pub struct Feeds {
     common: Common,
-    workspaces: Mutex<BTreeMap<String, Arc<Feeding>>>,
+    workspaces: Mutex<BTreeMap<String, Place>>,
+}
+
+/// What there is of a workspace.
+#[derive(Debug)]
+enum Place {
+    Open(Arc<Feeding>),
+    /// The numbers that its events had last: of tasks, of all. No number is given twice in an epoch.
+    Closed(u64, u64),
 }
 
 /// The feeds of a workspace.
@@ -68,31 +76,31 @@ impl Feeds {
     /// Opens the feeds of a workspace, unless they are open. Its events are about what can be seen
     /// through these memories.
     pub fn open(&self, workspace: &str, memories: &Memories) {
-        lock(&self.workspaces).entry(workspace.to_owned()).or_insert_with(|| {
-            let ring = || Arc::new(Ring::new(self.common.bounds.kept_max));
+        let mut workspaces = lock(&self.workspaces);
+        let place = workspaces.entry(workspace.to_owned()).or_insert(Place::Closed(0, 0));
+        if let Place::Closed(tasks, all) = *place {
+            let ring = |last| Arc::new(Ring::after(last, self.common.bounds.kept_max));
             let readers_max = self.common.bounds.workspace_streams_max;
-            Arc::new(Feeding {
+            *place = Place::Open(Arc::new(Feeding {
                 memories: memories.clone(),
-                tasks: ring(),
+                tasks: ring(tasks),
                 sessions: Mutex::default(),
-                all: Bus::new(self.common.clone(), ring(), 0, readers_max),
+                all: Bus::new(self.common.clone(), ring(all), 0, readers_max),
                 watch: OnceCell::new(),
-            })
-        });
+            }));
+        }
     }
 
     /// Closes the feeds of a workspace: every stream of it ends.
     pub fn close(&self, workspace: &str) {
-        if let Some(feeding) = lock(&self.workspaces).remove(workspace) {
-            feeding.close();
+        if let Some(place) = lock(&self.workspaces).get_mut(workspace) {
+            place.close();
         }
     }
 
     /// Closes all feeds.
     pub fn close_all(&self) {
-        for feeding in std::mem::take(&mut *lock(&self.workspaces)).into_values() {
-            feeding.close();
-        }
+        lock(&self.workspaces).values_mut().for_each(Place::close);
     }
 
     /// Begins the stream of a session: its events are those that come from now on.
@@ -156,7 +164,7 @@ impl Feeds {
                 }
                 Err(RecvError::Lagged(lost)) => {
                     tracing::info!(lost, "more changed at once than can be told");
-                    for feeding in self.feedings() {
+                    for feeding in self.feedings(None) {
                         feeding.all.ring().push_lost();
                     }
                 }
@@ -167,12 +175,7 @@ impl Feeds {
 
     /// Tells of a change in every workspace that has the memory, except in the one whose lane does.
     fn tell(&self, notice: &Notice, told_by_lane: Option<&str>) {
-        let workspaces: Vec<_> = lock(&self.workspaces)
-            .iter()
-            .filter(|(workspace, _)| Some(workspace.as_str()) != told_by_lane)
-            .map(|(_, feeding)| Arc::clone(feeding))
-            .collect();
-        for feeding in workspaces {
+        for feeding in self.feedings(told_by_lane) {
             if let Some(news) = news(notice, &feeding.memories) {
                 feeding.all.ring().push(Arc::new(news), self.common.clock.now());
             }
@@ -180,11 +183,31 @@ impl Feeds {
     }
 
     fn feeding(&self, workspace: &str) -> Option<Arc<Feeding>> {
-        lock(&self.workspaces).get(workspace).cloned()
+        lock(&self.workspaces).get(workspace)?.open()
     }
 
-    fn feedings(&self) -> Vec<Arc<Feeding>> {
-        lock(&self.workspaces).values().cloned().collect()
+    /// Returns what is open, but for one workspace.
+    fn feedings(&self, but: Option<&str>) -> Vec<Arc<Feeding>> {
+        let workspaces = lock(&self.workspaces);
+        let others = workspaces.iter().filter(|(workspace, _)| Some(workspace.as_str()) != but);
+        others.filter_map(|(_, place)| place.open()).collect()
+    }
+}
+
+impl Place {
+    fn open(&self) -> Option<Arc<Feeding>> {
+        match self {
+            Self::Open(feeding) => Some(Arc::clone(feeding)),
+            Self::Closed(..) => None,
+        }
+    }
+
+    fn close(&mut self) {
+        if let Self::Open(feeding) = self {
+            feeding.close();
+            let last = |ring: &Ring| ring.look(|shelf| shelf.last());
+            *self = Self::Closed(last(&feeding.tasks), last(feeding.all.ring()));
+        }
     }
 }
 

@@ -42,8 +42,10 @@ pub(super) struct Kept {
 }
 
 impl Ring {
-    pub(super) fn new(kept_max: usize) -> Self {
-        Self { kept_max, shelf: Mutex::default(), grown: watch::Sender::new(()) }
+    /// Returns an empty ring whose first event has the number after `last`.
+    pub(super) fn after(last: u64, kept_max: usize) -> Self {
+        let shelf = Mutex::new(Shelf { last, ..Shelf::default() });
+        Self { kept_max, shelf, grown: watch::Sender::new(()) }
     }
 
     /// Adds an event.

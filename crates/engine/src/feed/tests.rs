@@ -37,7 +37,7 @@ struct World {
 impl World {
     fn new(bounds: Bounds) -> Self {
         let clock = Arc::new(ManualClock::default());
-        let ring = Arc::new(Ring::new(bounds.kept_max));
+        let ring = Arc::new(Ring::after(0, bounds.kept_max));
         let (epoch, told) = (Epoch::new(), Arc::clone(&clock) as Arc<dyn memory::clock::Clock>);
         let common = Common { epoch, clock: told, bounds };
         let bus = Bus::new(common, Arc::clone(&ring), 0, bounds.workspace_streams_max);

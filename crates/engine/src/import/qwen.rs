@@ -4,6 +4,9 @@
 //! Topic files with the types user, feedback, project and reference, in folders of those names or
 //! not, beside an index that its curator writes. Bookkeeping of the curator is left behind.
 
+use std::ffi::OsStr;
+use std::path::Path;
+
 use super::planner::Planner;
 use super::{SourceFile, folder, indexed};
 
@@ -14,13 +17,17 @@ const BOOKKEEPING: [&str; 3] = ["meta.json", "extract-cursor.json", "consolidati
 const PLACEHOLDER: &str = "_No entries yet._";
 
 /// Whether something in the source is of Qwen Code alone.
-pub(super) fn is_source(files: &[SourceFile]) -> bool {
-    indexed::has_index(files)
-        && files.iter().any(|file| {
-            let folders = file.path.strip_suffix(file.name()).unwrap_or_default();
-            let is_qwen = |part: &str| matches!(part, ".qwen" | "memories" | "team-memory");
-            folders.split('/').any(is_qwen) || file.name() == "extract-cursor.json"
-        })
+pub(super) fn is_source(from: &Path, files: &[SourceFile]) -> bool {
+    let is_qwen = |part: &str| matches!(part, ".qwen" | "memories" | "team-memory");
+    let is_at_home = || {
+        from.components().any(|part| part.as_os_str() == ".qwen")
+            || from.file_name().and_then(OsStr::to_str).is_some_and(is_qwen)
+    };
+    let has_own = |file: &SourceFile| {
+        let folders = file.path.strip_suffix(file.name()).unwrap_or_default();
+        folders.split('/').any(is_qwen) || file.name() == "extract-cursor.json"
+    };
+    indexed::has_index(files) && (is_at_home() || files.iter().any(has_own))
 }
 
 /// Plans the topic files, and what the index says beyond linking to them.

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::fmt::Write;
+use std::path::Path;
 
 use insta::assert_snapshot;
 use memory::document::{MEMORY_LIST_MARK, body, entries, head};
@@ -39,9 +40,25 @@ fn planned(format: Format, sources: &[(&str, &str)]) -> String {
 }
 
 #[test]
+fn a_format_is_recognized_by_where_it_lies() {
+    let index = files(&[("MEMORY.md", "- [a](a.md)"), ("a.md", "a")]);
+    for (from, expected) in [
+        ("/home/user/.qwen/memories", Format::Qwen),
+        ("memories", Format::Qwen),
+        ("/home/user/.qwen/projects/p/memory", Format::Qwen),
+        ("/home/user/.claude/projects/p/memory", Format::ClaudeCode),
+        ("", Format::ClaudeCode),
+    ] {
+        assert_eq!(Format::detect(Path::new(from), &index), expected, "{from}");
+        assert_eq!(Format::detect(Path::new(from), &files(&[("a.md", "a")])), Format::Folder);
+    }
+}
+
+#[test]
 fn a_format_is_recognized_by_its_files() {
     let check = |sources: &[(&str, &str)], expected: Format| {
-        assert_eq!(Format::detect(&files(sources)), expected, "{sources:?}");
+        let detected = Format::detect(Path::new("/home/user/notes"), &files(sources));
+        assert_eq!(detected, expected, "{sources:?}");
     };
     let entity = r#"{"type":"entity","name":"A","entityType":"b","observations":[]}"#;
     let list = format!("{MEMORY_LIST_MARK}\n- [a](a.md)\n");

@@ -1,10 +1,10 @@
-//! What somebody who died left in a lane, and what others did for it.
+//! What somebody who died left in a lane.
 
 use memory::limits::TASK_ATTEMPTS_MAX;
 use state::TaskRow;
 
 use super::work::LaneError;
-use super::{Lane, Shared, lock};
+use super::{Lane, Shared};
 use crate::runner::chain;
 use crate::task::{Task, TaskError, TaskErrorCode, TaskKind, TaskState};
 
@@ -51,8 +51,10 @@ impl Shared {
             TaskState::Queued | TaskState::Running => return Ok(()),
         };
         self.make_whole(lane, &task).await;
-        if self.finish(lane, row, &outcome).await? {
-            self.publish(&task, &outcome).await;
+        if self.finish(lane, row, &outcome).await?
+            && let Ok(result) = &outcome
+        {
+            self.publish(&task, result).await;
         }
         Ok(())
     }
@@ -63,27 +65,5 @@ impl Shared {
         if let Err(error) = memories.notice().await {
             tracing::warn!(task = %task.id, error = %chain(&error), "a change is completed later");
         }
-    }
-
-    /// Says what other processes did with tasks that were taken here.
-    pub(super) async fn tell_of_others(&self, lane: &Lane) -> Result<(), LaneError> {
-        let ours: Vec<_> = lock(&lane.now).ours.iter().cloned().collect();
-        for id in ours {
-            let row = self.parts.tasks.task(id.as_str()).await?;
-            let task = row.as_ref().map(Task::read).and_then(Result::ok);
-            if task.as_ref().is_some_and(|task| !task.status().is_final()) {
-                continue;
-            }
-            lock(&lane.now).ours.remove(&id);
-            let changed = row.is_some_and(|row| row.change.is_some());
-            if let Some(Task { state: TaskState::Completed(result), .. }) = &task
-                && changed
-                && let Some(task) = &task
-            {
-                self.publish(task, &Ok(result.clone())).await;
-            }
-        }
-        lane.move_on();
-        Ok(())
     }
 }

@@ -75,7 +75,7 @@ pub(super) async fn work(shared: Arc<Shared>, lane: Arc<Lane>) {
 }
 
 impl Shared {
-    async fn rest(&self, delay: Duration) {
+    pub(super) async fn rest(&self, delay: Duration) {
         tokio::select! {
             () = self.draining.cancelled() => {}
             () = tokio::time::sleep(delay) => {}
@@ -123,8 +123,11 @@ impl Shared {
         match self.end(lane, turn, &task, &stop).await? {
             Ended::With(outcome, changed) => {
                 let finished = self.finish(lane, row, &outcome).await?;
-                if finished && changed {
-                    self.publish(&task, &outcome).await;
+                if let Ok(result) = &outcome
+                    && finished
+                    && changed
+                {
+                    self.publish(&task, result).await;
                 }
             }
             Ended::Stopped if self.halted.is_cancelled() => {
@@ -273,9 +276,11 @@ impl Shared {
         Ok(finished)
     }
 
-    /// Says what a task did. That nobody can be told never fails the task.
-    pub(super) async fn publish(&self, task: &Task, outcome: &Result<TaskResult, TaskError>) {
-        let Ok(result) = outcome else { return };
+    /// Says what a task did, once. That nobody can be told never fails the task.
+    pub(super) async fn publish(&self, task: &Task, result: &TaskResult) {
+        if !self.claim(task, result) {
+            return;
+        }
         let change = ManagedChange {
             workspace: task.workspace.clone(),
             source: task.kind(),

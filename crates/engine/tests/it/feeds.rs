@@ -15,7 +15,9 @@ use memory::access::AgentClass;
 use memory::change::{ChangeId, ChangeKind, Provenance, RootKey};
 use memory::command::{Command, Reply};
 use memory::path::{Layout, MemoryPath, RelativePath, Scope};
+use state::{SqliteState, Tasks};
 use tempfile::TempDir;
+use testkit::{Faults, FaultyTasks, ManualClock};
 use tokio::task::JoinHandle;
 
 /// What a daemon has of these things, over a home with two checkouts.
@@ -257,7 +259,7 @@ async fn more_than_can_be_told_is_said_to_be_lost() {
         sender.send(notice(name)).unwrap();
     }
     drop(sender);
-    let state = state::SqliteState::new(home.path().join("another.db"));
+    let state = SqliteState::new(home.path().join("another.db"));
     daemon.feeds.follow(receiver, &state).await;
     let heard = hears(&mut shop).await;
     assert!(heard.contains("reason: Forgotten, last_seen: 0, earliest: 2"), "{heard}");
@@ -330,6 +332,57 @@ async fn the_oldest_session_that_nobody_listens_to_makes_room() {
     daemon.callers.begin(&shop).await.unwrap();
     assert!(daemon.callers.knows(&shop, &third.client).await.unwrap(), "there was room");
     drop(stream);
+    daemon.end().await;
+}
+
+#[tokio::test]
+async fn a_session_that_cannot_be_kept_leaves_nothing_behind() {
+    let home = home();
+    let folders = Folders { data: home.path().join("data"), state: home.path().join("state") };
+    let sqlite = Arc::new(SqliteState::new(home.path().join("state/quipu.db")));
+    let faulty = Arc::new(FaultyTasks::new(Arc::clone(&sqlite) as _));
+    let clock = Arc::new(ManualClock::default());
+    let feeds = Arc::new(Feeds::new(Arc::clone(&clock) as _));
+    let callers = Callers::new(Arc::clone(&faulty) as _, feeds, clock, folders);
+    let kept = async || sqlite.sessions("shop").await.unwrap().len();
+    for call in 1..=2 {
+        faulty.set(Faults::Call(call));
+        assert!(matches!(callers.begin("shop").await, Err(BeginError::State(_))), "call {call}");
+        assert_eq!(kept().await, 0);
+    }
+    faulty.set(Faults::Never);
+    let session = callers.begin("shop").await.unwrap();
+    assert_eq!((faulty.calls(), kept().await), (2, 1), "counted once, kept once");
+    callers.begin("shop").await.unwrap();
+    assert_eq!((faulty.calls(), kept().await), (3, 2));
+    faulty.set(Faults::Call(1));
+    callers.end(&session).await.unwrap_err();
+    assert_eq!(callers.session(&session.id).await.unwrap(), Some(session));
+}
+
+#[tokio::test]
+async fn a_workspace_that_is_opened_again_counts_on() {
+    let home = home();
+    let daemon = Daemon::start(home.path());
+    let shop = daemon.shop().id.clone();
+    let memories = daemon.agent(daemon.shop());
+    let (session, _) = daemon.session(daemon.shop()).await;
+    daemon.remember("I keep bees.", Scope::Global, None).await;
+    daemon.feeds.close(&shop);
+    daemon.feeds.open(&shop, &memories);
+    daemon.remember("I keep goats.", Scope::Global, None).await;
+    let seen = Cursor { last_seen: 1, epoch: Some(daemon.feeds.epoch().to_string()) };
+    let none = Cursor { last_seen: 0, ..seen.clone() };
+    let bus = daemon.callers.events(&session.id).await.unwrap().unwrap();
+    for mut stream in [
+        bus.subscribe(Some(&seen)).unwrap(),
+        daemon.feeds.subscribe(&shop, Some(&seen)).await.unwrap(),
+    ] {
+        let heard = hears(&mut stream).await;
+        assert!(heard.starts_with("2 remember /memories/global"), "{heard}");
+    }
+    let resync = hears(&mut bus.subscribe(Some(&none)).unwrap()).await;
+    assert!(resync.contains("reason: Forgotten, last_seen: 0, earliest: 2"), "{resync}");
     daemon.end().await;
 }
 

@@ -7,3 +7,4 @@ mod host;
 mod order;
 mod processes;
 mod real;
+mod sim;

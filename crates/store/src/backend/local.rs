@@ -36,6 +36,7 @@ use cap_fs_ext::{FollowSymlinks, OpenOptionsFollowExt as _, OpenOptionsSyncExt a
 use cap_std::fs::{Dir, File, Metadata, MetadataExt as _, OpenOptions};
 use memory::clock::Timestamp;
 use memory::path::RelativePath;
+use tokio::runtime::{Handle, RuntimeFlavor};
 
 pub use self::anchor::{Anchor, Privacy};
 use self::instant::Instant;
@@ -80,6 +81,16 @@ async fn blocking<T: Send + 'static>(
                 source: cancelled.into(),
             }),
         },
+    }
+}
+
+/// Runs `work` here and now: names change in the kernel's memory, and handing that to another thread takes
+/// longer. Should it have to wait after all, the other tasks of this thread go on in another where there
+/// are several.
+fn on_the_spot<T>(work: impl FnOnce() -> T) -> T {
+    match Handle::current().runtime_flavor() {
+        RuntimeFlavor::CurrentThread => work(),
+        _ => tokio::task::block_in_place(work),
     }
 }
 
@@ -214,7 +225,7 @@ fn open_file(folder: &Dir, name: &str) -> Result<(File, Stat), BackendError> {
     if !facts.is_file() {
         return Err(BackendError::WrongKind);
     }
-    let stat = stat_of(&facts, looked_at);
+    let stat = Facts::from(&facts).stat(looked_at);
     Ok((file, stat))
 }
 
@@ -237,23 +248,59 @@ fn read_in(folder: &Dir, name: &str, max: usize) -> Result<Read, BackendError> {
     Ok(Read { bytes, stat })
 }
 
-/// Returns the facts of a file that were looked up at a moment not before `looked_at`.
-fn stat_of(facts: &Metadata, looked_at: Instant) -> Stat {
-    let modified_at = Timestamp::new(facts.mtime(), nanos(facts.mtime_nsec())).unwrap_or_default();
-    let stamp = stamp_of(facts);
-    let recent = looked_at.may_see_again(facts.mtime(), facts.mtime_nsec());
-    Stat { bytes: facts.len(), modified_at, stamp, recent }
+/// What the kernel says of a file, whichever way it was asked. Moments are seconds since 1970 and
+/// nanoseconds.
+#[derive(Clone, Copy, Debug)]
+struct Facts {
+    ino: u64,
+    bytes: u64,
+    modified: (i64, i64),
+    /// When these facts were changed last.
+    changed: (i64, i64),
 }
 
-fn stamp_of(facts: &Metadata) -> Stamp {
-    let seconds = facts.ctime().cast_unsigned();
-    Stamp([
-        facts.ino(),
-        facts.len(),
+impl From<&Metadata> for Facts {
+    fn from(facts: &Metadata) -> Self {
+        Self {
+            ino: facts.ino(),
+            bytes: facts.len(),
+            modified: (facts.mtime(), facts.mtime_nsec()),
+            changed: (facts.ctime(), facts.ctime_nsec()),
+        }
+    }
+}
+
+impl From<&rustix::fs::Stat> for Facts {
+    fn from(facts: &rustix::fs::Stat) -> Self {
+        let nanos = |nanos| i64::try_from(nanos).unwrap_or_default();
+        Self {
+            ino: facts.st_ino,
+            bytes: u64::try_from(facts.st_size).unwrap_or_default(),
+            modified: (facts.st_mtime, nanos(facts.st_mtime_nsec)),
+            changed: (facts.st_ctime, nanos(facts.st_ctime_nsec)),
+        }
+    }
+}
+
+impl Facts {
+    /// Returns what callers learn of a file that was looked up at a moment not before `looked_at`.
+    fn stat(&self, looked_at: Instant) -> Stat {
+        let (seconds, nanoseconds) = self.modified;
+        Stat {
+            bytes: self.bytes,
+            modified_at: Timestamp::new(seconds, nanos(nanoseconds)).unwrap_or_default(),
+            stamp: self.stamp(),
+            recent: looked_at.may_see_again(seconds, nanoseconds),
+        }
+    }
+
+    fn stamp(&self) -> Stamp {
         // Seconds since 1970 leave 30 bits free for the nanoseconds.
-        seconds << 30 | facts.ctime_nsec().cast_unsigned(),
-        facts.mtime().cast_unsigned() << 30 | facts.mtime_nsec().cast_unsigned(),
-    ])
+        let moment = |(seconds, nanoseconds): (i64, i64)| {
+            seconds.cast_unsigned() << 30 | nanoseconds.cast_unsigned()
+        };
+        Stamp([self.ino, self.bytes, moment(self.changed), moment(self.modified)])
+    }
 }
 
 fn nanos(value: i64) -> i32 {

@@ -137,6 +137,13 @@ impl Process {
         memories.read(&at(path)).await.ok().map(|read| read.text)
     }
 
+    /// Notices what others changed.
+    pub(crate) async fn notice(&self) {
+        let binding = Binding::resolve(&self.workspace.binding, &self.parts.folders);
+        let memories = self.store.memories(binding, Caller::person("test"));
+        memories.notice().await.unwrap();
+    }
+
     /// Returns how many changes history has of a task.
     pub(crate) async fn changes_of(&self, task: &Task) -> usize {
         let binding = Binding::resolve(&self.workspace.binding, &self.parts.folders);

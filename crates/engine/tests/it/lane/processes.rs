@@ -91,6 +91,34 @@ async fn a_task_that_another_process_runs_is_taken_back_before_it_writes() {
     other.close().await;
 }
 
+#[tokio::test]
+async fn what_another_process_took_and_did_is_told_once() {
+    let host = Host::new();
+    let (other, heard) = (host.process(), host.process());
+    let lanes = heard.lanes().clone();
+    let notices = heard.store.subscribe();
+    let following = tokio::spawn(async move { lanes.follow(notices).await });
+    let own = heard.done("add project/a.md x").await;
+    let theirs = other.done("add project/a.md y add project/b.md y").await;
+    let nothing = other.done("").await;
+    // As a watch does when a file changed.
+    heard.notice().await;
+    let last = heard.done("add project/b.md z").await;
+    let told = |task: &engine::Task| heard.feed.tasks().contains(&task.id.to_string());
+    while !told(&theirs) {
+        tokio::task::yield_now().await;
+    }
+    let mut all = heard.feed.tasks();
+    all.sort();
+    let mut expected = [&own, &theirs, &last].map(|task| task.id.to_string());
+    expected.sort();
+    assert_eq!(all, expected, "not {}", nothing.id);
+    assert_eq!(other.feed.tasks(), [theirs.id.to_string()]);
+    following.abort();
+    heard.close().await;
+    other.close().await;
+}
+
 /// Leaves a task running as a process does that dies: begun so often, and no more.
 async fn left_running(host: &Host, content: &str, attempts: u32) -> engine::Task {
     let process = host.process();

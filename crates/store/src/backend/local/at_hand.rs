@@ -11,9 +11,9 @@ use rustix::fd::OwnedFd;
 use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, openat2, statat};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
+use super::Facts;
 use super::anchor::Anchor;
 use super::instant::Instant;
-use super::stat_of;
 use crate::backend::{Kind, Read};
 
 /// Containment as everywhere: below the folder that a person chose, and through no link.
@@ -28,7 +28,7 @@ pub(super) fn read(anchor: &Anchor, path: &RelativePath, max: usize) -> Option<R
     let file = File::from(open(anchor, Some(path), flags)?);
     let looked_at = Instant::now();
     let facts = file.metadata().ok().filter(Metadata::is_file)?;
-    let stat = stat_of(&facts, looked_at);
+    let stat = Facts::from(&facts).stat(looked_at);
     // One more than there should be, to see that it is the end.
     let wanted = usize::try_from(stat.bytes).ok()?.saturating_add(1).min(max);
     let mut bytes = vec![0; wanted];

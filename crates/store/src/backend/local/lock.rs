@@ -2,7 +2,8 @@
 //!
 //! The file lies in the state folder, never in a checkout. The operating system's lock on it dies
 //! with its holder. Its few bytes tell the next holder what happened since: a count of writes, so
-//! that caches know whether they are still right, and whether a write was under way.
+//! that caches know whether they are still right, whether a write was under way, and which change was the
+//! last to be carried out.
 
 use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use memory::change::ChangeId;
 use tokio::sync::OwnedMutexGuard;
 
 use super::blocking;
@@ -83,6 +85,7 @@ impl LockFile {
 struct Record {
     boot: String,
     generation: u64,
+    completed: Option<ChangeId>,
     pid: u32,
     writing: bool,
 }
@@ -91,17 +94,24 @@ impl Record {
     /// One line of fixed width, so that every write replaces the whole of it.
     fn encode(&self) -> String {
         let writing = if self.writing { "writing" } else { "resting" };
-        format!("quipu1 {:36.36} {:020} {:010} {writing}\n", self.boot, self.generation, self.pid)
+        let (boot, generation, pid) = (&self.boot, self.generation, self.pid);
+        // No change has the number 0.
+        let completed = self.completed.map_or(0, |change| change.0);
+        format!("quipu2 {boot:36.36} {generation:020} {completed:020} {pid:010} {writing}\n")
     }
 
     fn decode(text: &str) -> Option<Self> {
         let mut words = text.split_ascii_whitespace();
-        if words.next() != Some("quipu1") {
+        if words.next() != Some("quipu2") {
             return None;
         }
         let record = Self {
             boot: words.next()?.to_owned(),
             generation: words.next()?.parse().ok()?,
+            completed: match words.next()?.parse().ok()? {
+                0 => None,
+                number => Some(ChangeId(number)),
+            },
             pid: words.next()?.parse().ok()?,
             writing: match words.next()? {
                 "writing" => true,
@@ -196,14 +206,19 @@ impl Held for HeldFile {
         self.restarted
     }
 
+    fn completed(&self) -> Option<ChangeId> {
+        self.record.completed
+    }
+
     fn begin(&mut self) -> Result<(), BackendError> {
         self.record.writing = true;
         self.record.generation += 1;
         self.store()
     }
 
-    fn end(&mut self) -> Result<(), BackendError> {
+    fn end(&mut self, completed: Option<ChangeId>) -> Result<(), BackendError> {
         self.record.writing = false;
+        self.record.completed = completed.or(self.record.completed);
         self.interrupted = false;
         self.store()
     }
@@ -272,9 +287,14 @@ fn held(file: Locked, turn: OwnedMutexGuard<()>) -> HeldFile {
     let restarted = known.as_ref().is_none_or(|record| record.machine_restarted(boot())) && !fresh;
     // A file that says nothing counts on from the time, so that it meets no count of the one before
     // it, which processes may remember.
-    let generation = known.map_or_else(|| time_of(&file), |record| record.generation);
-    let record =
-        Record { boot: boot().to_owned(), generation, pid: std::process::id(), writing: false };
+    let generation = known.as_ref().map_or_else(|| time_of(&file), |record| record.generation);
+    let record = Record {
+        boot: boot().to_owned(),
+        generation,
+        pid: std::process::id(),
+        writing: false,
+        completed: known.and_then(|record| record.completed),
+    };
     HeldFile { file, record, interrupted, restarted, _turn: turn }
 }
 
@@ -300,8 +320,9 @@ mod tests {
             (NO_BOOT, false, NO_BOOT, false),
             (NO_BOOT, true, NO_BOOT, true),
         ] {
-            let record = Record { boot: boot.to_owned(), generation: 1, pid: 1, writing };
-            assert_eq!(record.machine_restarted(now), expected, "{boot} {writing} {now}");
+            let boot = boot.to_owned();
+            let record = Record { boot, generation: 1, pid: 1, writing, completed: None };
+            assert_eq!(record.machine_restarted(now), expected, "{record:?} {now}");
         }
         assert_eq!(NO_BOOT.len(), 36);
     }
@@ -315,7 +336,7 @@ mod tests {
         let [one, two] = [0, 1].map(|_| Arc::new(LockFile::new(path.clone())));
         let mut before = hold(&one, wait).await.unwrap();
         before.begin().unwrap();
-        before.end().unwrap();
+        before.end(None).unwrap();
         let remembered = before.generation();
         drop(before);
         std::fs::remove_file(&path).unwrap();
@@ -323,7 +344,7 @@ mod tests {
         let soon = Duration::from_millis(20);
         assert!(matches!(hold(&one, soon).await, Err(BackendError::Locked(_))));
         other.begin().unwrap();
-        other.end().unwrap();
+        other.end(None).unwrap();
         let counted = other.generation();
         assert!(counted > remembered + 1, "a new file meets no count of the old one");
         drop(other);
@@ -332,20 +353,36 @@ mod tests {
 
     #[test]
     fn a_record_is_read_back_as_it_was_written() {
-        let record = Record { boot: "b".repeat(36), generation: 7, pid: 4_000_000, writing: true };
+        let record = Record {
+            boot: "b".repeat(36),
+            generation: 7,
+            pid: 4_000_000,
+            writing: true,
+            completed: None,
+        };
         assert_eq!(Record::decode(&record.encode()), Some(record.clone()));
-        let longer = Record { generation: u64::MAX, pid: u32::MAX, writing: false, ..record };
+        let longer = Record {
+            generation: u64::MAX,
+            pid: u32::MAX,
+            writing: false,
+            completed: Some(ChangeId(i64::MAX)),
+            ..record
+        };
         assert_eq!(longer.encode().len(), record_width());
         assert_eq!(Record::decode(&longer.encode()), Some(longer));
     }
 
     fn record_width() -> usize {
-        Record { boot: String::new(), generation: 0, pid: 0, writing: true }.encode().len()
+        Record { boot: String::new(), generation: 0, pid: 0, writing: true, completed: None }
+            .encode()
+            .len()
     }
 
     #[test]
     fn what_is_torn_or_foreign_says_nothing() {
-        for text in ["", "quipu1", "quipu1 b 1 2 writing more", "quipu2 b 1 2 writing", "\0\0\0"] {
+        let torn = ["", "quipu2", "quipu2 b 1 2 3", "\0\0\0"];
+        let foreign = ["quipu1 b 1 2 writing", "quipu2 b 1 2 3 writing more", "quipu2 b 1 2 3 so"];
+        for text in torn.into_iter().chain(foreign) {
             assert_eq!(Record::decode(text), None, "{text:?}");
         }
     }

@@ -1,23 +1,24 @@
 //! Finding all memories of a root, in bounded memory and without opening one.
 //!
-//! Nearly all the time goes into asking the kernel for the facts of each file. So names are gathered
-//! first, and the facts asked for by several threads where there are many.
+//! Nearly all the time goes into asking the kernel for the facts of each file. So where there are many,
+//! several threads ask, while names are still gathered.
 
+use std::collections::VecDeque;
 use std::io;
 use std::num::NonZero;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Condvar, LazyLock, Mutex, MutexGuard, PoisonError, mpsc};
 use std::thread;
 
-use cap_std::fs::{Dir, DirEntry};
+use cap_std::fs::Dir;
 use memory::limits::WALKED_ENTRIES_MAX;
 use memory::path::RelativePath;
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, openat, statat};
 use tokio::runtime::Handle;
 
 use super::anchor::{Anchor, step};
 use super::instant::Instant;
-use super::{stat_of, temporary};
-use crate::backend::{BackendError, Extent, Found, FoundFolder, SkipReason, Skipped, Stat, Walk};
+use super::{Facts, temporary};
+use crate::backend::{BackendError, Extent, Found, FoundFolder, SkipReason, Skipped, Walk};
 
 /// How many things that were passed over are named; the rest of a hostile tree is not worth it.
 const SKIPPED_MAX: usize = 100;
@@ -27,11 +28,16 @@ const WAITING_MAX: usize = 4_096;
 /// How many folders are kept open for files that wait.
 const WAITING_FOLDERS_MAX: usize = 64;
 /// Fewer files than this are not worth another thread.
-const FILES_PER_THREAD: usize = 200;
-/// Files that a thread asks for before it looks what is left.
+const FILES_PER_THREAD: usize = 128;
+/// Files that are asked for together.
 const FILES_AT_ONCE: usize = 32;
-/// Threads that ask; the kernel serves a few at once well, not many.
+/// Threads that ask at most; the kernel serves a few at once well, not many.
 const THREADS_MAX: usize = 4;
+/// Threads that ask here. Counting processors reads a dozen files, so it is done once.
+static THREADS: LazyLock<usize> = LazyLock::new(|| {
+    let processors = thread::available_parallelism().map_or(1, NonZero::get);
+    processors.min(THREADS_MAX)
+});
 
 /// Walks everything below `from` and keeps the first of each kind in byte order.
 pub(super) fn walk(
@@ -40,41 +46,36 @@ pub(super) fn walk(
     extent: Extent,
 ) -> Result<Walk, BackendError> {
     match anchor.folder_at(from)? {
-        Some(folder) => walk_in(&folder, from, extent),
+        Some(folder) => walk_in(folder, from, extent),
         None => Ok(Walk::default()),
     }
 }
 
 /// Walks a folder as if it were at `from`, wherever it really is.
 pub(super) fn walk_in(
-    folder: &Dir,
+    folder: Dir,
     from: Option<&RelativePath>,
     extent: Extent,
 ) -> Result<Walk, BackendError> {
     let mut walker = Walker {
-        started: Instant::now(),
         seen: 0,
-        waiting: Vec::new(),
-        waiting_paths: Vec::new(),
+        questions: Questions::new(Instant::now()),
         waiting_folders: 0,
         files: Vec::new(),
         folders: vec![Folder { path: from.cloned(), parent: 0, bytes: 0, found: false }],
         walk: Walk::default(),
     };
-    walker.folder(folder, 0).map_err(|error| BackendError::from_io("list a folder", error))?;
+    let cannot = |error: io::Error| BackendError::from_io("list a folder", error);
+    walker.folder(&Arc::new(folder), 0).map_err(cannot)?;
     walker.look();
     let depth_max = from.map_or(0, RelativePath::depth).saturating_add(extent.levels);
     Ok(walker.finish(depth_max, extent.max))
 }
 
 struct Walker {
-    started: Instant,
     seen: usize,
-    /// Files whose facts are not known yet.
-    waiting: Vec<DirEntry>,
-    /// Their paths, and which folders they lie in.
-    waiting_paths: Vec<(RelativePath, usize)>,
-    /// How many folders that is.
+    questions: Questions,
+    /// How many folders were read since all questions were answered.
     waiting_folders: usize,
     files: Vec<Found>,
     /// All folders, each after the one that it lies in; where the walk began comes first.
@@ -92,41 +93,51 @@ struct Folder {
 
 impl Walker {
     /// Gathers what is in one folder and below it.
-    fn folder(&mut self, folder: &Dir, index: usize) -> io::Result<()> {
+    fn folder(&mut self, folder: &Arc<Dir>, index: usize) -> io::Result<()> {
         self.waiting_folders += 1;
-        for entry in folder.entries()? {
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+        let mut entries = rustix::fs::Dir::new(openat(folder, ".", flags, Mode::empty())?)?;
+        while let Some(entry) = entries.read() {
+            let entry = entry?;
+            let name = entry.file_name();
+            if name == c"." || name == c".." {
+                continue;
+            }
             self.seen += 1;
             if self.seen > WALKED_ENTRIES_MAX {
                 self.walk.incomplete = true;
                 break;
             }
-            self.entry(folder, entry?, index);
+            match name.to_str() {
+                Ok(name) => self.entry(folder, (name, entry.file_type()), index),
+                Err(_) => self.skip(index, &name.to_string_lossy(), SkipReason::Unaddressable),
+            }
         }
-        if self.waiting.len() >= WAITING_MAX || self.waiting_folders >= WAITING_FOLDERS_MAX {
+        if self.waiting_folders >= WAITING_FOLDERS_MAX {
             self.look();
         }
         Ok(())
     }
 
-    fn entry(&mut self, folder: &Dir, entry: DirEntry, index: usize) {
-        let os_name = entry.file_name();
-        let Some(name) = os_name.to_str() else {
-            return self.skip(index, &os_name.to_string_lossy(), SkipReason::Unaddressable);
-        };
+    fn entry(&mut self, folder: &Arc<Dir>, (name, kind): (&str, FileType), index: usize) {
         if name.starts_with('.') {
             if temporary::kind_of(name).is_some() {
                 self.skip(index, name, SkipReason::Temporary);
             }
             return;
         }
-        let Ok(kind) = entry.file_type() else {
-            return self.skip(index, name, SkipReason::Unreadable);
+        let kind = match kind {
+            // Not every file system says it along with the name.
+            FileType::Unknown => match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+                Ok(facts) => FileType::from_raw_mode(facts.st_mode),
+                Err(_) => return self.skip(index, name, SkipReason::Unreadable),
+            },
+            kind => kind,
         };
-        if kind.is_symlink() {
-            return self.skip(index, name, SkipReason::Link);
-        }
-        if !kind.is_file() && !kind.is_dir() {
-            return self.skip(index, name, SkipReason::Special);
+        match kind {
+            FileType::RegularFile | FileType::Directory => {}
+            FileType::Symlink => return self.skip(index, name, SkipReason::Link),
+            _ => return self.skip(index, name, SkipReason::Special),
         }
         let path = match &self.folders[index].path {
             None => RelativePath::parse(name),
@@ -137,14 +148,12 @@ impl Walker {
             let reason = if deep { SkipReason::TooDeep } else { SkipReason::Unaddressable };
             return self.skip(index, name, reason);
         };
-        if kind.is_dir() {
-            self.subfolder(folder, name, path, index);
-        } else {
-            self.waiting.push(entry);
-            self.waiting_paths.push((path, index));
-            if self.waiting.len() >= WAITING_MAX {
-                self.look();
-            }
+        if kind == FileType::Directory {
+            return self.subfolder(folder, name, path, index);
+        }
+        self.questions.ask(Question { path, folder: Arc::clone(folder), index });
+        if self.questions.waiting >= WAITING_MAX {
+            self.look();
         }
     }
 
@@ -157,24 +166,21 @@ impl Walker {
         };
         let index = self.folders.len();
         self.folders.push(Folder { path: Some(path), parent, bytes: 0, found: true });
-        if self.folder(&opened, index).is_err() {
+        if self.folder(&Arc::new(opened), index).is_err() {
             self.folders[index].found = false;
             self.skip(parent, name, SkipReason::Unreadable);
         }
     }
 
-    /// Asks for the facts of the files that wait. One that was removed since its folder was read is
-    /// no finding.
+    /// Waits for the facts of all files that were asked for.
     fn look(&mut self) {
         self.waiting_folders = 0;
-        let stats = stats(std::mem::take(&mut self.waiting), self.started);
-        for ((path, folder), stat) in self.waiting_paths.drain(..).zip(stats) {
-            let Some(stat) = stat else { continue };
+        self.questions.finish(|index, found| {
             self.walk.files_total += 1;
-            self.walk.bytes_total += stat.bytes;
-            self.folders[folder].bytes += stat.bytes;
-            self.files.push(Found { path, stat });
-        }
+            self.walk.bytes_total += found.stat.bytes;
+            self.folders[index].bytes += found.stat.bytes;
+            self.files.push(found);
+        });
     }
 
     /// Adds up what lies in folders, and keeps the first `max` of what is within reach.
@@ -215,56 +221,143 @@ impl Walker {
     }
 }
 
-/// Files whose facts are asked for, a few at a time, by whoever comes by.
-struct Questions {
-    files: Vec<DirEntry>,
-    next: AtomicUsize,
-    started: Instant,
+/// A file whose facts are not known yet.
+struct Question {
+    path: RelativePath,
+    /// What it lies in, and which folder of the walk that is.
+    folder: Arc<Dir>,
+    index: usize,
 }
 
-/// The facts of some files, from the one with this index on.
-type Answers = (usize, Vec<Option<Stat>>);
+impl Question {
+    /// Asks the kernel. What was removed since its folder was read, or became something else, is no
+    /// finding.
+    fn answer(self, started: Instant) -> Option<Answer> {
+        let facts = statat(&self.folder, self.path.file_name(), AtFlags::SYMLINK_NOFOLLOW).ok()?;
+        let is_file = FileType::from_raw_mode(facts.st_mode) == FileType::RegularFile;
+        let stat = Facts::from(&facts).stat(started);
+        is_file.then_some((self.index, Found { path: self.path, stat }))
+    }
+}
+
+/// A file with its facts, and the folder that it lies in.
+type Answer = (usize, Found);
+
+/// Files whose facts are asked for by whoever comes by. Threads that are there anyway help; one that
+/// comes late finds nothing left to do, and nobody waits for it.
+struct Questions {
+    started: Instant,
+    /// Not enough to be asked together yet.
+    few: Vec<Question>,
+    /// How many files are not answered yet.
+    waiting: usize,
+    /// How many were asked for since the walk began.
+    asked: usize,
+    helpers: usize,
+    queue: Arc<Queue>,
+    answer: mpsc::Sender<Vec<Option<Answer>>>,
+    answers: mpsc::Receiver<Vec<Option<Answer>>>,
+}
 
 impl Questions {
-    /// Takes the next few and answers them; nothing when all are taken.
-    fn answer_some(&self) -> Option<Answers> {
-        let first = self.next.fetch_add(FILES_AT_ONCE, Ordering::Relaxed);
-        let files = self.files.get(first..).filter(|files| !files.is_empty())?;
-        let stat = |file: &DirEntry| Some(stat_of(&file.metadata().ok()?, self.started));
-        Some((first, files.iter().take(FILES_AT_ONCE).map(stat).collect()))
+    fn new(started: Instant) -> Self {
+        let (answer, answers) = mpsc::channel();
+        let (few, queue) = (Vec::with_capacity(FILES_AT_ONCE), Arc::default());
+        Self { started, few, waiting: 0, asked: 0, helpers: 0, queue, answer, answers }
+    }
+
+    fn ask(&mut self, question: Question) {
+        self.few.push(question);
+        self.waiting += 1;
+        self.asked += 1;
+        if self.few.len() == FILES_AT_ONCE {
+            let next = Vec::with_capacity(FILES_AT_ONCE);
+            self.queue.put(std::mem::replace(&mut self.few, next));
+            if self.asked > FILES_PER_THREAD * (self.helpers + 1) {
+                self.call_for_help();
+            }
+        }
+    }
+
+    fn call_for_help(&mut self) {
+        let Ok(runtime) = Handle::try_current() else { return };
+        if self.helpers + 1 >= *THREADS {
+            return;
+        }
+        self.helpers += 1;
+        let (queue, answer, started) = (Arc::clone(&self.queue), self.answer.clone(), self.started);
+        runtime.spawn_blocking(move || {
+            while let Some(questions) = queue.wait() {
+                // Nobody listens any more when the walk was given up.
+                drop(answer.send(answer_all(questions, started)));
+            }
+        });
+    }
+
+    /// Answers all questions and waits for those that others answer.
+    fn finish(&mut self, mut take: impl FnMut(usize, Found)) {
+        self.queue.put(std::mem::take(&mut self.few));
+        while self.waiting > 0 {
+            // What is missing when all are taken, somebody else is at.
+            let answers = match self.queue.take() {
+                Some(questions) => answer_all(questions, self.started),
+                None => match self.answers.recv() {
+                    Ok(answers) => answers,
+                    Err(_) => break,
+                },
+            };
+            self.waiting -= answers.len();
+            answers.into_iter().flatten().for_each(|(index, found)| take(index, found));
+        }
     }
 }
 
-/// Returns the facts of files, in their order. Threads that are there anyway help; one that comes late
-/// finds nothing left to do, and nobody waits for it.
-fn stats(files: Vec<DirEntry>, started: Instant) -> Vec<Option<Stat>> {
-    let mut stats = vec![None; files.len()];
-    let mut missing = stats.len();
-    let questions = Arc::new(Questions { files, next: AtomicUsize::new(0), started });
-    let (answer, answers) = mpsc::channel();
-    if let Ok(runtime) = Handle::try_current() {
-        let processors = thread::available_parallelism().map_or(1, NonZero::get);
-        let helpers = (missing / FILES_PER_THREAD).min(processors).min(THREADS_MAX);
-        for _ in 1..helpers {
-            let (questions, answer) = (Arc::clone(&questions), answer.clone());
-            runtime.spawn_blocking(move || {
-                while let Some(some) = questions.answer_some() {
-                    // Nobody listens any more when the walk was given up.
-                    drop(answer.send(some));
-                }
-            });
-        }
+impl Drop for Questions {
+    fn drop(&mut self) {
+        self.queue.close();
     }
-    drop(answer);
-    // What is missing when all are taken, somebody else is at.
-    while let Some((first, some)) = questions.answer_some().or_else(|| answers.recv().ok()) {
-        missing -= some.len();
-        for (place, stat) in stats.iter_mut().skip(first).zip(some) {
-            *place = stat;
-        }
-        if missing == 0 {
-            break;
-        }
+}
+
+fn answer_all(questions: Vec<Question>, started: Instant) -> Vec<Option<Answer>> {
+    questions.into_iter().map(|question| question.answer(started)).collect()
+}
+
+/// Questions on their way from who gathers names to who asks.
+#[derive(Default)]
+struct Queue {
+    waiting: Mutex<Waiting>,
+    changed: Condvar,
+}
+
+#[derive(Default)]
+struct Waiting {
+    batches: VecDeque<Vec<Question>>,
+    closed: bool,
+}
+
+impl Queue {
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
-    stats
+
+    fn put(&self, batch: Vec<Question>) {
+        self.waiting().batches.push_back(batch);
+        self.changed.notify_one();
+    }
+
+    fn take(&self) -> Option<Vec<Question>> {
+        self.waiting().batches.pop_front()
+    }
+
+    /// Waits for a batch; `None` when no more will come.
+    fn wait(&self) -> Option<Vec<Question>> {
+        let is_idle = |waiting: &mut Waiting| waiting.batches.is_empty() && !waiting.closed;
+        let waiting = self.changed.wait_while(self.waiting(), is_idle);
+        waiting.unwrap_or_else(PoisonError::into_inner).batches.pop_front()
+    }
+
+    fn close(&self) {
+        self.waiting().closed = true;
+        self.changed.notify_all();
+    }
 }

@@ -12,7 +12,7 @@ use memory::path::RelativePath;
 
 use super::anchor::{Anchor, Privacy};
 use super::temporary::{aside_name, show_again, temporary_name};
-use super::{blocking, open_file, stamp_of, walk};
+use super::{Facts, on_the_spot, open_file, walk};
 use crate::backend::{BackendError, Expect, Extent, Staged, Stamp};
 
 /// New bytes beside their place. Dropping them removes them, and the folders made for them.
@@ -82,7 +82,7 @@ fn create_temporary(folder: &Dir, privacy: Privacy) -> Result<(File, String), Ba
 #[async_trait]
 impl Staged for StagedFile {
     async fn publish(mut self: Box<Self>, expect: Expect) -> Result<(), BackendError> {
-        blocking(move || self.take_place(expect)).await
+        on_the_spot(move || self.take_place(expect))
     }
 }
 
@@ -182,7 +182,7 @@ fn remove_made(made: Vec<(Dir, String)>) {
 /// two names touches that, and nothing else that a writer would.
 fn stamp_is(folder: &Dir, name: &str, expected: Stamp) -> bool {
     let Ok(facts) = folder.symlink_metadata(name) else { return false };
-    let (Stamp([ino, bytes, _, modified]), Stamp(found)) = (expected, stamp_of(&facts));
+    let (Stamp([ino, bytes, _, modified]), Stamp(found)) = (expected, Facts::from(&facts).stamp());
     facts.is_file() && [ino, bytes, modified] == [found[0], found[1], found[3]]
 }
 
@@ -283,7 +283,7 @@ fn memories_in(
     let inner = folder
         .open_dir_nofollow(name)
         .map_err(|error| BackendError::from_io("look into a folder", error))?;
-    let files = walk::walk_in(&inner, Some(path), Extent::ALL)?.files;
+    let files = walk::walk_in(inner, Some(path), Extent::ALL)?.files;
     let mut found: Vec<_> = files.into_iter().map(|file| (file.path, file.stat.stamp)).collect();
     found.sort();
     Ok(found)

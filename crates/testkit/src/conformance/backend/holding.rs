@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use memory::change::ChangeId;
+
 use super::{Rig, WAIT, word};
 
 pub(super) async fn check_all(make: &impl Fn() -> Rig) {
@@ -9,6 +11,7 @@ pub(super) async fn check_all(make: &impl Fn() -> Rig) {
     who_waits_gets_the_root_when_it_is_given_back(&make()).await;
     every_write_is_counted_for_everybody(&make()).await;
     a_write_that_did_not_end_is_seen_until_one_does(&make()).await;
+    the_last_change_carried_out_is_known_to_everybody(&make()).await;
     holding_makes_no_root(&make()).await;
 }
 
@@ -40,13 +43,13 @@ async fn every_write_is_counted_for_everybody(rig: &Rig) {
     let mut held = rig.backend.lock(WAIT).await.unwrap();
     let start = held.generation();
     held.begin().unwrap();
-    held.end().unwrap();
+    held.end(None).unwrap();
     assert_eq!(held.generation(), start + 1);
     drop(held);
     let mut held = rig.peer.lock(WAIT).await.unwrap();
     assert_eq!(held.generation(), start + 1);
     held.begin().unwrap();
-    held.end().unwrap();
+    held.end(None).unwrap();
     drop(held);
     assert_eq!(rig.backend.lock(WAIT).await.unwrap().generation(), start + 2);
     // Holding alone is no write.
@@ -57,7 +60,7 @@ async fn a_write_that_did_not_end_is_seen_until_one_does(rig: &Rig) {
     assert!(!rig.peer.is_interrupted().await, "what was never written is whole");
     let mut held = rig.backend.lock(WAIT).await.unwrap();
     held.begin().unwrap();
-    held.end().unwrap();
+    held.end(None).unwrap();
     drop(held);
     assert!(!rig.peer.is_interrupted().await);
     let mut held = rig.backend.lock(WAIT).await.unwrap();
@@ -72,11 +75,30 @@ async fn a_write_that_did_not_end_is_seen_until_one_does(rig: &Rig) {
     let mut held = rig.backend.lock(WAIT).await.unwrap();
     assert!(held.was_interrupted());
     held.begin().unwrap();
-    held.end().unwrap();
+    held.end(None).unwrap();
     assert!(!held.was_interrupted());
     drop(held);
     assert!(!rig.peer.lock(WAIT).await.unwrap().was_interrupted());
     assert!(!rig.backend.is_interrupted().await);
+}
+
+async fn the_last_change_carried_out_is_known_to_everybody(rig: &Rig) {
+    let mut held = rig.backend.lock(WAIT).await.unwrap();
+    held.begin().unwrap();
+    held.end(Some(ChangeId(7))).unwrap();
+    drop(held);
+    let mut held = rig.peer.lock(WAIT).await.unwrap();
+    assert_eq!(held.completed(), Some(ChangeId(7)));
+    // A write that is no change carries none out, and neither does one that did not end.
+    held.begin().unwrap();
+    held.end(None).unwrap();
+    held.begin().unwrap();
+    drop(held);
+    let mut held = rig.backend.lock(WAIT).await.unwrap();
+    assert_eq!(held.completed(), Some(ChangeId(7)));
+    held.begin().unwrap();
+    held.end(Some(ChangeId(9))).unwrap();
+    assert_eq!(held.completed(), Some(ChangeId(9)));
 }
 
 async fn holding_makes_no_root(rig: &Rig) {

@@ -1,0 +1,275 @@
+//! A seeded simulator of lanes: processes that share a home, die between any two steps of a task, are
+//! drained and started again, take tasks back from each other, while a person writes and the clock jumps.
+//!
+//! A seed decides what is done; which process gets a turn first is the machine's to decide, so a seed may
+//! have to run more than once to fail again. `QUIPU_SIM_SECONDS` says how long to look for trouble (a
+//! few seeds when it is not set), and `QUIPU_SIM_SEED` runs one seed again.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use engine::{
+    Asker, Call, Caller, ForgetRequest, LaneSettings, Request, StoreError, Task, TaskFilter,
+    TaskId, TaskState, Viewer,
+};
+use memory::command::{Command, CommandError, Reply};
+use state::{QueueLimits, SqliteState};
+use store::Binding;
+use testkit::{Faults, FaultyState, FaultyTasks};
+
+use super::host::{Host, Process, at, quick, remember};
+
+/// How many processes there are at a time.
+const PROCESSES: usize = 3;
+
+/// How many things happen in one run.
+const STEPS: usize = 40;
+
+/// More calls than one task has, fewer than two.
+const CRASH_CALLS: usize = 16;
+
+/// The files that tasks write to.
+const FILES: [&str; 2] = ["project/a.md", "global/b.md"];
+
+/// Xorshift: good enough to vary a test, and the same everywhere.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        usize::try_from(self.0 % u64::try_from(bound).unwrap()).unwrap()
+    }
+}
+
+/// A process that can be let die.
+struct Mortal {
+    process: Process,
+    state: Arc<FaultyState>,
+}
+
+impl Mortal {
+    async fn start(host: &Host) -> Self {
+        let sqlite = Arc::new(SqliteState::new(host.folders.state.join("quipu.db")));
+        let state = Arc::new(FaultyState::new(Arc::clone(&sqlite) as _));
+        let tasks = Arc::new(FaultyTasks::beside(sqlite, &state));
+        // Nothing is forgotten, however far the clock jumps.
+        let limits = QueueLimits { kept_for: Duration::from_hours(10_000), ..quick().limits };
+        let process = host.process_on(Arc::clone(&state) as _, tasks);
+        let process = process.with(LaneSettings { limits, ..quick() });
+        process.lanes().resume(&[host.workspace("shop")]).await.unwrap();
+        Self { process, state }
+    }
+
+    async fn end(self, wait: Duration) {
+        self.process.lanes().drain(wait).await;
+        let mut told = self.process.feed.tasks();
+        let all = told.len();
+        told.sort();
+        told.dedup();
+        assert_eq!(told.len(), all, "an end was told twice");
+        self.process.store.close().await;
+    }
+}
+
+struct World {
+    host: Host,
+    processes: Vec<Mortal>,
+    random: Random,
+    /// What was acknowledged.
+    taken: Vec<TaskId>,
+    words: usize,
+}
+
+impl World {
+    async fn new(seed: u64) -> Self {
+        let host = Host::new();
+        let mut processes = Vec::new();
+        for _ in 0..PROCESSES {
+            processes.push(Mortal::start(&host).await);
+        }
+        let random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        Self { host, processes, random, taken: Vec::new(), words: 0 }
+    }
+
+    fn word(&mut self, kind: char) -> String {
+        self.words += 1;
+        format!("{kind}{}", self.words)
+    }
+
+    fn request(&mut self) -> Request {
+        let word = self.word('w');
+        match self.random.below(8) {
+            0 => Request::Dream,
+            1 => Request::Forget(ForgetRequest { query: word, scope: None }),
+            2 => remember(&format!("add project/a.md {word} panic")),
+            3 => remember(&format!("add global/b.md {word} secret")),
+            4 => remember(&format!("add project/a.md {word} conflict")),
+            5 => remember(&format!("add project/a.md {word}")),
+            _ => remember(&format!("add project/a.md {word} add global/b.md {word}")),
+        }
+    }
+
+    async fn step(&mut self) {
+        let one = self.random.below(PROCESSES);
+        match self.random.below(14) {
+            0..=5 => {
+                let request = self.request();
+                let Process { workspace, .. } = &self.processes[one].process;
+                let lanes = self.processes[one].process.lanes();
+                let asker = Asker::client("sim", None);
+                if let Ok(task) = lanes.submit(workspace, request, asker).await {
+                    self.taken.push(task.id);
+                }
+            }
+            6 if !self.taken.is_empty() => {
+                let id = self.taken[self.random.below(self.taken.len())].clone();
+                let Process { workspace, .. } = &self.processes[one].process;
+                let lanes = self.processes[one].process.lanes();
+                // A process whose state is dead takes nothing back.
+                drop(lanes.cancel(workspace, (id.kind(), &id), Viewer::Person).await);
+            }
+            7 => {
+                let call = u64::try_from(self.random.below(CRASH_CALLS)).unwrap();
+                let faults = match self.random.below(3) {
+                    0 => Faults::Call(call),
+                    1 => Faults::CrashAfter(call),
+                    _ => Faults::CrashBeforeAnswer(call),
+                };
+                self.processes[one].state.set(faults);
+            }
+            8 | 9 => {
+                let wait = Duration::from_millis([0, 30][self.random.below(2)]);
+                self.replace(one, wait).await;
+            }
+            10 => {
+                let minutes = Duration::from_mins(self.random.below(60).try_into().unwrap());
+                let now = memory::clock::Clock::now(&*self.host.clock);
+                self.host.clock.set(if self.random.below(2) == 0 {
+                    now + minutes
+                } else {
+                    now - minutes
+                });
+            }
+            11 => self.write_by_hand(one).await,
+            _ => {
+                // Somebody gets the machine for a while.
+                let pauses = self.random.below(200);
+                for _ in 0..pauses {
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+    }
+
+    async fn replace(&mut self, one: usize, wait: Duration) {
+        let next = Mortal::start(&self.host).await;
+        std::mem::replace(&mut self.processes[one], next).end(wait).await;
+    }
+
+    /// Lets a person add a line at the top, under whatever is being decided.
+    async fn write_by_hand(&mut self, one: usize) {
+        let word = self.word('p');
+        let Process { store, workspace, .. } = &self.processes[one].process;
+        let binding = Binding::resolve(&workspace.binding, &self.host.folders);
+        let memories = store.memories(binding, Caller::person("sim"));
+        let (path, insert_text) = (at(FILES[0]), format!("- {word}"));
+        let insert = Command::Insert { path: path.clone(), insert_line: 0, insert_text };
+        match memories.apply(insert, &Call::default()).await {
+            Ok(Reply::Refused(CommandError::NotFound { .. })) => {
+                let create = Command::Create { path, file_text: format!("- {word}\n") };
+                drop(memories.apply(create, &Call::default()).await);
+            }
+            Ok(_) | Err(StoreError::State(_) | StoreError::Backend { .. }) => {}
+            Err(other) => panic!("{other}"),
+        }
+    }
+
+    /// Lets everything come to an end, and compares it with what was asked for.
+    async fn check(mut self) {
+        for one in 0..PROCESSES {
+            self.replace(one, Duration::ZERO).await;
+        }
+        let process = &self.processes[0].process;
+        let workspace = &process.workspace;
+        let listed = process.lanes().list(workspace, TaskFilter::default(), Viewer::Person).await;
+        // Those whose acknowledgement got lost are there, too.
+        let mut tasks = listed.unwrap();
+        tasks.reverse();
+        for id in &self.taken {
+            assert!(tasks.iter().any(|task| task.id == *id), "{id} is lost");
+        }
+        let mut texts = BTreeMap::new();
+        let mut ended = Vec::new();
+        for task in &tasks {
+            ended.push(process.end(task).await);
+        }
+        for file in FILES {
+            texts.insert(file, process.text(file).await.unwrap_or_default());
+        }
+        for task in &ended {
+            let expected = usize::from(is_completed(task) && !files(task).is_empty());
+            assert_eq!(process.changes_of(task).await, expected, "{task:?}");
+        }
+        for (file, text) in texts {
+            let found: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("- w")).collect();
+            let expected: Vec<_> = ended
+                .iter()
+                .filter(|task| is_completed(task) && files(task).contains(&file))
+                .map(word_of)
+                .collect();
+            assert_eq!(found, expected, "{file}: each task once, in order: {ended:#?}");
+        }
+        assert!(self.host.runner.at_once.load(Ordering::SeqCst) <= 1, "two at once");
+        for mortal in self.processes {
+            mortal.end(Duration::from_secs(5)).await;
+        }
+    }
+}
+
+fn is_completed(task: &Task) -> bool {
+    matches!(task.state, TaskState::Completed(_))
+}
+
+fn content(task: &Task) -> &str {
+    match &task.request {
+        Request::Remember(asked) => &asked.content,
+        Request::Forget(_) | Request::Dream => "",
+    }
+}
+
+fn files(task: &Task) -> Vec<&'static str> {
+    FILES.into_iter().filter(|file| content(task).contains(file)).collect()
+}
+
+/// Returns the number of the word that a task writes.
+fn word_of(task: &Task) -> &str {
+    content(task).split_whitespace().nth(2).unwrap().strip_prefix('w').unwrap()
+}
+
+async fn run(seed: u64) {
+    let mut world = World::new(seed).await;
+    for _ in 0..STEPS {
+        world.step().await;
+    }
+    world.check().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn lanes_that_die_and_are_drained_agree_with_what_was_asked() {
+    if let Ok(seed) = std::env::var("QUIPU_SIM_SEED") {
+        return run(seed.parse().unwrap()).await;
+    }
+    let seconds = std::env::var("QUIPU_SIM_SECONDS").map_or(0, |text| text.parse().unwrap());
+    let (start, least) = (Instant::now(), 8);
+    let mut seed = 0;
+    while seed < least || start.elapsed() < Duration::from_secs(seconds) {
+        // A run of its own task: its panic is met here, where the seed is known.
+        let ended = tokio::spawn(run(seed)).await;
+        assert!(ended.is_ok(), "run it again with QUIPU_SIM_SEED={seed}");
+        seed += 1;
+    }
+}
