@@ -85,10 +85,15 @@ pub(super) async fn connect(path: &Path, mode: Mode) -> Result<SqliteConnection,
         .row_buffer_size(ROWS_BUFFERED)
         .disable_statement_logging();
     let options = match mode {
-        Mode::Write => options
-            .auto_vacuum(SqliteAutoVacuum::Incremental)
+        Mode::Write => {
             // What a large import made of the write-ahead file is given back at its next start.
-            .pragma("journal_size_limit", "8388608"),
+            let options = options.pragma("journal_size_limit", "8388608");
+            // Said to a database that exists, even this would be a write.
+            match file::bytes_on_disk(path) {
+                0 => options.auto_vacuum(SqliteAutoVacuum::Incremental),
+                _ => options,
+            }
+        }
         Mode::Read => options.pragma("query_only", "on"),
         Mode::Salvage => options,
     };
