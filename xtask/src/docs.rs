@@ -1,6 +1,6 @@
 //! References that are generated from the code: the program prints them, here they become files.
 //!
-//! `quipu reference NAME` prints Markdown; `docs/reference/NAME.md` holds it. What is not the same is
+//! `quipu reference NAME` prints Markdown, or JSON; `docs/reference/` holds it. What is not the same is
 //! drift, and `tidy` fails on it.
 
 use std::fs;
@@ -12,8 +12,15 @@ use crate::cargo;
 use crate::tidy::Finding;
 use crate::workspace::Workspace;
 
-/// What `quipu reference` knows.
-const REFERENCES: [&str; 4] = ["cli", "codes", "rules", "limits"];
+/// What `quipu reference` knows, and the file that holds it.
+const REFERENCES: [(&str, &str); 6] = [
+    ("cli", "cli.md"),
+    ("codes", "codes.md"),
+    ("rules", "rules.md"),
+    ("limits", "limits.md"),
+    ("http", "http.md"),
+    ("openapi", "openapi.json"),
+];
 
 /// Whether to write or to compare.
 #[derive(clap::Args)]
@@ -90,11 +97,11 @@ fn generate(workspace: &Workspace) -> anyhow::Result<Vec<Reference>> {
         workspace.target.join("debug").join(format!("quipu{}", std::env::consts::EXE_SUFFIX));
     REFERENCES
         .into_iter()
-        .map(|name| {
+        .map(|(name, file)| {
             let printed =
                 cargo::output(std::process::Command::new(&program).args(["reference", name]))?;
             anyhow::ensure!(!printed.trim().is_empty(), "`quipu reference {name}` printed nothing");
-            let path = format!("docs/reference/{name}.md");
+            let path = format!("docs/reference/{file}");
             Ok(Reference { path, text: format!("{}\n", printed.trim_end()) })
         })
         .collect()

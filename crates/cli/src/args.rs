@@ -10,8 +10,10 @@ use clap_complete::engine::ArgValueCompleter;
 
 use crate::complete;
 
+mod serve;
 mod tasks;
 
+pub(crate) use serve::{Events, Guard, Serve, Token};
 pub(crate) use tasks::{Dream, Forget, Remember, Tasks};
 
 /// A memory for AI agents: plain Markdown in three scopes, safe, with undo
@@ -50,6 +52,7 @@ Settings, in config.toml in $QUIPU_HOME, or else in the system's folder for them
 
 Environment:
   QUIPU_HOME                    one folder for memories, state and settings
+  QUIPU_TOKEN                   the token of the daemon
   VISUAL, EDITOR                the editor of `create` and `edit`
   QUIPU_PAGER, PAGER            the pager; `cat` for none
   NO_COLOR, CLICOLOR, CLICOLOR_FORCE";
@@ -148,6 +151,9 @@ pub(crate) enum Command {
     Doctor(Doctor),
     Import(Import),
     Export(Export),
+    Serve(Serve),
+    Token(Token),
+    Events(Events),
     Mcp(Mcp),
     Demo(Demo),
     Completions(Completions),
@@ -666,6 +672,10 @@ pub(crate) enum Topic {
     Rules,
     /// Numbers
     Limits,
+    /// The routes of the daemon
+    Http,
+    /// The same, as OpenAPI
+    Openapi,
 }
 
 /// A range of lines as `A:B`, `A:`, `:B` or `A`; counted from 1, both ends included.

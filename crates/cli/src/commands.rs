@@ -23,6 +23,8 @@ mod edit;
 
 mod editor;
 
+mod events;
+
 mod export;
 
 mod grep;
@@ -37,11 +39,15 @@ pub(crate) mod mcp;
 
 pub(crate) mod reference;
 
+pub(crate) mod serve;
+
 pub(crate) mod shell;
 
 mod status;
 
 mod task;
+
+mod token;
 
 mod undo;
 
@@ -75,6 +81,9 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> 
         Command::Doctor(args) => status::doctor(app, &args).await,
         Command::Import(args) => import::run(app, &args).await,
         Command::Export(args) => export::run(app, &args).await,
+        Command::Serve(args) => serve::run(app, &args).await,
+        Command::Token(_) => token::run(app),
+        Command::Events(args) => events::run(app, &args).await,
         Command::Mcp(args) => mcp::run(app, &args).await,
         Command::Demo(args) => demo::run(&app.output, &args).await,
         Command::Completions(args) => shell::completions(&args),

@@ -228,6 +228,11 @@ fn variable(name: &str) -> Option<std::ffi::OsString> {
     std::env::var_os(name).filter(|value| !value.is_empty())
 }
 
+/// Returns the daemon's token, if the environment has it.
+pub(crate) fn token() -> Option<String> {
+    variable("QUIPU_TOKEN").and_then(|token| token.into_string().ok())
+}
+
 /// Returns the words that the program was called with, its own name first.
 pub(crate) fn words() -> impl Iterator<Item = std::ffi::OsString> {
     std::env::args_os()

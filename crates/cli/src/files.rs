@@ -12,9 +12,7 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use engine::import::SourceFile;
-
-/// How many files an import looks at. A folder with more is not one of memories.
-const IMPORT_FILES_MAX: usize = 20_000;
+use memory::limits::IMPORT_FILES_MAX;
 
 /// The largest file that an import reads, in bytes; a server-memory log may be large.
 const IMPORT_FILE_BYTES_MAX: u64 = 64 * 1024 * 1024;
@@ -63,6 +61,34 @@ pub(crate) fn write_new_private(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut file = options.open(path)?;
     file.write_all(bytes)?;
     file.sync_all()
+}
+
+/// Opens a file that only this person may read, for reading and writing; makes it if it is not there.
+pub(crate) fn open_private(path: &Path) -> io::Result<fs::File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
+
+/// Lets only this person use what is at a path.
+pub(crate) fn make_private(path: &Path) -> io::Result<()> {
+    fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
+}
+
+/// Returns who may do what with a file, as `chmod` counts.
+pub(crate) fn mode(path: &Path) -> io::Result<u32> {
+    let permissions = fs::metadata(path)?.permissions();
+    Ok(std::os::unix::fs::PermissionsExt::mode(&permissions) & 0o777)
+}
+
+/// Returns so many bytes that nobody can guess, in hex digits.
+pub(crate) fn random_hex(count: usize) -> io::Result<String> {
+    let mut bytes = vec![0; count];
+    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+    let digits = bytes.iter().flat_map(|byte| [byte >> 4, byte & 0xf]);
+    Ok(digits.filter_map(|digit| char::from_digit(digit.into(), 16)).collect())
 }
 
 /// Whether an export may replace what is there.

@@ -9,6 +9,8 @@ mod complete;
 
 mod compose;
 
+mod daemon;
+
 mod commands;
 
 mod render;
@@ -107,7 +109,12 @@ fn demo(output: &Output, args: &args::Demo) -> Result<Status, Failure> {
 }
 
 fn with_memories(app: &App, command: Command) -> ExitCode {
-    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+    let mut runtime = match command {
+        // A curator that thinks keeps nobody waiting.
+        Command::Serve(_) => tokio::runtime::Builder::new_multi_thread(),
+        _ => tokio::runtime::Builder::new_current_thread(),
+    };
+    let runtime = match runtime.enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return end(&app.output, Err(error.into())),
     };
@@ -127,6 +134,7 @@ async fn run(app: &App, command: Command) -> Result<Status, Failure> {
     let command = match command {
         // Ends by the same signals in its own way: requests in flight are answered first.
         Command::Mcp(args) => return commands::mcp::run(app, &args).await,
+        Command::Serve(args) => return commands::serve::run(app, &args).await,
         command => command,
     };
     let mut running = std::pin::pin!(commands::run(app, command));

@@ -37,9 +37,18 @@ pub mod feed;
 
 mod callers;
 
+mod serving;
+
 pub mod import;
 
+mod browse;
+
+mod search;
+
+mod precondition;
+
 pub use agents::{ContextMode, Curator, ForgetRequest, Refusal, RememberRequest, Removed, Topic};
+pub use browse::{BadCursor, Browse, Cursor, Known, Order, Page, browse};
 pub use callers::{BadSessionId, BeginError, Callers, Session, SessionId};
 pub use config::Config;
 pub use feed::{Feed, FeedError, Feeds, ManagedChange, Unheard};
@@ -47,7 +56,10 @@ pub use lane::{
     Cancelled, LaneParts, LaneSettings, Lanes, Rehearsal, SubmitError, TaskFilter, Viewer,
 };
 pub use open::{Engine, EngineError};
+pub use precondition::delete_revision;
 pub use runner::{InProcess, Job, RunError, Runner};
+pub use search::{Hit, Hits, search};
+pub use serving::Serving;
 pub use state::{Healed, Pruned, Retention, StateError, Stats};
 pub use store::backend::BackendError;
 pub use store::{

@@ -142,6 +142,57 @@ const _: () = assert!(OPEN_CHANGES_SETTLE < OPEN_CHANGES_MAX);
 const _: () = assert!(HEAD_BYTES_MAX < MEMORY_BYTES_MAX);
 const _: () = assert!(MEMORY_BYTES_MAX < HISTORY_FILE_BYTES_MAX);
 
+/// The largest body of an HTTP request, in bytes: an archive of a hundred full memories.
+pub const HTTP_BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
+
+/// How long the body of an HTTP request may take to arrive.
+pub const HTTP_BODY_WAIT: Duration = Duration::from_secs(30);
+
+/// How long the head of an HTTP request may take to arrive, and how long a connection may lie idle.
+pub const HTTP_HEADERS_WAIT: Duration = Duration::from_secs(30);
+
+/// Bytes of the head of an HTTP request: a browser's with many cookies is a tenth of it.
+pub const HTTP_HEADER_BYTES_MAX: usize = 64 * 1024;
+
+/// Header lines of an HTTP request.
+pub const HTTP_HEADERS_MAX: usize = 100;
+
+/// How long a client may read nothing of an answer before its connection is cut.
+pub const HTTP_READ_WAIT: Duration = Duration::from_secs(30);
+
+/// Connections at a time: four times as many streams of events as a busy machine has.
+pub const HTTP_CONNECTIONS_MAX: usize = 4_096;
+
+/// Open files that are left to everything but connections.
+pub const FILES_KEPT_FREE: usize = 256;
+
+/// How long to wait after a connection could not be taken: others have to end first.
+pub const HTTP_ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
+
+/// How long connections have to end when a daemon does, after the tasks.
+pub const HTTP_SHUTDOWN_WAIT: Duration = Duration::from_secs(2);
+
+/// When to try again what may work soon, in seconds.
+pub const HTTP_RETRY_AFTER_SECONDS: u64 = 1;
+
+/// How long a stream of events may say nothing before it shows that it lives.
+pub const EVENT_HEARTBEAT: Duration = Duration::from_secs(15);
+
+/// Entries of a page unless the caller says otherwise.
+pub const HTTP_PAGE_DEFAULT: usize = 100;
+
+/// The most entries of a page: each memory on one is read.
+pub const HTTP_PAGE_MAX: usize = 1_000;
+
+/// Clients whose requests are counted one by one; more are counted together.
+pub const RATED_CLIENTS_MAX: usize = 10_000;
+
+/// Files that an import looks at. An archive or folder with more is not one of memories.
+pub const IMPORT_FILES_MAX: usize = 20_000;
+
+// The largest memory, escaped, fits into a body.
+const _: () = assert!(6 * MEMORY_BYTES_MAX < HTTP_BODY_BYTES_MAX);
+
 /// The longest line that an MCP client may send: many times the largest memory, escaped.
 pub const MCP_LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 

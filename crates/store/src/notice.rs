@@ -46,6 +46,7 @@ pub(crate) async fn notice(store: &Store, root: &Arc<Root>) -> Result<usize, Sto
         // unless the root itself was removed.
         let heads = store.state.heads(&root.key.place, memory::change::ChangeId(0)).await?;
         if heads.iter().all(|head| head.revision.is_none()) {
+            root.note_missing(heads);
             return Ok(0);
         }
     }

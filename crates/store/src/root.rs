@@ -46,6 +46,8 @@ pub(crate) struct Known {
     generation: Option<u64>,
     /// The last change in `heads`.
     last: ChangeId,
+    /// Whether somebody looked while there was no root: all that is recorded later is news.
+    was_missing: bool,
     /// What was last recorded of each memory.
     heads: HashMap<RelativePath, Head>,
     census: Option<Census>,
@@ -110,6 +112,15 @@ impl Root {
     /// Returns what is remembered. Only for a moment: never over an `.await`.
     pub(crate) fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that there is no root, with what was last recorded of it.
+    pub(crate) fn note_missing(&self, heads: Vec<Head>) {
+        let mut known = self.known();
+        known.was_missing = true;
+        for head in heads {
+            known.take_head(head);
+        }
     }
 
     /// Sees to it, once in the life of this process, that a write which somebody did not end is ended
@@ -177,7 +188,7 @@ impl HeldRoot {
             if known.generation == Some(generation) {
                 return Ok(());
             }
-            (known.last, known.generation.is_none())
+            (known.last, known.generation.is_none() && !known.was_missing)
         };
         let heads = store.state.heads(&self.root.key.place, last).await?;
         let changes: BTreeSet<ChangeId> = heads.iter().map(|head| head.change).collect();

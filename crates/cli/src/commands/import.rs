@@ -1,11 +1,9 @@
 //! `quipu import`: memories of another product, as one change.
 
-use engine::import::{self, Format, Plan, Planned, Skipped, SourceFile};
-use engine::{Draft, Memories, StoreError};
+use engine::import::{self, Format, NotEntered, Plan, Skipped, SourceFile};
 use memory::change::{Actor, ChangeId, ChangeKind, Provenance, Trust};
-use memory::code::Code;
-use memory::command::{Command, CommandError, Reply};
-use memory::path::{MemoryPath, RelativePath};
+use memory::command::CommandError;
+use memory::path::MemoryPath;
 use serde_json::json;
 
 use crate::args::{Import, ImportFormat};
@@ -45,9 +43,9 @@ pub(crate) async fn run(app: &App, args: &Import) -> Result<Status, Failure> {
     for one in planned {
         steps.step();
         let (source, notes) = (one.source.clone(), one.notes.clone());
-        match take(&memories, &mut draft, &target, one).await? {
+        match import::enter(&memories, &mut draft, &target, one).await? {
             Ok(path) => made.push(Made { path, source, notes }),
-            Err(why) => skipped.push(Skipped { source, why }),
+            Err(not) => skipped.push(Skipped { source, why: why(&not) }),
         }
     }
     drop(steps);
@@ -79,41 +77,15 @@ const fn word(format: Format) -> &'static str {
     }
 }
 
-/// Puts one memory into the draft; returns where, or why not.
-async fn take(
-    memories: &Memories,
-    draft: &mut Draft,
-    target: &MemoryPath,
-    one: Planned,
-) -> Result<Result<MemoryPath, String>, Failure> {
-    let path = match below(target, &one.path) {
-        Ok(path) => path,
-        Err(why) => return Ok(Err(why)),
-    };
-    match memories.read(&path).await {
-        Ok(there) if there.text == one.text => return Ok(Err("it is there already".to_owned())),
-        Ok(_) => return Ok(Err(format!("{} is there with another text", short(&path)))),
-        Err(error) if error.code() == Code::NotFound => {}
-        Err(StoreError::Refused(refusal)) => return Ok(Err(refusal.to_string())),
-        Err(fault) => return Err(fault.into()),
-    }
-    let command = Command::Create { path: path.clone(), file_text: one.text };
-    match draft.apply(command).await? {
-        Reply::Done { .. } => Ok(Ok(path)),
-        Reply::Refused(CommandError::Screened { family, rule, line, .. }) => Ok(Err(format!(
+/// Says why a memory is not made, and what the person can do about it.
+fn why(not: &NotEntered) -> String {
+    match not {
+        NotEntered::OtherText(path) => format!("{} is there with another text", short(path)),
+        NotEntered::Refused(CommandError::Screened { family, rule, line, .. }) => format!(
             "line {line} matches the {family} rule `{rule}`; `--allow {rule}` takes it all the same"
-        ))),
-        Reply::Refused(refusal) => Ok(Err(refusal.to_string())),
+        ),
+        other => other.to_string(),
     }
-}
-
-fn below(target: &MemoryPath, relative: &str) -> Result<MemoryPath, String> {
-    let relative = RelativePath::parse(relative).map_err(|error| error.to_string())?;
-    let mut path = target.clone();
-    for segment in relative.segments() {
-        path = path.join(segment).map_err(|error| error.to_string())?;
-    }
-    Ok(path)
 }
 
 struct Outcome {

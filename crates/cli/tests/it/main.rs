@@ -44,6 +44,8 @@ mod transfer;
 
 mod write;
 
+mod daemon;
+
 mod demo;
 
 mod served;

@@ -21,7 +21,7 @@ use serde_json::{Value, json};
 const PATIENCE: Duration = Duration::from_mins(1);
 
 /// Returns where a tool is that `cargo xtask` installs.
-fn tool(variable: &str) -> PathBuf {
+pub(crate) fn tool(variable: &str) -> PathBuf {
     std::env::var_os(variable).map_or_else(
         || {
             panic!(

@@ -20,7 +20,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::task::JoinSet;
 
-use super::fault;
+use crate::chain;
 
 /// The memories that somebody wants to hear of, each with the URI as the client wrote it.
 pub(super) type Subscriptions = BTreeMap<MemoryPath, String>;
@@ -76,7 +76,7 @@ impl Changes {
             return;
         }
         let started = memories.watch().await.map_err(|error| {
-            tracing::warn!(error = fault::chain(&error), "edits from outside go unnoticed");
+            tracing::warn!(error = chain(&error), "edits from outside go unnoticed");
         });
         *watch = Some(Watched { project, _watch: started.ok() });
     }

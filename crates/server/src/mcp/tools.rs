@@ -87,7 +87,7 @@ pub(super) async fn carry_out(
         Ok(Err(StoreError::Refused(refusal))) => result(&Reply::Refused(refusal)),
         Ok(Err(error)) => failed(fault::log("memory tool", &error)),
         Err(crash) => {
-            tracing::error!(error = fault::chain(&crash), "a tool call crashed");
+            tracing::error!(error = crate::chain(&crash), "a tool call crashed");
             failed(Code::StorageFailed)
         }
     }

@@ -100,6 +100,18 @@ async fn subscribers_hear_of_outside_edits_and_of_other_processes() {
 }
 
 #[tokio::test]
+async fn subscribers_hear_of_the_first_memory_of_a_root_that_another_process_makes() {
+    let host = Host::new();
+    let (one, two) = (host.store(), host.store());
+    let mut heard = one.subscribe();
+    let _watch = host.agent(&one).watch().await.unwrap();
+    create(&host.agent(&two), "/memories/project/a.md", "a\n").await;
+    let notice = tokio::time::timeout(Duration::from_secs(30), heard.recv()).await;
+    let notice = notice.unwrap().unwrap();
+    assert_eq!((notice.path.as_str(), notice.kind.as_str()), ("a.md", "create"));
+}
+
+#[tokio::test]
 async fn a_list_of_somebodys_own_is_a_memory_like_any_other() {
     let mut host = Host::new();
     host.settings.memory_list = true;

@@ -1,0 +1,83 @@
+//! `quipu events`: what the running daemon tells of changes.
+
+use memory::code::Code;
+use protocol::client::{Client, ClientError, Door};
+use protocol::event::{Envelope, Event, MemoryChanged};
+use serde_json::Value;
+
+use crate::args::Events;
+use crate::compose::{self, App};
+use crate::daemon::{self, Place};
+use crate::exit::{Failure, Status, chain};
+use crate::render::{FAINT, Look, MARK, print, visible};
+
+/// Prints events as they come, or those that came.
+pub(crate) async fn run(app: &App, args: &Events) -> Result<Status, Failure> {
+    let place = daemon::find(&app.folders.state).ok_or_else(no_daemon)?;
+    let client = Client::new(door(&place), &token(&place)?);
+    let after = if args.follow { None } else { Some(0) };
+    let mut events = client.events(after).await.map_err(failure)?;
+    while let Some(frame) = events.next().await.map_err(failure)? {
+        let Ok(envelope) = serde_json::from_str::<Envelope>(&frame.data) else {
+            // Something that a later daemon tells.
+            continue;
+        };
+        if matches!(envelope.event, Event::ReplayComplete(_)) {
+            return Ok(Status::Done);
+        }
+        let line = if app.output.json {
+            let value: Value = serde_json::from_str(&frame.data).unwrap_or_default();
+            visible::json(&value.to_string()).into_owned()
+        } else {
+            line(&envelope, app.output.look)
+        };
+        print(format!("{line}\n").as_bytes())?;
+    }
+    Err(Failure::new(Code::Locked, "the daemon ended the stream"))
+}
+
+fn no_daemon() -> Failure {
+    Failure::new(Code::NotFound, "no daemon serves this state folder").help("start `quipu serve`")
+}
+
+fn door(place: &Place) -> Door {
+    match &place.socket {
+        Some(socket) => Door::Socket(socket.clone()),
+        None => Door::Url(place.url.clone()),
+    }
+}
+
+fn token(place: &Place) -> Result<String, Failure> {
+    match &place.token_file {
+        Some(file) => daemon::token(file),
+        None => compose::token().ok_or_else(|| {
+            Failure::usage("the daemon was given a token that is in no file")
+                .help("set QUIPU_TOKEN to it")
+        }),
+    }
+}
+
+fn failure(error: ClientError) -> Failure {
+    match error {
+        ClientError::Unreachable(_) => no_daemon(),
+        error => Failure::new(Code::StorageFailed, chain(&error)),
+    }
+}
+
+fn line(envelope: &Envelope, look: Look) -> String {
+    let (what, which) = match &envelope.event {
+        Event::MemoryChanged(MemoryChanged::File { path, moved_to, kind, actor, .. }) => {
+            let to = moved_to.as_ref().map(|to| format!(" -> {to}")).unwrap_or_default();
+            (format!("{kind} by {actor}"), format!("{path}{to}"))
+        }
+        Event::MemoryChanged(MemoryChanged::Managed { task_id, touched_scopes, .. }) => {
+            let scopes: Vec<_> = touched_scopes.iter().map(ToString::to_string).collect();
+            ("task".to_owned(), format!("{task_id} ({})", scopes.join(", ")))
+        }
+        other => (other.kind().to_owned(), String::new()),
+    };
+    let id = envelope.id.map(|id| id.to_string()).unwrap_or_default();
+    let line =
+        format!("{} {what} {}", look.paint(FAINT, &id), look.paint(MARK, &visible::line(&which)));
+    line.trim().to_owned()
+}

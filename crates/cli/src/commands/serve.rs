@@ -1,0 +1,206 @@
+//! `quipu serve`: the daemon. Finds out what to serve and who may call, listens, and says what to try.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use engine::{BindingRequest, LaneSettings, Workspace};
+use memory::code::Code;
+use memory::limits::{FILES_KEPT_FREE, HTTP_CONNECTIONS_MAX};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use serde_json::json;
+use server::http::{self, Host, Hosts, Listener, Rules, Token};
+use store::clock::SystemClock;
+use tokio_util::sync::CancellationToken;
+
+use crate::args::{Guard, Serve};
+use crate::compose::{self, App};
+use crate::daemon::{self, Lock, Place};
+use crate::exit::{Failure, Status};
+use crate::files;
+use crate::render::{print, visible};
+
+/// Serves until a signal comes; a second one does not wait for what is under way.
+pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
+    let (rules, token_file) = rules(app, &args.guard)?;
+    if !args.host.is_loopback() && !args.guard.behind_proxy {
+        return Err(Failure::usage(format!("{} is reached by other machines", args.host))
+            .help("give `--allow-remote --behind-proxy` when a proxy before it speaks TLS"));
+    }
+    let workspaces = workspaces(app, args)?;
+    let mut lock = Lock::take(&app.folders.state)?;
+    let socket = daemon::socket(&app.folders.state);
+    let (listeners, address) = listen((args.host, args.port).into(), socket.as_deref()).await?;
+    let url = format!("http://{address}");
+    let place = Place { pid: std::process::id(), url, socket, token_file };
+    let concurrent_max = args.max_concurrent_tasks.map(std::num::NonZero::get);
+    let settings = LaneSettings {
+        concurrent_max: concurrent_max.unwrap_or(LaneSettings::default().concurrent_max),
+        ..LaneSettings::default()
+    };
+    let host = Host {
+        engine: app.engine.clone(),
+        serving: app.engine.serve(&workspaces, settings).await?,
+        workspaces,
+        clock: Arc::new(SystemClock),
+        rules,
+        connections_max: connections_max(),
+    };
+    lock.say(&place)?;
+    announce(app, &host, &place)?;
+    let stop = CancellationToken::new();
+    let mut serving = std::pin::pin!(http::serve(host, listeners, stop.clone()));
+    tokio::select! {
+        () = &mut serving => {}
+        _ = app.interrupts.wait() => {
+            app.output.note("ending; once more to end at once");
+            stop.cancel();
+            tokio::select! {
+                () = &mut serving => {}
+                _ = app.interrupts.wait() => {}
+            }
+        }
+    }
+    if let Some(socket) = &place.socket {
+        // A socket that is left behind is replaced by the next daemon.
+        files::remove(socket).unwrap_or_default();
+    }
+    Ok(Status::Done)
+}
+
+/// Returns who may call, and the file that holds the token if one does.
+fn rules(app: &App, guard: &Guard) -> Result<(Rules, Option<PathBuf>), Failure> {
+    let given = guard.token.clone().or_else(compose::token);
+    let file = match (&given, &guard.token_file) {
+        (Some(_), None) => None,
+        (_, Some(file)) => Some(file.clone()),
+        (None, None) => Some(daemon::token_file(&app.folders.state)),
+    };
+    let token = match &file {
+        Some(file) => {
+            let token = daemon::token(file)?;
+            if files::mode(file).is_ok_and(|mode| mode & 0o077 != 0) {
+                let file = file.display();
+                app.output.warning(&format!("others can read the token in {file}: `chmod 600` it"));
+            }
+            token
+        }
+        None => given.unwrap_or_default(),
+    };
+    let mut hosts = Hosts::default();
+    for host in &guard.hosts {
+        hosts.add(host).map_err(|error| Failure::usage(format!("--allow-host: {error}")))?;
+    }
+    let origin = |text: &String| {
+        text.parse().map_err(|error| Failure::usage(format!("--allow-origin: {error}")))
+    };
+    let rules = Rules {
+        hosts,
+        origins: guard.origins.iter().map(origin).collect::<Result<_, _>>()?,
+        token: Token::new(&token).map_err(|error| Failure::usage(error.to_string()))?,
+        requests_a_second_max: guard.rate_limit,
+    };
+    Ok((rules, file))
+}
+
+/// Returns what is served, each workspace once.
+fn workspaces(app: &App, args: &Serve) -> Result<Vec<Workspace>, Failure> {
+    let mut served = Vec::new();
+    if args.workspaces.is_empty() {
+        served.push(app.workspace());
+    }
+    for folder in &args.workspaces {
+        served.push(workspace(app, folder)?);
+    }
+    for folder in &args.untrusted {
+        served.push(Workspace { trusted: false, ..workspace(app, folder)? });
+    }
+    let mut workspaces: Vec<Workspace> = Vec::new();
+    for one in served {
+        if workspaces.iter().any(|known| known.id == one.id) {
+            continue;
+        }
+        let primary = workspaces.is_empty();
+        workspaces.push(Workspace { primary, memory_enabled: !args.no_tasks, ..one });
+    }
+    Ok(workspaces)
+}
+
+fn workspace(app: &App, folder: &Path) -> Result<Workspace, Failure> {
+    let real = files::real_path(folder)
+        .map_err(|error| Failure::file("serve the workspace", folder, &error))?;
+    let binding = BindingRequest {
+        project_dir: Some(real.clone()),
+        project_root: app.binding().project_root,
+        ..BindingRequest::default()
+    };
+    Ok(Workspace::new(real, binding))
+}
+
+/// Listens at an address and at a socket; returns the address that was bound, too.
+async fn listen(
+    address: SocketAddr,
+    socket: Option<&Path>,
+) -> Result<(Vec<Listener>, SocketAddr), Failure> {
+    let listener = Listener::at_address(address).await.map_err(|error| {
+        let what = format!("cannot listen at {address}: {error}");
+        Failure::new(Code::StorageFailed, what).help("`--port 0` takes any free port")
+    })?;
+    let bound = listener.address().unwrap_or(address);
+    let mut listeners = vec![listener];
+    if let Some(path) = socket {
+        let wrong = |error: &std::io::Error| Failure::file("listen at the socket", path, error);
+        // The lock is ours, so nobody listens at what lies there.
+        files::remove(path).map_err(|error| wrong(&error))?;
+        listeners.push(Listener::at_socket(path).map_err(|error| wrong(&error))?);
+        files::make_private(path).map_err(|error| wrong(&error))?;
+    }
+    Ok((listeners, bound))
+}
+
+/// Allows this process as many open files as it may have; returns how many connections that makes.
+fn connections_max() -> usize {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let wanted = Rlimit { current: maximum, maximum };
+    let files = match setrlimit(Resource::Nofile, wanted) {
+        Ok(()) => maximum,
+        Err(_) => current,
+    };
+    let files = files.map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX));
+    files.saturating_sub(FILES_KEPT_FREE).clamp(1, HTTP_CONNECTIONS_MAX)
+}
+
+/// Says where the daemon listens and what to try next.
+fn announce(app: &App, host: &Host, place: &Place) -> Result<(), Failure> {
+    let Place { pid, url, socket, token_file } = place;
+    let folders: Vec<_> = host.workspaces.iter().map(|one| one.cwd.display().to_string()).collect();
+    if app.output.json {
+        let value = json!({
+            "url": url, "pid": pid, "socket": socket, "token_file": token_file,
+            "workspaces": host.workspaces.iter().map(|one| {
+                json!({ "id": one.id, "cwd": one.cwd, "primary": one.primary, "trusted": one.trusted })
+            }).collect::<Vec<_>>(),
+        });
+        return print(format!("{value}\n").as_bytes());
+    }
+    let token = match token_file {
+        Some(file) => format!("$(cat {})", quoted(&file.display().to_string())),
+        None => "$QUIPU_TOKEN".to_owned(),
+    };
+    let curl = format!("curl -sS -H \"Authorization: Bearer {token}\"");
+    let text = format!(
+        "Quipu listens at {url} for {}\n\n\
+         Try, in another terminal:\n\
+         \n  {curl} -d '{{\"content\": \"I prefer short answers.\"}}' {url}/workspace/memory/remember\n\
+         \n  {curl} {url}/v1/memories\n\
+         \n  {curl} -N {url}/v1/events\n\n\
+         `{url}/docs` describes the rest. Ctrl-C ends it.\n",
+        visible::line(&folders.join(", "))
+    );
+    print(text.as_bytes())
+}
+
+/// Returns one word of a shell, inside of double quotes, that means this text.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', r"'\''"))
+}

@@ -1,0 +1,337 @@
+//! `quipu serve` as a process of its own, on the loopback.
+
+mod abuse;
+
+mod events;
+
+mod memories;
+
+mod published_client;
+
+mod start;
+
+mod tasks;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, channel};
+use std::time::{Duration, Instant};
+
+use protocol::event::Envelope;
+use protocol::frame;
+use serde_json::Value;
+
+use crate::place::Place;
+
+/// How long a test waits for anything before it fails.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// What callers bring in these tests.
+const TOKEN: &str = "a-token-for-tests-only";
+
+/// A daemon that is killed when the test ends.
+pub(crate) struct Daemon {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    /// What it said when it was ready.
+    pub(crate) said: Value,
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.child.kill().unwrap_or_default();
+        self.child.wait().map(drop).unwrap_or_default();
+    }
+}
+
+impl Daemon {
+    /// Starts one for the place's checkout.
+    pub(crate) fn start(place: &Place) -> Self {
+        Self::start_with(place, &[])
+    }
+
+    pub(crate) fn start_with(place: &Place, args: &[&str]) -> Self {
+        let mut command = Self::command(place, args);
+        command.env("QUIPU_TOKEN", TOKEN);
+        Self::start_by(command)
+    }
+
+    pub(crate) fn command(place: &Place, args: &[&str]) -> Command {
+        let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
+        command.args(["serve", "--port", "0", "--json"]).args(args);
+        command
+    }
+
+    /// Starts one by this command, and waits until it is ready.
+    pub(crate) fn start_by(mut command: Command) -> Self {
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        let said = serde_json::from_str(&line).unwrap_or_else(|_| {
+            let mut complaint = String::new();
+            child.stderr.take().unwrap().read_to_string(&mut complaint).unwrap();
+            panic!("the daemon did not start: {line}{complaint}")
+        });
+        Self { child, stdout, said }
+    }
+
+    /// Where it listens, as `host:port`.
+    pub(crate) fn address(&self) -> &str {
+        self.said["url"].as_str().unwrap().strip_prefix("http://").unwrap()
+    }
+
+    pub(crate) fn workspace(&self, index: usize) -> &str {
+        self.said["workspaces"][index]["id"].as_str().unwrap()
+    }
+
+    /// Sends a signal by its name.
+    pub(crate) fn signal(&self, name: &str) {
+        let pid = self.child.id().to_string();
+        assert!(Command::new("kill").args(["-s", name, &pid]).status().unwrap().success());
+    }
+
+    /// Waits for its end; returns its status and what it printed after it was ready.
+    pub(crate) fn end(mut self) -> (Option<i32>, String) {
+        let mut rest = String::new();
+        self.stdout.read_to_string(&mut rest).unwrap();
+        (self.child.wait().unwrap().code(), rest)
+    }
+
+    /// Kills it as `kill -9` does.
+    pub(crate) fn kill(mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Opens a connection.
+    pub(crate) fn connect(&self) -> TcpStream {
+        let stream = TcpStream::connect(self.address()).unwrap();
+        stream.set_read_timeout(Some(PATIENCE)).unwrap();
+        stream.set_write_timeout(Some(PATIENCE)).unwrap();
+        stream
+    }
+
+    /// Prepares a request with everything that it needs.
+    pub(crate) fn ask(&self, method: &str, path: &str) -> Ask<'_> {
+        let headers = vec![
+            ("Host".to_owned(), "localhost".to_owned()),
+            ("Authorization".to_owned(), format!("Bearer {TOKEN}")),
+        ];
+        let line = format!("{method} {path}");
+        Ask { daemon: self, line, headers, body: Vec::new() }
+    }
+
+    pub(crate) fn get(&self, path: &str) -> Answer {
+        self.ask("GET", path).send()
+    }
+
+    pub(crate) fn post(&self, path: &str, body: &Value) -> Answer {
+        self.ask("POST", path).json(body).send()
+    }
+
+    /// Asks for a task and waits for its end.
+    pub(crate) fn task(&self, kind: &str, body: &Value) -> Value {
+        let asked = self.post(&format!("/workspace/memory/{kind}"), body);
+        assert_eq!(asked.status, 202, "{}", asked.text());
+        self.finished(kind, asked.json()["taskId"].as_str().unwrap(), None)
+    }
+
+    /// Polls a task to its end.
+    pub(crate) fn finished(&self, kind: &str, id: &str, client: Option<&str>) -> Value {
+        let begun = Instant::now();
+        loop {
+            let mut ask = self.ask("GET", &format!("/workspace/memory/{kind}/{id}"));
+            if let Some(client) = client {
+                ask = ask.header("X-Qwen-Client-Id", client);
+            }
+            let task = ask.send().json();
+            if task["status"] == "completed" || task["status"] == "failed" {
+                return task;
+            }
+            assert!(begun.elapsed() < PATIENCE, "it does not end: {task}");
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Begins a session; returns its id and its client's.
+    pub(crate) fn session(&self) -> (String, String) {
+        let session = self.post("/session", &serde_json::json!({}));
+        assert_eq!(session.status, 200, "{}", session.text());
+        let session = session.json();
+        let text = |name: &str| session[name].as_str().unwrap().to_owned();
+        (text("sessionId"), text("clientId"))
+    }
+
+    /// Opens a stream of events.
+    pub(crate) fn stream(&self, path: &str, headers: &[(&str, &str)]) -> Stream {
+        let mut ask = self.ask("GET", path);
+        for (name, value) in headers {
+            ask = ask.header(name, value);
+        }
+        Stream::open(ask)
+    }
+}
+
+/// A request that is about to be sent.
+pub(crate) struct Ask<'a> {
+    daemon: &'a Daemon,
+    line: String,
+    headers: Vec<(String, String)>,
+    body: Vec<u8>,
+}
+
+/// What was answered.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    head: String,
+    body: Vec<u8>,
+}
+
+impl Ask<'_> {
+    /// Sets a header, instead of the one that is there.
+    pub(crate) fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+
+    /// Leaves a header out.
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        self.headers.retain(|(known, _)| !known.eq_ignore_ascii_case(name));
+        self
+    }
+
+    pub(crate) fn json(self, body: &Value) -> Self {
+        self.header("Content-Type", "application/json").bytes(body.to_string().as_bytes())
+    }
+
+    pub(crate) fn bytes(mut self, body: &[u8]) -> Self {
+        self.body = body.to_vec();
+        self
+    }
+
+    /// Sends it over a connection of its own. HTTP/1.0, so that the end of the answer is its end.
+    fn open(self) -> TcpStream {
+        use std::fmt::Write as _;
+        let mut stream = self.daemon.connect();
+        let mut head = format!("{} HTTP/1.0\r\n", self.line);
+        for (name, value) in &self.headers {
+            write!(head, "{name}: {value}\r\n").unwrap();
+        }
+        write!(head, "Content-Length: {}\r\n\r\n", self.body.len()).unwrap();
+        stream.write_all(head.as_bytes()).unwrap();
+        // Whoever is refused may find the connection closed before the end of its body.
+        stream.write_all(&self.body).unwrap_or_default();
+        stream
+    }
+
+    pub(crate) fn send(self) -> Answer {
+        let mut bytes = Vec::new();
+        // What was answered counts, even if the connection was reset after it.
+        self.open().read_to_end(&mut bytes).map(drop).unwrap_or_default();
+        Answer::of(&bytes)
+    }
+
+    /// Sends it and returns status and code of the answer.
+    pub(crate) fn code(self) -> (u16, String) {
+        let answer = self.send();
+        let code = answer.json()["code"].as_str().unwrap_or("-").to_owned();
+        (answer.status, code)
+    }
+}
+
+impl Answer {
+    pub(crate) fn of(bytes: &[u8]) -> Self {
+        let end = bytes.windows(4).position(|four| four == b"\r\n\r\n");
+        let end = end.unwrap_or_else(|| panic!("no answer: {}", String::from_utf8_lossy(bytes)));
+        let head = String::from_utf8(bytes[..end].to_vec()).unwrap();
+        let status = head.split(' ').nth(1).unwrap().parse().unwrap();
+        Self { status, head, body: bytes[end + 4..].to_vec() }
+    }
+
+    pub(crate) fn text(&self) -> String {
+        String::from_utf8_lossy(&self.body).into_owned()
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.body
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body)
+            .unwrap_or_else(|error| panic!("{error}: {} {}", self.head, self.text()))
+    }
+
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.head.lines().find_map(|line| {
+            let (known, value) = line.split_once(": ")?;
+            known.eq_ignore_ascii_case(name).then_some(value)
+        })
+    }
+}
+
+/// A stream of events, read by a thread of its own.
+pub(crate) struct Stream {
+    pub(crate) head: Answer,
+    events: Receiver<Envelope>,
+    connection: TcpStream,
+}
+
+impl Stream {
+    fn open(ask: Ask<'_>) -> Self {
+        let stream = ask.open();
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            assert_ne!(reader.read_until(b'\n', &mut head).unwrap(), 0, "the stream ended");
+        }
+        let head = Answer::of(&head);
+        let (sender, events) = channel();
+        // Ends with the connection.
+        std::thread::spawn(move || {
+            let mut frames = frame::Reader::default();
+            let mut bytes = [0; 4_096];
+            loop {
+                match reader.read(&mut bytes) {
+                    Ok(count) if count > 0 => {
+                        for frame in frames.take(&bytes[..count]).unwrap() {
+                            let envelope: Envelope = serde_json::from_str(&frame.data).unwrap();
+                            assert_eq!(
+                                (frame.id, frame.event.as_str()),
+                                (envelope.id, envelope.event.kind())
+                            );
+                            if sender.send(envelope).is_err() {
+                                return;
+                            }
+                        }
+                    }
+                    _ => return,
+                }
+            }
+        });
+        Self { head, events, connection: stream }
+    }
+
+    /// Waits for the next event; `None` when the stream has ended.
+    pub(crate) fn next(&self) -> Option<Envelope> {
+        match self.events.recv_timeout(PATIENCE) {
+            Ok(envelope) => Some(envelope),
+            Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => None,
+            Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("no event came"),
+        }
+    }
+
+    /// Cuts the connection.
+    pub(crate) fn cut(self) {
+        self.connection.shutdown(std::net::Shutdown::Both).unwrap();
+    }
+}
+
+/// Where the daemon of a place has its socket.
+pub(crate) fn socket(place: &Place) -> PathBuf {
+    place.home().join("state/daemon.sock")
+}

@@ -1,0 +1,229 @@
+//! What a hostile or broken caller tries: refused, cheap, and nothing changes.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+
+use serde_json::{Value, json};
+
+use super::{Answer, Daemon, TOKEN, socket};
+use crate::place::Place;
+
+/// Sends bytes as they are; returns what comes back until the connection ends, or is reset.
+fn raw(daemon: &Daemon, bytes: &[u8]) -> Vec<u8> {
+    let mut stream = daemon.connect();
+    // Whoever is cut off need not take all of it.
+    stream.write_all(bytes).unwrap_or_default();
+    rest(&mut stream)
+}
+
+fn rest(stream: &mut TcpStream) -> Vec<u8> {
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).map(drop).unwrap_or_default();
+    answer
+}
+
+/// Nothing was written, and the daemon serves as before.
+fn is_unharmed(daemon: &Daemon) {
+    assert_eq!(daemon.get("/v1/memories").json()["memories"], json!([]));
+    assert_eq!(daemon.get("/v1/tasks").json()["tasks"], json!([]));
+}
+
+#[test]
+fn nobody_gets_in_without_the_token() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let write = ("POST", "/workspace/memory/remember");
+    let all = [write, ("GET", "/capabilities"), ("GET", "/v1/memories"), ("GET", "/v1/events")];
+    let all = all.into_iter().chain([
+        ("DELETE", "/v1/memories/global/a.md"),
+        ("GET", "/openapi.json"),
+        ("GET", "/docs"),
+        ("GET", "/metrics"),
+        ("GET", "/nowhere"),
+        ("POST", "/health"),
+    ]);
+    for (method, path) in all {
+        for token in ["", "Bearer", "Bearer x", "Basic dXNlcjpwYXNz"] {
+            let ask = daemon.ask(method, path).header("Authorization", token);
+            // The body is broken: nobody looks at it.
+            let answer = ask.bytes(b"{").send();
+            assert_eq!(answer.status, 401, "{method} {path} {token:?}");
+            assert_eq!(answer.header("WWW-Authenticate"), Some("Bearer"));
+        }
+    }
+    assert_eq!(daemon.ask("GET", "/health").without("Authorization").send().status, 200);
+    is_unharmed(&daemon);
+}
+
+#[test]
+fn a_page_of_another_origin_gets_nothing_however_it_names_the_host() {
+    let place = Place::new();
+    let allowed = "http://localhost:3000";
+    let daemon =
+        Daemon::start_with(&place, &["--allow-origin", allowed, "--allow-host", "box.lan"]);
+    let ask =
+        |name: &str, value: &str| daemon.ask("POST", "/workspace/memory/dream").header(name, value);
+    for host in [
+        "evil.example",
+        "evil.example:4170",
+        "127.0.0.1.evil.example",
+        "localhost@evil.example",
+        "",
+        "10.0.0.1",
+    ] {
+        assert_eq!(ask("Host", host).code(), (403, "host_not_allowed".to_owned()), "{host}");
+    }
+    for origin in
+        ["http://evil.example", "null", "http://localhost:30000", "https://localhost:3000"]
+    {
+        let answer = ask("Origin", origin).send();
+        assert_eq!((answer.status, &answer.json()["code"]), (403, &json!("origin_not_allowed")));
+        assert_eq!(answer.header("Vary"), Some("origin"));
+        assert_eq!(answer.header("Access-Control-Allow-Origin"), None);
+    }
+    is_unharmed(&daemon);
+    let welcome = daemon.ask("GET", "/capabilities").header("Origin", allowed).send();
+    assert_eq!(
+        (welcome.status, welcome.header("Access-Control-Allow-Origin")),
+        (200, Some(allowed))
+    );
+    assert_eq!(daemon.ask("GET", "/capabilities").header("Host", "box.lan:80").send().status, 200);
+}
+
+#[test]
+fn a_body_is_no_larger_and_no_stranger_than_it_may_be() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let check = |body: &[u8], expected: (u16, &str)| {
+        let (status, code) = daemon.ask("POST", "/workspace/memory/remember").bytes(body).code();
+        assert_eq!((status, code.as_str()), expected, "{:?}", &body[..body.len().min(40)]);
+    };
+    check(&vec![b'x'; 11 * 1024 * 1024], (413, "body_too_large"));
+    check(b"", (400, "invalid_content"));
+    for broken in [
+        &b"{"[..],
+        b"nonsense",
+        b"[1]",
+        b"\"text\"",
+        b"null",
+        b"\xff\xfe{}",
+        b"{\"content\": \"\xc3\x28\"}",
+    ] {
+        check(broken, (400, "invalid_json"));
+    }
+    check("[".repeat(1_000_000).as_bytes(), (400, "invalid_json"));
+    check("{\"content\":".repeat(100_000).as_bytes(), (400, "invalid_json"));
+
+    // A body of which nobody said how long it is, without end.
+    let head = format!(
+        "POST /workspace/memory/remember HTTP/1.1\r\nHost: localhost\r\n\
+         Authorization: Bearer {TOKEN}\r\nTransfer-Encoding: chunked\r\nConnection: close\r\n\r\n"
+    );
+    let mut endless = head.into_bytes();
+    for _ in 0..11 {
+        endless.extend_from_slice(b"100000\r\n");
+        endless.extend_from_slice(&vec![b'x'; 0x10_0000]);
+        endless.extend_from_slice(b"\r\n");
+    }
+    assert_eq!(Answer::of(&raw(&daemon, &endless)).status, 413);
+
+    // A gigabyte that is only announced is refused before it comes.
+    let head = format!(
+        "POST /v1/import HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
+         Content-Length: 1073741824\r\n\r\n"
+    );
+    assert_eq!(Answer::of(&raw(&daemon, head.as_bytes())).status, 413);
+    is_unharmed(&daemon);
+}
+
+#[test]
+fn a_head_without_end_is_cut_off() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let line = "GET /health HTTP/1.1\r\nHost: localhost\r\n";
+    let long = format!("{line}X: {}\r\n\r\n", "x".repeat(1024 * 1024));
+    assert_eq!(Answer::of(&raw(&daemon, long.as_bytes())).status, 431);
+    let many = format!("{line}{}\r\n", "X: x\r\n".repeat(10_000));
+    assert_eq!(Answer::of(&raw(&daemon, many.as_bytes())).status, 431);
+    let path = format!("GET /{} HTTP/1.1\r\nHost: localhost\r\n\r\n", "x".repeat(1024 * 1024));
+    assert!([414, 431].contains(&Answer::of(&raw(&daemon, path.as_bytes())).status));
+    for nonsense in
+        ["\0\0\0\0\r\n\r\n", "HELLO\r\n\r\n", "GET / HTTP/9.9\r\n\r\n", "GET  HTTP/1.1\r\n\r\n"]
+    {
+        let answer = raw(&daemon, nonsense.as_bytes());
+        assert!(answer.is_empty() || Answer::of(&answer).status == 400, "{nonsense:?}");
+    }
+    is_unharmed(&daemon);
+}
+
+#[test]
+fn unknown_paths_and_methods_are_told_as_json() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let code = |method: &str, path: &str| daemon.ask(method, path).code();
+    for path in
+        ["/", "/nowhere", "/v1", "/v2/memories", "/workspace/memory/review/x", "/%00", "//health"]
+    {
+        assert_eq!(code("GET", path), (404, "route_not_found".to_owned()), "{path}");
+    }
+    for (method, path) in [("PUT", "/health"), ("PATCH", "/v1/memories"), ("GET", "/v1/tool")] {
+        let answer = daemon.ask(method, path).send();
+        assert_eq!((answer.status, &answer.json()["code"]), (405, &json!("method_not_allowed")));
+        assert!(answer.header("Allow").is_some(), "{method} {path}");
+    }
+}
+
+#[test]
+fn many_idle_connections_keep_nobody_out_for_long() {
+    let place = Place::new();
+    let mut shell = place.program("sh");
+    // Few files, so that few connections fill it.
+    let start =
+        format!("ulimit -n 320; exec {} serve --port 0 --json", env!("CARGO_BIN_EXE_quipu"));
+    shell.args(["-c", &start]).env("QUIPU_TOKEN", TOKEN);
+    let daemon = Daemon::start_by(shell);
+    let mut idle: Vec<_> = (0..100).map(|_| daemon.connect()).collect();
+    // Those over the bound are dropped at once, and cost nothing.
+    let dropped = idle.split_off(64);
+    for mut stream in dropped {
+        assert_eq!(rest(&mut stream), b"");
+    }
+    idle.truncate(60);
+    let begun = std::time::Instant::now();
+    loop {
+        let mut stream = daemon.connect();
+        let request = b"GET /health HTTP/1.0\r\nHost: localhost\r\n\r\n";
+        let answer = stream.write_all(request).map(|()| rest(&mut stream)).unwrap_or_default();
+        if !answer.is_empty() {
+            assert_eq!(Answer::of(&answer).status, 200);
+            break;
+        }
+        assert!(begun.elapsed() < super::PATIENCE, "nobody gets in");
+    }
+}
+
+#[test]
+fn the_socket_is_for_this_person_and_asks_for_the_token_too() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let path = socket(&place);
+    assert_eq!(std::fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
+    let ask = |token: &str| -> Answer {
+        let mut stream = UnixStream::connect(&path).unwrap();
+        let head = format!(
+            "GET /capabilities HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
+        );
+        stream.write_all(head.as_bytes()).unwrap();
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes).unwrap();
+        Answer::of(&bytes)
+    };
+    assert_eq!(ask("wrong-wrong-wrong-wrong").status, 401);
+    let told: Value = ask(TOKEN).json();
+    assert_eq!(told["workspaceCwd"], daemon.said["workspaces"][0]["cwd"]);
+    daemon.signal("INT");
+    assert_eq!(daemon.end().0, Some(0));
+    assert!(!path.exists());
+}

@@ -1,0 +1,208 @@
+//! Streams of events: what is told, to whom, where a reader goes on, and when a stream ends.
+
+use std::fs;
+
+use protocol::event::{Envelope, Event, ManagedSource, MemoryChanged};
+use protocol::task::TargetScope;
+use serde_json::json;
+
+use super::Daemon;
+use crate::place::Place;
+
+fn remember(content: &str) -> serde_json::Value {
+    json!({ "content": content })
+}
+
+/// Returns what an event says of a task: its number, its source, the task.
+fn managed(envelope: &Envelope) -> (u64, ManagedSource, String) {
+    match &envelope.event {
+        Event::MemoryChanged(MemoryChanged::Managed { source, task_id, .. }) => {
+            (envelope.id.unwrap(), *source, task_id.clone())
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn a_session_hears_once_of_each_task_that_changed_something() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let (session, client) = daemon.session();
+    let stream = daemon.stream(&format!("/session/{session}/events"), &[]);
+    assert_eq!(stream.head.header("Content-Type"), Some("text/event-stream"));
+    assert_eq!(stream.head.header("Cache-Control"), Some("no-cache, no-transform"));
+    assert_eq!(stream.head.header("X-Accel-Buffering"), Some("no"));
+
+    let ask = daemon.ask("POST", "/workspace/memory/remember").json(&remember("I like tea."));
+    let task = ask.header("X-Qwen-Client-Id", &client).send().json();
+    let id = task["taskId"].as_str().unwrap();
+    let told = stream.next().unwrap();
+    assert_eq!(managed(&told), (1, ManagedSource::Remember, id.to_owned()));
+    assert_eq!(told.originator_client_id.as_deref(), Some(client.as_str()));
+    assert_eq!(told.v, 1);
+    assert!(told.meta.server_timestamp > 0);
+    let Event::MemoryChanged(MemoryChanged::Managed { touched_scopes, .. }) = &told.event else {
+        panic!("{told:?}")
+    };
+    assert_eq!(touched_scopes, &[TargetScope::User]);
+    // Whoever is told can read the result.
+    let done = daemon.finished("remember", id, Some(&client));
+    assert_eq!(done["status"], "completed");
+
+    // Nothing is told of what changed nothing.
+    daemon.task("remember", &remember("I like tea."));
+    daemon.task("forget", &json!({ "query": "rockets" }));
+    daemon.task("dream", &json!({}));
+    let forgotten = daemon.task("forget", &json!({ "query": "tea" }));
+    let told = stream.next().unwrap();
+    let id = forgotten["taskId"].as_str().unwrap();
+    assert_eq!(managed(&told), (2, ManagedSource::Forget, id.to_owned()));
+    assert_eq!(told.originator_client_id, None);
+}
+
+#[test]
+fn a_reader_goes_on_where_it_left() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let (session, _) = daemon.session();
+    let path = format!("/session/{session}/events");
+    let first = daemon.stream(&path, &[]);
+    let epoch = first.head.header("X-Qwen-Event-Epoch").unwrap().to_owned();
+    for content in ["I like tea.", "I drive a bus.", "My dog is called Rex."] {
+        daemon.task("remember", &remember(content));
+    }
+    let told: Vec<u64> = (0..3).map(|_| first.next().unwrap().id.unwrap()).collect();
+    assert_eq!(told, [1, 2, 3]);
+    first.cut();
+
+    let again = daemon.stream(&path, &[("Last-Event-ID", "1"), ("X-Qwen-Event-Epoch", &epoch)]);
+    assert_eq!(again.next().unwrap().id, Some(2));
+    assert_eq!(again.next().unwrap().id, Some(3));
+    let Event::ReplayComplete(complete) = again.next().unwrap().event else { panic!("no end") };
+    assert_eq!((complete.replayed_count, complete.last_event_id), (2, 3));
+    daemon.task("remember", &remember("I play the cello."));
+    assert_eq!(again.next().unwrap().id, Some(4));
+
+    // A cursor of another life, or from the future, is told that it means nothing here.
+    for (last, epoch, detail) in [("2", "another", Some("epoch_mismatch")), ("99", &epoch, None)] {
+        let headers = [("Last-Event-ID", last), ("X-Qwen-Event-Epoch", epoch)];
+        let lost = daemon.stream(&path, &headers);
+        let Event::StateResyncRequired(resync) = lost.next().unwrap().event else {
+            panic!("{last}")
+        };
+        assert_eq!((resync.reason.as_str(), resync.detail.as_deref()), ("epoch_reset", detail));
+        assert_eq!(resync.last_delivered_id.to_string(), last);
+        assert_eq!(lost.next().unwrap().id, Some(1), "all that is kept follows");
+    }
+    // What cannot be read is no cursor, and an epoch without one means nothing.
+    for headers in [[("Last-Event-ID", "one")], [("X-Qwen-Event-Epoch", "another")]] {
+        let fresh = daemon.stream(&path, &headers);
+        let next = daemon.task("forget", &json!({ "query": "cello" }));
+        if next["result"]["removedEntries"].as_array().unwrap().is_empty() {
+            daemon.task("remember", &remember("I play the cello."));
+        }
+        assert!(fresh.next().unwrap().id.unwrap() > 4);
+    }
+}
+
+#[test]
+fn a_workspace_hears_of_every_change_whoever_makes_it() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let stream = daemon.stream("/v1/events", &[]);
+    let file = |envelope: Envelope| match envelope.event {
+        Event::MemoryChanged(MemoryChanged::File { path, kind, actor, moved_to, .. }) => {
+            format!(
+                "{} {kind} {actor} {path} {}",
+                envelope.id.unwrap(),
+                moved_to.unwrap_or_default()
+            )
+        }
+        other => panic!("{other:?}"),
+    };
+    let call = json!({ "command": "create", "path": "/memories/global/a.md", "file_text": "a\n" });
+    assert_eq!(daemon.post("/v1/tool", &call).status, 200);
+    assert_eq!(file(stream.next().unwrap()), "1 create agent /memories/global/a.md ");
+    let renaming = json!({ "from": "/memories/global/a.md", "to": "/memories/global/b.md" });
+    assert_eq!(daemon.post("/v1/memories/move", &renaming).status, 200);
+    assert_eq!(
+        file(stream.next().unwrap()),
+        "2 rename person /memories/global/a.md /memories/global/b.md"
+    );
+    // Another process, and somebody with an editor.
+    place.done(&["create", "project/c.md", "c"]);
+    assert_eq!(file(stream.next().unwrap()), "3 create person /memories/project/c.md ");
+    fs::write(place.home().join("memory/b.md"), "edited\n").unwrap();
+    assert_eq!(file(stream.next().unwrap()), "4 outside outside /memories/global/b.md ");
+    let task = daemon.task("remember", &remember("I like tea."));
+    let told = stream.next().unwrap();
+    let id = task["taskId"].as_str().unwrap();
+    assert_eq!(managed(&told), (5, ManagedSource::Remember, id.to_owned()));
+
+    let missed = daemon.stream("/v1/events", &[("Last-Event-ID", "0")]);
+    let ids: Vec<_> = (0..5).map(|_| missed.next().unwrap().id.unwrap()).collect();
+    assert_eq!(ids, [1, 2, 3, 4, 5]);
+}
+
+#[test]
+fn a_session_that_ends_ends_its_streams_and_no_others() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let (first, second) = (daemon.session(), daemon.session());
+    let [ours, theirs] = [&first, &second]
+        .map(|(session, _)| daemon.stream(&format!("/session/{session}/events"), &[]));
+    let ended = daemon.ask("DELETE", &format!("/session/{}", first.0)).send();
+    assert_eq!(ended.status, 204);
+    assert_eq!(ours.next(), None);
+    daemon.task("remember", &remember("I like tea."));
+    assert_eq!(theirs.next().unwrap().id, Some(1));
+    let gone = daemon.ask("GET", &format!("/session/{}/events", first.0));
+    assert_eq!(gone.code(), (404, "session_not_found".to_owned()));
+    let beat = daemon.ask("POST", &format!("/session/{}/heartbeat", second.0)).send();
+    assert_eq!((beat.status, &beat.json()["clientId"]), (200, &json!(second.1)));
+}
+
+#[test]
+fn a_session_has_so_many_streams_and_no_more() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let (session, _) = daemon.session();
+    let path = format!("/session/{session}/events");
+    let streams: Vec<_> = (0..64).map(|_| daemon.stream(&path, &[])).collect();
+    assert_eq!(daemon.ask("GET", &path).code(), (429, "too_many_subscribers".to_owned()));
+    daemon.task("remember", &remember("I like tea."));
+    for stream in &streams {
+        assert_eq!(stream.next().unwrap().id, Some(1));
+    }
+}
+
+#[test]
+fn the_command_line_shows_what_the_daemon_tells() {
+    let place = Place::new();
+    assert_eq!(place.run(&["events"]).status, 1, "nobody is there");
+    let daemon = Daemon::start(&place);
+    daemon.post(
+        "/v1/tool",
+        &json!({ "command": "create", "path": "/memories/global/a.md", "file_text": "a\n" }),
+    );
+    let task = daemon.task("remember", &remember("I like tea."));
+    let shown = place.quipu(&["events"]).env("QUIPU_TOKEN", super::TOKEN).output().unwrap();
+    assert!(shown.status.success(), "{}", String::from_utf8_lossy(&shown.stderr));
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    let id = task["taskId"].as_str().unwrap();
+    assert_eq!(shown, format!("1 create by agent /memories/global/a.md\n2 task {id} (user)\n"));
+}
+
+#[test]
+fn a_daemon_that_ends_ends_its_streams() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let (session, _) = daemon.session();
+    let streams = [format!("/session/{session}/events"), "/v1/events".to_owned()]
+        .map(|path| daemon.stream(&path, &[]));
+    daemon.signal("TERM");
+    for stream in streams {
+        assert_eq!(stream.next(), None);
+    }
+    assert_eq!(daemon.end().0, Some(0));
+}

@@ -1,0 +1,246 @@
+//! `/v1`: memories with preconditions, the tool, search, history, archives, counts, descriptions.
+
+use serde_json::{Value, json};
+
+use super::{Answer, Daemon};
+use crate::place::Place;
+
+fn put(daemon: &Daemon, path: &str, text: &str, precondition: (&str, &str)) -> Answer {
+    let (name, value) = precondition;
+    let ask = daemon.ask("PUT", &format!("/v1/memories/{path}"));
+    ask.json(&json!({ "text": text })).header(name, value).send()
+}
+
+fn make(daemon: &Daemon, path: &str, text: &str) -> String {
+    let made = put(daemon, path, text, ("If-None-Match", "*"));
+    assert_eq!(made.status, 201, "{}", made.text());
+    made.header("ETag").unwrap().to_owned()
+}
+
+#[test]
+fn a_write_names_what_it_replaces() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let first = make(&daemon, "global/a.md", "one\n");
+    assert_eq!(place.view("global/a.md"), "one\n");
+    let read = daemon.get("/v1/memories/global/a.md");
+    assert_eq!((read.status, read.header("ETag")), (200, Some(first.as_str())));
+    assert_eq!(
+        (&read.json()["text"], &read.json()["path"]),
+        (&json!("one\n"), &json!("/memories/global/a.md"))
+    );
+    let same = daemon.ask("GET", "/v1/memories/global/a.md").header("If-None-Match", &first).send();
+    assert_eq!((same.status, same.text()), (304, String::new()));
+
+    let second = put(&daemon, "global/a.md", "two\n", ("If-Match", &first));
+    assert_eq!(second.status, 200, "{}", second.text());
+    let current = second.json()["revision"].clone();
+    for precondition in [("If-Match", first.as_str()), ("If-None-Match", "*")] {
+        let late = put(&daemon, "global/a.md", "three\n", precondition);
+        let body = late.json();
+        assert_eq!((late.status, &body["code"]), (412, &json!("conflict")), "{precondition:?}");
+        assert_eq!(body["revision"], current);
+    }
+    let ask = daemon.ask("PUT", "/v1/memories/global/a.md").json(&json!({ "text": "x" }));
+    assert_eq!(ask.code(), (428, "precondition_required".to_owned()));
+    for bad in ["two", "\"two\"", "W/\"x\"", "*", ""] {
+        let answer = put(&daemon, "global/a.md", "x", ("If-Match", bad));
+        let code = (answer.status, answer.json()["code"].clone());
+        assert_eq!(code, (400, json!("invalid_precondition")), "{bad}");
+    }
+    assert_eq!(place.view("global/a.md"), "two\n");
+
+    let ask = |precondition: &str| {
+        daemon.ask("DELETE", "/v1/memories/global/a.md").header("If-Match", precondition).send()
+    };
+    assert_eq!(ask(&first).status, 412);
+    let gone = ask(second.header("ETag").unwrap());
+    assert_eq!(gone.status, 200, "{}", gone.text());
+    assert_eq!(daemon.get("/v1/memories/global/a.md").status, 404);
+    assert_eq!(daemon.ask("DELETE", "/v1/memories/global/a.md").send().status, 404);
+}
+
+#[test]
+fn what_may_not_be_written_is_refused_with_its_code() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let check = |path: &str, text: &str, expected: (u16, &str)| {
+        let answer = put(&daemon, path, text, ("If-None-Match", "*"));
+        let code = answer.json()["code"].as_str().unwrap().to_owned();
+        assert_eq!((answer.status, code.as_str()), expected, "{path}");
+    };
+    check("global/../../etc/passwd", "x", (400, "invalid_path"));
+    check("global/%2e%2e/x.md", "x", (400, "invalid_path"));
+    check("nowhere/x.md", "x", (400, "invalid_path"));
+    check("workspace/x.md", "x", (409, "scope_unavailable"));
+    check("global/big.md", &"x".repeat(102_401), (413, "too_large"));
+    let secret = "key: sk-ant-api03-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789AbCdEfGhIjKl\n";
+    check("global/key.md", secret, (422, "screened"));
+    let ask = daemon.ask("PUT", "/v1/memories/global/a.md").header("If-None-Match", "*");
+    assert_eq!(ask.json(&json!({ "text": 1 })).code(), (400, "invalid_arguments".to_owned()));
+    assert_eq!(daemon.get("/v1/memories").json()["memories"], json!([]));
+}
+
+#[test]
+fn memories_are_listed_page_by_page() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    for (path, text) in [
+        ("global/a.md", "---\ndescription: About tea\n---\nx\n"),
+        ("global/b.md", "This one is longer than any of the others.\n"),
+        ("project/c.md", "---\ntype: project\n---\n"),
+    ] {
+        make(&daemon, path, text);
+    }
+    assert_eq!(daemon.ask("PUT", "/v1/pins/global/b.md").send().json()["changed"], true);
+    assert_eq!(daemon.ask("PUT", "/v1/pins/global/b.md").send().json()["changed"], false);
+    let names = |query: &str| {
+        let page = daemon.get(&format!("/v1/memories{query}"));
+        assert_eq!(page.status, 200, "{query} {}", page.text());
+        let memories = page.json()["memories"].as_array().unwrap().clone();
+        let name = |memory: &Value| {
+            memory["path"].as_str().unwrap().rsplit('/').next().unwrap().to_owned()
+        };
+        memories.iter().map(name).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(names(""), "a.md b.md c.md");
+    assert_eq!(names("?scope=project"), "c.md");
+    assert_eq!(names("?q=TEA"), "a.md");
+    assert_eq!(names("?pinned=true"), "b.md");
+    assert_eq!(names("?sort=bytes&max=1"), "b.md");
+    let first = daemon.get("/v1/memories?max=2").json();
+    assert_eq!(first["total"], 3);
+    let cursor = first["nextCursor"].as_str().unwrap();
+    assert_eq!(names(&format!("?max=2&cursor={cursor}")), "c.md");
+    for query in ["?scope=nowhere", "?sort=color", "?cursor=x", "?max=many"] {
+        assert_eq!(daemon.get(&format!("/v1/memories{query}")).status, 400, "{query}");
+    }
+    let all = daemon.get("/v1/memories").json();
+    let memory = &all["memories"][0];
+    assert_eq!((&memory["scope"], &memory["description"]), (&json!("global"), &json!("About tea")));
+    assert_eq!((&memory["lastAuthor"], &memory["pinned"]), (&json!("person"), &json!(false)));
+    assert_eq!(memory["revision"].as_str().unwrap().len(), 64);
+    assert_eq!(all["unavailable"][0]["scope"], "workspace");
+    assert_eq!(daemon.ask("DELETE", "/v1/pins/global/b.md").send().json()["pinned"], false);
+    assert_eq!(names("?pinned=true"), "");
+}
+
+#[test]
+fn the_tool_is_called_and_refuses_as_a_model_reads_it() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let call = |arguments: Value| daemon.post("/v1/tool", &arguments).json();
+    let made =
+        call(json!({ "command": "create", "path": "/memories/global/a.md", "file_text": "tea\n" }));
+    assert_eq!(made["text"], "File created successfully at: /memories/global/a.md");
+    assert_eq!((&made["ok"], &made["change"]), (&json!(true), &json!(1)));
+    let again =
+        call(json!({ "command": "create", "path": "/memories/global/a.md", "file_text": "x" }));
+    assert_eq!((&again["ok"], &again["code"]), (&json!(false), &json!("already_exists")));
+    let unknown = call(json!({ "command": "shout" }));
+    assert_eq!((&unknown["ok"], &unknown["code"]), (&json!(false), &json!("invalid_arguments")));
+    let looking = daemon
+        .ask("POST", "/v1/tool")
+        .header("X-Quipu-Agent-Class", "explore")
+        .json(&json!({ "command": "delete", "path": "/memories/global/a.md" }))
+        .send();
+    assert_eq!(looking.json()["code"], "read_only");
+    let found = daemon.get("/v1/search?q=TEA").json();
+    assert_eq!(
+        found["matches"],
+        json!([{ "path": "/memories/global/a.md", "line": 1, "text": "tea" }])
+    );
+    assert_eq!(daemon.get("/v1/search?q=rockets").json()["matches"], json!([]));
+    assert_eq!(daemon.get("/v1/search?q=").status, 400);
+    assert_eq!(daemon.get("/v1/search").status, 400);
+}
+
+#[test]
+fn a_change_is_shown_with_its_difference_and_taken_back() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let first = make(&daemon, "global/a.md", "one\n");
+    assert_eq!(put(&daemon, "global/a.md", "two\n", ("If-Match", &first)).status, 200);
+    let page = daemon.get("/v1/changes?max=1").json();
+    assert_eq!((&page["changes"][0]["id"], &page["nextCursor"]), (&json!(2), &json!("2")));
+    let older = daemon.get("/v1/changes?max=1&cursor=2").json();
+    assert_eq!(older["changes"][0]["id"], 1);
+    let shown = daemon.get("/v1/changes/2").json();
+    assert_eq!(
+        (&shown["kind"], &shown["actor"], &shown["origin"]),
+        (&json!("save"), &json!("person"), &json!("http"))
+    );
+    assert!(shown["diffs"][0]["diff"].as_str().unwrap().contains("-one\n+two\n"), "{shown}");
+
+    let would = daemon.post("/v1/changes/2/undo?dryRun=true", &json!({})).json();
+    assert_eq!((&would["undone"], would.get("change")), (&json!([2]), None));
+    assert_eq!(place.view("global/a.md"), "two\n");
+    let undone = daemon.post("/v1/changes/2/undo", &json!({})).json();
+    assert_eq!(
+        (&undone["change"], &undone["paths"]),
+        (&json!(3), &json!(["/memories/global/a.md"]))
+    );
+    assert_eq!(place.view("global/a.md"), "one\n");
+    let blocked = daemon.post("/v1/changes/2/undo", &json!({}));
+    assert!([404, 409].contains(&blocked.status), "{}", blocked.text());
+    assert_eq!(daemon.get("/v1/changes/99").status, 404);
+    assert_eq!(daemon.get("/v1/changes/x").status, 400);
+
+    let task = daemon.task("remember", &json!({ "content": "I like tea." }));
+    let id = task["taskId"].as_str().unwrap();
+    let of_task = daemon.get(&format!("/v1/changes?task={id}")).json();
+    assert_eq!(of_task["changes"].as_array().unwrap().len(), 1, "{of_task}");
+    assert_eq!(of_task["changes"][0]["actor"], "task");
+}
+
+#[test]
+fn what_is_exported_here_is_imported_there() {
+    let (here, there) = (Place::new(), Place::new());
+    let daemon = Daemon::start(&here);
+    make(&daemon, "global/a.md", "one\n");
+    make(&daemon, "project/deep/b.md", "two\n");
+    let archive = daemon.get("/v1/export");
+    assert_eq!(archive.header("Content-Type"), Some("application/x-tar"));
+    let other = Daemon::start(&there);
+    let import = || other.ask("POST", "/v1/import").bytes(archive.bytes()).send();
+    let first = import();
+    assert_eq!(first.status, 200, "{}", first.text());
+    assert_eq!(first.json()["memories"].as_array().unwrap().len(), 2, "{}", first.text());
+    assert_eq!(there.view("project/deep/b.md"), "two\n");
+    let again = import().json();
+    assert_eq!((again["memories"].as_array().unwrap().len(), again.get("change")), (0, None));
+    let below =
+        other.ask("POST", "/v1/import?to=/memories/project/old").bytes(archive.bytes()).send();
+    assert_eq!(below.status, 200, "{}", below.text());
+    assert_eq!(there.view("project/old/global/a.md"), "one\n");
+    let nonsense = other.ask("POST", "/v1/import").bytes(&[7; 2_000]);
+    assert_eq!(nonsense.code(), (400, "invalid_archive".to_owned()));
+}
+
+#[test]
+fn the_daemon_counts_and_describes_itself() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    make(&daemon, "global/a.md", "one\n");
+    let stats = daemon.get("/v1/stats").json();
+    assert_eq!(stats["scopes"][0]["memories"], 1, "{stats}");
+    assert_eq!(stats["history"]["changes"], 1, "{stats}");
+    daemon.task("dream", &json!({}));
+    let metrics = daemon.get("/metrics");
+    assert_eq!(metrics.status, 200, "{}", metrics.text());
+    let text = metrics.text();
+    for line in [
+        "quipu_http_answers_total{method=\"PUT\",route=\"/v1/memories/{*path}\",status=\"201\"} 1",
+        "quipu_memories{workspace=\"WORKSPACE\",scope=\"global\"} 1",
+        "quipu_tasks{workspace=\"WORKSPACE\",status=\"completed\"} 1",
+        "# EOF",
+    ] {
+        let line = line.replace("WORKSPACE", daemon.workspace(0));
+        assert!(text.contains(&line), "{line}\n{text}");
+    }
+    let description = daemon.get("/openapi.json").json();
+    assert_eq!(description["openapi"], "3.1.0");
+    let page = daemon.get("/docs");
+    assert_eq!(page.header("Content-Type"), Some("text/html; charset=utf-8"));
+    assert!(!page.text().contains("<script"));
+}

@@ -1,0 +1,62 @@
+//! The published client of the task API, in its oldest version with these routes and its newest,
+//! driving the daemon from Node. Nobody here wrote it.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::{Daemon, TOKEN};
+use crate::mcp_clients::tool;
+use crate::place::Place;
+
+/// The npm names under which the two versions are installed.
+const VERSIONS: [&str; 2] = ["qwen-code-sdk-0.1.8", "qwen-code-sdk-0.1.14"];
+
+#[test]
+fn the_published_client_is_served_unchanged() {
+    for version in VERSIONS {
+        let place = Place::new();
+        let daemon = Daemon::start(&place);
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/daemon.mjs");
+        let mut client = assert_cmd::Command::new(tool("QUIPU_TEST_NODE"));
+        client.arg(script).arg(tool("QUIPU_TEST_NODE_MODULES").join(version));
+        client.args([daemon.said["url"].as_str().unwrap(), TOKEN]).timeout(super::PATIENCE);
+        let output = client.output().unwrap();
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{version}: {complaint}");
+        let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(seen, expected(version.ends_with("0.1.14")), "{version} {complaint}");
+    }
+}
+
+/// What the script reports. Only the newest version knows scopes.
+fn expected(knows_scopes: bool) -> Value {
+    let scoped = if knows_scopes { json!(["project"]) } else { Value::Null };
+    json!({
+        "health": "ok",
+        "mode": "native",
+        "offered": true,
+        "remembered": { "status": "completed", "files": 1, "scopes": ["user"] },
+        "known": { "status": "completed", "files": 0, "scopes": [] },
+        "scoped": scoped,
+        "dreamt": { "status": "completed", "deduped": 0 },
+        "forgotten": { "status": "completed", "removed": 1, "topics": ["user"], "scopes": ["user"] },
+        "events": [
+            { "id": 1, "known": true, "source": "workspace_memory_remember", "mine": true },
+            { "id": 2, "known": true, "source": "workspace_memory_forget", "mine": true },
+        ],
+        "replayed": [2, "replay_complete"],
+        "errors": {
+            "blank": [400, "invalid_content"],
+            "mode": [400, "invalid_context_mode"],
+            "query": [400, "invalid_query"],
+            "stranger": [400, "invalid_client_id"],
+            "unknown": [404, "dream_task_not_found"],
+            "theirs": [404, "remember_task_not_found"],
+            "token": [401, "unauthorized"],
+            "session": [404, "session_not_found"],
+            "detached": [400, "invalid_client_id"],
+        },
+        "closedTwice": true,
+    })
+}

@@ -1,0 +1,179 @@
+//! Starting a daemon: where it listens, its token, what it prints, and that there is one.
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Stdio;
+
+use serde_json::json;
+
+use super::Daemon;
+use crate::place::Place;
+
+#[test]
+fn a_token_is_made_on_the_first_start_and_kept_for_this_person() {
+    let place = Place::new();
+    let daemon = Daemon::start_by(Daemon::command(&place, &[]));
+    let file = place.home().join("state/token");
+    assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
+    let token = place.done(&["token"]);
+    assert_eq!(token, std::fs::read_to_string(&file).unwrap());
+    let token = token.trim();
+    assert_eq!(token.len(), 64);
+    let ask =
+        || daemon.ask("GET", "/capabilities").header("Authorization", &format!("Bearer {token}"));
+    assert_eq!(ask().send().status, 200);
+    daemon.signal("TERM");
+    assert_eq!(daemon.end().0, Some(0));
+    let daemon = Daemon::start_by(Daemon::command(&place, &[]));
+    let ask =
+        daemon.ask("GET", "/capabilities").header("Authorization", &format!("Bearer {token}"));
+    assert_eq!(ask.send().status, 200, "it is the same after a restart");
+    assert_eq!(place.json(&["token"])["token"], token);
+}
+
+#[test]
+fn a_state_folder_has_one_daemon_and_a_second_is_told_where() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let second = place.run(&["serve", "--port", "0"]);
+    let url = daemon.said["url"].as_str().unwrap();
+    let told = format!("error: a daemon listens at {url} already (process ");
+    assert!(second.stderr.starts_with(&told), "{}", second.stderr);
+    assert_eq!(second.status, 75);
+    assert_eq!(daemon.get("/health").status, 200);
+    // One that was killed leaves its files behind; the next goes on with them.
+    daemon.kill();
+    let daemon = Daemon::start(&place);
+    assert_eq!(daemon.get("/health").status, 200);
+}
+
+#[test]
+fn what_cannot_be_served_is_refused_with_what_to_do() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let port = daemon.address().rsplit(':').next().unwrap().to_owned();
+    let other = Place::new();
+    let check = |args: &[&str], status: i32, told: &str| {
+        let ended = other.run(&[&["serve"], args].concat());
+        assert_eq!(ended.status, status, "{args:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(told), "{args:?}: {}", ended.stderr);
+    };
+    check(&["--port", &port], 6, "`--port 0` takes any free port");
+    check(&["--host", "0.0.0.0", "--port", "0"], 2, "--allow-remote --behind-proxy");
+    check(&["--host", "0.0.0.0", "--port", "0", "--allow-remote"], 2, "--behind-proxy");
+    check(&["--host", "nonsense"], 2, "it is an address");
+    check(&["--port", "0", "--token", "short"], 2, "a token is 16 to 1024");
+    check(&["--port", "0", "--allow-origin", "*"], 2, "--allow-origin: an origin is written");
+    check(&["--port", "0", "--allow-host", "http://x"], 2, "--allow-host: a host is a name");
+    check(&["--port", "0", "--workspace", "nowhere"], 1, "cannot serve the workspace");
+}
+
+#[test]
+fn the_lines_that_are_printed_work_as_printed() {
+    let place = Place::new();
+    let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
+    command.args(["serve", "--port", "0"]).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut stdout = BufReader::new(child.stdout.take().unwrap());
+    let mut printed = String::new();
+    while !printed.contains("Ctrl-C") {
+        assert_ne!(stdout.read_line(&mut printed).unwrap(), 0, "{printed}");
+    }
+    let lines: Vec<_> = printed.lines().filter(|line| line.trim().starts_with("curl")).collect();
+    assert_eq!(lines.len(), 3, "{printed}");
+    let run = |line: &str| {
+        let ended = place.program("sh").args(["-c", line]).output().unwrap();
+        String::from_utf8(ended.stdout).unwrap()
+    };
+    let queued = run(lines[0]);
+    assert!(queued.contains("\"status\":\"queued\""), "{queued}");
+    let listed = run(lines[1]);
+    assert!(listed.contains("\"memories\":["), "{listed}");
+    // The last one goes on until it is ended: its first lines are enough.
+    let mut stream = place.program("sh");
+    let follow = format!("exec {}", lines[2].trim());
+    let mut stream = stream.args(["-c", &follow]).stdout(Stdio::piped()).spawn().unwrap();
+    let mut first = [0; 13];
+    stream.stdout.take().unwrap().read_exact(&mut first).unwrap();
+    assert_eq!(&first, b"retry: 3000\n\n");
+    stream.kill().unwrap();
+    stream.wait().unwrap();
+    child.kill().unwrap();
+    child.wait().unwrap();
+}
+
+#[test]
+fn several_workspaces_are_served_side_by_side() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.path().join("shop/.git")).unwrap();
+    let daemon = Daemon::start_with(&place, &["--workspace", ".", "--workspace", "../shop"]);
+    let capabilities = daemon.get("/capabilities").json();
+    let workspaces = capabilities["workspaces"].as_array().unwrap();
+    assert_eq!(workspaces.len(), 2, "{capabilities}");
+    assert_eq!(capabilities["workspaceCwd"], workspaces[0]["cwd"]);
+    assert_eq!(
+        (&workspaces[0]["primary"], &workspaces[1]["primary"]),
+        (&json!(true), &json!(false))
+    );
+    let shop = workspaces[1]["id"].as_str().unwrap();
+    let body = json!({ "content": "This project builds with make.", "scope": "project" });
+    let asked = daemon.post(&format!("/workspaces/{shop}/memory/remember"), &body).json();
+    let id = asked["taskId"].as_str().unwrap();
+    assert_eq!(daemon.ask("GET", &format!("/workspace/memory/remember/{id}")).send().status, 404);
+    let begun = std::time::Instant::now();
+    while daemon.get(&format!("/workspaces/{shop}/memory/remember/{id}")).json()["status"]
+        != "completed"
+    {
+        assert!(begun.elapsed() < super::PATIENCE, "it does not end");
+    }
+    let listed = |query: &str| {
+        daemon.get(&format!("/v1/memories?scope=project{query}")).json()["total"].clone()
+    };
+    assert_eq!((listed(""), listed(&format!("&workspace={shop}"))), (json!(0), json!(1)));
+    let session = daemon.post("/session", &json!({ "cwd": workspaces[1]["cwd"] })).json();
+    assert_eq!(session["workspaceCwd"], workspaces[1]["cwd"]);
+    let nowhere = daemon.ask("POST", "/session").json(&json!({ "cwd": "/nowhere" }));
+    assert_eq!(nowhere.code(), (400, "workspace_mismatch".to_owned()));
+    assert_eq!(daemon.ask("GET", "/v1/memories?workspace=x").code().1, "workspace_not_found");
+}
+
+#[test]
+fn while_it_ends_a_daemon_takes_no_tasks_and_polls_are_answered() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let task = daemon.task("remember", &json!({ "content": "I like tea." }));
+    // Somebody holds the memories, so that a task runs for a while.
+    let lock = std::fs::read_dir(place.home().join("state/locks")).unwrap();
+    let held: Vec<_> = lock
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| !path.to_string_lossy().contains("lane-"))
+        .map(|path| {
+            let file = std::fs::File::options().write(true).open(path).unwrap();
+            file.lock().unwrap();
+            file
+        })
+        .collect();
+    let running =
+        daemon.post("/workspace/memory/remember", &json!({ "content": "I drive a bus." })).json();
+    let id = running["taskId"].as_str().unwrap();
+    let begun = std::time::Instant::now();
+    while daemon.get(&format!("/workspace/memory/remember/{id}")).json()["status"] != "running" {
+        assert!(begun.elapsed() < super::PATIENCE, "it does not begin");
+    }
+    daemon.signal("TERM");
+    loop {
+        let ask = daemon.ask("POST", "/workspace/memory/dream");
+        let (status, code) = ask.code();
+        if status == 503 {
+            assert_eq!(code, "workspace_draining");
+            break;
+        }
+        assert_eq!(status, 202);
+        assert!(begun.elapsed() < super::PATIENCE, "it does not end");
+    }
+    let poll = format!("/workspace/memory/remember/{}", task["taskId"].as_str().unwrap());
+    assert_eq!(daemon.get(&poll).json()["status"], "completed");
+    drop(held);
+    assert_eq!(daemon.end().0, Some(0));
+    assert!(place.done(&["grep", "-l", "bus"]).contains("global/"), "what ran was done");
+}

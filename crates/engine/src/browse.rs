@@ -1,0 +1,245 @@
+//! Pages of memories, each with everything that is known of it: for a person who looks around.
+//!
+//! Listing is cheap and done for all; what has to be looked up for each memory (its revision, who
+//! changed it last, what screening objects to) is looked up for one page alone.
+
+use std::cmp::Reverse;
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+
+use memory::change::Actor;
+use memory::command::Warning;
+use memory::document::Revision;
+use memory::path::{MemoryPath, Mount};
+use store::{ChangesQuery, Listed, Memories, StoreError};
+
+/// In which order memories come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// Scope by scope, in byte order of their paths.
+    #[default]
+    Path,
+    /// The last modified first.
+    Modified,
+    /// The most used first.
+    Uses,
+    /// The largest first.
+    Bytes,
+}
+
+/// Where the next page begins: after so many, the last of which was this one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cursor {
+    passed: usize,
+    last: String,
+}
+
+/// A text that is no cursor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a cursor is what the page before ended with")]
+pub struct BadCursor;
+
+impl fmt::Display for Cursor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.passed, self.last)
+    }
+}
+
+impl FromStr for Cursor {
+    type Err = BadCursor;
+
+    fn from_str(text: &str) -> Result<Self, BadCursor> {
+        let (passed, last) = text.split_once(':').ok_or(BadCursor)?;
+        Ok(Self { passed: passed.parse().map_err(|_| BadCursor)?, last: last.to_owned() })
+    }
+}
+
+/// Which memories to return.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Browse {
+    /// Only those of this root.
+    pub mount: Option<Mount>,
+    /// Only those whose path, name or description holds this, in either case.
+    pub words: Option<String>,
+    /// Only those that are pinned, or are not.
+    pub pinned: Option<bool>,
+    /// In which order.
+    pub order: Order,
+    /// Only those after the page before.
+    pub after: Option<Cursor>,
+    /// At most so many.
+    pub max: usize,
+}
+
+/// A memory with everything that is known of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Known {
+    /// What a listing says.
+    pub listed: Listed,
+    /// Its revision; `None` when it is no text, or outgrew the cap.
+    pub revision: Option<Revision>,
+    /// Who changed it last, as far as history goes.
+    pub last_author: Option<Actor>,
+    /// What screening objects to, in memories that came with a repository.
+    pub findings: Arc<[Warning]>,
+}
+
+/// A page of memories.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page {
+    /// The memories.
+    pub memories: Vec<Known>,
+    /// How many there are on all pages.
+    pub total: usize,
+    /// Where the next page begins; `None` on the last.
+    pub next: Option<Cursor>,
+}
+
+/// Returns one page of memories.
+pub async fn browse(memories: &Memories, wanted: &Browse) -> Result<Page, StoreError> {
+    let under = wanted.mount.map(MemoryPath::Root);
+    let mut all = memories.list(under.as_ref()).await?.memories;
+    all.retain(|listed| matches(wanted, listed));
+    sort(&mut all, wanted.order);
+    let total = all.len();
+    let first = wanted.after.as_ref().map_or(0, |cursor| begin(&all, cursor));
+    let page: Vec<Listed> = all.into_iter().skip(first).take(wanted.max).collect();
+    let passed = first + page.len();
+    let next = page
+        .last()
+        .filter(|_| passed < total)
+        .map(|last| Cursor { passed, last: last.path.to_string() });
+    let mut known = Vec::with_capacity(page.len());
+    for listed in page {
+        known.extend(look_up(memories, listed).await?);
+    }
+    Ok(Page { memories: known, total, next })
+}
+
+fn matches(wanted: &Browse, listed: &Listed) -> bool {
+    let holds = |words: &str| {
+        let words = words.to_lowercase();
+        let name = listed.name.as_deref().unwrap_or_default();
+        [listed.path.to_string().as_str(), name, &listed.description]
+            .into_iter()
+            .any(|text| text.to_lowercase().contains(&words))
+    };
+    wanted.pinned.is_none_or(|pinned| listed.pinned == pinned)
+        && wanted.words.as_deref().is_none_or(holds)
+}
+
+/// Sorts; what is alike stays in the order of paths.
+fn sort(all: &mut [Listed], order: Order) {
+    match order {
+        Order::Path => {}
+        Order::Modified => all.sort_by_key(|listed| Reverse(listed.modified_at)),
+        Order::Uses => all.sort_by_key(|listed| Reverse(listed.usage.uses)),
+        Order::Bytes => all.sort_by_key(|listed| Reverse(listed.bytes)),
+    }
+}
+
+/// Returns how many memories were on the pages before. The last of them tells, wherever it is now;
+/// when it is gone, their number does.
+fn begin(all: &[Listed], cursor: &Cursor) -> usize {
+    let last = all.iter().position(|listed| listed.path.to_string() == cursor.last);
+    last.map_or(cursor.passed.saturating_sub(1), |last| last + 1)
+}
+
+/// Returns what is known of a memory; `None` when it went meanwhile.
+async fn look_up(memories: &Memories, listed: Listed) -> Result<Option<Known>, StoreError> {
+    let revision = match memories.read(&listed.path).await {
+        Ok(read) => Some(read.revision),
+        Err(StoreError::Refused(refusal)) if refusal.code() == memory::code::Code::NotFound => {
+            return Ok(None);
+        }
+        Err(StoreError::Refused(_)) => None,
+        Err(fault) => return Err(fault),
+    };
+    let query = ChangesQuery { path: Some(listed.path.clone()), max: 1, ..ChangesQuery::default() };
+    let last = memories.recorded_changes(&query).await?;
+    let last_author = last.first().map(|change| change.provenance.actor);
+    let findings = memories.objections(&listed.path).await;
+    Ok(Some(Known { listed, revision, last_author, findings }))
+}
+
+#[cfg(test)]
+mod tests {
+    use memory::clock::Timestamp;
+    use memory::path::{Layout, RelativePath};
+    use memory::usage::Usage;
+
+    use super::*;
+
+    fn listed(path: &str, bytes: u64, uses: u64) -> Listed {
+        Listed {
+            path: MemoryPath::parse(path, Layout::Scoped).unwrap(),
+            bytes,
+            modified_at: Timestamp::UNIX_EPOCH,
+            description: format!("About {bytes}"),
+            name: None,
+            kind: None,
+            pinned: bytes > 2,
+            usage: Usage { uses, ..Usage::default() },
+        }
+    }
+
+    fn three() -> Vec<Listed> {
+        vec![
+            listed("/memories/global/a.md", 1, 5),
+            listed("/memories/global/b.md", 3, 5),
+            listed("/memories/project/c.md", 2, 9),
+        ]
+    }
+
+    fn names(all: &[Listed]) -> String {
+        all.iter().filter_map(|listed| listed.path.relative()).map(RelativePath::as_str).collect()
+    }
+
+    #[test]
+    fn what_is_alike_stays_in_the_order_of_paths() {
+        fn check(order: Order, expected: &str) {
+            let mut all = three();
+            sort(&mut all, order);
+            assert_eq!(names(&all), expected, "{order:?}");
+        }
+        check(Order::Path, "a.mdb.mdc.md");
+        check(Order::Modified, "a.mdb.mdc.md");
+        check(Order::Uses, "c.mda.mdb.md");
+        check(Order::Bytes, "b.mdc.mda.md");
+    }
+
+    #[test]
+    fn words_are_looked_for_in_path_name_and_description() {
+        fn check(words: Option<&str>, pinned: Option<bool>, expected: &str) {
+            let wanted = Browse { words: words.map(str::to_owned), pinned, ..Browse::default() };
+            let mut all = three();
+            all.retain(|listed| matches(&wanted, listed));
+            assert_eq!(names(&all), expected, "{wanted:?}");
+        }
+        check(None, None, "a.mdb.mdc.md");
+        check(Some("PROJECT/"), None, "c.md");
+        check(Some("about 3"), None, "b.md");
+        check(Some("nothing"), None, "");
+        check(None, Some(true), "b.md");
+        check(Some("a.md"), Some(true), "");
+    }
+
+    #[test]
+    fn a_page_begins_after_the_last_one_of_the_page_before() {
+        fn check(cursor: &str, expected: usize) {
+            let cursor: Cursor = cursor.parse().unwrap();
+            assert_eq!(begin(&three(), &cursor), expected, "{cursor}");
+        }
+        check("2:/memories/global/b.md", 2);
+        // One before it was deleted, or came into being.
+        check("3:/memories/global/b.md", 2);
+        check("1:/memories/global/b.md", 2);
+        // It was deleted itself.
+        check("2:/memories/global/gone.md", 1);
+        check("0:", 0);
+        for text in ["", "2", "x:/memories", "-1:/memories"] {
+            assert_eq!(text.parse::<Cursor>(), Err(BadCursor), "{text}");
+        }
+    }
+}

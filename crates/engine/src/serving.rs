@@ -1,0 +1,51 @@
+//! What a process that serves others keeps going: lanes, feeds, and who is registered.
+
+use std::sync::Arc;
+
+use state::StateError;
+use store::Caller;
+use tokio::task::JoinHandle;
+
+use crate::callers::Callers;
+use crate::feed::{Feed, Feeds};
+use crate::lane::{LaneSettings, Lanes};
+use crate::open::Engine;
+use crate::workspace::Workspace;
+
+/// What is kept going for some workspaces. Whoever drops it tells no changes any more.
+#[derive(Debug)]
+pub struct Serving {
+    /// Carries tasks out.
+    pub lanes: Lanes,
+    /// Tells what changes.
+    pub feeds: Arc<Feeds>,
+    /// Knows who is registered.
+    pub callers: Callers,
+    following: JoinHandle<()>,
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        self.following.abort();
+    }
+}
+
+impl Engine {
+    /// Opens lanes and feeds for these workspaces, and goes on with what earlier lives left to be done.
+    pub async fn serve(
+        &self,
+        workspaces: &[Workspace],
+        settings: LaneSettings,
+    ) -> Result<Serving, StateError> {
+        let feeds = self.feeds();
+        for workspace in workspaces {
+            let memories = self.memories(&workspace.binding, Caller::person("feed"));
+            feeds.open(&workspace.id, &memories);
+        }
+        let lanes = self.lanes(settings, Arc::clone(&feeds) as Arc<dyn Feed>);
+        let callers = self.callers(Arc::clone(&feeds));
+        let following = tokio::spawn(self.follow(Arc::clone(&feeds)));
+        lanes.resume(workspaces).await?;
+        Ok(Serving { lanes, feeds, callers, following })
+    }
+}

@@ -1,0 +1,117 @@
+//! Where a stream of events goes on: `Last-Event-ID` and the epoch that it belongs to.
+//!
+//! A cursor is a bare decimal number. It says something only within one epoch: the life of one
+//! daemon. What cannot be read is no cursor, and the stream begins with what happens from then on.
+
+/// The header that carries the epoch, in both directions.
+pub const EPOCH_HEADER: &str = "x-qwen-event-epoch";
+
+/// The header by which a client says what it has seen last.
+pub const LAST_EVENT_ID_HEADER: &str = "last-event-id";
+
+/// The highest event id: what a client whose numbers are all floating point can tell from the next.
+pub const EVENT_ID_MAX: u64 = (1 << 53) - 1;
+
+/// The longest epoch, in characters.
+pub const EPOCH_CHARS_MAX: usize = 64;
+
+/// How much of a header that cannot be read goes into a log, in characters.
+const LOGGED_CHARS_MAX: usize = 64;
+
+/// A header that cannot be read, as a log may show it: on one line, without what a terminal obeys,
+/// not long.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{shown}` is no {what}")]
+pub struct Unreadable {
+    /// What was wanted.
+    pub what: &'static str,
+    /// What was found.
+    pub shown: String,
+}
+
+impl Unreadable {
+    fn new(what: &'static str, text: &str) -> Self {
+        Self { what, shown: for_log(text) }
+    }
+}
+
+/// Reads a `Last-Event-ID`; `None` if it is empty.
+pub fn last_event_id(text: &str) -> Result<Option<u64>, Unreadable> {
+    if text.is_empty() {
+        return Ok(None);
+    }
+    let id = text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok()).flatten();
+    match id {
+        Some(id) if id <= EVENT_ID_MAX => Ok(Some(id)),
+        _ => Err(Unreadable::new("event id", text)),
+    }
+}
+
+/// Reads an epoch; `None` if it is empty.
+pub fn epoch(text: &str) -> Result<Option<&str>, Unreadable> {
+    let is_plain = |byte: u8| byte.is_ascii_graphic() && byte != b';';
+    if text.is_empty() {
+        Ok(None)
+    } else if text.len() <= EPOCH_CHARS_MAX && text.bytes().all(is_plain) {
+        Ok(Some(text))
+    } else {
+        Err(Unreadable::new("epoch", text))
+    }
+}
+
+/// Returns a text from outside as a log may show it.
+pub fn for_log(text: &str) -> String {
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    let mut shown: String = text.chars().take(LOGGED_CHARS_MAX).map(plain).collect();
+    if text.chars().nth(LOGGED_CHARS_MAX).is_some() {
+        shown.push('…');
+    }
+    shown
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_event_id_is_a_bare_decimal() {
+        assert_eq!(last_event_id(""), Ok(None));
+        for (text, id) in [("0", 0), ("42", 42), ("007", 7), ("9007199254740991", EVENT_ID_MAX)] {
+            assert_eq!(last_event_id(text), Ok(Some(id)), "{text}");
+        }
+        for text in [
+            "9007199254740992",
+            "99999999999999999999999",
+            "-1",
+            "+1",
+            "1.0",
+            "1e3",
+            "0x10",
+            " 1",
+            "1 ",
+            "١",
+            "one",
+        ] {
+            assert!(last_event_id(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_epoch_is_a_short_word() {
+        let longest = "e".repeat(EPOCH_CHARS_MAX);
+        assert_eq!(epoch(""), Ok(None));
+        assert_eq!(epoch("b3f0-1"), Ok(Some("b3f0-1")));
+        assert_eq!(epoch(&longest), Ok(Some(longest.as_str())));
+        for text in [&format!("{longest}e"), "a b", "a;b", "a\nb", "é", "\u{7f}"] {
+            assert!(epoch(text).is_err(), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_log_shows_is_one_bounded_line() {
+        assert_eq!(for_log("a\r\nb\u{1b}[2J\0c"), "a  b [2J c");
+        let long = "x".repeat(LOGGED_CHARS_MAX + 1);
+        assert_eq!(for_log(&long), format!("{}…", "x".repeat(LOGGED_CHARS_MAX)));
+        assert_eq!(last_event_id("1\n").unwrap_err().to_string(), "`1 ` is no event id");
+    }
+}

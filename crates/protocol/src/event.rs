@@ -1,0 +1,259 @@
+//! Events: what happened, as streams tell it.
+//!
+//! An event that happened has an id, and ids count up without gaps on one stream. What a stream says
+//! about itself (that it has caught up, that something was lost, that its reader is slow) has none.
+
+use serde::{Deserialize, Serialize};
+
+use crate::task::{TargetScope, TaskKind};
+
+/// One event, as the `data` of a frame.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Envelope {
+    /// Its number on this stream; none for what the stream says about itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub id: Option<u64>,
+    /// The version of this form: 1.
+    pub v: u32,
+    /// What happened.
+    #[serde(flatten)]
+    pub event: Event,
+    /// The client that asked for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub originator_client_id: Option<String>,
+    /// About the event itself.
+    #[serde(rename = "_meta")]
+    pub meta: Meta,
+}
+
+/// About an event itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Meta {
+    /// When it was published, in milliseconds since 1970.
+    pub server_timestamp: i64,
+}
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(tag = "type", content = "data", rename_all = "snake_case")]
+pub enum Event {
+    /// Memories changed.
+    MemoryChanged(MemoryChanged),
+    /// All that was missed has been told; what follows happens now.
+    ReplayComplete(ReplayComplete),
+    /// Something was missed for good: look anew instead of going on.
+    StateResyncRequired(ResyncRequired),
+    /// The reader falls behind.
+    SlowClientWarning(SlowClient),
+    /// The reader fell too far behind; the stream ends.
+    ClientEvicted(Evicted),
+}
+
+impl Event {
+    /// Returns the word of its type.
+    pub const fn kind(&self) -> &'static str {
+        match self {
+            Self::MemoryChanged(_) => "memory_changed",
+            Self::ReplayComplete(_) => "replay_complete",
+            Self::StateResyncRequired(_) => "state_resync_required",
+            Self::SlowClientWarning(_) => "slow_client_warning",
+            Self::ClientEvicted(_) => "client_evicted",
+        }
+    }
+}
+
+/// Which memories changed; `scope` tells the two forms apart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(tag = "scope", rename_all = "lowercase")]
+pub enum MemoryChanged {
+    /// A task changed some, once for the whole task.
+    #[serde(rename_all = "camelCase")]
+    Managed {
+        /// Which kind of task.
+        source: ManagedSource,
+        /// Which task.
+        task_id: String,
+        /// Where the memories lie.
+        touched_scopes: Vec<TargetScope>,
+    },
+    /// Somebody else changed one: a tool, a person, an editor.
+    #[serde(rename_all = "camelCase")]
+    File {
+        /// The memory.
+        path: String,
+        /// Where it went, if it was renamed.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        moved_to: Option<String>,
+        /// What was done: `create`, `edit`, `save`, `delete`, `rename`, `undo`, `import`, `outside`, …
+        kind: String,
+        /// Who did it: `person`, `agent`, `review`, `outside`, …
+        actor: String,
+        /// Its revision afterwards; none when it is gone.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        revision: Option<String>,
+        /// The change in history.
+        change: i64,
+    },
+}
+
+words! {
+    /// Which kind of task changed memories.
+    ManagedSource {
+        /// A remember.
+        Remember = "workspace_memory_remember",
+        /// A forget.
+        Forget = "workspace_memory_forget",
+        /// A dream.
+        Dream = "workspace_memory_dream",
+    }
+}
+
+impl From<TaskKind> for ManagedSource {
+    fn from(kind: TaskKind) -> Self {
+        match kind {
+            TaskKind::Remember => Self::Remember,
+            TaskKind::Forget => Self::Forget,
+            TaskKind::Dream => Self::Dream,
+        }
+    }
+}
+
+/// All that was missed has been told.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ReplayComplete {
+    /// How many events that was.
+    pub replayed_count: u64,
+    /// The id of the newest event.
+    pub last_event_id: u64,
+}
+
+/// Something was missed for good.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ResyncRequired {
+    /// Why: `ring_evicted`, `epoch_reset`, `replay_truncated`.
+    pub reason: String,
+    /// More about the reason, such as `epoch_mismatch`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+    /// What the reader had seen last.
+    pub last_delivered_id: u64,
+    /// The oldest event that can still be told.
+    pub earliest_available_id: u64,
+}
+
+/// The reader falls behind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SlowClient {
+    /// Frames that wait for it.
+    pub queue_size: u64,
+    /// How many may.
+    pub max_queued: u64,
+    /// Bytes that wait for it.
+    pub queued_bytes: u64,
+    /// How many may.
+    pub max_queued_bytes: u64,
+    /// Which of the two it is about.
+    pub threshold: Threshold,
+    /// The id of the newest event.
+    pub last_event_id: u64,
+}
+
+words! {
+    /// What a slow reader has too much of.
+    Threshold {
+        /// Frames.
+        Frames = "frames",
+        /// Bytes.
+        Bytes = "bytes",
+        /// Both.
+        Both = "frames_and_bytes",
+    }
+}
+
+/// The reader fell too far behind.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Evicted {
+    /// Why: `queue_overflow`.
+    pub reason: String,
+    /// The id of the last event that it was told.
+    pub dropped_after: u64,
+    /// Frames that waited.
+    pub queue_size: u64,
+    /// How many may.
+    pub max_queued: u64,
+    /// Bytes that waited.
+    pub queued_bytes: u64,
+    /// How many may.
+    pub max_queued_bytes: u64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(envelope: &Envelope) -> String {
+        let text = serde_json::to_string(envelope).unwrap();
+        assert_eq!(&serde_json::from_str::<Envelope>(&text).unwrap(), envelope, "{text}");
+        text
+    }
+
+    #[test]
+    fn a_task_that_changed_memories_is_told_once() {
+        let event = Event::MemoryChanged(MemoryChanged::Managed {
+            source: TaskKind::Remember.into(),
+            task_id: "remember-1".to_owned(),
+            touched_scopes: vec![TargetScope::User],
+        });
+        let envelope = Envelope {
+            id: Some(7),
+            v: 1,
+            event,
+            originator_client_id: Some("ide".to_owned()),
+            meta: Meta { server_timestamp: 1 },
+        };
+        insta::assert_snapshot!(check(&envelope), @r#"{"id":7,"v":1,"type":"memory_changed","data":{"scope":"managed","source":"workspace_memory_remember","taskId":"remember-1","touchedScopes":["user"]},"originatorClientId":"ide","_meta":{"serverTimestamp":1}}"#);
+    }
+
+    #[test]
+    fn a_file_that_changed_is_named_by_its_memory_path() {
+        let event = Event::MemoryChanged(MemoryChanged::File {
+            path: "/memories/global/a.md".to_owned(),
+            moved_to: None,
+            kind: "outside".to_owned(),
+            actor: "outside".to_owned(),
+            revision: None,
+            change: 3,
+        });
+        let meta = Meta { server_timestamp: 1 };
+        let envelope = Envelope { id: Some(1), v: 1, event, originator_client_id: None, meta };
+        insta::assert_snapshot!(check(&envelope), @r#"{"id":1,"v":1,"type":"memory_changed","data":{"scope":"file","path":"/memories/global/a.md","kind":"outside","actor":"outside","change":3},"_meta":{"serverTimestamp":1}}"#);
+    }
+
+    #[test]
+    fn what_a_stream_says_about_itself_has_no_id() {
+        let event = Event::StateResyncRequired(ResyncRequired {
+            reason: "epoch_reset".to_owned(),
+            detail: Some("epoch_mismatch".to_owned()),
+            last_delivered_id: 9,
+            earliest_available_id: 1,
+        });
+        let meta = Meta { server_timestamp: 1 };
+        let envelope = Envelope { id: None, v: 1, event, originator_client_id: None, meta };
+        assert_eq!(envelope.event.kind(), "state_resync_required");
+        insta::assert_snapshot!(check(&envelope), @r#"{"v":1,"type":"state_resync_required","data":{"reason":"epoch_reset","detail":"epoch_mismatch","lastDeliveredId":9,"earliestAvailableId":1},"_meta":{"serverTimestamp":1}}"#);
+    }
+}

@@ -1,0 +1,166 @@
+//! Server-sent events: frames as lines of text, written and read.
+//!
+//! A frame is `id:`, `event:` and `data:` lines and an empty one. A reader takes bytes as they come,
+//! in pieces of any size, and gives out whole frames; comments and fields that nobody knows are
+//! passed over, as the format demands.
+
+use std::fmt::Write as _;
+
+/// The first thing that a stream says: how long to wait before connecting anew, in milliseconds.
+pub const RETRY: &str = "retry: 3000\n\n";
+
+/// A comment that shows that the stream lives.
+pub const HEARTBEAT: &str = ": heartbeat\n\n";
+
+/// The longest frame that a reader takes, in bytes.
+pub const FRAME_BYTES_MAX: usize = 4 * 1024 * 1024;
+
+/// Writes a frame. `data` is one line: JSON without indentation.
+pub fn write(id: Option<u64>, event: &str, data: &str) -> String {
+    debug_assert!(!data.contains(['\n', '\r']), "data of a frame is one line");
+    let mut frame = String::with_capacity(data.len() + event.len() + 48);
+    // Writing to a string cannot fail.
+    if let Some(id) = id {
+        let _written = writeln!(frame, "id: {id}");
+    }
+    let _written = write!(frame, "event: {event}\ndata: {data}\n\n");
+    frame
+}
+
+/// A frame as read.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Frame {
+    /// Its id, if it is a number.
+    pub id: Option<u64>,
+    /// Its type; empty if it has none.
+    pub event: String,
+    /// Its data, lines joined by `\n`.
+    pub data: String,
+}
+
+/// A frame is longer than a reader takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a frame is longer than {FRAME_BYTES_MAX} bytes")]
+pub struct TooLong;
+
+/// Reads frames out of bytes.
+#[derive(Debug, Default)]
+pub struct Reader {
+    line: Vec<u8>,
+    /// Whether the last byte was a `\r`, so that a `\n` after it ends no second line.
+    after_return: bool,
+    frame: Frame,
+    /// Whether `frame` has a `data` line: a frame without one is none.
+    has_data: bool,
+}
+
+impl Reader {
+    /// Takes more bytes; returns the frames that they complete. After an error the stream is of no
+    /// more use.
+    pub fn take(&mut self, bytes: &[u8]) -> Result<Vec<Frame>, TooLong> {
+        let mut frames = Vec::new();
+        for &byte in bytes {
+            let ends_line = match byte {
+                b'\n' => !self.after_return,
+                b'\r' => true,
+                _ => {
+                    self.line.push(byte);
+                    false
+                }
+            };
+            self.after_return = byte == b'\r';
+            if ends_line {
+                let line = std::mem::take(&mut self.line);
+                frames.extend(self.end_line(&String::from_utf8_lossy(&line)));
+            }
+            if self.line.len() + self.frame.data.len() > FRAME_BYTES_MAX {
+                return Err(TooLong);
+            }
+        }
+        Ok(frames)
+    }
+
+    fn end_line(&mut self, line: &str) -> Option<Frame> {
+        if line.is_empty() {
+            let frame = std::mem::take(&mut self.frame);
+            return std::mem::take(&mut self.has_data).then_some(frame);
+        }
+        let (field, value) = line.split_once(':').unwrap_or((line, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "id" => self.frame.id = value.parse().ok(),
+            "event" => value.clone_into(&mut self.frame.event),
+            "data" => {
+                if self.has_data {
+                    self.frame.data.push('\n');
+                }
+                self.frame.data.push_str(value);
+                self.has_data = true;
+            }
+            _ => {}
+        }
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn frame(id: Option<u64>, event: &str, data: &str) -> Frame {
+        Frame { id, event: event.to_owned(), data: data.to_owned() }
+    }
+
+    fn read(text: &str) -> Vec<Frame> {
+        Reader::default().take(text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn what_is_written_is_read_back() {
+        assert_eq!(
+            write(Some(3), "memory_changed", "{}"),
+            "id: 3\nevent: memory_changed\ndata: {}\n\n"
+        );
+        assert_eq!(write(None, "client_evicted", "{}"), "event: client_evicted\ndata: {}\n\n");
+        let text =
+            [RETRY, HEARTBEAT, &write(Some(3), "a", "{}"), &write(None, "b", "[1]")].concat();
+        assert_eq!(read(&text), [frame(Some(3), "a", "{}"), frame(None, "b", "[1]")]);
+    }
+
+    #[test]
+    fn any_end_of_line_will_do_and_unknown_fields_are_passed_over() {
+        let expected = [frame(Some(1), "a", "x\ny")];
+        for end in ["\n", "\r", "\r\n"] {
+            let lines = ["id: 1", "event:a", "colour: red", ": note", "data: x", "data:y", "", ""];
+            assert_eq!(read(&lines.join(end)), expected, "{end:?}");
+        }
+        assert_eq!(read("data\n\n"), [frame(None, "", "")]);
+        assert_eq!(read("id: one\ndata:  x\n\n"), [frame(None, "", " x")]);
+        assert_eq!(read("event: a\n\ndata: x"), []);
+    }
+
+    #[test]
+    fn a_frame_without_end_is_given_up() {
+        let mut reader = Reader::default();
+        let bytes = vec![b'x'; FRAME_BYTES_MAX + 1];
+        assert_eq!(reader.take(&bytes), Err(TooLong));
+    }
+
+    proptest! {
+        #[test]
+        fn it_does_not_matter_how_bytes_arrive(
+            text in "([a-z:]{0,6}|data: |\r|\n|\r\n){0,40}",
+            piece in 1_usize..9,
+        ) {
+            let whole = read(&text);
+            let mut reader = Reader::default();
+            let mut pieces = Vec::new();
+            for bytes in text.as_bytes().chunks(piece) {
+                pieces.extend(reader.take(bytes).unwrap());
+            }
+            prop_assert_eq!(pieces, whole);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The public wire: what a daemon and its clients say to each other, as types.
+//!
+//! The task API is the one that published clients speak; `/v1` is everything else. Nothing here reads a
+//! file or decides about memories: texts and JSON in, values out, and back. The server turns these
+//! values into those of the engine. Only the `client`, which is a feature, opens a connection.
+
+#[macro_use]
+mod words;
+
+pub mod error;
+
+pub mod id;
+
+pub mod capabilities;
+
+pub mod task;
+
+pub mod session;
+
+pub mod event;
+
+pub mod frame;
+
+pub mod cursor;
+
+pub mod memories;
+
+pub mod changes;
+
+pub mod status;
+
+#[cfg(feature = "client")]
+pub mod client;

@@ -1,0 +1,275 @@
+//! Tasks: what a client asks for, and how far it is.
+//!
+//! A body is read field by field in a fixed order, so that the first thing that is wrong with it is
+//! the one that is told. What a field means is not decided here.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::error::ErrorCode;
+
+/// The longest text of a task, in bytes of UTF-8: a few pages, far more than a fact needs.
+pub const TASK_TEXT_BYTES_MAX: usize = 65_536;
+
+words! {
+    /// What kind of work a task is.
+    TaskKind {
+        /// A text is taken in.
+        Remember = "remember",
+        /// Entries are removed.
+        Forget = "forget",
+        /// Memories are tidied up.
+        Dream = "dream",
+    }
+}
+
+words! {
+    /// How far a task is.
+    TaskStatus {
+        /// It waits for those before it.
+        Queued = "queued",
+        /// It is being done.
+        Running = "running",
+        /// It is done; `result` says what came of it.
+        Completed = "completed",
+        /// It was given up; `error` says why.
+        Failed = "failed",
+    }
+}
+
+words! {
+    /// What may be known of earlier memories while a text is remembered.
+    ContextMode {
+        /// All memories of the workspace.
+        Workspace = "workspace",
+        /// None of them: everything is written afresh.
+        Clean = "clean",
+    }
+}
+
+words! {
+    /// A scope as the task API names it.
+    TargetScope {
+        /// The memories of the project.
+        Project = "project",
+        /// The memories of the person, in all projects.
+        User = "user",
+    }
+}
+
+words! {
+    /// What kind of knowledge a memory holds.
+    Topic {
+        /// Who the person is.
+        User = "user",
+        /// How an agent is to work.
+        Feedback = "feedback",
+        /// Facts of the work.
+        Project = "project",
+        /// Where something is to be found.
+        Reference = "reference",
+    }
+}
+
+/// What is to be remembered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RememberRequest {
+    /// The text, as somebody said it; at most 65,536 bytes.
+    pub content: String,
+    /// What may be known while deciding; `workspace` when left out.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_mode: Option<ContextMode>,
+    /// Where it must go; left out, it is decided by what the text is about.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope: Option<TargetScope>,
+}
+
+impl RememberRequest {
+    /// Reads a body.
+    pub fn read(fields: &Map<String, Value>) -> Result<Self, ErrorCode> {
+        Ok(Self {
+            content: text(fields.get("content")).ok_or(ErrorCode::InvalidContent)?,
+            context_mode: match fields.get("contextMode") {
+                None | Some(Value::Null) => None,
+                Some(mode) => Some(
+                    mode.as_str()
+                        .and_then(ContextMode::read)
+                        .ok_or(ErrorCode::InvalidContextMode)?,
+                ),
+            },
+            scope: scope(fields.get("scope"))?,
+        })
+    }
+}
+
+/// What is to be forgotten.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ForgetRequest {
+    /// The request, in a person's words; at most 65,536 bytes.
+    pub query: String,
+    /// Where to look; left out, everywhere.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope: Option<TargetScope>,
+}
+
+impl ForgetRequest {
+    /// Reads a body.
+    pub fn read(fields: &Map<String, Value>) -> Result<Self, ErrorCode> {
+        Ok(Self {
+            query: text(fields.get("query")).ok_or(ErrorCode::InvalidQuery)?,
+            scope: scope(fields.get("scope"))?,
+        })
+    }
+}
+
+fn text(field: Option<&Value>) -> Option<String> {
+    let text = field?.as_str()?;
+    let fits = text.len() <= TASK_TEXT_BYTES_MAX && !text.trim().is_empty();
+    fits.then(|| text.to_owned())
+}
+
+fn scope(field: Option<&Value>) -> Result<Option<TargetScope>, ErrorCode> {
+    let Some(field) = field else { return Ok(None) };
+    match field.as_str().and_then(TargetScope::read) {
+        Some(scope) => Ok(Some(scope)),
+        None => Err(ErrorCode::InvalidScope),
+    }
+}
+
+/// A task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Task {
+    /// Its id: its kind, `-` and a UUID.
+    pub task_id: String,
+    /// How far it is.
+    pub status: TaskStatus,
+    /// What a remember may know; other kinds have none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub context_mode: Option<ContextMode>,
+    /// The scope that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub scope: Option<TargetScope>,
+    /// When it was asked for: ISO 8601, UTC, milliseconds.
+    pub created_at: String,
+    /// When its status last moved.
+    pub updated_at: String,
+    /// What came of it, once it is completed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub result: Option<TaskResult>,
+    /// Why it was given up, once it has failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<TaskError>,
+}
+
+/// What came of a task; its fields tell the kinds apart.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(untagged)]
+pub enum TaskResult {
+    /// Of a remember.
+    Remember(RememberResult),
+    /// Of a forget.
+    Forget(ForgetResult),
+    /// Of a dream.
+    Dream(DreamResult),
+}
+
+/// What came of a remember.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RememberResult {
+    /// One sentence, without a word of what was remembered.
+    pub summary: String,
+    /// The memories that changed; none if all of it was known.
+    pub files_touched: Vec<String>,
+    /// Where they lie.
+    pub touched_scopes: Vec<TargetScope>,
+}
+
+/// What came of a forget.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ForgetResult {
+    /// One sentence.
+    pub summary: String,
+    /// The entries that are gone.
+    pub removed_entries: Vec<RemovedEntry>,
+    /// The topics of the memories that changed.
+    pub touched_topics: Vec<Topic>,
+    /// Where they lie.
+    pub touched_scopes: Vec<TargetScope>,
+}
+
+/// An entry that was forgotten.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RemovedEntry {
+    /// The topic of its memory.
+    pub topic: Topic,
+    /// Its first line.
+    pub summary: String,
+    /// Its memory.
+    pub file_path: String,
+}
+
+/// What came of a dream.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct DreamResult {
+    /// One sentence.
+    pub summary: String,
+    /// The topics of the memories that changed.
+    pub touched_topics: Vec<Topic>,
+    /// Where they lie.
+    pub touched_scopes: Vec<TargetScope>,
+    /// How many entries were merged into another that says the same.
+    pub deduped_entries: u64,
+}
+
+/// Why a task was given up.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct TaskError {
+    /// The code, of a closed list.
+    pub code: String,
+    /// What the code means.
+    pub message: String,
+    /// More, cleaned of credentials and not long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub details: Option<String>,
+}
+
+/// A task of a list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ListedTask {
+    /// What kind of work it is.
+    pub kind: TaskKind,
+    /// The workspace whose memories it is about.
+    pub workspace_id: String,
+    /// The task.
+    #[serde(flatten)]
+    pub task: Task,
+}
+
+/// Tasks, the latest first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct TaskList {
+    /// Those that the caller may see.
+    pub tasks: Vec<ListedTask>,
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,92 @@
+//! HTTP: the task API that published clients speak, and `/v1` for everything else.
+//!
+//! A request passes the [gate](Rules), is decoded, handed to the engine, and what comes back is
+//! encoded. Nothing about memories is decided here. Connections have deadlines and a bound
+//! ([`serve`]), streams of events end with the daemon, and whatever is wrong is answered as JSON.
+
+mod about;
+mod body;
+mod changes;
+mod daemon;
+mod events;
+mod faults;
+mod gate;
+mod listen;
+mod measure;
+mod memories;
+mod openapi;
+mod page;
+mod refused;
+mod sessions;
+mod tasks;
+mod tool;
+mod transfer;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use engine::{Engine, Serving, Workspace};
+use memory::clock::Clock;
+use memory::limits::DRAIN_WAIT;
+use protocol::error::ErrorCode;
+use tokio_util::sync::CancellationToken;
+
+pub use gate::{BadHost, BadOrigin, BadToken, Hosts, Origin, Rules, Token};
+pub use listen::Listener;
+pub use openapi::document;
+
+use self::daemon::Daemon;
+use self::gate::Gate;
+use self::listen::Connections;
+use self::measure::Measures;
+use self::refused::Refused;
+
+/// What the command line composed.
+#[derive(Debug)]
+pub struct Host {
+    /// Gives out memories. Whoever calls [`serve`] closes it afterwards.
+    pub engine: Engine,
+    /// What the engine keeps going for the workspaces.
+    pub serving: Serving,
+    /// What is served; one of them is primary.
+    pub workspaces: Vec<Workspace>,
+    /// Tells the time.
+    pub clock: Arc<dyn Clock>,
+    /// What a request must meet.
+    pub rules: Rules,
+    /// Connections at a time.
+    pub connections_max: usize,
+}
+
+/// Serves until `stop` is cancelled. Then no task is taken any more, those that run have ten seconds
+/// to end, streams of events end, and what is under way is answered.
+pub async fn serve(host: Host, listeners: Vec<Listener>, stop: CancellationToken) {
+    let Host { engine, serving, workspaces, clock, rules, connections_max } = host;
+    let measures = Measures::new();
+    let gate = Arc::new(Gate::new(rules, Arc::clone(&measures)));
+    let (lanes, feeds) = (serving.lanes.clone(), Arc::clone(&serving.feeds));
+    let daemon = Daemon { engine, serving, workspaces, measures: Arc::clone(&measures), clock };
+    let ending = CancellationToken::new();
+    let router = router(Arc::new(daemon), gate);
+    let connections = Connections::new(router, connections_max, measures, ending.clone());
+    let taking =
+        futures_util::future::join_all(listeners.iter().map(|listener| connections.take(listener)));
+    let shutting_down = async {
+        stop.cancelled().await;
+        lanes.drain(DRAIN_WAIT).await;
+        feeds.close_all();
+        ending.cancel();
+    };
+    tokio::join!(taking, shutting_down);
+    connections.ended().await;
+}
+
+fn router(daemon: Arc<Daemon>, gate: Arc<Gate>) -> Router {
+    let (routes, _description) = openapi::routes().split_for_parts();
+    routes
+        .fallback(async || Refused::from(ErrorCode::RouteNotFound))
+        .method_not_allowed_fallback(async || Refused::from(ErrorCode::MethodNotAllowed))
+        .layer(from_fn_with_state(gate, gate::pass))
+        .with_state(daemon)
+}

@@ -1,0 +1,51 @@
+//! Reading what a request brings: bounded in size and time, as JSON.
+
+use axum::body::Bytes;
+use axum::extract::Request;
+use axum::http::header::CONTENT_LENGTH;
+use http_body_util::{BodyExt as _, LengthLimitError, Limited};
+use memory::limits::{HTTP_BODY_BYTES_MAX, HTTP_BODY_WAIT};
+use protocol::error::{ErrorBody, ErrorCode};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use tokio::time::timeout;
+
+use super::refused::Refused;
+
+/// Returns the bytes of a body.
+pub(super) async fn bytes(request: Request) -> Result<Bytes, Refused> {
+    let announced = request.headers().get(CONTENT_LENGTH);
+    let announced = announced.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    if announced.is_some_and(|length| length > HTTP_BODY_BYTES_MAX) {
+        return Err(too_large());
+    }
+    let body = Limited::new(request.into_body(), HTTP_BODY_BYTES_MAX);
+    match timeout(HTTP_BODY_WAIT, body.collect()).await {
+        Err(_elapsed) => Err(ErrorCode::BodyTimeout.into()),
+        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+        // Whoever sent half a body does not read this.
+        Ok(Err(_broken)) => Err(ErrorCode::InvalidJson.into()),
+    }
+}
+
+fn too_large() -> Refused {
+    ErrorBody::new(ErrorCode::BodyTooLarge).with("maxBytes", HTTP_BODY_BYTES_MAX).into()
+}
+
+/// Returns the fields of a body; none if it is empty.
+pub(super) async fn fields(request: Request) -> Result<Map<String, Value>, Refused> {
+    let bytes = bytes(request).await?;
+    if bytes.is_empty() {
+        return Ok(Map::new());
+    }
+    // The parser bounds how deep a text may nest, and takes the last of two fields of one name.
+    serde_json::from_slice(&bytes).map_err(|_| ErrorCode::InvalidJson.into())
+}
+
+/// Returns a body as a value.
+pub(super) async fn value<T: DeserializeOwned>(request: Request) -> Result<T, Refused> {
+    let fields = fields(request).await?;
+    serde_json::from_value(Value::Object(fields))
+        .map_err(|error| Refused::from(ErrorCode::InvalidArguments).saying(error.to_string()))
+}

@@ -1,0 +1,111 @@
+//! What all routes share: the engine, its lanes and feeds, and who may be meant by a request.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::http::HeaderMap;
+use engine::{Caller, ClientId, Engine, Memories, Serving, Workspace};
+use memory::access::AgentClass;
+use memory::clock::Clock;
+use protocol::error::{ErrorBody, ErrorCode};
+use protocol::id::{CLIENT_ID_HEADER, CLIENT_ID_HEADER_ALIAS};
+
+use super::measure::Measures;
+use super::refused::Refused;
+
+/// By which way changes came in that are made here.
+const ORIGIN: &str = "http";
+
+/// The header by which a program says what class of agent calls the tool for it.
+const AGENT_CLASS_HEADER: &str = "x-quipu-agent-class";
+
+/// One daemon.
+#[derive(Debug)]
+pub(super) struct Daemon {
+    pub(super) engine: Engine,
+    pub(super) serving: Serving,
+    /// The first one is meant where none is named.
+    pub(super) workspaces: Vec<Workspace>,
+    pub(super) measures: Arc<Measures>,
+    pub(super) clock: Arc<dyn Clock>,
+}
+
+/// What routes are given.
+pub(super) type Shared = Arc<Daemon>;
+
+impl Daemon {
+    /// Returns the workspace of this id; without one, the first.
+    pub(super) fn workspace(&self, id: Option<&str>) -> Result<&Workspace, Refused> {
+        let found = self.workspaces.iter().find(|workspace| match id {
+            None => workspace.primary,
+            Some(id) => workspace.id == id,
+        });
+        found.ok_or_else(|| ErrorCode::WorkspaceNotFound.into())
+    }
+
+    /// Returns the workspace in this folder.
+    pub(super) fn workspace_in(&self, cwd: &str) -> Result<&Workspace, Refused> {
+        let wanted = Path::new(cwd);
+        let found = self.workspaces.iter().find(|workspace| workspace.cwd == wanted);
+        found.ok_or_else(|| ErrorCode::WorkspaceMismatch.into())
+    }
+
+    /// Returns the workspace of this id, if its memories may be used.
+    pub(super) fn trusted(&self, id: Option<&str>) -> Result<&Workspace, Refused> {
+        let workspace = self.workspace(id)?;
+        if workspace.trusted { Ok(workspace) } else { Err(ErrorCode::UntrustedWorkspace.into()) }
+    }
+
+    /// Returns the client that a request says it comes from, which has to be registered here.
+    pub(super) async fn client(
+        &self,
+        workspace: &Workspace,
+        headers: &HeaderMap,
+    ) -> Result<Option<ClientId>, Refused> {
+        let named = [CLIENT_ID_HEADER, CLIENT_ID_HEADER_ALIAS]
+            .into_iter()
+            .find_map(|name| headers.get(name))
+            .filter(|value| !value.is_empty());
+        let Some(named) = named else { return Ok(None) };
+        let client = named.to_str().ok().and_then(|text| text.parse::<ClientId>().ok());
+        let client = client.ok_or(ErrorCode::InvalidClientId)?;
+        if self.serving.callers.knows(&workspace.id, &client).await? {
+            return Ok(Some(client));
+        }
+        Err(ErrorBody::new(ErrorCode::InvalidClientId).with("clientId", client.as_str()).into())
+    }
+
+    /// Returns the memories of a workspace as the person whose machine it is may touch them.
+    pub(super) async fn person(
+        &self,
+        workspace: Option<&str>,
+        headers: &HeaderMap,
+    ) -> Result<Memories, Refused> {
+        let caller = Caller::person(ORIGIN);
+        self.memories(workspace, headers, caller).await
+    }
+
+    /// Returns the memories of a workspace as the agent that calls the tool may touch them.
+    pub(super) async fn agent(
+        &self,
+        workspace: Option<&str>,
+        headers: &HeaderMap,
+    ) -> Result<Memories, Refused> {
+        let class = headers
+            .get(AGENT_CLASS_HEADER)
+            .map_or(AgentClass::Exec, |class| AgentClass::from_name(class.to_str().ok()));
+        self.memories(workspace, headers, Caller::agent(class, ORIGIN)).await
+    }
+
+    async fn memories(
+        &self,
+        workspace: Option<&str>,
+        headers: &HeaderMap,
+        mut caller: Caller,
+    ) -> Result<Memories, Refused> {
+        let workspace = self.trusted(workspace)?;
+        let client = self.client(workspace, headers).await?;
+        caller.provenance.client = client.map(|client| client.to_string());
+        Ok(self.engine.memories(&workspace.binding, caller))
+    }
+}

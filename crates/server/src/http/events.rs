@@ -1,0 +1,208 @@
+//! Streams of events, as server-sent events.
+//!
+//! A stream of a session tells what tasks did; the one of a workspace tells everything. What is told
+//! comes from the feeds of the engine; here it becomes frames, with a sign of life when there is
+//! nothing to tell.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::{Path, Query, State};
+use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderName, HeaderValue};
+use axum::response::{IntoResponse as _, Response};
+use engine::SessionId;
+use engine::feed::{Cursor, Event, Subscription, Unsubscribable};
+use futures_util::stream;
+use memory::limits::EVENT_HEARTBEAT;
+use protocol::cursor::{self, EPOCH_HEADER, LAST_EVENT_ID_HEADER, Unreadable};
+use protocol::error::{ErrorBody, ErrorCode};
+use protocol::event::Envelope;
+use protocol::frame;
+use tokio::time::timeout;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::daemon::{Daemon, Shared};
+use super::measure::{Measures, One};
+use super::memories::{Asked, Where};
+use super::refused::Refused;
+use crate::to_wire;
+
+/// Keeps a proxy from holding frames back.
+const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+pub(super) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().routes(routes!(of_session)).routes(routes!(of_workspace))
+}
+
+/// Read what the tasks of a session's workspace do, from when the session began.
+///
+/// `Last-Event-ID` goes on after an event, and `X-Qwen-Event-Epoch` says in which numbering.
+#[utoipa::path(
+    get,
+    path = "/session/{id}/events",
+    tag = "events",
+    params(
+        ("id" = String, Path, description = "The id of the session"),
+        ("Last-Event-ID" = Option<u64>, Header, description = "The event that was seen last"),
+        ("X-Qwen-Event-Epoch" = Option<String>, Header, description = "The numbering of that"),
+    ),
+    responses(
+        (status = 200, description = "Frames, each with an envelope as its data",
+            content_type = "text/event-stream", body = Envelope),
+        (status = "4XX", description = "There is no stream", body = ErrorBody),
+        (status = "5XX", description = "There is no stream", body = ErrorBody),
+    ),
+)]
+async fn of_session(
+    State(daemon): State<Shared>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Refused> {
+    let id: SessionId = id.parse().map_err(|_| ErrorCode::SessionNotFound)?;
+    let bus = daemon.serving.callers.events(&id).await?.ok_or(ErrorCode::SessionNotFound)?;
+    let subscription = bus.subscribe(cursor_of(&headers).as_ref())?;
+    Ok(stream_of(&daemon, subscription))
+}
+
+/// Read all that changes in the memories of a workspace, through whatever program.
+#[utoipa::path(
+    get,
+    path = "/v1/events",
+    tag = "events",
+    params(
+        Where,
+        ("Last-Event-ID" = Option<u64>, Header, description = "The event that was seen last"),
+        ("X-Qwen-Event-Epoch" = Option<String>, Header, description = "The numbering of that"),
+    ),
+    responses(
+        (status = 200, description = "Frames, each with an envelope as its data",
+            content_type = "text/event-stream", body = Envelope),
+        (status = "4XX", description = "There is no stream", body = ErrorBody),
+        (status = "5XX", description = "There is no stream", body = ErrorBody),
+    ),
+)]
+async fn of_workspace(
+    State(daemon): State<Shared>,
+    asked: Asked<Where>,
+    headers: HeaderMap,
+) -> Result<Response, Refused> {
+    let Query(Where { workspace }) = asked?;
+    let workspace = daemon.trusted(workspace.as_deref())?;
+    let cursor = cursor_of(&headers);
+    let subscription = daemon.serving.feeds.subscribe(&workspace.id, cursor.as_ref()).await?;
+    Ok(stream_of(&daemon, subscription))
+}
+
+impl From<Unsubscribable> for Refused {
+    fn from(why: Unsubscribable) -> Self {
+        match why {
+            Unsubscribable::Full => ErrorCode::TooManySubscribers.into(),
+            Unsubscribable::Closed => ErrorCode::WorkspaceDraining.into(),
+        }
+    }
+}
+
+/// Returns where a reader goes on. What cannot be read is no cursor, and is logged.
+fn cursor_of(headers: &HeaderMap) -> Option<Cursor> {
+    let text = |name| String::from_utf8_lossy(headers.get(name).map_or(b"", HeaderValue::as_bytes));
+    let ignored = |unreadable: Unreadable| tracing::warn!(%unreadable, "a header is ignored");
+    let last = cursor::last_event_id(&text(LAST_EVENT_ID_HEADER)).map_err(ignored).ok().flatten();
+    let epoch = text(EPOCH_HEADER);
+    let epoch = cursor::epoch(&epoch).map_err(ignored).ok().flatten().map(str::to_owned);
+    Some(Cursor { last_seen: last?, epoch })
+}
+
+/// What a stream says next.
+struct Telling {
+    subscription: Subscription,
+    measures: Arc<Measures>,
+    begun: bool,
+    _open: One,
+}
+
+fn stream_of(daemon: &Shared, subscription: Subscription) -> Response {
+    let telling = Telling {
+        subscription,
+        measures: Arc::clone(&daemon.measures),
+        begun: false,
+        _open: daemon.measures.streaming(),
+    };
+    let frames = stream::unfold(telling, |mut telling| async {
+        let frame = telling.next().await?;
+        Some((Ok::<_, Infallible>(Bytes::from(frame)), telling))
+    });
+    let head = [
+        (CONTENT_TYPE, HeaderValue::from_static("text/event-stream")),
+        (CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform")),
+        (UNBUFFERED, HeaderValue::from_static("no")),
+        (HeaderName::from_static(EPOCH_HEADER), epoch(daemon)),
+    ];
+    (head, Body::from_stream(frames)).into_response()
+}
+
+fn epoch(daemon: &Daemon) -> HeaderValue {
+    let epoch = daemon.serving.feeds.epoch().to_string();
+    HeaderValue::try_from(epoch).unwrap_or(HeaderValue::from_static(""))
+}
+
+impl Telling {
+    /// Returns the next frame; `None` when nothing more will be told.
+    async fn next(&mut self) -> Option<String> {
+        if !std::mem::replace(&mut self.begun, true) {
+            return Some(frame::RETRY.to_owned());
+        }
+        let Ok(event) = timeout(EVENT_HEARTBEAT, self.subscription.next()).await else {
+            return Some(frame::HEARTBEAT.to_owned());
+        };
+        let frame = frame_of(&event?);
+        self.measures.told();
+        Some(frame)
+    }
+}
+
+fn frame_of(event: &Event) -> String {
+    let envelope = to_wire::event(event);
+    // Strings and numbers alone: there is nothing that could fail.
+    let data = serde_json::to_string(&envelope).unwrap_or_default();
+    frame::write(envelope.id, envelope.event.kind(), &data)
+}
+
+#[cfg(test)]
+mod tests {
+    use engine::Feeds;
+    use testkit::ManualClock;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_stream_shows_that_it_lives_and_ends_when_it_is_closed() {
+        let folder = tempfile::tempdir().unwrap();
+        let folders = engine::Folders { data: folder.path().into(), state: folder.path().into() };
+        let engine = engine::Engine::open(engine::Config::new(folders)).unwrap();
+        let caller = engine::Caller::person("test");
+        let memories = engine.memories(&engine::BindingRequest::default(), caller);
+        let feeds = Feeds::new(Arc::new(ManualClock::default()));
+        feeds.open("w", &memories);
+        feeds.begin_session("w", "s");
+        let bus = feeds.session("w", "s").unwrap();
+        let measures = Measures::new();
+        let mut telling = Telling {
+            subscription: bus.subscribe(None).unwrap(),
+            begun: false,
+            _open: measures.streaming(),
+            measures: Arc::clone(&measures),
+        };
+        assert_eq!(telling.next().await.as_deref(), Some("retry: 3000\n\n"));
+        let begun = tokio::time::Instant::now();
+        assert_eq!(telling.next().await.as_deref(), Some(": heartbeat\n\n"));
+        assert_eq!(begun.elapsed(), EVENT_HEARTBEAT);
+        assert_eq!(measures.open(), (0, 1));
+        feeds.close_all();
+        assert_eq!(telling.next().await, None);
+        drop(telling);
+        assert_eq!(measures.open(), (0, 0));
+    }
+}

@@ -1,0 +1,82 @@
+//! From what goes wrong below to what is answered.
+//!
+//! What the caller can mend is answered with its sentence. What the machine failed at is answered
+//! with what its code means and no more, for causes name folders; the log gets all of them.
+
+use axum::extract::rejection::QueryRejection;
+use engine::{StateError, StoreError};
+use memory::code::Code;
+use memory::command::CommandError;
+use memory::limits::HTTP_RETRY_AFTER_SECONDS;
+use protocol::error::ErrorCode;
+use serde_json::json;
+
+use super::refused::Refused;
+use crate::chain;
+
+/// Returns the code of the wire that says the same.
+fn code(code: Code) -> ErrorCode {
+    ErrorCode::read(code.as_str())
+}
+
+/// Logs a failure, which goes no further, and answers with its code.
+fn fault(error: &(dyn std::error::Error + 'static), code: Code) -> Refused {
+    tracing::error!(%code, error = chain(error), "the machine failed");
+    let refused = Refused::from(self::code(code));
+    match code {
+        Code::Locked => refused.retry_after(HTTP_RETRY_AFTER_SECONDS),
+        _ => refused,
+    }
+}
+
+impl From<CommandError> for Refused {
+    fn from(refusal: CommandError) -> Self {
+        let refused = Self::from(code(refusal.code())).saying(refusal.to_string());
+        match refusal {
+            CommandError::Conflict { current: Some(revision), .. } => {
+                refused.with("revision", revision.to_string())
+            }
+            CommandError::Screened { rule, line, .. } => {
+                refused.with("rule", rule).with("line", line)
+            }
+            _ => refused,
+        }
+    }
+}
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Refused(refusal) => refusal.into(),
+            StoreError::UndoBlocked(ref blocked) => {
+                let blocked: Vec<_> = blocked
+                    .iter()
+                    .map(|one| {
+                        json!({ "path": one.path.to_string(), "why": one.why, "diff": one.diff })
+                    })
+                    .collect();
+                Self::from(ErrorCode::UndoBlocked)
+                    .saying(error.to_string())
+                    .with("blocked", blocked)
+            }
+            StoreError::NoSuchChange(_)
+            | StoreError::UndoElsewhere(_)
+            | StoreError::NothingToUndo(_) => {
+                Self::from(code(error.code())).saying(error.to_string())
+            }
+            StoreError::Backend { .. } | StoreError::State(_) => fault(&error, error.code()),
+        }
+    }
+}
+
+impl From<StateError> for Refused {
+    fn from(error: StateError) -> Self {
+        fault(&error, error.code())
+    }
+}
+
+impl From<QueryRejection> for Refused {
+    fn from(rejected: QueryRejection) -> Self {
+        Self::from(ErrorCode::InvalidArguments).saying(rejected.body_text())
+    }
+}

@@ -1,0 +1,166 @@
+//! The gate: what is asked of every request before anybody looks at what it wants.
+//!
+//! In this order, and the first that fails is what is told: the host that the request names, the
+//! origin of the page that sent it, the bearer token, how often this client asks. Nothing here reads
+//! a body, knows a route but `GET /health`, or decides about memories.
+
+mod host;
+
+mod origin;
+
+mod rate;
+
+mod token;
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::extract::{Request, State};
+use axum::http::header::{CACHE_CONTROL, VARY, X_CONTENT_TYPE_OPTIONS};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
+use axum::middleware::Next;
+use axum::response::Response;
+use protocol::error::{ErrorBody, ErrorCode};
+use protocol::id::is_client_id;
+use tokio::time::Instant;
+use tracing::Instrument as _;
+
+pub use host::{BadHost, Hosts};
+pub use origin::{BadOrigin, Origin};
+pub use token::{BadToken, Token};
+
+use self::rate::Rates;
+use super::measure::Measures;
+use super::refused::Refused;
+
+/// The header that names a request, in both directions.
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+/// Where a connection comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Peer {
+    /// Another program on this machine, through the socket in the state folder.
+    Socket,
+    /// An address.
+    Address(IpAddr),
+}
+
+/// What a person set about the gate.
+#[derive(Clone, Debug)]
+pub struct Rules {
+    /// Names of this machine beside those of the loopback.
+    pub hosts: Hosts,
+    /// Origins whose pages may call.
+    pub origins: Vec<Origin>,
+    /// What a caller has to bring.
+    pub token: Token,
+    /// Requests a second that one client may send; `None` for as many as it likes.
+    pub requests_a_second_max: Option<std::num::NonZeroU32>,
+}
+
+/// The gate of one daemon.
+#[derive(Debug)]
+pub(super) struct Gate {
+    rules: Rules,
+    rates: Option<Rates>,
+    names: RequestNames,
+    measures: Arc<Measures>,
+}
+
+/// Gives requests names: a word of this process and a number.
+#[derive(Debug)]
+struct RequestNames {
+    process: u32,
+    last: AtomicU64,
+}
+
+impl RequestNames {
+    /// Returns the name that the caller gave the request, if it is one, or a new one.
+    fn of(&self, headers: &HeaderMap) -> HeaderValue {
+        let given = headers.get(REQUEST_ID);
+        if let Some(given) = given.filter(|given| given.to_str().is_ok_and(is_client_id)) {
+            return given.clone();
+        }
+        let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
+        let name = format!("{:x}-{number}", self.process);
+        HeaderValue::try_from(name).unwrap_or(HeaderValue::from_static("-"))
+    }
+}
+
+impl Gate {
+    pub(super) fn new(rules: Rules, measures: Arc<Measures>) -> Self {
+        let rates = rules.requests_a_second_max.map(Rates::new);
+        let names = RequestNames { process: std::process::id(), last: AtomicU64::new(0) };
+        Self { rules, rates, names, measures }
+    }
+
+    /// Checks a request; an error is the answer.
+    fn check(&self, request: &Request) -> Result<(), Refused> {
+        let headers = request.headers();
+        if !self.rules.hosts.allow(request.uri(), headers) {
+            return Err(ErrorCode::HostNotAllowed.into());
+        }
+        if !origin::allows(&self.rules.origins, headers) {
+            return Err(ErrorCode::OriginNotAllowed.into());
+        }
+        if is_open(request) || origin::is_preflight(request) {
+            return Ok(());
+        }
+        if !self.rules.token.is_in(headers) {
+            return Err(Refused::from(ErrorCode::Unauthorized).challenging());
+        }
+        match &self.rates {
+            Some(rates) => rates.check(request).map_err(too_often),
+            None => Ok(()),
+        }
+    }
+}
+
+/// Tells whether anybody may ask this.
+fn is_open(request: &Request) -> bool {
+    request.uri().path() == "/health" && [Method::GET, Method::HEAD].contains(request.method())
+}
+
+fn too_often(seconds: u64) -> Refused {
+    let body = ErrorBody::new(ErrorCode::RateLimited).with("retryAfterSeconds", seconds);
+    Refused::from(body).retry_after(seconds)
+}
+
+/// Lets a request through to the routes, or answers it.
+pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
+    let name = gate.names.of(request.headers());
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let origin = origin::of(request.headers()).cloned();
+    let route = super::measure::route(&request);
+    let began = Instant::now();
+    let span = tracing::info_span!("request", id = name.to_str().unwrap_or_default());
+    let mut response = async {
+        match gate.check(&request) {
+            Err(refused) => axum::response::IntoResponse::into_response(refused),
+            Ok(()) if origin::is_preflight(&request) => origin::preflight(),
+            Ok(()) => next.run(request).await,
+        }
+    }
+    .instrument(span.clone())
+    .await;
+    let (status, took) = (response.status().as_u16(), began.elapsed());
+    gate.measures.answered(&method, route, status, took);
+    span.in_scope(|| {
+        tracing::debug!(%method, path, status, micros = took.as_micros(), "answered");
+    });
+    let headers = response.headers_mut();
+    headers.insert(REQUEST_ID, name);
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.append(VARY, HeaderValue::from_static("origin"));
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    if let Some(origin) = origin
+        && status != ErrorCode::OriginNotAllowed.status()
+    {
+        origin::permit(headers, origin);
+    }
+    response
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,132 @@
+//! Which hosts a request may name.
+//!
+//! A page of anywhere can make a browser connect to this machine by a name of its own (DNS
+//! rebinding), but it cannot make the browser lie about that name. So only names that are surely ours
+//! are answered: those of the loopback, and those that a person configured.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::str::FromStr;
+
+use axum::http::header::HOST;
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, Uri};
+
+/// Names of the loopback: the usual one, and the one by which containers reach their machine.
+const OURS: [&str; 2] = ["localhost", "host.docker.internal"];
+
+/// The hosts that a person configured, beside those of the loopback.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Hosts(Vec<String>);
+
+/// A text that is no host.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a host is a name or an address, without scheme, path and port, not `{0}`")]
+pub struct BadHost(pub String);
+
+impl Hosts {
+    /// Adds a host: a name or an address, without a port.
+    pub fn add(&mut self, host: &str) -> Result<(), BadHost> {
+        let lower = host.to_ascii_lowercase();
+        let bare =
+            lower.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(&lower);
+        let is_name = !bare.is_empty()
+            && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._".contains(&byte));
+        if !is_name && Ipv6Addr::from_str(bare).is_err() {
+            return Err(BadHost(host.to_owned()));
+        }
+        self.0.push(bare.to_owned());
+        Ok(())
+    }
+
+    /// Tells whether a request names a host of ours, once and in every place where it names one.
+    pub(super) fn allow(&self, uri: &Uri, headers: &HeaderMap) -> bool {
+        let mut named = headers.get_all(HOST).iter();
+        let (Some(host), None) = (named.next(), named.next()) else { return false };
+        let host = host.to_str().ok().and_then(name_of);
+        host.is_some_and(|host| self.knows(&host)) && uri.host().is_none_or(|host| self.knows(host))
+    }
+
+    fn knows(&self, host: &str) -> bool {
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+        OURS.contains(&host.as_str())
+            || Ipv4Addr::from_str(&host).is_ok_and(|address| address.is_loopback())
+            || Ipv6Addr::from_str(&host).is_ok_and(|address| address.is_loopback())
+            || self.0.contains(&host)
+    }
+}
+
+/// Returns the host of a `Host` header without its port; `None` if it is malformed.
+fn name_of(header: &str) -> Option<String> {
+    let authority: Authority = header.parse().ok()?;
+    // What stands before an `@` is for somebody else's eyes.
+    (!header.contains('@') && is_port_a_number(&authority)).then(|| authority.host().to_owned())
+}
+
+/// Tells whether the port of an authority is a number, or is not there.
+pub(super) fn is_port_a_number(authority: &Authority) -> bool {
+    authority.port_u16().is_some() || authority.as_str() == authority.host()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(hosts: &[&str], uri: &str, allowed: bool) {
+        let mut configured = Hosts::default();
+        configured.add("box.lan").unwrap();
+        configured.add("fd00::7").unwrap();
+        let mut headers = HeaderMap::new();
+        for host in hosts {
+            headers.append(HOST, host.parse().unwrap());
+        }
+        assert_eq!(configured.allow(&uri.parse().unwrap(), &headers), allowed, "{hosts:?} {uri}");
+    }
+
+    #[test]
+    fn only_names_that_are_surely_ours_are_answered() {
+        for host in [
+            "localhost",
+            "LocalHost:4170",
+            "127.0.0.1:4170",
+            "127.8.9.1",
+            "[::1]:4170",
+            "host.docker.internal:80",
+            "box.lan",
+            "BOX.lan:1",
+            "[fd00::7]:4170",
+        ] {
+            check(&[host], "/health", true);
+        }
+        for host in [
+            "",
+            "evil.example",
+            "evil.example:4170",
+            "127.0.0.1.evil.example",
+            "localhost.evil.example",
+            "localhost@evil.example",
+            "evil.example@localhost",
+            "10.0.0.1",
+            "0.0.0.0",
+            "[::]",
+            "[fd00::8]",
+            "localhost:port",
+            "local host",
+        ] {
+            check(&[host], "/health", false);
+        }
+        check(&[], "/health", false);
+        check(&["localhost", "localhost"], "/health", false);
+        check(&["localhost"], "http://evil.example/health", false);
+        check(&["localhost"], "http://localhost:4170/health", true);
+    }
+
+    #[test]
+    fn a_configured_host_is_a_bare_name_or_address() {
+        for host in ["box", "box.lan", "10.0.0.7", "fd00::7", "[fd00::7]"] {
+            assert_eq!(Hosts::default().add(host), Ok(()), "{host}");
+        }
+        for host in ["", "http://box", "box/", "box:80", "*", "*.lan", "a b", "a@b"] {
+            assert_eq!(Hosts::default().add(host), Err(BadHost(host.to_owned())), "{host}");
+        }
+    }
+}

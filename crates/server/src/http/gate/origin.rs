@@ -1,0 +1,169 @@
+//! Which pages may call, and what a browser is told about it.
+//!
+//! A program that is no browser sends no `Origin`. A page does, and is refused unless its origin is
+//! allow-listed, letter for letter: no wildcards, no prefixes.
+
+use std::fmt;
+use std::str::FromStr;
+
+use axum::extract::Request;
+use axum::http::header::{
+    ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN,
+};
+use axum::http::uri::Authority;
+use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
+
+use super::host::is_port_a_number;
+
+/// The origin of pages that may call: scheme, host, and port unless it is the scheme's own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin(String);
+
+/// A text that is no origin.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an origin is written as a browser sends it, like `http://localhost:3000`, not `{0}`")]
+pub struct BadOrigin(pub String);
+
+impl FromStr for Origin {
+    type Err = BadOrigin;
+
+    fn from_str(text: &str) -> Result<Self, BadOrigin> {
+        let bad = || BadOrigin(text.to_owned());
+        let (scheme, rest) = text.split_once("://").ok_or_else(bad)?;
+        let is_scheme = scheme.starts_with(|c: char| c.is_ascii_lowercase())
+            && scheme
+                .bytes()
+                .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'+' | b'.'));
+        let authority: Authority = rest.parse().map_err(|_| bad())?;
+        let own_port = match scheme {
+            "http" => Some(80),
+            "https" => Some(443),
+            _ => None,
+        };
+        // A browser never sends those, so they would allow nothing.
+        let never_sent = rest.contains(['@', '*', '%'])
+            || !is_port_a_number(&authority)
+            || rest.bytes().any(|byte| byte.is_ascii_uppercase())
+            || (own_port.is_some() && authority.port_u16() == own_port);
+        let is_origin = is_scheme && !authority.host().is_empty() && !never_sent;
+        if is_origin { Ok(Self(text.to_owned())) } else { Err(bad()) }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.0)
+    }
+}
+
+/// Returns the origin that a request names.
+pub(super) fn of(headers: &HeaderMap) -> Option<&HeaderValue> {
+    headers.get(ORIGIN)
+}
+
+/// Tells whether a request comes from no page, or from one that may call.
+pub(super) fn allows(allowed: &[Origin], headers: &HeaderMap) -> bool {
+    let mut origins = headers.get_all(ORIGIN).iter();
+    match (origins.next(), origins.next()) {
+        (None, _) => true,
+        (Some(origin), None) => allowed.iter().any(|one| one.0.as_bytes() == origin.as_bytes()),
+        (Some(_), Some(_)) => false,
+    }
+}
+
+/// Tells whether a browser asks beforehand what its page may do. It brings no token then.
+pub(super) fn is_preflight(request: &Request) -> bool {
+    request.method() == Method::OPTIONS
+        && request.headers().contains_key(ORIGIN)
+        && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)
+}
+
+/// Answers what a page may do.
+pub(super) fn preflight() -> Response {
+    let permitted = [
+        (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, PUT, DELETE"),
+        (
+            ACCESS_CONTROL_ALLOW_HEADERS,
+            "authorization, content-type, if-match, if-none-match, last-event-id, \
+             x-qwen-client-id, x-quipu-client-id, x-qwen-event-epoch, x-request-id",
+        ),
+        (ACCESS_CONTROL_MAX_AGE, "600"),
+    ];
+    (StatusCode::NO_CONTENT, permitted).into_response()
+}
+
+/// Lets the page of this origin read an answer.
+pub(super) fn permit(headers: &mut HeaderMap, origin: HeaderValue) {
+    headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+    let exposed = HeaderValue::from_static("etag, retry-after, x-qwen-event-epoch, x-request-id");
+    headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_is_written_as_a_browser_sends_it() {
+        for text in [
+            "http://localhost:3000",
+            "https://app.example",
+            "https://app.example:8443",
+            "http://127.0.0.1:5173",
+            "http://[::1]:5173",
+            "chrome-extension://abcdefgh",
+            "tauri://localhost",
+        ] {
+            assert_eq!(text.parse(), Ok(Origin(text.to_owned())));
+        }
+        for text in [
+            "",
+            "*",
+            "null",
+            "localhost:3000",
+            "http://",
+            "http://*.example",
+            "http://app.example/",
+            "http://app.example/path",
+            "http://app.example?x",
+            "http://me@app.example",
+            "http://App.example",
+            "HTTP://app.example",
+            "http://app.example:80",
+            "https://app.example:443",
+            "http://app.example:",
+            "http://app.example:port",
+            "http://app.example http://other.example",
+        ] {
+            assert_eq!(text.parse::<Origin>(), Err(BadOrigin(text.to_owned())));
+        }
+    }
+
+    #[test]
+    fn only_the_very_same_origin_is_allowed() {
+        fn check(origins: &[&str], allowed: bool) {
+            let list = ["http://localhost:3000".parse().unwrap()];
+            let mut headers = HeaderMap::new();
+            for origin in origins {
+                headers.append(ORIGIN, origin.parse().unwrap());
+            }
+            assert_eq!(allows(&list, &headers), allowed, "{origins:?}");
+        }
+        check(&[], true);
+        check(&["http://localhost:3000"], true);
+        for origin in [
+            "",
+            "null",
+            "http://localhost",
+            "http://localhost:30000",
+            "https://localhost:3000",
+            "http://localhost:3000/",
+            "http://LOCALHOST:3000",
+        ] {
+            check(&[origin], false);
+        }
+        check(&["http://localhost:3000", "http://localhost:3000"], false);
+    }
+}

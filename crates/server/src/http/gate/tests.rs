@@ -1,0 +1,158 @@
+//! Tests of the order of checks, and of what goes with every answer.
+
+use std::num::NonZeroU32;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::StatusCode;
+use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::middleware::from_fn_with_state;
+use axum::response::IntoResponse as _;
+use axum::routing::{get, post};
+use http_body_util::BodyExt as _;
+use tower_service::Service as _;
+
+use super::*;
+
+const TOKEN: &str = "correct-horse-battery";
+
+fn router(requests_a_second_max: Option<NonZeroU32>) -> Router {
+    let rules = Rules {
+        hosts: Hosts::default(),
+        origins: vec!["http://localhost:3000".parse().unwrap()],
+        token: Token::new(TOKEN).unwrap(),
+        requests_a_second_max,
+    };
+    let gate = Arc::new(Gate::new(rules, Measures::new()));
+    Router::new()
+        .route("/health", get(async || "ok"))
+        .route("/echo", post(async |body: String| body))
+        .fallback(async || Refused::from(ErrorCode::RouteNotFound).into_response())
+        .layer(from_fn_with_state(gate, pass))
+}
+
+fn request(method: &str, path: &str, headers: &[(HeaderName, &str)]) -> Request {
+    let mut request = Request::builder().method(method).uri(path);
+    for (name, value) in headers {
+        request = request.header(name, *value);
+    }
+    request.body(Body::from("body")).unwrap()
+}
+
+async fn ask(router: &Router, request: Request) -> (StatusCode, HeaderMap, String) {
+    let response = router.clone().call(request).await.unwrap();
+    let (parts, body) = response.into_parts();
+    let bytes = body.collect().await.unwrap().to_bytes();
+    (parts.status, parts.headers, String::from_utf8(bytes.to_vec()).unwrap())
+}
+
+const OURS: (HeaderName, &str) = (HOST, "localhost:4170");
+const ALLOWED: (HeaderName, &str) = (ORIGIN, "http://localhost:3000");
+const FOREIGN: (HeaderName, &str) = (ORIGIN, "http://evil.example");
+const GOOD: (HeaderName, &str) = (AUTHORIZATION, "Bearer correct-horse-battery");
+const BAD: (HeaderName, &str) = (AUTHORIZATION, "Bearer incorrect-horse-battery");
+
+#[tokio::test]
+async fn the_first_thing_that_is_wrong_is_told() {
+    async fn check(headers: &[(HeaderName, &str)], expected: &str) {
+        let (status, _, body) = ask(&router(None), request("POST", "/echo", headers)).await;
+        let body: serde_json::Value = serde_json::from_str(&body).unwrap_or_else(|_| body.into());
+        let told = format!("{status} {}", body["code"].as_str().or(body.as_str()).unwrap());
+        assert_eq!(told, expected, "{headers:?}");
+    }
+    let evil = (HOST, "evil.example");
+    check(&[evil.clone(), FOREIGN, BAD], "403 Forbidden host_not_allowed").await;
+    check(&[OURS, FOREIGN, BAD], "403 Forbidden origin_not_allowed").await;
+    check(&[OURS, ALLOWED, BAD], "401 Unauthorized unauthorized").await;
+    check(&[OURS, BAD], "401 Unauthorized unauthorized").await;
+    check(&[OURS], "401 Unauthorized unauthorized").await;
+    check(&[evil, GOOD], "403 Forbidden host_not_allowed").await;
+    check(&[OURS, GOOD], "200 OK body").await;
+    check(&[OURS, ALLOWED, GOOD], "200 OK body").await;
+}
+
+#[tokio::test]
+async fn only_the_health_needs_no_token() {
+    let router = router(None);
+    assert_eq!(ask(&router, request("GET", "/health", &[OURS])).await.0, StatusCode::OK);
+    assert_eq!(ask(&router, request("HEAD", "/health", &[OURS])).await.0, StatusCode::OK);
+    for (method, path) in [("POST", "/health"), ("GET", "/health/"), ("GET", "/nowhere")] {
+        let (status, headers, _) = ask(&router, request(method, path, &[OURS])).await;
+        assert_eq!(status, StatusCode::UNAUTHORIZED, "{method} {path}");
+        assert_eq!(headers[WWW_AUTHENTICATE], "Bearer");
+    }
+    let evil = [(HOST, "evil.example")];
+    assert_eq!(ask(&router, request("GET", "/health", &evil)).await.0, StatusCode::FORBIDDEN);
+    let foreign = [OURS, FOREIGN];
+    assert_eq!(ask(&router, request("GET", "/health", &foreign)).await.0, StatusCode::FORBIDDEN);
+}
+
+#[tokio::test]
+async fn a_page_reads_only_what_its_origin_may() {
+    let router = router(None);
+    let shown = |headers: &HeaderMap| {
+        let origin = headers.get("access-control-allow-origin");
+        origin.map(|origin| origin.to_str().unwrap().to_owned())
+    };
+    let (_, headers, _) = ask(&router, request("POST", "/echo", &[OURS, ALLOWED, GOOD])).await;
+    assert_eq!(shown(&headers).as_deref(), Some("http://localhost:3000"));
+    assert_eq!(headers[VARY], "origin");
+    let (_, headers, _) = ask(&router, request("POST", "/echo", &[OURS, ALLOWED])).await;
+    assert_eq!(shown(&headers).as_deref(), Some("http://localhost:3000"), "it may read why not");
+    let (_, headers, _) = ask(&router, request("POST", "/echo", &[OURS, FOREIGN, GOOD])).await;
+    assert_eq!(shown(&headers), None);
+    assert_eq!(headers[VARY], "origin");
+    let (_, headers, _) = ask(&router, request("POST", "/echo", &[OURS, GOOD])).await;
+    assert_eq!(shown(&headers), None);
+
+    let wants = (HeaderName::from_static("access-control-request-method"), "POST");
+    let asks = [OURS, ALLOWED, wants.clone()];
+    let (status, headers, body) = ask(&router, request("OPTIONS", "/echo", &asks)).await;
+    assert_eq!((status, body.as_str()), (StatusCode::NO_CONTENT, ""));
+    assert_eq!(shown(&headers).as_deref(), Some("http://localhost:3000"));
+    let asks = [OURS, FOREIGN, wants];
+    let (status, headers, _) = ask(&router, request("OPTIONS", "/echo", &asks)).await;
+    assert_eq!((status, shown(&headers)), (StatusCode::FORBIDDEN, None));
+    let (status, _, _) = ask(&router, request("OPTIONS", "/echo", &[OURS, ALLOWED])).await;
+    assert_eq!(status, StatusCode::UNAUTHORIZED);
+}
+
+#[tokio::test]
+async fn a_client_that_asks_too_often_waits_and_the_others_do_not() {
+    let router = router(NonZeroU32::new(3));
+    let first = (HeaderName::from_static(protocol::id::CLIENT_ID_HEADER), "first");
+    let second = (HeaderName::from_static(protocol::id::CLIENT_ID_HEADER_ALIAS), "second");
+    let asks = [OURS, GOOD, first];
+    for _ in 0..3 {
+        assert_eq!(ask(&router, request("POST", "/echo", &asks)).await.0, StatusCode::OK);
+    }
+    let (status, headers, body) = ask(&router, request("POST", "/echo", &asks)).await;
+    assert_eq!(
+        (status, &headers[RETRY_AFTER]),
+        (StatusCode::TOO_MANY_REQUESTS, &"1".parse().unwrap())
+    );
+    assert!(body.contains("\"rate_limited\""), "{body}");
+    let asks = [OURS, GOOD, second];
+    assert_eq!(ask(&router, request("POST", "/echo", &asks)).await.0, StatusCode::OK);
+    // The one that waits still cannot learn the token from how it is refused.
+    let (status, _, _) = ask(&router, request("POST", "/echo", &[OURS, BAD])).await;
+    assert_eq!(status, StatusCode::UNAUTHORIZED);
+    for _ in 0..9 {
+        assert_eq!(ask(&router, request("GET", "/health", &[OURS])).await.0, StatusCode::OK);
+    }
+}
+
+#[tokio::test]
+async fn a_request_has_a_name() {
+    let router = router(None);
+    let named = |given: &'static str| [OURS, (REQUEST_ID, given)];
+    let (_, headers, _) = ask(&router, request("GET", "/health", &named("mine-7"))).await;
+    assert_eq!(headers[REQUEST_ID], "mine-7");
+    for given in ["", "not one", "{}"] {
+        let (_, headers, _) = ask(&router, request("GET", "/health", &named(given))).await;
+        assert!(is_client_id(headers[REQUEST_ID].to_str().unwrap()), "{headers:?}");
+    }
+    let (_, headers, _) = ask(&router, request("GET", "/health", &[OURS])).await;
+    assert_eq!(headers[CACHE_CONTROL], "no-store");
+    assert_eq!(headers[X_CONTENT_TYPE_OPTIONS], "nosniff");
+}

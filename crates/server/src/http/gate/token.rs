@@ -1,0 +1,91 @@
+//! The bearer token: what every caller has to bring.
+
+use std::fmt;
+
+use axum::http::HeaderMap;
+use axum::http::header::AUTHORIZATION;
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+/// The shortest token that a person may choose, in characters.
+const CHARS_MIN: usize = 16;
+
+/// The longest, in characters: what fits a header beside others.
+const CHARS_MAX: usize = 1_024;
+
+/// What every caller has to bring. Only its digest is kept, and compared in a time that does not
+/// depend on what was brought.
+#[derive(Clone)]
+pub struct Token([u8; 32]);
+
+/// A text that cannot be a token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("a token is {CHARS_MIN} to {CHARS_MAX} letters, digits and signs, without spaces")]
+pub struct BadToken;
+
+impl Token {
+    /// Takes a token.
+    pub fn new(text: &str) -> Result<Self, BadToken> {
+        let fits = (CHARS_MIN..=CHARS_MAX).contains(&text.len())
+            && text.bytes().all(|byte| byte.is_ascii_graphic());
+        if fits { Ok(Self(Sha256::digest(text).into())) } else { Err(BadToken) }
+    }
+
+    /// Tells whether a request brings it, once.
+    pub(super) fn is_in(&self, headers: &HeaderMap) -> bool {
+        let mut brought = headers.get_all(AUTHORIZATION).iter();
+        let (Some(header), None) = (brought.next(), brought.next()) else { return false };
+        let Some((scheme, token)) = header.to_str().ok().and_then(|text| text.split_once(' '))
+        else {
+            return false;
+        };
+        let digest: [u8; 32] = Sha256::digest(token.trim()).into();
+        scheme.eq_ignore_ascii_case("bearer") && bool::from(self.0.ct_eq(&digest))
+    }
+}
+
+impl fmt::Debug for Token {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Token")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "correct-horse-battery";
+
+    #[test]
+    fn only_the_very_same_token_counts() {
+        fn check(headers: &[&str], is_in: bool) {
+            let token = Token::new(TEXT).unwrap();
+            let mut map = HeaderMap::new();
+            for header in headers {
+                map.append(AUTHORIZATION, header.parse().unwrap());
+            }
+            assert_eq!(token.is_in(&map), is_in, "{headers:?}");
+        }
+        let good = format!("Bearer {TEXT}");
+        check(&[&good], true);
+        check(&[&format!("bearer  {TEXT} ")], true);
+        check(&[], false);
+        check(&["Bearer"], false);
+        check(&["Bearer "], false);
+        check(&[TEXT], false);
+        check(&[&format!("Basic {TEXT}")], false);
+        check(&[&format!("Bearer {TEXT}x")], false);
+        check(&["Bearer correct-horse-batter"], false);
+        check(&[&good, &good], false);
+    }
+
+    #[test]
+    fn a_token_is_long_and_plain_and_shows_itself_to_nobody() {
+        let shown = format!("{:?}", Token::new(TEXT).unwrap());
+        assert_eq!(shown, "Token");
+        for text in ["", "short", "has a space in it", "umlauts-äöü-äöü-äöü", &"x".repeat(1_025)]
+        {
+            assert!(Token::new(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Connections: taken one by one, as many as there may be, each with deadlines.
+//!
+//! HTTP/1.1 alone: every client here speaks it, and a stream of events has a connection of its own
+//! anyway. A peer that sends its request line slowly, sends headers without end, or does not read
+//! what it is told, is cut off, so that it costs a little memory for a little while.
+
+use std::io;
+use std::net::SocketAddr;
+use std::path::Path;
+use std::pin::pin;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::Request;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use memory::limits::{
+    HTTP_ACCEPT_RETRY_DELAY, HTTP_HEADER_BYTES_MAX, HTTP_HEADERS_MAX, HTTP_HEADERS_WAIT,
+    HTTP_READ_WAIT, HTTP_SHUTDOWN_WAIT,
+};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, UnixListener};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout};
+use tokio_io_timeout::TimeoutStream;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tower_service::Service as _;
+
+use super::gate::Peer;
+use super::measure::Measures;
+
+/// Where connections come in.
+#[derive(Debug)]
+pub enum Listener {
+    /// At an address.
+    Address(TcpListener),
+    /// At a socket that this person's programs alone can open.
+    Socket(UnixListener),
+}
+
+impl Listener {
+    /// Listens at an address.
+    pub async fn at_address(address: SocketAddr) -> io::Result<Self> {
+        Ok(Self::Address(TcpListener::bind(address).await?))
+    }
+
+    /// Listens at a socket file, which may not exist yet.
+    pub fn at_socket(path: &Path) -> io::Result<Self> {
+        Ok(Self::Socket(UnixListener::bind(path)?))
+    }
+
+    /// Returns the address that was bound; `None` for a socket.
+    pub fn address(&self) -> Option<SocketAddr> {
+        match self {
+            Self::Address(listener) => listener.local_addr().ok(),
+            Self::Socket(_) => None,
+        }
+    }
+}
+
+/// Serves connections.
+#[derive(Clone, Debug)]
+pub(super) struct Connections {
+    router: Router,
+    room: Arc<Semaphore>,
+    measures: Arc<Measures>,
+    /// Cancelled when nothing new is taken and what is under way comes to its end.
+    ending: CancellationToken,
+    open: TaskTracker,
+}
+
+impl Connections {
+    /// Returns a server for as many connections at a time.
+    pub(super) fn new(
+        router: Router,
+        connections_max: usize,
+        measures: Arc<Measures>,
+        ending: CancellationToken,
+    ) -> Self {
+        let room = Arc::new(Semaphore::new(connections_max));
+        Self { router, room, measures, ending, open: TaskTracker::new() }
+    }
+
+    /// Takes connections until the end.
+    pub(super) async fn take(&self, listener: &Listener) {
+        loop {
+            let taken = tokio::select! {
+                () = self.ending.cancelled() => return,
+                taken = accept(listener) => taken,
+            };
+            match taken {
+                Ok((stream, peer)) => self.begin(stream, peer),
+                Err(error) => {
+                    // Out of files, most likely: others have to close theirs first.
+                    tracing::warn!(%error, "a connection could not be taken");
+                    sleep(HTTP_ACCEPT_RETRY_DELAY).await;
+                }
+            }
+        }
+    }
+
+    /// Serves a connection beside the others, or drops it when there is no room.
+    fn begin(&self, stream: Stream, peer: Peer) {
+        let Ok(room) = Arc::clone(&self.room).try_acquire_owned() else {
+            self.measures.turned_away();
+            return;
+        };
+        let this = self.clone();
+        self.open.spawn(async move {
+            let _open = this.measures.connected();
+            this.serve(stream, peer).await;
+            drop(room);
+        });
+    }
+
+    async fn serve(&self, stream: Stream, peer: Peer) {
+        let mut stream = TimeoutStream::new(stream);
+        stream.set_write_timeout(Some(HTTP_READ_WAIT));
+        let router = self.router.clone();
+        let service = service_fn(move |mut request: Request<Incoming>| {
+            request.extensions_mut().insert(peer);
+            router.clone().call(request)
+        });
+        let connection = http1::Builder::new()
+            .timer(TokioTimer::new())
+            .header_read_timeout(HTTP_HEADERS_WAIT)
+            .max_headers(HTTP_HEADERS_MAX)
+            .max_buf_size(HTTP_HEADER_BYTES_MAX)
+            .serve_connection(TokioIo::new(Box::pin(stream)), service);
+        let mut connection = pin!(connection);
+        let ended = tokio::select! {
+            ended = connection.as_mut() => ended,
+            () = self.ending.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            // Whoever went away, or was cut off, is not told; nobody else need care.
+            tracing::debug!(%error, "a connection broke");
+        }
+    }
+
+    /// Waits for the connections to end, which they do once `ending` is cancelled.
+    pub(super) async fn ended(&self) {
+        self.open.close();
+        if timeout(HTTP_SHUTDOWN_WAIT, self.open.wait()).await.is_err() {
+            tracing::warn!(connections = self.open.len(), "gave up waiting for connections");
+        }
+    }
+}
+
+/// The bytes of a connection.
+type Stream = Box<dyn Duplex>;
+
+/// Something that is read and written.
+trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
+
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
+
+async fn accept(listener: &Listener) -> io::Result<(Stream, Peer)> {
+    match listener {
+        Listener::Address(listener) => {
+            let (stream, address) = listener.accept().await?;
+            // Answers are written whole: waiting for more to send would only delay them.
+            stream.set_nodelay(true)?;
+            Ok((Box::new(stream), Peer::Address(address.ip())))
+        }
+        Listener::Socket(listener) => {
+            let (stream, _unnamed) = listener.accept().await?;
+            Ok((Box::new(stream), Peer::Socket))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

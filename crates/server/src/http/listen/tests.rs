@@ -1,0 +1,91 @@
+//! Tests of the deadlines, with a clock that runs ahead while everybody waits.
+
+use axum::body::Body;
+use axum::routing::{get, post};
+use memory::limits::HTTP_BODY_WAIT;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
+use tokio::time::{Duration, Instant};
+
+use super::*;
+use crate::http::body;
+
+/// How much a connection holds that nobody has read.
+const PIPE_BYTES: usize = 1_024;
+
+/// Connects to a server; returns this end of the connection, and what ends the server.
+fn connect() -> (DuplexStream, CancellationToken) {
+    let router = Router::new()
+        .route("/", get(async || "here"))
+        .route("/large", get(async || Body::from(vec![b'x'; 100 * PIPE_BYTES])))
+        .route("/body", post(async |request: Request| body::bytes(request).await));
+    let ending = CancellationToken::new();
+    let connections = Connections::new(router, 2, Measures::new(), ending.clone());
+    let (ours, theirs) = duplex(PIPE_BYTES);
+    connections.begin(Box::new(theirs), Peer::Socket);
+    (ours, ending)
+}
+
+/// Sends bytes and reads until the connection ends; returns what came and how long that took.
+async fn say(bytes: &[u8]) -> (String, Duration) {
+    let begun = Instant::now();
+    let (mut stream, _ending) = connect();
+    stream.write_all(bytes).await.unwrap();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    (String::from_utf8(answer).unwrap(), begun.elapsed())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_head_that_does_not_come_ends_the_connection() {
+    for begun in ["", "GET / HT", "GET / HTTP/1.1\r\nHost: localhost\r\nX: "] {
+        let (answer, took) = say(begun.as_bytes()).await;
+        assert!(!answer.contains("here"), "{begun:?}: {answer}");
+        assert_eq!(took, HTTP_HEADERS_WAIT, "{begun:?}");
+    }
+    let (answer, took) = say(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+    assert!(answer.ends_with("here"), "{answer}");
+    assert_eq!(took, HTTP_HEADERS_WAIT, "an idle connection is one that sends no head");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_body_that_does_not_come_is_answered() {
+    let head = "POST /body HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n";
+    let (answer, took) = say(format!("{head}Connection: close\r\n\r\nhalf").as_bytes()).await;
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    assert!(answer.contains("\"code\":\"body_timeout\""), "{answer}");
+    assert_eq!(took, HTTP_BODY_WAIT);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_read_is_cut_off() {
+    let (mut stream, _ending) = connect();
+    stream.write_all(b"GET /large HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    tokio::time::sleep(2 * HTTP_READ_WAIT).await;
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    assert_eq!(answer.len(), PIPE_BYTES, "what was sent before, and no more");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_ends_lets_idle_connections_go_at_once() {
+    let (mut stream, ending) = connect();
+    let begun = Instant::now();
+    ending.cancel();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    assert_eq!((answer.len(), begun.elapsed()), (0, Duration::ZERO));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_connection_too_many_is_dropped() {
+    let measures = Measures::new();
+    let router = Router::new();
+    let connections = Connections::new(router, 1, Arc::clone(&measures), CancellationToken::new());
+    let ((mut first, one), (mut second, two)) = (duplex(PIPE_BYTES), duplex(PIPE_BYTES));
+    connections.begin(Box::new(one), Peer::Socket);
+    connections.begin(Box::new(two), Peer::Socket);
+    let mut answer = Vec::new();
+    assert_eq!(second.read_to_end(&mut answer).await.unwrap(), 0);
+    first.write_all(b"G").await.unwrap();
+    assert!(measures.text().unwrap().contains("connections_turned_away_total 1"));
+}

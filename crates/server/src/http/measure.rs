@@ -1,0 +1,218 @@
+//! What the daemon counts about itself, for `GET /metrics` and `GET /v1/stats`.
+//!
+//! Routes are counted by their pattern, never by what was asked for, so that the number of series is
+//! bounded and no name of a memory gets into them.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::extract::{MatchedPath, Request};
+use axum::http::Method;
+use prometheus_client::encoding::{EncodeLabelSet, text};
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+/// Upper bounds of answer times, in seconds: from a read out of memory to a write that waited for a root.
+const ANSWER_SECONDS: [f64; 10] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5, 10.0];
+
+/// What an answer is counted under.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Answer {
+    method: &'static str,
+    route: String,
+    status: u16,
+}
+
+/// How many tasks of a workspace are how far.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Tasks {
+    workspace: String,
+    status: &'static str,
+}
+
+/// How much a scope of a workspace holds.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Held {
+    workspace: String,
+    scope: String,
+}
+
+/// The counts.
+pub(super) struct Measures {
+    registry: Registry,
+    answers: Family<Answer, Counter>,
+    answer_time: Histogram,
+    connections: Gauge,
+    turned_away: Counter,
+    event_streams: Gauge,
+    events: Counter,
+    tasks: Family<Tasks, Gauge>,
+    memories: Family<Held, Gauge>,
+    memory_bytes: Family<Held, Gauge>,
+    changes: Gauge,
+    database_bytes: Gauge,
+}
+
+impl fmt::Debug for Measures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Measures").finish_non_exhaustive()
+    }
+}
+
+/// One more of something, while this lives.
+#[derive(Debug)]
+pub(super) struct One(Gauge);
+
+impl One {
+    fn of(gauge: &Gauge) -> Self {
+        gauge.inc();
+        Self(gauge.clone())
+    }
+}
+
+impl Drop for One {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+impl Measures {
+    pub(super) fn new() -> Arc<Self> {
+        let measures = Self {
+            registry: Registry::with_prefix("quipu"),
+            answers: Family::default(),
+            answer_time: Histogram::new(ANSWER_SECONDS),
+            connections: Gauge::default(),
+            turned_away: Counter::default(),
+            event_streams: Gauge::default(),
+            events: Counter::default(),
+            tasks: Family::default(),
+            memories: Family::default(),
+            memory_bytes: Family::default(),
+            changes: Gauge::default(),
+            database_bytes: Gauge::default(),
+        };
+        Arc::new(measures.registered())
+    }
+
+    fn registered(mut self) -> Self {
+        let registry = &mut self.registry;
+        registry.register("http_answers", "Requests answered", self.answers.clone());
+        registry.register_with_unit(
+            "http_answer",
+            "Time until an answer began",
+            Unit::Seconds,
+            self.answer_time.clone(),
+        );
+        registry.register("connections", "Connections open", self.connections.clone());
+        registry.register(
+            "connections_turned_away",
+            "Connections dropped because there were too many",
+            self.turned_away.clone(),
+        );
+        registry.register("event_streams", "Streams that read events", self.event_streams.clone());
+        registry.register("events", "Frames sent to streams", self.events.clone());
+        registry.register("tasks", "Tasks by how far they are", self.tasks.clone());
+        registry.register("memories", "Memories held", self.memories.clone());
+        registry.register_with_unit(
+            "memory_size",
+            "Bytes of memories held",
+            Unit::Bytes,
+            self.memory_bytes.clone(),
+        );
+        registry.register("changes", "Changes in history", self.changes.clone());
+        registry.register_with_unit(
+            "database_size",
+            "Bytes of the state database",
+            Unit::Bytes,
+            self.database_bytes.clone(),
+        );
+        self
+    }
+
+    /// Counts an answer.
+    pub(super) fn answered(&self, method: &Method, route: String, status: u16, took: Duration) {
+        let answer = Answer { method: method_word(method), route, status };
+        self.answers.get_or_create(&answer).inc();
+        self.answer_time.observe(took.as_secs_f64());
+    }
+
+    /// Counts a connection while the value lives.
+    pub(super) fn connected(&self) -> One {
+        One::of(&self.connections)
+    }
+
+    /// Counts a connection that was dropped.
+    pub(super) fn turned_away(&self) {
+        self.turned_away.inc();
+    }
+
+    /// Counts a stream while the value lives.
+    pub(super) fn streaming(&self) -> One {
+        One::of(&self.event_streams)
+    }
+
+    /// Counts a frame.
+    pub(super) fn told(&self) {
+        self.events.inc();
+    }
+
+    /// Returns how many connections and streams there are.
+    pub(super) fn open(&self) -> (u64, u64) {
+        let count = |gauge: &Gauge| u64::try_from(gauge.get()).unwrap_or(0);
+        (count(&self.connections), count(&self.event_streams))
+    }
+
+    /// Notes how many tasks of a workspace are how far.
+    pub(super) fn note_tasks(&self, workspace: &str, status: &'static str, count: usize) {
+        let tasks = Tasks { workspace: workspace.to_owned(), status };
+        self.tasks.get_or_create(&tasks).set(whole(count));
+    }
+
+    /// Notes how much a scope holds.
+    pub(super) fn note_scope(&self, workspace: &str, scope: &str, (memories, bytes): (usize, u64)) {
+        let held = Held { workspace: workspace.to_owned(), scope: scope.to_owned() };
+        self.memories.get_or_create(&held).set(whole(memories));
+        self.memory_bytes.get_or_create(&held).set(whole(bytes));
+    }
+
+    /// Notes how much history holds.
+    pub(super) fn note_history(&self, changes: u64, database_bytes: u64) {
+        self.changes.set(whole(changes));
+        self.database_bytes.set(whole(database_bytes));
+    }
+
+    /// Returns everything as Prometheus reads it.
+    pub(super) fn text(&self) -> Result<String, fmt::Error> {
+        let mut text = String::new();
+        text::encode(&mut text, &self.registry)?;
+        Ok(text)
+    }
+}
+
+fn whole(count: impl TryInto<i64>) -> i64 {
+    count.try_into().unwrap_or(i64::MAX)
+}
+
+/// Returns a method's word; one that nobody serves has none of its own.
+fn method_word(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}
+
+/// Returns the pattern of the route that a request leads to.
+pub(super) fn route(request: &Request) -> String {
+    let matched = request.extensions().get::<MatchedPath>();
+    matched.map_or("none", MatchedPath::as_str).to_owned()
+}

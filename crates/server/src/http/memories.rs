@@ -1,0 +1,402 @@
+//! Memories one by one: listed, read, written, moved, pinned.
+//!
+//! A write names what it replaces. `If-Match` carries the revision that the caller read, and
+//! `If-None-Match: *` says that nothing is there; whoever is not right about it changes nothing.
+
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::extract::{Path, Query, Request, State};
+use axum::http::header::{ETAG, IF_MATCH, IF_NONE_MATCH};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use engine::{Browse, Call, Cursor, Expected, Memories};
+use memory::command::{Command, Reply};
+use memory::document::Revision;
+use memory::limits::{HTTP_PAGE_DEFAULT, HTTP_PAGE_MAX};
+use memory::path::{MemoryPath, Mount};
+use protocol::error::{ErrorBody, ErrorCode};
+use protocol::memories::{
+    Memory, MemoryPage, Move, Pin, PutMemory, Sort, UnavailableScope, Written,
+};
+use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::body;
+use super::daemon::Shared;
+use super::refused::Refused;
+use crate::{from_wire, to_wire};
+
+pub(super) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
+        .routes(routes!(list))
+        .routes(routes!(read, put, delete))
+        .routes(routes!(rename))
+        .routes(routes!(pin, unpin))
+}
+
+/// Which workspace is meant.
+#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+pub(super) struct Where {
+    /// The id of the workspace; left out, the first one.
+    pub(super) workspace: Option<String>,
+}
+
+/// The query of a request, or why it cannot be read.
+pub(super) type Asked<T> = Result<Query<T>, QueryRejection>;
+
+/// Which memories to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Wanted {
+    /// The id of the workspace; left out, the first one.
+    workspace: Option<String>,
+    /// Only those of this scope.
+    scope: Option<String>,
+    /// Only those whose path, name or description holds this, in either case.
+    q: Option<String>,
+    /// Only those that are pinned, or are not.
+    pinned: Option<bool>,
+    /// In which order.
+    sort: Option<Sort>,
+    /// What the page before ended with.
+    cursor: Option<String>,
+    /// At most so many on a page.
+    max: Option<usize>,
+}
+
+/// List memories.
+#[utoipa::path(
+    get,
+    path = "/v1/memories",
+    tag = "memories",
+    params(Wanted),
+    responses(
+        (status = 200, description = "A page of them", body = MemoryPage),
+        (status = "4XX", description = "They cannot be listed", body = ErrorBody),
+        (status = "5XX", description = "They cannot be listed", body = ErrorBody),
+    ),
+)]
+async fn list(
+    State(daemon): State<Shared>,
+    wanted: Asked<Wanted>,
+    headers: HeaderMap,
+) -> Result<Json<MemoryPage>, Refused> {
+    let Query(wanted) = wanted?;
+    let memories = daemon.person(wanted.workspace.as_deref(), &headers).await?;
+    let browse = Browse {
+        mount: mount(&memories, wanted.scope.as_deref())?,
+        words: wanted.q,
+        pinned: wanted.pinned,
+        order: from_wire::order(wanted.sort.unwrap_or(Sort::Path)),
+        after: match wanted.cursor.as_deref().map(str::parse::<Cursor>) {
+            None => None,
+            Some(Ok(cursor)) => Some(cursor),
+            Some(Err(error)) => return Err(invalid(error.to_string())),
+        },
+        max: wanted.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX),
+    };
+    let page = engine::browse(&memories, &browse).await?;
+    let unavailable = memories.mounts().into_iter().filter_map(|state| {
+        let reason = state.unavailable?;
+        Some(UnavailableScope { scope: to_wire::mount(state.mount).to_owned(), reason })
+    });
+    Ok(Json(MemoryPage {
+        memories: page.memories.iter().map(to_wire::memory_item).collect(),
+        total: to_wire::count(page.total),
+        next_cursor: page.next.map(|cursor| cursor.to_string()),
+        unavailable: unavailable.collect(),
+    }))
+}
+
+/// Returns the root that a scope names; none for none.
+fn mount(memories: &Memories, scope: Option<&str>) -> Result<Option<Mount>, Refused> {
+    let Some(scope) = scope else { return Ok(None) };
+    let mount = from_wire::mount(scope, memories.layout());
+    mount.map(Some).ok_or_else(|| ErrorCode::InvalidScope.into())
+}
+
+pub(super) fn invalid(sentence: String) -> Refused {
+    Refused::from(ErrorCode::InvalidArguments).saying(sentence)
+}
+
+/// Reads a path as URLs have it: `global/prefs.md`.
+fn path(memories: &Memories, text: &str) -> Result<MemoryPath, Refused> {
+    whole_path(memories, &format!("/memories/{text}"))
+}
+
+/// Reads a path as models have it: `/memories/global/prefs.md`.
+pub(super) fn whole_path(memories: &Memories, text: &str) -> Result<MemoryPath, Refused> {
+    MemoryPath::parse(text, memories.layout())
+        .map_err(|error| memory::command::CommandError::from(error).into())
+}
+
+/// Read a memory.
+///
+/// `ETag` carries its revision. With `If-None-Match: "<revision>"` nothing is sent when that is still
+/// the current one.
+#[utoipa::path(
+    get,
+    path = "/v1/memories/{*path}",
+    tag = "memories",
+    params(
+        ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`"),
+        Where,
+        ("If-None-Match" = Option<String>, Header, description = "A revision that the caller has"),
+    ),
+    responses(
+        (status = 200, description = "The memory", body = Memory,
+            headers(("ETag" = String, description = "Its revision, in quotes"))),
+        (status = 304, description = "The caller has it"),
+        (status = "4XX", description = "It cannot be read", body = ErrorBody),
+        (status = "5XX", description = "It cannot be read", body = ErrorBody),
+    ),
+)]
+async fn read(
+    State(daemon): State<Shared>,
+    Path(at): Path<String>,
+    asked: Asked<Where>,
+    headers: HeaderMap,
+) -> Result<Response, Refused> {
+    let Query(Where { workspace }) = asked?;
+    let memories = daemon.person(workspace.as_deref(), &headers).await?;
+    let path = path(&memories, &at)?;
+    let read = memories.read(&path).await?;
+    let tag = tag(&read.revision);
+    if headers.get(IF_NONE_MATCH) == Some(&tag) {
+        return Ok((StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response());
+    }
+    let memory = Memory {
+        path: path.to_string(),
+        text: read.text,
+        revision: read.revision.to_string(),
+        modified_at: to_wire::time(read.modified_at),
+    };
+    Ok(([(ETAG, tag)], Json(memory)).into_response())
+}
+
+/// Returns a revision as `ETag` has it.
+fn tag(revision: &Revision) -> HeaderValue {
+    let tag = format!("\"{revision}\"");
+    HeaderValue::try_from(tag).unwrap_or(HeaderValue::from_static("\"\""))
+}
+
+/// Write a whole memory.
+///
+/// Needs `If-Match: "<revision>"` to replace what was read, or `If-None-Match: *` to make what is not
+/// there. When somebody else was quicker, the answer is 412 with the current `revision`.
+#[utoipa::path(
+    put,
+    path = "/v1/memories/{*path}",
+    tag = "memories",
+    params(
+        ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`"),
+        Where,
+        ("If-Match" = Option<String>, Header, description = "The revision to replace, in quotes"),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: nothing may be there"),
+    ),
+    request_body = PutMemory,
+    responses(
+        (status = 200, description = "It is replaced, or was so already", body = Written),
+        (status = 201, description = "It is made", body = Written),
+        (status = "4XX", description = "Nothing is written", body = ErrorBody),
+        (status = "5XX", description = "Nothing is written", body = ErrorBody),
+    ),
+)]
+async fn put(
+    State(daemon): State<Shared>,
+    Path(at): Path<String>,
+    asked: Asked<Where>,
+    request: Request,
+) -> Result<Response, Refused> {
+    let headers = request.headers().clone();
+    let PutMemory { text } = body::value(request).await?;
+    let Query(Where { workspace }) = asked?;
+    let memories = daemon.person(workspace.as_deref(), &headers).await?;
+    let path = path(&memories, &at)?;
+    let expected = precondition(&headers)?.ok_or(ErrorCode::PreconditionRequired)?;
+    let saved = memories.save(&path, &text, expected, &Call::default()).await?;
+    let status = match expected {
+        Expected::Absent => StatusCode::CREATED,
+        Expected::Revision(_) => StatusCode::OK,
+    };
+    let written = Written {
+        path: path.to_string(),
+        revision: Some(saved.revision.to_string()),
+        change: saved.change.map(|id| id.0),
+        warnings: to_wire::warnings(&saved.warnings),
+    };
+    Ok((status, [(ETAG, tag(&saved.revision))], Json(written)).into_response())
+}
+
+/// Returns what a write replaces, if the request says so.
+fn precondition(headers: &HeaderMap) -> Result<Option<Expected>, Refused> {
+    let one = |name: HeaderName| -> Result<Option<&str>, Refused> {
+        let mut values = headers.get_all(name).iter();
+        match (values.next(), values.next()) {
+            (None, _) => Ok(None),
+            (Some(value), None) => {
+                value.to_str().map(Some).map_err(|_| ErrorCode::InvalidPrecondition.into())
+            }
+            (Some(_), Some(_)) => Err(ErrorCode::InvalidPrecondition.into()),
+        }
+    };
+    match (one(IF_MATCH)?, one(IF_NONE_MATCH)?) {
+        (None, None) => Ok(None),
+        (None, Some("*")) => Ok(Some(Expected::Absent)),
+        (Some(tag), None) => {
+            let quoted = tag.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
+            let revision = quoted.and_then(|digits| digits.parse().ok());
+            revision
+                .map(|revision| Some(Expected::Revision(revision)))
+                .ok_or_else(|| ErrorCode::InvalidPrecondition.into())
+        }
+        _ => Err(ErrorCode::InvalidPrecondition.into()),
+    }
+}
+
+/// Delete a memory, or a folder with all that is in it.
+///
+/// With `If-Match: "<revision>"` only that very text is deleted. An undo brings everything back.
+#[utoipa::path(
+    delete,
+    path = "/v1/memories/{*path}",
+    tag = "memories",
+    params(
+        ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`"),
+        Where,
+        ("If-Match" = Option<String>, Header, description = "The revision to delete, in quotes"),
+    ),
+    responses(
+        (status = 200, description = "It is gone", body = Written),
+        (status = "4XX", description = "Nothing is deleted", body = ErrorBody),
+        (status = "5XX", description = "Nothing is deleted", body = ErrorBody),
+    ),
+)]
+async fn delete(
+    State(daemon): State<Shared>,
+    Path(at): Path<String>,
+    asked: Asked<Where>,
+    headers: HeaderMap,
+) -> Result<Json<Written>, Refused> {
+    let Query(Where { workspace }) = asked?;
+    let memories = daemon.person(workspace.as_deref(), &headers).await?;
+    let path = path(&memories, &at)?;
+    let call = Call::default();
+    let change = match precondition(&headers)? {
+        None => done(memories.apply(Command::Delete { path: path.clone() }, &call).await?)?.change,
+        Some(Expected::Revision(revision)) => {
+            engine::delete_revision(&memories, &path, revision, call).await?
+        }
+        Some(Expected::Absent) => return Err(ErrorCode::InvalidPrecondition.into()),
+    };
+    let change = change.map(|id| id.0);
+    Ok(Json(Written { path: path.to_string(), revision: None, change, warnings: Vec::new() }))
+}
+
+/// What a command did.
+struct Done {
+    change: Option<memory::change::ChangeId>,
+    warnings: Vec<memory::command::Warning>,
+}
+
+fn done(reply: Reply) -> Result<Done, Refused> {
+    match reply {
+        Reply::Done { change, warnings, .. } => Ok(Done { change, warnings }),
+        Reply::Refused(refusal) => Err(refusal.into()),
+    }
+}
+
+/// Give a memory or folder another path in its scope.
+#[utoipa::path(
+    post,
+    path = "/v1/memories/move",
+    tag = "memories",
+    params(Where),
+    request_body = Move,
+    responses(
+        (status = 200, description = "It has the new path", body = Written),
+        (status = "4XX", description = "It has the old one", body = ErrorBody),
+        (status = "5XX", description = "It has the old one", body = ErrorBody),
+    ),
+)]
+async fn rename(
+    State(daemon): State<Shared>,
+    asked: Asked<Where>,
+    request: Request,
+) -> Result<Json<Written>, Refused> {
+    let headers = request.headers().clone();
+    let Move { from, to } = body::value(request).await?;
+    let Query(Where { workspace }) = asked?;
+    let memories = daemon.person(workspace.as_deref(), &headers).await?;
+    let (old_path, new_path) = (whole_path(&memories, &from)?, whole_path(&memories, &to)?);
+    let path = new_path.to_string();
+    let command = Command::Rename { old_path, new_path };
+    let Done { change, warnings } = done(memories.apply(command, &Call::default()).await?)?;
+    let warnings = to_wire::warnings(&warnings);
+    Ok(Json(Written { path, revision: None, change: change.map(|id| id.0), warnings }))
+}
+
+/// Keep a memory in the agents' context.
+#[utoipa::path(
+    put,
+    path = "/v1/pins/{*path}",
+    tag = "memories",
+    params(
+        ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`"),
+        Where,
+    ),
+    responses(
+        (status = 200, description = "It is pinned", body = Pin),
+        (status = "4XX", description = "It cannot be pinned", body = ErrorBody),
+        (status = "5XX", description = "It cannot be pinned", body = ErrorBody),
+    ),
+)]
+async fn pin(
+    state: State<Shared>,
+    at: Path<String>,
+    asked: Asked<Where>,
+    headers: HeaderMap,
+) -> Result<Json<Pin>, Refused> {
+    set_pin(state, at, asked, headers, true).await
+}
+
+/// Keep a memory in the agents' context no longer.
+#[utoipa::path(
+    delete,
+    path = "/v1/pins/{*path}",
+    tag = "memories",
+    params(
+        ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`"),
+        Where,
+    ),
+    responses(
+        (status = 200, description = "It is not pinned", body = Pin),
+        (status = "4XX", description = "It cannot be unpinned", body = ErrorBody),
+        (status = "5XX", description = "It cannot be unpinned", body = ErrorBody),
+    ),
+)]
+async fn unpin(
+    state: State<Shared>,
+    at: Path<String>,
+    asked: Asked<Where>,
+    headers: HeaderMap,
+) -> Result<Json<Pin>, Refused> {
+    set_pin(state, at, asked, headers, false).await
+}
+
+async fn set_pin(
+    State(daemon): State<Shared>,
+    Path(at): Path<String>,
+    asked: Asked<Where>,
+    headers: HeaderMap,
+    pinned: bool,
+) -> Result<Json<Pin>, Refused> {
+    let Query(Where { workspace }) = asked?;
+    let memories = daemon.person(workspace.as_deref(), &headers).await?;
+    let path = path(&memories, &at)?;
+    let changed = memories.set_pin(&path, pinned).await?;
+    Ok(Json(Pin { path: path.to_string(), pinned, changed }))
+}

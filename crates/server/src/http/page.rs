@@ -1,0 +1,254 @@
+//! A readable page about all routes: HTML and nothing that runs.
+
+use std::fmt::Write as _;
+
+use protocol::error::ErrorCode;
+use serde_json::{Map, Value};
+use utoipa::openapi::OpenApi;
+
+const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;\
+    padding:0 1rem;color:#1b1b1b;background:#fff}h2{margin-top:2.5rem;border-bottom:1px solid #ccc}\
+    h3{margin-bottom:0}code,pre{font:14px/1.5 ui-monospace,monospace;background:#f3f3f3;\
+    padding:.1em .3em}pre{padding:.8em;overflow:auto}table{border-collapse:collapse}\
+    td,th{text-align:left;vertical-align:top;padding:.2em .8em .2em 0}.method{font-weight:bold}\
+    @media(prefers-color-scheme:dark){body{color:#eee;background:#161616}code,pre{background:#262626}}";
+
+/// Returns the page about these routes and codes.
+pub(super) fn of(document: &OpenApi, codes: &[ErrorCode]) -> String {
+    // The types of the description have no common shape to walk over; its JSON has.
+    let value = serde_json::to_value(document).unwrap_or_default();
+    let mut page = Page(String::new());
+    page.add(&format!(
+        "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{0}</title>\
+         <meta name=\"viewport\" content=\"width=device-width\"><style>{STYLE}</style></head><body>\
+         <h1>{0} {1}</h1><p>{2}</p><p>Every request but <code>GET /health</code> needs \
+         <code>Authorization: Bearer TOKEN</code>; <code>quipu token</code> prints the token. The \
+         same for programs: <code>/openapi.json</code>.</p>",
+        escaped(text(&value["info"]["title"])),
+        escaped(text(&value["info"]["version"])),
+        marked(text(&value["info"]["description"])),
+    ));
+    for tag in tags(&value) {
+        page.add(&format!("<h2>{}</h2>", escaped(&tag)));
+        page.operations(&value, &tag);
+    }
+    page.codes(codes);
+    page.schemas(&value);
+    page.add("</body></html>\n");
+    page.0
+}
+
+fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+/// Returns the tags in the order in which they first occur.
+fn tags(value: &Value) -> Vec<String> {
+    let mut tags: Vec<String> = Vec::new();
+    for (_, _, operation) in operations(value) {
+        let tag = text(&operation["tags"][0]);
+        if !tags.iter().any(|known| known == tag) {
+            tags.push(tag.to_owned());
+        }
+    }
+    tags
+}
+
+/// Returns path, method and description of each operation.
+fn operations(value: &Value) -> impl Iterator<Item = (&String, &String, &Value)> {
+    let paths = value["paths"].as_object().into_iter().flatten();
+    paths.flat_map(|(path, methods)| {
+        let methods = methods.as_object().into_iter().flatten();
+        methods.map(move |(method, operation)| (path, method, operation))
+    })
+}
+
+struct Page(String);
+
+impl Page {
+    fn add(&mut self, html: &str) {
+        self.0.push_str(html);
+    }
+
+    fn operations(&mut self, value: &Value, tag: &str) {
+        for (path, method, operation) in operations(value) {
+            if text(&operation["tags"][0]) != tag {
+                continue;
+            }
+            self.add(&format!(
+                "<h3><code><span class=\"method\">{}</span> {}</code></h3><p>{}</p>",
+                escaped(&method.to_uppercase()),
+                escaped(path),
+                marked(text(&operation["summary"])),
+            ));
+            let more = text(&operation["description"]);
+            if !more.is_empty() {
+                self.add(&format!("<p>{}</p>", marked(more)));
+            }
+            self.parameters(&operation["parameters"]);
+            self.bodies(operation);
+        }
+    }
+
+    fn parameters(&mut self, parameters: &Value) {
+        let Some(parameters) = parameters.as_array() else { return };
+        self.add("<table>");
+        for parameter in parameters {
+            let need = if parameter["required"] == true { "required" } else { "" };
+            self.add(&format!(
+                "<tr><td><code>{}</code></td><td>{} {need}</td><td>{}</td></tr>",
+                escaped(text(&parameter["name"])),
+                escaped(text(&parameter["in"])),
+                marked(text(&parameter["description"])),
+            ));
+        }
+        self.add("</table>");
+    }
+
+    fn bodies(&mut self, operation: &Value) {
+        self.add("<table>");
+        let body = &operation["requestBody"]["content"];
+        if !body.is_null() {
+            self.add(&format!("<tr><td>body</td><td>{}</td><td></td></tr>", content(body)));
+        }
+        for (status, response) in operation["responses"].as_object().into_iter().flatten() {
+            self.add(&format!(
+                "<tr><td><code>{}</code></td><td>{}</td><td>{}</td></tr>",
+                escaped(status),
+                content(&response["content"]),
+                marked(text(&response["description"])),
+            ));
+        }
+        self.add("</table>");
+    }
+
+    fn codes(&mut self, codes: &[ErrorCode]) {
+        self.add(
+            "<h2 id=\"codes\">codes</h2><table><tr><th>code</th><th>status</th><th></th></tr>",
+        );
+        for code in codes {
+            self.add(&format!(
+                "<tr><td><code>{code}</code></td><td>{}</td><td>{}</td></tr>",
+                code.status(),
+                marked(code.meaning()),
+            ));
+        }
+        self.add("</table>");
+    }
+
+    fn schemas(&mut self, value: &Value) {
+        self.add("<h2>values</h2>");
+        for (name, schema) in value["components"]["schemas"].as_object().into_iter().flatten() {
+            self.add(&format!(
+                "<h3 id=\"{0}\"><code>{0}</code></h3><p>{1}</p>",
+                escaped(name),
+                marked(text(&schema["description"])),
+            ));
+            let fields = schema["properties"].as_object();
+            self.fields(fields.unwrap_or(&Map::new()), &schema["required"]);
+            for part in ["allOf", "oneOf", "anyOf"] {
+                for (index, one) in schema[part].as_array().into_iter().flatten().enumerate() {
+                    let lead = if index == 0 {
+                        ""
+                    } else if part == "allOf" {
+                        "and "
+                    } else {
+                        "or "
+                    };
+                    self.add(&format!("<p>{lead}{}</p>", kind(one)));
+                    if let Some(fields) = one["properties"].as_object() {
+                        self.fields(fields, &one["required"]);
+                    }
+                }
+            }
+            if let Some(words) = schema["enum"].as_array() {
+                self.add(&format!("<p>{}</p>", words_of(words)));
+            }
+        }
+    }
+
+    fn fields(&mut self, fields: &Map<String, Value>, required: &Value) {
+        if fields.is_empty() {
+            return;
+        }
+        self.add("<table>");
+        for (name, field) in fields {
+            let is_there =
+                required.as_array().is_some_and(|names| names.iter().any(|one| one == name));
+            self.add(&format!(
+                "<tr><td><code>{}{}</code></td><td>{}</td><td>{}</td></tr>",
+                escaped(name),
+                if is_there { "" } else { "?" },
+                kind(field),
+                marked(text(&field["description"])),
+            ));
+        }
+        self.add("</table>");
+    }
+}
+
+/// Returns what kinds of content there may be.
+fn content(content: &Value) -> String {
+    let kinds = content.as_object().into_iter().flatten();
+    let kinds: Vec<_> = kinds
+        .map(|(media, of)| match media.as_str() {
+            "application/json" => kind(&of["schema"]),
+            media => format!("<code>{}</code>", escaped(media)),
+        })
+        .collect();
+    kinds.join(", ")
+}
+
+/// Returns what kind of value a schema describes.
+fn kind(schema: &Value) -> String {
+    if let Some(reference) = schema["$ref"].as_str() {
+        let name = escaped(reference.rsplit('/').next().unwrap_or_default());
+        return format!("<a href=\"#{name}\">{name}</a>");
+    }
+    for part in ["oneOf", "anyOf"] {
+        if let Some(parts) = schema[part].as_array() {
+            let kinds: Vec<_> = parts.iter().map(kind).collect();
+            return kinds.join(" or ");
+        }
+    }
+    match &schema["type"] {
+        Value::String(word) if word == "array" => format!("list of {}", kind(&schema["items"])),
+        Value::String(word) => escaped(word),
+        Value::Array(words) => words_of(words),
+        _ => "any".to_owned(),
+    }
+}
+
+fn words_of(words: &[Value]) -> String {
+    let words: Vec<_> =
+        words.iter().map(|word| format!("<code>{}</code>", escaped(text(word)))).collect();
+    words.join(" or ")
+}
+
+/// Returns a text in which code stands between backticks.
+fn marked(text: &str) -> String {
+    let mut html = String::new();
+    for (index, part) in text.split('`').enumerate() {
+        // Writing to a string cannot fail.
+        let _written = match index % 2 {
+            0 => write!(html, "{}", escaped(part)),
+            _ => write!(html, "<code>{}</code>", escaped(part)),
+        };
+    }
+    html
+}
+
+/// Returns a text as HTML shows it.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_in_a_text_is_taken_for_a_mark() {
+        assert_eq!(marked("a `<b>` & \"c\""), "a <code>&lt;b&gt;</code> &amp; &quot;c&quot;");
+    }
+}

@@ -1,0 +1,150 @@
+//! Sessions: a client registers with a workspace, and leaves again.
+
+use axum::Json;
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use engine::{BeginError, SessionId};
+use protocol::error::{ErrorBody, ErrorCode};
+use protocol::session::{Heartbeat, Session, SessionRequest};
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::body;
+use super::daemon::{Daemon, Shared};
+use super::refused::Refused;
+use crate::to_wire;
+
+pub(super) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
+        .routes(routes!(begin))
+        .routes(routes!(end))
+        .routes(routes!(detach))
+        .routes(routes!(heartbeat))
+}
+
+/// Begin a session: a client id of one's own, and a stream of what tasks did.
+///
+/// No conversation comes with it. Each request begins a session of its own.
+#[utoipa::path(
+    post,
+    path = "/session",
+    tag = "sessions",
+    request_body = SessionRequest,
+    responses(
+        (status = 200, description = "It has begun", body = Session),
+        (status = "4XX", description = "It has not", body = ErrorBody),
+        (status = "5XX", description = "It has not", body = ErrorBody),
+    ),
+)]
+async fn begin(State(daemon): State<Shared>, request: Request) -> Result<Json<Session>, Refused> {
+    let SessionRequest { cwd } = body::value(request).await?;
+    let workspace = match cwd.as_deref() {
+        None => daemon.workspace(None)?,
+        Some(cwd) => daemon.workspace_in(cwd)?,
+    };
+    let session = daemon.serving.callers.begin(&workspace.id).await?;
+    Ok(Json(Session {
+        session_id: session.id.to_string(),
+        workspace_cwd: workspace.cwd.display().to_string(),
+        attached: false,
+        client_id: session.client.to_string(),
+        created_at: to_wire::time(session.created_at),
+        event_epoch: Some(daemon.serving.feeds.epoch().to_string()),
+    }))
+}
+
+impl From<BeginError> for Refused {
+    fn from(error: BeginError) -> Self {
+        match error {
+            BeginError::Full => ErrorCode::TooManySessions.into(),
+            BeginError::State(error) => error.into(),
+        }
+    }
+}
+
+impl Daemon {
+    /// Returns the session of this name, if the request comes from its client or from nobody known.
+    async fn session(&self, id: &str, headers: &HeaderMap) -> Result<engine::Session, Refused> {
+        let id: SessionId = id.parse().map_err(|_| ErrorCode::SessionNotFound)?;
+        let session = self.serving.callers.session(&id).await?.ok_or(ErrorCode::SessionNotFound)?;
+        let workspace = self.workspace(Some(&session.workspace))?;
+        match self.client(workspace, headers).await? {
+            Some(client) if client != session.client => Err(ErrorCode::SessionNotFound.into()),
+            _ => Ok(session),
+        }
+    }
+
+    async fn end_session(&self, id: &str, headers: &HeaderMap) -> Result<StatusCode, Refused> {
+        let session = self.session(id, headers).await?;
+        if self.serving.callers.end(&session).await? {
+            Ok(StatusCode::NO_CONTENT)
+        } else {
+            Err(ErrorCode::SessionNotFound.into())
+        }
+    }
+}
+
+/// End a session: its client id is known no more, and its streams end.
+#[utoipa::path(
+    delete,
+    path = "/session/{id}",
+    tag = "sessions",
+    params(("id" = String, Path, description = "The id of the session")),
+    responses(
+        (status = 204, description = "It has ended"),
+        (status = "4XX", description = "It has not", body = ErrorBody),
+        (status = "5XX", description = "It has not", body = ErrorBody),
+    ),
+)]
+async fn end(
+    State(daemon): State<Shared>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<StatusCode, Refused> {
+    daemon.end_session(&id, &headers).await
+}
+
+/// Leave a session: the same as ending it, since it has one client.
+#[utoipa::path(
+    post,
+    path = "/session/{id}/detach",
+    tag = "sessions",
+    params(("id" = String, Path, description = "The id of the session")),
+    responses(
+        (status = 204, description = "It has ended"),
+        (status = "4XX", description = "It has not", body = ErrorBody),
+        (status = "5XX", description = "It has not", body = ErrorBody),
+    ),
+)]
+async fn detach(
+    State(daemon): State<Shared>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<StatusCode, Refused> {
+    daemon.end_session(&id, &headers).await
+}
+
+/// Show that a client lives. Sessions do not end by themselves, so this only tells that it is known.
+#[utoipa::path(
+    post,
+    path = "/session/{id}/heartbeat",
+    tag = "sessions",
+    params(("id" = String, Path, description = "The id of the session")),
+    responses(
+        (status = 200, description = "It is known", body = Heartbeat),
+        (status = "4XX", description = "It is not", body = ErrorBody),
+        (status = "5XX", description = "It is not", body = ErrorBody),
+    ),
+)]
+async fn heartbeat(
+    State(daemon): State<Shared>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json<Heartbeat>, Refused> {
+    let session = daemon.session(&id, &headers).await?;
+    Ok(Json(Heartbeat {
+        session_id: session.id.to_string(),
+        client_id: session.client.to_string(),
+        last_seen_at: daemon.clock.now().as_millisecond(),
+    }))
+}

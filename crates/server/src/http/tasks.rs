@@ -1,0 +1,316 @@
+//! Remember, forget and dream as tasks: asked for, looked at, taken back.
+//!
+//! The checks come in one order, whatever the kind: the body, the workspace, the fields of the body,
+//! the client, and then the lane's own. Each kind has its routes twice: for the first workspace, and
+//! for any.
+
+use axum::Json;
+use axum::extract::{Path, Query, Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse as _, Response};
+use engine::{Asker, Cancelled, SubmitError, TaskFilter, TaskId, Viewer};
+use memory::limits::{HTTP_RETRY_AFTER_SECONDS, TASKS_LISTED_MAX};
+use protocol::error::{ErrorBody, ErrorCode};
+use protocol::task::{Task, TaskKind, TaskList, TaskStatus};
+use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::body;
+use super::daemon::{Daemon, Shared};
+use super::refused::Refused;
+use crate::{from_wire, to_wire};
+
+/// By which way tasks come in that are asked for here.
+const ORIGIN: &str = "http";
+
+pub(super) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new()
+        .routes(routes!(submit))
+        .routes(routes!(get, cancel))
+        .routes(routes!(submit_in))
+        .routes(routes!(get_in, cancel_in))
+        .routes(routes!(list))
+}
+
+/// Ask for a task in the first workspace.
+///
+/// The body is `{content, contextMode?, scope?}` for `remember`, `{query, scope?}` for `forget`, and
+/// `{}` or nothing for `dream`.
+#[utoipa::path(
+    post,
+    path = "/workspace/memory/{kind}",
+    tag = "tasks",
+    params(("kind" = TaskKind, Path, description = "What kind of work it is")),
+    request_body = super::openapi::TaskBody,
+    responses(
+        (status = 202, description = "It is queued", body = Task),
+        (status = "4XX", description = "It is not", body = ErrorBody),
+        (status = "5XX", description = "It is not", body = ErrorBody),
+    ),
+)]
+async fn submit(
+    State(daemon): State<Shared>,
+    Path(kind): Path<String>,
+    request: Request,
+) -> Result<Response, Refused> {
+    daemon.submit(None, &kind, request).await
+}
+
+/// Ask for a task in any workspace.
+#[utoipa::path(
+    post,
+    path = "/workspaces/{workspace}/memory/{kind}",
+    tag = "tasks",
+    params(
+        ("workspace" = String, Path, description = "The id of the workspace"),
+        ("kind" = TaskKind, Path, description = "What kind of work it is"),
+    ),
+    request_body = super::openapi::TaskBody,
+    responses(
+        (status = 202, description = "It is queued", body = Task),
+        (status = "4XX", description = "It is not", body = ErrorBody),
+        (status = "5XX", description = "It is not", body = ErrorBody),
+    ),
+)]
+async fn submit_in(
+    State(daemon): State<Shared>,
+    Path((workspace, kind)): Path<(String, String)>,
+    request: Request,
+) -> Result<Response, Refused> {
+    daemon.submit(Some(&workspace), &kind, request).await
+}
+
+/// Look at a task of the first workspace.
+#[utoipa::path(
+    get,
+    path = "/workspace/memory/{kind}/{task}",
+    tag = "tasks",
+    params(
+        ("kind" = TaskKind, Path, description = "What kind of work it is"),
+        ("task" = String, Path, description = "Its id"),
+    ),
+    responses(
+        (status = 200, description = "How far it is", body = Task),
+        (status = "4XX", description = "It cannot be looked at", body = ErrorBody),
+        (status = "5XX", description = "It cannot be looked at", body = ErrorBody),
+    ),
+)]
+async fn get(
+    State(daemon): State<Shared>,
+    Path((kind, task)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Result<Json<Task>, Refused> {
+    daemon.look_at(None, (&kind, &task), &headers).await
+}
+
+/// Look at a task of any workspace.
+#[utoipa::path(
+    get,
+    path = "/workspaces/{workspace}/memory/{kind}/{task}",
+    tag = "tasks",
+    params(
+        ("workspace" = String, Path, description = "The id of the workspace"),
+        ("kind" = TaskKind, Path, description = "What kind of work it is"),
+        ("task" = String, Path, description = "Its id"),
+    ),
+    responses(
+        (status = 200, description = "How far it is", body = Task),
+        (status = "4XX", description = "It cannot be looked at", body = ErrorBody),
+        (status = "5XX", description = "It cannot be looked at", body = ErrorBody),
+    ),
+)]
+async fn get_in(
+    State(daemon): State<Shared>,
+    Path((workspace, kind, task)): Path<(String, String, String)>,
+    headers: HeaderMap,
+) -> Result<Json<Task>, Refused> {
+    daemon.look_at(Some(&workspace), (&kind, &task), &headers).await
+}
+
+/// Take a task of the first workspace back.
+#[utoipa::path(
+    delete,
+    path = "/workspace/memory/{kind}/{task}",
+    tag = "tasks",
+    params(
+        ("kind" = TaskKind, Path, description = "What kind of work it is"),
+        ("task" = String, Path, description = "Its id"),
+    ),
+    responses(
+        (status = 200, description = "It is over: taken back, or done before", body = Task),
+        (status = 202, description = "It is being stopped and ends soon", body = Task),
+        (status = "4XX", description = "It cannot be looked at", body = ErrorBody),
+        (status = "5XX", description = "It cannot be looked at", body = ErrorBody),
+    ),
+)]
+async fn cancel(
+    State(daemon): State<Shared>,
+    Path((kind, task)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Result<Response, Refused> {
+    daemon.take_back(None, (&kind, &task), &headers).await
+}
+
+/// Take a task of any workspace back.
+#[utoipa::path(
+    delete,
+    path = "/workspaces/{workspace}/memory/{kind}/{task}",
+    tag = "tasks",
+    params(
+        ("workspace" = String, Path, description = "The id of the workspace"),
+        ("kind" = TaskKind, Path, description = "What kind of work it is"),
+        ("task" = String, Path, description = "Its id"),
+    ),
+    responses(
+        (status = 200, description = "It is over: taken back, or done before", body = Task),
+        (status = 202, description = "It is being stopped and ends soon", body = Task),
+        (status = "4XX", description = "It cannot be looked at", body = ErrorBody),
+        (status = "5XX", description = "It cannot be looked at", body = ErrorBody),
+    ),
+)]
+async fn cancel_in(
+    State(daemon): State<Shared>,
+    Path((workspace, kind, task)): Path<(String, String, String)>,
+    headers: HeaderMap,
+) -> Result<Response, Refused> {
+    daemon.take_back(Some(&workspace), (&kind, &task), &headers).await
+}
+
+/// Which tasks to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Wanted {
+    /// The id of the workspace; left out, the first one.
+    workspace: Option<String>,
+    /// Only those of this kind.
+    kind: Option<TaskKind>,
+    /// Only those that are so far.
+    status: Option<TaskStatus>,
+    /// At most so many.
+    max: Option<usize>,
+}
+
+/// List the tasks that this client may see, the latest first.
+#[utoipa::path(
+    get,
+    path = "/v1/tasks",
+    tag = "tasks",
+    params(Wanted),
+    responses(
+        (status = 200, description = "The tasks", body = TaskList),
+        (status = "4XX", description = "They cannot be listed", body = ErrorBody),
+        (status = "5XX", description = "They cannot be listed", body = ErrorBody),
+    ),
+)]
+async fn list(
+    State(daemon): State<Shared>,
+    wanted: Result<Query<Wanted>, axum::extract::rejection::QueryRejection>,
+    headers: HeaderMap,
+) -> Result<Json<TaskList>, Refused> {
+    let Query(wanted) = wanted?;
+    let workspace = daemon.trusted(wanted.workspace.as_deref())?;
+    let client = daemon.client(workspace, &headers).await?;
+    let filter = TaskFilter {
+        kind: wanted.kind.map(from_wire::task_kind),
+        status: wanted.status.map(from_wire::status),
+        max: Some(wanted.max.unwrap_or(TASKS_LISTED_MAX).min(TASKS_LISTED_MAX)),
+    };
+    let viewer = Viewer::Client(client.as_ref());
+    let tasks = daemon.serving.lanes.list(workspace, filter, viewer).await?;
+    Ok(Json(TaskList { tasks: tasks.iter().map(to_wire::listed_task).collect() }))
+}
+
+fn kind_of(word: &str) -> Result<TaskKind, Refused> {
+    TaskKind::read(word).ok_or_else(|| ErrorCode::RouteNotFound.into())
+}
+
+impl Daemon {
+    async fn submit(
+        &self,
+        workspace: Option<&str>,
+        kind: &str,
+        request: Request,
+    ) -> Result<Response, Refused> {
+        let kind = kind_of(kind)?;
+        let headers = request.headers().clone();
+        let fields = body::fields(request).await?;
+        let workspace = self.trusted(workspace)?;
+        let asked = from_wire::request(kind, &fields)?;
+        let client = self.client(workspace, &headers).await?;
+        let submitted =
+            self.serving.lanes.submit(workspace, asked, Asker::client(ORIGIN, client)).await;
+        match submitted {
+            Ok(task) => Ok((StatusCode::ACCEPTED, Json(to_wire::task(&task))).into_response()),
+            Err(error) => Err(not_taken(kind, error)),
+        }
+    }
+
+    async fn look_at(
+        &self,
+        workspace: Option<&str>,
+        (kind, task): (&str, &str),
+        headers: &HeaderMap,
+    ) -> Result<Json<Task>, Refused> {
+        let kind = kind_of(kind)?;
+        let workspace = self.trusted(workspace)?;
+        let client = self.client(workspace, headers).await?;
+        let id: TaskId = task.parse().map_err(|_| not_found(kind))?;
+        let viewer = Viewer::Client(client.as_ref());
+        let found =
+            self.serving.lanes.get(workspace, (from_wire::task_kind(kind), &id), viewer).await?;
+        Ok(Json(to_wire::task(&found.ok_or_else(|| not_found(kind))?)))
+    }
+
+    async fn take_back(
+        &self,
+        workspace: Option<&str>,
+        (kind, task): (&str, &str),
+        headers: &HeaderMap,
+    ) -> Result<Response, Refused> {
+        let kind = kind_of(kind)?;
+        let workspace = self.trusted(workspace)?;
+        let client = self.client(workspace, headers).await?;
+        let id: TaskId = task.parse().map_err(|_| not_found(kind))?;
+        let viewer = Viewer::Client(client.as_ref());
+        let found =
+            self.serving.lanes.cancel(workspace, (from_wire::task_kind(kind), &id), viewer).await?;
+        let (status, task) = match found.ok_or_else(|| not_found(kind))? {
+            Cancelled::Over(task) => (StatusCode::OK, task),
+            Cancelled::Stopping(task) => (StatusCode::ACCEPTED, task),
+        };
+        Ok((status, Json(to_wire::task(&task))).into_response())
+    }
+}
+
+fn not_found(kind: TaskKind) -> Refused {
+    let code = match kind {
+        TaskKind::Remember => ErrorCode::RememberTaskNotFound,
+        TaskKind::Forget => ErrorCode::ForgetTaskNotFound,
+        TaskKind::Dream => ErrorCode::DreamTaskNotFound,
+    };
+    code.into()
+}
+
+fn not_taken(kind: TaskKind, error: SubmitError) -> Refused {
+    match error {
+        SubmitError::Untrusted => ErrorCode::UntrustedWorkspace.into(),
+        SubmitError::Unavailable => ErrorCode::ManagedMemoryUnavailable.into(),
+        SubmitError::Full => {
+            Refused::from(ErrorCode::RememberQueueFull).retry_after(HTTP_RETRY_AFTER_SECONDS)
+        }
+        SubmitError::Draining => {
+            Refused::from(ErrorCode::WorkspaceDraining).retry_after(HTTP_RETRY_AFTER_SECONDS)
+        }
+        SubmitError::ProbeFailed => {
+            let code = match kind {
+                TaskKind::Remember => ErrorCode::RememberFailed,
+                TaskKind::Forget => ErrorCode::ForgetFailed,
+                TaskKind::Dream => ErrorCode::DreamFailed,
+            };
+            code.into()
+        }
+        SubmitError::State(error) => error.into(),
+    }
+}

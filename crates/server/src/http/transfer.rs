@@ -1,0 +1,164 @@
+//! Memories as an archive: all of them out, and any tree of Markdown in.
+
+use std::io::Read as _;
+
+use axum::Json;
+use axum::extract::{Query, Request, State};
+use axum::http::HeaderMap;
+use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
+use axum::response::{IntoResponse as _, Response};
+use engine::import::{self, Format, SourceFile};
+use engine::{Caller, Memories, MemoryText, StoreError};
+use memory::access::AgentClass;
+use memory::change::{Actor, ChangeKind, Provenance, Trust};
+use memory::limits::IMPORT_FILES_MAX;
+use memory::path::MemoryPath;
+use protocol::error::{ErrorBody, ErrorCode};
+use protocol::memories::{ImportOutcome, Imported, LeftOut};
+use serde::Deserialize;
+use utoipa::IntoParams;
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use super::body;
+use super::daemon::Shared;
+use super::memories::{Asked, Where, whole_path};
+use super::refused::Refused;
+
+pub(super) fn routes() -> OpenApiRouter<Shared> {
+    OpenApiRouter::new().routes(routes!(export)).routes(routes!(import))
+}
+
+/// Get all memories as a tar archive, a folder for each scope.
+#[utoipa::path(
+    get,
+    path = "/v1/export",
+    tag = "transfer",
+    params(Where),
+    responses(
+        (status = 200, description = "The archive", content_type = "application/x-tar", body = Vec<u8>),
+        (status = "4XX", description = "There is none", body = ErrorBody),
+        (status = "5XX", description = "There is none", body = ErrorBody),
+    ),
+)]
+async fn export(
+    State(daemon): State<Shared>,
+    asked: Asked<Where>,
+    headers: HeaderMap,
+) -> Result<Response, Refused> {
+    let Query(Where { workspace }) = asked?;
+    let memories = daemon.person(workspace.as_deref(), &headers).await?;
+    let mut archive = tar::Builder::new(Vec::new());
+    for listed in memories.list(None).await?.memories {
+        match memories.read(&listed.path).await {
+            Ok(read) => add(&mut archive, &listed.path, &read).map_err(|_| ErrorCode::Internal)?,
+            // What is no memory, or went meanwhile, is left out.
+            Err(StoreError::Refused(_)) => {}
+            Err(fault) => return Err(fault.into()),
+        }
+    }
+    let bytes = archive.into_inner().map_err(|_| ErrorCode::Internal)?;
+    let head = [
+        (CONTENT_TYPE, "application/x-tar"),
+        (CONTENT_DISPOSITION, "attachment; filename=\"memories.tar\""),
+    ];
+    Ok((head, bytes).into_response())
+}
+
+fn add(
+    archive: &mut tar::Builder<Vec<u8>>,
+    path: &MemoryPath,
+    read: &MemoryText,
+) -> std::io::Result<()> {
+    let whole = path.to_string();
+    let name = whole.strip_prefix("/memories/").unwrap_or(&whole);
+    let mut header = tar::Header::new_gnu();
+    header.set_size(u64::try_from(read.text.len()).unwrap_or(u64::MAX));
+    header.set_mode(0o644);
+    header.set_mtime(u64::try_from(read.modified_at.as_second()).unwrap_or(0));
+    archive.append_data(&mut header, name, read.text.as_bytes())
+}
+
+/// Where an import goes.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Target {
+    /// The id of the workspace; left out, the first one.
+    workspace: Option<String>,
+    /// The scope or folder, such as `/memories/global`; left out, the folders at the top of the archive
+    /// are the scopes, as in an export.
+    to: Option<String>,
+}
+
+/// Take over the Markdown files of a tar archive, as one change.
+///
+/// What is there already, or may not be written, is left out with its reason.
+#[utoipa::path(
+    post,
+    path = "/v1/import",
+    tag = "transfer",
+    params(Target),
+    request_body(content = Vec<u8>, content_type = "application/x-tar"),
+    responses(
+        (status = 200, description = "What was taken over", body = ImportOutcome),
+        (status = "4XX", description = "Nothing was", body = ErrorBody),
+        (status = "5XX", description = "Nothing was", body = ErrorBody),
+    ),
+)]
+async fn import(
+    State(daemon): State<Shared>,
+    asked: Asked<Target>,
+    request: Request,
+) -> Result<Json<ImportOutcome>, Refused> {
+    let headers = request.headers().clone();
+    let archive = body::bytes(request).await?;
+    let Query(Target { workspace, to }) = asked?;
+    let memories = daemon.person(workspace.as_deref(), &headers).await?;
+    let target = match to {
+        Some(to) => whole_path(&memories, &to)?,
+        None => whole_path(&memories, "/memories")?,
+    };
+    let files = unpack(&archive).map_err(|_| ErrorCode::InvalidArchive)?;
+    Ok(Json(take_over(&memories, &target, files).await?))
+}
+
+/// Returns the files of an archive; links and devices are none.
+fn unpack(archive: &[u8]) -> std::io::Result<Vec<SourceFile>> {
+    let mut archive = tar::Archive::new(archive);
+    let mut files = Vec::new();
+    for entry in archive.entries()?.take(IMPORT_FILES_MAX) {
+        let mut entry = entry?;
+        if !entry.header().entry_type().is_file() {
+            continue;
+        }
+        let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
+        let mut bytes = Vec::new();
+        entry.read_to_end(&mut bytes)?;
+        files.push(SourceFile { path, bytes });
+    }
+    Ok(files)
+}
+
+async fn take_over(
+    memories: &Memories,
+    target: &MemoryPath,
+    files: Vec<SourceFile>,
+) -> Result<ImportOutcome, Refused> {
+    let provenance = Provenance::of(Actor::Person, Trust::Imported, "import:folder");
+    let memories = memories.for_caller(Caller { class: AgentClass::Exec, provenance });
+    let plan = import::plan(Format::Folder, files);
+    let left_out = |source: String, why: String| LeftOut { source, why };
+    let mut skipped: Vec<_> =
+        plan.skipped.into_iter().map(|one| left_out(one.source, one.why)).collect();
+    let mut draft = memories.draft(ChangeKind::Import, engine::Call::default());
+    let mut made = Vec::new();
+    for planned in plan.planned {
+        let (source, notes) = (planned.source.clone(), planned.notes.clone());
+        match import::enter(&memories, &mut draft, target, planned).await? {
+            Ok(path) => made.push(Imported { path: path.to_string(), source, notes }),
+            Err(why) => skipped.push(left_out(source, why.to_string())),
+        }
+    }
+    let change = draft.commit().await?.map(|id| id.0);
+    Ok(ImportOutcome { memories: made, skipped, change })
+}

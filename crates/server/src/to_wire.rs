@@ -1,0 +1,286 @@
+//! From the engine's values to those of the public wire.
+//!
+//! Nothing is decided here, and everything is spelled out: a field that is added to a value of the
+//! engine is public only when somebody adds it here too.
+
+mod events;
+
+use std::collections::BTreeSet;
+
+use engine::{Known, Memories, RootHealth, TaskResult, TaskState};
+use memory::change::Change;
+use memory::clock::Timestamp;
+use memory::command::Warning;
+use memory::document::Revision;
+use memory::path::{Mount, Scope};
+use memory::tool::Rendered;
+use protocol::{changes, memories, status, task};
+
+pub(crate) use events::event;
+
+/// Returns a time as the wire has it: ISO 8601, UTC, milliseconds.
+pub(crate) fn time(time: Timestamp) -> String {
+    format!("{time:.3}")
+}
+
+/// Returns a number as the wire has it.
+pub(crate) fn count(count: usize) -> u64 {
+    u64::try_from(count).unwrap_or(u64::MAX)
+}
+
+/// Returns the word of a mount.
+pub(crate) const fn mount(mount: Mount) -> &'static str {
+    match mount {
+        Mount::Scope(scope) => scope.as_str(),
+        Mount::Flat => "flat",
+    }
+}
+
+/// Returns a scope as the task API names it: published clients know two.
+pub(crate) const fn target_scope(mount: Mount) -> task::TargetScope {
+    match mount {
+        Mount::Scope(Scope::Global) => task::TargetScope::User,
+        Mount::Scope(Scope::Project | Scope::Workspace) | Mount::Flat => task::TargetScope::Project,
+    }
+}
+
+/// Returns each scope once.
+pub(crate) fn target_scopes(mounts: &BTreeSet<Mount>) -> Vec<task::TargetScope> {
+    let scopes: BTreeSet<_> = mounts.iter().map(|&mount| target_scope(mount)).collect();
+    scopes.into_iter().collect()
+}
+
+/// Returns the kind of a task.
+pub(crate) const fn task_kind(kind: engine::TaskKind) -> task::TaskKind {
+    match kind {
+        engine::TaskKind::Remember => task::TaskKind::Remember,
+        engine::TaskKind::Forget => task::TaskKind::Forget,
+        engine::TaskKind::Dream => task::TaskKind::Dream,
+    }
+}
+
+const fn task_status(status: engine::Status) -> task::TaskStatus {
+    match status {
+        engine::Status::Queued => task::TaskStatus::Queued,
+        engine::Status::Running => task::TaskStatus::Running,
+        engine::Status::Completed => task::TaskStatus::Completed,
+        engine::Status::Failed => task::TaskStatus::Failed,
+    }
+}
+
+const fn topic(topic: engine::Topic) -> task::Topic {
+    match topic {
+        engine::Topic::User => task::Topic::User,
+        engine::Topic::Feedback => task::Topic::Feedback,
+        engine::Topic::Project => task::Topic::Project,
+        engine::Topic::Reference => task::Topic::Reference,
+    }
+}
+
+const fn context_mode(mode: engine::ContextMode) -> task::ContextMode {
+    match mode {
+        engine::ContextMode::Workspace => task::ContextMode::Workspace,
+        engine::ContextMode::Clean => task::ContextMode::Clean,
+    }
+}
+
+/// Returns a task.
+pub(crate) fn task(task: &engine::Task) -> task::Task {
+    let (mode, scope) = match &task.request {
+        engine::Request::Remember(asked) => (Some(context_mode(asked.context_mode)), asked.scope),
+        engine::Request::Forget(asked) => (None, asked.scope),
+        engine::Request::Dream => (None, None),
+    };
+    let (result, error) = match &task.state {
+        TaskState::Queued | TaskState::Running => (None, None),
+        TaskState::Completed(result) => (Some(task_result(result)), None),
+        TaskState::Failed(error) => (None, Some(task_error(error))),
+    };
+    task::Task {
+        task_id: task.id.to_string(),
+        status: task_status(task.status()),
+        context_mode: mode,
+        scope: scope.map(|scope| target_scope(Mount::Scope(scope))),
+        created_at: time(task.created_at),
+        updated_at: time(task.updated_at),
+        result,
+        error,
+    }
+}
+
+/// Returns a task of a list.
+pub(crate) fn listed_task(listed: &engine::Task) -> task::ListedTask {
+    task::ListedTask {
+        kind: task_kind(listed.kind()),
+        workspace_id: listed.workspace.clone(),
+        task: task(listed),
+    }
+}
+
+fn task_result(result: &TaskResult) -> task::TaskResult {
+    let topics = |topics: &BTreeSet<engine::Topic>| topics.iter().copied().map(topic).collect();
+    match result {
+        TaskResult::Remembered { summary, files_touched, scopes } => {
+            task::TaskResult::Remember(task::RememberResult {
+                summary: summary.clone(),
+                files_touched: files_touched.iter().map(ToString::to_string).collect(),
+                touched_scopes: target_scopes(scopes),
+            })
+        }
+        TaskResult::Forgotten { summary, removed, topics: touched, scopes } => {
+            let entry = |entry: &engine::Removed| task::RemovedEntry {
+                topic: topic(entry.topic),
+                summary: entry.summary.clone(),
+                file_path: entry.path.to_string(),
+            };
+            task::TaskResult::Forget(task::ForgetResult {
+                summary: summary.clone(),
+                removed_entries: removed.iter().map(entry).collect(),
+                touched_topics: topics(touched),
+                touched_scopes: target_scopes(scopes),
+            })
+        }
+        TaskResult::Dreamt { summary, topics: touched, scopes, deduped } => {
+            task::TaskResult::Dream(task::DreamResult {
+                summary: summary.clone(),
+                touched_topics: topics(touched),
+                touched_scopes: target_scopes(scopes),
+                deduped_entries: count(*deduped),
+            })
+        }
+    }
+}
+
+fn task_error(error: &engine::TaskError) -> task::TaskError {
+    task::TaskError {
+        code: error.code.as_str().to_owned(),
+        message: error.code.message().to_owned(),
+        details: error.details().map(str::to_owned),
+    }
+}
+
+/// Returns what screening warned of.
+pub(crate) fn warnings(warnings: &[Warning]) -> Vec<memories::Warning> {
+    let warning =
+        |one: &Warning| memories::Warning { rule: one.rule.to_owned(), line: count(one.line) };
+    warnings.iter().map(warning).collect()
+}
+
+/// Returns a memory of a list.
+pub(crate) fn memory_item(known: &Known) -> memories::MemoryItem {
+    let listed = &known.listed;
+    memories::MemoryItem {
+        path: listed.path.to_string(),
+        scope: listed.path.mount().map_or("", mount).to_owned(),
+        description: listed.description.clone(),
+        name: listed.name.clone(),
+        kind: listed.kind.clone(),
+        bytes: listed.bytes,
+        modified_at: time(listed.modified_at),
+        revision: known.revision.map(|revision| revision.to_string()),
+        pinned: listed.pinned,
+        uses: listed.usage.uses,
+        last_used_at: listed.usage.last_used_at.map(time),
+        last_author: known.last_author.map(|actor| actor.to_string()),
+        findings: warnings(&known.findings),
+    }
+}
+
+/// Returns what a model reads after a call.
+pub(crate) fn tool_reply(rendered: Rendered) -> memories::ToolReply {
+    let Rendered { text, is_error, structured } = rendered;
+    let word = |name: &str| structured[name].as_str().map(str::to_owned);
+    memories::ToolReply {
+        ok: !is_error,
+        text,
+        code: word("code"),
+        change: structured["change"].as_i64(),
+        revision: word("revision"),
+        warnings: serde_json::from_value(structured["warnings"].clone()).unwrap_or_default(),
+    }
+}
+
+/// Returns a change, with what it did to the memories that lie here.
+pub(crate) fn change(change: &Change, here: &Memories) -> changes::Change {
+    let revision = |revision: Option<Revision>| revision.map(|revision| revision.to_string());
+    let file = |file: &memory::change::FileChange| {
+        let path = here.virtual_path(&file.root, &file.path)?;
+        let moved_to = file.moved_to.as_ref().and_then(|to| here.virtual_path(&file.root, to));
+        Some(changes::ChangedFile {
+            path: path.to_string(),
+            moved_to: moved_to.map(|path| path.to_string()),
+            before: revision(file.before),
+            after: revision(file.after),
+        })
+    };
+    let said = &change.provenance;
+    changes::Change {
+        id: change.id.0,
+        at: time(change.at),
+        kind: change.kind.to_string(),
+        actor: said.actor.to_string(),
+        trust: said.trust.as_str().to_owned(),
+        origin: said.origin.clone(),
+        client: said.client.clone(),
+        session: said.session.clone(),
+        task: said.task.clone(),
+        tool_call: said.tool_call.clone(),
+        undoes: change.undoes.map(|id| id.0),
+        files: change.files.iter().filter_map(file).collect(),
+    }
+}
+
+/// Returns what a change did to the text of a memory.
+pub(crate) fn diff(diff: engine::FileDiff) -> changes::Diff {
+    changes::Diff { path: diff.path.to_string(), diff: diff.unified, kept: diff.kept }
+}
+
+/// Returns what an undo did.
+pub(crate) fn undone(undone: &engine::Undone) -> changes::Undone {
+    changes::Undone {
+        change: undone.change.map(|id| id.0),
+        undone: undone.undone.iter().map(|id| id.0).collect(),
+        paths: undone.paths.iter().map(ToString::to_string).collect(),
+        warnings: warnings(&undone.warnings),
+    }
+}
+
+/// Returns how much a scope holds.
+pub(crate) fn scope_stats(root: &RootHealth) -> status::ScopeStats {
+    status::ScopeStats {
+        scope: mount(root.mount).to_owned(),
+        unavailable: root.unavailable.clone(),
+        memories: count(root.files),
+        memories_max: count(root.files_max),
+        bytes: root.bytes,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn published_clients_see_two_scopes_each_once() {
+        let all = [
+            Mount::Scope(Scope::Global),
+            Mount::Scope(Scope::Project),
+            Mount::Scope(Scope::Workspace),
+        ];
+        let scopes = target_scopes(&all.into_iter().collect());
+        assert_eq!(scopes, [task::TargetScope::Project, task::TargetScope::User]);
+    }
+
+    #[test]
+    fn a_time_has_milliseconds() {
+        assert_eq!(time(Timestamp::UNIX_EPOCH), "1970-01-01T00:00:00.000Z");
+    }
+
+    #[test]
+    fn every_code_of_memories_is_one_of_the_wire() {
+        for code in memory::code::Code::ALL {
+            let wire = protocol::error::ErrorCode::read(code.as_str());
+            assert_eq!(wire.as_str(), code.as_str());
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! Events, as streams tell them.
+
+use engine::feed::{self, Changed, EventKind, Excess, ResyncReason, Waiting};
+use protocol::event::{
+    Envelope, Event, Evicted, MemoryChanged, Meta, ReplayComplete, ResyncRequired, SlowClient,
+    Threshold,
+};
+
+use super::{target_scopes, task_kind};
+
+/// The reason of a cursor that says nothing here any more.
+const EPOCH_RESET: &str = "epoch_reset";
+
+/// Returns an event.
+pub(crate) fn event(event: &feed::Event) -> Envelope {
+    let originator = match &event.kind {
+        EventKind::MemoryChanged(news) => news.originator.as_ref(),
+        _ => None,
+    };
+    Envelope {
+        id: event.id,
+        v: 1,
+        event: kind(&event.kind),
+        originator_client_id: originator.map(ToString::to_string),
+        meta: Meta { server_timestamp: event.at.as_millisecond() },
+    }
+}
+
+fn kind(kind: &EventKind) -> Event {
+    match kind {
+        EventKind::MemoryChanged(news) => Event::MemoryChanged(changed(&news.changed)),
+        EventKind::ReplayComplete(complete) => Event::ReplayComplete(ReplayComplete {
+            replayed_count: complete.replayed,
+            last_event_id: complete.last_id,
+        }),
+        EventKind::StateResyncRequired(resync) => Event::StateResyncRequired(ResyncRequired {
+            reason: reason(resync.reason).to_owned(),
+            detail: detail(resync.reason).map(str::to_owned),
+            last_delivered_id: resync.last_seen,
+            earliest_available_id: resync.earliest,
+        }),
+        EventKind::SlowReader(slow) => Event::SlowClientWarning(SlowClient {
+            queue_size: slow.waiting.events,
+            max_queued: slow.max.events,
+            queued_bytes: slow.waiting.bytes,
+            max_queued_bytes: slow.max.bytes,
+            threshold: threshold(slow.excess),
+            last_event_id: slow.last_id,
+        }),
+        EventKind::Evicted(evicted) => {
+            let Waiting { events, bytes } = evicted.waiting;
+            Event::ClientEvicted(Evicted {
+                reason: "queue_overflow".to_owned(),
+                dropped_after: evicted.last_told,
+                queue_size: events,
+                max_queued: evicted.max.events,
+                queued_bytes: bytes,
+                max_queued_bytes: evicted.max.bytes,
+            })
+        }
+    }
+}
+
+fn changed(changed: &Changed) -> MemoryChanged {
+    match changed {
+        Changed::Managed { task, kind, scopes } => MemoryChanged::Managed {
+            source: task_kind(*kind).into(),
+            task_id: task.to_string(),
+            touched_scopes: target_scopes(scopes),
+        },
+        Changed::File { path, moved_to, kind, actor, revision, change } => MemoryChanged::File {
+            path: path.to_string(),
+            moved_to: moved_to.as_ref().map(ToString::to_string),
+            kind: kind.to_string(),
+            actor: actor.to_string(),
+            revision: revision.map(|revision| revision.to_string()),
+            change: change.0,
+        },
+    }
+}
+
+const fn reason(reason: ResyncReason) -> &'static str {
+    match reason {
+        ResyncReason::Forgotten => "ring_evicted",
+        ResyncReason::CursorAhead | ResyncReason::OtherEpoch => EPOCH_RESET,
+        ResyncReason::TooMuch => "replay_truncated",
+    }
+}
+
+const fn detail(reason: ResyncReason) -> Option<&'static str> {
+    match reason {
+        ResyncReason::OtherEpoch => Some("epoch_mismatch"),
+        ResyncReason::Forgotten | ResyncReason::CursorAhead | ResyncReason::TooMuch => None,
+    }
+}
+
+const fn threshold(excess: Excess) -> Threshold {
+    match excess {
+        Excess::Events => Threshold::Frames,
+        Excess::Bytes => Threshold::Bytes,
+        Excess::Both => Threshold::Both,
+    }
+}
