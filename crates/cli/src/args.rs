@@ -419,7 +419,7 @@ pub(crate) struct Log {
     pub(crate) path: Option<String>,
 
     /// Only changes of this task
-    #[arg(long, value_name = "TASK")]
+    #[arg(long, value_name = "TASK", add = ArgValueCompleter::new(complete::tasks))]
     pub(crate) task: Option<String>,
 
     #[command(flatten)]
@@ -492,7 +492,7 @@ pub(crate) struct Undo {
     pub(crate) change: Option<i64>,
 
     /// All changes of this task
-    #[arg(long, value_name = "TASK", conflicts_with_all = ["since", "until"])]
+    #[arg(long, value_name = "TASK", conflicts_with_all = ["since", "until"], add = ArgValueCompleter::new(complete::tasks))]
     pub(crate) task: Option<String>,
 
     #[command(flatten)]

@@ -29,6 +29,9 @@ const NAMES_MAX: usize = 1_000;
 /// The most changes that are offered, the newest.
 const CHANGES_MAX: usize = 50;
 
+/// The most tasks that are offered, the newest.
+const TASKS_MAX: usize = 20;
+
 /// How long a shell is kept waiting: a person has gone on typing then.
 const WAIT: Duration = Duration::from_secs(2);
 
@@ -67,6 +70,20 @@ pub(crate) fn changes(typed: &OsStr) -> Vec<CompletionCandidate> {
         .filter(|(_, (id, _))| id.starts_with(typed))
         .map(|(order, (id, about))| {
             CompletionCandidate::new(id).help(Some(about.into())).display_order(Some(order))
+        })
+        .collect()
+}
+
+/// Offers the newest tasks.
+pub(crate) fn tasks(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(typed) = typed.to_str() else { return Vec::new() };
+    let listed = glimpse(async |glimpse: &Glimpse| glimpse.tasks(TASKS_MAX).await);
+    let listed = listed.unwrap_or_default().into_iter().enumerate();
+    listed
+        .map(|(order, task)| (order, task.id.to_string(), task.status().as_str()))
+        .filter(|(_, id, _)| id.starts_with(typed))
+        .map(|(order, id, status)| {
+            CompletionCandidate::new(id).help(Some(status.into())).display_order(Some(order))
         })
         .collect()
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use engine::{
     BindingRequest, Call, Caller, Config, Engine, EngineError, Folders, Memories, ProjectRoot,
-    Workspace, WorkspaceId,
+    Task, TaskFilter, Workspace, WorkspaceId,
 };
 use etcetera::BaseStrategy;
 use memory::access::AgentClass;
@@ -20,6 +20,7 @@ use crate::args::{Answered, Globals, ProjectPlace};
 use crate::exit::Failure;
 use crate::files;
 use crate::interrupt::Interrupts;
+use crate::lane::Lane;
 use crate::render::Output;
 use crate::render::pager::Pager;
 use crate::render::progress;
@@ -51,7 +52,7 @@ pub(crate) struct Glimpse {
     /// The memories that the flags mount.
     pub(crate) memories: Memories,
     engine: Engine,
-    layout: Layout,
+    binding: BindingRequest,
 }
 
 impl Glimpse {
@@ -59,12 +60,19 @@ impl Glimpse {
     pub(crate) fn new(globals: &Globals) -> Result<Self, Failure> {
         let Composed { engine, binding, .. } = Composed::with(globals, Engine::open_for_a_glance)?;
         let memories = engine.memories(&binding, Caller::person("cli"));
-        Ok(Self { memories, engine, layout: layout(&binding) })
+        Ok(Self { memories, engine, binding })
     }
 
     /// Reads a path as [`App::path`] does.
     pub(crate) fn path(&self, text: &str) -> Result<MemoryPath, Failure> {
-        parse_path(text, self.layout)
+        parse_path(text, layout(&self.binding))
+    }
+
+    /// Returns the latest tasks; none where they cannot be looked at.
+    pub(crate) async fn tasks(&self, max: usize) -> Vec<Task> {
+        let lane = Lane::new(&self.engine, workspace(&self.binding));
+        let filter = TaskFilter { max: Some(max), ..TaskFilter::default() };
+        lane.list(filter).await.unwrap_or_default()
     }
 
     /// Closes the state, if it was opened.
@@ -121,8 +129,7 @@ impl App {
 
     /// Returns the workspace that the flags and the current folder mean.
     pub(crate) fn workspace(&self) -> Workspace {
-        let folder = self.binding.project_dir.clone().unwrap_or_default();
-        Workspace::new(folder, self.binding.clone())
+        workspace(&self.binding)
     }
 
     /// Synchronizes files and closes the state. Without this nothing is lost, only settled later.
@@ -198,6 +205,10 @@ pub(crate) fn answering_for(memories: Memories, answered: &Answered) -> Result<M
     memories.answering_for(&answered.rules).map_err(|error| {
         Failure::usage(format!("--allow: {error}")).help("a refusal names the rule")
     })
+}
+
+fn workspace(binding: &BindingRequest) -> Workspace {
+    Workspace::new(binding.project_dir.clone().unwrap_or_default(), binding.clone())
 }
 
 const fn layout(binding: &BindingRequest) -> Layout {

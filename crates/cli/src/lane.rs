@@ -4,8 +4,8 @@
 //! one place that decides it.
 
 use engine::{
-    Asker, Cancelled, LaneSettings, Lanes, Rehearsal, Request, SubmitError, Task, TaskError,
-    TaskErrorCode, TaskFilter, TaskId, TaskKind, TaskState, Unheard, Viewer, Workspace,
+    Asker, Cancelled, Engine, LaneSettings, Lanes, Rehearsal, Request, SubmitError, Task,
+    TaskError, TaskErrorCode, TaskFilter, TaskId, TaskKind, TaskState, Unheard, Viewer, Workspace,
 };
 use memory::code::Code;
 use memory::limits::{DRAIN_WAIT, TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX};
@@ -25,11 +25,13 @@ pub(crate) struct Lane {
 impl Lane {
     /// Opens the lane; nothing is done yet.
     pub(crate) fn open(app: &App) -> Self {
-        Self {
-            lanes: app.engine.lanes(LaneSettings::default(), Arc::new(Unheard)),
-            workspace: app.workspace(),
-            asker: Asker::person("cli"),
-        }
+        Self::new(&app.engine, app.workspace())
+    }
+
+    /// Opens the lane of a workspace.
+    pub(crate) fn new(engine: &Engine, workspace: Workspace) -> Self {
+        let lanes = engine.lanes(LaneSettings::default(), Arc::new(Unheard));
+        Self { lanes, workspace, asker: Asker::person("cli") }
     }
 
     /// Has a task done and waits for its end. A signal takes it back.

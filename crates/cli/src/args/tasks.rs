@@ -1,7 +1,10 @@
 //! The grammar of the commands that leave the work to a curator.
 
 use clap::{Args, ValueEnum};
+use clap_complete::engine::ArgValueCompleter;
 use memory::path::Scope;
+
+use crate::complete;
 
 /// Remember a text where it belongs
 ///
@@ -86,7 +89,7 @@ pub(crate) struct Tasks {
     pub(crate) max: usize,
 
     /// Take this task back, if nothing of it is written yet
-    #[arg(long, value_name = "TASK", conflicts_with = "max")]
+    #[arg(long, value_name = "TASK", conflicts_with = "max", add = ArgValueCompleter::new(complete::tasks))]
     pub(crate) cancel: Option<String>,
 }
 

@@ -32,6 +32,18 @@ fn filled() -> Place {
 }
 
 #[test]
+fn tasks_are_offered_latest_first() {
+    let place = Place::new();
+    assert_eq!(offered(&place, &["undo", "--task", ""]), [""; 0]);
+    let one = place.json(&["remember", "I keep bees"])["task"].as_str().unwrap().to_owned();
+    let two = place.json(&["forget", "bees"])["task"].as_str().unwrap().to_owned();
+    for words in [["undo", "--task"], ["log", "--task"], ["tasks", "--cancel"]] {
+        assert_eq!(offered(&place, &[words[0], words[1], ""]), [two.clone(), one.clone()]);
+        assert_eq!(offered(&place, &[words[0], words[1], "rem"]), [&*one]);
+    }
+}
+
+#[test]
 fn memories_folders_and_scopes_are_offered_where_they_belong() {
     let place = filled();
     let check = |words: &[&str], expected: &[&str]| {
