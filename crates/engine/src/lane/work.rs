@@ -233,12 +233,12 @@ impl Shared {
         let joined = tokio::select! {
             biased;
             () = stop.cancelled() => {
-                // It is told, too, and may have a child to stop.
-                drop(tokio::time::timeout(self.settings.stop_wait, &mut running).await);
+                self.see_it_end(running).await;
                 return Ok(Ran::Stopped);
             }
             () = tokio::time::sleep_until(deadline) => {
                 told.cancel();
+                self.see_it_end(running).await;
                 return Ok(Ran::Failed(TaskError::new(TaskErrorCode::Timeout)));
             }
             joined = &mut running => joined,
@@ -253,6 +253,16 @@ impl Shared {
                 let failed = TaskError::new(TaskErrorCode::failed(kind));
                 Ok(Ran::Failed(failed.with_details("the program that does it broke")))
             }
+        }
+    }
+
+    /// Waits for a runner that was told to stop, so that the next task does not run beside it. It may have
+    /// a child to stop; if that takes too long, it is stopped where it waits next. One that never waits
+    /// goes on alone, and what it drafts is dropped.
+    async fn see_it_end<T>(&self, mut running: AbortOnDropHandle<T>) {
+        if tokio::time::timeout(self.settings.stop_wait, &mut running).await.is_err() {
+            running.abort();
+            drop(tokio::time::timeout(self.settings.stop_wait, running).await);
         }
     }
 
