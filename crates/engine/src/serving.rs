@@ -44,7 +44,11 @@ impl Engine {
         }
         let lanes = self.lanes(settings, Arc::clone(&feeds) as Arc<dyn Feed>);
         let callers = self.callers(Arc::clone(&feeds));
-        let following = tokio::spawn(self.follow(Arc::clone(&feeds)));
+        let following = self.follow(Arc::clone(&feeds));
+        let (others, notices) = (lanes.clone(), self.subscribe());
+        let following = tokio::spawn(async move {
+            tokio::join!(following, others.follow(notices));
+        });
         lanes.resume(workspaces).await?;
         Ok(Serving { lanes, feeds, callers, following })
     }
