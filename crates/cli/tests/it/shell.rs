@@ -29,10 +29,17 @@ fn the_help_lists_the_commands() {
       show         Show one change in full
       diff         Show what a change did, or what became of a memory
       undo         Take changes back
+      remember     Remember a text where it belongs
+      forget       Forget what was remembered
+      dream        Tidy memories up
+      tasks        List the tasks of this workspace, latest first
       status       Show where memories lie and how much there is
       doctor       Look for trouble, and mend it
       import       Take over memories of another product or folder
       export       Copy memories out
+      serve        Serve memories and tasks over HTTP
+      token        Print the token that the daemon asks for
+      events       Show what changes, as the running daemon tells it
       mcp          Serve memories to an agent over MCP on stdin and stdout
       demo         Show all of it in a throw-away home
       completions  Print the completion script of a shell
