@@ -59,7 +59,9 @@ impl Mortal {
         // Nothing is forgotten, however far the clock jumps.
         let limits = QueueLimits { kept_for: Duration::from_hours(10_000), ..quick().limits };
         let process = host.process_on(Arc::clone(&state) as _, tasks);
-        let process = process.with(LaneSettings { limits, ..quick() });
+        // A runner that panics tells of it first, which may take long.
+        let stop_wait = Duration::from_secs(20);
+        let process = process.with(LaneSettings { limits, stop_wait, ..quick() });
         process.lanes().resume(&[host.workspace("shop")]).await.unwrap();
         Self { process, state }
     }
