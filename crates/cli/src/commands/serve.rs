@@ -73,7 +73,8 @@ fn rules(app: &App, guard: &Guard) -> Result<(Rules, Option<PathBuf>), Failure> 
     let given = guard.token.clone().or_else(compose::token);
     let file = match (&given, &guard.token_file) {
         (Some(_), None) => None,
-        (_, Some(file)) => Some(file.clone()),
+        // Other commands find it by the word of this one, in whatever folder they run.
+        (_, Some(file)) => Some(std::path::absolute(file).unwrap_or_else(|_| file.clone())),
         (None, None) => Some(daemon::token_file(&app.folders.state)),
     };
     let token = match &file {
@@ -117,7 +118,9 @@ fn workspaces(app: &App, args: &Serve) -> Result<Vec<Workspace>, Failure> {
     }
     let mut workspaces: Vec<Workspace> = Vec::new();
     for one in served {
-        if workspaces.iter().any(|known| known.id == one.id) {
+        if let Some(known) = workspaces.iter_mut().find(|known| known.id == one.id) {
+            // Whoever named it twice, once as untrusted, meant that.
+            known.trusted &= one.trusted;
             continue;
         }
         let primary = workspaces.is_empty();

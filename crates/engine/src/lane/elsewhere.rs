@@ -67,10 +67,17 @@ impl Shared {
 
     /// Publishes the end of a task that another process does, once it is there.
     async fn tell_of(self: Arc<Self>, id: TaskId) {
+        let mut is_first = true;
         while !self.draining.is_cancelled() {
             match self.parts.tasks.task(id.as_str()).await {
                 Ok(Some(row)) => match Task::read(&row) {
-                    Ok(task) if !task.status().is_final() => {}
+                    Ok(task) if !task.status().is_final() => {
+                        // Whoever does it has the turn; if it dies, whoever waits for the turn goes on.
+                        let lane = lock(&self.lanes).get(&row.workspace).cloned();
+                        if let Some(lane) = lane.filter(|_| std::mem::take(&mut is_first)) {
+                            self.wake(&lane);
+                        }
+                    }
                     Ok(task) => return self.publish_end(&task).await,
                     Err(_) => return,
                 },

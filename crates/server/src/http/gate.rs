@@ -139,7 +139,7 @@ pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: 
         match gate.check(&request) {
             Err(refused) => axum::response::IntoResponse::into_response(refused),
             Ok(()) if origin::is_preflight(&request) => origin::preflight(),
-            Ok(()) => next.run(request).await,
+            Ok(()) => to_its_end(next.run(request)).await,
         }
     }
     .instrument(span.clone())
@@ -160,6 +160,20 @@ pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: 
         origin::permit(headers, origin);
     }
     response
+}
+
+/// Carries out what a request asks for, also when whoever sent it goes away meanwhile: a write that stops
+/// half-way would be left for a recovery.
+async fn to_its_end(work: impl Future<Output = Response> + Send + 'static) -> Response {
+    match tokio::spawn(work.in_current_span()).await {
+        Ok(response) => response,
+        Err(died) => match died.try_into_panic() {
+            Ok(panic) => std::panic::resume_unwind(panic),
+            Err(_shut_down) => axum::response::IntoResponse::into_response(Refused::from(
+                ErrorCode::WorkspaceDraining,
+            )),
+        },
+    }
 }
 
 #[cfg(test)]

@@ -93,6 +93,16 @@ fn what_is_wrong_with_a_body_has_its_own_code() {
 }
 
 #[test]
+fn a_folder_named_as_untrusted_is_untrusted_however_else_it_is_served() {
+    let place = Place::new();
+    for args in [&["--untrusted", "."][..], &["--workspace", ".", "--untrusted", "."]] {
+        let daemon = Daemon::start_with(&place, args);
+        let ask = daemon.ask("POST", "/workspace/memory/remember").json(&json!({ "content": "x" }));
+        assert_eq!(ask.code(), (403, "untrusted_workspace".to_owned()), "{args:?}");
+    }
+}
+
+#[test]
 fn the_checks_come_in_one_order() {
     let place = Place::new();
     std::fs::create_dir(place.path().join("other")).unwrap();
