@@ -6,6 +6,7 @@
 #![no_main]
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use libfuzzer_sys::fuzz_target;
 use memory::limits::MEMORY_BYTES_MAX;
@@ -22,7 +23,7 @@ mod engine {
 
 fuzz_target!(|bytes: &[u8]| {
     let files: Vec<SourceFile> = bytes.split(|byte| *byte == 0).map(file).collect();
-    let detected = Format::detect(&files);
+    let detected = Format::detect(Path::new("notes"), &files);
     for format in [detected, Format::Folder, Format::ServerMemory] {
         let mut paths = BTreeSet::new();
         for planned in plan(format, files.clone()).planned {

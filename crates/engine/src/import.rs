@@ -6,7 +6,6 @@
 //! Whatever is not taken over is listed with the reason: nothing is lost in silence.
 
 mod claude_code;
-mod enter;
 mod folder;
 mod indexed;
 mod planner;
@@ -19,8 +18,6 @@ mod split;
 mod tests;
 
 use std::path::Path;
-
-pub use self::enter::{NotEntered, enter};
 
 use self::planner::Planner;
 

@@ -41,6 +41,8 @@ mod serving;
 
 pub mod import;
 
+mod enter;
+
 mod browse;
 
 mod search;
@@ -51,6 +53,7 @@ pub use agents::{ContextMode, Curator, ForgetRequest, Refusal, RememberRequest, 
 pub use browse::{BadCursor, Browse, Cursor, Known, Order, Page, browse};
 pub use callers::{BadSessionId, BeginError, Callers, Session, SessionId};
 pub use config::Config;
+pub use enter::{NotEntered, enter};
 pub use feed::{Feed, FeedError, Feeds, ManagedChange, Unheard};
 pub use lane::{
     Cancelled, LaneParts, LaneSettings, Lanes, Rehearsal, SubmitError, TaskFilter, Viewer,

@@ -1,6 +1,7 @@
 //! `quipu import`: memories of another product, as one change.
 
-use engine::import::{self, Format, NotEntered, Plan, Skipped, SourceFile};
+use engine::NotEntered;
+use engine::import::{self, Format, Plan, Skipped, SourceFile};
 use memory::change::{Actor, ChangeId, ChangeKind, Provenance, Trust};
 use memory::command::CommandError;
 use memory::path::MemoryPath;
@@ -43,7 +44,7 @@ pub(crate) async fn run(app: &App, args: &Import) -> Result<Status, Failure> {
     for one in planned {
         steps.step();
         let (source, notes) = (one.source.clone(), one.notes.clone());
-        match import::enter(&memories, &mut draft, &target, one).await? {
+        match engine::enter(&memories, &mut draft, &target, one).await? {
             Ok(path) => made.push(Made { path, source, notes }),
             Err(not) => skipped.push(Skipped { source, why: why(&not) }),
         }

@@ -154,7 +154,7 @@ async fn take_over(
     let mut made = Vec::new();
     for planned in plan.planned {
         let (source, notes) = (planned.source.clone(), planned.notes.clone());
-        match import::enter(&memories, &mut draft, target, planned).await? {
+        match engine::enter(&memories, &mut draft, target, planned).await? {
             Ok(path) => made.push(Imported { path: path.to_string(), source, notes }),
             Err(why) => skipped.push(left_out(source, why.to_string())),
         }

@@ -1,11 +1,11 @@
-//! From a plan to a draft: what can be made is drafted, the rest is said with its reason.
+//! From the plan of an import to a draft: what can be made is drafted, the rest is said with its reason.
 
 use memory::code::Code;
 use memory::command::{Command, CommandError, Reply};
 use memory::path::{MemoryPath, RelativePath};
 use store::{Draft, Memories, StoreError};
 
-use super::Planned;
+use crate::import::Planned;
 
 /// Why a memory that was planned is not made.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
