@@ -3,10 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use memory::document::Revision;
-use store::{BindingRequest, Checkout, ProjectRoot};
-
-/// How many characters of a folder's name an id shows.
-const SLUG_CHARS_MAX: usize = 40;
+use store::{BindingRequest, Checkout, ProjectRoot, folder_slug};
 
 /// How many hex digits of a digest an id has.
 const DIGEST_CHARS: usize = 12;
@@ -59,18 +56,7 @@ fn id(cwd: &Path, binding: &BindingRequest) -> String {
     tell(if flat.is_some() { b"flat" } else { b"" });
     tell(if *read_only { b"read-only" } else { b"" });
     let digest: String = Revision::of(&told).to_string().chars().take(DIGEST_CHARS).collect();
-    format!("{}-{digest}", slug(&folder))
-}
-
-fn slug(folder: &Path) -> String {
-    let name = folder.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
-    let slug: String = name
-        .chars()
-        .map(|c| if c.is_ascii_alphanumeric() || "._-".contains(c) { c } else { '-' })
-        .take(SLUG_CHARS_MAX)
-        .collect();
-    let slug = slug.trim_start_matches(['.', '-']);
-    if slug.is_empty() { "workspace".to_owned() } else { slug.to_owned() }
+    format!("{}-{digest}", folder_slug(&folder, "workspace"))
 }
 
 #[cfg(test)]
@@ -107,8 +93,8 @@ mod tests {
 
     #[test]
     fn a_name_without_letters_is_still_a_name() {
-        assert_eq!(slug(Path::new("/")), "workspace");
-        assert_eq!(slug(Path::new("/..-")), "workspace");
-        assert_eq!(slug(Path::new("/.café")), "caf-");
+        assert_eq!(folder_slug(Path::new("/"), "workspace"), "workspace");
+        assert_eq!(folder_slug(Path::new("/..-"), "workspace"), "workspace");
+        assert_eq!(folder_slug(Path::new("/.café"), "workspace"), "caf-");
     }
 }

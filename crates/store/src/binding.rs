@@ -162,6 +162,12 @@ const SLUG_CHARS_MAX: usize = 40;
 
 /// Returns a readable name for a folder and twelve hex digits that tell it from all others.
 fn project_key(folder: &Path) -> String {
+    format!("{}-{}", folder_slug(folder, "project"), digest(folder))
+}
+
+/// Returns the name of a folder as a part of file names and ids: ASCII letters, digits, `.`, `_` and `-`,
+/// at most 40 of them, the first neither `.` nor `-`; `otherwise` where nothing is left.
+pub fn folder_slug(folder: &Path, otherwise: &str) -> String {
     let name = folder.file_name().map(|name| name.to_string_lossy()).unwrap_or_default();
     let slug: String = name
         .chars()
@@ -169,8 +175,7 @@ fn project_key(folder: &Path) -> String {
         .take(SLUG_CHARS_MAX)
         .collect();
     let slug = slug.trim_start_matches(['.', '-']);
-    let slug = if slug.is_empty() { "project" } else { slug };
-    format!("{slug}-{}", digest(folder))
+    if slug.is_empty() { otherwise.to_owned() } else { slug.to_owned() }
 }
 
 fn digest(path: &Path) -> String {

@@ -45,7 +45,9 @@ pub mod backend;
 
 pub mod clock;
 
-pub use binding::{Binding, BindingRequest, Checkout, Folders, ProjectRoot, WorkspaceId};
+pub use binding::{
+    Binding, BindingRequest, Checkout, Folders, ProjectRoot, WorkspaceId, folder_slug,
+};
 pub use draft::Draft;
 pub use error::StoreError;
 pub use glance::Glanced;

@@ -11,6 +11,7 @@ mod faulty_backend;
 mod faulty_state;
 mod faulty_tasks;
 mod memory_backend;
+mod random;
 
 pub use clock::ManualClock;
 pub use faults::Faults;
@@ -18,6 +19,7 @@ pub use faulty_backend::{Failure, FaultyBackend, Plan};
 pub use faulty_state::FaultyState;
 pub use faulty_tasks::FaultyTasks;
 pub use memory_backend::MemoryBackend;
+pub use random::Random;
 
 /// Returns a real state in this folder, for tests of crates that may not name its adapter.
 pub fn sqlite_state(folder: &std::path::Path) -> std::sync::Arc<dyn state::State> {

@@ -15,31 +15,11 @@ use memory::command::{Command, Reply};
 use memory::document::Revision;
 use memory::path::MemoryPath;
 use store::{Call, ChangesQuery, Depth, Dry, Expected, StoreError, UndoTarget};
-use testkit::Failure;
+use testkit::{Failure, Random};
 
 use self::model::{Act, Model, REPLACED};
 use crate::host::{Host, at, texts};
 use crate::process::Process;
-
-/// Xorshift: good enough to vary a test, and the same everywhere.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % u64::try_from(bound).unwrap()).unwrap()
-    }
-
-    fn one_in(&mut self, bound: usize) -> bool {
-        self.below(bound) == 0
-    }
-
-    fn pick<'a, T>(&mut self, from: &'a [T]) -> &'a T {
-        &from[self.below(from.len())]
-    }
-}
 
 struct World {
     host: Host,
@@ -73,7 +53,7 @@ impl World {
     fn new(seed: u64) -> Self {
         let host = Host::quick();
         let processes = vec![Process::start(&host), Process::start(&host)];
-        let random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        let random = Random::of(seed);
         Self {
             host,
             processes,

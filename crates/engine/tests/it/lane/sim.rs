@@ -17,7 +17,7 @@ use engine::{
 use memory::command::{Command, CommandError, Reply};
 use state::{QueueLimits, SqliteState};
 use store::Binding;
-use testkit::{Faults, FaultyState, FaultyTasks};
+use testkit::{Faults, FaultyState, FaultyTasks, Random};
 
 use super::host::{Host, Process, at, quick, remember};
 
@@ -32,18 +32,6 @@ const CRASH_CALLS: usize = 16;
 
 /// The files that tasks write to.
 const FILES: [&str; 2] = ["project/a.md", "global/b.md"];
-
-/// Xorshift: good enough to vary a test, and the same everywhere.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: usize) -> usize {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        usize::try_from(self.0 % u64::try_from(bound).unwrap()).unwrap()
-    }
-}
 
 /// A process that can be let die.
 struct Mortal {
@@ -93,7 +81,7 @@ impl World {
         for _ in 0..PROCESSES {
             processes.push(Mortal::start(&host).await);
         }
-        let random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        let random = Random::of(seed);
         Self { host, processes, random, taken: Vec::new(), words: 0 }
     }
 
