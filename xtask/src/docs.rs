@@ -41,6 +41,7 @@ struct Reference {
 /// Writes or compares the references.
 pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
     if !args.check {
+        describe_routes(workspace)?;
         return write(workspace);
     }
     let findings = drift(workspace)?;
@@ -49,6 +50,15 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
     }
     anyhow::ensure!(findings.is_empty(), "{} references are out of date", findings.len());
     Ok(())
+}
+
+/// Has the test that makes the description of all routes write the one that the program carries.
+fn describe_routes(workspace: &Workspace) -> anyhow::Result<()> {
+    let test = "http::openapi::tests::the_embedded_description_is_what_the_code_declares";
+    let mut command = cargo::command();
+    command.current_dir(&workspace.root).env("QUIPU_WRITE_OPENAPI", "1");
+    // The whole workspace, filtered: `-p` would choose other features and build everything again.
+    cargo::run(command.args(["test", "--quiet", "--workspace", "--lib", "--", "--exact", test]))
 }
 
 /// Writes those references that are not as they should be.

@@ -6,6 +6,10 @@
 use std::fmt;
 use std::str::FromStr;
 
+use imara_diff::{
+    Algorithm, Diff, InternedInput, Interner, Token, UnifiedDiffConfig, UnifiedDiffPrinter,
+};
+
 use crate::clock::Timestamp;
 use crate::document::Revision;
 use crate::path::RelativePath;
@@ -237,11 +241,62 @@ pub fn unified_diff(before: (&str, &str), after: (&str, &str)) -> String {
     if before.1 == after.1 {
         return String::new();
     }
-    similar::TextDiff::from_lines(before.1, after.1)
-        .unified_diff()
-        .context_radius(3)
-        .header(before.0, after.0)
-        .to_string()
+    let input = InternedInput::new(before.1, after.1);
+    let mut diff = Diff::compute(Algorithm::Histogram, &input);
+    diff.postprocess_lines(&input);
+    let lines = Lines(&input.interner);
+    let hunks = diff.unified_diff(&lines, UnifiedDiffConfig::default(), &input);
+    format!("--- {}\n+++ {}\n{hunks}", before.0, after.0)
+}
+
+/// How the lines of a unified diff read, as `diff -u` writes them.
+struct Lines<'a>(&'a Interner<&'a str>);
+
+impl Lines<'_> {
+    fn write(&self, mut out: impl fmt::Write, sign: char, line: Token) -> fmt::Result {
+        let line = self.0[line];
+        match line.strip_suffix('\n') {
+            Some(line) => writeln!(out, "{sign}{line}"),
+            None => writeln!(out, "{sign}{line}\n\\ No newline at end of file"),
+        }
+    }
+}
+
+impl UnifiedDiffPrinter for Lines<'_> {
+    fn display_header(
+        &self,
+        mut out: impl fmt::Write,
+        before: u32,
+        after: u32,
+        removed: u32,
+        added: u32,
+    ) -> fmt::Result {
+        writeln!(out, "@@ -{} +{} @@", range(before, removed), range(after, added))
+    }
+
+    fn display_context_token(&self, out: impl fmt::Write, line: Token) -> fmt::Result {
+        self.write(out, ' ', line)
+    }
+
+    fn display_hunk(
+        &self,
+        mut out: impl fmt::Write,
+        before: &[Token],
+        after: &[Token],
+    ) -> fmt::Result {
+        before.iter().try_for_each(|&line| self.write(&mut out, '-', line))?;
+        after.iter().try_for_each(|&line| self.write(&mut out, '+', line))
+    }
+}
+
+/// Returns how a header names lines, of which the first has index `start`.
+fn range(start: u32, count: u32) -> String {
+    match count {
+        // Nothing stands after the line that is named.
+        0 => format!("{start},0"),
+        1 => format!("{}", start + 1),
+        _ => format!("{},{count}", start + 1),
+    }
 }
 
 #[cfg(test)]
@@ -278,6 +333,26 @@ mod tests {
          x
         -y
         +z
+        ");
+    }
+
+    #[test]
+    fn what_is_empty_or_lacks_its_last_line_end_says_so() {
+        insta::assert_snapshot!(unified_diff(("a", ""), ("b", "x\ny")), @r"
+        --- a
+        +++ b
+        @@ -0,0 +1,2 @@
+        +x
+        +y
+        \ No newline at end of file
+        ");
+        insta::assert_snapshot!(unified_diff(("a", "x"), ("b", "x\n")), @r"
+        --- a
+        +++ b
+        @@ -1 +1 @@
+        -x
+        \ No newline at end of file
+        +x
         ");
     }
 }

@@ -17,6 +17,7 @@ mod memories;
 mod openapi;
 mod page;
 mod refused;
+mod routes;
 mod sessions;
 mod tasks;
 mod tool;
@@ -83,8 +84,8 @@ pub async fn serve(host: Host, listeners: Vec<Listener>, stop: CancellationToken
 }
 
 fn router(daemon: Arc<Daemon>, gate: Arc<Gate>) -> Router {
-    let (routes, _description) = openapi::routes().split_for_parts();
-    routes
+    openapi::routes()
+        .into_router()
         .fallback(async || Refused::from(ErrorCode::RouteNotFound))
         .method_not_allowed_fallback(async || Refused::from(ErrorCode::MethodNotAllowed))
         .layer(from_fn_with_state(gate, gate::pass))

@@ -5,7 +5,6 @@ use clap::{Command, CommandFactory};
 use memory::code::Code;
 use memory::{limits, screen};
 use protocol::error::ErrorCode;
-use serde_json::Value;
 
 use crate::args::{Cli, Reference, Topic};
 use crate::exit::{Failure, Status};
@@ -20,7 +19,7 @@ pub(crate) fn run(output: &Output, args: &Reference) -> Result<Status, Failure> 
         Topic::Rules => rules(),
         Topic::Limits => limits(),
         Topic::Http => http(),
-        Topic::Openapi => format!("{:#}\n", openapi()),
+        Topic::Openapi => format!("{:#}\n", server::http::document()),
     };
     output.text(&text)?;
     Ok(Status::Done)
@@ -86,12 +85,6 @@ fn rules() -> String {
     text.into_string()
 }
 
-/// Returns the description of all routes of the daemon.
-fn openapi() -> Value {
-    // It is made of texts and numbers alone.
-    serde_json::to_value(server::http::document()).unwrap_or_default()
-}
-
 fn http() -> String {
     let mut text = Text::default();
     text.add(
@@ -101,7 +94,7 @@ fn http() -> String {
          Every request but `GET /health` brings `Authorization: Bearer TOKEN`.\n\n\
          | route | does |\n|---|---|\n",
     );
-    let document = openapi();
+    let document = server::http::document();
     for (path, methods) in document["paths"].as_object().into_iter().flatten() {
         for (method, operation) in methods.as_object().into_iter().flatten() {
             let summary = operation["summary"].as_str().unwrap_or_default();

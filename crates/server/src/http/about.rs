@@ -19,12 +19,11 @@ use protocol::error::{ErrorBody, ErrorCode};
 use protocol::status::{HistoryStats, Stats};
 use protocol::task::{ContextMode, TASK_TEXT_BYTES_MAX};
 use serde_json::{Value, json};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::daemon::{Daemon, Shared};
 use super::memories::{Asked, Where};
 use super::refused::Refused;
+use super::routes::{Routes, routes};
 use crate::to_wire;
 
 /// What can be asked for, as the task API names it. The first ones are those of managed memory.
@@ -46,8 +45,8 @@ const FEATURES: [&str; 12] = [
 /// How many of the features are those of managed memory.
 const MANAGED_FEATURES: usize = 6;
 
-pub(super) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> Routes {
+    Routes::new()
         .routes(routes!(health))
         .routes(routes!(capabilities))
         .routes(routes!(stats))

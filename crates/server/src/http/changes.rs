@@ -10,16 +10,15 @@ use protocol::changes::{ChangePage, ChangeWithDiffs, Undone};
 use protocol::error::ErrorBody;
 use serde::Deserialize;
 use utoipa::IntoParams;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::daemon::Shared;
 use super::memories::{Asked, Where, invalid, whole_path};
 use super::refused::Refused;
+use super::routes::{Routes, routes};
 use crate::to_wire;
 
-pub(super) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(show)).routes(routes!(undo))
+pub(super) fn routes() -> Routes {
+    Routes::new().routes(routes!(list)).routes(routes!(show)).routes(routes!(undo))
 }
 
 /// Which changes to list.

@@ -21,20 +21,19 @@ use protocol::error::{ErrorBody, ErrorCode};
 use protocol::event::Envelope;
 use protocol::frame;
 use tokio::time::timeout;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::daemon::{Daemon, Shared};
 use super::measure::{Measures, One};
 use super::memories::{Asked, Where};
 use super::refused::Refused;
+use super::routes::{Routes, routes};
 use crate::to_wire;
 
 /// Keeps a proxy from holding frames back.
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-pub(super) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(of_session)).routes(routes!(of_workspace))
+pub(super) fn routes() -> Routes {
+    Routes::new().routes(routes!(of_session)).routes(routes!(of_workspace))
 }
 
 /// Read what the tasks of a session's workspace do, from when the session began.

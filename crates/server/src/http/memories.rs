@@ -20,16 +20,15 @@ use protocol::memories::{
 };
 use serde::Deserialize;
 use utoipa::IntoParams;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::body;
 use super::daemon::Shared;
 use super::refused::Refused;
+use super::routes::{Routes, routes};
 use crate::{from_wire, to_wire};
 
-pub(super) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> Routes {
+    Routes::new()
         .routes(routes!(list))
         .routes(routes!(read, put, delete))
         .routes(routes!(rename))

@@ -1,18 +1,26 @@
 //! The description of all routes: OpenAPI 3.1, made from the code that serves them.
+//!
+//! It is made by a test, which fails when the embedded one says something else; `cargo xtask docs` has
+//! it written.
+
+use std::sync::LazyLock;
 
 use axum::Json;
 use axum::extract::State;
 use axum::response::Html;
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::task::{ForgetRequest, RememberRequest};
-use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
-use utoipa::openapi::{InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, SecurityRequirement};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
+use serde_json::Value;
 
 use super::daemon::Shared;
 use super::page;
+use super::routes::{Routes, routes};
 use super::{about, changes, events, memories, sessions, tasks, tool, transfer};
+
+static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
+    // What a test has read as JSON is JSON.
+    serde_json::from_str(include_str!("openapi/document.json")).unwrap_or_default()
+});
 
 /// The body by which a task is asked for; which one depends on its kind.
 #[derive(serde::Serialize, utoipa::ToSchema)]
@@ -28,8 +36,8 @@ pub(super) enum TaskBody {
 }
 
 /// Returns all routes, with their description.
-pub(super) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> Routes {
+    Routes::new()
         .merge(about::routes())
         .merge(tasks::routes())
         .merge(sessions::routes())
@@ -42,38 +50,9 @@ pub(super) fn routes() -> OpenApiRouter<Shared> {
         .routes(routes!(docs))
 }
 
-/// Returns what the daemon serves.
-pub fn document() -> OpenApi {
-    describe(routes().into_openapi())
-}
-
-fn describe(routes: OpenApi) -> OpenApi {
-    let info = InfoBuilder::new()
-        .title("Quipu")
-        .version(env!("CARGO_PKG_VERSION"))
-        .description(Some(
-            "A memory for AI coding agents. Tasks speak the API that published clients speak; all \
-             else is below `/v1`. Every answer that is no success is an `ErrorBody`.",
-        ))
-        .license(Some(
-            LicenseBuilder::new()
-                .name("MIT OR Apache-2.0")
-                .identifier(Some("MIT OR Apache-2.0"))
-                .build(),
-        ))
-        .build();
-    let mut document = OpenApiBuilder::from(routes)
-        .info(info)
-        .security(Some([SecurityRequirement::new("token", Vec::<String>::new())]))
-        .build();
-    // A wildcard is the router's spelling; the description knows none.
-    let paths = std::mem::take(&mut document.paths.paths);
-    document.paths.paths =
-        paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
-    let components = document.components.get_or_insert_default();
-    let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
-    components.add_security_scheme("token", bearer);
-    document
+/// Returns the description of what the daemon serves.
+pub fn document() -> &'static Value {
+    &DOCUMENT
 }
 
 /// Describe all routes, as OpenAPI 3.1.
@@ -86,7 +65,7 @@ fn describe(routes: OpenApi) -> OpenApi {
         (status = "4XX", description = "The request is refused", body = ErrorBody),
     ),
 )]
-async fn description(State(_daemon): State<Shared>) -> Json<OpenApi> {
+async fn description(State(_daemon): State<Shared>) -> Json<&'static Value> {
     Json(document())
 }
 
@@ -101,7 +80,7 @@ async fn description(State(_daemon): State<Shared>) -> Json<OpenApi> {
     ),
 )]
 async fn docs(State(_daemon): State<Shared>) -> Html<String> {
-    Html(page::of(&document(), ErrorCode::ALL))
+    Html(page::of(document(), ErrorCode::ALL))
 }
 
 #[cfg(test)]

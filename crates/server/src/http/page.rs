@@ -4,7 +4,6 @@ use std::fmt::Write as _;
 
 use protocol::error::ErrorCode;
 use serde_json::{Map, Value};
-use utoipa::openapi::OpenApi;
 
 const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;margin:2rem auto;\
     padding:0 1rem;color:#1b1b1b;background:#fff}h2{margin-top:2.5rem;border-bottom:1px solid #ccc}\
@@ -14,9 +13,7 @@ const STYLE: &str = "body{font:16px/1.5 system-ui,sans-serif;max-width:60rem;mar
     @media(prefers-color-scheme:dark){body{color:#eee;background:#161616}code,pre{background:#262626}}";
 
 /// Returns the page about these routes and codes.
-pub(super) fn of(document: &OpenApi, codes: &[ErrorCode]) -> String {
-    // The types of the description have no common shape to walk over; its JSON has.
-    let value = serde_json::to_value(document).unwrap_or_default();
+pub(super) fn of(value: &Value, codes: &[ErrorCode]) -> String {
     let mut page = Page(String::new());
     page.add(&format!(
         "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>{0}</title>\
@@ -28,12 +25,12 @@ pub(super) fn of(document: &OpenApi, codes: &[ErrorCode]) -> String {
         escaped(text(&value["info"]["version"])),
         marked(text(&value["info"]["description"])),
     ));
-    for tag in tags(&value) {
+    for tag in tags(value) {
         page.add(&format!("<h2>{}</h2>", escaped(&tag)));
-        page.operations(&value, &tag);
+        page.operations(value, &tag);
     }
     page.codes(codes);
-    page.schemas(&value);
+    page.schemas(value);
     page.add("</body></html>\n");
     page.0
 }

@@ -6,16 +6,15 @@ use axum::http::{HeaderMap, StatusCode};
 use engine::{BeginError, SessionId};
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::session::{Heartbeat, Session, SessionRequest};
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::body;
 use super::daemon::{Daemon, Shared};
 use super::refused::Refused;
+use super::routes::{Routes, routes};
 use crate::to_wire;
 
-pub(super) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> Routes {
+    Routes::new()
         .routes(routes!(begin))
         .routes(routes!(end))
         .routes(routes!(detach))

@@ -14,19 +14,18 @@ use protocol::error::{ErrorBody, ErrorCode};
 use protocol::task::{Task, TaskKind, TaskList, TaskStatus};
 use serde::Deserialize;
 use utoipa::IntoParams;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::body;
 use super::daemon::{Daemon, Shared};
 use super::refused::Refused;
+use super::routes::{Routes, routes};
 use crate::{from_wire, to_wire};
 
 /// By which way tasks come in that are asked for here.
 const ORIGIN: &str = "http";
 
-pub(super) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new()
+pub(super) fn routes() -> Routes {
+    Routes::new()
         .routes(routes!(submit))
         .routes(routes!(get, cancel))
         .routes(routes!(submit_in))

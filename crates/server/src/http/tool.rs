@@ -11,17 +11,16 @@ use protocol::memories::{Found, Match, ToolReply};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::IntoParams;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::body;
 use super::daemon::Shared;
 use super::memories::{Asked, Where, whole_path};
 use super::refused::Refused;
+use super::routes::{Routes, routes};
 use crate::to_wire;
 
-pub(super) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(tool)).routes(routes!(search))
+pub(super) fn routes() -> Routes {
+    Routes::new().routes(routes!(tool)).routes(routes!(search))
 }
 
 /// Call the memory tool, as a model does.

@@ -17,16 +17,15 @@ use protocol::error::{ErrorBody, ErrorCode};
 use protocol::memories::{ImportOutcome, Imported, LeftOut};
 use serde::Deserialize;
 use utoipa::IntoParams;
-use utoipa_axum::router::OpenApiRouter;
-use utoipa_axum::routes;
 
 use super::body;
 use super::daemon::Shared;
 use super::memories::{Asked, Where, whole_path};
 use super::refused::Refused;
+use super::routes::{Routes, routes};
 
-pub(super) fn routes() -> OpenApiRouter<Shared> {
-    OpenApiRouter::new().routes(routes!(export)).routes(routes!(import))
+pub(super) fn routes() -> Routes {
+    Routes::new().routes(routes!(export)).routes(routes!(import))
 }
 
 /// Get all memories as a tar archive, a folder for each scope.

@@ -5,17 +5,37 @@
 //! first at the same time.
 
 use std::path::Path;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use memory::limits::LOCK_WAIT;
-use sqlx::migrate::{MigrateError, Migrator};
+use sqlx::SqlSafeStr as _;
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
 use sqlx::sqlite::{SqliteAutoVacuum, SqliteConnectOptions, SqliteSynchronous};
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
 
 use crate::error::Fault;
 use crate::sqlite::file::{self, FileId};
 
-static MIGRATIONS: Migrator = sqlx::migrate!();
+/// The steps of the schema. What a step says never changes once it was published: databases remember its hash.
+static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
+    let step = |version, description: &'static str, sql: &'static str| {
+        let once = MigrationType::Simple;
+        Migration::new(version, description.into(), once, sql.into_sql_str(), false)
+    };
+    Migrator::with_migrations(vec![
+        step(
+            1,
+            "history marks contents",
+            include_str!("../../migrations/0001_history_marks_contents.sql"),
+        ),
+        step(
+            2,
+            "tasks sessions runs",
+            include_str!("../../migrations/0002_tasks_sessions_runs.sql"),
+        ),
+    ])
+});
 
 /// Tables of the latest schema; one that is missing is damage.
 const TABLES: i64 = 10;

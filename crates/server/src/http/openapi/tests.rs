@@ -3,12 +3,60 @@
 use std::collections::BTreeSet;
 
 use serde_json::Value;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityScheme};
+use utoipa::openapi::{InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, SecurityRequirement};
 
 use super::*;
 
+/// Set, the embedded description is written instead of compared.
+const WRITE: &str = "QUIPU_WRITE_OPENAPI";
+
+fn described() -> OpenApi {
+    let routes = routes().into_description();
+    let info = InfoBuilder::new()
+        .title("Quipu")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some(
+            "A memory for AI coding agents. Tasks speak the API that published clients speak; all \
+             else is below `/v1`. Every answer that is no success is an `ErrorBody`.",
+        ))
+        .license(Some(
+            LicenseBuilder::new()
+                .name("MIT OR Apache-2.0")
+                .identifier(Some("MIT OR Apache-2.0"))
+                .build(),
+        ))
+        .build();
+    let mut document = OpenApiBuilder::from(routes)
+        .info(info)
+        .security(Some([SecurityRequirement::new("token", Vec::<String>::new())]))
+        .build();
+    // A wildcard is the router's spelling; the description knows none.
+    let paths = std::mem::take(&mut document.paths.paths);
+    document.paths.paths =
+        paths.into_iter().map(|(path, item)| (path.replace("{*", "{"), item)).collect();
+    let components = document.components.get_or_insert_default();
+    let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
+    components.add_security_scheme("token", bearer);
+    document
+}
+
+#[test]
+#[expect(clippy::disallowed_methods, reason = "the file is a source of this crate")]
+fn the_embedded_description_is_what_the_code_declares() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/src/http/openapi/document.json");
+    let declared = serde_json::to_string(&described()).unwrap() + "\n";
+    if std::env::var_os(WRITE).is_some() {
+        std::fs::write(path, declared).unwrap();
+        return;
+    }
+    let embedded = std::fs::read_to_string(path).unwrap();
+    assert!(embedded == declared, "out of date: run `cargo xtask docs`");
+}
+
 #[test]
 fn it_is_of_version_3_1_and_names_every_route_of_the_spec() {
-    let value = serde_json::to_value(document()).unwrap();
+    let value = document();
     assert_eq!(value["openapi"], "3.1.0");
     let paths = value["paths"].as_object().unwrap();
     let named: BTreeSet<String> = paths
@@ -56,7 +104,7 @@ fn it_is_of_version_3_1_and_names_every_route_of_the_spec() {
 
 #[test]
 fn every_operation_has_a_sentence_and_says_how_it_fails() {
-    let value = serde_json::to_value(document()).unwrap();
+    let value = document();
     for (path, methods) in value["paths"].as_object().unwrap() {
         for (method, operation) in methods.as_object().unwrap() {
             assert!(operation["summary"].is_string(), "{method} {path}");
@@ -68,14 +116,14 @@ fn every_operation_has_a_sentence_and_says_how_it_fails() {
 
 #[test]
 fn the_page_runs_nothing_and_loads_nothing() {
-    let page = page::of(&document(), ErrorCode::ALL);
+    let page = page::of(document(), ErrorCode::ALL);
     for hostile in ["<script", "javascript:", "src=", "http://", "https://", "<link", "@import"] {
         assert!(!page.contains(hostile), "{hostile}");
     }
     for code in ErrorCode::ALL {
         assert!(page.contains(code.as_str()), "{code}");
     }
-    let value: Value = serde_json::to_value(document()).unwrap();
+    let value: &Value = document();
     for path in value["paths"].as_object().unwrap().keys() {
         assert!(page.contains(path.as_str()), "{path}");
     }
