@@ -193,23 +193,31 @@ pub(crate) struct Language {
 }
 
 /// A language's code, script, stemmer and file.
-type Source = (&'static str, Script, Option<Algorithm>, &'static str);
+type Source = (&'static str, Script, Option<fn() -> Stemmer>, &'static str);
+
+/// Makes a stemmer. One function for each, since what chooses at run time puts every language that the
+/// library knows into the program, half a megabyte of tables.
+macro_rules! stem {
+    ($algorithm:ident) => {
+        Some(|| Stemmer::create(Algorithm::$algorithm))
+    };
+}
 
 const SOURCES: [Source; 17] = [
-    ("en", Script::Latin, Some(Algorithm::English), include_str!("../../lexicon/en.txt")),
-    ("de", Script::Latin, Some(Algorithm::German), include_str!("../../lexicon/de.txt")),
-    ("fr", Script::Latin, Some(Algorithm::French), include_str!("../../lexicon/fr.txt")),
-    ("es", Script::Latin, Some(Algorithm::Spanish), include_str!("../../lexicon/es.txt")),
-    ("pt", Script::Latin, Some(Algorithm::Portuguese), include_str!("../../lexicon/pt.txt")),
-    ("it", Script::Latin, Some(Algorithm::Italian), include_str!("../../lexicon/it.txt")),
-    ("nl", Script::Latin, Some(Algorithm::Dutch), include_str!("../../lexicon/nl.txt")),
-    ("pl", Script::Latin, Some(Algorithm::Polish), include_str!("../../lexicon/pl.txt")),
-    ("sv", Script::Latin, Some(Algorithm::Swedish), include_str!("../../lexicon/sv.txt")),
-    ("da", Script::Latin, Some(Algorithm::Danish), include_str!("../../lexicon/da.txt")),
-    ("tr", Script::Latin, Some(Algorithm::Turkish), include_str!("../../lexicon/tr.txt")),
-    ("ru", Script::Cyrillic, Some(Algorithm::Russian), include_str!("../../lexicon/ru.txt")),
-    ("uk", Script::Cyrillic, Some(Algorithm::Ukrainian), include_str!("../../lexicon/uk.txt")),
-    ("ar", Script::Arabic, Some(Algorithm::Arabic), include_str!("../../lexicon/ar.txt")),
+    ("en", Script::Latin, stem!(English), include_str!("../../lexicon/en.txt")),
+    ("de", Script::Latin, stem!(German), include_str!("../../lexicon/de.txt")),
+    ("fr", Script::Latin, stem!(French), include_str!("../../lexicon/fr.txt")),
+    ("es", Script::Latin, stem!(Spanish), include_str!("../../lexicon/es.txt")),
+    ("pt", Script::Latin, stem!(Portuguese), include_str!("../../lexicon/pt.txt")),
+    ("it", Script::Latin, stem!(Italian), include_str!("../../lexicon/it.txt")),
+    ("nl", Script::Latin, stem!(Dutch), include_str!("../../lexicon/nl.txt")),
+    ("pl", Script::Latin, stem!(Polish), include_str!("../../lexicon/pl.txt")),
+    ("sv", Script::Latin, stem!(Swedish), include_str!("../../lexicon/sv.txt")),
+    ("da", Script::Latin, stem!(Danish), include_str!("../../lexicon/da.txt")),
+    ("tr", Script::Latin, stem!(Turkish), include_str!("../../lexicon/tr.txt")),
+    ("ru", Script::Cyrillic, stem!(Russian), include_str!("../../lexicon/ru.txt")),
+    ("uk", Script::Cyrillic, stem!(Ukrainian), include_str!("../../lexicon/uk.txt")),
+    ("ar", Script::Arabic, stem!(Arabic), include_str!("../../lexicon/ar.txt")),
     ("ko", Script::Hangul, None, include_str!("../../lexicon/ko.txt")),
     ("zh", Script::Unspaced, None, include_str!("../../lexicon/zh.txt")),
     ("ja", Script::Unspaced, None, include_str!("../../lexicon/ja.txt")),
@@ -229,8 +237,8 @@ const KOREAN_ENDINGS: &str = "에서는 으로는 이라는 했습니다 합니�
     를 의 에 도 만 로 와 과 줘 해 요";
 
 impl Language {
-    fn read((code, script, algorithm, text): Source) -> Self {
-        let stemmer = algorithm.map(Stemmer::create);
+    fn read((code, script, stemmer, text): Source) -> Self {
+        let stemmer = stemmer.map(|make| make());
         let mut language = Self {
             script,
             code,
