@@ -34,7 +34,7 @@ pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Section> {
     let full = Store::make(&bench.dir.join("full"), MANY)?;
     let old = Store::make(&bench.dir.join("old"), FEW)?;
     old.ground.close();
-    old.ground.run(lengthen_history(bench, &old.ground))?;
+    old.ground.run(lengthen_history(bench, &old.ground, &bench.dir.join("old"), CHANGES))?;
 
     let turns = bench.passes * TURNS;
     let [create_small, create_full, create_old] =
@@ -108,24 +108,29 @@ impl Store {
 /// Records many changes of the memories of a store that is closed, the last of which leave them as
 /// they are. Through the port, as any change is recorded, but in a copy of the database that no disk
 /// has to be waited for.
-async fn lengthen_history(bench: &Bench, ground: &Ground) -> anyhow::Result<()> {
+pub(crate) async fn lengthen_history(
+    bench: &Bench,
+    ground: &Ground,
+    home: &Path,
+    changes: usize,
+) -> anyhow::Result<()> {
     let mounts = ground.memories().mounts();
     let root = mounts.iter().find_map(|mount| mount.key.clone()).context("no root is mounted")?;
     let swift = Path::new("/dev/shm");
     let swift = tempfile::tempdir_in(if swift.is_dir() { swift } else { &bench.dir })?;
-    let (kept, made) = (bench.dir.join("old/state/quipu.db"), swift.path().join("quipu.db"));
+    let (kept, made) = (home.join("state/quipu.db"), swift.path().join("quipu.db"));
     std::fs::copy(&kept, &made)?;
     let state = SqliteState::new(made.clone());
     let mut open = Vec::with_capacity(SETTLED_AT_ONCE);
-    for index in 0..CHANGES {
+    for index in 0..changes {
         open.push(record_version(&state, &root, index).await?);
-        if open.len() == SETTLED_AT_ONCE || index + 1 == CHANGES {
+        if open.len() == SETTLED_AT_ONCE || index + 1 == changes {
             state.settle(&open).await?;
             open.clear();
         }
     }
     let recorded = state.stats().await?.changes;
-    anyhow::ensure!(recorded >= CHANGES.try_into()?, "only {recorded} changes were recorded");
+    anyhow::ensure!(recorded >= changes.try_into()?, "only {recorded} changes were recorded");
     state.close().await;
     std::fs::copy(&made, &kept)?;
     Ok(())

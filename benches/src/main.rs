@@ -33,6 +33,10 @@ mod growth;
 
 mod served;
 
+mod http;
+
+mod daemon;
+
 mod rivals;
 
 use std::io::Write as _;
@@ -91,6 +95,10 @@ pub(crate) struct Args {
     /// Answer each line on stdin with a text of so many bytes, and do nothing else
     #[arg(long, hide = true, value_name = "BYTES")]
     echo: Option<usize>,
+
+    /// Answer each request over HTTP with a text of so many bytes, and do nothing else
+    #[arg(long, hide = true, value_name = "BYTES")]
+    bare_http: Option<usize>,
 }
 
 /// What can be measured.
@@ -104,6 +112,8 @@ enum Subject {
     Growth,
     /// `quipu mcp`: calls, start, memory, size
     Served,
+    /// `quipu serve`: reads, tasks, events, start, idle
+    Daemon,
     /// npm's server-memory through the same client
     ServerMemory,
     /// The memory tool of the Python SDK, in process there
@@ -117,6 +127,7 @@ impl Subject {
             Self::Reads => reads::measure(bench),
             Self::Growth => growth::measure(bench),
             Self::Served => served::measure(bench, &args.quipu()?),
+            Self::Daemon => daemon::measure(bench, &args.quipu()?),
             Self::ServerMemory => rivals::server_memory::measure(bench, args),
             Self::PythonSdk => rivals::python_sdk::measure(bench, args),
         }
@@ -154,9 +165,10 @@ pub(crate) struct Bench {
 
 fn main() -> ExitCode {
     let args = Args::parse();
-    let ended = match args.echo {
-        Some(bytes) => stdio::echo(bytes).map(|()| ExitCode::SUCCESS),
-        None => run(&args),
+    let ended = match (args.echo, args.bare_http) {
+        (Some(bytes), _) => stdio::echo(bytes).map(|()| ExitCode::SUCCESS),
+        (None, Some(bytes)) => http::serve_bare(bytes).map(|()| ExitCode::SUCCESS),
+        (None, None) => run(&args),
     };
     ended.unwrap_or_else(|error| {
         drop(writeln!(std::io::stderr(), "error: {error:#}"));

@@ -55,6 +55,11 @@ impl Times {
         quantile(&self.passes.concat(), 95).unwrap_or_default()
     }
 
+    /// Returns the time that 99 of 100 calls kept within, over all passes.
+    pub(crate) fn p99(&self) -> Duration {
+        quantile(&self.passes.concat(), 99).unwrap_or_default()
+    }
+
     /// Returns how many times as long as `other` this took: the middle of what the turns say.
     pub(crate) fn ratio_to(&self, other: &Self) -> f64 {
         self.against(other, |own, other| own / other)

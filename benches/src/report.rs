@@ -37,8 +37,16 @@ pub(crate) struct Line {
 /// What came out.
 #[derive(Debug)]
 enum Measured {
-    Calls { p10: Duration, p50: Duration, p95: Duration, count: usize },
+    Calls {
+        p10: Duration,
+        p50: Duration,
+        p95: Duration,
+        p99: Duration,
+        count: usize,
+    },
     Bytes(u64),
+    /// So many a second.
+    Rate(f64),
 }
 
 /// What it is compared with.
@@ -59,8 +67,12 @@ pub(crate) enum Target {
     More(Duration),
     /// At most so long, half of the time.
     P50(Duration),
+    /// At most so long, 99 times of a hundred.
+    P99(Duration),
     /// At most so many bytes.
     Bytes(u64),
+    /// At most so many a second.
+    Rate(f64),
 }
 
 impl Line {
@@ -70,6 +82,7 @@ impl Line {
             p10: times.p10(),
             p50: times.p50(),
             p95: times.p95(),
+            p99: times.p99(),
             count: times.count(),
         };
         Self { what: what.into(), value, against: None, target: None }
@@ -78,6 +91,11 @@ impl Line {
     /// Returns a line of an amount.
     pub(crate) fn bytes(what: impl Into<String>, bytes: u64) -> Self {
         Self { what: what.into(), value: Measured::Bytes(bytes), against: None, target: None }
+    }
+
+    /// Returns a line of what happens so many times a second.
+    pub(crate) fn rate(what: impl Into<String>, rate: f64) -> Self {
+        Self { what: what.into(), value: Measured::Rate(rate), against: None, target: None }
     }
 
     /// Says how many times as long as another side this took.
@@ -106,7 +124,9 @@ impl Line {
                 *seconds <= most.as_secs_f64()
             }
             (Target::P50(most), _, Measured::Calls { p50, .. }) => *p50 <= most,
+            (Target::P99(most), _, Measured::Calls { p99, .. }) => *p99 <= most,
             (Target::Bytes(most), _, Measured::Bytes(bytes)) => *bytes <= most,
+            (Target::Rate(most), _, Measured::Rate(rate)) => *rate <= most,
             // A target of something that was not measured is not reached.
             _ => false,
         })
@@ -122,9 +142,17 @@ impl Line {
             Measured::Bytes(bytes) => {
                 (String::new(), mebibytes(*bytes), String::new(), String::new())
             }
+            Measured::Rate(rate) => {
+                (String::new(), String::new(), String::new(), format!("{rate:.1}"))
+            }
         };
         let against = match &self.against {
-            None => String::new(),
+            None => match (self.target, &self.value) {
+                (Some(Target::P99(_)), Measured::Calls { p99, .. }) => {
+                    format!("p99 {}", shown(p99.as_secs_f64()))
+                }
+                _ => String::new(),
+            },
             Some(Against::Ratio { of, ratio }) => format!("{ratio:.2} × {of}"),
             Some(Against::More { than, seconds }) => {
                 let sign = if *seconds < 0.0 { '−' } else { '+' };
@@ -136,6 +164,8 @@ impl Line {
             Some(Target::Ratio(most)) => format!("≤ {most} ×"),
             Some(Target::More(most)) => format!("≤ + {}", shown(most.as_secs_f64())),
             Some(Target::P50(most)) => format!("≤ {}", shown(most.as_secs_f64())),
+            Some(Target::P99(most)) => format!("p99 ≤ {}", shown(most.as_secs_f64())),
+            Some(Target::Rate(most)) => format!("≤ {most}"),
             Some(Target::Bytes(most)) => format!("≤ {}", mebibytes(most)),
         };
         let met = match self.is_met() {
@@ -149,13 +179,15 @@ impl Line {
     fn json(&self) -> Value {
         let mut line = json!({ "what": self.what });
         match &self.value {
-            Measured::Calls { p10, p50, p95, count } => {
+            Measured::Calls { p10, p50, p95, p99, count } => {
                 line["p10_us"] = micros(p10.as_secs_f64());
                 line["p50_us"] = micros(p50.as_secs_f64());
                 line["p95_us"] = micros(p95.as_secs_f64());
+                line["p99_us"] = micros(p99.as_secs_f64());
                 line["calls"] = json!(count);
             }
             Measured::Bytes(bytes) => line["bytes"] = json!(bytes),
+            Measured::Rate(rate) => line["a_second"] = json!(rate),
         }
         match &self.against {
             None => {}

@@ -102,8 +102,7 @@ impl Client {
 
     /// Returns the memory that the server's process keeps resident.
     pub(crate) fn resident_bytes(&self) -> anyhow::Result<u64> {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id()))?;
-        resident_bytes(&status).context("the system does not say what a process keeps resident")
+        resident_bytes_of(self.child.id())
     }
 }
 
@@ -113,6 +112,12 @@ impl Drop for Client {
         drop(self.input.take());
         drop(self.child.wait());
     }
+}
+
+/// Returns the memory that a process keeps resident.
+pub(crate) fn resident_bytes_of(pid: u32) -> anyhow::Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    resident_bytes(&status).context("the system does not say what a process keeps resident")
 }
 
 fn resident_bytes(status: &str) -> Option<u64> {

@@ -1,0 +1,290 @@
+//! `quipu serve` as its clients have it: reads, tasks, events, start, and what it costs when idle.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::task::JoinSet;
+
+use crate::Bench;
+use crate::ground::{self, Ground, MEMORY_BYTES};
+use crate::growth;
+use crate::http::{Connection, Server, request};
+use crate::measure::{Times, take_turns};
+use crate::report::{Line, Section, Target};
+
+const MEMORIES: usize = 1_000;
+const CHANGES: usize = 100_000;
+const READS: usize = 300;
+const TASKS: usize = 10;
+const STREAMS: usize = 1_000;
+const STARTS: usize = 5;
+/// Requests for tasks in a second, and for how long.
+const POSTS_A_SECOND: u32 = 200;
+const POSTING: Duration = Duration::from_secs(5);
+/// Lanes that they are spread over, each of which refuses what it cannot do soon.
+const LANES: usize = 16;
+const IDLE: Duration = Duration::from_secs(10);
+
+const READ_RATIO_MAX: f64 = 1.5;
+const TASK_MAX: Duration = Duration::from_millis(10);
+const POST_MAX: Duration = Duration::from_millis(5);
+const FAN_OUT_MAX: Duration = Duration::from_millis(50);
+const START_MAX: Duration = Duration::from_millis(50);
+const RESIDENT_BYTES_MAX: u64 = 25 << 20;
+/// One look at what other processes left, now and then, is due.
+const WAKE_UPS_MAX: f64 = 1.0;
+
+/// Measures the daemon at `quipu`.
+pub(crate) fn measure(bench: &Bench, quipu: &Path) -> anyhow::Result<Section> {
+    let home = bench.dir.join("daemon");
+    let ground = Ground::open(&home)?;
+    ground.fill(MEMORIES)?;
+    ground.rest()?;
+    ground.close();
+    ground.run(growth::lengthen_history(bench, &ground, &home, CHANGES))?;
+    let workspaces = workspaces(bench, LANES)?;
+
+    let mut lines = starts(bench, quipu, &home, &workspaces)?;
+    let server = Server::daemon(quipu, &home, &workspaces)?;
+    lines.extend(idle(&server)?);
+    lines.extend(reads(bench, &server)?);
+    lines.push(tasks(bench, &server)?);
+    lines.push(posts(&server)?);
+    lines.push(fan_out(bench, &server)?);
+    lines.push(Line::bytes(
+        "resident memory after all that",
+        crate::stdio::resident_bytes_of(server.pid())?,
+    ));
+    let method = format!(
+        "A client over one kept connection on the loopback; {MEMORIES} memories of {MEMORY_BYTES} bytes and \
+         {CHANGES} recorded changes. {READS} reads, {TASKS} tasks and {STARTS} starts a pass, {} \
+         passes. *Bare* is a route of axum that answers with a text of the size of a memory. Tasks \
+         at {POSTS_A_SECOND} a second for {} s go to {LANES} workspaces, and those that find a lane \
+         full count too. The fan-out is from sending a change to the last of {STREAMS} streams that \
+         has its event. Wake-ups are those of all threads in {} s.",
+        bench.passes,
+        POSTING.as_secs(),
+        IDLE.as_secs(),
+    );
+    Ok(Section { title: "The daemon", method, lines })
+}
+
+/// Makes so many git checkouts.
+pub(crate) fn workspaces(bench: &Bench, count: usize) -> anyhow::Result<Vec<PathBuf>> {
+    (0..count)
+        .map(|index| {
+            let folder = bench.dir.join(format!("workspace{index}"));
+            std::fs::create_dir_all(&folder)?;
+            let made = Command::new("git").args(["init", "--quiet"]).arg(&folder).status()?;
+            anyhow::ensure!(made.success(), "git made no repository");
+            Ok(folder)
+        })
+        .collect()
+}
+
+fn starts(
+    bench: &Bench,
+    quipu: &Path,
+    home: &Path,
+    workspaces: &[PathBuf],
+) -> anyhow::Result<Vec<Line>> {
+    let mut bare = |times: &mut Times| {
+        for _ in 0..STARTS {
+            times.add(Server::bare(MEMORY_BYTES)?.ready_after);
+        }
+        Ok(())
+    };
+    let one = workspaces.get(..1).unwrap_or_default();
+    let mut daemon = |times: &mut Times| {
+        for _ in 0..STARTS {
+            let server = Server::daemon(quipu, home, one)?;
+            server.connect()?.ask(&request("GET", "/health", None), 200)?;
+            times.add(server.ready_after);
+        }
+        Ok(())
+    };
+    let [bare, daemon] = take_turns(bench.passes, [&mut bare, &mut daemon])?;
+    Ok(vec![
+        Line::calls("start of a bare server to ready", &bare),
+        Line::calls("start of the daemon to ready", &daemon)
+            .more("bare", daemon.more_than(&bare))
+            .target(Target::P50(START_MAX)),
+    ])
+}
+
+fn idle(server: &Server) -> anyhow::Result<Vec<Line>> {
+    // What happens after a start has happened.
+    std::thread::sleep(Duration::from_secs(3));
+    let before = wake_ups(server.pid())?;
+    std::thread::sleep(IDLE);
+    let woken = wake_ups(server.pid())?.saturating_sub(before);
+    Ok(vec![
+        Line::rate("idle: wake-ups a second", f64::from(woken) / IDLE.as_secs_f64())
+            .target(Target::Rate(WAKE_UPS_MAX)),
+        Line::bytes("idle: resident memory", crate::stdio::resident_bytes_of(server.pid())?)
+            .target(Target::Bytes(RESIDENT_BYTES_MAX)),
+    ])
+}
+
+/// Returns how often the threads of a process have given up the processor to wait.
+fn wake_ups(pid: u32) -> anyhow::Result<u32> {
+    let mut sum = 0;
+    for thread in std::fs::read_dir(format!("/proc/{pid}/task"))? {
+        let status = std::fs::read_to_string(thread?.path().join("status"))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("voluntary_ctxt_switches:"));
+        sum += line.context("the system does not count wake-ups")?.trim().parse::<u32>()?;
+    }
+    Ok(sum)
+}
+
+fn reads(bench: &Bench, server: &Server) -> anyhow::Result<Vec<Line>> {
+    let bare_server = Server::bare(MEMORY_BYTES)?;
+    let mut bare = repeated(bare_server.connect()?, request("GET", "/", None));
+    let memory = format!("/v1{}", ground::virtual_path(1));
+    let mut memory = repeated(server.connect()?, request("GET", &memory, None));
+    let mut connection = server.connect()?;
+    let body = json!({ "content": "Reviews are asked for in the morning." });
+    let task = connection.ask(&request("POST", "/workspace/memory/remember", Some(&body)), 202)?;
+    let id = task["taskId"].as_str().context("no task was made")?;
+    let path = format!("/workspace/memory/remember/{id}");
+    let mut task = repeated(connection, request("GET", &path, None));
+    let [bare, memory, task] = take_turns(bench.passes, [&mut bare, &mut memory, &mut task])?;
+    let beside = |what: &str, times: &Times| {
+        Line::calls(what, times)
+            .ratio("bare", times.ratio_to(&bare))
+            .target(Target::Ratio(READ_RATIO_MAX))
+    };
+    Ok(vec![
+        Line::calls("bare route of axum", &bare),
+        beside("GET of a memory", &memory),
+        beside("GET of a task", &task),
+    ])
+}
+
+fn repeated(
+    mut connection: Connection,
+    request: Vec<u8>,
+) -> impl FnMut(&mut Times) -> anyhow::Result<()> {
+    move |times| {
+        for _ in 0..READS {
+            let status = times.time(|| connection.exchange(&request))?;
+            anyhow::ensure!(status == 200, "a read was answered by {status}");
+        }
+        Ok(())
+    }
+}
+
+fn tasks(bench: &Bench, server: &Server) -> anyhow::Result<Line> {
+    let mut connection = server.connect()?;
+    let mut events = server.connect()?.listen("/v1/events")?;
+    let mut number = 0;
+    let mut remember = |times: &mut Times| {
+        for _ in 0..TASKS {
+            number += 1;
+            let body = remembered(number);
+            let request = request("POST", "/workspace/memory/remember", Some(&body));
+            times.time(|| {
+                let task = connection.ask(&request, 202)?;
+                events.until(task["taskId"].as_str().context("no task was made")?)
+            })?;
+        }
+        Ok(())
+    };
+    let [remember] = take_turns(bench.passes, [&mut remember])?;
+    Ok(Line::calls("remember: accepted, completed, event received", &remember)
+        .target(Target::P50(TASK_MAX)))
+}
+
+/// Returns a remember of something that no other number says.
+pub(crate) fn remembered(number: usize) -> Value {
+    json!({ "content": format!("The port of service {number} is {}.", 10_000 + number) })
+}
+
+fn posts(server: &Server) -> anyhow::Result<Line> {
+    let mut connection = server.connect()?;
+    let listed = connection.ask(&request("GET", "/capabilities", None), 200)?;
+    let lanes: Vec<String> = listed["workspaces"]
+        .as_array()
+        .context("no workspaces are served")?
+        .iter()
+        .filter_map(|workspace| workspace["id"].as_str())
+        .map(|id| format!("/workspaces/{id}/memory/remember"))
+        .collect();
+    let mut times = Times::default();
+    let count = POSTS_A_SECOND * u32::try_from(POSTING.as_secs())?;
+    let begun = Instant::now();
+    for index in 0..count {
+        let due = begun + POSTING / count * index;
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        let index = usize::try_from(index)?;
+        let body = remembered(100_000 + index);
+        let request = request("POST", &lanes[index % lanes.len()], Some(&body));
+        let status = times.time(|| connection.exchange(&request))?;
+        anyhow::ensure!(matches!(status, 202 | 429), "a task was answered by {status}");
+    }
+    Ok(Line::calls(format!("POST of a task, {POSTS_A_SECOND} a second"), &times)
+        .target(Target::P99(POST_MAX)))
+}
+
+fn fan_out(bench: &Bench, server: &Server) -> anyhow::Result<Line> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let mut streams = Vec::with_capacity(STREAMS);
+    for _ in 0..STREAMS {
+        let stream = server.connect()?.listen("/v1/events")?.into_stream();
+        stream.set_nonblocking(true)?;
+        streams.push(Some(stream));
+    }
+    runtime.block_on(async {
+        let mut readers: Vec<_> = streams
+            .iter_mut()
+            .filter_map(Option::take)
+            .map(tokio::net::TcpStream::from_std)
+            .collect::<Result<_, _>>()?;
+        let mut times = Times::default();
+        for pass in 0..bench.passes {
+            times.begin_pass();
+            for round in 0..3 {
+                let mark = format!("fan-out-{pass}-{round}.md");
+                let path = format!("/v1/memories/global/{mark}");
+                let body = json!({ "text": "- something new\n" });
+                let put = request("PUT", &path, Some(&body));
+                let mut writer = tokio::net::TcpStream::connect(&server.address).await?;
+                let begun = Instant::now();
+                writer.write_all(&put).await?;
+                readers = all_have(readers, &mark).await?;
+                times.add(begun.elapsed());
+            }
+        }
+        Ok(Line::calls(format!("a change to the last of {STREAMS} streams"), &times)
+            .target(Target::P50(FAN_OUT_MAX)))
+    })
+}
+
+/// Reads on each stream up to `mark`, and returns the streams.
+async fn all_have(
+    readers: Vec<tokio::net::TcpStream>,
+    mark: &str,
+) -> anyhow::Result<Vec<tokio::net::TcpStream>> {
+    let mut reading = JoinSet::new();
+    for mut reader in readers {
+        let mark = mark.to_owned();
+        reading.spawn(async move {
+            let mut seen = Vec::new();
+            loop {
+                anyhow::ensure!(reader.read_buf(&mut seen).await? > 0, "a stream ended");
+                if String::from_utf8_lossy(&seen).contains(&mark) {
+                    return Ok(reader);
+                }
+            }
+        });
+    }
+    let mut readers = Vec::with_capacity(reading.len());
+    while let Some(reader) = reading.join_next().await {
+        readers.push(reader??);
+    }
+    Ok(readers)
+}
