@@ -100,6 +100,13 @@ impl Daemon {
         (self.child.wait().unwrap().code(), rest)
     }
 
+    /// Returns the most bytes of memory that it ever had.
+    pub(crate) fn memory_peak(&self) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() * 1024
+    }
+
     /// Kills it as `kill -9` does.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
