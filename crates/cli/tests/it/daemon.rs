@@ -2,6 +2,8 @@
 
 mod abuse;
 
+mod described;
+
 mod events;
 
 mod memories;

@@ -61,6 +61,7 @@ struct Wanted {
     /// Only those that are pinned, or are not.
     pinned: Option<bool>,
     /// In which order.
+    #[param(inline)]
     sort: Option<Sort>,
     /// What the page before ended with.
     cursor: Option<String>,
@@ -142,7 +143,8 @@ pub(super) fn whole_path(memories: &Memories, text: &str) -> Result<MemoryPath, 
     path = "/v1/memories/{*path}",
     tag = "memories",
     params(
-        ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`"),
+        ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`",
+            example = "global/prefs.md"),
         Where,
         ("If-None-Match" = Option<String>, Header, description = "A revision that the caller has"),
     ),
@@ -193,7 +195,8 @@ fn tag(revision: &Revision) -> HeaderValue {
     path = "/v1/memories/{*path}",
     tag = "memories",
     params(
-        ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`"),
+        ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`",
+            example = "global/prefs.md"),
         Where,
         ("If-Match" = Option<String>, Header, description = "The revision to replace, in quotes"),
         ("If-None-Match" = Option<String>, Header, description = "`*`: nothing may be there"),
@@ -272,7 +275,8 @@ fn precondition(headers: &HeaderMap) -> Result<Option<Expected>, Refused> {
     path = "/v1/memories/{*path}",
     tag = "memories",
     params(
-        ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`"),
+        ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`",
+            example = "global/prefs.md"),
         Where,
         ("If-Match" = Option<String>, Header, description = "The revision to delete, in quotes"),
     ),
@@ -352,7 +356,8 @@ async fn rename(
     path = "/v1/pins/{*path}",
     tag = "memories",
     params(
-        ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`"),
+        ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`",
+            example = "global/prefs.md"),
         Where,
     ),
     responses(
@@ -376,7 +381,8 @@ async fn pin(
     path = "/v1/pins/{*path}",
     tag = "memories",
     params(
-        ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`"),
+        ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`",
+            example = "global/prefs.md"),
         Where,
     ),
     responses(

@@ -29,7 +29,7 @@ pub(super) fn routes() -> Routes {
     post,
     path = "/session",
     tag = "sessions",
-    request_body = SessionRequest,
+    request_body = Option<SessionRequest>,
     responses(
         (status = 200, description = "It has begun", body = Session),
         (status = "4XX", description = "It has not", body = ErrorBody),

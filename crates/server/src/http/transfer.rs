@@ -20,7 +20,7 @@ use memory::path::MemoryPath;
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::memories::{ImportOutcome, Imported, LeftOut};
 use serde::Deserialize;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 
 use super::body;
 use super::daemon::Shared;
@@ -33,6 +33,12 @@ pub(super) fn routes() -> Routes {
     Routes::new().routes(routes!(export)).routes(routes!(import))
 }
 
+/// A tar archive.
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[expect(dead_code, reason = "only described: archives are streams and bodies")]
+struct Archive(Vec<u8>);
+
 /// Get all memories as a tar archive, a folder for each scope.
 ///
 /// It is made while it is sent. When the machine fails half-way, the connection breaks before the end.
@@ -42,7 +48,7 @@ pub(super) fn routes() -> Routes {
     tag = "transfer",
     params(Where),
     responses(
-        (status = 200, description = "The archive", content_type = "application/x-tar", body = Vec<u8>),
+        (status = 200, description = "The archive", content_type = "application/x-tar", body = Archive),
         (status = "4XX", description = "There is none", body = ErrorBody),
         (status = "5XX", description = "There is none", body = ErrorBody),
     ),
@@ -133,7 +139,7 @@ struct Target {
     path = "/v1/import",
     tag = "transfer",
     params(Target),
-    request_body(content = Vec<u8>, content_type = "application/x-tar"),
+    request_body(content = Archive, content_type = "application/x-tar"),
     responses(
         (status = 200, description = "What was taken over", body = ImportOutcome),
         (status = "4XX", description = "Nothing was", body = ErrorBody),
