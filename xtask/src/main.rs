@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test | tidy | docs | deny | fuzz | sim | bench | tools`.
+//! The project's own commands: `cargo xtask test | tidy | docs | deny | fuzz | sim | api | bench | tools`.
 //!
 //! Whatever a person or CI does to this repository beyond plain cargo is a command here, so that both
 //! do the same. It depends on nothing of the product: it reads the sources and runs cargo.
@@ -10,6 +10,7 @@
     reason = "a builder's tool: it reads the checkout, takes times and talks to a terminal"
 )]
 
+mod api;
 mod bench;
 mod cargo;
 mod deny;
@@ -49,6 +50,8 @@ enum Command {
     Fuzz(fuzz::Args),
     /// Run the seeded simulator
     Sim(sim::Args),
+    /// Ask a daemon whatever its description allows, and what it does not
+    Api(api::Args),
     /// Build for release and measure
     Bench(bench::Args),
     /// Install the tools of the tests and print their environment, for `eval "$(cargo xtask tools)"`
@@ -74,6 +77,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Deny(args) => deny::run(&workspace, &args),
         Command::Fuzz(args) => fuzz::run(&workspace, &args),
         Command::Sim(args) => sim::run(&workspace, &args),
+        Command::Api(args) => api::run(&workspace, &args),
         Command::Bench(args) => bench::run(&workspace, &args),
         Command::Tools => tools::print_environment(&workspace),
     }

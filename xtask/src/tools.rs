@@ -31,6 +31,8 @@ pub(crate) struct Tool {
 enum Source {
     Npm,
     Python,
+    /// Comes from nowhere but the machine.
+    System,
     /// A cargo subcommand. One that the machine has is used from this version on.
     Cargo {
         oldest: &'static str,
@@ -55,6 +57,8 @@ pub(crate) const FOR_TESTS: &[Tool] = &[
     Tool::npm("qwen-code-sdk-0.1.8@npm:@qwen-code/sdk", "0.1.8"),
     Tool::npm("qwen-code-sdk-0.1.14@npm:@qwen-code/sdk", "0.1.14"),
     Tool::python("mcp", "2.3.0"),
+    Tool::python("schemathesis", "4.32.5"),
+    SYSTEMD_ANALYZE,
 ];
 
 /// What `cargo xtask bench` measures side by side, and the client that drives all of them.
@@ -63,6 +67,9 @@ pub(crate) const FOR_BENCHES: &[Tool] = &[
     Tool::python("mcp", "2.3.0"),
     Tool::python("anthropic", "2.12.0"),
 ];
+
+/// Checks the unit that `quipu service` writes.
+const SYSTEMD_ANALYZE: Tool = Tool { source: Source::System, name: "systemd-analyze", version: "" };
 
 const INSPECTOR: &str = "@modelcontextprotocol/inspector";
 
@@ -122,6 +129,9 @@ pub(crate) fn prepare(workspace: &Workspace, wanted: &[Tool]) -> anyhow::Result<
     let python = of(wanted, Source::Python);
     if !python.is_empty() {
         tools.prepare_python(&rack, &python)?;
+    }
+    if wanted.contains(&SYSTEMD_ANALYZE) {
+        system::require(&system::SYSTEMD_ANALYZE)?;
     }
     for tool in wanted {
         if let Source::Cargo { oldest } = tool.source {

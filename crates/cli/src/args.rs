@@ -11,9 +11,11 @@ use clap_complete::engine::ArgValueCompleter;
 use crate::complete;
 
 mod serve;
+mod service;
 mod tasks;
 
 pub(crate) use serve::{Events, Guard, Serve, Token};
+pub(crate) use service::{Service, ServiceAction};
 pub(crate) use tasks::{Dream, Forget, Remember, Tasks};
 
 /// A memory for AI agents: plain Markdown in three scopes, safe, with undo
@@ -152,6 +154,7 @@ pub(crate) enum Command {
     Import(Import),
     Export(Export),
     Serve(Serve),
+    Service(Service),
     Token(Token),
     Events(Events),
     Mcp(Mcp),

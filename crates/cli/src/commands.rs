@@ -41,6 +41,8 @@ pub(crate) mod reference;
 
 pub(crate) mod serve;
 
+mod service;
+
 pub(crate) mod shell;
 
 mod status;
@@ -82,6 +84,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> 
         Command::Import(args) => import::run(app, &args).await,
         Command::Export(args) => export::run(app, &args).await,
         Command::Serve(args) => serve::run(app, &args).await,
+        Command::Service(args) => service::run(app, &args),
         Command::Token(_) => token::run(app),
         Command::Events(args) => events::run(app, &args).await,
         Command::Mcp(args) => mcp::run(app, &args).await,

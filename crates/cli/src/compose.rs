@@ -233,6 +233,21 @@ pub(crate) fn token() -> Option<String> {
     variable("QUIPU_TOKEN").and_then(|token| token.into_string().ok())
 }
 
+/// Returns the variables of the environment that say where memories, state and settings lie.
+pub(crate) fn folder_variables() -> Vec<(&'static str, PathBuf)> {
+    let names = ["QUIPU_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"];
+    let here = here().unwrap_or_default();
+    let set = |name: &'static str| variable(name).map(|value| (name, here.join(value)));
+    names.into_iter().filter_map(set).collect()
+}
+
+/// Returns the person's home folder, and the system's folder for their settings.
+pub(crate) fn system_folders() -> Result<(PathBuf, PathBuf), Failure> {
+    let system = etcetera::choose_base_strategy()
+        .map_err(|_| Failure::usage("no home folder is known to this system"))?;
+    Ok((system.home_dir().to_owned(), system.config_dir()))
+}
+
 /// Returns the words that the program was called with, its own name first.
 pub(crate) fn words() -> impl Iterator<Item = std::ffi::OsString> {
     std::env::args_os()

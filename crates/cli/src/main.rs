@@ -23,6 +23,8 @@ mod interrupt;
 
 mod lane;
 
+mod service;
+
 use std::process::ExitCode;
 
 use clap::Parser;

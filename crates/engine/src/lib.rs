@@ -60,7 +60,7 @@ pub use lane::{
 };
 pub use open::{Engine, EngineError};
 pub use precondition::delete_revision;
-pub use runner::{InProcess, Job, RunError, Runner};
+pub use runner::{InProcess, Job, RunError, Runner, chain};
 pub use search::{Hit, Hits, search};
 pub use serving::Serving;
 pub use state::{Healed, Pruned, Retention, StateError, Stats};

@@ -171,8 +171,9 @@ impl Runner for InProcess {
 /// How many causes of an error are told: a chain may be a circle.
 const CAUSES_MAX: usize = 8;
 
-/// Returns an error with its causes, for the log.
-pub(crate) fn chain(error: &dyn std::error::Error) -> String {
+/// Returns an error with its causes, for the log: without credentials, line breaks and what nobody sees,
+/// and cut where it is long.
+pub fn chain(error: &dyn std::error::Error) -> String {
     let mut told = error.to_string();
     let mut cause = error.source();
     for _ in 0..CAUSES_MAX {
@@ -182,4 +183,25 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
         cause = deeper.source();
     }
     crate::task::tellable(&told).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug, thiserror::Error)]
+    #[error("{what}")]
+    struct Wrong {
+        what: &'static str,
+        #[source]
+        because: Option<Box<Wrong>>,
+    }
+
+    #[test]
+    fn a_chain_names_all_causes_and_no_credentials() {
+        let deepest =
+            Wrong { what: "key ghp_Zz0123456789abcdefghijABCDEFGHIJ0123\nrefused", because: None };
+        let error = Wrong { what: "cannot ask", because: Some(Box::new(deepest)) };
+        assert_eq!(chain(&error), "cannot ask: key [redacted] refused");
+    }
 }

@@ -145,6 +145,10 @@ const _: () = assert!(MEMORY_BYTES_MAX < HISTORY_FILE_BYTES_MAX);
 /// The largest body of an HTTP request, in bytes: an archive of a hundred full memories.
 pub const HTTP_BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
 
+/// Bytes of bodies of HTTP requests that are held at the same time, whoever sent them: four of the
+/// largest, and thousands of the usual.
+pub const HTTP_BODIES_BYTES_MAX: usize = 4 * HTTP_BODY_BYTES_MAX;
+
 /// How long the body of an HTTP request may take to arrive.
 pub const HTTP_BODY_WAIT: Duration = Duration::from_secs(30);
 
@@ -162,6 +166,20 @@ pub const HTTP_READ_WAIT: Duration = Duration::from_secs(30);
 
 /// Connections at a time: four times as many streams of events as a busy machine has.
 pub const HTTP_CONNECTIONS_MAX: usize = 4_096;
+
+/// How many of them are kept for the socket in the state folder, whatever comes in at the address: the
+/// command line and the hooks of a busy machine.
+pub const HTTP_SOCKET_CONNECTIONS_KEPT: usize = 64;
+
+/// Connections at the address that have not shown the token yet. Who has it shows it with the first
+/// request; as many may arrive at once without one of them being cut off.
+pub const HTTP_STRANGERS_MAX: usize = 256;
+
+const _: () = assert!(HTTP_SOCKET_CONNECTIONS_KEPT + HTTP_STRANGERS_MAX < HTTP_CONNECTIONS_MAX / 2);
+
+/// Connections that wait to be taken. When there are more, the system leaves those that come unanswered
+/// for a second, whoever they are from; so a flood needs to be faster than the daemon by this many.
+pub const HTTP_CONNECTIONS_WAITING_MAX: u32 = 4_096;
 
 /// Open files that are left to everything but connections.
 pub const FILES_KEPT_FREE: usize = 256;
@@ -186,6 +204,10 @@ pub const HTTP_PAGE_MAX: usize = 1_000;
 
 /// Clients whose requests are counted one by one; more are counted together.
 pub const RATED_CLIENTS_MAX: usize = 10_000;
+
+/// How many times as often as one client all clients of one address together may ask: a few agents and
+/// a page, and no more for a caller that takes a new name each time.
+pub const RATED_CLIENTS_AN_ADDRESS: u32 = 8;
 
 /// Files that an import looks at. An archive or folder with more is not one of memories.
 pub const IMPORT_FILES_MAX: usize = 20_000;

@@ -88,4 +88,22 @@ pub struct WorkspaceCapability {
 pub struct Health {
     /// `ok`.
     pub status: String,
+    /// How the workspaces are whose memories may be used; left out unless it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspaces: Option<Vec<WorkspaceHealth>>,
+}
+
+/// How the memories of one workspace are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct WorkspaceHealth {
+    /// Its id.
+    pub id: String,
+    /// Memories in all of its scopes.
+    pub memories: u64,
+    /// Tasks that wait or run.
+    pub unfinished_tasks: u64,
+    /// Things that `quipu doctor` would tell of.
+    pub findings: u64,
 }

@@ -61,12 +61,16 @@ codes! {
         "The body is larger than a body may be.";
     BodyTimeout = "body_timeout", 408,
         "The body did not arrive in time.";
+    Overloaded = "overloaded", 503,
+        "The daemon holds as many bytes of requests as it may. Try again when Retry-After says.";
     InvalidJson = "invalid_json", 400,
         "The body is not a JSON object.";
     RouteNotFound = "route_not_found", 404,
         "There is nothing at this path. `GET /openapi.json` lists what there is.";
     MethodNotAllowed = "method_not_allowed", 405,
         "This path knows other methods, which Allow names.";
+    Degraded = "degraded", 503,
+        "Memories cannot be written, or their state cannot be used. `findings` says what is wrong.";
     Internal = "internal", 500,
         "The machine failed. The log of the daemon says how.";
 
@@ -144,7 +148,7 @@ codes! {
     Conflict = "conflict", 412,
         "The memory is not the revision that the precondition names. Read it again, then save.";
     PreconditionRequired = "precondition_required", 428,
-        "A write names what it replaces: `If-Match` a revision, or `If-None-Match: *` nothing.";
+        "Something is there, so a write names what it replaces: `If-Match` with a revision.";
     InvalidPrecondition = "invalid_precondition", 400,
         "`If-Match` takes one revision in quotes, `If-None-Match` takes `*`, and not both.";
     Screened = "screened", 422,

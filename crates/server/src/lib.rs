@@ -11,17 +11,4 @@ pub mod http;
 
 pub mod mcp;
 
-use std::error::Error;
-use std::fmt::Write as _;
-
-/// Returns an error's message with those of its causes.
-fn chain(error: &dyn Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        // Writing to a string cannot fail.
-        let _written = write!(text, ": {error}");
-        cause = error.source();
-    }
-    text
-}
+use engine::chain;

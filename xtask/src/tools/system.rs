@@ -27,6 +27,13 @@ pub(super) const PYTHON: Requirement = Requirement {
     packages: &["python3", "python3-venv"],
 };
 
+/// What systemd checks units with.
+pub(super) const SYSTEMD_ANALYZE: Requirement = Requirement {
+    name: "systemd-analyze",
+    probe: &["systemd-analyze", "--version"],
+    packages: &["systemd"],
+};
+
 /// A C++ compiler, for libFuzzer.
 pub(super) const CXX: Requirement =
     Requirement { name: "a C++ compiler", probe: &["c++", "--version"], packages: &["g++"] };

@@ -60,7 +60,7 @@ pub(crate) struct Guard {
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub(crate) token_file: Option<PathBuf>,
 
-    /// Another name by which callers reach this machine
+    /// Another name by which callers reach this machine, such as `host.docker.internal`
     #[arg(long = "allow-host", value_name = "NAME")]
     pub(crate) hosts: Vec<String>,
 
@@ -76,7 +76,7 @@ pub(crate) struct Guard {
     #[arg(long, requires = "allow_remote")]
     pub(crate) behind_proxy: bool,
 
-    /// Requests a second that one client may send
+    /// Requests a second that one client may send; all of one address together, eight times as many
     #[arg(long, value_name = "N")]
     pub(crate) rate_limit: Option<NonZeroU32>,
 }

@@ -1,8 +1,8 @@
 //! `quipu demo`: the whole of Quipu on a small stage, with nothing faked.
 //!
 //! Makes a home and a git checkout that are thrown away, starts `quipu mcp` there and talks to it as
-//! an agent's client does, lets a person get in its way, kills it in the middle of a write, and
-//! takes changes back. Every sentence with a tick was checked the moment before it was printed; the
+//! an agent's client does, lets a person get in its way, kills it in the middle of a write, takes
+//! changes back, and does the same with a daemon over HTTP. Every sentence with a tick was checked the moment before it was printed; the
 //! first that is not true ends the demo with a failure. Touches nothing of the person's own.
 
 use std::sync::Arc;
@@ -23,6 +23,8 @@ mod client;
 mod story;
 
 mod crash;
+
+mod daemon;
 
 use self::stage::Stage;
 use self::teller::Teller;

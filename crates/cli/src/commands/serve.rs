@@ -30,7 +30,7 @@ pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
     let workspaces = workspaces(app, args)?;
     let mut lock = Lock::take(&app.folders.state)?;
     let socket = daemon::socket(&app.folders.state);
-    let (listeners, address) = listen((args.host, args.port).into(), socket.as_deref()).await?;
+    let (listeners, address) = listen((args.host, args.port).into(), socket.as_deref())?;
     let url = format!("http://{address}");
     let place = Place { pid: std::process::id(), url, socket, token_file };
     let concurrent_max = args.max_concurrent_tasks.map(std::num::NonZero::get);
@@ -141,11 +141,11 @@ fn workspace(app: &App, folder: &Path) -> Result<Workspace, Failure> {
 }
 
 /// Listens at an address and at a socket; returns the address that was bound, too.
-async fn listen(
+fn listen(
     address: SocketAddr,
     socket: Option<&Path>,
 ) -> Result<(Vec<Listener>, SocketAddr), Failure> {
-    let listener = Listener::at_address(address).await.map_err(|error| {
+    let listener = Listener::at_address(address).map_err(|error| {
         let what = format!("cannot listen at {address}: {error}");
         Failure::new(Code::StorageFailed, what).help("`--port 0` takes any free port")
     })?;

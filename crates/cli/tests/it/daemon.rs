@@ -2,6 +2,8 @@
 
 mod abuse;
 
+mod described;
+
 mod events;
 
 mod memories;
@@ -98,6 +100,13 @@ impl Daemon {
         let mut rest = String::new();
         self.stdout.read_to_string(&mut rest).unwrap();
         (self.child.wait().unwrap().code(), rest)
+    }
+
+    /// Returns the most bytes of memory that it ever had.
+    pub(crate) fn memory_peak(&self) -> usize {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).unwrap();
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).unwrap();
+        line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() * 1024
     }
 
     /// Kills it as `kill -9` does.

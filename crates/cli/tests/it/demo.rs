@@ -37,6 +37,7 @@ fn the_demo_keeps_every_claim_and_leaves_nothing() {
     4. Two at the same memory
     5. A crash in the middle of a commit
     6. History and undo
+    7. A daemon
     ");
     assert!(!ended.stdout.contains('\u{1b}'), "piped text has no colors");
     assert_eq!(left_over(&place), [""; 0]);

@@ -46,6 +46,8 @@ mod write;
 
 mod daemon;
 
+mod service;
+
 mod demo;
 
 mod served;

@@ -38,6 +38,7 @@ fn the_help_lists_the_commands() {
       import       Take over memories of another product or folder
       export       Copy memories out
       serve        Serve memories and tasks over HTTP
+      service      Let the system start the daemon
       token        Print the token that the daemon asks for
       events       Show what changes, as the running daemon tells it
       mcp          Serve memories to an agent over MCP on stdin and stdout

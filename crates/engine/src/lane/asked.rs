@@ -182,9 +182,10 @@ impl Shared {
         if !workspace.memory_enabled {
             return Err(SubmitError::Unavailable);
         }
-        self.probe(workspace).await?;
-        // The end may have come while the runner was asked.
+        let probed = self.probe(workspace).await;
+        // The end may have come while the runner was asked; then that is what counts.
         self.check_open(&lane)?;
+        probed?;
         Ok(lane)
     }
 

@@ -7,18 +7,21 @@ use axum::extract::{Query, State};
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
-use engine::{Depth, Status, TaskFilter, Viewer};
+use engine::{Depth, FindingKind, Status, TaskFilter, Viewer};
 use memory::limits::{
     EVENTS_WAITING_MAX, HTTP_BODY_BYTES_MAX, MEMORY_BYTES_MAX, SESSION_STREAMS_MAX,
     TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX,
 };
 use protocol::capabilities::{
     Capabilities, Health, Limits, PROTOCOL_VERSION, ProtocolVersions, WorkspaceCapability,
+    WorkspaceHealth,
 };
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::status::{HistoryStats, Stats};
 use protocol::task::{ContextMode, TASK_TEXT_BYTES_MAX};
+use serde::Deserialize;
 use serde_json::{Value, json};
+use utoipa::IntoParams;
 
 use super::daemon::{Daemon, Shared};
 use super::memories::{Asked, Where};
@@ -53,16 +56,35 @@ pub(super) fn routes() -> Routes {
         .routes(routes!(metrics))
 }
 
+/// How far to look.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Deep {
+    /// `1`: look at the state and at all memories too.
+    deep: Option<String>,
+}
+
 /// Tell that the daemon lives. Needs no token.
+///
+/// With a query it needs one. `deep=1` also looks whether memories can be read and written, and counts them;
+/// when they cannot, the answer is 503 with what is wrong.
 #[utoipa::path(
     get,
     path = "/health",
     tag = "daemon",
-    security(()),
-    responses((status = 200, description = "It does", body = Health)),
+    security((), ("token" = [])),
+    params(Deep),
+    responses(
+        (status = 200, description = "It does", body = Health),
+        (status = "4XX", description = "The request is refused", body = ErrorBody),
+        (status = "5XX", description = "It lives, and that is all", body = ErrorBody),
+    ),
 )]
-async fn health() -> Json<Health> {
-    Json(Health { status: "ok".to_owned() })
+async fn health(State(daemon): State<Shared>, asked: Asked<Deep>) -> Result<Json<Health>, Refused> {
+    let Query(Deep { deep }) = asked?;
+    let is_deep = deep.is_some_and(|deep| !["", "0", "false"].contains(&deep.as_str()));
+    let workspaces = if is_deep { Some(daemon.examine().await?) } else { None };
+    Ok(Json(Health { status: "ok".to_owned(), workspaces }))
 }
 
 /// Tell what the daemon can do.
@@ -174,7 +196,48 @@ async fn metrics(State(daemon): State<Shared>) -> Result<Response, Refused> {
     Ok(([(CONTENT_TYPE, kind)], text).into_response())
 }
 
+/// Findings with which memories cannot be used as they should be. All others are for a person to look at
+/// some time.
+const GRAVE: [FindingKind; 3] =
+    [FindingKind::Unwritable, FindingKind::StateDamaged, FindingKind::StateUnavailable];
+
 impl Daemon {
+    /// Looks at the memories and tasks of all workspaces; refuses with what is gravely wrong.
+    async fn examine(&self) -> Result<Vec<WorkspaceHealth>, Refused> {
+        let (mut examined, mut grave) = (Vec::new(), Vec::new());
+        for workspace in self.workspaces.iter().filter(|workspace| workspace.trusted) {
+            let caller = engine::Caller::person("http");
+            let memories = self.engine.memories(&workspace.binding, caller);
+            let health = memories.health(Depth::Glance).await?;
+            grave.extend(health.findings.iter().filter(|one| GRAVE.contains(&one.kind)).map(
+                |one| {
+                    let scope = one.mount.map(to_wire::mount);
+                    json!({ "workspace": workspace.id, "scope": scope, "kind": one.kind.as_str() })
+                },
+            ));
+            if !grave.is_empty() {
+                // Tasks lie in the state, which may be what is wrong.
+                continue;
+            }
+            let mut unfinished = 0;
+            for status in [Status::Queued, Status::Running] {
+                let filter = TaskFilter { status: Some(status), ..TaskFilter::default() };
+                unfinished +=
+                    self.serving.lanes.list(workspace, filter, Viewer::Person).await?.len();
+            }
+            examined.push(WorkspaceHealth {
+                id: workspace.id.clone(),
+                memories: to_wire::count(health.roots.iter().map(|root| root.files).sum()),
+                unfinished_tasks: to_wire::count(unfinished),
+                findings: to_wire::count(health.findings.len()),
+            });
+        }
+        if grave.is_empty() {
+            return Ok(examined);
+        }
+        Err(ErrorBody::new(ErrorCode::Degraded).with("findings", grave).into())
+    }
+
     /// Notes how much all workspaces hold at this moment.
     async fn measure(&self) -> Result<(), Refused> {
         for workspace in self.workspaces.iter().filter(|workspace| workspace.trusted) {

@@ -1,16 +1,19 @@
 //! Reading what a request brings: bounded in size and time, as JSON.
 
+use std::error::Error;
+
 use axum::body::Bytes;
 use axum::extract::Request;
 use axum::http::header::CONTENT_LENGTH;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use memory::limits::{HTTP_BODY_BYTES_MAX, HTTP_BODY_WAIT};
+use memory::limits::{HTTP_BODY_BYTES_MAX, HTTP_BODY_WAIT, HTTP_RETRY_AFTER_SECONDS};
 use protocol::error::{ErrorBody, ErrorCode};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
 use super::refused::Refused;
+use super::room::NoRoom;
 
 /// Returns the bytes of a body.
 pub(super) async fn bytes(request: Request) -> Result<Bytes, Refused> {
@@ -23,10 +26,19 @@ pub(super) async fn bytes(request: Request) -> Result<Bytes, Refused> {
     match timeout(HTTP_BODY_WAIT, body.collect()).await {
         Err(_elapsed) => Err(ErrorCode::BodyTimeout.into()),
         Ok(Ok(collected)) => Ok(collected.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large()),
+        Ok(Err(error)) if cause::<LengthLimitError>(&*error).is_some() => Err(too_large()),
+        Ok(Err(error)) if cause::<NoRoom>(&*error).is_some() => {
+            Err(Refused::from(ErrorCode::Overloaded).retry_after(HTTP_RETRY_AFTER_SECONDS))
+        }
         // Whoever sent half a body does not read this.
         Ok(Err(_broken)) => Err(ErrorCode::InvalidJson.into()),
     }
+}
+
+/// Returns the error of this type that is behind another, or is that one itself.
+pub(super) fn cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a E> {
+    let mut causes = std::iter::successors(Some(error), |&error| error.source());
+    causes.find_map(|error| error.downcast_ref())
 }
 
 fn too_large() -> Refused {

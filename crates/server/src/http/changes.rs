@@ -1,7 +1,7 @@
 //! History: what was done, with what it did line by line, and taking it back.
 
 use axum::Json;
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::http::HeaderMap;
 use engine::{Call, ChangesQuery, Dry, UndoTarget};
 use memory::change::ChangeId;
@@ -13,6 +13,7 @@ use utoipa::IntoParams;
 
 use super::daemon::Shared;
 use super::memories::{Asked, Where, invalid, whole_path};
+use super::path::Path;
 use super::refused::Refused;
 use super::routes::{Routes, routes};
 use crate::to_wire;

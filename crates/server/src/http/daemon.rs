@@ -8,8 +8,8 @@ use engine::{Caller, ClientId, Engine, Memories, Serving, Workspace};
 use memory::access::AgentClass;
 use memory::clock::Clock;
 use protocol::error::{ErrorBody, ErrorCode};
-use protocol::id::{CLIENT_ID_HEADER, CLIENT_ID_HEADER_ALIAS};
 
+use super::gate::client_name;
 use super::measure::Measures;
 use super::refused::Refused;
 
@@ -62,11 +62,7 @@ impl Daemon {
         workspace: &Workspace,
         headers: &HeaderMap,
     ) -> Result<Option<ClientId>, Refused> {
-        let named = [CLIENT_ID_HEADER, CLIENT_ID_HEADER_ALIAS]
-            .into_iter()
-            .find_map(|name| headers.get(name))
-            .filter(|value| !value.is_empty());
-        let Some(named) = named else { return Ok(None) };
+        let Some(named) = client_name(headers) else { return Ok(None) };
         let client = named.to_str().ok().and_then(|text| text.parse::<ClientId>().ok());
         let client = client.ok_or(ErrorCode::InvalidClientId)?;
         if self.serving.callers.knows(&workspace.id, &client).await? {

@@ -8,7 +8,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::body::{Body, Bytes};
-use axum::extract::{Path, Query, State};
+use axum::extract::{Query, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
@@ -25,6 +25,7 @@ use tokio::time::timeout;
 use super::daemon::{Daemon, Shared};
 use super::measure::{Measures, One};
 use super::memories::{Asked, Where};
+use super::path::Path;
 use super::refused::Refused;
 use super::routes::{Routes, routes};
 use crate::to_wire;

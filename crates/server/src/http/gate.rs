@@ -2,7 +2,7 @@
 //!
 //! In this order, and the first that fails is what is told: the host that the request names, the
 //! origin of the page that sent it, the bearer token, how often this client asks. Nothing here reads
-//! a body, knows a route but `GET /health`, or decides about memories.
+//! a body, knows a route but `GET /health`, or decides about memories. Behind it, all bodies share room.
 
 mod host;
 
@@ -21,8 +21,9 @@ use axum::http::header::{CACHE_CONTROL, VARY, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::Response;
+use memory::limits::HTTP_BODIES_BYTES_MAX;
 use protocol::error::{ErrorBody, ErrorCode};
-use protocol::id::is_client_id;
+use protocol::id::{CLIENT_ID_HEADER, CLIENT_ID_HEADER_ALIAS, is_client_id};
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
@@ -31,8 +32,10 @@ pub use origin::{BadOrigin, Origin};
 pub use token::{BadToken, Token};
 
 use self::rate::Rates;
+use super::listen::Visitor;
 use super::measure::Measures;
 use super::refused::Refused;
+use super::room::Room;
 
 /// The header that names a request, in both directions.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -64,6 +67,7 @@ pub struct Rules {
 pub(super) struct Gate {
     rules: Rules,
     rates: Option<Rates>,
+    room: Room,
     names: RequestNames,
     measures: Arc<Measures>,
 }
@@ -92,7 +96,8 @@ impl Gate {
     pub(super) fn new(rules: Rules, measures: Arc<Measures>) -> Self {
         let rates = rules.requests_a_second_max.map(Rates::new);
         let names = RequestNames { process: std::process::id(), last: AtomicU64::new(0) };
-        Self { rules, rates, names, measures }
+        let room = Room::new(HTTP_BODIES_BYTES_MAX);
+        Self { rules, rates, room, names, measures }
     }
 
     /// Checks a request; an error is the answer.
@@ -110,6 +115,9 @@ impl Gate {
         if !self.rules.token.is_in(headers) {
             return Err(Refused::from(ErrorCode::Unauthorized).challenging());
         }
+        if let Some(visitor) = request.extensions().get::<Visitor>() {
+            visitor.is_known();
+        }
         match &self.rates {
             Some(rates) => rates.check(request).map_err(too_often),
             None => Ok(()),
@@ -117,9 +125,17 @@ impl Gate {
     }
 }
 
-/// Tells whether anybody may ask this.
+/// Tells whether anybody may ask this. A look at how things are in depth costs more, and is not.
 fn is_open(request: &Request) -> bool {
-    request.uri().path() == "/health" && [Method::GET, Method::HEAD].contains(request.method())
+    let uri = request.uri();
+    let is_plain = uri.path() == "/health" && uri.query().is_none();
+    is_plain && [Method::GET, Method::HEAD].contains(request.method())
+}
+
+/// Returns what a client calls itself; what is empty is no name.
+pub(super) fn client_name(headers: &HeaderMap) -> Option<&HeaderValue> {
+    let names = [CLIENT_ID_HEADER, CLIENT_ID_HEADER_ALIAS];
+    names.into_iter().filter_map(|name| headers.get(name)).find(|name| !name.is_empty())
 }
 
 fn too_often(seconds: u64) -> Refused {
@@ -131,7 +147,7 @@ fn too_often(seconds: u64) -> Refused {
 pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
     let name = gate.names.of(request.headers());
     let (method, path) = (request.method().clone(), request.uri().path().to_owned());
-    let origin = origin::of(request.headers()).cloned();
+    let origin = origin::allowed_of(&gate.rules.origins, request.headers()).cloned();
     let route = super::measure::route(&request);
     let began = Instant::now();
     let span = tracing::info_span!("request", id = name.to_str().unwrap_or_default());
@@ -139,7 +155,16 @@ pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: 
         match gate.check(&request) {
             Err(refused) => axum::response::IntoResponse::into_response(refused),
             Ok(()) if origin::is_preflight(&request) => origin::preflight(),
-            Ok(()) => to_its_end(next.run(request)).await,
+            Ok(()) => {
+                let (request, held) = gate.room.bound(request);
+                let answering = next.run(request);
+                to_its_end(async move {
+                    let response = answering.await;
+                    drop(held);
+                    response
+                })
+                .await
+            }
         }
     }
     .instrument(span.clone())
@@ -154,9 +179,7 @@ pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: 
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
     headers.append(VARY, HeaderValue::from_static("origin"));
     headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
-    if let Some(origin) = origin
-        && status != ErrorCode::OriginNotAllowed.status()
-    {
+    if let Some(origin) = origin {
         origin::permit(headers, origin);
     }
     response

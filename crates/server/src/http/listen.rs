@@ -2,7 +2,10 @@
 //!
 //! HTTP/1.1 alone: every client here speaks it, and a stream of events has a connection of its own
 //! anyway. A peer that sends its request line slowly, sends headers without end, or does not read
-//! what it is told, is cut off, so that it costs a little memory for a little while.
+//! what it is told, is cut off, so that it costs a little memory for a little while. Whoever reaches the
+//! address takes no connection from the socket, and without the token none from those who have it.
+
+mod strangers;
 
 use std::io;
 use std::net::SocketAddr;
@@ -17,18 +20,22 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use memory::limits::{
-    HTTP_ACCEPT_RETRY_DELAY, HTTP_HEADER_BYTES_MAX, HTTP_HEADERS_MAX, HTTP_HEADERS_WAIT,
-    HTTP_READ_WAIT, HTTP_SHUTDOWN_WAIT,
+    HTTP_ACCEPT_RETRY_DELAY, HTTP_CONNECTIONS_WAITING_MAX, HTTP_HEADER_BYTES_MAX, HTTP_HEADERS_MAX,
+    HTTP_HEADERS_WAIT, HTTP_READ_WAIT, HTTP_SHUTDOWN_WAIT, HTTP_SOCKET_CONNECTIONS_KEPT,
+    HTTP_STRANGERS_MAX,
 };
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, UnixListener};
-use tokio::sync::Semaphore;
+use tokio::net::{TcpListener, TcpSocket, UnixListener};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower_service::Service as _;
 
+pub(super) use self::strangers::Visitor;
+
+use self::strangers::Strangers;
 use super::gate::Peer;
 use super::measure::Measures;
 
@@ -42,9 +49,13 @@ pub enum Listener {
 }
 
 impl Listener {
-    /// Listens at an address.
-    pub async fn at_address(address: SocketAddr) -> io::Result<Self> {
-        Ok(Self::Address(TcpListener::bind(address).await?))
+    /// Listens at an address. Belongs to the runtime that this is called in.
+    pub fn at_address(address: SocketAddr) -> io::Result<Self> {
+        let socket = if address.is_ipv4() { TcpSocket::new_v4()? } else { TcpSocket::new_v6()? };
+        // A daemon that starts anew takes its port back although old connections are remembered there.
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        Ok(Self::Address(socket.listen(HTTP_CONNECTIONS_WAITING_MAX)?))
     }
 
     /// Listens at a socket file, which may not exist yet.
@@ -66,6 +77,9 @@ impl Listener {
 pub(super) struct Connections {
     router: Router,
     room: Arc<Semaphore>,
+    /// How much of the room those at the address may take.
+    room_at_address: Arc<Semaphore>,
+    strangers: Arc<Strangers>,
     measures: Arc<Measures>,
     /// Cancelled when nothing new is taken and what is under way comes to its end.
     ending: CancellationToken,
@@ -80,8 +94,18 @@ impl Connections {
         measures: Arc<Measures>,
         ending: CancellationToken,
     ) -> Self {
-        let room = Arc::new(Semaphore::new(connections_max));
-        Self { router, room, measures, ending, open: TaskTracker::new() }
+        // Where there are few at all, the shares are small too.
+        let kept = HTTP_SOCKET_CONNECTIONS_KEPT.min(connections_max / 4);
+        let at_address = connections_max - kept;
+        Self {
+            router,
+            room: Arc::new(Semaphore::new(connections_max)),
+            room_at_address: Arc::new(Semaphore::new(at_address)),
+            strangers: Strangers::new(HTTP_STRANGERS_MAX.min(at_address / 2).max(1)),
+            measures,
+            ending,
+            open: TaskTracker::new(),
+        }
     }
 
     /// Takes connections until the end.
@@ -104,24 +128,49 @@ impl Connections {
 
     /// Serves a connection beside the others, or drops it when there is no room.
     fn begin(&self, stream: Stream, peer: Peer) {
-        let Ok(room) = Arc::clone(&self.room).try_acquire_owned() else {
+        let Some(room) = self.room_for(peer) else {
             self.measures.turned_away();
             return;
+        };
+        let visitor = match peer {
+            // The socket's file lets nobody but this person in.
+            Peer::Socket => None,
+            Peer::Address(_) => Some(self.strangers.arrive()),
         };
         let this = self.clone();
         self.open.spawn(async move {
             let _open = this.measures.connected();
-            this.serve(stream, peer).await;
+            match visitor {
+                None => this.serve(stream, peer, None).await,
+                Some((visitor, cut_off)) => {
+                    let serving = this.serve(stream, peer, Some(visitor));
+                    if cut_off.run_until_cancelled(serving).await.is_none() {
+                        this.measures.turned_away();
+                    }
+                }
+            }
             drop(room);
         });
     }
 
-    async fn serve(&self, stream: Stream, peer: Peer) {
+    /// Returns room for one more connection, if there is some for those who come this way.
+    fn room_for(&self, peer: Peer) -> Option<[Option<OwnedSemaphorePermit>; 2]> {
+        let at_address = match peer {
+            Peer::Socket => None,
+            Peer::Address(_) => Some(Arc::clone(&self.room_at_address).try_acquire_owned().ok()?),
+        };
+        Some([at_address, Some(Arc::clone(&self.room).try_acquire_owned().ok()?)])
+    }
+
+    async fn serve(&self, stream: Stream, peer: Peer, visitor: Option<Visitor>) {
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(HTTP_READ_WAIT));
         let router = self.router.clone();
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(peer);
+            if let Some(visitor) = &visitor {
+                request.extensions_mut().insert(visitor.clone());
+            }
             router.clone().call(request)
         });
         let connection = http1::Builder::new()

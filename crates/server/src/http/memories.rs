@@ -1,16 +1,17 @@
 //! Memories one by one: listed, read, written, moved, pinned.
 //!
-//! A write names what it replaces. `If-Match` carries the revision that the caller read, and
-//! `If-None-Match: *` says that nothing is there; whoever is not right about it changes nothing.
+//! A write that replaces something names it. `If-Match` carries the revision that the caller read, and
+//! `If-None-Match: *` says that nothing is there, as does saying nothing; whoever is not right about it
+//! changes nothing.
 
 use axum::Json;
 use axum::extract::rejection::QueryRejection;
-use axum::extract::{Path, Query, Request, State};
+use axum::extract::{Query, Request, State};
 use axum::http::header::{ETAG, IF_MATCH, IF_NONE_MATCH};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use engine::{Browse, Call, Cursor, Expected, Memories};
-use memory::command::{Command, Reply};
+use engine::{Browse, Call, Cursor, Expected, Memories, StoreError};
+use memory::command::{Command, CommandError, Reply};
 use memory::document::Revision;
 use memory::limits::{HTTP_PAGE_DEFAULT, HTTP_PAGE_MAX};
 use memory::path::{MemoryPath, Mount};
@@ -23,6 +24,7 @@ use utoipa::IntoParams;
 
 use super::body;
 use super::daemon::Shared;
+use super::path::Path;
 use super::refused::Refused;
 use super::routes::{Routes, routes};
 use crate::{from_wire, to_wire};
@@ -59,6 +61,7 @@ struct Wanted {
     /// Only those that are pinned, or are not.
     pinned: Option<bool>,
     /// In which order.
+    #[param(inline)]
     sort: Option<Sort>,
     /// What the page before ended with.
     cursor: Option<String>,
@@ -128,8 +131,7 @@ fn path(memories: &Memories, text: &str) -> Result<MemoryPath, Refused> {
 
 /// Reads a path as models have it: `/memories/global/prefs.md`.
 pub(super) fn whole_path(memories: &Memories, text: &str) -> Result<MemoryPath, Refused> {
-    MemoryPath::parse(text, memories.layout())
-        .map_err(|error| memory::command::CommandError::from(error).into())
+    MemoryPath::parse(text, memories.layout()).map_err(|error| CommandError::from(error).into())
 }
 
 /// Read a memory.
@@ -141,7 +143,8 @@ pub(super) fn whole_path(memories: &Memories, text: &str) -> Result<MemoryPath, 
     path = "/v1/memories/{*path}",
     tag = "memories",
     params(
-        ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`"),
+        ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`",
+            example = "global/prefs.md"),
         Where,
         ("If-None-Match" = Option<String>, Header, description = "A revision that the caller has"),
     ),
@@ -184,14 +187,16 @@ fn tag(revision: &Revision) -> HeaderValue {
 
 /// Write a whole memory.
 ///
-/// Needs `If-Match: "<revision>"` to replace what was read, or `If-None-Match: *` to make what is not
-/// there. When somebody else was quicker, the answer is 412 with the current `revision`.
+/// Needs `If-Match: "<revision>"` to replace what was read; when somebody else was quicker, the answer is
+/// 412 with the current `revision`. Without it only what is not there is made; when something is, the
+/// answer is 428, or 412 with `If-None-Match: *`.
 #[utoipa::path(
     put,
     path = "/v1/memories/{*path}",
     tag = "memories",
     params(
-        ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`"),
+        ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`",
+            example = "global/prefs.md"),
         Where,
         ("If-Match" = Option<String>, Header, description = "The revision to replace, in quotes"),
         ("If-None-Match" = Option<String>, Header, description = "`*`: nothing may be there"),
@@ -215,8 +220,14 @@ async fn put(
     let Query(Where { workspace }) = asked?;
     let memories = daemon.person(workspace.as_deref(), &headers).await?;
     let path = path(&memories, &at)?;
-    let expected = precondition(&headers)?.ok_or(ErrorCode::PreconditionRequired)?;
-    let saved = memories.save(&path, &text, expected, &Call::default()).await?;
+    let named = precondition(&headers)?;
+    let expected = named.unwrap_or(Expected::Absent);
+    let saved = match memories.save(&path, &text, expected, &Call::default()).await {
+        Err(StoreError::Refused(CommandError::Conflict { .. })) if named.is_none() => {
+            return Err(ErrorCode::PreconditionRequired.into());
+        }
+        saved => saved?,
+    };
     let status = match expected {
         Expected::Absent => StatusCode::CREATED,
         Expected::Revision(_) => StatusCode::OK,
@@ -264,7 +275,8 @@ fn precondition(headers: &HeaderMap) -> Result<Option<Expected>, Refused> {
     path = "/v1/memories/{*path}",
     tag = "memories",
     params(
-        ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`"),
+        ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`",
+            example = "global/prefs.md"),
         Where,
         ("If-Match" = Option<String>, Header, description = "The revision to delete, in quotes"),
     ),
@@ -344,7 +356,8 @@ async fn rename(
     path = "/v1/pins/{*path}",
     tag = "memories",
     params(
-        ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`"),
+        ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`",
+            example = "global/prefs.md"),
         Where,
     ),
     responses(
@@ -368,7 +381,8 @@ async fn pin(
     path = "/v1/pins/{*path}",
     tag = "memories",
     params(
-        ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`"),
+        ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`",
+            example = "global/prefs.md"),
         Where,
     ),
     responses(

@@ -1,7 +1,7 @@
 //! Sessions: a client registers with a workspace, and leaves again.
 
 use axum::Json;
-use axum::extract::{Path, Request, State};
+use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use engine::{BeginError, SessionId};
 use protocol::error::{ErrorBody, ErrorCode};
@@ -9,6 +9,7 @@ use protocol::session::{Heartbeat, Session, SessionRequest};
 
 use super::body;
 use super::daemon::{Daemon, Shared};
+use super::path::Path;
 use super::refused::Refused;
 use super::routes::{Routes, routes};
 use crate::to_wire;
@@ -28,7 +29,7 @@ pub(super) fn routes() -> Routes {
     post,
     path = "/session",
     tag = "sessions",
-    request_body = SessionRequest,
+    request_body = Option<SessionRequest>,
     responses(
         (status = 200, description = "It has begun", body = Session),
         (status = "4XX", description = "It has not", body = ErrorBody),

@@ -5,7 +5,7 @@
 //! for any.
 
 use axum::Json;
-use axum::extract::{Path, Query, Request, State};
+use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use engine::{Asker, Cancelled, SubmitError, TaskFilter, TaskId, Viewer};
@@ -17,6 +17,7 @@ use utoipa::IntoParams;
 
 use super::body;
 use super::daemon::{Daemon, Shared};
+use super::path::Path;
 use super::refused::Refused;
 use super::routes::{Routes, routes};
 use crate::{from_wire, to_wire};

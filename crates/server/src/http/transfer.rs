@@ -1,14 +1,18 @@
 //! Memories as an archive: all of them out, and any tree of Markdown in.
+//!
+//! What goes out is read as it is sent, one memory at a time. What comes in is a body, and bounded as one.
 
 use std::io::Read as _;
 
-use axum::Json;
+use axum::body::{Body, Bytes};
 use axum::extract::{Query, Request, State};
 use axum::http::HeaderMap;
 use axum::http::header::{CONTENT_DISPOSITION, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
+use axum::{BoxError, Json};
 use engine::import::{self, Format, SourceFile};
 use engine::{Caller, Memories, MemoryText, StoreError};
+use futures_util::stream;
 use memory::access::AgentClass;
 use memory::change::{Actor, ChangeKind, Provenance, Trust};
 use memory::limits::IMPORT_FILES_MAX;
@@ -16,26 +20,35 @@ use memory::path::MemoryPath;
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::memories::{ImportOutcome, Imported, LeftOut};
 use serde::Deserialize;
-use utoipa::IntoParams;
+use utoipa::{IntoParams, ToSchema};
 
 use super::body;
 use super::daemon::Shared;
 use super::memories::{Asked, Where, whole_path};
 use super::refused::Refused;
 use super::routes::{Routes, routes};
+use crate::chain;
 
 pub(super) fn routes() -> Routes {
     Routes::new().routes(routes!(export)).routes(routes!(import))
 }
 
+/// A tar archive.
+#[derive(ToSchema)]
+#[schema(value_type = String, format = Binary)]
+#[expect(dead_code, reason = "only described: archives are streams and bodies")]
+struct Archive(Vec<u8>);
+
 /// Get all memories as a tar archive, a folder for each scope.
+///
+/// It is made while it is sent. When the machine fails half-way, the connection breaks before the end.
 #[utoipa::path(
     get,
     path = "/v1/export",
     tag = "transfer",
     params(Where),
     responses(
-        (status = 200, description = "The archive", content_type = "application/x-tar", body = Vec<u8>),
+        (status = 200, description = "The archive", content_type = "application/x-tar", body = Archive),
         (status = "4XX", description = "There is none", body = ErrorBody),
         (status = "5XX", description = "There is none", body = ErrorBody),
     ),
@@ -47,21 +60,50 @@ async fn export(
 ) -> Result<Response, Refused> {
     let Query(Where { workspace }) = asked?;
     let memories = daemon.person(workspace.as_deref(), &headers).await?;
-    let mut archive = tar::Builder::new(Vec::new());
-    for listed in memories.list(None).await?.memories {
-        match memories.read(&listed.path).await {
-            Ok(read) => add(&mut archive, &listed.path, &read).map_err(|_| ErrorCode::Internal)?,
-            // What is no memory, or went meanwhile, is left out.
-            Err(StoreError::Refused(_)) => {}
-            Err(fault) => return Err(fault.into()),
-        }
-    }
-    let bytes = archive.into_inner().map_err(|_| ErrorCode::Internal)?;
+    let listed = memories.list(None).await?.memories;
+    let left: Vec<_> = listed.into_iter().map(|listed| listed.path).collect();
+    let packing =
+        Packing { memories, left: left.into_iter(), archive: Some(tar::Builder::new(Vec::new())) };
+    let archive = stream::try_unfold(packing, async |mut packing: Packing| {
+        let bytes = packing.next().await.inspect_err(|error| {
+            tracing::error!(error = chain(&**error), "an export is cut short");
+        })?;
+        Ok::<_, BoxError>(bytes.map(|bytes| (bytes, packing)))
+    });
     let head = [
         (CONTENT_TYPE, "application/x-tar"),
         (CONTENT_DISPOSITION, "attachment; filename=\"memories.tar\""),
     ];
-    Ok((head, bytes).into_response())
+    Ok((head, Body::from_stream(archive)).into_response())
+}
+
+/// An archive that is being sent.
+struct Packing {
+    memories: Memories,
+    left: std::vec::IntoIter<MemoryPath>,
+    /// None once its end is sent.
+    archive: Option<tar::Builder<Vec<u8>>>,
+}
+
+impl Packing {
+    /// Returns what is sent next: a memory, or the end of the archive; none after that.
+    async fn next(&mut self) -> Result<Option<Bytes>, BoxError> {
+        let Some(mut archive) = self.archive.take() else { return Ok(None) };
+        for path in self.left.by_ref() {
+            match self.memories.read(&path).await {
+                Ok(read) => {
+                    add(&mut archive, &path, &read)?;
+                    let bytes = std::mem::take(archive.get_mut());
+                    self.archive = Some(archive);
+                    return Ok(Some(bytes.into()));
+                }
+                // What is no memory, or went meanwhile, is left out.
+                Err(StoreError::Refused(_)) => {}
+                Err(fault) => return Err(fault.into()),
+            }
+        }
+        Ok(Some(archive.into_inner()?.into()))
+    }
 }
 
 fn add(
@@ -97,7 +139,7 @@ struct Target {
     path = "/v1/import",
     tag = "transfer",
     params(Target),
-    request_body(content = Vec<u8>, content_type = "application/x-tar"),
+    request_body(content = Archive, content_type = "application/x-tar"),
     responses(
         (status = 200, description = "What was taken over", body = ImportOutcome),
         (status = "4XX", description = "Nothing was", body = ErrorBody),
@@ -117,22 +159,29 @@ async fn import(
         Some(to) => whole_path(&memories, &to)?,
         None => whole_path(&memories, "/memories")?,
     };
-    let files = unpack(&archive).map_err(|_| ErrorCode::InvalidArchive)?;
+    let files = unpack(&archive)?;
     Ok(Json(take_over(&memories, &target, files).await?))
 }
 
-/// Returns the files of an archive; links and devices are none.
-fn unpack(archive: &[u8]) -> std::io::Result<Vec<SourceFile>> {
+/// Returns the files of an archive; links and devices are none. One with more entries than an import looks
+/// at is refused as a whole.
+fn unpack(archive: &[u8]) -> Result<Vec<SourceFile>, Refused> {
+    let broken = |_| Refused::from(ErrorCode::InvalidArchive);
     let mut archive = tar::Archive::new(archive);
     let mut files = Vec::new();
-    for entry in archive.entries()?.take(IMPORT_FILES_MAX) {
-        let mut entry = entry?;
+    for (index, entry) in archive.entries().map_err(broken)?.enumerate() {
+        let mut entry = entry.map_err(broken)?;
+        if index >= IMPORT_FILES_MAX {
+            let sentence = format!("the archive has more than {IMPORT_FILES_MAX} entries");
+            let refused = Refused::from(ErrorCode::InvalidArchive).saying(sentence);
+            return Err(refused.with("maxEntries", IMPORT_FILES_MAX));
+        }
         if !entry.header().entry_type().is_file() {
             continue;
         }
         let path = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let mut bytes = Vec::new();
-        entry.read_to_end(&mut bytes)?;
+        entry.read_to_end(&mut bytes).map_err(broken)?;
         files.push(SourceFile { path, bytes });
     }
     Ok(files)

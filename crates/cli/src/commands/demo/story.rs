@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::client::{Answer, Client};
 use super::crash;
+use super::daemon;
 use super::stage::{Ended, Stage, text_of};
 use super::teller::Teller;
 use crate::exit::Failure;
@@ -26,6 +27,7 @@ pub(super) fn tell(teller: &Teller, stage: &Stage) -> Result<(), Failure> {
     teller.claim(client.leave()?, "the server ends well when its client leaves")?;
     crash::play(teller, stage)?;
     history(teller, stage, deleted)?;
+    daemon::play(teller, stage)?;
     what_next(teller)
 }
 

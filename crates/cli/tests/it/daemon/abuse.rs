@@ -69,6 +69,7 @@ fn a_page_of_another_origin_gets_nothing_however_it_names_the_host() {
         "evil.example:4170",
         "127.0.0.1.evil.example",
         "localhost@evil.example",
+        "host.docker.internal",
         "",
         "10.0.0.1",
     ] {
@@ -83,6 +84,13 @@ fn a_page_of_another_origin_gets_nothing_however_it_names_the_host() {
         assert_eq!(answer.header("Access-Control-Allow-Origin"), None);
     }
     is_unharmed(&daemon);
+    // A page that may call reads every answer, a 403 of the daemon's own too.
+    let refused = daemon.ask("GET", "/capabilities").header("Origin", allowed);
+    let refused = refused.header("Host", "evil.example").send();
+    assert_eq!(
+        (refused.status, refused.header("Access-Control-Allow-Origin")),
+        (403, Some(allowed))
+    );
     let welcome = daemon.ask("GET", "/capabilities").header("Origin", allowed).send();
     assert_eq!(
         (welcome.status, welcome.header("Access-Control-Allow-Origin")),
@@ -174,33 +182,182 @@ fn unknown_paths_and_methods_are_told_as_json() {
     }
 }
 
-#[test]
-fn many_idle_connections_keep_nobody_out_for_long() {
-    let place = Place::new();
+/// Starts a daemon that may have so many open files.
+fn with_files(place: &Place, files: usize) -> Daemon {
     let mut shell = place.program("sh");
-    // Few files, so that few connections fill it.
-    let start =
-        format!("ulimit -n 320; exec {} serve --port 0 --json", env!("CARGO_BIN_EXE_quipu"));
+    let daemon = env!("CARGO_BIN_EXE_quipu");
+    let start = format!("ulimit -n {files}; exec {daemon} serve --port 0 --json");
     shell.args(["-c", &start]).env("QUIPU_TOKEN", TOKEN);
-    let daemon = Daemon::start_by(shell);
-    let mut idle: Vec<_> = (0..100).map(|_| daemon.connect()).collect();
-    // Those over the bound are dropped at once, and cost nothing.
-    let dropped = idle.split_off(64);
-    for mut stream in dropped {
-        assert_eq!(rest(&mut stream), b"");
+    Daemon::start_by(shell)
+}
+
+/// Sends a request over a connection that stays open; returns the answer, or what came of it.
+fn ask_over(stream: &mut (impl Read + Write), token: &str) -> String {
+    let request = format!(
+        "GET /v1/tasks HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n\r\n"
+    );
+    stream.write_all(request.as_bytes()).unwrap_or_default();
+    let (mut answer, mut bytes) = (String::new(), [0; 4_096]);
+    while !answer.ends_with('}') {
+        match stream.read(&mut bytes) {
+            Ok(count) if count > 0 => answer.push_str(&String::from_utf8_lossy(&bytes[..count])),
+            _ => break,
+        }
     }
-    idle.truncate(60);
-    let begun = std::time::Instant::now();
+    answer
+}
+
+#[test]
+fn ten_thousand_idle_connections_keep_nobody_out_and_cost_little() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let mut known = daemon.connect();
+    assert!(ask_over(&mut known, TOKEN).starts_with("HTTP/1.1 200 "));
+    let before = daemon.memory_peak();
+    let mut idle = Vec::new();
+    for number in 0..idle_connections() {
+        idle.push(daemon.connect());
+        if number % 500 == 0 {
+            let answer = ask_over(&mut known, TOKEN);
+            assert!(answer.starts_with("HTTP/1.1 200 "), "who was let in stays: {number} {answer}");
+        }
+    }
+    let mut next = daemon.connect();
+    assert!(ask_over(&mut next, TOKEN).starts_with("HTTP/1.1 200 "), "the next one is let in");
+    let stats = daemon.get("/v1/stats").json();
+    assert!(stats["connections"].as_u64().unwrap() < 300, "the others are gone: {stats}");
+    let grown = daemon.memory_peak() - before;
+    assert!(grown < 32 * 1024 * 1024, "{grown} bytes for {} connections", idle.len());
+    is_unharmed(&daemon);
+}
+
+/// Returns how many connections this process may open, ten thousand if it can.
+fn idle_connections() -> usize {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
+    let files = maximum.map_or(usize::MAX, |files| usize::try_from(files).unwrap());
+    (files - 200).min(10_000)
+}
+
+#[test]
+fn the_socket_is_served_however_many_come_in_at_the_port_and_have_the_token() {
+    let place = Place::new();
+    // Of 64 connections, 48 are for the port.
+    let daemon = with_files(&place, 320);
+    let mut crowd = Vec::new();
     loop {
         let mut stream = daemon.connect();
-        let request = b"GET /health HTTP/1.0\r\nHost: localhost\r\n\r\n";
-        let answer = stream.write_all(request).map(|()| rest(&mut stream)).unwrap_or_default();
-        if !answer.is_empty() {
-            assert_eq!(Answer::of(&answer).status, 200);
+        if ask_over(&mut stream, TOKEN).is_empty() {
             break;
         }
+        crowd.push(stream);
+        assert!(crowd.len() <= 64, "there is no bound");
+    }
+    assert_eq!(crowd.len(), 48);
+    for _ in 0..3 {
+        let mut stream = UnixStream::connect(socket(&place)).unwrap();
+        assert!(ask_over(&mut stream, TOKEN).starts_with("HTTP/1.1 200 "));
+    }
+    drop(crowd);
+    let begun = std::time::Instant::now();
+    while ask_over(&mut daemon.connect(), TOKEN).is_empty() {
         assert!(begun.elapsed() < super::PATIENCE, "nobody gets in");
     }
+}
+
+#[test]
+fn a_gigabyte_without_a_length_is_not_taken() {
+    const MEBIBYTE: usize = 1024 * 1024;
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let before = daemon.memory_peak();
+    let mut stream = daemon.connect();
+    let head = format!(
+        "POST /v1/import HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
+         Transfer-Encoding: chunked\r\n\r\n"
+    );
+    stream.write_all(head.as_bytes()).unwrap();
+    let chunk = [b"100000\r\n", vec![b'x'; MEBIBYTE].as_slice(), b"\r\n"].concat();
+    let taken = (0..1_024).take_while(|_| stream.write_all(&chunk).is_ok()).count();
+    // What lies in the buffers of the system counts as taken too.
+    assert!(taken < 64, "{taken} MiB were taken");
+    let grown = daemon.memory_peak() - before;
+    assert!(grown < 48 * MEBIBYTE, "{grown} bytes for one body");
+    is_unharmed(&daemon);
+}
+
+#[test]
+fn all_bodies_together_have_a_bound() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let (bytes, half) = (10 * 1024 * 1024, 9 * 1024 * 1024);
+    let head = format!(
+        "POST /v1/tool HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
+         Content-Length: {bytes}\r\n\r\n"
+    );
+    // Bodies that stop before their end hold what has come of them.
+    let mut waiting: Vec<_> = (0..4)
+        .map(|_| {
+            let mut stream = daemon.connect();
+            stream.write_all(head.as_bytes()).unwrap();
+            stream.write_all(&vec![b' '; half]).unwrap();
+            stream
+        })
+        .collect();
+    let large = || {
+        let body = [b"{\"command\": \"view\", \"path\": \"".to_vec(), vec![b'x'; half]].concat();
+        daemon.ask("POST", "/v1/tool").bytes(&body).send()
+    };
+    let begun = std::time::Instant::now();
+    loop {
+        let refused = large();
+        if refused.status == 503 {
+            assert_eq!(refused.json()["code"], "overloaded");
+            assert_eq!(refused.header("Retry-After"), Some("1"));
+            break;
+        }
+        assert!(begun.elapsed() < super::PATIENCE, "there is no bound");
+    }
+    let small = json!({ "command": "view", "path": "/memories" });
+    assert_eq!(daemon.post("/v1/tool", &small).status, 200, "small ones still fit");
+    waiting.clear();
+    while large().status == 503 {
+        assert!(begun.elapsed() < super::PATIENCE, "no room comes free");
+    }
+}
+
+#[test]
+fn a_path_that_is_no_text_is_told_as_json() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    for (method, path) in [
+        ("GET", "/v1/memories/global/%FF.md"),
+        ("PUT", "/v1/memories/global/%C3%28.md"),
+        ("DELETE", "/v1/pins/%FF"),
+        ("GET", "/workspace/memory/remember/%FF"),
+        ("GET", "/v1/changes/%ff"),
+        ("DELETE", "/session/%FE%FF"),
+        ("GET", "/session/%FF/events"),
+    ] {
+        let code = daemon.ask(method, path).json(&json!({ "text": "x" })).code();
+        assert_eq!(code, (400, "invalid_path".to_owned()), "{method} {path}");
+    }
+    assert_eq!(daemon.ask("GET", "/%FF").code(), (404, "route_not_found".to_owned()));
+    is_unharmed(&daemon);
+}
+
+#[test]
+fn an_empty_client_id_does_not_hide_the_other_header() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let ask = |value: &str| {
+        let ask = daemon.ask("GET", "/v1/tasks").header("X-Qwen-Client-Id", "");
+        ask.header("X-Quipu-Client-Id", value).code()
+    };
+    assert_eq!(ask("a stranger"), (400, "invalid_client_id".to_owned()));
+    assert_eq!(ask(&daemon.session().1).0, 200);
+    assert_eq!(ask("").0, 200);
 }
 
 #[test]

@@ -41,8 +41,16 @@ fn a_write_names_what_it_replaces() {
         assert_eq!((late.status, &body["code"]), (412, &json!("conflict")), "{precondition:?}");
         assert_eq!(body["revision"], current);
     }
-    let ask = daemon.ask("PUT", "/v1/memories/global/a.md").json(&json!({ "text": "x" }));
-    assert_eq!(ask.code(), (428, "precondition_required".to_owned()));
+    let unnamed = |path: &str, text: &str| {
+        let ask = daemon.ask("PUT", &format!("/v1/memories/{path}"));
+        ask.json(&json!({ "text": text })).code()
+    };
+    assert_eq!(unnamed("global/a.md", "x"), (428, "precondition_required".to_owned()));
+    assert_eq!(unnamed("global/a.md", "two\n").0, 428, "even if it would change nothing");
+    assert_eq!(unnamed("global/made.md", "new\n").0, 201, "nothing is there to be replaced");
+    assert_eq!(place.view("global/made.md"), "new\n");
+    assert_eq!(unnamed("global/made.md", "newer\n").0, 428);
+    assert_eq!(place.view("global/made.md"), "new\n");
     for bad in ["two", "\"two\"", "W/\"x\"", "*", ""] {
         let answer = put(&daemon, "global/a.md", "x", ("If-Match", bad));
         let code = (answer.status, answer.json()["code"].clone());
@@ -215,6 +223,94 @@ fn what_is_exported_here_is_imported_there() {
     assert_eq!(there.view("project/old/global/a.md"), "one\n");
     let nonsense = other.ask("POST", "/v1/import").bytes(&[7; 2_000]);
     assert_eq!(nonsense.code(), (400, "invalid_archive".to_owned()));
+}
+
+#[test]
+fn an_archive_with_too_many_entries_is_refused_as_a_whole() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let archive = |folders: usize| {
+        let mut archive = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_gnu();
+        header.set_size(0);
+        header.set_entry_type(tar::EntryType::Directory);
+        for number in 0..folders {
+            archive.append_data(&mut header, format!("global/{number}/"), &b""[..]).unwrap();
+        }
+        header.set_size(4);
+        header.set_entry_type(tar::EntryType::Regular);
+        archive.append_data(&mut header, "global/last.md", &b"tea\n"[..]).unwrap();
+        archive.into_inner().unwrap()
+    };
+    let import = |bytes: &[u8]| daemon.ask("POST", "/v1/import").bytes(bytes).send();
+    let refused = import(&archive(20_000));
+    let body = refused.json();
+    assert_eq!((refused.status, &body["code"]), (400, &json!("invalid_archive")));
+    assert_eq!(
+        (&body["error"], &body["maxEntries"]),
+        (&json!("the archive has more than 20000 entries"), &json!(20_000))
+    );
+    assert_eq!(daemon.get("/v1/memories").json()["total"], 0);
+    let taken = import(&archive(19_999));
+    assert_eq!(taken.status, 200, "{}", taken.text());
+    assert_eq!(place.view("global/last.md"), "tea\n");
+}
+
+#[test]
+fn an_export_is_made_while_it_is_sent() {
+    use std::io::Read as _;
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    // Files that were put there, in many times what the daemon may use for sending them.
+    let root = place.home().join("memory");
+    std::fs::create_dir_all(&root).unwrap();
+    let text = "- All of it is to come out again.\n".repeat(2_900);
+    for number in 0..400 {
+        std::fs::write(root.join(format!("{number}.md")), &text).unwrap();
+    }
+    assert_eq!(daemon.get("/v1/memories?max=1").json()["total"], 400);
+    let before = daemon.memory_peak();
+    let archive = daemon.get("/v1/export");
+    assert!(archive.bytes().len() > 400 * text.len());
+    let grown = daemon.memory_peak() - before;
+    assert!(grown < 20 * 1024 * 1024, "{grown} bytes for an archive of {}", archive.bytes().len());
+    let mut entries = 0;
+    for entry in tar::Archive::new(archive.bytes()).entries().unwrap() {
+        let mut read = String::new();
+        entry.unwrap().read_to_string(&mut read).unwrap();
+        assert_eq!(read, text);
+        entries += 1;
+    }
+    assert_eq!(entries, 400);
+}
+
+#[test]
+fn a_look_in_depth_says_whether_memories_can_be_used() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    make(&daemon, "global/a.md", "one\n");
+    let health = daemon.get("/health").json();
+    assert_eq!(health, json!({ "status": "ok" }));
+    assert_eq!(daemon.get("/health?deep=0").json(), json!({ "status": "ok" }));
+    let deep = daemon.ask("GET", "/health?deep=1");
+    assert_eq!(deep.without("Authorization").send().status, 401);
+    let workspace = json!({
+        "id": daemon.workspace(0), "memories": 1, "unfinishedTasks": 0, "findings": 0,
+    });
+    let told = daemon.get("/health?deep=1").json();
+    assert_eq!(told, json!({ "status": "ok", "workspaces": [workspace] }));
+
+    let (state, aside) = (place.home().join("state"), place.home().join("aside"));
+    std::fs::rename(&state, &aside).unwrap();
+    std::fs::write(&state, "no folder").unwrap();
+    let refused = daemon.get("/health?deep=1");
+    assert_eq!((refused.status, &refused.json()["code"]), (503, &json!("degraded")));
+    let finding = &refused.json()["findings"][0];
+    assert_eq!(finding["kind"], "unwritable", "{finding}");
+    assert_eq!(daemon.get("/health").json(), json!({ "status": "ok" }), "it lives all the same");
+    std::fs::remove_file(&state).unwrap();
+    std::fs::rename(&aside, &state).unwrap();
+    assert_eq!(daemon.get("/health?deep=1").status, 200);
 }
 
 #[test]

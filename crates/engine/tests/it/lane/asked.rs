@@ -81,16 +81,18 @@ async fn a_runner_that_does_not_answer_cannot_say() {
 }
 
 #[tokio::test]
-async fn an_end_that_comes_while_the_runner_is_asked_is_told() {
-    let host = Host::new();
-    let process = host.process();
-    *host.runner.available.lock().unwrap() = Available::Waits;
-    let (submitted, ()) = tokio::join!(submit(&process, forget()), async {
-        process.lanes().drain(Duration::ZERO).await;
-        host.runner.gate.add_permits(1);
-    });
-    assert!(matches!(submitted, Err(SubmitError::Draining)), "{submitted:?}");
-    process.close().await;
+async fn an_end_that_comes_while_the_runner_is_asked_is_told_whatever_it_says() {
+    for available in [Available::Waits, Available::WaitsForNo] {
+        let host = Host::new();
+        let process = host.process();
+        *host.runner.available.lock().unwrap() = available;
+        let (submitted, ()) = tokio::join!(submit(&process, forget()), async {
+            process.lanes().drain(Duration::ZERO).await;
+            host.runner.gate.add_permits(1);
+        });
+        assert!(matches!(submitted, Err(SubmitError::Draining)), "{available:?}: {submitted:?}");
+        process.close().await;
+    }
 }
 
 /// Returns what a viewer sees of a task.

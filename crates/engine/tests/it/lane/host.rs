@@ -239,6 +239,8 @@ pub(crate) enum Available {
     Hangs,
     /// Once there is a permit.
     Waits,
+    /// Not, once there is a permit.
+    WaitsForNo,
 }
 
 impl Default for Scripted {
@@ -279,6 +281,10 @@ impl Runner for Scripted {
             Available::Waits => {
                 self.gate.acquire().await.unwrap().forget();
                 Ok(true)
+            }
+            Available::WaitsForNo => {
+                self.gate.acquire().await.unwrap().forget();
+                Ok(false)
             }
         }
     }

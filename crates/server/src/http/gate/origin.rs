@@ -58,19 +58,19 @@ impl fmt::Display for Origin {
     }
 }
 
-/// Returns the origin that a request names.
-pub(super) fn of(headers: &HeaderMap) -> Option<&HeaderValue> {
-    headers.get(ORIGIN)
-}
-
 /// Tells whether a request comes from no page, or from one that may call.
 pub(super) fn allows(allowed: &[Origin], headers: &HeaderMap) -> bool {
+    !headers.contains_key(ORIGIN) || allowed_of(allowed, headers).is_some()
+}
+
+/// Returns the origin of the page that a request comes from, if it names one and that may call.
+pub(super) fn allowed_of<'a>(
+    allowed: &[Origin],
+    headers: &'a HeaderMap,
+) -> Option<&'a HeaderValue> {
     let mut origins = headers.get_all(ORIGIN).iter();
-    match (origins.next(), origins.next()) {
-        (None, _) => true,
-        (Some(origin), None) => allowed.iter().any(|one| one.0.as_bytes() == origin.as_bytes()),
-        (Some(_), Some(_)) => false,
-    }
+    let (Some(origin), None) = (origins.next(), origins.next()) else { return None };
+    allowed.iter().any(|one| one.0.as_bytes() == origin.as_bytes()).then_some(origin)
 }
 
 /// Tells whether a browser asks beforehand what its page may do. It brings no token then.
@@ -87,7 +87,8 @@ pub(super) fn preflight() -> Response {
         (
             ACCESS_CONTROL_ALLOW_HEADERS,
             "authorization, content-type, if-match, if-none-match, last-event-id, \
-             x-qwen-client-id, x-quipu-client-id, x-qwen-event-epoch, x-request-id",
+             x-qwen-client-id, x-quipu-client-id, x-quipu-agent-class, x-qwen-event-epoch, \
+             x-request-id",
         ),
         (ACCESS_CONTROL_MAX_AGE, "600"),
     ];

@@ -13,6 +13,7 @@ use http_body_util::BodyExt as _;
 use tower_service::Service as _;
 
 use super::*;
+use crate::http::path::Path;
 
 const TOKEN: &str = "correct-horse-battery";
 
@@ -27,6 +28,8 @@ fn router(requests_a_second_max: Option<NonZeroU32>) -> Router {
     Router::new()
         .route("/health", get(async || "ok"))
         .route("/echo", post(async |body: String| body))
+        .route("/refused", get(async || Refused::from(ErrorCode::UntrustedWorkspace)))
+        .route("/named/{name}", get(async |Path(name): Path<String>| name))
         .fallback(async || Refused::from(ErrorCode::RouteNotFound).into_response())
         .layer(from_fn_with_state(gate, pass))
 }
@@ -83,6 +86,10 @@ async fn only_the_health_needs_no_token() {
     }
     let evil = [(HOST, "evil.example")];
     assert_eq!(ask(&router, request("GET", "/health", &evil)).await.0, StatusCode::FORBIDDEN);
+    for query in ["/health?deep=1", "/health?", "/health?%64eep=1"] {
+        let (status, _, _) = ask(&router, request("GET", query, &[OURS])).await;
+        assert_eq!(status, StatusCode::UNAUTHORIZED, "{query}");
+    }
     let foreign = [OURS, FOREIGN];
     assert_eq!(ask(&router, request("GET", "/health", &foreign)).await.0, StatusCode::FORBIDDEN);
 }
@@ -99,6 +106,10 @@ async fn a_page_reads_only_what_its_origin_may() {
     assert_eq!(headers[VARY], "origin");
     let (_, headers, _) = ask(&router, request("POST", "/echo", &[OURS, ALLOWED])).await;
     assert_eq!(shown(&headers).as_deref(), Some("http://localhost:3000"), "it may read why not");
+    let (status, headers, _) =
+        ask(&router, request("GET", "/refused", &[OURS, ALLOWED, GOOD])).await;
+    assert_eq!(status, StatusCode::FORBIDDEN);
+    assert_eq!(shown(&headers).as_deref(), Some("http://localhost:3000"), "of a 403 too");
     let (_, headers, _) = ask(&router, request("POST", "/echo", &[OURS, FOREIGN, GOOD])).await;
     assert_eq!(shown(&headers), None);
     assert_eq!(headers[VARY], "origin");
@@ -139,6 +150,60 @@ async fn a_client_that_asks_too_often_waits_and_the_others_do_not() {
     assert_eq!(status, StatusCode::UNAUTHORIZED);
     for _ in 0..9 {
         assert_eq!(ask(&router, request("GET", "/health", &[OURS])).await.0, StatusCode::OK);
+    }
+}
+
+#[tokio::test]
+async fn a_caller_that_takes_a_new_name_each_time_waits_too() {
+    let router = router(NonZeroU32::new(2));
+    let from = |number: u32, address: [u8; 4]| {
+        let name = format!("client-{number}");
+        let named = (HeaderName::from_static(protocol::id::CLIENT_ID_HEADER), name.as_str());
+        let mut request = request("POST", "/echo", &[OURS, GOOD, named]);
+        request.extensions_mut().insert(Peer::Address(address.into()));
+        request
+    };
+    let many = 2 * memory::limits::RATED_CLIENTS_AN_ADDRESS;
+    // A bucket may have got another token meanwhile, but not as many again.
+    let mut answers = Vec::new();
+    for number in 0..2 * many {
+        answers.push(ask(&router, from(number, [127, 0, 0, 1])).await.0);
+    }
+    let first = usize::try_from(many).unwrap();
+    assert_eq!(answers[..first], vec![StatusCode::OK; first]);
+    assert!(answers.contains(&StatusCode::TOO_MANY_REQUESTS));
+    let other = ask(&router, from(0, [127, 0, 0, 2])).await.0;
+    assert_eq!(other, StatusCode::OK, "another address has a bucket of its own");
+}
+
+#[test]
+fn an_empty_name_does_not_hide_the_other() {
+    let (first, alias) = (CLIENT_ID_HEADER, CLIENT_ID_HEADER_ALIAS);
+    let check = |named: &[(&'static str, &'static str)], expected: Option<&str>| {
+        let mut headers = HeaderMap::new();
+        for (name, value) in named {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        let found = client_name(&headers).map(|name| name.to_str().unwrap());
+        assert_eq!(found, expected, "{named:?}");
+    };
+    check(&[], None);
+    check(&[(first, "a")], Some("a"));
+    check(&[(alias, "b")], Some("b"));
+    check(&[(first, "a"), (alias, "b")], Some("a"));
+    check(&[(first, ""), (alias, "b")], Some("b"));
+    check(&[(first, ""), (alias, "")], None);
+}
+
+#[tokio::test]
+async fn a_path_that_cannot_be_decoded_is_told_as_json() {
+    let router = router(None);
+    let (status, _, body) = ask(&router, request("GET", "/named/%C3%A4", &[OURS, GOOD])).await;
+    assert_eq!((status, body.as_str()), (StatusCode::OK, "ä"));
+    for path in ["/named/%FF", "/named/%C3%28", "/named/a%ED%A0%80"] {
+        let (status, _, body) = ask(&router, request("GET", path, &[OURS, GOOD])).await;
+        assert_eq!(status, StatusCode::BAD_REQUEST, "{path}");
+        assert!(body.contains("\"code\":\"invalid_path\""), "{path}: {body}");
     }
 }
 

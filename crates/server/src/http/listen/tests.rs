@@ -76,6 +76,74 @@ async fn a_server_that_ends_lets_idle_connections_go_at_once() {
     assert_eq!((answer.len(), begun.elapsed()), (0, Duration::ZERO));
 }
 
+/// Where those of these tests come from who do not come through the socket.
+const ELSEWHERE: Peer = Peer::Address(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
+
+/// A server that takes whoever asks for `/known` for one who has shown the token.
+fn server(connections_max: usize) -> (Connections, Arc<Measures>) {
+    let known = async |request: Request| {
+        request.extensions().get::<Visitor>().unwrap().is_known();
+        "known"
+    };
+    let router = Router::new().route("/", get(async || "here")).route("/known", get(known));
+    let measures = Measures::new();
+    let ending = CancellationToken::new();
+    let connections = Connections::new(router, connections_max, Arc::clone(&measures), ending);
+    (connections, measures)
+}
+
+/// Opens a connection to a server.
+fn open(connections: &Connections, peer: Peer) -> DuplexStream {
+    let (ours, theirs) = duplex(PIPE_BYTES);
+    connections.begin(Box::new(theirs), peer);
+    ours
+}
+
+/// Asks for a path over a connection that stays open; returns the answer, empty if it was cut off.
+async fn ask(stream: &mut DuplexStream, path: &str) -> String {
+    let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    if stream.write_all(request.as_bytes()).await.is_err() {
+        return String::new();
+    }
+    let mut answer = vec![0; PIPE_BYTES];
+    let count = stream.read(&mut answer).await.unwrap();
+    String::from_utf8(answer[..count].to_vec()).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_socket_is_answered_however_many_come_in_at_the_address() {
+    let (connections, _) = server(8);
+    let mut crowd = Vec::new();
+    for number in 0..8 {
+        let mut stream = open(&connections, ELSEWHERE);
+        let is_let_in = ask(&mut stream, "/known").await.ends_with("known");
+        assert_eq!(is_let_in, number < 6, "{number}");
+        crowd.push(stream);
+    }
+    let mut at_socket: Vec<_> = (0..2).map(|_| open(&connections, Peer::Socket)).collect();
+    for stream in &mut at_socket {
+        assert!(ask(stream, "/").await.ends_with("here"));
+    }
+    assert_eq!(ask(&mut open(&connections, Peer::Socket), "/").await, "", "there is a bound");
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_show_the_token_makes_room_for_the_next() {
+    // Three may be strangers, of six at the address.
+    let (connections, measures) = server(8);
+    let mut idle: Vec<_> = (0..3).map(|_| open(&connections, ELSEWHERE)).collect();
+    assert!(ask(&mut idle[0], "/").await.ends_with("here"), "a stranger is answered");
+    let mut known = open(&connections, ELSEWHERE);
+    tokio::task::yield_now().await;
+    assert_eq!(ask(&mut idle[0], "/").await, "", "and cut off for the next one");
+    assert!(ask(&mut known, "/known").await.ends_with("known"));
+    idle.extend((0..30).map(|_| open(&connections, ELSEWHERE)));
+    tokio::task::yield_now().await;
+    assert!(ask(&mut known, "/").await.ends_with("here"), "who has shown it stays");
+    let text = measures.text().unwrap();
+    assert!(!text.contains("connections_turned_away_total 0\n"), "{text}");
+}
+
 #[tokio::test(start_paused = true)]
 async fn one_connection_too_many_is_dropped() {
     let measures = Measures::new();

@@ -1,0 +1,187 @@
+//! `quipu service`: the daemon as the system's service manager starts it.
+//!
+//! Writes or removes one file and says what to do next; talking to the service manager is left to the
+//! person, who sees what happens then.
+
+use std::net::TcpStream;
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use clap::Parser as _;
+use memory::code::Code;
+use serde_json::json;
+
+use crate::args::{Cli, Command, Guard, Serve, ServiceAction};
+use crate::args::{Globals, Service as Args};
+use crate::compose::{self, App};
+use crate::daemon::{self, Place};
+use crate::exit::{Failure, Status};
+use crate::files::{self, Overwrite};
+use crate::render::text::Text;
+use crate::render::{FAINT, print, visible};
+use crate::service::{self, Service, Starter};
+
+/// Writes, removes or looks at the service.
+pub(crate) fn run(app: &App, args: &Args) -> Result<Status, Failure> {
+    let manager = args.manager.or(Starter::of_this_system()).ok_or_else(|| {
+        Failure::usage("no service manager of this system is known")
+            .help("let the system start `quipu serve` in its own way")
+    })?;
+    let Globals { project, project_root, workspace_id, flat, .. } = &app.globals;
+    if project.is_some() || project_root.is_some() || workspace_id.is_some() || flat.is_some() {
+        return Err(Failure::usage("what the daemon is to serve is said to the daemon")
+            .help("put it behind `--`: `quipu service install -- --project DIR`"));
+    }
+    if args.action != ServiceAction::Install && !args.serve.is_empty() {
+        return Err(Failure::usage("only `install` takes arguments for the daemon"));
+    }
+    let (home, config) = compose::system_folders()?;
+    let file = manager.file(&home, &config);
+    match args.action {
+        ServiceAction::Install => install(app, args, manager, &file),
+        ServiceAction::Uninstall => uninstall(app, args, manager, &file),
+        ServiceAction::Status => status(app, manager, &file),
+    }
+}
+
+fn install(app: &App, args: &Args, manager: Starter, file: &Path) -> Result<Status, Failure> {
+    check(&args.serve)?;
+    let log = app.folders.state.join("daemon.log");
+    let program = std::env::current_exe()
+        .map_err(|error| Failure::file("find the program to start", Path::new("quipu"), &error))?;
+    let service = Service {
+        program,
+        args: args.serve.clone(),
+        folder: compose::here().ok_or_else(|| Failure::usage("there is no current folder"))?,
+        environment: compose::folder_variables(),
+        log: log.clone(),
+    };
+    let text = manager.text(&service)?;
+    if args.dry_run {
+        app.output.note(&format!("would write {}", file.display()));
+        return print(text.as_bytes()).map(|()| Status::Done);
+    }
+    ours(file)?;
+    files::write_out(file, text.as_bytes(), Overwrite::Always)
+        .map_err(|error| Failure::file("write", file, &error))?;
+    if compose::token().is_some() {
+        app.output.warning(
+            "QUIPU_TOKEN is not handed on: the service makes a token, or takes --token-file",
+        );
+    }
+    tell(app, ("wrote", file), &manager.steps_to_start(file, &log))
+}
+
+/// Refuses what the daemon would not understand, and a token that everybody could read.
+fn check(serve: &[String]) -> Result<(), Failure> {
+    let words = ["quipu", "serve"].into_iter().chain(serve.iter().map(String::as_str));
+    let parsed = Cli::try_parse_from(words).map_err(|error| {
+        let text = error.to_string();
+        let what = text.lines().next().unwrap_or_default().trim_start_matches("error: ");
+        Failure::usage(format!("`quipu serve` does not understand this: {what}"))
+    })?;
+    match parsed.command {
+        Command::Serve(Serve { guard: Guard { token: Some(_), .. }, .. }) => {
+            Err(Failure::usage("a token in the file of a service is there for all to see")
+                .help("leave it out, or give `--token-file FILE`"))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn uninstall(app: &App, args: &Args, manager: Starter, file: &Path) -> Result<Status, Failure> {
+    if !ours(file)? {
+        return Err(Failure::new(Code::NotFound, format!("{} is not there", file.display())));
+    }
+    let link = manager.link(file).filter(|link| files::is_there(link));
+    if args.dry_run {
+        for path in link.iter().map(PathBuf::as_path).chain([file]) {
+            app.output.note(&format!("would remove {}", path.display()));
+        }
+        return Ok(Status::Done);
+    }
+    // The link first: it means nothing without the file.
+    for path in link.iter().map(PathBuf::as_path).chain([file]) {
+        files::remove(path).map_err(|error| Failure::file("remove", path, &error))?;
+    }
+    tell(app, ("removed", file), &manager.steps_to_end())
+}
+
+/// Tells whether the file is there; refuses to touch one that was not written here.
+fn ours(file: &Path) -> Result<bool, Failure> {
+    let there = files::read_if_there(file).map_err(|error| Failure::file("read", file, &error))?;
+    match there {
+        None => Ok(false),
+        Some(text) if service::is_ours(&text) => Ok(true),
+        Some(_) => {
+            let what = format!("{} was not written by `quipu service`", file.display());
+            Err(Failure::new(Code::AlreadyExists, what).help("move it away first"))
+        }
+    }
+}
+
+fn tell(
+    app: &App,
+    (done, file): (&str, &Path),
+    steps: &[(String, &'static str)],
+) -> Result<Status, Failure> {
+    if app.output.json {
+        let next: Vec<_> = steps.iter().map(|(command, _)| command).collect();
+        app.output.value(&json!({ "file": file, "done": done, "next": next }))?;
+        return Ok(Status::Done);
+    }
+    let width = steps.iter().map(|(command, _)| command.chars().count()).max().unwrap_or(0);
+    let mut text = Text::default();
+    text.line(format_args!("{done} {}\n\nNext:", visible::line(&file.display().to_string())));
+    for (command, why) in steps {
+        let why = app.output.look.paint(FAINT, &format!("# {why}"));
+        text.line(format_args!("  {command:width$}  {why}"));
+    }
+    app.output.text(&text.into_string())?;
+    Ok(Status::Done)
+}
+
+fn status(app: &App, manager: Starter, file: &Path) -> Result<Status, Failure> {
+    let is_installed = ours(file)?;
+    let starts = manager.link(file).map(|link| files::is_there(&link));
+    let place = daemon::find(&app.folders.state).filter(is_answered);
+    let status = if is_installed { Status::Done } else { Status::Refused };
+    if app.output.json {
+        let url = place.as_ref().map(|place| &place.url);
+        app.output.value(&json!({
+            "file": file, "installed": is_installed, "enabled": starts, "url": url,
+        }))?;
+        return Ok(status);
+    }
+    let mut text = Text::default();
+    let shown = |path: &Path| visible::line(&path.display().to_string()).into_owned();
+    if is_installed {
+        text.line(format_args!("installed: {}", shown(file)));
+    } else {
+        text.line(format_args!("not installed: `quipu service install`"));
+    }
+    match starts.filter(|_| is_installed) {
+        Some(true) => text.line(format_args!("starts when you log in")),
+        Some(false) => text.line(format_args!("does not start when you log in")),
+        None => {}
+    }
+    match &place {
+        Some(Place { url, pid, .. }) => {
+            text.line(format_args!("a daemon listens at {url} (process {pid})"));
+        }
+        None => text.line(format_args!("no daemon runs")),
+    }
+    if let Some(socket) = place.as_ref().and_then(|place| place.socket.as_deref()) {
+        text.line(format_args!("and at the socket {}", shown(socket)));
+    }
+    app.output.text(&text.into_string())?;
+    Ok(status)
+}
+
+/// Tells whether somebody listens where a daemon said that it does: it may have died since.
+fn is_answered(place: &Place) -> bool {
+    match &place.socket {
+        Some(socket) => UnixStream::connect(socket).is_ok(),
+        None => TcpStream::connect(place.url.trim_start_matches("http://")).is_ok(),
+    }
+}

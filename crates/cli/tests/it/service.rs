@@ -1,0 +1,165 @@
+//! `quipu service`: what it writes is what the service managers understand, and nothing else is touched.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::daemon::Daemon;
+use crate::mcp_clients::tool;
+use crate::place::{Ended, Place};
+
+const UNIT: &str = ".config/systemd/user/quipu.service";
+
+/// Returns what systemd has to say against a unit: nothing, if it is as it should be.
+fn complaints(place: &Place, unit: &Path) -> String {
+    let mut verify = place.program("systemd-analyze");
+    verify.env("XDG_RUNTIME_DIR", place.temporary()).args(["--user", "verify"]).arg(unit);
+    let output = verify.output().expect("systemd-analyze is there; Debian has it in `systemd`");
+    let status = if output.status.success() { "" } else { "failed " };
+    format!("{status}{}", String::from_utf8_lossy(&output.stderr))
+}
+
+#[test]
+fn systemd_understands_the_unit() {
+    let place = Place::new();
+    let shop = place.path().join("a $shop of 100%");
+    fs::create_dir(&shop).unwrap();
+    let shop = shop.display().to_string();
+    let ended = place.run(&["service", "install", "--", "--workspace", &shop, "--port", "0"]);
+    assert_eq!((ended.status, ended.stderr.as_str()), (0, ""));
+    insta::assert_snapshot!(ended.stdout, @r"
+    wrote <place>/home/.config/systemd/user/quipu.service
+
+    Next:
+      systemctl --user daemon-reload       # systemd reads the file
+      systemctl --user enable --now quipu  # starts it, now and at each login
+      systemctl --user status quipu        # shows how it is
+      journalctl --user -u quipu -f        # shows what it says
+      loginctl enable-linger               # lets it run while you are not logged in
+    ");
+    let unit = place.home().join(UNIT);
+    assert_eq!(complaints(&place, &unit), "");
+    // It does complain about what is wrong.
+    let text = fs::read_to_string(&unit).unwrap();
+    let wrong = place.path().join("wrong.service");
+    fs::write(&wrong, text.replace("LockPersonality=yes", "LockPersonality=perhaps")).unwrap();
+    assert!(complaints(&place, &wrong).contains("perhaps"));
+}
+
+#[test]
+fn what_the_unit_starts_is_a_daemon_for_the_folder_in_which_it_was_installed() {
+    let place = Place::new();
+    place.done(&["service", "install", "--", "--port", "0", "--json"]);
+    let text = fs::read_to_string(place.home().join(UNIT)).unwrap();
+    let value = |key: &str| {
+        let line = text.lines().find_map(|line| line.strip_prefix(key)).unwrap();
+        line.replace('"', "")
+    };
+    let start = value("ExecStart=");
+    let mut words = start.split(' ');
+    let mut command = Command::new(words.next().unwrap());
+    command.args(words).env_clear().current_dir(value("WorkingDirectory="));
+    let environment = value("Environment=");
+    let (name, home) = environment.split_once('=').unwrap();
+    let daemon = Daemon::start_by({
+        command.env(name, home);
+        command
+    });
+    let checkout = place.checkout().canonicalize().unwrap();
+    assert_eq!(daemon.said["workspaces"][0]["cwd"], json!(checkout));
+    let status = place.json(&["service", "status"]);
+    assert_eq!(
+        status,
+        json!({
+            "file": format!("<place>/home/{UNIT}"), "installed": true, "enabled": false,
+            "url": daemon.said["url"],
+        })
+    );
+    daemon.kill();
+    assert_eq!(place.json(&["service", "status"])["url"], Value::Null, "it left its word behind");
+}
+
+#[test]
+fn launchd_understands_the_agent() {
+    let place = Place::new();
+    let install = ["service", "install", "--manager", "launchd", "--", "--workspace", "a & <b>"];
+    place.done(&install);
+    let file = place.home().join("Library/LaunchAgents/quipu.plist");
+    let script = "import json, plistlib, sys; print(json.dumps(plistlib.load(sys.stdin.buffer)))";
+    let python = Command::new(tool("QUIPU_TEST_PYTHON"))
+        .args(["-c", script])
+        .stdin(fs::File::open(&file).unwrap())
+        .output()
+        .unwrap();
+    assert!(python.status.success(), "{}", String::from_utf8_lossy(&python.stderr));
+    let agent: Value = serde_json::from_slice(&python.stdout).unwrap();
+    let quipu = env!("CARGO_BIN_EXE_quipu");
+    assert_eq!(agent["ProgramArguments"], json!([quipu, "serve", "--workspace", "a & <b>"]));
+    assert_eq!(agent["EnvironmentVariables"], json!({ "QUIPU_HOME": place.home() }));
+    assert_eq!(agent["WorkingDirectory"], json!(place.checkout().canonicalize().unwrap()));
+    assert_eq!(
+        (&agent["RunAtLoad"], &agent["KeepAlive"]),
+        (&json!(true), &json!({ "SuccessfulExit": false }))
+    );
+    let shown = place.run(&["service", "uninstall", "--manager", "launchd"]);
+    assert!(shown.stdout.contains("launchctl bootout gui/$(id -u)/quipu"), "{}", shown.stdout);
+    assert!(!file.exists());
+}
+
+#[test]
+fn it_is_there_and_it_is_gone() {
+    let place = Place::new();
+    let unit = place.home().join(UNIT);
+    let run = |args: &[&str]| place.run(&[&["service"], args].concat());
+    let shown = |ended: Ended| (ended.status, ended.stdout);
+    let nothing = "not installed: `quipu service install`\nno daemon runs\n".to_owned();
+    assert_eq!(shown(run(&["status"])), (1, nothing.clone()));
+    let dry = run(&["install", "--dry-run"]);
+    assert_eq!((dry.status, dry.stderr.contains("would write")), (0, true), "{}", dry.stderr);
+    assert!(dry.stdout.contains("\nExecStart="), "{}", dry.stdout);
+    assert!(!unit.exists());
+
+    place.done(&["service", "install"]);
+    let written = fs::read_to_string(&unit).unwrap();
+    assert_eq!(place.stable(&written), dry.stdout);
+    place.done(&["service", "install", "--", "--no-tasks"]);
+    assert!(fs::read_to_string(&unit).unwrap().contains("\"--no-tasks\""), "it is replaced");
+    // What `systemctl enable` makes.
+    let link = unit.parent().unwrap().join("default.target.wants/quipu.service");
+    fs::create_dir(link.parent().unwrap()).unwrap();
+    std::os::unix::fs::symlink(&unit, &link).unwrap();
+    assert!(run(&["status"]).stdout.contains("\nstarts when you log in\n"));
+
+    assert_eq!(run(&["uninstall", "--dry-run"]).status, 0);
+    assert!(unit.exists());
+    let gone = place.json(&["service", "uninstall"]);
+    assert_eq!(gone["next"][0], "systemctl --user stop quipu");
+    assert!(!unit.exists() && fs::symlink_metadata(&link).is_err());
+    assert_eq!(shown(run(&["status"])), (1, nothing));
+    assert_eq!(run(&["uninstall"]).status, 1, "there is nothing to remove");
+}
+
+#[test]
+fn what_is_not_ours_or_not_understood_is_refused() {
+    let place = Place::new();
+    let check = |args: &[&str], status: i32, told: &str| {
+        let ended = place.run(&[&["service"], args].concat());
+        assert_eq!(ended.status, status, "{args:?}: {}", ended.stderr);
+        assert!(ended.stderr.contains(told), "{args:?}: {}", ended.stderr);
+    };
+    check(&["install", "--", "--nonsense"], 2, "does not understand this");
+    check(&["install", "--", "--token", "0123456789abcdef"], 2, "for all to see");
+    check(&["install", "--flat", "x"], 2, "behind `--`");
+    check(&["status", "--", "--port", "1"], 2, "only `install`");
+    check(&["begin"], 2, "invalid value 'begin'");
+    let unit = place.home().join(UNIT);
+    assert!(!unit.exists());
+    fs::create_dir_all(unit.parent().unwrap()).unwrap();
+    fs::write(&unit, "[Service]\nExecStart=/bin/true\n").unwrap();
+    for action in ["install", "uninstall", "status"] {
+        check(&[action], 3, "was not written by `quipu service`");
+    }
+    assert_eq!(fs::read_to_string(&unit).unwrap(), "[Service]\nExecStart=/bin/true\n");
+}

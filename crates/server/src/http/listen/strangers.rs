@@ -1,0 +1,110 @@
+//! Connections whose requests have not shown the token yet.
+//!
+//! They are few. When one more comes, the one that came first makes room for it: whoever opens
+//! connections and has no token takes them from his own kind, and keeps nobody out who has it.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tokio_util::sync::CancellationToken;
+
+/// All of them.
+#[derive(Debug)]
+pub(super) struct Strangers {
+    max: usize,
+    here: Mutex<Here>,
+}
+
+/// Who is here, in the order of coming.
+#[derive(Debug, Default)]
+struct Here {
+    last: u64,
+    cut_off: BTreeMap<u64, CancellationToken>,
+}
+
+/// One connection, and whether it has shown the token. Clones are the same connection.
+#[derive(Clone, Debug)]
+pub(in crate::http) struct Visitor(Arc<Place>);
+
+#[derive(Debug)]
+struct Place {
+    number: u64,
+    strangers: Arc<Strangers>,
+}
+
+impl Strangers {
+    /// Returns room for at most `max` connections.
+    pub(super) fn new(max: usize) -> Arc<Self> {
+        Arc::new(Self { max, here: Mutex::default() })
+    }
+
+    /// Lets a connection in; returns it, and what is cancelled when it has to make room.
+    pub(super) fn arrive(self: &Arc<Self>) -> (Visitor, CancellationToken) {
+        let mut here = self.here();
+        while here.cut_off.len() >= self.max
+            && let Some((_, first)) = here.cut_off.pop_first()
+        {
+            first.cancel();
+        }
+        here.last += 1;
+        let (number, cut_off) = (here.last, CancellationToken::new());
+        here.cut_off.insert(number, cut_off.clone());
+        (Visitor(Arc::new(Place { number, strangers: Arc::clone(self) })), cut_off)
+    }
+
+    fn here(&self) -> MutexGuard<'_, Here> {
+        self.here.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Visitor {
+    /// Notes that the token was shown: this connection makes room for nobody any more.
+    pub(in crate::http) fn is_known(&self) {
+        self.0.leave();
+    }
+}
+
+impl Place {
+    fn leave(&self) {
+        self.strangers.here().cut_off.remove(&self.number);
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_one_that_came_first_makes_room() {
+        let strangers = Strangers::new(2);
+        let (first, first_cut) = strangers.arrive();
+        let (_second, second_cut) = strangers.arrive();
+        assert!(!first_cut.is_cancelled() && !second_cut.is_cancelled());
+        let (_third, third_cut) = strangers.arrive();
+        assert!(first_cut.is_cancelled() && !second_cut.is_cancelled());
+        drop(first);
+        let (_fourth, _) = strangers.arrive();
+        assert!(second_cut.is_cancelled() && !third_cut.is_cancelled());
+    }
+
+    #[test]
+    fn who_showed_the_token_or_went_takes_no_room() {
+        let strangers = Strangers::new(1);
+        let (known, known_cut) = strangers.arrive();
+        known.is_known();
+        let (gone, gone_cut) = strangers.arrive();
+        drop(gone);
+        let (here, here_cut) = strangers.arrive();
+        for cut in [known_cut, gone_cut, here_cut] {
+            assert!(!cut.is_cancelled());
+        }
+        drop((known, here));
+        assert_eq!(strangers.here().cut_off.len(), 0);
+    }
+}
