@@ -278,7 +278,7 @@ const _: () = assert!(TASKS_UNFINISHED_MAX < TASKS_KEPT_MAX);
 pub const EVENTS_KEPT_MAX: usize = 8_000;
 
 /// Events that may wait for the reader of a stream before it is cut off: it comes back with its cursor
-/// and loses nothing.
+/// and loses nothing. Those of one change count as one, since nobody can take them faster than one by one.
 pub const EVENTS_WAITING_MAX: usize = 256;
 
 /// Bytes of events that may wait for the reader of a stream.

@@ -449,16 +449,9 @@ pub(crate) fn announce(
     provenance: &Provenance,
     files: &[FileChange],
 ) {
-    for file in files {
-        store.announce(Notice {
-            change: id,
-            kind,
-            provenance: provenance.clone(),
-            root: file.root.clone(),
-            path: file.path.clone(),
-            moved_to: file.moved_to.clone(),
-            revision: file.after,
-        });
+    if store.is_heard() {
+        let (provenance, files) = (provenance.clone(), Arc::from(files));
+        store.announce(Notice { change: id, kind, provenance, files });
     }
 }
 

@@ -12,7 +12,7 @@ use engine::{
     TaskState, Workspace,
 };
 use memory::access::AgentClass;
-use memory::change::{ChangeId, ChangeKind, Provenance, RootKey};
+use memory::change::{ChangeId, ChangeKind, FileChange, Provenance, RootKey, Trust};
 use memory::command::{Command, Reply};
 use memory::path::{Layout, MemoryPath, RelativePath, Scope};
 use state::{SqliteState, Tasks};
@@ -242,10 +242,14 @@ fn notice(name: &str) -> Notice {
         change: ChangeId(1),
         kind: ChangeKind::Create,
         provenance: Provenance::agent("test"),
-        root: RootKey { identity: "global".to_owned(), place: "elsewhere".to_owned() },
-        path: RelativePath::parse(name).unwrap(),
-        moved_to: None,
-        revision: None,
+        files: Arc::new([FileChange {
+            root: RootKey { identity: "global".to_owned(), place: "elsewhere".to_owned() },
+            path: RelativePath::parse(name).unwrap(),
+            moved_to: None,
+            before: None,
+            after: None,
+            trust: Trust::Agent,
+        }]),
     }
 }
 
