@@ -300,8 +300,8 @@ pub const SESSION_STREAMS_MAX: usize = 64;
 /// Streams of all that goes on in one workspace.
 pub const WORKSPACE_STREAMS_MAX: usize = 2_048;
 
-/// Sessions of a workspace. Clients that do not end theirs are common; beyond this the oldest one that
-/// nobody listens to makes room.
+/// Sessions of a workspace. Clients that do not end theirs are common; beyond this the one that was unused
+/// for the longest time, and that nobody listens to, makes room.
 pub const SESSIONS_MAX: usize = 4_096;
 
 const _: () = assert!(EVENTS_WAITING_MAX < EVENTS_KEPT_MAX);

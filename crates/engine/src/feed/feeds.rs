@@ -49,8 +49,8 @@ struct Feeding {
     sessions: Mutex<BTreeMap<String, Arc<Bus>>>,
     /// All that changes.
     all: Arc<Bus>,
-    /// Hears of what others change, from the first reader on; `None` where that is not possible.
-    watch: OnceCell<Option<Watch>>,
+    /// Hears of what others change, from the first reader on.
+    watch: OnceCell<Watch>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -142,15 +142,15 @@ impl Feeds {
     ) -> Result<Subscription, Unsubscribable> {
         let feeding = self.feeding(workspace).ok_or(Unsubscribable::Closed)?;
         let subscription = feeding.all.subscribe(cursor)?;
-        feeding
-            .watch
-            .get_or_init(async || {
-                let started = feeding.memories.watch().await;
-                let unseen = |error| tracing::warn!(%error, "edits from outside go untold");
-                started.map_err(unseen).ok()
-            })
-            .await;
+        feeding.see_to_watching().await;
         Ok(subscription)
+    }
+
+    /// Sees to it that what other processes do in a workspace is heard of, from its first reader on.
+    pub(crate) async fn see_to_watching(&self, workspace: &str) {
+        if let Some(feeding) = self.feeding(workspace) {
+            feeding.see_to_watching().await;
+        }
     }
 
     /// Tells of everything that the store announces, until it is gone. What a task did is known by its
@@ -227,6 +227,13 @@ impl Feeding {
             Bus::new(common.clone(), Arc::clone(&self.tasks), base, readers_max)
         });
         Arc::clone(bus)
+    }
+
+    /// Watches the folders, unless that is done. Where it cannot be done now, the next reader tries again.
+    async fn see_to_watching(&self) {
+        if let Err(error) = self.watch.get_or_try_init(|| self.memories.watch()).await {
+            tracing::warn!(%error, "edits from outside go untold");
+        }
     }
 
     fn close(&self) {
