@@ -264,6 +264,10 @@ pub const LANE_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// The longest time between two such tries.
 pub const LANE_RETRY_DELAY_MAX: Duration = Duration::from_mins(1);
 
+/// How often a daemon looks for tasks that somebody left who died, and for those that ended long ago:
+/// seldom enough to cost nothing, and a task that was left is done before a person wonders.
+pub const LANE_LOOK_INTERVAL: Duration = Duration::from_secs(30);
+
 /// How often whoever waits for a task looks whether another process has done it. Nothing tells of that,
 /// and an agent does not notice so little.
 pub const TASK_LOOK_INTERVAL: Duration = Duration::from_millis(100);

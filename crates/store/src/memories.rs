@@ -55,6 +55,9 @@ pub struct Call {
     pub tool_call: Option<String>,
     /// The task it belongs to.
     pub task: Option<String>,
+    /// Which attempt at that makes it: a change that an attempt makes after another one was begun, or
+    /// after the task ended, does not happen.
+    pub attempt: Option<u32>,
 }
 
 /// What a save replaces.

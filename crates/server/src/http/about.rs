@@ -7,7 +7,7 @@ use axum::extract::{Query, State};
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
-use engine::{Depth, Status, TaskFilter, Viewer};
+use engine::{Depth, Status};
 use memory::limits::{
     EVENTS_WAITING_MAX, HTTP_BODY_BYTES_MAX, MEMORY_BYTES_MAX, SESSION_STREAMS_MAX,
     TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX,
@@ -177,6 +177,7 @@ async fn metrics(State(daemon): State<Shared>) -> Result<Response, Refused> {
 impl Daemon {
     /// Notes how much all workspaces hold at this moment.
     async fn measure(&self) -> Result<(), Refused> {
+        let counts = self.serving.lanes.counts().await?;
         for workspace in self.workspaces.iter().filter(|workspace| workspace.trusted) {
             let caller = engine::Caller::person("http");
             let memories = self.engine.memories(&workspace.binding, caller);
@@ -186,10 +187,12 @@ impl Daemon {
                 self.measures.note_scope(&workspace.id, scope, (root.files, root.bytes));
             }
             self.measures.note_history(health.state.changes, health.state.database_bytes);
-            for status in Status::ALL {
-                let filter = TaskFilter { status: Some(status), ..TaskFilter::default() };
-                let tasks = self.serving.lanes.list(workspace, filter, Viewer::Person).await?;
-                self.measures.note_tasks(&workspace.id, status.as_str(), tasks.len());
+            for status in Status::ALL.map(Status::as_str) {
+                let mut of_status = counts
+                    .iter()
+                    .filter(|count| count.workspace == workspace.id && count.status == status);
+                let tasks = of_status.next().map_or(0, |count| count.tasks);
+                self.measures.note_tasks(&workspace.id, status, tasks);
             }
         }
         Ok(())
