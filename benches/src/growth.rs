@@ -158,6 +158,7 @@ async fn record_version(
         at: Timestamp::now(),
         kind: ChangeKind::Edit,
         provenance: Provenance::agent("bench"),
+        attempt: None,
         undoes: None,
         folder: None,
         files: vec![NewFileChange { change, before: Some(before), after: Some(after) }],

@@ -47,6 +47,8 @@ Settings, in config.toml in $QUIPU_HOME, or else in the system's folder for them
   [retention]
   days = 90                     how long history is kept
   mib = 256                     how much of earlier contents is kept
+  [tasks]
+  kept_minutes = 60             how long a task that is over can be asked for
   [screening]
   allowed = []                  SHA-256 digests of texts that are let through
   [screening.policies]

@@ -4,8 +4,8 @@
 //! one place that decides it.
 
 use engine::{
-    Asker, Cancelled, Engine, LaneSettings, Lanes, Rehearsal, Request, SubmitError, Task,
-    TaskError, TaskErrorCode, TaskFilter, TaskId, TaskKind, TaskState, Unheard, Viewer, Workspace,
+    Asker, Cancelled, Engine, Lanes, Rehearsal, Request, SubmitError, Task, TaskError,
+    TaskErrorCode, TaskFilter, TaskId, TaskKind, TaskState, Unheard, Viewer, Workspace,
 };
 use memory::code::Code;
 use memory::limits::{DRAIN_WAIT, TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX};
@@ -30,7 +30,7 @@ impl Lane {
 
     /// Opens the lane of a workspace.
     pub(crate) fn new(engine: &Engine, workspace: Workspace) -> Self {
-        let lanes = engine.lanes(LaneSettings::default(), Arc::new(Unheard));
+        let lanes = engine.lanes(engine.lane_settings(), Arc::new(Unheard));
         Self { lanes, workspace, asker: Asker::person("cli") }
     }
 

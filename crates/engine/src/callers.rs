@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use memory::clock::{Clock, Timestamp};
 use memory::limits::SESSIONS_MAX;
@@ -84,6 +84,31 @@ pub struct Callers {
     sessions_max: usize,
     /// How many sessions a workspace has, once somebody looked. Held while that changes.
     counts: tokio::sync::Mutex<HashMap<String, usize>>,
+    uses: Mutex<Uses>,
+}
+
+/// When clients were last heard of, each time with a higher number. Not kept beyond this process: after a
+/// restart a client is known to be in use when it asks again.
+#[derive(Debug, Default)]
+struct Uses {
+    last: u64,
+    by_client: HashMap<String, u64>,
+}
+
+impl Uses {
+    fn note(&mut self, client: &str) {
+        self.last += 1;
+        self.by_client.insert(client.to_owned(), self.last);
+    }
+
+    /// Returns the number of the last time; 0 if this process has not heard of the client.
+    fn last(&self, client: &str) -> u64 {
+        self.by_client.get(client).copied().unwrap_or_default()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Callers {
@@ -96,7 +121,8 @@ impl Callers {
         folders: Folders,
     ) -> Self {
         let counts = tokio::sync::Mutex::default();
-        Self { tasks, feeds, clock, folders, sessions_max: SESSIONS_MAX, counts }
+        let uses = Mutex::default();
+        Self { tasks, feeds, clock, folders, sessions_max: SESSIONS_MAX, counts, uses }
     }
 
     /// Returns the same with another number of sessions that a workspace may have.
@@ -107,7 +133,7 @@ impl Callers {
     }
 
     /// Begins a session of a workspace, with a client id that nobody else has. If there are as many as
-    /// there may be, the oldest one that nobody listens to ends.
+    /// there may be, the one ends that was not heard of for the longest time and that nobody listens to.
     pub async fn begin(&self, workspace: &str) -> Result<Session, BeginError> {
         let mut counts = self.counts.lock().await;
         let count = match counts.get(workspace) {
@@ -128,14 +154,20 @@ impl Callers {
             return Err(error.into());
         }
         counts.insert(workspace.to_owned(), count + 1);
+        lock(&self.uses).note(session.client.as_str());
         Ok(session)
     }
 
-    /// Ends sessions that nobody listens to, oldest first, until there is room for one more. Returns
-    /// how many there are then.
+    /// Ends sessions that nobody listens to, the longest unused first, until there is room for one more.
+    /// Returns how many there are then.
     async fn make_room(&self, workspace: &str) -> Result<usize, BeginError> {
-        let sessions = self.tasks.sessions(workspace).await?;
+        let mut sessions = self.tasks.sessions(workspace).await?;
         let mut count = sessions.len();
+        {
+            // Those that this process has not heard of stay in the order in which they came.
+            let uses = lock(&self.uses);
+            sessions.sort_by_key(|session| uses.last(&session.client));
+        }
         for session in sessions {
             if count < self.sessions_max {
                 break;
@@ -143,6 +175,7 @@ impl Callers {
             if !self.feeds.is_heard(workspace, &session.id) {
                 self.tasks.end_session(&session.id).await?;
                 self.feeds.end_session(workspace, &session.id);
+                lock(&self.uses).by_client.remove(&session.client);
                 count -= 1;
             }
         }
@@ -154,6 +187,7 @@ impl Callers {
         let mut counts = self.counts.lock().await;
         let ended = self.tasks.end_session(session.id.as_str()).await?;
         self.feeds.end_session(&session.workspace, session.id.as_str());
+        lock(&self.uses).by_client.remove(session.client.as_str());
         if let Some(count) = counts.get_mut(&session.workspace)
             && ended
         {
@@ -164,21 +198,36 @@ impl Callers {
 
     /// Returns a session, if there is one of this name.
     pub async fn session(&self, id: &SessionId) -> Result<Option<Session>, StateError> {
-        Ok(self.tasks.session(id.as_str()).await?.and_then(read))
+        let session = self.tasks.session(id.as_str()).await?.and_then(read);
+        if let Some(session) = &session {
+            lock(&self.uses).note(session.client.as_str());
+        }
+        Ok(session)
     }
 
-    /// Tells whether a client is registered with a workspace.
+    /// Tells whether a client is registered with a workspace. Then it is in use.
     pub async fn knows(&self, workspace: &str, client: &ClientId) -> Result<bool, StateError> {
-        self.tasks.has_client(workspace, client.as_str()).await
+        let is_known = self.tasks.has_client(workspace, client.as_str()).await?;
+        if is_known {
+            lock(&self.uses).note(client.as_str());
+        }
+        Ok(is_known)
     }
 
     /// Returns the stream of a session; `None` if there is no such session, or its workspace is not
-    /// open.
+    /// open. From then on its folders are watched, so that what other processes do is told.
     pub async fn events(&self, id: &SessionId) -> Result<Option<Arc<Bus>>, StateError> {
-        // A session that ends meanwhile must not leave its stream behind.
-        let _unchanged = self.counts.lock().await;
-        let session = self.session(id).await?;
-        Ok(session.and_then(|session| self.feeds.session(&session.workspace, id.as_str())))
+        let (workspace, bus) = {
+            // A session that ends meanwhile must not leave its stream behind.
+            let _unchanged = self.counts.lock().await;
+            let Some(session) = self.session(id).await? else { return Ok(None) };
+            let bus = self.feeds.session(&session.workspace, id.as_str());
+            (session.workspace, bus)
+        };
+        if bus.is_some() {
+            self.feeds.see_to_watching(&workspace).await;
+        }
+        Ok(bus)
     }
 }
 

@@ -1,7 +1,9 @@
 //! What a person may set, with its defaults.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
+use memory::limits::TASKS_KEPT_FOR_DEFAULT;
 use memory::screen::Policy;
 use state::Retention;
 use store::{Folders, Settings};
@@ -15,6 +17,8 @@ pub struct Config {
     pub files_max: usize,
     /// How much history to keep.
     pub retention: Retention,
+    /// How long a task that is over can be asked for.
+    pub tasks_kept_for: Duration,
     /// Whether roots outside of checkouts carry a generated `MEMORY.md`.
     pub memory_list: bool,
     /// What to do about screening rules and families, by their ids.
@@ -31,6 +35,7 @@ impl Config {
             folders,
             files_max,
             retention,
+            tasks_kept_for: TASKS_KEPT_FOR_DEFAULT,
             memory_list,
             screening: BTreeMap::new(),
             screening_allowed: Vec::new(),

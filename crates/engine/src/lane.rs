@@ -9,6 +9,7 @@
 mod asked;
 mod elsewhere;
 mod recovery;
+mod upkeep;
 mod work;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,11 +20,11 @@ use memory::access::AgentClass;
 use memory::change::{ChangeKind, Provenance, Trust};
 use memory::clock::Clock;
 use memory::limits::{
-    LANE_RETRY_DELAY, TASK_PROBE_WAIT, TASK_STOP_WAIT, TASK_WAIT, TASKS_KEPT_FOR_DEFAULT,
-    TASKS_KEPT_MAX, TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX,
+    LANE_LOOK_INTERVAL, LANE_RETRY_DELAY, TASK_PROBE_WAIT, TASK_STOP_WAIT, TASK_WAIT,
+    TASKS_KEPT_FOR_DEFAULT, TASKS_KEPT_MAX, TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX,
 };
 use memory::screen::Screen;
-use state::{QueueLimits, StateError, Tasks};
+use state::{QueueLimits, StateError, TaskCount, Tasks};
 use store::{Binding, Call, Caller, Draft, Folders, Memories, Store, TurnFile};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
@@ -75,6 +76,8 @@ pub struct LaneSettings {
     pub stop_wait: Duration,
     /// How long a lane that cannot use its lock file or the state waits, at first, to try again.
     pub retry_delay: Duration,
+    /// How often whoever keeps lanes up looks for what others left who died.
+    pub look_interval: Duration,
 }
 
 impl Default for LaneSettings {
@@ -91,6 +94,7 @@ impl Default for LaneSettings {
             probe_wait: TASK_PROBE_WAIT,
             stop_wait: TASK_STOP_WAIT,
             retry_delay: LANE_RETRY_DELAY,
+            look_interval: LANE_LOOK_INTERVAL,
         }
     }
 }
@@ -222,6 +226,11 @@ impl Lanes {
         }))
     }
 
+    /// Counts the tasks of all workspaces that can be asked for, by workspace and status.
+    pub async fn counts(&self) -> Result<Vec<TaskCount>, StateError> {
+        self.0.parts.tasks.count_tasks(self.0.ended_since()).await
+    }
+
     /// Goes on with what earlier lives of this process, or others that died, left in these workspaces.
     pub async fn resume(&self, workspaces: &[Workspace]) -> Result<(), StateError> {
         let with_work = self.0.parts.tasks.workspaces_with_work().await?;
@@ -306,9 +315,9 @@ impl Shared {
     }
 }
 
-/// Opens the draft that a task works on.
-fn draft(memories: &Memories, task: &TaskId) -> Draft {
-    let call = Call { tool_call: None, task: Some(task.to_string()) };
+/// Opens the draft that an attempt at a task works on.
+fn draft(memories: &Memories, task: &TaskId, attempt: Option<u32>) -> Draft {
+    let call = Call { tool_call: None, task: Some(task.to_string()), attempt };
     memories.draft(ChangeKind::Draft, call)
 }
 

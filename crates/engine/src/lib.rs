@@ -63,7 +63,7 @@ pub use precondition::delete_revision;
 pub use runner::{InProcess, Job, RunError, Runner, chain};
 pub use search::{Hit, Hits, search};
 pub use serving::Serving;
-pub use state::{Healed, Pruned, Retention, StateError, Stats};
+pub use state::{Healed, Pruned, Retention, StateError, Stats, TaskCount};
 pub use store::backend::BackendError;
 pub use store::{
     Binding, BindingRequest, Blocked, Call, Caller, ChangesQuery, Checkout, Depth, Draft, Dry,

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use agents::Embedded;
 use memory::clock::Clock;
@@ -35,6 +36,7 @@ pub struct Engine {
     state: Arc<SqliteState>,
     folders: Folders,
     screen: Screen,
+    tasks_kept_for: Duration,
 }
 
 impl Engine {
@@ -66,12 +68,20 @@ impl Engine {
             Arc::new(SystemClock),
             settings,
         );
-        Ok(Self { store, state, folders: config.folders, screen })
+        let Config { folders, tasks_kept_for, .. } = config;
+        Ok(Self { store, state, folders, screen, tasks_kept_for })
     }
 
     /// Returns the memories that a host's request leads to, as `caller` may touch them.
     pub fn memories(&self, request: &BindingRequest, caller: Caller) -> Memories {
         self.store.memories(Binding::resolve(request, &self.folders), caller)
+    }
+
+    /// Returns the settings of lanes, with what the [`Config`] says about tasks.
+    pub fn lane_settings(&self) -> LaneSettings {
+        let mut settings = LaneSettings::default();
+        settings.limits.kept_for = self.tasks_kept_for;
+        settings
     }
 
     /// Returns lanes whose tasks the embedded curator does, in this process. What they did is told to

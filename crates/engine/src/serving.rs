@@ -45,11 +45,12 @@ impl Engine {
         let lanes = self.lanes(settings, Arc::clone(&feeds) as Arc<dyn Feed>);
         let callers = self.callers(Arc::clone(&feeds));
         let following = self.follow(Arc::clone(&feeds));
-        let (others, notices) = (lanes.clone(), self.subscribe());
-        let following = tokio::spawn(async move {
-            tokio::join!(following, others.follow(notices));
-        });
+        // What was left is gone on with before anything new is taken.
         lanes.resume(workspaces).await?;
+        let (kept_up, notices, served) = (lanes.clone(), self.subscribe(), workspaces.to_vec());
+        let following = tokio::spawn(async move {
+            tokio::join!(following, kept_up.follow(notices), kept_up.keep_up(&served));
+        });
         Ok(Serving { lanes, feeds, callers, following })
     }
 }

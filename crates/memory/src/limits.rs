@@ -286,6 +286,10 @@ pub const LANE_RETRY_DELAY: Duration = Duration::from_secs(1);
 /// The longest time between two such tries.
 pub const LANE_RETRY_DELAY_MAX: Duration = Duration::from_mins(1);
 
+/// How often a daemon looks for tasks that somebody left who died, and for those that ended long ago:
+/// seldom enough to cost nothing, and a task that was left is done before a person wonders.
+pub const LANE_LOOK_INTERVAL: Duration = Duration::from_secs(30);
+
 /// How often whoever waits for a task looks whether another process has done it. Nothing tells of that,
 /// and an agent does not notice so little.
 pub const TASK_LOOK_INTERVAL: Duration = Duration::from_millis(100);
@@ -300,7 +304,7 @@ const _: () = assert!(TASKS_UNFINISHED_MAX < TASKS_KEPT_MAX);
 pub const EVENTS_KEPT_MAX: usize = 8_000;
 
 /// Events that may wait for the reader of a stream before it is cut off: it comes back with its cursor
-/// and loses nothing.
+/// and loses nothing. Those of one change count as one, since nobody can take them faster than one by one.
 pub const EVENTS_WAITING_MAX: usize = 256;
 
 /// Bytes of events that may wait for the reader of a stream.
@@ -322,8 +326,8 @@ pub const SESSION_STREAMS_MAX: usize = 64;
 /// Streams of all that goes on in one workspace.
 pub const WORKSPACE_STREAMS_MAX: usize = 2_048;
 
-/// Sessions of a workspace. Clients that do not end theirs are common; beyond this the oldest one that
-/// nobody listens to makes room.
+/// Sessions of a workspace. Clients that do not end theirs are common; beyond this the one that was unused
+/// for the longest time, and that nobody listens to, makes room.
 pub const SESSIONS_MAX: usize = 4_096;
 
 const _: () = assert!(EVENTS_WAITING_MAX < EVENTS_KEPT_MAX);

@@ -156,7 +156,7 @@ pub struct ResyncRequired {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct SlowClient {
-    /// Frames that wait for it.
+    /// Frames that wait for it; those of one change count as one.
     pub queue_size: u64,
     /// How many may.
     pub max_queued: u64,
@@ -191,7 +191,7 @@ pub struct Evicted {
     pub reason: String,
     /// The id of the last event that it was told.
     pub dropped_after: u64,
-    /// Frames that waited.
+    /// Frames that waited; those of one change count as one.
     pub queue_size: u64,
     /// How many may.
     pub max_queued: u64,

@@ -145,6 +145,9 @@ pub(crate) enum Fault {
     /// The change is settled.
     #[error("change {0} is not open")]
     NotOpen(ChangeId),
+    /// Somebody else has the task, or it is over, or was done already.
+    #[error("this attempt at the task `{0}` has nothing more to change")]
+    Overtaken(String),
 }
 
 /// What a caller can do about a fault.
@@ -176,9 +179,11 @@ impl Fault {
             Self::Sql(sqlx::Error::Io(error)) | Self::Io(error) => class_of_io(error.kind()),
             Self::Locked => Class::Busy,
             Self::Damaged(_) | Self::Digest(_) => Class::Damaged,
-            Self::Sql(_) | Self::Newer { .. } | Self::WrongBytes(_) | Self::NotOpen(_) => {
-                Class::Failed
-            }
+            Self::Sql(_)
+            | Self::Newer { .. }
+            | Self::WrongBytes(_)
+            | Self::NotOpen(_)
+            | Self::Overtaken(_) => Class::Failed,
         }
     }
 
@@ -253,6 +258,11 @@ mod tests {
             Fault::Newer { found: 7, known: 1 },
             Code::StorageFailed,
             "cannot count uses: the state `/s/state.db` has schema 7 and this program knows 1; update quipu",
+        );
+        check(
+            Fault::Overtaken("remember-1".to_owned()),
+            Code::StorageFailed,
+            "cannot count uses in the state `/s/state.db`; `quipu doctor` may tell more",
         );
         check(
             Fault::NotOpen(ChangeId(3)),

@@ -17,8 +17,8 @@ pub use record::{
 };
 pub use sqlite::{Healed, SqliteState};
 pub use task::{
-    Enqueued, NewTask, OwnedBy, QueueLimits, REMEMBER, RunRow, SessionRow, TaskQuery, TaskRow,
-    Tasks,
+    Attempt, End, Enqueued, NewTask, OwnedBy, QueueLimits, REMEMBER, RunRow, SessionRow, TaskCount,
+    TaskQuery, TaskRow, Tasks,
 };
 
 use async_trait::async_trait;

@@ -18,6 +18,9 @@ pub struct NewChange {
     pub kind: ChangeKind,
     /// By whom.
     pub provenance: Provenance,
+    /// Which attempt at the task that it is made for makes it. Unless that one runs and the task has no
+    /// change yet, nothing is recorded.
+    pub attempt: Option<u32>,
     /// The change that it takes back.
     pub undoes: Option<ChangeId>,
     /// A folder taken as a whole.

@@ -52,14 +52,22 @@ use crate::sqlite::prune::Pruning;
 /// again is synchronized in less time than what makes the log longer.
 const SETTLED_PER_CHECKPOINT: usize = 64;
 
-/// Readers that stay open while nobody reads. More than these may read at the same time.
+/// Readers at the same time: each is a connection with a thread and a cache of its own, and more of them
+/// than the machine has cores gain nothing. Whoever comes when there are as many waits for one to end.
+const READERS_MAX: usize = 8;
+
+/// Readers that stay open while nobody reads.
 const IDLE_READERS_MAX: usize = 2;
+
+const _: () = assert!(IDLE_READERS_MAX < READERS_MAX);
 
 /// The state of one host in one SQLite file.
 #[derive(Debug)]
 pub struct SqliteState {
     path: PathBuf,
     writer: tokio::sync::Mutex<Writer>,
+    /// One for each reader that may be at work.
+    readers: tokio::sync::Semaphore,
     idle_readers: Mutex<Vec<Opened>>,
     healed: Mutex<Option<Healed>>,
     /// Whether reading may heal or migrate what it finds.
@@ -85,6 +93,7 @@ impl SqliteState {
         Self {
             path,
             writer: tokio::sync::Mutex::default(),
+            readers: tokio::sync::Semaphore::new(READERS_MAX),
             idle_readers: Mutex::default(),
             healed: Mutex::default(),
             mends: true,
@@ -146,6 +155,8 @@ impl SqliteState {
         Work: Fn(SqliteConnection) -> Running + Send + Sync,
         Running: Future<Output = Ran<T>> + Send,
     {
+        // Nobody closes it, so there is always one to wait for.
+        let _seat = self.readers.acquire().await;
         let Some(Opened { connection, file }) = self.reader().await? else { return Ok(None) };
         let (connection, answer) = work(connection).await;
         if answer.is_err() {

@@ -66,6 +66,45 @@ pub struct TaskRow {
     pub change: Option<ChangeId>,
 }
 
+/// One attempt at a task. Only while it is the latest one may it say what comes of the task: whoever
+/// took the task over has the next number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Attempt<'t> {
+    /// The id of the task.
+    pub task: &'t str,
+    /// Which attempt, from 1; 0 is before the first.
+    pub number: u32,
+}
+
+impl TaskRow {
+    /// Returns the attempt that the row tells of.
+    pub fn attempt(&self) -> Attempt<'_> {
+        Attempt { task: &self.id, number: self.attempts }
+    }
+}
+
+/// The end of a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct End<'t> {
+    /// `completed` or `failed`.
+    pub status: &'t str,
+    /// What came of it, as JSON.
+    pub outcome: &'t str,
+    /// What is kept of the request, as JSON: its text is of no use any more.
+    pub request: &'t str,
+}
+
+/// How many tasks of a workspace are how far.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct TaskCount {
+    /// The workspace.
+    pub workspace: String,
+    /// `queued`, `running`, `completed` or `failed`.
+    pub status: String,
+    /// How many.
+    pub tasks: u64,
+}
+
 /// How much a lane holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueLimits {
@@ -112,6 +151,8 @@ pub struct TaskQuery {
     pub status: Option<String>,
     /// Only tasks of this owner.
     pub owner: OwnedBy,
+    /// Of finished tasks, only those that ended at or after this time.
+    pub ended_since: Option<Timestamp>,
     /// Only tasks with a smaller `seq` than this one: the cursor.
     pub before: Option<i64>,
     /// At most so many.
@@ -156,16 +197,16 @@ pub struct RunRow {
 /// reads in its row how far it came: with a [`change`](TaskRow::change) it is completed with the
 /// outcome that was prepared, without one it may be [`requeued`](Self::requeue).
 ///
-/// Any number of processes may call. That one task at a time is run in a workspace is seen to by
-/// whoever calls [`begin_next`](Self::begin_next).
+/// Any number of processes may call. One task of a workspace runs at a time, and only its latest
+/// [`Attempt`] has an effect; who may make the next one is seen to by the lanes.
 #[async_trait]
 pub trait Tasks: Debug + Send + Sync {
     /// Durably queues a task, unless the lane of its workspace is full. Finished tasks that are too
     /// old go, in all workspaces; then, in this one, the oldest finished ones that are too many.
     async fn enqueue(&self, task: NewTask, limits: QueueLimits) -> Result<Enqueued, StateError>;
 
-    /// Begins the oldest queued task of a workspace: it runs, and has one attempt more. Must be called
-    /// by one at a time for a workspace.
+    /// Begins the oldest queued task of a workspace: it runs, and has one attempt more. While one runs,
+    /// none is begun.
     ///
     /// Survives a kill. After a power cut the task may be queued again with one attempt less; then
     /// nothing of this attempt is on the disk.
@@ -175,39 +216,51 @@ pub trait Tasks: Debug + Send + Sync {
         at: Timestamp,
     ) -> Result<Option<TaskRow>, StateError>;
 
-    /// Returns the running tasks of a workspace, oldest first. Whoever may call
-    /// [`begin_next`](Self::begin_next) and runs none finds those that somebody left who died.
+    /// Returns the running tasks of a workspace, oldest first: one at most, but for what earlier versions
+    /// left. Whoever has the lane's turn and does none finds what somebody left who died.
     async fn running(&self, workspace: &str) -> Result<Vec<TaskRow>, StateError>;
 
-    /// Keeps what will have come of a running task once its draft is committed. Returns whether it
-    /// still runs: if not, somebody finished it meanwhile, and its draft must not be committed.
+    /// Keeps what will have come of a running task once its draft is committed. Returns whether this
+    /// attempt still runs: if not, somebody finished the task meanwhile or began it anew, and its draft
+    /// must not be committed.
     ///
     /// Survives a kill; is durable at the latest when the next change is.
-    async fn prepare_outcome(&self, id: &str, outcome: &str) -> Result<bool, StateError>;
+    async fn prepare_outcome(
+        &self,
+        attempt: Attempt<'_>,
+        outcome: &str,
+    ) -> Result<bool, StateError>;
 
     /// Puts a running task back, at its old place before all that came later, and drops its prepared
-    /// outcome. Returns whether it was running.
+    /// outcome. Returns whether this did: the attempt must run, and history must have no change of the task.
     ///
     /// Survives a kill. After a power cut it may be running again, to be put back once more.
-    async fn requeue(&self, id: &str, at: Timestamp) -> Result<bool, StateError>;
+    async fn requeue(&self, attempt: Attempt<'_>, at: Timestamp) -> Result<bool, StateError>;
 
-    /// Finishes a task, queued or running, as `completed` or `failed`. Returns whether this call did:
-    /// what is finished stays as it is.
+    /// Finishes a task, queued or running, whose latest attempt this is. Returns whether this call did:
+    /// what is finished stays as it is, and so does what somebody else began anew.
     ///
     /// Durable, unless a change of the task is: then it would be finished the same way again.
     async fn finish_task(
         &self,
-        id: &str,
-        status: &str,
-        outcome: &str,
+        attempt: Attempt<'_>,
+        end: End<'_>,
         at: Timestamp,
     ) -> Result<bool, StateError>;
 
     /// Takes back a task of which nothing can have been written: one that is queued, or that runs and
-    /// has no prepared outcome. It has failed then, with this outcome. Returns whether this call did.
+    /// has no prepared outcome. It has ended so then. Returns whether this call did.
     ///
     /// Durable. Excludes [`prepare_outcome`](Self::prepare_outcome): of the two, one returns `false`.
-    async fn give_up(&self, id: &str, outcome: &str, at: Timestamp) -> Result<bool, StateError>;
+    async fn give_up(&self, id: &str, end: End<'_>, at: Timestamp) -> Result<bool, StateError>;
+
+    /// Drops the tasks of all workspaces that ended before this time, with what is known of them.
+    /// Returns how many there were. Writes nothing when there are none.
+    async fn drop_ended(&self, before: Timestamp) -> Result<u64, StateError>;
+
+    /// Counts tasks by workspace and status, in this order; of finished ones those that ended at or
+    /// after this time.
+    async fn count_tasks(&self, ended_since: Timestamp) -> Result<Vec<TaskCount>, StateError>;
 
     /// Returns one task.
     async fn task(&self, id: &str) -> Result<Option<TaskRow>, StateError>;
@@ -239,8 +292,7 @@ pub trait Tasks: Debug + Send + Sync {
     /// Notes that an attempt ended. Survives a kill.
     async fn end_run(
         &self,
-        task: &str,
-        attempt: u32,
+        attempt: Attempt<'_>,
         outcome: &str,
         at: Timestamp,
     ) -> Result<(), StateError>;

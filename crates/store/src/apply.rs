@@ -178,6 +178,7 @@ impl Memories {
             let plan = Plan {
                 kind: decided.kind,
                 provenance: self.provenance(call),
+                attempt: call.attempt,
                 undoes: None,
                 folder: decided.folder,
                 steps: decided.steps,

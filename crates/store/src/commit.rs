@@ -95,6 +95,8 @@ pub(crate) struct FolderStep {
 pub(crate) struct Plan {
     pub(crate) kind: ChangeKind,
     pub(crate) provenance: Provenance,
+    /// Which attempt at its task makes it, if that matters.
+    pub(crate) attempt: Option<u32>,
     pub(crate) undoes: Option<ChangeId>,
     pub(crate) folder: Option<FolderStep>,
     pub(crate) steps: Vec<Step>,
@@ -366,6 +368,7 @@ fn new_change(store: &Store, roots: &[HeldRoot], plan: &Plan) -> NewChange {
         at,
         kind: plan.kind,
         provenance: plan.provenance.clone(),
+        attempt: plan.attempt,
         undoes: plan.undoes,
         folder,
         files,
@@ -449,16 +452,9 @@ pub(crate) fn announce(
     provenance: &Provenance,
     files: &[FileChange],
 ) {
-    for file in files {
-        store.announce(Notice {
-            change: id,
-            kind,
-            provenance: provenance.clone(),
-            root: file.root.clone(),
-            path: file.path.clone(),
-            moved_to: file.moved_to.clone(),
-            revision: file.after,
-        });
+    if store.is_heard() {
+        let (provenance, files) = (provenance.clone(), Arc::from(files));
+        store.announce(Notice { change: id, kind, provenance, files });
     }
 }
 
@@ -517,6 +513,7 @@ pub(crate) async fn record_outside(
         at: store.clock.now(),
         kind: ChangeKind::Outside,
         provenance: provenance.clone(),
+        attempt: None,
         undoes: None,
         folder: None,
         files: edits,

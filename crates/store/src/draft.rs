@@ -148,6 +148,7 @@ impl Draft {
         let plan = Plan {
             kind: self.kind,
             provenance: self.memories.provenance(&self.call),
+            attempt: self.call.attempt,
             undoes: None,
             folder: None,
             steps,

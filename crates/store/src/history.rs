@@ -273,6 +273,7 @@ impl Memories {
         let plan = Plan {
             kind: ChangeKind::Undo,
             provenance: self.provenance(call),
+            attempt: call.attempt,
             undoes: changes.first().map(|change| change.id),
             folder: folder_back(&changes, &held, &steps).await?,
             steps,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use memory::access::{Access, AgentClass, access};
-use memory::change::{ChangeId, ChangeKind, Provenance, RootKey};
+use memory::change::{ChangeId, ChangeKind, FileChange, Provenance, RootKey};
 use memory::clock::{Clock, Timestamp};
 use memory::command::Warning;
 use memory::document::Revision;
@@ -14,7 +14,7 @@ use memory::limits::{
     OPEN_CHANGES_SETTLE, PRUNE_INTERVAL, SCOPE_FILES_DEFAULT, SCOPE_FILES_MAX, SETTLE_DELAY,
     USAGE_FLUSH_DELAY, USAGE_PENDING_MAX,
 };
-use memory::path::{Layout, MemoryPath, Mount, RelativePath, Scope};
+use memory::path::{Layout, MemoryPath, Mount, Scope};
 use memory::screen::{Screen, UnknownRule, rule_or_family};
 use memory::usage::Usage;
 use state::{Pruned, Retention, State, StateError, Use};
@@ -55,6 +55,9 @@ pub struct Call {
     pub tool_call: Option<String>,
     /// The task it belongs to.
     pub task: Option<String>,
+    /// Which attempt at that makes it: a change that an attempt makes after another one was begun, or
+    /// after the task ended, does not happen.
+    pub attempt: Option<u32>,
 }
 
 /// What a save replaces.
@@ -135,7 +138,9 @@ pub struct MountState {
     pub files_max: usize,
 }
 
-/// Something changed: sent to subscribers after it is durable.
+/// A change happened: sent to subscribers after it is durable, once however many memories it touched.
+///
+/// What another process changed in several roots is announced root by root, as each is looked at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Notice {
     /// The change's number.
@@ -144,14 +149,8 @@ pub struct Notice {
     pub kind: ChangeKind,
     /// By whom.
     pub provenance: Provenance,
-    /// In which root.
-    pub root: RootKey,
-    /// To which memory.
-    pub path: RelativePath,
-    /// Where it went, if it was renamed.
-    pub moved_to: Option<RelativePath>,
-    /// Its revision afterwards; `None` when it is gone.
-    pub revision: Option<Revision>,
+    /// What became of each memory, in the order of the change.
+    pub files: Arc<[FileChange]>,
 }
 
 /// What a store is set up with.

@@ -40,6 +40,7 @@ impl Memories {
         let plan = Plan {
             kind: ChangeKind::Save,
             provenance: self.provenance(call),
+            attempt: call.attempt,
             undoes: None,
             folder: None,
             steps: vec![Step { root: 0, path: relative.clone(), what, trust: None }],

@@ -1,10 +1,11 @@
 //! Which calls of a double fail, counted over all the doubles that share the count.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use state::StateError;
+use tokio::sync::watch;
 
 use crate::faulty_backend::{self, Plan};
 
@@ -20,6 +21,11 @@ pub enum Faults {
     CrashAfter(u64),
     /// This one has its effect and is never answered, and all after it fail.
     CrashBeforeAnswer(u64),
+    /// This one and all after it wait, without any effect, until other faults are set: as if somebody had
+    /// stopped the process and let it go on.
+    Pause(u64),
+    /// This one alone panics, without any effect.
+    Panic(u64),
 }
 
 /// What becomes of one call.
@@ -28,13 +34,15 @@ enum Fate {
     Answered,
     Lost,
     Refused,
+    Held,
+    Broken,
 }
 
 /// Counts calls and decides on each.
 #[derive(Debug, Default)]
 pub(crate) struct Fates {
     plan: Option<Arc<Plan>>,
-    faults: Mutex<Faults>,
+    faults: watch::Sender<Faults>,
     calls: AtomicU64,
 }
 
@@ -46,8 +54,8 @@ impl Fates {
 
     /// Sets which calls fail, counted from here.
     pub(crate) fn set(&self, faults: Faults) {
-        *self.faults.lock().unwrap_or_else(PoisonError::into_inner) = faults;
         self.calls.store(0, Ordering::SeqCst);
+        self.faults.send_replace(faults);
     }
 
     /// Returns how many calls there were since then.
@@ -64,19 +72,24 @@ impl Fates {
             };
         }
         let call = self.calls.fetch_add(1, Ordering::SeqCst) + 1;
-        match *self.faults.lock().unwrap_or_else(PoisonError::into_inner) {
+        match *self.faults.borrow() {
             Faults::Call(failing) if call == failing => Fate::Refused,
             Faults::CrashAfter(last) if call > last => Fate::Refused,
             Faults::CrashBeforeAnswer(last) if call == last => Fate::Lost,
             Faults::CrashBeforeAnswer(last) if call > last => Fate::Refused,
+            Faults::Pause(first) if call >= first => Fate::Held,
+            Faults::Panic(breaking) if call == breaking => Fate::Broken,
             Faults::Never
             | Faults::Call(_)
             | Faults::CrashAfter(_)
-            | Faults::CrashBeforeAnswer(_) => Fate::Answered,
+            | Faults::CrashBeforeAnswer(_)
+            | Faults::Pause(_)
+            | Faults::Panic(_) => Fate::Answered,
         }
     }
 
     /// Makes a call, or lets it fail.
+    #[expect(clippy::panic, reason = "a test asked for it")]
     pub(crate) async fn run<T>(
         &self,
         call: impl Future<Output = Result<T, StateError>> + Send,
@@ -88,6 +101,13 @@ impl Fates {
                 Err(fault())
             }
             Fate::Refused => Err(fault()),
+            Fate::Held => {
+                let mut faults = self.faults.subscribe();
+                // The sender lives as long as this does.
+                drop(faults.wait_for(|faults| !matches!(faults, Faults::Pause(_))).await);
+                call.await
+            }
+            Fate::Broken => panic!("the test wants it"),
         }
     }
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use memory::clock::Timestamp;
 use state::{
-    Enqueued, NewTask, QueueLimits, RunRow, SessionRow, StateError, TaskQuery, TaskRow, Tasks,
+    Attempt, End, Enqueued, NewTask, QueueLimits, RunRow, SessionRow, StateError, TaskCount,
+    TaskQuery, TaskRow, Tasks,
 };
 
 use crate::faults::{Fates, Faults};
@@ -59,26 +60,37 @@ impl Tasks for FaultyTasks {
         self.fates.run(self.inner.running(workspace)).await
     }
 
-    async fn prepare_outcome(&self, id: &str, outcome: &str) -> Result<bool, StateError> {
-        self.fates.run(self.inner.prepare_outcome(id, outcome)).await
+    async fn prepare_outcome(
+        &self,
+        attempt: Attempt<'_>,
+        outcome: &str,
+    ) -> Result<bool, StateError> {
+        self.fates.run(self.inner.prepare_outcome(attempt, outcome)).await
     }
 
-    async fn requeue(&self, id: &str, at: Timestamp) -> Result<bool, StateError> {
-        self.fates.run(self.inner.requeue(id, at)).await
+    async fn requeue(&self, attempt: Attempt<'_>, at: Timestamp) -> Result<bool, StateError> {
+        self.fates.run(self.inner.requeue(attempt, at)).await
     }
 
     async fn finish_task(
         &self,
-        id: &str,
-        status: &str,
-        outcome: &str,
+        attempt: Attempt<'_>,
+        end: End<'_>,
         at: Timestamp,
     ) -> Result<bool, StateError> {
-        self.fates.run(self.inner.finish_task(id, status, outcome, at)).await
+        self.fates.run(self.inner.finish_task(attempt, end, at)).await
     }
 
-    async fn give_up(&self, id: &str, outcome: &str, at: Timestamp) -> Result<bool, StateError> {
-        self.fates.run(self.inner.give_up(id, outcome, at)).await
+    async fn give_up(&self, id: &str, end: End<'_>, at: Timestamp) -> Result<bool, StateError> {
+        self.fates.run(self.inner.give_up(id, end, at)).await
+    }
+
+    async fn drop_ended(&self, before: Timestamp) -> Result<u64, StateError> {
+        self.fates.run(self.inner.drop_ended(before)).await
+    }
+
+    async fn count_tasks(&self, ended_since: Timestamp) -> Result<Vec<TaskCount>, StateError> {
+        self.fates.run(self.inner.count_tasks(ended_since)).await
     }
 
     async fn task(&self, id: &str) -> Result<Option<TaskRow>, StateError> {
@@ -119,12 +131,11 @@ impl Tasks for FaultyTasks {
 
     async fn end_run(
         &self,
-        task: &str,
-        attempt: u32,
+        attempt: Attempt<'_>,
         outcome: &str,
         at: Timestamp,
     ) -> Result<(), StateError> {
-        self.fates.run(self.inner.end_run(task, attempt, outcome, at)).await
+        self.fates.run(self.inner.end_run(attempt, outcome, at)).await
     }
 
     async fn runs(&self, task: &str) -> Result<Vec<RunRow>, StateError> {
@@ -141,7 +152,7 @@ mod tests {
 
     use super::*;
     use crate::conformance::state::{time, write};
-    use crate::conformance::tasks::{new, of_lane};
+    use crate::conformance::tasks::{end, new, of_lane};
 
     /// Takes a task through its lane, and returns how far it came.
     async fn outcome(faults: Faults) -> (u64, Option<String>, usize) {
@@ -153,9 +164,9 @@ mod tests {
         let steps = async || {
             tasks.enqueue(new("remember", 1), of_lane()).await?;
             let begun = tasks.begin_next("here", time(2)).await?.unwrap();
-            tasks.prepare_outcome(&begun.id, "{}").await?;
+            tasks.prepare_outcome(begun.attempt(), "{}").await?;
             state.record(write("one", "a.md", "a").task(&begun.id).to_record()).await?;
-            tasks.finish_task(&begun.id, "completed", "{}", time(3)).await.map(drop)
+            tasks.finish_task(begun.attempt(), end("completed", "{}"), time(3)).await.map(drop)
         };
         let failed: Result<(), StateError> = steps().await;
         assert_eq!(failed.is_err(), faults != Faults::Never);

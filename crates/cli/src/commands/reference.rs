@@ -151,7 +151,7 @@ fn task_rows() -> Vec<Row> {
         (
             "time that a finished task can be asked for",
             format!("{} h", limits::TASKS_KEPT_FOR_DEFAULT.as_secs() / 3_600),
-            "its change stays in history",
+            "`tasks.kept_minutes` changes it; its change stays in history",
         ),
     ]
 }

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::{BindingRequest, LaneSettings, Workspace};
+use engine::{BindingRequest, Workspace};
 use memory::code::Code;
 use memory::limits::{FILES_KEPT_FREE, HTTP_CONNECTIONS_MAX};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -33,11 +33,10 @@ pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
     let (listeners, address) = listen((args.host, args.port).into(), socket.as_deref())?;
     let url = format!("http://{address}");
     let place = Place { pid: std::process::id(), url, socket, token_file };
-    let concurrent_max = args.max_concurrent_tasks.map(std::num::NonZero::get);
-    let settings = LaneSettings {
-        concurrent_max: concurrent_max.unwrap_or(LaneSettings::default().concurrent_max),
-        ..LaneSettings::default()
-    };
+    let mut settings = app.engine.lane_settings();
+    if let Some(concurrent_max) = args.max_concurrent_tasks {
+        settings.concurrent_max = concurrent_max.get();
+    }
     let host = Host {
         engine: app.engine.clone(),
         serving: app.engine.serve(&workspaces, settings).await?,

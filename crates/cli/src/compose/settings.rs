@@ -22,6 +22,11 @@ const DAY: Duration = Duration::from_hours(24);
 /// The longest retention: what a hundred years have in days. More is a slip of the finger.
 const RETENTION_DAYS_MAX: u32 = 36_500;
 
+const MINUTE: Duration = Duration::from_mins(1);
+
+/// The longest time that a task is kept after its end: a month. History keeps what became of memories.
+const TASKS_KEPT_MINUTES_MAX: u32 = 43_200;
+
 /// What a person set.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -30,6 +35,7 @@ pub(crate) struct Settings {
     memory_list: Option<bool>,
     project_root: Option<Place>,
     retention: Retention,
+    tasks: Tasks,
     screening: Screening,
 }
 
@@ -45,6 +51,12 @@ enum Place {
 struct Retention {
     days: Option<Spanned<u32>>,
     mib: Option<Spanned<u32>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Tasks {
+    kept_minutes: Option<Spanned<u32>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -87,6 +99,12 @@ impl Settings {
             let what = format!("retention.days must be at most {RETENTION_DAYS_MAX}");
             return Err(wrong(Some(days.span()), &what));
         }
+        if let Some(minutes) = &settings.tasks.kept_minutes
+            && !(1..=TASKS_KEPT_MINUTES_MAX).contains(minutes.get_ref())
+        {
+            let what = format!("tasks.kept_minutes must be from 1 to {TASKS_KEPT_MINUTES_MAX}");
+            return Err(wrong(Some(minutes.span()), &what));
+        }
         for policy in settings.screening.policies.values() {
             if policy.get_ref().parse::<Policy>().is_err() {
                 let what = "a screening policy is `off`, `warn` or `refuse`";
@@ -109,6 +127,9 @@ impl Settings {
         }
         if let Some(mib) = &self.retention.mib {
             config.retention.bytes = u64::from(*mib.get_ref()) * 1024 * 1024;
+        }
+        if let Some(minutes) = &self.tasks.kept_minutes {
+            config.tasks_kept_for = MINUTE * *minutes.get_ref();
         }
         for (rule, policy) in &self.screening.policies {
             if let Ok(policy) = policy.get_ref().parse() {
@@ -158,6 +179,8 @@ mod tests {
             [retention]\n\
             days = 30\n\
             mib = 64\n\
+            [tasks]\n\
+            kept_minutes = 5\n\
             [screening]\n\
             allowed = [\"00\"]\n\
             [screening.policies]\n\
@@ -167,6 +190,7 @@ mod tests {
         assert!(!config.memory_list);
         assert_eq!(config.retention.age, 30 * DAY);
         assert_eq!(config.retention.bytes, 64 * 1024 * 1024);
+        assert_eq!(config.tasks_kept_for, 5 * MINUTE);
         assert_eq!(config.screening_allowed, ["00"]);
         assert_eq!(config.screening.get("secrets.jwt"), Some(&Policy::Warn));
     }
@@ -184,6 +208,11 @@ mod tests {
         check("files_max = 1000000\n", "config.toml:1: files_max must be from 1 to 100000");
         check("[retention]\ndays = 40000\n", "config.toml:2: retention.days must be at most 36500");
         check("[retention]\ndays = -1\n", "config.toml:2: invalid value");
+        check(
+            "[tasks]\nkept_minutes = 0\n",
+            "config.toml:2: tasks.kept_minutes must be from 1 to 43200",
+        );
+        check("[tasks]\nkept_hours = 1\n", "config.toml:2: unknown field `kept_hours`");
         check("project_root = 'cloud'\n", "config.toml:1: unknown variant `cloud`");
         check(
             "[screening.policies]\nsecrets = 'never'\n",

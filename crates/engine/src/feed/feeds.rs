@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use memory::clock::Clock;
+use memory::path::Mount;
 use state::Tasks;
 use store::{Memories, Notice, Watch};
 use tokio::sync::OnceCell;
@@ -48,8 +49,8 @@ struct Feeding {
     sessions: Mutex<BTreeMap<String, Arc<Bus>>>,
     /// All that changes.
     all: Arc<Bus>,
-    /// Hears of what others change, from the first reader on; `None` where that is not possible.
-    watch: OnceCell<Option<Watch>>,
+    /// Hears of what others change, from the first reader on.
+    watch: OnceCell<Watch>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -79,7 +80,7 @@ impl Feeds {
         let mut workspaces = lock(&self.workspaces);
         let place = workspaces.entry(workspace.to_owned()).or_insert(Place::Closed(0, 0));
         if let Place::Closed(tasks, all) = *place {
-            let ring = |last| Arc::new(Ring::after(last, self.common.bounds.kept_max));
+            let ring = |last| Arc::new(Ring::after(last, self.common.bounds));
             let readers_max = self.common.bounds.workspace_streams_max;
             *place = Place::Open(Arc::new(Feeding {
                 memories: memories.clone(),
@@ -141,15 +142,15 @@ impl Feeds {
     ) -> Result<Subscription, Unsubscribable> {
         let feeding = self.feeding(workspace).ok_or(Unsubscribable::Closed)?;
         let subscription = feeding.all.subscribe(cursor)?;
-        feeding
-            .watch
-            .get_or_init(async || {
-                let started = feeding.memories.watch().await;
-                let unseen = |error| tracing::warn!(%error, "edits from outside go untold");
-                started.map_err(unseen).ok()
-            })
-            .await;
+        feeding.see_to_watching().await;
         Ok(subscription)
+    }
+
+    /// Sees to it that what other processes do in a workspace is heard of, from its first reader on.
+    pub(crate) async fn see_to_watching(&self, workspace: &str) {
+        if let Some(feeding) = self.feeding(workspace) {
+            feeding.see_to_watching().await;
+        }
     }
 
     /// Tells of everything that the store announces, until it is gone. What a task did is known by its
@@ -175,10 +176,17 @@ impl Feeds {
 
     /// Tells of a change in every workspace that has the memory, except in the one whose lane does.
     fn tell(&self, notice: &Notice, told_by_lane: Option<&str>) {
+        let now = self.common.clock.now();
+        let mut made = Vec::new();
         for feeding in self.feedings(told_by_lane) {
-            if let Some(news) = news(notice, &feeding.memories) {
-                feeding.all.ring().push(Arc::new(news), self.common.clock.now());
-            }
+            let seen = Seen::of(notice, &feeding.memories);
+            let known = made.iter().find(|(of, _)| *of == seen).map(|(_, news)| Arc::clone(news));
+            let news = known.unwrap_or_else(|| {
+                let news: Arc<[_]> = news(notice, &feeding.memories).collect();
+                made.push((seen, Arc::clone(&news)));
+                news
+            });
+            feeding.all.ring().push_all(&news, now);
         }
     }
 
@@ -221,6 +229,13 @@ impl Feeding {
         Arc::clone(bus)
     }
 
+    /// Watches the folders, unless that is done. Where it cannot be done now, the next reader tries again.
+    async fn see_to_watching(&self) {
+        if let Err(error) = self.watch.get_or_try_init(|| self.memories.watch()).await {
+            tracing::warn!(%error, "edits from outside go untold");
+        }
+    }
+
     fn close(&self) {
         self.all.close();
         for bus in std::mem::take(&mut *lock(&self.sessions)).into_values() {
@@ -246,18 +261,34 @@ impl Feed for Feeds {
     }
 }
 
-/// Returns what there is to tell of a change to somebody who has these memories.
-fn news(notice: &Notice, memories: &Memories) -> Option<News> {
-    let path_of = |path| memories.virtual_path(&notice.root, path);
-    let changed = Changed::File {
-        path: path_of(&notice.path)?,
-        moved_to: notice.moved_to.as_ref().and_then(path_of),
-        kind: notice.kind,
-        actor: notice.provenance.actor,
-        revision: notice.revision,
-        change: notice.change,
-    };
-    Some(News { originator: None, changed })
+/// Under which names the roots of a change are seen. Whoever sees them alike is told the same events,
+/// which are kept once.
+#[derive(Debug, PartialEq, Eq)]
+struct Seen(Vec<Option<Mount>>);
+
+impl Seen {
+    fn of(notice: &Notice, memories: &Memories) -> Self {
+        let roots: BTreeMap<_, _> =
+            notice.files.iter().map(|file| (&file.root, &file.path)).collect();
+        let mount = |(root, path)| memories.virtual_path(root, path)?.mount();
+        Self(roots.into_iter().map(mount).collect())
+    }
+}
+
+/// Returns what there is to tell of a change to somebody who has these memories, memory by memory.
+fn news(notice: &Notice, memories: &Memories) -> impl Iterator<Item = Arc<News>> {
+    notice.files.iter().filter_map(|file| {
+        let path_of = |path| memories.virtual_path(&file.root, path);
+        let changed = Changed::File {
+            path: path_of(&file.path)?,
+            moved_to: file.moved_to.as_ref().and_then(path_of),
+            kind: notice.kind,
+            actor: notice.provenance.actor,
+            revision: file.after,
+            change: notice.change,
+        };
+        Some(Arc::new(News { originator: None, changed }))
+    })
 }
 
 /// In which workspace the lane tells what a task did. Remembers the last task: its changes come one

@@ -2,6 +2,9 @@
 //!
 //! One lock, held for the length of a push or a look. Numbers count from 1. How much was ever published
 //! is counted beside the events, so that what lies between two places is a subtraction.
+//!
+//! What is published at once is a batch: the events of one change. It may hold more than a ring keeps
+//! otherwise. While somebody reads, it stays until no reader that keeps up can still be in it.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,12 +12,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use memory::clock::Timestamp;
 use tokio::sync::watch;
 
+use super::bus::Bounds;
 use super::news::News;
 
 /// Events in order, of which the oldest are forgotten.
 #[derive(Debug)]
 pub(super) struct Ring {
-    kept_max: usize,
+    bounds: Bounds,
     shelf: Mutex<Shelf>,
     /// Wakes whoever waits for more.
     grown: watch::Sender<()>,
@@ -26,6 +30,8 @@ pub(super) struct Shelf {
     kept: VecDeque<Kept>,
     /// The number of the newest event.
     last: u64,
+    /// The number of the newest batch.
+    last_batch: u64,
     /// Bytes of all events that are not kept any more.
     bytes_forgotten: u64,
 }
@@ -39,25 +45,56 @@ pub(super) struct Kept {
     pub(super) at: Timestamp,
     /// Bytes of all events up to this one.
     bytes_until: u64,
+    /// The batch that it was published in.
+    batch: u64,
+    /// The number of the last event of that.
+    batch_end: u64,
+}
+
+/// What lies behind a place in a ring, after the batch that the place is in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Behind {
+    /// Batches.
+    pub(super) batches: u64,
+    /// Bytes of those.
+    pub(super) bytes: u64,
+    /// Bytes that count against whoever is there: not those of the batch that is told next if it is the
+    /// only one, or has several events, since nobody can take those faster than one by one.
+    pub(super) pressing: u64,
+}
+
+impl Behind {
+    /// Tells whether a reader there is too far behind.
+    fn is_too_much(self, bounds: &Bounds) -> bool {
+        self.batches > u64::try_from(bounds.waiting_max).unwrap_or(u64::MAX)
+            || self.pressing > bounds.waiting_bytes_max
+    }
 }
 
 impl Ring {
     /// Returns an empty ring whose first event has the number after `last`.
-    pub(super) fn after(last: u64, kept_max: usize) -> Self {
+    pub(super) fn after(last: u64, bounds: Bounds) -> Self {
         let shelf = Mutex::new(Shelf { last, ..Shelf::default() });
-        Self { kept_max, shelf, grown: watch::Sender::new(()) }
+        Self { bounds, shelf, grown: watch::Sender::new(()) }
     }
 
     /// Adds an event.
     pub(super) fn push(&self, news: Arc<News>, at: Timestamp) {
+        self.push_all(&[news], at);
+    }
+
+    /// Adds events that are told one after the other and count as one thing that waits.
+    pub(super) fn push_all(&self, batch: &[Arc<News>], at: Timestamp) {
+        if batch.is_empty() {
+            return;
+        }
+        let is_read = self.grown.receiver_count() > 0;
         self.look(|shelf| {
-            let bytes_until = shelf.bytes().saturating_add(news.bytes());
-            shelf.kept.push_back(Kept { news, at, bytes_until });
-            shelf.last += 1;
-            if shelf.kept.len() > self.kept_max
-                && let Some(oldest) = shelf.kept.pop_front()
+            shelf.add(batch, at);
+            while shelf.kept.len() > self.bounds.kept_max
+                && !(is_read && shelf.may_have_readers_in_oldest(&self.bounds))
             {
-                shelf.bytes_forgotten = oldest.bytes_until;
+                shelf.forget_oldest();
             }
         });
         self.grown.send_replace(());
@@ -70,6 +107,7 @@ impl Ring {
             shelf.bytes_forgotten = shelf.bytes();
             shelf.kept.clear();
             shelf.last += 1;
+            shelf.last_batch += 1;
         });
         self.grown.send_replace(());
     }
@@ -86,6 +124,28 @@ impl Ring {
 }
 
 impl Shelf {
+    fn add(&mut self, news: &[Arc<News>], at: Timestamp) {
+        let mut bytes_until = self.bytes();
+        self.last_batch += 1;
+        self.last += u64::try_from(news.len()).unwrap_or(u64::MAX);
+        let (batch, batch_end) = (self.last_batch, self.last);
+        self.kept.extend(news.iter().map(|news| {
+            bytes_until = bytes_until.saturating_add(news.bytes());
+            Kept { news: Arc::clone(news), at, bytes_until, batch, batch_end }
+        }));
+    }
+
+    fn forget_oldest(&mut self) {
+        if let Some(oldest) = self.kept.pop_front() {
+            self.bytes_forgotten = oldest.bytes_until;
+        }
+    }
+
+    /// Tells whether a reader in the midst of the oldest batch would not be cut off.
+    fn may_have_readers_in_oldest(&self, bounds: &Bounds) -> bool {
+        !self.behind(self.before_first() + 1).is_too_much(bounds)
+    }
+
     /// Returns the number of the newest event, 0 if there was none.
     pub(super) fn last(&self) -> u64 {
         self.last
@@ -100,6 +160,23 @@ impl Shelf {
     pub(super) fn get(&self, number: u64) -> Option<&Kept> {
         let index = number.checked_sub(self.before_first() + 1)?;
         self.kept.get(usize::try_from(index).ok()?)
+    }
+
+    /// Returns what lies behind an event, after its batch.
+    pub(super) fn behind(&self, number: u64) -> Behind {
+        let Some(first) = self.kept.front() else { return Behind::default() };
+        let (batches, end) = match self.get(number) {
+            Some(kept) => (self.last_batch - kept.batch, kept.batch_end),
+            None if number >= self.last => return Behind::default(),
+            // Which batches the forgotten ones were in is forgotten, too.
+            None => (self.before_first() - number + self.last_batch - first.batch + 1, number),
+        };
+        let bytes = self.bytes_after(end);
+        let next = end.max(self.before_first()) + 1;
+        let next_end = self.get(next).map_or(self.last, |next| next.batch_end);
+        let is_excused = batches <= 1 || next_end > next;
+        let pressing = if is_excused { self.bytes_after(next_end) } else { bytes };
+        Behind { batches, bytes, pressing }
     }
 
     /// Returns the bytes of all events that are kept after this number.

@@ -13,7 +13,7 @@ use tokio::sync::watch;
 use super::bus::{Bounds, Bus};
 use super::cursor::Cursor;
 use super::news::News;
-use super::ring::Shelf;
+use super::ring::{Behind, Shelf};
 
 /// What a stream says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,10 +74,10 @@ pub enum ResyncReason {
     TooMuch,
 }
 
-/// What waits for a reader.
+/// What waits for a reader: what was published after the change that it is being told of.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// Events.
+    /// Events; those of one change count as one.
     pub events: u64,
     /// Bytes, about.
     pub bytes: u64,
@@ -244,13 +244,12 @@ impl Subscription {
 
     /// Warns a reader that falls behind, and cuts one off that is too far behind.
     fn press(&mut self, ring: &Shelf) -> Option<EventKind> {
-        let told = self.place.max(self.live_after);
-        let waiting =
-            Waiting { events: ring.last().saturating_sub(told), bytes: ring.bytes_after(told) };
+        let Behind { batches, bytes, pressing } = ring.behind(self.place.max(self.live_after));
+        let waiting = Waiting { events: batches, bytes };
         let max = max(&self.bus.common().bounds);
         let last_id = self.id(ring.last());
-        let overflow = excess(waiting, max, 100, |waits, may| waits > may)
-            .filter(|excess| *excess != Excess::Bytes || waiting.events > 1);
+        let counted = Waiting { bytes: pressing, ..waiting };
+        let overflow = excess(counted, max, 100, |waits, may| waits > may);
         let near = excess(waiting, max, EVENTS_WARNING_PERCENT, |waits, may| waits >= may);
         if let Some(excess) = near
             && !self.warned

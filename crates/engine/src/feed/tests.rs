@@ -37,7 +37,7 @@ struct World {
 impl World {
     fn new(bounds: Bounds) -> Self {
         let clock = Arc::new(ManualClock::default());
-        let ring = Arc::new(Ring::after(0, bounds.kept_max));
+        let ring = Arc::new(Ring::after(0, bounds));
         let (epoch, told) = (Epoch::new(), Arc::clone(&clock) as Arc<dyn memory::clock::Clock>);
         let common = Common { epoch, clock: told, bounds };
         let bus = Bus::new(common, Arc::clone(&ring), 0, bounds.workspace_streams_max);
@@ -47,6 +47,12 @@ impl World {
     fn push(&self, news: News) {
         let now = memory::clock::Clock::now(&*self.clock);
         self.ring.push(Arc::new(news), now);
+    }
+
+    /// Publishes so many events of one change.
+    fn publish_at_once(&self, count: usize) {
+        let batch: Vec<_> = (0..count).map(|_| Arc::new(managed())).collect();
+        self.ring.push_all(&batch, memory::clock::Clock::now(&*self.clock));
     }
 
     /// Publishes so many events.
@@ -314,13 +320,13 @@ fn a_replay_does_not_count_as_waiting() {
 
 #[test]
 fn what_is_forgotten_during_a_replay_is_said() {
-    let world = World::new(Bounds { waiting_max: 100, ..SMALL });
-    world.publish(10);
+    let world = World::new(SMALL);
+    world.publish(20);
     let mut reader = world.after(0);
     assert_eq!(read(&mut reader, 2), "1 2");
-    world.publish(15);
-    let expected = "Forgotten:2..6 6 7 8 9 10 complete:7/10 11 12";
-    assert_eq!(read(&mut reader, 9), expected);
+    world.publish(5);
+    let expected = "Forgotten:2..6 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 complete:17/20 21 22";
+    assert_eq!(read(&mut reader, 19), expected);
 }
 
 #[test]
@@ -416,4 +422,66 @@ async fn a_thousand_readers_hear_everything_in_order() {
     };
     tokio::time::timeout(Duration::from_mins(1), all).await.unwrap();
     assert_eq!(world.bus.readers(), 0);
+}
+
+#[test]
+fn a_change_of_any_size_reaches_a_reader_that_keeps_up() {
+    let world = World::new(SMALL);
+    let mut reader = world.subscribe();
+    world.publish(1);
+    world.publish_at_once(100);
+    assert_eq!(read(&mut reader, 50), numbers(1, 50));
+    // What comes after it waits as long as it is told of.
+    world.publish(3);
+    world.publish_at_once(30);
+    assert_eq!(heard(&mut reader), numbers(51, 134));
+    world.publish_at_once(0);
+    assert_eq!(heard(&mut reader), "");
+}
+
+fn numbers(first: u64, last: u64) -> String {
+    (first..=last).map(|number| number.to_string()).collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn a_change_that_nobody_reads_takes_no_more_room_than_others() {
+    let world = World::new(SMALL);
+    world.publish_at_once(100);
+    assert_eq!(
+        heard(&mut world.after(0)),
+        format!("Forgotten:0..81 {} complete:20/100", numbers(81, 100))
+    );
+    let reader = world.subscribe();
+    world.publish_at_once(100);
+    let kept = || world.ring.look(|shelf| shelf.before_first());
+    assert_eq!(kept(), 80, "it may be read");
+    drop(reader);
+    world.publish(1);
+    assert_eq!(kept(), 181);
+}
+
+#[test]
+fn whoever_stays_behind_a_large_change_is_cut_off_and_it_goes() {
+    let world = World::new(SMALL);
+    let mut slow = world.subscribe();
+    world.publish_at_once(100);
+    assert_eq!(read(&mut slow, 2), "1 2");
+    world.publish(8);
+    let kept = || world.ring.look(|shelf| shelf.before_first());
+    assert_eq!(kept(), 0);
+    world.publish(1);
+    assert_eq!(kept(), 89);
+    assert_eq!(heard(&mut slow), "slow:Events:97/109 evicted:Events:2 end");
+}
+
+#[test]
+fn bytes_after_a_large_change_count_against_a_reader_and_its_own_do_not() {
+    let bytes = managed().bytes();
+    let world = World::new(Bounds { waiting_bytes_max: 4 * bytes, kept_max: 100, ..SMALL });
+    let mut reader = world.subscribe();
+    world.publish_at_once(50);
+    world.publish(4);
+    assert_eq!(read(&mut reader, 2), "slow:Bytes:5/54 1");
+    world.publish(1);
+    assert_eq!(heard(&mut reader), "evicted:Bytes:1 end");
 }

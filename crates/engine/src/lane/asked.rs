@@ -5,14 +5,16 @@ use std::sync::Arc;
 use agents::{Refusal, RememberRequest};
 use memory::limits::{TASK_LOOK_INTERVAL, TASKS_LISTED_MAX};
 use memory::screen::{Family, Policy, Writer};
-use state::{Enqueued, NewTask, OwnedBy, StateError, TaskQuery, TaskRow};
+use state::{End, Enqueued, NewTask, OwnedBy, StateError, TaskQuery, TaskRow};
 use store::FileDiff;
 use tokio::time::Instant;
 
-use super::work::Ran;
+use super::work::{Asked, Ran};
 use super::{Cancelled, Lane, Lanes, Shared, SubmitError, TaskFilter, Viewer, lock};
 use crate::task::record;
-use crate::task::{Asker, Request, Task, TaskError, TaskErrorCode, TaskId, TaskKind, TaskResult};
+use crate::task::{
+    Asker, Request, Status, Task, TaskError, TaskErrorCode, TaskId, TaskKind, TaskResult,
+};
 use crate::workspace::Workspace;
 
 /// What a task would do.
@@ -48,9 +50,10 @@ impl Lanes {
         lock(&lane.now).ours.insert(id.clone());
         self.0.parts.folders.make_state();
         match self.0.parts.tasks.enqueue(new, self.0.settings.limits).await {
-            Ok(Enqueued::Queued(_)) if lane.removed.is_cancelled() => {
+            Ok(Enqueued::Queued(row)) if lane.removed.is_cancelled() => {
                 // The workspace went after it was looked at last.
-                self.0.give_up(&lane, &id, TaskErrorCode::WorkspaceRemoved).await?;
+                let gone = TaskErrorCode::WorkspaceRemoved;
+                self.0.give_up(&lane, (&id, &row.request), gone).await?;
                 Err(SubmitError::Draining)
             }
             Ok(Enqueued::Queued(row)) => {
@@ -89,7 +92,8 @@ impl Lanes {
         let stop = self.0.draining.child_token();
         let deadline = Instant::now() + self.0.settings.task_wait;
         let id = TaskId::new(request.kind());
-        Ok(match self.0.decide(&lane, (&id, request, asker), &stop, deadline).await {
+        let wanted = Asked { id: &id, attempt: None, request, asker };
+        Ok(match self.0.decide(&lane, wanted, &stop, deadline).await {
             Ran::Done(result, draft) => Ok(Rehearsal { result, diffs: draft.diffs() }),
             Ran::Failed(error) => Err(error),
             Ran::Stopped => Err(TaskError::new(TaskErrorCode::Cancelled)),
@@ -128,6 +132,7 @@ impl Lanes {
                 Viewer::Client(None) => OwnedBy::Nobody,
                 Viewer::Client(Some(client)) => OwnedBy::Client(client.to_string()),
             },
+            ended_since: Some(self.0.ended_since()),
             before: None,
             max: filter.max.unwrap_or(TASKS_LISTED_MAX).min(TASKS_LISTED_MAX),
         };
@@ -141,11 +146,9 @@ impl Lanes {
         (kind, id): (TaskKind, &TaskId),
         viewer: Viewer<'_>,
     ) -> Result<Option<Cancelled>, StateError> {
-        if self.0.row(workspace, (kind, id), viewer).await?.is_none() {
-            return Ok(None);
-        }
+        let Some(row) = self.0.row(workspace, (kind, id), viewer).await? else { return Ok(None) };
         let lane = self.0.lane(workspace);
-        self.0.give_up(&lane, id, TaskErrorCode::Cancelled).await?;
+        self.0.give_up(&lane, (id, &row.request), TaskErrorCode::Cancelled).await?;
         let row = self.0.parts.tasks.task(id.as_str()).await?;
         Ok(row.as_ref().and_then(read).map(|task| {
             if task.status().is_final() { Cancelled::Over(task) } else { Cancelled::Stopping(task) }
@@ -231,7 +234,7 @@ impl Shared {
         Some(Refusal::Screened { family: found.family, rule: found.rule })
     }
 
-    /// Returns the row of a task, if the viewer may see it.
+    /// Returns the row of a task, if the viewer may see it and it did not end too long ago.
     async fn row(
         &self,
         workspace: &Workspace,
@@ -243,6 +246,7 @@ impl Shared {
             row.workspace == workspace.id
                 && row.kind == kind.as_str()
                 && viewer.sees(row.client.as_deref())
+                && (!record::has_ended(row) || row.updated_at >= self.ended_since())
         }))
     }
 
@@ -250,12 +254,13 @@ impl Shared {
     async fn give_up(
         &self,
         lane: &Lane,
-        id: &TaskId,
+        (id, request): (&TaskId, &str),
         why: TaskErrorCode,
     ) -> Result<(), StateError> {
         let outcome = record::outcome_text(&Err(TaskError::new(why)));
-        let now = self.parts.clock.now();
-        self.parts.tasks.give_up(id.as_str(), &outcome, now).await?;
+        let request = record::kept_request_text(request);
+        let end = End { status: Status::Failed.as_str(), outcome: &outcome, request: &request };
+        self.parts.tasks.give_up(id.as_str(), end, self.parts.clock.now()).await?;
         {
             let now = lock(&lane.now);
             if let Some((_, stop)) = now.current.as_ref().filter(|(current, _)| current == id) {
@@ -273,9 +278,10 @@ impl Shared {
             max: TASKS_LISTED_MAX,
             ..TaskQuery::default()
         };
-        for task in self.parts.tasks.tasks(&query).await?.iter().filter_map(read) {
-            if !task.status().is_final() {
-                self.give_up(lane, &task.id, TaskErrorCode::WorkspaceRemoved).await?;
+        for row in self.parts.tasks.tasks(&query).await? {
+            if let Some(task) = read(&row).filter(|task| !task.status().is_final()) {
+                let gone = TaskErrorCode::WorkspaceRemoved;
+                self.give_up(lane, (&task.id, &row.request), gone).await?;
             }
         }
         Ok(())

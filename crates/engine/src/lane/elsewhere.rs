@@ -3,7 +3,9 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use memory::clock::Timestamp;
 use memory::limits::{TASK_LOOK_INTERVAL, TASKS_KEPT_MAX};
+use state::TaskQuery;
 use store::Notice;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -34,7 +36,7 @@ impl Lanes {
     /// Publishes the ends of tasks that other processes took and did, as what they changed is announced.
     /// For a process that somebody listens to; goes on until whoever runs it ends it.
     pub async fn follow(&self, mut notices: Receiver<Notice>) {
-        let mut last = None;
+        let (mut last, began_at) = (None, self.0.parts.clock.now());
         loop {
             match notices.recv().await {
                 Ok(Notice { provenance, .. }) => {
@@ -48,8 +50,8 @@ impl Lanes {
                         self.0.workers.spawn(Arc::clone(&self.0).tell_of(id));
                     }
                 }
-                // Whoever listens is told by the feed that something was missed.
-                Err(RecvError::Lagged(_)) => {}
+                // Among what was missed may be the only word of a task that another process did.
+                Err(RecvError::Lagged(_)) => self.0.tell_of_all_since(began_at).await,
                 Err(RecvError::Closed) => return,
             }
         }
@@ -63,6 +65,33 @@ impl Shared {
             let now = lock(&lane.now);
             now.ours.contains(id) || now.current.as_ref().is_some_and(|(current, _)| current == id)
         })
+    }
+
+    /// Publishes the ends of all tasks that other processes did since then and that were not published
+    /// here.
+    async fn tell_of_all_since(self: &Arc<Self>, time: Timestamp) {
+        let query = TaskQuery {
+            ended_since: Some(time),
+            // As many as are remembered to have been published.
+            max: TASKS_KEPT_MAX,
+            ..TaskQuery::default()
+        };
+        let found = self.parts.tasks.tasks(&query).await;
+        let rows = found.unwrap_or_else(|error| {
+            tracing::warn!(%error, "what other processes did meanwhile goes untold");
+            Vec::new()
+        });
+        // In the order in which they ended, as far as their times tell.
+        let mut changed: Vec<_> = rows.iter().filter(|row| row.change.is_some()).collect();
+        changed.sort_by_key(|row| (row.updated_at, row.seq));
+        for row in changed {
+            match Task::read(row) {
+                Ok(task) if self.is_ours(&task.id) => {}
+                Ok(task) if task.status().is_final() => self.publish_end(&task).await,
+                Ok(task) => drop(self.workers.spawn(Arc::clone(self).tell_of(task.id))),
+                Err(error) => tracing::warn!(%error, "a task is passed over"),
+            }
+        }
     }
 
     /// Publishes the end of a task that another process does, once it is there.

@@ -6,28 +6,51 @@ use state::TaskRow;
 use super::work::LaneError;
 use super::{Lane, Shared};
 use crate::runner::chain;
+use crate::task::record;
 use crate::task::{Task, TaskError, TaskErrorCode, TaskKind, TaskState};
 
 impl Shared {
     /// Looks after the tasks that run and that nobody does: called by whoever has the turn and does
     /// none. A task with a change in history is completed, for that change happens; one without is
-    /// done once more, or given up.
+    /// done once more, or given up. An attempt that its process put back by itself does not count.
     pub(super) async fn recover(&self, lane: &Lane) -> Result<(), LaneError> {
         for row in self.parts.tasks.running(&lane.id).await? {
             let left = (row.attempts, row.change.is_some());
             tracing::warn!(task = %row.id, attempts = left.0, changed = left.1, "a task was left");
             if row.change.is_some() {
                 self.complete(lane, &row).await?;
-            } else if row.attempts < TASK_ATTEMPTS_MAX {
-                self.parts.tasks.requeue(&row.id, self.parts.clock.now()).await?;
-            } else {
-                let kind = row.kind.parse().unwrap_or(TaskKind::Remember);
-                let failed = TaskError::new(TaskErrorCode::failed(kind));
-                let failed = failed.with_details("it was begun again and again and never ended");
-                self.finish(lane, &row, &Err(failed)).await?;
+            } else if !self.put_back(lane, &row).await?
+                && let Some(row) = self.parts.tasks.task(&row.id).await?
+                && row.change.is_some()
+                && !record::has_ended(&row)
+            {
+                // Whoever had it was not dead.
+                self.complete(lane, &row).await?;
             }
         }
         Ok(())
+    }
+
+    /// Lets a task of which nothing happened be done once more, or gives it up. Returns whether nothing has.
+    async fn put_back(&self, lane: &Lane, row: &TaskRow) -> Result<bool, LaneError> {
+        // First, so that whoever had it cannot change anything any more.
+        if !self.parts.tasks.requeue(row.attempt(), self.parts.clock.now()).await? {
+            return Ok(false);
+        }
+        if self.attempts_lost(row).await? >= TASK_ATTEMPTS_MAX {
+            let kind = row.kind.parse().unwrap_or(TaskKind::Remember);
+            let failed = TaskError::new(TaskErrorCode::failed(kind));
+            let failed = failed.with_details("it was begun again and again and never ended");
+            self.finish(lane, row, &Err(failed)).await?;
+        }
+        Ok(true)
+    }
+
+    /// Counts the attempts at a task that nobody saw the end of.
+    async fn attempts_lost(&self, row: &TaskRow) -> Result<u32, LaneError> {
+        let runs = self.parts.tasks.runs(&row.id).await?;
+        let seen = runs.iter().filter(|run| run.ended_at.is_some() && run.attempt <= row.attempts);
+        Ok(row.attempts.saturating_sub(u32::try_from(seen.count()).unwrap_or(u32::MAX)))
     }
 
     /// Completes a task whose change is recorded, with the outcome that was prepared.

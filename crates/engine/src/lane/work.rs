@@ -8,8 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use memory::limits::{LANE_RETRY_DELAY_MAX, TASK_DECISIONS_MAX};
-use state::{RunRow, StateError, TaskRow};
-use store::{Draft, Turn, TurnError};
+use state::{Attempt, End, RunRow, StateError, TaskRow};
+use store::{Draft, StoreError, Turn, TurnError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
@@ -29,9 +29,19 @@ pub(super) enum LaneError {
     /// The state cannot be used.
     #[error(transparent)]
     State(#[from] StateError),
-    /// Somebody removed the lock file, so another process may have begun too.
+    /// Somebody removed the lock file, so another process may have begun too, or has.
     #[error("the lock file of the lane was removed")]
     Lost,
+}
+
+/// What is to be decided.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked<'t> {
+    pub(super) id: &'t TaskId,
+    /// Which attempt at it this is; none, if nothing will be committed.
+    pub(super) attempt: Option<u32>,
+    pub(super) request: &'t Request,
+    pub(super) asker: &'t Asker,
 }
 
 /// What an attempt at deciding came to.
@@ -98,6 +108,9 @@ impl Shared {
                 () = self.draining.cancelled() => return Ok(()),
                 slot = self.slots.acquire() => slot,
             };
+            if !turn.is_current() {
+                return Err(LaneError::Lost);
+            }
             let now = self.parts.clock.now();
             let Some(row) = self.parts.tasks.begin_next(&lane.id, now).await? else { break };
             self.attempt(lane, &turn, &row).await?;
@@ -123,21 +136,21 @@ impl Shared {
         let stop = self.halted.child_token();
         let _current = Current::new(lane, &task.id, &stop);
         self.note_start(row).await;
-        match self.end(lane, turn, &task, &stop).await? {
+        match self.end(lane, turn, (row.attempt(), &task), &stop).await? {
             Ended::With(outcome, changed) => {
-                let finished = self.finish(lane, row, &outcome).await?;
+                self.finish(lane, row, &outcome).await?;
+                // Whoever finished it meanwhile did so because of that change.
                 if let Ok(result) = &outcome
-                    && finished
                     && changed
                 {
                     self.publish(&task, result).await;
                 }
             }
             Ended::Stopped if self.halted.is_cancelled() => {
-                // It goes on in another life, unless somebody took it back.
-                let now = self.parts.clock.now();
-                self.parts.tasks.requeue(&task.id.to_string(), now).await?;
+                // It goes on in another life, unless somebody took it back. Noted first: an attempt whose
+                // end is seen does not count among those that are tried.
                 self.note_end(row, "requeued").await;
+                self.parts.tasks.requeue(row.attempt(), self.parts.clock.now()).await?;
             }
             Ended::Stopped => {
                 let cancelled = Err(TaskError::new(TaskErrorCode::Cancelled));
@@ -152,10 +165,11 @@ impl Shared {
         &self,
         lane: &Lane,
         turn: &Turn,
-        task: &Task,
+        (attempt, task): (Attempt<'_>, &Task),
         stop: &CancellationToken,
     ) -> Result<Ended, LaneError> {
-        let asked = (&task.id, &task.request, &task.asker);
+        let Task { id, request, asker, .. } = task;
+        let asked = Asked { id, attempt: Some(attempt.number), request, asker };
         let deadline = Instant::now() + self.settings.task_wait;
         for _ in 0..TASK_DECISIONS_MAX {
             let (result, draft) = match self.decide(lane, asked, stop, deadline).await {
@@ -168,24 +182,31 @@ impl Shared {
             }
             let outcome = Ok(result);
             let text = record::outcome_text(&outcome);
-            if !self.parts.tasks.prepare_outcome(task.id.as_str(), &text).await? {
+            if !self.parts.tasks.prepare_outcome(attempt, &text).await? {
                 return Ok(Ended::Stopped);
             }
             if !turn.is_current() {
                 return Err(LaneError::Lost);
             }
-            let Err(error) = draft.commit().await else { return Ok(Ended::With(outcome, true)) };
+            // A commit that has begun comes to its end, so it must not begin late.
+            if Instant::now() >= deadline {
+                return Ok(Ended::With(Err(TaskError::new(TaskErrorCode::Timeout)), false));
+            }
+            let Err(why) = commit(draft).await else { return Ok(Ended::With(outcome, true)) };
             // The record of a change may be durable although its commit failed.
-            let row = self.parts.tasks.task(task.id.as_str()).await?;
-            if row.is_some_and(|row| row.change.is_some()) {
-                tracing::warn!(task = %task.id, error = %chain(&error), "a commit stopped half-way");
+            let row = self.parts.tasks.task(attempt.task).await?;
+            if row.as_ref().is_some_and(|row| row.change.is_some()) {
+                tracing::warn!(task = %task.id, error = %chain(&why), "a commit stopped half-way");
                 self.make_whole(lane, task).await;
                 return Ok(Ended::With(outcome, true));
             }
-            match RunError::of(task.kind(), &error) {
+            if row.is_some_and(|row| row.attempt() != attempt || record::has_ended(&row)) {
+                return Err(LaneError::Lost);
+            }
+            match why.as_run_error(task.kind()) {
                 RunError::Conflict => {}
                 RunError::Failed(failed) => {
-                    tracing::warn!(task = %task.id, error = %chain(&error), "a commit failed");
+                    tracing::warn!(task = %task.id, error = %chain(&why), "a commit failed");
                     return Ok(Ended::With(Err(failed), false));
                 }
             }
@@ -197,14 +218,14 @@ impl Shared {
     pub(super) async fn decide(
         &self,
         lane: &Lane,
-        (id, request, asker): (&TaskId, &Request, &Asker),
+        Asked { id, attempt, request, asker }: Asked<'_>,
         stop: &CancellationToken,
         deadline: Instant,
     ) -> Ran {
         let workspace = lane.workspace();
         for _ in 0..TASK_DECISIONS_MAX {
             let memories = self.memories(&workspace, (request, asker));
-            let draft = draft(&memories, id);
+            let draft = draft(&memories, id, attempt);
             let (request, workspace) = (request.clone(), workspace.clone());
             let job = Job { task: id.clone(), request, workspace };
             let ran = self.run((job, memories, draft), stop, deadline).await;
@@ -250,8 +271,7 @@ impl Shared {
             // What a panic says may hold what it was about.
             Err(_panicked) => {
                 tracing::error!(task = %id, "a runner panicked");
-                let failed = TaskError::new(TaskErrorCode::failed(kind));
-                Ok(Ran::Failed(failed.with_details("the program that does it broke")))
+                Ok(Ran::Failed(broke(kind)))
             }
         }
     }
@@ -274,17 +294,20 @@ impl Shared {
         outcome: &Result<TaskResult, TaskError>,
     ) -> Result<bool, LaneError> {
         let (status, text) = (status_of(outcome), record::outcome_text(outcome));
+        let request = record::kept_request_text(&row.request);
+        let end = End { status: status.as_str(), outcome: &text, request: &request };
         let now = self.parts.clock.now();
-        let tasks = &self.parts.tasks;
-        let finished = tasks.finish_task(&row.id, status.as_str(), &text, now).await?;
-        match outcome {
-            Ok(_) => tracing::info!(task = %row.id, "completed"),
-            Err(error) => tracing::info!(task = %row.id, code = %error.code, "failed"),
+        let finished = self.parts.tasks.finish_task(row.attempt(), end, now).await?;
+        if finished {
+            match outcome {
+                Ok(_) => tracing::info!(task = %row.id, "completed"),
+                Err(error) => tracing::info!(task = %row.id, code = %error.code, "failed"),
+            }
+            if let Ok(id) = row.id.parse() {
+                lock(&lane.now).ours.remove(&id);
+            }
         }
         self.note_end(row, status.as_str()).await;
-        if let Ok(id) = row.id.parse() {
-            lock(&lane.now).ours.remove(&id);
-        }
         lane.move_on();
         Ok(finished)
     }
@@ -323,10 +346,43 @@ impl Shared {
     async fn note_end(&self, row: &TaskRow, how: &str) {
         let outcome = serde_json::json!({ "ended": how }).to_string();
         let now = self.parts.clock.now();
-        if let Err(error) = self.parts.tasks.end_run(&row.id, row.attempts, &outcome, now).await {
+        if let Err(error) = self.parts.tasks.end_run(row.attempt(), &outcome, now).await {
             tracing::warn!(task = %row.id, error = %chain(&error), "the end of a run is not noted");
         }
     }
+}
+
+/// Why a draft was not committed, or not to the end.
+#[derive(Debug, thiserror::Error)]
+enum Uncommitted {
+    /// The store could not.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The store broke.
+    #[error("the store broke")]
+    Panicked,
+}
+
+impl Uncommitted {
+    fn as_run_error(&self, kind: TaskKind) -> RunError {
+        match self {
+            Self::Store(error) => RunError::of(kind, error),
+            Self::Panicked => RunError::Failed(broke(kind)),
+        }
+    }
+}
+
+/// Commits a draft, where a panic ends nothing else.
+async fn commit(draft: Box<Draft>) -> Result<(), Uncommitted> {
+    let committing = AbortOnDropHandle::new(tokio::spawn(async move { draft.commit().await }));
+    match committing.await {
+        Ok(committed) => Ok(committed.map(drop)?),
+        Err(_panicked) => Err(Uncommitted::Panicked),
+    }
+}
+
+fn broke(kind: TaskKind) -> TaskError {
+    TaskError::new(TaskErrorCode::failed(kind)).with_details("the program that does it broke")
 }
 
 /// A memory changed while it was being decided upon.

@@ -4,6 +4,7 @@
 //! line, or be endless. Secrets are found as in memories, also when something invisible stands between
 //! their letters.
 
+use std::borrow::Cow;
 use std::ops::Range;
 
 use memory::limits::TASK_DETAILS_CHARS_MAX;
@@ -41,6 +42,16 @@ pub(crate) fn tellable(text: &str) -> Option<String> {
     }
     let told = cut(told.trim());
     (!told.is_empty()).then_some(told)
+}
+
+/// Returns a text as it is, unless it holds a secret: then as it may be told to anybody.
+pub(crate) fn without_secrets(text: &str) -> Cow<'_, str> {
+    let screen = Screen::default();
+    let invisible = ranges(&screen.check(text, Writer::Agent), Family::Invisible);
+    if secrets(&screen, text, &invisible).is_empty() {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(tellable(text).unwrap_or_default())
 }
 
 /// Returns where secrets stand in a text, invisible characters between their letters or not.
@@ -83,6 +94,14 @@ mod tests {
 
     fn check(text: &str, expected: &str) {
         assert_eq!(tellable(text).unwrap_or_default(), expected, "{text:?}");
+    }
+
+    #[test]
+    fn only_a_text_with_a_secret_is_told_otherwise() {
+        let plain = "two\tlines\nand a key";
+        assert_eq!(without_secrets(plain), plain);
+        let secret = "the key\tis ghp_Zz0123456789abcdefghijABCDEFGHIJ0123, he said";
+        assert_eq!(without_secrets(secret), "the key is [redacted], he said");
     }
 
     #[test]

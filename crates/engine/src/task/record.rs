@@ -11,7 +11,10 @@ use memory::path::{Layout, MemoryPath, Mount, Scope};
 use serde::{Deserialize, Serialize};
 use state::TaskRow;
 
-use super::{Asker, Request, Task, TaskError, TaskErrorCode, TaskKind, TaskResult, TaskState};
+use super::details::without_secrets;
+use super::{
+    Asker, Request, Status, Task, TaskError, TaskErrorCode, TaskKind, TaskResult, TaskState,
+};
 
 /// A row that is not one of this program's.
 #[derive(Debug, thiserror::Error)]
@@ -99,6 +102,24 @@ pub(crate) fn request_text(request: &Request, asker: &Asker, refusal: Option<&Re
     text(&record)
 }
 
+/// Returns what is kept of a request when its task is over: all but its text, which nobody needs any more
+/// and which may be what somebody wants forgotten.
+pub(crate) fn kept_request_text(request: &str) -> String {
+    match serde_json::from_str(request) {
+        Ok(RequestRecord { content, query, clean, scope, screened, trust, origin }) => {
+            let empty = |said: Option<String>| said.map(|_| String::new());
+            let (content, query) = (empty(content), empty(query));
+            text(&RequestRecord { content, query, clean, scope, screened, trust, origin })
+        }
+        Err(_not_ours) => "{}".to_owned(),
+    }
+}
+
+/// Tells whether the task of a row is over.
+pub(crate) fn has_ended(row: &TaskRow) -> bool {
+    [Status::Completed, Status::Failed].iter().any(|end| end.as_str() == row.status)
+}
+
 /// Returns what came of a task as text for the state.
 pub(crate) fn outcome_text(outcome: &Result<TaskResult, TaskError>) -> String {
     let words = |topics: &BTreeSet<Topic>| topics.iter().map(|t| t.as_str().to_owned()).collect();
@@ -109,7 +130,7 @@ pub(crate) fn outcome_text(outcome: &Result<TaskResult, TaskError>) -> String {
             record.error = Some(ErrorRecord { code, details: error.details().map(str::to_owned) });
         }
         Ok(result) => {
-            result.summary().clone_into(&mut record.summary);
+            record.summary = without_secrets(result.summary()).into_owned();
             record.mounts = result.scopes().iter().map(|mount| mount_word(*mount)).collect();
             match result {
                 TaskResult::Remembered { files_touched, .. } => {
@@ -132,7 +153,8 @@ pub(crate) fn outcome_text(outcome: &Result<TaskResult, TaskError>) -> String {
 fn removed_record(removed: &Removed) -> RemovedRecord {
     RemovedRecord {
         topic: removed.topic.as_str().to_owned(),
-        summary: removed.summary.clone(),
+        // It may be a secret that somebody wants gone.
+        summary: without_secrets(&removed.summary).into_owned(),
         path: removed.path.to_string(),
     }
 }

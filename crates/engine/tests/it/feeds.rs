@@ -12,7 +12,7 @@ use engine::{
     TaskState, Workspace,
 };
 use memory::access::AgentClass;
-use memory::change::{ChangeId, ChangeKind, Provenance, RootKey};
+use memory::change::{ChangeId, ChangeKind, FileChange, Provenance, RootKey, Trust};
 use memory::command::{Command, Reply};
 use memory::path::{Layout, MemoryPath, RelativePath, Scope};
 use state::{SqliteState, Tasks};
@@ -227,6 +227,80 @@ async fn an_edit_from_outside_and_another_processs_are_told() {
     daemon.end().await;
 }
 
+#[tokio::test]
+async fn a_session_hears_of_what_another_process_did_although_nobody_reads_all_events() {
+    let home = home();
+    let daemon = Daemon::start(home.path());
+    let (lanes, notices) = (daemon.lanes.clone(), daemon.engine.subscribe());
+    let following = tokio::spawn(async move { lanes.follow(notices).await });
+    let (_, mut stream) = daemon.session(daemon.shop()).await;
+    let other = Daemon::start(home.path());
+    let task = other.remember("The shop opens at nine.", Scope::Project, None).await;
+    other.end().await;
+    let heard = hears(&mut stream).await;
+    assert_eq!(heard, format!("1 remember /memories/project {task} of nobody"));
+    following.abort();
+    daemon.end().await;
+}
+
+#[tokio::test]
+async fn a_change_of_many_memories_is_told_whole_whoever_makes_it() {
+    const FILES: usize = 600;
+    let home = home();
+    let daemon = Daemon::start(home.path());
+    let mut shop = daemon.all_of(daemon.shop()).await;
+    create(&daemon.agent(daemon.shop()), "/memories/project/kept.md").await;
+    let mut told = hear(&mut shop, 1).await;
+    let folder = home.path().join("shop/.quipu/memory/many");
+    let names: Vec<_> = (0..FILES).map(|number| format!("many/{number:04}.md")).collect();
+    let mut expect = |who: &str, gone: &str| {
+        let first = told.len() + 1;
+        told.extend(
+            names
+                .iter()
+                .zip(first..)
+                .map(|(name, id)| format!("{id} {who} /memories/project/{name}{gone}")),
+        );
+        told.get(first - 1..).unwrap_or_default().to_vec()
+    };
+    let write = || {
+        let aside = home.path().join("aside");
+        fs::create_dir(&aside).unwrap();
+        for name in &names {
+            fs::write(aside.join(name.strip_prefix("many/").unwrap()), "- a fact\n").unwrap();
+        }
+        fs::rename(aside, &folder).unwrap();
+    };
+
+    write();
+    assert_eq!(hear(&mut shop, FILES).await, expect("outside outside", ""));
+    let remove = Command::Delete {
+        path: MemoryPath::parse("/memories/project/many", Layout::Scoped).unwrap(),
+    };
+    daemon.agent(daemon.shop()).apply(remove.clone(), &Call::default()).await.unwrap();
+    assert_eq!(hear(&mut shop, FILES).await, expect("agent delete", " gone"));
+
+    write();
+    assert_eq!(hear(&mut shop, FILES).await, expect("outside outside", ""));
+    let other = Daemon::start(home.path());
+    other.agent(other.shop()).apply(remove, &Call::default()).await.unwrap();
+    other.end().await;
+    assert_eq!(hear(&mut shop, FILES).await, expect("agent delete", " gone"));
+    daemon.end().await;
+}
+
+/// Reads so many events of a stream that tells of changes alone; it may say that they are many.
+async fn hear(subscription: &mut Subscription, count: usize) -> Vec<String> {
+    let mut told = Vec::new();
+    while told.len() < count {
+        let heard = hears(subscription).await;
+        if !heard.starts_with("SlowReader") {
+            told.push(heard);
+        }
+    }
+    told
+}
+
 /// Returns the next change that a stream tells of, whenever its replay is over.
 async fn hears_of_change(subscription: &mut Subscription) -> String {
     loop {
@@ -242,10 +316,14 @@ fn notice(name: &str) -> Notice {
         change: ChangeId(1),
         kind: ChangeKind::Create,
         provenance: Provenance::agent("test"),
-        root: RootKey { identity: "global".to_owned(), place: "elsewhere".to_owned() },
-        path: RelativePath::parse(name).unwrap(),
-        moved_to: None,
-        revision: None,
+        files: Arc::new([FileChange {
+            root: RootKey { identity: "global".to_owned(), place: "elsewhere".to_owned() },
+            path: RelativePath::parse(name).unwrap(),
+            moved_to: None,
+            before: None,
+            after: None,
+            trust: Trust::Agent,
+        }]),
     }
 }
 
@@ -332,6 +410,42 @@ async fn the_oldest_session_that_nobody_listens_to_makes_room() {
     daemon.callers.begin(&shop).await.unwrap();
     assert!(daemon.callers.knows(&shop, &third.client).await.unwrap(), "there was room");
     drop(stream);
+    daemon.end().await;
+}
+
+#[tokio::test]
+async fn a_client_that_only_asks_now_and_then_keeps_its_session_before_one_that_is_silent() {
+    let home = home();
+    let mut daemon = Daemon::start(home.path());
+    daemon.callers = daemon.callers.with_sessions_max(3);
+    let shop = daemon.shop().id.clone();
+    let mut sessions = Vec::new();
+    for _ in 0..3 {
+        sessions.push(daemon.callers.begin(&shop).await.unwrap());
+    }
+    let knows = async |daemon: &Daemon, session: &Session| {
+        let known = SqliteState::new(daemon.engine.state_file().to_owned());
+        known.has_client(&shop, session.client.as_str()).await.unwrap()
+    };
+    // The first polls, the third shows that it lives; the second is silent.
+    assert!(daemon.callers.knows(&shop, &sessions[0].client).await.unwrap());
+    daemon.callers.session(&sessions[2].id).await.unwrap().unwrap();
+    let fourth = daemon.callers.begin(&shop).await.unwrap();
+    let mut left = Vec::new();
+    for session in sessions.iter().chain([&fourth]) {
+        left.push(knows(&daemon, session).await);
+    }
+    assert_eq!(left, [true, false, true, true]);
+    daemon.end().await;
+
+    // After a restart nobody was heard of yet, so the oldest goes, unless it asks.
+    let mut daemon = Daemon::start(home.path());
+    daemon.callers = daemon.callers.with_sessions_max(3);
+    assert!(daemon.callers.knows(&shop, &sessions[0].client).await.unwrap());
+    daemon.callers.begin(&shop).await.unwrap();
+    assert!(knows(&daemon, &sessions[0]).await);
+    assert!(!knows(&daemon, &sessions[2]).await);
+    assert!(knows(&daemon, &fourth).await);
     daemon.end().await;
 }
 

@@ -5,6 +5,7 @@ mod ends;
 mod faults;
 mod host;
 mod order;
+mod overtaken;
 mod processes;
 mod real;
 mod sim;

@@ -7,7 +7,7 @@ use axum::extract::{Query, State};
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
-use engine::{Depth, FindingKind, Status, TaskFilter, Viewer};
+use engine::{Depth, FindingKind, Status};
 use memory::limits::{
     EVENTS_WAITING_MAX, HTTP_BODY_BYTES_MAX, MEMORY_BYTES_MAX, SESSION_STREAMS_MAX,
     TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX,
@@ -219,16 +219,14 @@ impl Daemon {
                 // Tasks lie in the state, which may be what is wrong.
                 continue;
             }
-            let mut unfinished = 0;
-            for status in [Status::Queued, Status::Running] {
-                let filter = TaskFilter { status: Some(status), ..TaskFilter::default() };
-                unfinished +=
-                    self.serving.lanes.list(workspace, filter, Viewer::Person).await?.len();
-            }
+            let unfinished = self.serving.lanes.counts().await?.into_iter().filter(|count| {
+                let waits = [Status::Queued, Status::Running].map(Status::as_str);
+                count.workspace == workspace.id && waits.contains(&count.status.as_str())
+            });
             examined.push(WorkspaceHealth {
                 id: workspace.id.clone(),
                 memories: to_wire::count(health.roots.iter().map(|root| root.files).sum()),
-                unfinished_tasks: to_wire::count(unfinished),
+                unfinished_tasks: unfinished.map(|count| count.tasks).sum(),
                 findings: to_wire::count(health.findings.len()),
             });
         }
@@ -240,6 +238,7 @@ impl Daemon {
 
     /// Notes how much all workspaces hold at this moment.
     async fn measure(&self) -> Result<(), Refused> {
+        let counts = self.serving.lanes.counts().await?;
         for workspace in self.workspaces.iter().filter(|workspace| workspace.trusted) {
             let caller = engine::Caller::person("http");
             let memories = self.engine.memories(&workspace.binding, caller);
@@ -249,10 +248,12 @@ impl Daemon {
                 self.measures.note_scope(&workspace.id, scope, (root.files, root.bytes));
             }
             self.measures.note_history(health.state.changes, health.state.database_bytes);
-            for status in Status::ALL {
-                let filter = TaskFilter { status: Some(status), ..TaskFilter::default() };
-                let tasks = self.serving.lanes.list(workspace, filter, Viewer::Person).await?;
-                self.measures.note_tasks(&workspace.id, status.as_str(), tasks.len());
+            for status in Status::ALL.map(Status::as_str) {
+                let mut of_status = counts
+                    .iter()
+                    .filter(|count| count.workspace == workspace.id && count.status == status);
+                let tasks = of_status.next().map_or(0, |count| count.tasks);
+                self.measures.note_tasks(&workspace.id, status, tasks);
             }
         }
         Ok(())

@@ -12,7 +12,6 @@ use axum::extract::{Query, State};
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
-use engine::SessionId;
 use engine::feed::{Cursor, Event, Subscription, Unsubscribable};
 use futures_util::stream;
 use memory::limits::EVENT_HEARTBEAT;
@@ -61,8 +60,10 @@ async fn of_session(
     Path(id): Path<String>,
     headers: HeaderMap,
 ) -> Result<Response, Refused> {
-    let id: SessionId = id.parse().map_err(|_| ErrorCode::SessionNotFound)?;
-    let bus = daemon.serving.callers.events(&id).await?.ok_or(ErrorCode::SessionNotFound)?;
+    let session = daemon.session(&id, &headers).await?;
+    daemon.trusted(Some(&session.workspace))?;
+    let bus = daemon.serving.callers.events(&session.id).await?;
+    let bus = bus.ok_or(ErrorCode::SessionNotFound)?;
     let subscription = bus.subscribe(cursor_of(&headers).as_ref())?;
     Ok(stream_of(&daemon, subscription))
 }

@@ -168,7 +168,7 @@ impl Measures {
     }
 
     /// Notes how many tasks of a workspace are how far.
-    pub(super) fn note_tasks(&self, workspace: &str, status: &'static str, count: usize) {
+    pub(super) fn note_tasks(&self, workspace: &str, status: &'static str, count: u64) {
         let tasks = Tasks { workspace: workspace.to_owned(), status };
         self.tasks.get_or_create(&tasks).set(whole(count));
     }

@@ -64,7 +64,11 @@ impl From<BeginError> for Refused {
 
 impl Daemon {
     /// Returns the session of this name, if the request comes from its client or from nobody known.
-    async fn session(&self, id: &str, headers: &HeaderMap) -> Result<engine::Session, Refused> {
+    pub(super) async fn session(
+        &self,
+        id: &str,
+        headers: &HeaderMap,
+    ) -> Result<engine::Session, Refused> {
         let id: SessionId = id.parse().map_err(|_| ErrorCode::SessionNotFound)?;
         let session = self.serving.callers.session(&id).await?.ok_or(ErrorCode::SessionNotFound)?;
         let workspace = self.workspace(Some(&session.workspace))?;

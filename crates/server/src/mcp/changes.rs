@@ -209,13 +209,15 @@ impl News {
     }
 
     fn add(&mut self, notice: &Notice, memories: &Memories) {
-        let path_of = |path| memories.virtual_path(&notice.root, path);
-        // Memories of another project than the client's are none of its business.
-        let Some(path) = path_of(&notice.path) else { return };
-        self.list |= changes_the_list(notice.kind);
-        if let Touched::These(paths) = &mut self.touched {
-            paths.push(path);
-            paths.extend(notice.moved_to.as_ref().and_then(path_of));
+        let path_of = |root, path| memories.virtual_path(root, path);
+        for file in notice.files.iter() {
+            // Memories of another project than the client's are none of its business.
+            let Some(path) = path_of(&file.root, &file.path) else { continue };
+            self.list |= changes_the_list(notice.kind);
+            if let Touched::These(paths) = &mut self.touched {
+                paths.push(path);
+                paths.extend(file.moved_to.as_ref().and_then(|to| path_of(&file.root, to)));
+            }
         }
     }
 }

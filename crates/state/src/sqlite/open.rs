@@ -108,6 +108,8 @@ pub(super) async fn connect(path: &Path, mode: Mode) -> Result<SqliteConnection,
         Mode::Write => {
             // What a large import made of the write-ahead file is given back at its next start.
             let options = options.pragma("journal_size_limit", "8388608");
+            // What was dropped from a row is not left lying about in its page.
+            let options = options.pragma("secure_delete", "fast");
             // Said to a database that exists, even this would be a write.
             match file::bytes_on_disk(path) {
                 0 => options.auto_vacuum(SqliteAutoVacuum::Incremental),

@@ -10,13 +10,21 @@ use sqlx::sqlite::SqliteRow;
 use crate::error::Fault;
 use crate::sqlite::row::{Columns, Read, readable, stored_time};
 use crate::sqlite::script::{Repeats, Script};
-use crate::task::{Enqueued, NewTask, OwnedBy, QueueLimits, REMEMBER, TaskQuery, TaskRow};
+use crate::task::{
+    Attempt, End, Enqueued, NewTask, OwnedBy, QueueLimits, REMEMBER, TaskCount, TaskQuery, TaskRow,
+};
 use memory::clock::Timestamp;
 
 /// As the index of the lanes has it.
 const UNFINISHED: &str = "status IN ('queued', 'running')";
 /// As the indexes of what may go have it.
 const FINISHED: &str = "status IN ('completed', 'failed')";
+
+/// Whether attempt `$2` at task `$1` runs.
+const RUNS: &str = "id = $1 AND attempts = $2 AND status = 'running'";
+
+/// Whether history has no change of a task.
+const UNCHANGED: &str = "NOT EXISTS (SELECT 1 FROM changes c WHERE c.task = tasks.id)";
 
 /// The columns of a task, with the first change that names it.
 const COLUMNS: &str = "seq, id, workspace, kind, client, status, attempts, created_at, updated_at,
@@ -101,7 +109,7 @@ fn queued(new: NewTask, seq: i64) -> TaskRow {
     }
 }
 
-/// Begins the oldest queued task of a workspace.
+/// Begins the oldest queued task of a workspace, unless one runs.
 pub(super) async fn begin_next(
     connection: &mut SqliteConnection,
     workspace: &str,
@@ -111,6 +119,8 @@ pub(super) async fn begin_next(
         "UPDATE tasks SET status = 'running', attempts = attempts + 1, updated_at = $2
         WHERE seq = (SELECT seq FROM tasks
             WHERE workspace = $1 AND {UNFINISHED} AND status = 'queued' ORDER BY seq LIMIT 1)
+        AND NOT EXISTS (SELECT 1 FROM tasks
+            WHERE workspace = $1 AND {UNFINISHED} AND status = 'running')
         RETURNING {COLUMNS}"
     ))
     .bind(workspace)
@@ -135,57 +145,67 @@ pub(super) async fn running(
     Ok(tasks(&rows))
 }
 
-/// Keeps what will have come of a running task. Returns whether it runs.
+/// Keeps what will have come of a running task. Returns whether this attempt runs.
 pub(super) async fn prepare_outcome(
     connection: &mut SqliteConnection,
-    id: &str,
+    attempt: Attempt<'_>,
     outcome: &str,
 ) -> Result<bool, Fault> {
-    let script = Script::of(
-        "UPDATE tasks SET outcome = $2 WHERE id = $1 AND status = 'running' RETURNING seq",
-    )
-    .bind(id)
-    .bind(outcome);
+    let script = Script::of(&format!("UPDATE tasks SET outcome = $3 WHERE {RUNS} RETURNING seq"))
+        .bind(attempt.task)
+        .bind(i64::from(attempt.number))
+        .bind(outcome);
     Ok(!unsynchronized(connection, script).await?.is_empty())
 }
 
-/// Puts a running task back. Returns whether it ran.
+/// Puts a running task back. Returns whether this attempt ran and has changed nothing.
 pub(super) async fn requeue(
     connection: &mut SqliteConnection,
-    id: &str,
+    attempt: Attempt<'_>,
     at: Timestamp,
 ) -> Result<bool, Fault> {
-    let script = Script::of(
-        "UPDATE tasks SET status = 'queued', outcome = NULL, updated_at = $2
-        WHERE id = $1 AND status = 'running' RETURNING seq",
-    )
-    .bind(id)
+    let script = Script::of(&format!(
+        "UPDATE tasks SET status = 'queued', outcome = NULL, updated_at = $3
+        WHERE {RUNS} AND {UNCHANGED} RETURNING seq"
+    ))
+    .bind(attempt.task)
+    .bind(i64::from(attempt.number))
     .bind(stored_time(at));
     Ok(!unsynchronized(connection, script).await?.is_empty())
 }
 
-/// Finishes a task. Returns whether it was unfinished.
+/// Returns the beginning of a transaction that may go on, as it has a row, only if this attempt runs and
+/// its task has no change yet.
+pub(super) fn begin_as(attempt: Attempt<'_>) -> Script {
+    Script::of(&format!("BEGIN IMMEDIATE; SELECT seq FROM tasks WHERE {RUNS} AND {UNCHANGED};"))
+        .bind(attempt.task)
+        .bind(i64::from(attempt.number))
+}
+
+/// Finishes a task. Returns whether it was unfinished, and nobody has begun it since.
 pub(super) async fn finish(
     connection: &mut SqliteConnection,
-    (id, status, outcome): (&str, &str, &str),
+    (attempt, end): (Attempt<'_>, End<'_>),
     at: Timestamp,
 ) -> Result<bool, Fault> {
     let again = Script::of(
         "SELECT 1 FROM tasks WHERE id = $1 AND outcome = $3 AND $2 = 'completed'
             AND EXISTS (SELECT 1 FROM changes c WHERE c.task = tasks.id)",
     )
-    .bind(id)
-    .bind(status)
-    .bind(outcome)
+    .bind(attempt.task)
+    .bind(end.status)
+    .bind(end.outcome)
     .rows(connection, Repeats::Often)
     .await?;
     let script = Script::of(&format!(
-        "UPDATE tasks SET status = $2, outcome = $3, updated_at = $4
-        WHERE id = $1 AND {UNFINISHED} RETURNING seq"
+        "UPDATE tasks SET status = $3, outcome = $4, request = $5, updated_at = $6
+        WHERE id = $1 AND attempts = $2 AND {UNFINISHED} RETURNING seq"
     ))
-    .bind(id)
-    .bind(status)
-    .bind(outcome)
+    .bind(attempt.task)
+    .bind(i64::from(attempt.number))
+    .bind(end.status)
+    .bind(end.outcome)
+    .bind(end.request)
     .bind(stored_time(at));
     let finished = if again.is_empty() {
         script.rows(connection, Repeats::Often).await?
@@ -198,19 +218,67 @@ pub(super) async fn finish(
 /// Takes back a task of which nothing can have been written. Returns whether this did.
 pub(super) async fn give_up(
     connection: &mut SqliteConnection,
-    (id, outcome): (&str, &str),
+    (id, end): (&str, End<'_>),
     at: Timestamp,
 ) -> Result<bool, Fault> {
     let given_up = Script::of(&format!(
-        "UPDATE tasks SET status = 'failed', outcome = $2, updated_at = $3
+        "UPDATE tasks SET status = $2, outcome = $3, request = $4, updated_at = $5
         WHERE id = $1 AND {UNFINISHED} AND (status = 'queued' OR outcome IS NULL) RETURNING seq"
     ))
     .bind(id)
-    .bind(outcome)
+    .bind(end.status)
+    .bind(end.outcome)
+    .bind(end.request)
     .bind(stored_time(at))
     .rows(connection, Repeats::Often)
     .await?;
     Ok(!given_up.is_empty())
+}
+
+/// Tells whether a task ended before this time.
+pub(super) async fn has_ended(
+    connection: &mut SqliteConnection,
+    before: Timestamp,
+) -> Result<bool, Fault> {
+    let rows =
+        Script::of(&format!("SELECT 1 FROM tasks WHERE {FINISHED} AND updated_at < $1 LIMIT 1"))
+            .bind(stored_time(before))
+            .rows(connection, Repeats::Often)
+            .await?;
+    Ok(!rows.is_empty())
+}
+
+/// Drops the tasks that ended before this time; returns how many.
+pub(super) async fn drop_ended(
+    connection: &mut SqliteConnection,
+    before: Timestamp,
+) -> Result<u64, Fault> {
+    let dropped = Script::of(&format!(
+        "DELETE FROM tasks WHERE {FINISHED} AND updated_at < $1 RETURNING seq"
+    ))
+    .bind(stored_time(before))
+    .rows(connection, Repeats::Often)
+    .await?;
+    Ok(u64::try_from(dropped.len()).unwrap_or(u64::MAX))
+}
+
+/// Counts the tasks of all workspaces.
+pub(super) async fn count(
+    connection: &mut SqliteConnection,
+    ended_since: Timestamp,
+) -> Result<Vec<TaskCount>, Fault> {
+    let rows = Script::of(&format!(
+        "SELECT workspace, status, count(*) AS tasks FROM tasks
+        WHERE {UNFINISHED} OR updated_at >= $1 GROUP BY workspace, status ORDER BY workspace, status"
+    ))
+    .bind(stored_time(ended_since))
+    .rows(connection, Repeats::Hardly)
+    .await?;
+    let count = |row: Columns<'_>| {
+        let (workspace, status) = (row.get("workspace")?, row.get("status")?);
+        Ok(TaskCount { workspace, status, tasks: row.count("tasks")? })
+    };
+    Ok(readable("tasks", rows.iter().map(|row| count(Columns(row)))))
 }
 
 /// Reads one task.
@@ -242,6 +310,9 @@ pub(super) async fn find(
         OwnedBy::Anybody => {}
         OwnedBy::Nobody => drop(script.add(" AND client IS NULL")),
         OwnedBy::Client(client) => drop(script.add(" AND client = $1").value(client.as_str())),
+    }
+    if let Some(since) = query.ended_since {
+        script.add(&format!(" AND ({UNFINISHED} OR updated_at >= $1)")).value(stored_time(since));
     }
     if let Some(before) = query.before {
         script.add(" AND seq < $1").value(before);

@@ -12,8 +12,10 @@ use crate::error::Fault;
 use crate::record::{Head, NewChange, NewFileChange};
 use crate::sqlite::content::{self, Packed};
 use crate::sqlite::marks;
+use crate::sqlite::queue;
 use crate::sqlite::row::{Columns, Read, readable, stored_revision, stored_time};
 use crate::sqlite::script::{Repeats, Script, json_numbers};
+use crate::task::Attempt;
 
 /// Files of a change that are sent in one message: bounds the text that SQLite has to prepare.
 const FILES_SENT_AT_ONCE: usize = 32;
@@ -64,7 +66,16 @@ pub(super) async fn record(
 ) -> Result<ChangeId, Fault> {
     check_bytes(&change.files)?;
     let repeats = if change.files.len() == 1 { Repeats::Often } else { Repeats::Hardly };
-    let mut script = Script::of("BEGIN IMMEDIATE;");
+    let mut script = match (&change.provenance.task, change.attempt) {
+        (Some(task), Some(number)) => {
+            let begin = queue::begin_as(Attempt { task, number });
+            if begin.rows(connection, Repeats::Often).await?.is_empty() {
+                return Err(Fault::Overtaken(task.clone()));
+            }
+            Script::default()
+        }
+        _ => Script::of("BEGIN IMMEDIATE;"),
+    };
     add_change(&mut script, change);
     let mut id = None;
     for (index, file) in change.files.iter().enumerate() {

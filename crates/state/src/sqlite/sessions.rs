@@ -8,7 +8,7 @@ use crate::error::Fault;
 use crate::sqlite::queue::unsynchronized;
 use crate::sqlite::row::{Columns, Read, readable, stored_time};
 use crate::sqlite::script::{Repeats, Script};
-use crate::task::{RunRow, SessionRow};
+use crate::task::{Attempt, RunRow, SessionRow};
 
 const SESSION: &str = "SELECT id, workspace, client, created_at FROM sessions";
 
@@ -105,14 +105,14 @@ pub(super) async fn add_run(connection: &mut SqliteConnection, run: &RunRow) -> 
 /// Notes that an attempt ended.
 pub(super) async fn end_run(
     connection: &mut SqliteConnection,
-    (task, attempt): (&str, u32),
+    attempt: Attempt<'_>,
     outcome: &str,
     at: Timestamp,
 ) -> Result<(), Fault> {
     let script =
         Script::of("UPDATE runs SET outcome = $3, ended_at = $4 WHERE task = $1 AND attempt = $2")
-            .bind(task)
-            .bind(i64::from(attempt))
+            .bind(attempt.task)
+            .bind(i64::from(attempt.number))
             .bind(outcome)
             .bind(stored_time(at));
     unsynchronized(connection, script).await?;

@@ -6,7 +6,10 @@ use memory::clock::Timestamp;
 
 use crate::error::StateError;
 use crate::sqlite::{SqliteState, queue, sessions};
-use crate::task::{Enqueued, NewTask, QueueLimits, RunRow, SessionRow, TaskQuery, TaskRow, Tasks};
+use crate::task::{
+    Attempt, End, Enqueued, NewTask, QueueLimits, RunRow, SessionRow, TaskCount, TaskQuery,
+    TaskRow, Tasks,
+};
 
 #[async_trait]
 impl Tasks for SqliteState {
@@ -43,25 +46,29 @@ impl Tasks for SqliteState {
         Ok(found.await?.unwrap_or_default())
     }
 
-    async fn prepare_outcome(&self, id: &str, outcome: &str) -> Result<bool, StateError> {
+    async fn prepare_outcome(
+        &self,
+        attempt: Attempt<'_>,
+        outcome: &str,
+    ) -> Result<bool, StateError> {
         const WANTED: &str = "prepare the end of a task";
         if !self.is_there(WANTED)? {
             return Ok(false);
         }
         self.write(WANTED, move |mut connection| async move {
-            let answer = queue::prepare_outcome(&mut connection, id, outcome).await;
+            let answer = queue::prepare_outcome(&mut connection, attempt, outcome).await;
             (connection, answer)
         })
         .await
     }
 
-    async fn requeue(&self, id: &str, at: Timestamp) -> Result<bool, StateError> {
+    async fn requeue(&self, attempt: Attempt<'_>, at: Timestamp) -> Result<bool, StateError> {
         const WANTED: &str = "put a task back";
         if !self.is_there(WANTED)? {
             return Ok(false);
         }
         self.write(WANTED, move |mut connection| async move {
-            let answer = queue::requeue(&mut connection, id, at).await;
+            let answer = queue::requeue(&mut connection, attempt, at).await;
             (connection, answer)
         })
         .await
@@ -69,9 +76,8 @@ impl Tasks for SqliteState {
 
     async fn finish_task(
         &self,
-        id: &str,
-        status: &str,
-        outcome: &str,
+        attempt: Attempt<'_>,
+        end: End<'_>,
         at: Timestamp,
     ) -> Result<bool, StateError> {
         const WANTED: &str = "finish a task";
@@ -79,22 +85,47 @@ impl Tasks for SqliteState {
             return Ok(false);
         }
         self.write(WANTED, move |mut connection| async move {
-            let answer = queue::finish(&mut connection, (id, status, outcome), at).await;
+            let answer = queue::finish(&mut connection, (attempt, end), at).await;
             (connection, answer)
         })
         .await
     }
 
-    async fn give_up(&self, id: &str, outcome: &str, at: Timestamp) -> Result<bool, StateError> {
+    async fn give_up(&self, id: &str, end: End<'_>, at: Timestamp) -> Result<bool, StateError> {
         const WANTED: &str = "take a task back";
         if !self.is_there(WANTED)? {
             return Ok(false);
         }
         self.write(WANTED, move |mut connection| async move {
-            let answer = queue::give_up(&mut connection, (id, outcome), at).await;
+            let answer = queue::give_up(&mut connection, (id, end), at).await;
             (connection, answer)
         })
         .await
+    }
+
+    async fn drop_ended(&self, before: Timestamp) -> Result<u64, StateError> {
+        const WANTED: &str = "drop old tasks";
+        // Looked at first: to write is to wait for others who write.
+        let found = self.read(WANTED, move |mut connection| async move {
+            let answer = queue::has_ended(&mut connection, before).await;
+            (connection, answer)
+        });
+        if found.await? != Some(true) {
+            return Ok(0);
+        }
+        self.write(WANTED, move |mut connection| async move {
+            let answer = queue::drop_ended(&mut connection, before).await;
+            (connection, answer)
+        })
+        .await
+    }
+
+    async fn count_tasks(&self, ended_since: Timestamp) -> Result<Vec<TaskCount>, StateError> {
+        let found = self.read("count tasks", move |mut connection| async move {
+            let answer = queue::count(&mut connection, ended_since).await;
+            (connection, answer)
+        });
+        Ok(found.await?.unwrap_or_default())
     }
 
     async fn task(&self, id: &str) -> Result<Option<TaskRow>, StateError> {
@@ -177,8 +208,7 @@ impl Tasks for SqliteState {
 
     async fn end_run(
         &self,
-        task: &str,
-        attempt: u32,
+        attempt: Attempt<'_>,
         outcome: &str,
         at: Timestamp,
     ) -> Result<(), StateError> {
@@ -187,7 +217,7 @@ impl Tasks for SqliteState {
             return Ok(());
         }
         self.write(WANTED, move |mut connection| async move {
-            let answer = sessions::end_run(&mut connection, (task, attempt), outcome, at).await;
+            let answer = sessions::end_run(&mut connection, attempt, outcome, at).await;
             (connection, answer)
         })
         .await

@@ -8,6 +8,7 @@ use memory::code::Code;
 use super::*;
 use crate::Tasks;
 use crate::record::NewFileChange;
+use crate::task::Attempt;
 
 fn write(path: &str, text: &str) -> NewChange {
     let change = FileChange {
@@ -22,6 +23,7 @@ fn write(path: &str, text: &str) -> NewChange {
         at: Timestamp::UNIX_EPOCH,
         kind: ChangeKind::Create,
         provenance: Provenance::person("cli"),
+        attempt: None,
         undoes: None,
         folder: None,
         files: vec![NewFileChange {
@@ -152,7 +154,7 @@ async fn what_comes_after_a_step_that_need_not_last_is_synchronized_again() {
     for _ in 0..3 {
         assert_eq!(state.begin_next("here", Timestamp::UNIX_EPOCH).await.unwrap(), None);
         assert_eq!(synchronous().await, 2, "as for every change");
-        assert!(!state.prepare_outcome("nobody", "{}").await.unwrap());
+        assert!(!state.prepare_outcome(Attempt { task: "nobody", number: 1 }, "{}").await.unwrap());
         assert_eq!(synchronous().await, 2, "as for every change");
     }
 }

@@ -94,7 +94,8 @@ async fn subscribers_hear_of_outside_edits_and_of_other_processes() {
     let mut paths = std::collections::BTreeSet::new();
     while paths.len() < 2 {
         let notice = tokio::time::timeout(Duration::from_secs(30), heard.recv()).await;
-        paths.insert(notice.unwrap().unwrap().path.to_string());
+        let files = notice.unwrap().unwrap().files;
+        paths.extend(files.iter().map(|file| file.path.to_string()));
     }
     assert_eq!(paths.into_iter().collect::<Vec<_>>(), ["a.md", "b.md"]);
 }
@@ -108,7 +109,8 @@ async fn subscribers_hear_of_the_first_memory_of_a_root_that_another_process_mak
     create(&host.agent(&two), "/memories/project/a.md", "a\n").await;
     let notice = tokio::time::timeout(Duration::from_secs(30), heard.recv()).await;
     let notice = notice.unwrap().unwrap();
-    assert_eq!((notice.path.as_str(), notice.kind.as_str()), ("a.md", "create"));
+    let paths: Vec<_> = notice.files.iter().map(|file| file.path.as_str()).collect();
+    assert_eq!((paths, notice.kind.as_str()), (vec!["a.md"], "create"));
 }
 
 #[tokio::test]

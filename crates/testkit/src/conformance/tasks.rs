@@ -12,7 +12,7 @@ mod sessions;
 use std::sync::Arc;
 use std::time::Duration;
 
-use state::{Enqueued, NewTask, QueueLimits, State, TaskRow, Tasks};
+use state::{Attempt, End, Enqueued, NewTask, QueueLimits, State, TaskRow, Tasks};
 
 use super::state::time;
 
@@ -42,6 +42,16 @@ pub fn new(kind: &str, second: i64) -> NewTask {
         request: format!("{{\"content\":\"{second}\"}}"),
         at: time(second),
     }
+}
+
+/// Returns the end of a task of whose request nothing is kept.
+pub const fn end<'t>(status: &'t str, outcome: &'t str) -> End<'t> {
+    End { status, outcome, request: "{}" }
+}
+
+/// Returns this attempt at a task.
+pub const fn attempt(task: &str, number: u32) -> Attempt<'_> {
+    Attempt { task, number }
 }
 
 /// Returns the same task in another workspace.

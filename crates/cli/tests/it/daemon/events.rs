@@ -163,6 +163,75 @@ fn a_session_that_ends_ends_its_streams_and_no_others() {
 }
 
 #[test]
+fn the_stream_of_a_session_is_for_its_client_in_a_trusted_workspace() {
+    let place = Place::new();
+    fs::create_dir(place.path().join("other")).unwrap();
+    let daemon = Daemon::start_with(&place, &["--workspace", ".", "--untrusted", "../other"]);
+    let (first, second) = (daemon.session(), daemon.session());
+    let path = format!("/session/{}/events", first.0);
+    let as_client =
+        |client: &str| daemon.ask("GET", &path).header("X-Qwen-Client-Id", client).code();
+    assert_eq!(as_client("not one").1, "invalid_client_id");
+    assert_eq!(as_client("client-unknown").1, "invalid_client_id");
+    assert_eq!(as_client(&second.1), (404, "session_not_found".to_owned()));
+    let stream = daemon.stream(&path, &[("X-Qwen-Client-Id", &first.1)]);
+    daemon.task("remember", &remember("I like tea."));
+    assert_eq!(stream.next().unwrap().id, Some(1));
+
+    let cwd = fs::canonicalize(place.path().join("other")).unwrap();
+    let untrusted = daemon.post("/session", &json!({ "cwd": cwd })).json();
+    let path = format!("/session/{}/events", untrusted["sessionId"].as_str().unwrap());
+    assert_eq!(daemon.ask("GET", &path).code(), (403, "untrusted_workspace".to_owned()));
+}
+
+#[test]
+fn a_session_hears_of_tasks_that_another_process_does() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let (session, _) = daemon.session();
+    let stream = daemon.stream(&format!("/session/{session}/events"), &[]);
+    place.done(&["remember", "I like tea."]);
+    assert_eq!(managed(&stream.next().unwrap()).1, ManagedSource::Remember);
+}
+
+#[test]
+fn a_folder_that_is_removed_is_told_of_whole() {
+    const FILES: u64 = 700;
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let folder = place.home().join("memory/many");
+    fs::create_dir_all(&folder).unwrap();
+    for number in 0..FILES {
+        fs::write(folder.join(format!("{number:04}.md")), "- a fact\n").unwrap();
+    }
+    let stream = daemon.stream("/v1/events", &[]);
+    let call = json!({ "command": "delete", "path": "/memories/global/many" });
+    assert_eq!(daemon.post("/v1/tool", &call).status, 200);
+    let mut told = Vec::new();
+    while told.len() < usize::try_from(FILES).unwrap() {
+        match stream.next().unwrap() {
+            Envelope { event: Event::SlowClientWarning(_), .. } => {}
+            Envelope {
+                id,
+                event: Event::MemoryChanged(MemoryChanged::File { path, kind, .. }),
+                ..
+            } if kind == "delete" => {
+                told.push((id.unwrap(), path));
+            }
+            // What was there before is seen for the first time.
+            Envelope { event: Event::MemoryChanged(MemoryChanged::File { kind, .. }), .. } => {
+                assert_eq!(kind, "outside");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    let first = told[0].0;
+    let path = |number| format!("/memories/global/many/{number:04}.md");
+    let expected: Vec<_> = (0..FILES).map(|number| (first + number, path(number))).collect();
+    assert_eq!(told, expected);
+}
+
+#[test]
 fn a_session_has_so_many_streams_and_no_more() {
     let place = Place::new();
     let daemon = Daemon::start(&place);

@@ -10,7 +10,7 @@ use engine::{
 };
 use memory::change::{Actor, ChangeKind, Trust};
 use memory::command::Command;
-use state::SqliteState;
+use state::{Attempt, SqliteState};
 use store::Binding;
 use testkit::{Faults, FaultyState, FaultyTasks};
 
@@ -192,6 +192,104 @@ async fn draining_does_not_wait_for_what_does_not_end() {
     process.close().await;
 }
 
+#[tokio::test]
+async fn a_task_outlives_any_number_of_ends_of_its_process() {
+    let host = Host::new();
+    let first = host.process();
+    let task = first.ask("add global/a.md x wait").await;
+    let mut lives = vec![first];
+    for life in 1..=4 {
+        while host.runner.begun.lock().unwrap().len() < life {
+            tokio::task::yield_now().await;
+        }
+        let ending = lives.pop().unwrap();
+        ending.lanes().drain(Duration::ZERO).await;
+        let left = ending.tasks.task(task.id.as_str()).await.unwrap().unwrap();
+        assert_eq!(left.status, "queued");
+        ending.close().await;
+        let next = host.process();
+        next.lanes().resume(&[host.workspace("shop")]).await.unwrap();
+        lives.push(next);
+    }
+    host.runner.gate.add_permits(1);
+    let last = lives.pop().unwrap();
+    assert_eq!(last.end(&task).await.status(), Status::Completed);
+    assert_eq!(last.text("global/a.md").await.as_deref(), Some("- x\n"));
+    last.close().await;
+}
+
+#[tokio::test]
+async fn ends_that_its_process_chose_do_not_excuse_a_task_that_kills_processes() {
+    let host = Host::new();
+    let (mut life, mut state) = faulty(&host);
+    let task = life.ask("add global/a.md x wait").await;
+    for (begun, is_killed) in [(1, false), (2, true), (3, true)] {
+        while host.runner.begun.lock().unwrap().len() < begun {
+            tokio::task::yield_now().await;
+        }
+        if is_killed {
+            // It can say nothing of its end.
+            state.set(Faults::CrashAfter(0));
+        }
+        life.lanes().drain(Duration::ZERO).await;
+        life.close().await;
+        (life, state) = faulty(&host);
+        life.lanes().resume(&[host.workspace("shop")]).await.unwrap();
+    }
+    let ended = life.end(&task).await;
+    assert_eq!(code(&ended), Some(TaskErrorCode::RememberFailed));
+    assert_eq!(host.runner.begun.lock().unwrap().len(), 3, "once put back, then twice left");
+    assert_eq!(life.text("global/a.md").await, None);
+    life.close().await;
+}
+
+#[tokio::test]
+async fn a_commit_that_breaks_ends_its_task_at_once_and_nothing_else() {
+    for call in 1..=12 {
+        let host = Host::new();
+        let sqlite = Arc::new(SqliteState::new(host.folders.state.join("quipu.db")));
+        let state = Arc::new(FaultyState::new(Arc::clone(&sqlite) as _));
+        let process = host.process_on(Arc::clone(&state) as _, sqlite);
+        state.set(Faults::Panic(call));
+        let broken = process.done("add global/a.md x").await;
+        state.set(Faults::Never);
+        let text = process.text("global/a.md").await;
+        let changes = process.changes_of(&broken).await;
+        match code(&broken) {
+            None => assert_eq!((text.as_deref(), changes), (Some("- x\n"), 1), "call {call}"),
+            Some(code) => {
+                assert_eq!(code, TaskErrorCode::RememberFailed, "call {call}");
+                assert_eq!((text, changes), (None, 0), "call {call}");
+            }
+        }
+        let next = process.done("add global/b.md y").await;
+        assert_eq!(next.status(), Status::Completed, "call {call}");
+        process.close().await;
+    }
+}
+
+#[tokio::test]
+async fn what_is_decided_in_time_is_not_committed_too_late() {
+    let host = Host::new();
+    let (process, state) = faulty(&host);
+    let process = process.with(LaneSettings { task_wait: Duration::from_millis(100), ..quick() });
+    // It stands still when it is about to prepare its end, until its time is over.
+    let task = process.ask("add global/a.md x wait").await;
+    while host.runner.begun.lock().unwrap().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    state.set(Faults::Pause(1));
+    host.runner.gate.add_permits(1);
+    while state.calls() == 0 {
+        tokio::task::yield_now().await;
+    }
+    tokio::time::sleep(Duration::from_millis(100)).await;
+    state.set(Faults::Never);
+    assert_eq!(code(&process.end(&task).await), Some(TaskErrorCode::Timeout));
+    assert_eq!((process.text("global/a.md").await, process.changes_of(&task).await), (None, 0));
+    process.close().await;
+}
+
 /// Starts a process whose state and tasks fail together.
 fn faulty(host: &Host) -> (Process, Arc<FaultyState>) {
     let sqlite = Arc::new(SqliteState::new(host.folders.state.join("quipu.db")));
@@ -209,7 +307,8 @@ async fn a_task_whose_change_is_recorded_is_too_late_to_take_back() {
         tokio::task::yield_now().await;
     }
     // As the lane has it right before the commit.
-    assert!(process.tasks.prepare_outcome(task.id.as_str(), "{}").await.unwrap());
+    let attempt = Attempt { task: task.id.as_str(), number: 1 };
+    assert!(process.tasks.prepare_outcome(attempt, "{}").await.unwrap());
     let id = (task.kind(), &task.id);
     let cancelled = process.lanes().cancel(&process.workspace, id, Viewer::Person).await.unwrap();
     assert!(matches!(cancelled, Some(Cancelled::Stopping(_))), "{cancelled:?}");

@@ -5,11 +5,11 @@
 
 use std::sync::Arc;
 
-use engine::{Status, TaskState, Viewer};
+use engine::{Asker, Status, TaskState, Viewer};
 use state::SqliteState;
 use testkit::{Faults, FaultyState, FaultyTasks};
 
-use super::host::{Host, Process, nobody, remember};
+use super::host::{Host, Process, client, remember};
 
 /// More calls than two tasks have, with the looks of whoever waits for them.
 const CALLS: u64 = 40;
@@ -31,9 +31,12 @@ impl Mortal {
     async fn die(self, faults: Faults) -> Vec<engine::TaskId> {
         self.state.set(faults);
         let mut acknowledged = Vec::new();
-        for content in ["add project/a.md x add global/a.md x", "add project/a.md y"] {
+        for (content, name) in
+            [("add project/a.md x add global/a.md x", "first"), ("add project/a.md y", SECOND)]
+        {
             let lanes = self.process.lanes();
-            let asked = lanes.submit(&self.process.workspace, remember(content), nobody()).await;
+            let by = Asker::client("test", Some(client(name)));
+            let asked = lanes.submit(&self.process.workspace, remember(content), by).await;
             if let Ok(task) = asked {
                 // Dead or done, whichever comes first.
                 let waited = lanes.wait(&self.process.workspace, &task.id).await;
@@ -77,8 +80,11 @@ async fn check(host: &Host, acknowledged: &[engine::TaskId], told: &str) {
     process.close().await;
 }
 
+/// Under which name the second task is asked for: what it was about is not kept.
+const SECOND: &str = "second";
+
 fn is_second(task: &engine::Task) -> bool {
-    matches!(&task.request, engine::Request::Remember(asked) if asked.content.ends_with(" y"))
+    task.asker.client.as_ref().is_some_and(|client| client.as_str() == SECOND)
 }
 
 #[tokio::test]

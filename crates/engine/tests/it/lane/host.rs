@@ -15,7 +15,7 @@ use engine::{
 use memory::path::{Layout, MemoryPath, Mount, Scope};
 use memory::screen::Screen;
 use state::{SqliteState, State, Tasks};
-use store::{Binding, Settings, Store};
+use store::{Binding, Settings, Store, TurnFile};
 use tempfile::TempDir;
 use testkit::ManualClock;
 use tokio::sync::Semaphore;
@@ -45,6 +45,18 @@ impl Host {
         let binding =
             BindingRequest { project_dir: Some(folder.clone()), ..BindingRequest::default() };
         Workspace::new(folder, binding)
+    }
+
+    /// Returns whose turn it is in the lane of a workspace.
+    pub(crate) fn turn(&self, workspace: &Workspace) -> TurnFile {
+        TurnFile::new(&self.folders, &format!("lane-{}", workspace.id))
+    }
+
+    /// Removes the lock file of the lane of a workspace, as somebody does who tidies up.
+    pub(crate) fn remove_turn(&self, workspace: &Workspace) {
+        let name = format!("lane-{}.lock", workspace.id);
+        // There may be none yet.
+        fs::remove_file(self.folders.state.join("locks").join(name)).unwrap_or_default();
     }
 
     /// Starts a process.

@@ -4,10 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use engine::{Cancelled, Status, TaskErrorCode, Viewer};
-use state::{SqliteState, Tasks};
+use engine::{Cancelled, LaneSettings, Status, TaskErrorCode, Viewer};
+use state::{QueueLimits, SqliteState, Tasks};
 
-use super::host::{Host, Process, code};
+use super::host::{Host, Process, code, quick};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn two_processes_share_a_lane() {
@@ -60,7 +60,7 @@ async fn a_task_that_another_process_queued_and_left_is_done_when_somebody_asks(
         request: row.request.replace("wait", "add global/a.md x"),
         at: row.created_at,
     };
-    gone.tasks.enqueue(left.clone(), super::host::quick().limits).await.unwrap();
+    gone.tasks.enqueue(left.clone(), quick().limits).await.unwrap();
     host.runner.gate.add_permits(1);
     let left = left.id.parse().unwrap();
     let ended = process.lanes().wait(&process.workspace, &left).await.unwrap().unwrap();
@@ -119,26 +119,55 @@ async fn what_another_process_took_and_did_is_told_once() {
     other.close().await;
 }
 
+#[tokio::test]
+async fn what_another_process_did_is_told_although_the_word_of_it_was_missed() {
+    let host = Host::new();
+    let (other, heard) = (host.process(), host.process());
+    let earlier = other.done("add project/a.md w").await;
+    host.clock.advance(Duration::from_secs(1));
+    let (sender, notices) = tokio::sync::broadcast::channel(1);
+    let lanes = heard.lanes().clone();
+    // Polled once: it has begun to listen, and waits.
+    let mut following = Box::pin(async move { lanes.follow(notices).await });
+    let soon = Duration::from_millis(1);
+    assert!(tokio::time::timeout(soon, &mut following).await.is_err());
+    let own = heard.done("add project/a.md x").await;
+    let theirs = other.done("add project/a.md y").await;
+    let nothing = other.done("").await;
+    let mut announced = other.store.subscribe();
+    let last = other.done("add project/b.md z").await;
+    let notice = announced.recv().await.unwrap();
+    for _ in 0..3 {
+        sender.send(notice.clone()).unwrap();
+    }
+    drop(sender);
+    following.await;
+    while heard.feed.tasks().len() < 3 {
+        tokio::task::yield_now().await;
+    }
+    let expected = [&own, &theirs, &last].map(|task| task.id.to_string());
+    assert_eq!(heard.feed.tasks(), expected, "neither {} nor {}", earlier.id, nothing.id);
+    heard.close().await;
+    other.close().await;
+}
+
 /// Leaves a task running as a process does that dies: begun so often, and no more.
 async fn left_running(host: &Host, content: &str, attempts: u32) -> engine::Task {
     let process = host.process();
-    process.ask("wait").await;
+    // As long as somebody else has the turn the lane waits, so its task can be begun behind its back.
+    let turn = host.turn(&process.workspace).take().await.unwrap();
     let task = process.ask(content).await;
-    // The lane is busy with the first, so the second can be begun behind its back.
-    while host.runner.begun.lock().unwrap().is_empty() {
-        tokio::task::yield_now().await;
-    }
     let tasks = &process.tasks;
     for attempt in 0..attempts {
         let begun = tasks.begin_next(&process.workspace.id, task.created_at).await.unwrap();
-        assert_eq!(begun.unwrap().id, task.id.to_string());
+        let begun = begun.unwrap();
+        assert_eq!(begun.id, task.id.to_string());
         if attempt + 1 < attempts {
-            assert!(tasks.requeue(task.id.as_str(), task.created_at).await.unwrap());
+            assert!(tasks.requeue(begun.attempt(), task.created_at).await.unwrap());
         }
     }
-    host.runner.gate.add_permits(1);
     process.close().await;
-    host.runner.begun.lock().unwrap().clear();
+    drop(turn);
     task
 }
 
@@ -171,4 +200,59 @@ async fn what_nobody_resumes_stays() {
     let tasks: Arc<dyn Tasks> = Arc::new(state);
     assert_eq!(tasks.task(task.id.as_str()).await.unwrap().unwrap().status, "running");
     assert_eq!(*host.runner.begun.lock().unwrap(), [""; 0]);
+}
+
+#[tokio::test]
+async fn what_a_dead_process_left_is_found_although_nobody_asks() {
+    let host = Host::new();
+    let settings = LaneSettings { look_interval: Duration::from_millis(5), ..quick() };
+    let daemon = host.process().with(settings);
+    let (lanes, served) =
+        (daemon.lanes().clone(), [host.workspace("mill"), host.workspace("shop")]);
+    let keeping = tokio::spawn(async move { lanes.keep_up(&served).await });
+    // It dies after the daemon has looked for the first time: once with a task begun, once with one queued.
+    for (attempts, path) in [(1, "global/a.md"), (0, "global/b.md")] {
+        let task = left_running(&host, &format!("add {path} x"), attempts).await;
+        loop {
+            let row = daemon.tasks.task(task.id.as_str()).await.unwrap().unwrap();
+            if row.status == "completed" {
+                break;
+            }
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(daemon.text(path).await.as_deref(), Some("- x\n"));
+    }
+    daemon.lanes().drain(Duration::from_secs(5)).await;
+    keeping.await.unwrap();
+    daemon.close().await;
+}
+
+#[tokio::test]
+async fn what_ended_long_ago_is_not_known_any_more_and_goes_although_nobody_asks() {
+    let host = Host::new();
+    let limits = QueueLimits { kept_for: Duration::from_mins(5), ..quick().limits };
+    let process = host.process().with(LaneSettings { limits, ..quick() });
+    let task = process.done("add global/a.md x").await;
+    let shown = async || {
+        let (lanes, workspace) = (process.lanes(), &process.workspace);
+        let id = (task.kind(), &task.id);
+        let got = lanes.get(workspace, id, Viewer::Person).await.unwrap().is_some();
+        let taken_back = lanes.cancel(workspace, id, Viewer::Person).await.unwrap().is_some();
+        let filter = engine::TaskFilter::default();
+        let listed = lanes.list(workspace, filter, Viewer::Person).await.unwrap().len();
+        (got, taken_back, listed, lanes.counts().await.unwrap().len())
+    };
+    host.clock.advance(Duration::from_mins(5));
+    assert_eq!(shown().await, (true, true, 1, 1));
+    host.clock.advance(Duration::from_secs(1));
+    assert_eq!(shown().await, (false, false, 0, 0));
+    assert!(process.tasks.task(task.id.as_str()).await.unwrap().is_some());
+    let lanes = process.lanes().clone();
+    let keeping = tokio::spawn(async move { lanes.keep_up(&[]).await });
+    while process.tasks.task(task.id.as_str()).await.unwrap().is_some() {
+        tokio::task::yield_now().await;
+    }
+    process.lanes().drain(Duration::ZERO).await;
+    keeping.await.unwrap();
+    process.close().await;
 }

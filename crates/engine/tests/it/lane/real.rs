@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use super::host::code;
 
 struct Home {
-    _folder: TempDir,
+    folder: TempDir,
     engine: Engine,
     lanes: Lanes,
     workspace: Workspace,
@@ -30,7 +30,7 @@ impl Home {
         let folder = home.path().join("shop");
         let binding =
             BindingRequest { project_dir: Some(folder.clone()), ..BindingRequest::default() };
-        Self { _folder: home, engine, lanes, workspace: Workspace::new(folder, binding) }
+        Self { folder: home, engine, lanes, workspace: Workspace::new(folder, binding) }
     }
 
     async fn done(&self, request: Request) -> Task {
@@ -112,23 +112,54 @@ async fn what_may_not_be_remembered_fails_with_a_code_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_secret_is_not_kept_in_the_queue_either() {
+async fn what_was_asked_is_kept_as_long_as_it_waits_and_a_secret_is_never() {
     let home = Home::new();
-    home.done(remember("The key is ghp_Zz0123456789abcdefghijABCDEFGHIJ0123", None)).await;
-    home.done(remember("I keep bees.", None)).await;
+    let holds = |text: &str| {
+        let mut bytes = Vec::new();
+        for entry in fs::read_dir(home.engine.state_file().parent().unwrap()).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_file() {
+                bytes.extend(fs::read(path).unwrap());
+            }
+        }
+        bytes.windows(text.len()).any(|window| window == text.as_bytes())
+    };
+    let name = format!("lane-{}", home.workspace.id);
+    let turn =
+        store::TurnFile::new(&config(home.folder.path()).folders, &name).take().await.unwrap();
+    let mut tasks = Vec::new();
+    for request in [
+        remember("The key is ghp_Zz0123456789abcdefghijABCDEFGHIJ0123", None),
+        remember("I keep bees.", None),
+        forget("the key xoxb-2345678901-abcdefghij"),
+    ] {
+        let asker = Asker::person("cli");
+        tasks.push(home.lanes.submit(&home.workspace, request, asker).await.unwrap());
+    }
+    assert_eq!((holds("I keep bees."), holds("ghp_"), holds("xoxb-")), (true, false, true));
+    drop(turn);
+    for task in &tasks {
+        home.lanes.wait(&home.workspace, &task.id).await.unwrap();
+    }
     home.lanes.drain(std::time::Duration::from_secs(5)).await;
     home.engine.close().await;
-    let state = home.engine.state_file().parent().unwrap();
-    let mut bytes = Vec::new();
-    for entry in fs::read_dir(state).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_file() {
-            bytes.extend(fs::read(path).unwrap());
-        }
-    }
-    let holds = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
-    assert!(holds("I keep bees."));
-    assert!(!holds("ghp_"));
+    assert_eq!((holds("I keep bees."), holds("ghp_"), holds("xoxb-")), (false, false, false));
+}
+
+#[tokio::test]
+async fn what_is_told_of_a_forgotten_secret_is_not_the_secret() {
+    let home = Home::new();
+    let folder = home.folder.path().join("data/memory");
+    fs::create_dir_all(&folder).unwrap();
+    let text = "- The bot token is ghp_Zz0123456789abcdefghijABCDEFGHIJ0123\n- I keep bees\n";
+    fs::write(folder.join("keys.md"), text).unwrap();
+    let task = home.done(forget("bot token")).await;
+    let TaskResult::Forgotten { removed, summary, .. } = result(&task) else { panic!() };
+    let told = removed.iter().map(|removed| removed.summary.as_str()).collect::<Vec<_>>();
+    assert_eq!(told.len(), 1);
+    assert!(told[0].contains("bot token") && !told[0].contains("ghp_"), "{told:?} {summary}");
+    assert!(!summary.contains("ghp_"), "{summary}");
+    assert_eq!(home.texts().await[0].1, "- I keep bees\n");
 }
 
 #[tokio::test]

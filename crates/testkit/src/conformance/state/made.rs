@@ -52,6 +52,13 @@ impl Made {
         self
     }
 
+    /// Sets which attempt at its task makes it.
+    #[must_use]
+    pub fn attempt(mut self, number: u32) -> Self {
+        self.0.attempt = Some(number);
+        self
+    }
+
     /// Sets the change that it takes back.
     #[must_use]
     pub fn undoes(mut self, id: ChangeId) -> Self {
@@ -94,6 +101,7 @@ pub fn files(kind: ChangeKind, files: Vec<NewFileChange>) -> Made {
         at: time(0),
         kind,
         provenance: Provenance::agent("mcp"),
+        attempt: None,
         undoes: None,
         folder: None,
         files,

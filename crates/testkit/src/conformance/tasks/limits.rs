@@ -5,7 +5,7 @@ use std::time::Duration;
 use state::{Enqueued, QueueLimits, Tasks};
 
 use super::super::state::time;
-use super::{Both, at, begun, kept, new, of_lane, queued};
+use super::{Both, at, attempt, begun, end, kept, new, of_lane, queued};
 
 pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
     a_full_lane_takes_nothing_until_something_is_finished(&*make().await.0).await;
@@ -21,8 +21,9 @@ async fn is_full(tasks: &dyn Tasks, kind: &str, second: i64) -> bool {
 }
 
 async fn finish_next(tasks: &dyn Tasks, second: i64) {
-    let id = begun(tasks, second).await.id;
-    assert!(tasks.finish_task(&id, "completed", "{}", time(second)).await.unwrap());
+    let begun = begun(tasks, second).await;
+    let end = end("completed", "{}");
+    assert!(tasks.finish_task(begun.attempt(), end, time(second)).await.unwrap());
 }
 
 async fn a_full_lane_takes_nothing_until_something_is_finished(tasks: &dyn Tasks) {
@@ -36,7 +37,7 @@ async fn a_full_lane_takes_nothing_until_something_is_finished(tasks: &dyn Tasks
     }
     assert_eq!(kept(tasks).await, before);
     queued(tasks, at("there", new("remember", 8))).await;
-    tasks.finish_task("remember-1", "failed", "{}", time(9)).await.unwrap();
+    tasks.finish_task(attempt("remember-1", 1), end("failed", "{}"), time(9)).await.unwrap();
     assert!(!is_full(tasks, "remember", 9).await);
     assert!(is_full(tasks, "remember", 10).await);
 }
@@ -74,7 +75,7 @@ async fn the_oldest_that_are_too_many_go(tasks: &dyn Tasks) {
     queued(tasks, new("dream", 1)).await;
     queued(tasks, new("remember", 2)).await;
     // The second to arrive is the first to end.
-    tasks.finish_task("remember-2", "failed", "{}", time(2)).await.unwrap();
+    tasks.finish_task(attempt("remember-2", 0), end("failed", "{}"), time(2)).await.unwrap();
     finish_next(tasks, 3).await;
     for second in 4..=10 {
         queued(tasks, new("remember", second)).await;

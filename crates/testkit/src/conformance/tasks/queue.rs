@@ -1,9 +1,9 @@
 //! Claims about order and about what is read of a task.
 
-use state::{Enqueued, NewTask, OwnedBy, TaskQuery, TaskRow, Tasks};
+use state::{End, Enqueued, NewTask, OwnedBy, TaskCount, TaskQuery, TaskRow, Tasks};
 
 use super::super::state::time;
-use super::{Both, at, begun, kept, new, of_lane, queued};
+use super::{Both, at, attempt, begun, end, kept, new, of_lane, queued};
 
 pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
     an_empty_queue_reads_as_empty(&make().await).await;
@@ -19,15 +19,17 @@ pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
     a_query_narrows_by_everything_it_names(&*make().await.0).await;
     a_cursor_leads_through_all_of_them(&*make().await.0).await;
     counts_are_in_the_statistics(&make().await).await;
+    tasks_are_counted_by_workspace_and_status(&*make().await.0).await;
+    what_ended_long_ago_is_neither_found_nor_counted_and_can_be_dropped(&*make().await.0).await;
 }
 
 async fn an_empty_queue_reads_as_empty((tasks, state): &Both) {
     assert_eq!(tasks.begin_next("here", time(0)).await.unwrap(), None);
     assert_eq!(tasks.running("here").await.unwrap(), []);
-    assert!(!tasks.prepare_outcome("a", "{}").await.unwrap());
-    assert!(!tasks.requeue("a", time(0)).await.unwrap());
-    assert!(!tasks.finish_task("a", "failed", "{}", time(0)).await.unwrap());
-    assert!(!tasks.give_up("a", "{}", time(0)).await.unwrap());
+    assert!(!tasks.prepare_outcome(attempt("a", 1), "{}").await.unwrap());
+    assert!(!tasks.requeue(attempt("a", 1), time(0)).await.unwrap());
+    assert!(!tasks.finish_task(attempt("a", 1), end("failed", "{}"), time(0)).await.unwrap());
+    assert!(!tasks.give_up("a", end("failed", "{}"), time(0)).await.unwrap());
     assert_eq!(tasks.task("a").await.unwrap(), None);
     assert_eq!(kept(&**tasks).await, [] as [String; 0]);
     assert_eq!(tasks.workspaces_with_work().await.unwrap(), [] as [String; 0]);
@@ -35,7 +37,7 @@ async fn an_empty_queue_reads_as_empty((tasks, state): &Both) {
     assert_eq!(tasks.session("a").await.unwrap(), None);
     assert_eq!(tasks.sessions("here").await.unwrap(), []);
     assert!(!tasks.has_client("here", "a").await.unwrap());
-    tasks.end_run("a", 1, "{}", time(0)).await.unwrap();
+    tasks.end_run(attempt("a", 1), "{}", time(0)).await.unwrap();
     assert_eq!(tasks.runs("a").await.unwrap(), []);
     assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
 }
@@ -70,12 +72,13 @@ async fn a_task_comes_back_whole(tasks: &dyn Tasks) {
     assert_eq!(tasks.running("here").await.unwrap(), [row.clone()]);
 
     row.outcome = Some("{\"summary\":\"\"}".to_owned());
-    assert!(tasks.prepare_outcome(&row.id, "{\"summary\":\"\"}").await.unwrap());
+    assert!(tasks.prepare_outcome(row.attempt(), "{\"summary\":\"\"}").await.unwrap());
     assert_eq!(tasks.task(&row.id).await.unwrap(), Some(row.clone()));
 
     (row.status, row.updated_at) = ("completed".to_owned(), time(3));
-    row.outcome = Some("{}".to_owned());
-    assert!(tasks.finish_task(&row.id, "completed", "{}", time(3)).await.unwrap());
+    (row.outcome, row.request) = (Some("{}".to_owned()), "{\"kept\":1}".to_owned());
+    let end = End { status: "completed", outcome: "{}", request: "{\"kept\":1}" };
+    assert!(tasks.finish_task(row.attempt(), end, time(3)).await.unwrap());
     assert_eq!(tasks.task(&row.id).await.unwrap(), Some(row));
     assert_eq!(tasks.running("here").await.unwrap(), []);
     assert_eq!(tasks.workspaces_with_work().await.unwrap(), [] as [String; 0]);
@@ -94,15 +97,18 @@ async fn tasks_begin_in_order_of_arrival_in_each_workspace(tasks: &dyn Tasks) {
     assert_eq!(tasks.workspaces_with_work().await.unwrap(), ["here", "there"]);
     let mut order = Vec::new();
     for workspace in ["here", "there", "here", "here", "there", "here"] {
-        let begun = tasks.begin_next(workspace, time(9)).await.unwrap();
-        order.push(begun.map_or_else(|| "none".to_owned(), |task| task.id));
+        let Some(begun) = tasks.begin_next(workspace, time(9)).await.unwrap() else {
+            order.push("none".to_owned());
+            continue;
+        };
+        assert_eq!(tasks.begin_next(workspace, time(9)).await.unwrap(), None, "one runs");
+        assert_eq!(tasks.running(workspace).await.unwrap(), std::slice::from_ref(&begun));
+        tasks.finish_task(begun.attempt(), end("completed", "{}"), time(9)).await.unwrap();
+        order.push(begun.id);
     }
     let expected =
         ["remember-1", "dream-2-there", "forget-3", "dream-5", "remember-4-there", "none"];
     assert_eq!(order, expected);
-    let running = tasks.running("here").await.unwrap();
-    let running: Vec<_> = running.into_iter().map(|task| task.id).collect();
-    assert_eq!(running, ["remember-1", "forget-3", "dream-5"]);
     assert_eq!(tasks.running("nowhere").await.unwrap(), []);
 }
 
@@ -111,7 +117,9 @@ async fn order_is_by_arrival_when_the_clock_goes_back(tasks: &dyn Tasks) {
         queued(tasks, new("remember", second)).await;
     }
     for expected in ["remember-9", "remember-3", "remember-6"] {
-        assert_eq!(begun(tasks, 1).await.id, expected);
+        let begun = begun(tasks, 1).await;
+        assert_eq!(begun.id, expected);
+        tasks.finish_task(begun.attempt(), end("completed", "{}"), time(1)).await.unwrap();
     }
 }
 
@@ -122,28 +130,29 @@ async fn no_task_is_begun_twice(tasks: &dyn Tasks) {
     let next = || tasks.begin_next("here", time(5));
     let (one, two, three, four, none) = tokio::join!(next(), next(), next(), next(), next());
     let all = [one, two, three, four, none];
-    let mut begun: Vec<_> =
-        all.into_iter().filter_map(|task| task.unwrap()).map(|task| task.id).collect();
-    begun.sort();
-    assert_eq!(begun, ["remember-1", "remember-2", "remember-3", "remember-4"]);
+    let begun = all.into_iter().filter_map(|task| task.unwrap()).map(|task| task.id);
+    assert_eq!(begun.collect::<Vec<_>>(), ["remember-1"]);
 }
 
 async fn what_is_finished_stays_as_it_is(tasks: &dyn Tasks) {
     let id = queued(tasks, new("remember", 1)).await.id;
     begun(tasks, 2).await;
-    assert!(tasks.finish_task(&id, "failed", "{\"code\":\"timeout\"}", time(3)).await.unwrap());
+    let timeout = end("failed", "{\"code\":\"timeout\"}");
+    assert!(tasks.finish_task(attempt(&id, 1), timeout, time(3)).await.unwrap());
     let finished = tasks.task(&id).await.unwrap().unwrap();
-    assert!(!tasks.finish_task(&id, "completed", "{}", time(4)).await.unwrap());
-    assert!(!tasks.prepare_outcome(&id, "{}").await.unwrap());
-    assert!(!tasks.requeue(&id, time(4)).await.unwrap());
+    assert!(!tasks.finish_task(attempt(&id, 1), end("completed", "{}"), time(4)).await.unwrap());
+    assert!(!tasks.prepare_outcome(attempt(&id, 1), "{}").await.unwrap());
+    assert!(!tasks.requeue(attempt(&id, 1), time(4)).await.unwrap());
     assert_eq!(tasks.begin_next("here", time(4)).await.unwrap(), None);
     assert_eq!(tasks.task(&id).await.unwrap(), Some(finished));
 }
 
 async fn a_task_that_waits_can_be_finished(tasks: &dyn Tasks) {
     let id = queued(tasks, new("remember", 1)).await.id;
-    assert!(!tasks.prepare_outcome(&id, "{}").await.unwrap(), "it does not run");
-    assert!(tasks.finish_task(&id, "failed", "{\"code\":\"cancelled\"}", time(2)).await.unwrap());
+    let waiting = attempt(&id, 0);
+    assert!(!tasks.prepare_outcome(waiting, "{}").await.unwrap(), "it does not run");
+    let cancelled = end("failed", "{\"code\":\"cancelled\"}");
+    assert!(tasks.finish_task(waiting, cancelled, time(2)).await.unwrap());
     assert_eq!(tasks.begin_next("here", time(3)).await.unwrap(), None);
     assert_eq!(tasks.task(&id).await.unwrap().unwrap().attempts, 0);
 }
@@ -153,22 +162,26 @@ async fn what_may_have_been_written_is_not_taken_back(tasks: &dyn Tasks) {
         queued(tasks, new("remember", second)).await;
     }
     begun(tasks, 4).await;
-    begun(tasks, 4).await;
-    assert!(tasks.prepare_outcome("remember-2", "{}").await.unwrap());
     let mut given_up = Vec::new();
     for id in ["remember-1", "remember-2", "remember-3", "remember-3"] {
-        given_up.push(tasks.give_up(id, "{\"code\":\"cancelled\"}", time(5)).await.unwrap());
+        if id == "remember-2" {
+            let begun = begun(tasks, 4).await;
+            assert!(tasks.prepare_outcome(begun.attempt(), "{}").await.unwrap());
+        }
+        let cancelled = end("failed", "{\"code\":\"cancelled\"}");
+        given_up.push(tasks.give_up(id, cancelled, time(5)).await.unwrap());
     }
     assert_eq!(given_up, [true, false, true, false]);
-    assert!(!tasks.prepare_outcome("remember-1", "{}").await.unwrap());
+    assert!(!tasks.prepare_outcome(attempt("remember-1", 1), "{}").await.unwrap());
     let mut left = Vec::new();
     for id in ["remember-1", "remember-2", "remember-3"] {
         let task = tasks.task(id).await.unwrap().unwrap();
-        left.push((task.status, task.outcome.unwrap(), task.updated_at));
+        left.push((task.status, task.outcome.unwrap(), task.request, task.updated_at));
     }
-    let cancelled =
-        |status: &str| (status.to_owned(), "{\"code\":\"cancelled\"}".to_owned(), time(5));
-    let running = ("running".to_owned(), "{}".to_owned(), time(4));
+    let cancelled = |status: &str| {
+        (status.to_owned(), "{\"code\":\"cancelled\"}".to_owned(), "{}".to_owned(), time(5))
+    };
+    let running = ("running".to_owned(), "{}".to_owned(), new("remember", 2).request, time(4));
     assert_eq!(left, [cancelled("failed"), running, cancelled("failed")]);
     assert_eq!(tasks.begin_next("here", time(6)).await.unwrap(), None);
 }
@@ -182,7 +195,7 @@ async fn an_id_is_used_once(tasks: &dyn Tasks) {
 
 async fn a_status_that_does_not_exist_is_refused(tasks: &dyn Tasks) {
     let first = queued(tasks, new("remember", 1)).await;
-    tasks.finish_task(&first.id, "done", "{}", time(2)).await.unwrap_err();
+    tasks.finish_task(first.attempt(), end("done", "{}"), time(2)).await.unwrap_err();
     assert_eq!(tasks.task(&first.id).await.unwrap(), Some(first));
 }
 
@@ -247,4 +260,46 @@ async fn counts_are_in_the_statistics((tasks, state): &Both) {
     tasks.add_session(super::sessions::session("s1", "here", 1)).await.unwrap();
     let counted = state.stats().await.unwrap();
     assert_eq!((counted.tasks, counted.sessions), (2, 1));
+}
+
+fn count(workspace: &str, status: &str, tasks: u64) -> TaskCount {
+    TaskCount { workspace: workspace.to_owned(), status: status.to_owned(), tasks }
+}
+
+async fn tasks_are_counted_by_workspace_and_status(tasks: &dyn Tasks) {
+    assert_eq!(tasks.count_tasks(time(0)).await.unwrap(), []);
+    for task in [new("remember", 1), new("dream", 2), at("there", new("remember", 3))] {
+        queued(tasks, task).await;
+    }
+    queued(tasks, new("forget", 4)).await;
+    begun(tasks, 5).await;
+    let expected =
+        [count("here", "queued", 2), count("here", "running", 1), count("there", "queued", 1)];
+    assert_eq!(tasks.count_tasks(time(9)).await.unwrap(), expected);
+}
+
+async fn what_ended_long_ago_is_neither_found_nor_counted_and_can_be_dropped(tasks: &dyn Tasks) {
+    for second in 1..=4 {
+        queued(tasks, new("remember", second)).await;
+    }
+    for second in 5..=7 {
+        let begun = begun(tasks, second).await;
+        tasks.finish_task(begun.attempt(), end("completed", "{}"), time(second)).await.unwrap();
+    }
+    let since = async |second| {
+        let ended_since = Some(time(second));
+        let query = TaskQuery { ended_since, max: 9, ..TaskQuery::default() };
+        tasks.tasks(&query).await.unwrap().into_iter().map(|task| task.id).collect::<Vec<_>>()
+    };
+    let all = ["remember-4", "remember-3", "remember-2", "remember-1"];
+    assert_eq!(since(5).await, all);
+    assert_eq!(since(6).await, all[..3], "what waits is always found");
+    assert_eq!(since(99).await, all[..1]);
+    let counted = [count("here", "completed", 1), count("here", "queued", 1)];
+    assert_eq!(tasks.count_tasks(time(7)).await.unwrap(), counted);
+    assert_eq!(tasks.drop_ended(time(5)).await.unwrap(), 0);
+    assert_eq!(tasks.drop_ended(time(7)).await.unwrap(), 2);
+    assert_eq!(kept(tasks).await, ["remember-3", "remember-4"]);
+    assert_eq!(tasks.drop_ended(time(99)).await.unwrap(), 1);
+    assert_eq!(kept(tasks).await, ["remember-4"]);
 }

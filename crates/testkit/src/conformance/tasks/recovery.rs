@@ -6,7 +6,7 @@ use memory::change::ChangeId;
 use state::{ChangeQuery, Retention, State, Tasks};
 
 use super::super::state::{time, write};
-use super::{Both, begun, new, queued};
+use super::{Both, attempt, begun, end, new, queued};
 
 pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
     a_task_says_whether_history_has_a_change_of_it(&make().await).await;
@@ -14,6 +14,8 @@ pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
     what_is_put_back_comes_first_again(&*make().await.0).await;
     history_keeps_the_change_of_a_task_that_runs(&make().await).await;
     a_second_opening_finds_what_the_first_left(&make().await).await;
+    an_attempt_that_was_overtaken_says_nothing_more(&*make().await.0).await;
+    only_the_attempt_that_runs_records_a_change(&make().await).await;
 }
 
 async fn record(state: &dyn State, path: &str, task: &str) -> ChangeId {
@@ -31,7 +33,7 @@ async fn a_task_says_whether_history_has_a_change_of_it((tasks, state): &Both) {
     let running = tasks.running("here").await.unwrap();
     let running: Vec<_> = running.into_iter().map(|task| (task.id, task.change)).collect();
     assert_eq!(running, [(id.clone(), Some(first))]);
-    tasks.finish_task(&id, "completed", "{}", time(4)).await.unwrap();
+    tasks.finish_task(attempt(&id, 1), end("completed", "{}"), time(4)).await.unwrap();
     assert_eq!(tasks.task(&id).await.unwrap().unwrap().change, Some(first));
     let query = ChangeQuery { task: Some(id), max: 9, ..ChangeQuery::default() };
     assert_eq!(state.changes(&query).await.unwrap().len(), 2);
@@ -50,13 +52,14 @@ async fn what_is_put_back_comes_first_again(tasks: &dyn Tasks) {
         queued(tasks, new("remember", second)).await;
     }
     let mut first = begun(tasks, 3).await;
-    assert!(tasks.prepare_outcome(&first.id, "{}").await.unwrap());
-    assert!(tasks.requeue(&first.id, time(4)).await.unwrap());
+    assert!(tasks.prepare_outcome(first.attempt(), "{}").await.unwrap());
+    assert!(tasks.requeue(first.attempt(), time(4)).await.unwrap());
     (first.status, first.updated_at) = ("queued".to_owned(), time(4));
     assert_eq!(tasks.task(&first.id).await.unwrap().unwrap(), first);
-    assert!(!tasks.requeue(&first.id, time(5)).await.unwrap(), "it waits already");
+    assert!(!tasks.requeue(first.attempt(), time(5)).await.unwrap(), "it waits already");
     (first.status, first.attempts, first.updated_at) = ("running".to_owned(), 2, time(6));
     assert_eq!(begun(tasks, 6).await, first);
+    tasks.finish_task(first.attempt(), end("failed", "{}"), time(7)).await.unwrap();
     assert_eq!(begun(tasks, 7).await.id, "remember-2");
 }
 
@@ -68,7 +71,7 @@ async fn history_keeps_the_change_of_a_task_that_runs((tasks, state): &Both) {
     let nothing = Retention { age: Duration::ZERO, bytes: 0 };
     assert_eq!(state.prune(nothing, time(99)).await.unwrap().changes, 0);
     assert_eq!(tasks.running("here").await.unwrap()[0].change, Some(change));
-    tasks.finish_task(&id, "completed", "{}", time(3)).await.unwrap();
+    tasks.finish_task(attempt(&id, 1), end("completed", "{}"), time(3)).await.unwrap();
     assert_eq!(state.prune(nothing, time(99)).await.unwrap().changes, 1);
     assert_eq!(tasks.task(&id).await.unwrap().unwrap().change, None);
 }
@@ -78,12 +81,54 @@ async fn a_second_opening_finds_what_the_first_left((tasks, state): &Both) {
         queued(&**tasks, new("remember", second)).await;
     }
     let first = begun(&**tasks, 4).await;
-    tasks.prepare_outcome(&first.id, "{\"summary\":\"prepared\"}").await.unwrap();
+    tasks.prepare_outcome(first.attempt(), "{\"summary\":\"prepared\"}").await.unwrap();
     let change = record(&**state, "a.md", &first.id).await;
     state.close().await;
     assert_eq!(tasks.workspaces_with_work().await.unwrap(), ["here"]);
     let running = tasks.running("here").await.unwrap();
     let outcome = Some("{\"summary\":\"prepared\"}".to_owned());
     assert_eq!(running, [state::TaskRow { outcome, change: Some(change), ..first }]);
+    let done = end("completed", "{\"summary\":\"prepared\"}");
+    assert!(tasks.finish_task(running[0].attempt(), done, time(5)).await.unwrap());
     assert_eq!(begun(&**tasks, 5).await.id, "remember-2");
+}
+
+async fn an_attempt_that_was_overtaken_says_nothing_more(tasks: &dyn Tasks) {
+    queued(tasks, new("remember", 1)).await;
+    let first = begun(tasks, 2).await;
+    assert!(tasks.requeue(first.attempt(), time(3)).await.unwrap());
+    let second = begun(tasks, 4).await;
+    assert_eq!(second.attempt(), attempt("remember-1", 2));
+    let done = end("completed", "{\"by\":\"the first\"}");
+    assert!(!tasks.prepare_outcome(first.attempt(), "{}").await.unwrap());
+    assert!(!tasks.requeue(first.attempt(), time(5)).await.unwrap());
+    assert!(!tasks.finish_task(first.attempt(), done, time(5)).await.unwrap());
+    assert_eq!(tasks.task("remember-1").await.unwrap().unwrap(), second);
+    assert!(tasks.prepare_outcome(second.attempt(), "{}").await.unwrap());
+    assert!(tasks.finish_task(second.attempt(), end("completed", "{}"), time(6)).await.unwrap());
+}
+
+async fn only_the_attempt_that_runs_records_a_change((tasks, state): &Both) {
+    let record = async |path: &str, number| {
+        let change = write("one", path, path).task("remember-1").attempt(number).to_record();
+        state.record(change).await
+    };
+    record("early.md", 0).await.unwrap_err();
+    queued(&**tasks, new("remember", 1)).await;
+    record("waiting.md", 0).await.unwrap_err();
+    let first = begun(&**tasks, 2).await;
+    tasks.requeue(first.attempt(), time(3)).await.unwrap();
+    record("put-back.md", 1).await.unwrap_err();
+    let second = begun(&**tasks, 4).await;
+    record("overtaken.md", 1).await.unwrap_err();
+    let change = record("a.md", 2).await.unwrap();
+    record("twice.md", 2).await.unwrap_err();
+    assert!(!tasks.requeue(second.attempt(), time(5)).await.unwrap(), "it has changed something");
+    tasks.finish_task(second.attempt(), end("completed", "{}"), time(5)).await.unwrap();
+    record("late.md", 2).await.unwrap_err();
+    assert_eq!(tasks.task("remember-1").await.unwrap().unwrap().change, Some(change));
+    let heads = state.heads("one", ChangeId(0)).await.unwrap();
+    let heads: Vec<_> = heads.iter().map(|head| head.path.as_str()).collect();
+    assert_eq!(heads, ["a.md"], "what was refused left nothing");
+    assert_eq!(state.stats().await.unwrap().open, 1);
 }

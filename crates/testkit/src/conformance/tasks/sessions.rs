@@ -5,7 +5,7 @@ use std::time::Duration;
 use state::{QueueLimits, RunRow, SessionRow, Tasks};
 
 use super::super::state::time;
-use super::{Both, begun, new, of_lane, queued};
+use super::{Both, attempt, begun, end, new, of_lane, queued};
 
 pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
     a_session_is_there_until_it_is_ended(&*make().await.0).await;
@@ -81,7 +81,7 @@ async fn runs_tell_of_each_attempt(tasks: &dyn Tasks) {
     for run in runs.iter().rev() {
         tasks.add_run(run.clone()).await.unwrap();
     }
-    tasks.end_run(&id, 2, "{\"turns\":1}", time(4)).await.unwrap();
+    tasks.end_run(attempt(&id, 2), "{\"turns\":1}", time(4)).await.unwrap();
     runs[1].ended_at = Some(time(4));
     runs[1].outcome = Some("{\"turns\":1}".to_owned());
     assert_eq!(tasks.runs(&id).await.unwrap(), runs);
@@ -95,7 +95,7 @@ async fn runs_go_with_their_task((tasks, state): &Both) {
     let id = queued(&**tasks, new("remember", 1)).await.id;
     begun(&**tasks, 2).await;
     tasks.add_run(run(&id, 1, 2)).await.unwrap();
-    tasks.finish_task(&id, "completed", "{}", time(3)).await.unwrap();
+    tasks.finish_task(attempt(&id, 1), end("completed", "{}"), time(3)).await.unwrap();
     assert_eq!(tasks.runs(&id).await.unwrap().len(), 1);
     let limits = QueueLimits { kept_for: Duration::from_secs(1), ..of_lane() };
     tasks.enqueue(new("remember", 9), limits).await.unwrap();

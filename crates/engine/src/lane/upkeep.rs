@@ -1,0 +1,57 @@
+//! What has to be done in lanes now and then, whether or not somebody asks.
+//!
+//! A process that dies tells nobody. What it queued or began is found by looking; and what ended long
+//! ago goes although nobody queues anything. Between two looks nothing is awake.
+
+use std::time::Duration;
+
+use memory::clock::Timestamp;
+use state::StateError;
+
+use super::{Lanes, Shared};
+use crate::runner::chain;
+use crate::workspace::Workspace;
+
+impl Lanes {
+    /// Looks after these workspaces until the lanes are drained, at once and then now and then: goes on
+    /// with what others left who died, and drops tasks that ended long ago.
+    pub async fn keep_up(&self, workspaces: &[Workspace]) {
+        let shared = &self.0;
+        while !shared.draining.is_cancelled() {
+            if let Err(error) = self.look_after(workspaces).await {
+                tracing::warn!(error = %chain(&error), "nobody looks after the lanes for now");
+            }
+            shared.rest(shared.settings.look_interval).await;
+        }
+    }
+
+    async fn look_after(&self, workspaces: &[Workspace]) -> Result<(), StateError> {
+        self.resume(workspaces).await?;
+        self.0.parts.tasks.drop_ended(self.0.ended_since()).await?;
+        Ok(())
+    }
+}
+
+impl Shared {
+    /// Returns when a task that is still known has ended at the earliest.
+    pub(super) fn ended_since(&self) -> Timestamp {
+        since(self.parts.clock.now(), self.settings.limits.kept_for)
+    }
+}
+
+/// Returns the time so long before another one.
+fn since(now: Timestamp, age: Duration) -> Timestamp {
+    now.checked_sub(age).unwrap_or(Timestamp::MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_age_reaches_before_the_beginning_of_time() {
+        let now = Timestamp::UNIX_EPOCH;
+        assert_eq!(since(now, Duration::from_mins(1)).as_second(), -60);
+        assert_eq!(since(now, Duration::MAX), Timestamp::MIN);
+    }
+}

@@ -1,0 +1,83 @@
+//! A process that stands still while another one takes its task over, and then goes on.
+//!
+//! Somebody has removed the lock file of the lane, which is all that kept the two apart. What is left are
+//! the numbers of attempts in the state.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::{Status, Task};
+use state::{SqliteState, Tasks};
+use testkit::{Faults, FaultyState, FaultyTasks};
+
+use super::host::{Host, Process, nobody, remember};
+
+/// More calls than a task has.
+const CALLS: u64 = 18;
+
+/// Tells whether somebody else came so far with a task that it may wait for whoever stands still.
+async fn is_overtaken(tasks: &dyn Tasks, id: &str) -> bool {
+    let row = tasks.task(id).await.unwrap().unwrap();
+    let is_prepared = row.attempts == 2 && row.outcome.is_some();
+    is_prepared || row.status == "completed" || row.status == "failed"
+}
+
+/// Returns the only task that there is.
+async fn only(process: &Process) -> Option<Task> {
+    let (lanes, filter) = (process.lanes(), engine::TaskFilter::default());
+    let listed = lanes.list(&process.workspace, filter, engine::Viewer::Person).await.unwrap();
+    listed.into_iter().next()
+}
+
+/// Has a process stand still at this call of a task, and another one take over.
+async fn overtake(call: u64) {
+    let host = Host::new();
+    let sqlite = Arc::new(SqliteState::new(host.folders.state.join("quipu.db")));
+    let state = Arc::new(FaultyState::new(Arc::clone(&sqlite) as _));
+    let tasks = Arc::new(FaultyTasks::beside(sqlite, &state));
+    let slow = host.process_on(Arc::clone(&state) as _, tasks);
+    state.set(Faults::Pause(call));
+    let (lanes, workspace) = (slow.lanes().clone(), slow.workspace.clone());
+    let asking = tokio::spawn(async move {
+        let request = remember("add project/a.md x add global/a.md x");
+        lanes.submit(&workspace, request, nobody()).await.unwrap()
+    });
+    let quick = host.process();
+    let task = loop {
+        if let Some(task) = only(&quick).await {
+            let is_over = state.calls() < call && task.status().is_final();
+            if is_over || state.calls() >= call {
+                break task;
+            }
+        }
+        tokio::task::yield_now().await;
+    };
+    host.remove_turn(&quick.workspace);
+    quick.lanes().resume(&[host.workspace("shop")]).await.unwrap();
+    while !is_overtaken(&*quick.tasks, task.id.as_str()).await {
+        tokio::task::yield_now().await;
+    }
+    state.set(Faults::Never);
+    assert_eq!(asking.await.unwrap().id, task.id);
+    let (by_slow, by_quick) = (slow.end(&task).await, quick.end(&task).await);
+    assert_eq!((by_slow.status(), &by_slow), (Status::Completed, &by_quick), "call {call}");
+    slow.close().await;
+    assert_eq!(quick.changes_of(&task).await, 1, "call {call}");
+    for path in ["project/a.md", "global/a.md"] {
+        assert_eq!(quick.text(path).await.as_deref(), Some("- x\n"), "call {call}");
+    }
+    assert_eq!(quick.done("add project/a.md y").await.status(), Status::Completed, "call {call}");
+    quick.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn wherever_a_process_stands_still_its_task_is_done_once() {
+    let mut worlds = tokio::task::JoinSet::new();
+    for call in 2..=CALLS {
+        worlds.spawn(async move {
+            let overtaken = tokio::time::timeout(Duration::from_mins(1), overtake(call)).await;
+            assert!(overtaken.is_ok(), "call {call} does not end");
+        });
+    }
+    worlds.join_all().await;
+}
