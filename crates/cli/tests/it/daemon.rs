@@ -8,6 +8,8 @@ mod memories;
 
 mod published_client;
 
+mod rust_client;
+
 mod start;
 
 mod tasks;

@@ -59,6 +59,7 @@ struct Wanted {
     /// Only those that are pinned, or are not.
     pinned: Option<bool>,
     /// In which order.
+    #[param(inline)]
     sort: Option<Sort>,
     /// What the page before ended with.
     cursor: Option<String>,

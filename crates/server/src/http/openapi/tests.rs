@@ -115,6 +115,27 @@ fn every_operation_has_a_sentence_and_says_how_it_fails() {
 }
 
 #[test]
+fn whatever_it_refers_to_is_there() {
+    fn check(value: &Value, whole: &Value) {
+        match value {
+            Value::Object(fields) => {
+                for (name, field) in fields {
+                    let refers = (name == "$ref").then(|| field.as_str()).flatten();
+                    if let Some(pointer) = refers.and_then(|text| text.strip_prefix('#')) {
+                        assert!(whole.pointer(pointer).is_some(), "{pointer}");
+                    }
+                    check(field, whole);
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| check(item, whole)),
+            _ => {}
+        }
+    }
+    let value = serde_json::to_value(document()).unwrap();
+    check(&value, &value);
+}
+
+#[test]
 fn the_page_runs_nothing_and_loads_nothing() {
     let page = page::of(document(), ErrorCode::ALL);
     for hostile in ["<script", "javascript:", "src=", "http://", "https://", "<link", "@import"] {
