@@ -14,7 +14,7 @@ pub async fn remember(door: Door, token: &str) -> Result<Option<String>, ClientE
     let content = "I like tea in the morning.".to_owned();
     let request = RememberRequest { content, context_mode: None, scope: None };
     let asked = client.remember(&request).await?;
-    let task = client.wait_for(&asked.task_id, Duration::from_secs(60)).await?;
+    let task = client.wait_for(&asked.task_id, Duration::from_mins(1)).await?;
     let Some(TaskResult::Remember(result)) = task.result else { return Ok(None) };
     let Some(path) = result.files_touched.first() else { return Ok(None) };
 

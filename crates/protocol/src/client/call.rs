@@ -133,6 +133,7 @@ impl Client {
         // that can be sent once more.
         let kept = if call.is_safe() { self.kept() } else { None };
         if let Some(mut connection) = kept
+            && connection.sender.ready().await.is_ok()
             && let Ok(response) = connection.sender.send_request(self.request(call)?).await
         {
             return Ok((response, connection));

@@ -51,9 +51,9 @@ impl FromStr for Door {
         let is_plain = uri.scheme() == Some(&Scheme::HTTP)
             && uri.path_and_query().is_none_or(|path| path == "/")
             && !authority.as_str().contains('@');
-        match (is_plain, authority.port_u16()) {
-            (true, Some(_)) => Ok(Self::Address(Address(authority.to_string()))),
-            (true, None) if !authority.as_str().ends_with(':') => {
+        match authority.port_u16() {
+            Some(_) if is_plain => Ok(Self::Address(Address(authority.to_string()))),
+            None if is_plain && authority.as_str() == authority.host() => {
                 Ok(Self::Address(Address(format!("{authority}:80"))))
             }
             _ => Err(bad()),
@@ -119,9 +119,9 @@ impl Connection {
         self
     }
 
-    /// Tells whether another request may go over it.
+    /// Tells whether another request may go over it, as far as is known.
     pub(super) fn is_usable(&self) -> bool {
-        self.sender.is_ready() && self.used_at.elapsed() < IDLE_MAX
+        !self.sender.is_closed() && self.used_at.elapsed() < IDLE_MAX
     }
 }
 

@@ -47,9 +47,9 @@ async fn remembered(client: &Client, content: &str) -> Task {
     client.wait_for(&task.task_id, PATIENCE).await.unwrap()
 }
 
-fn refusal<T: std::fmt::Debug>(result: Result<T, ClientError>) -> Box<Refusal> {
+fn refusal<T: std::fmt::Debug>(result: Result<T, ClientError>) -> Refusal {
     match result {
-        Err(ClientError::Refused(refusal)) => refusal,
+        Err(ClientError::Refused(refusal)) => *refusal,
         other => panic!("{other:?}"),
     }
 }
@@ -337,6 +337,25 @@ async fn the_socket_is_a_door_as_well() {
     let nowhere = Client::new(Door::Socket(place.path().join("none.sock")), TOKEN).unwrap();
     let error = nowhere.health().await.unwrap_err();
     assert!(matches!(error, ClientError::Unreachable(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn what_has_no_effect_shares_a_connection() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let line = Line::to(daemon.address());
+    let client = client_at(&line.url());
+    for _ in 0..5 {
+        client.health().await.unwrap();
+        // A refusal leaves it as good as it was.
+        refusal(client.read("/memories/global/none.md").await);
+    }
+    assert_eq!(line.taken(), 1);
+    client.dream().await.unwrap();
+    assert_eq!(line.taken(), 2, "what has an effect is not risked on it");
+    let (one, other) = tokio::join!(client.health(), client.stats());
+    assert!(one.is_ok() && other.is_ok());
+    assert_eq!(line.taken(), 3);
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 /// Carries connections on to a daemon.
@@ -9,6 +10,7 @@ pub(super) struct Line {
     url: String,
     far_end: Arc<Mutex<String>>,
     open: Arc<Mutex<Vec<TcpStream>>>,
+    taken: Arc<AtomicUsize>,
 }
 
 impl Line {
@@ -18,10 +20,12 @@ impl Line {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let far_end = Arc::new(Mutex::new(address.to_owned()));
         let open = Arc::new(Mutex::new(Vec::new()));
-        let (to, held) = (Arc::clone(&far_end), Arc::clone(&open));
+        let taken = Arc::new(AtomicUsize::new(0));
+        let (to, held, count) = (Arc::clone(&far_end), Arc::clone(&open), Arc::clone(&taken));
         // Ends with the tests.
         std::thread::spawn(move || {
             for near in listener.incoming().map(Result::unwrap) {
+                count.fetch_add(1, Ordering::Relaxed);
                 // Nobody at the far end: the near one is closed.
                 let Ok(far) = TcpStream::connect(&*to.lock().unwrap()) else { continue };
                 let ends = [&near, &far].map(|end| end.try_clone().unwrap());
@@ -30,12 +34,17 @@ impl Line {
                 carry(&far, &near);
             }
         });
-        Self { url, far_end, open }
+        Self { url, far_end, open, taken }
     }
 
     /// Where the near end is.
     pub(super) fn url(&self) -> String {
         self.url.clone()
+    }
+
+    /// How many connections there were.
+    pub(super) fn taken(&self) -> usize {
+        self.taken.load(Ordering::Relaxed)
     }
 
     /// Leads new connections to another address.
