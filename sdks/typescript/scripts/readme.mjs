@@ -1,0 +1,20 @@
+// Writes the TypeScript examples of both READMEs to test/readme, so that the tests check and run them.
+
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+
+const here = new URL('..', import.meta.url);
+const folder = new URL('test/readme/', here);
+await rm(folder, { recursive: true, force: true });
+await mkdir(folder, { recursive: true });
+for (const [name, path] of [
+  ['project', '../../README.md'],
+  ['package', 'README.md'],
+]) {
+  const readme = await readFile(new URL(path, here), 'utf8');
+  const examples = [...readme.matchAll(/^```ts\n(.*?)^```$/gms)].map(([, code]) => code);
+  if (examples.length === 0) throw new Error(`${path} has no example`);
+  for (const [index, code] of examples.entries()) {
+    // A module, whatever it imports.
+    await writeFile(new URL(`${name}-${index + 1}.ts`, folder), `${code}export {};\n`);
+  }
+}
