@@ -1,10 +1,11 @@
-// Writes the TypeScript examples of both READMEs to test/readme, so that the tests check and run them.
+// Writes the TypeScript examples of both READMEs to test/readme, so that the tests check and run them. What was
+// compiled before goes away, so that nothing runs that is no longer there.
 
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 
 const here = new URL('..', import.meta.url);
 const folder = new URL('test/readme/', here);
-await rm(folder, { recursive: true, force: true });
+for (const old of [folder, new URL('build/', here)]) await rm(old, { recursive: true, force: true });
 await mkdir(folder, { recursive: true });
 for (const [name, path] of [
   ['project', '../../README.md'],

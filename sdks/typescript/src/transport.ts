@@ -122,7 +122,7 @@ export class Transport {
   }
 }
 
-/** Returns a path as a URL has it. One that leads elsewhere cannot be sent: URLs resolve dots by themselves. */
+/** Returns a path as a URL has it. Dots cannot be sent: URLs resolve them, and would lead elsewhere. */
 function encoded(path: string): string {
   const segments = path.split('/');
   if (segments.some((segment) => segment === '.' || segment === '..')) {

@@ -1,6 +1,4 @@
 import assert from 'node:assert/strict';
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { test } from 'node:test';
 import { NotFoundError } from '@quipu/client';
 import type { EventStream, QuipuEvent } from '@quipu/client';
@@ -37,7 +35,7 @@ test('every change is told, whoever makes it, in one form', async (t) => {
   const events = await client.events();
   await client.memories.create(path('a'), 'x\n');
   await client.memories.move(path('a'), path('b'));
-  await writeFile(join(daemon.home, 'memory/b.md'), 'edited\n');
+  await client.memories.tool({ command: 'delete', path: path('b') });
   const told = [];
   for await (const event of events) {
     assert.ok(event.type === 'workspace.memory.changed' && event.scope === 'file');
@@ -48,7 +46,7 @@ test('every change is told, whoever makes it, in one form', async (t) => {
   assert.deepEqual(told, [
     [1, 'save', 'person', path('a'), undefined],
     [2, 'rename', 'person', path('a'), path('b')],
-    [3, 'outside', 'outside', path('b'), undefined],
+    [3, 'delete', 'agent', path('b'), undefined],
   ]);
   assert.deepEqual(await events.next(), { value: undefined, done: true }, 'left by `break`');
 
