@@ -4,7 +4,7 @@
 //! drift, and `tidy` fails on it.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 
@@ -97,14 +97,18 @@ fn differing(root: &Path, references: &[Reference]) -> Vec<Finding> {
         .collect()
 }
 
-/// Builds the program and asks it for every reference.
-fn generate(workspace: &Workspace) -> anyhow::Result<Vec<Reference>> {
+/// Builds the program; returns where it is.
+pub(crate) fn build_program(workspace: &Workspace) -> anyhow::Result<PathBuf> {
     let mut build = cargo::command();
     build.current_dir(&workspace.root);
     // With the features of the whole workspace, so that the tests build nothing anew.
     cargo::run(build.args(["build", "--quiet", "--workspace", "--bin", "quipu"]))?;
-    let program =
-        workspace.target.join("debug").join(format!("quipu{}", std::env::consts::EXE_SUFFIX));
+    Ok(workspace.target.join("debug").join(format!("quipu{}", std::env::consts::EXE_SUFFIX)))
+}
+
+/// Asks the program for every reference.
+fn generate(workspace: &Workspace) -> anyhow::Result<Vec<Reference>> {
+    let program = build_program(workspace)?;
     REFERENCES
         .into_iter()
         .map(|(name, file)| {

@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test | tidy | docs | deny | fuzz | sim | api | bench | tools`.
+//! The project's own commands: `cargo xtask test | tidy | docs | deny | sdk | fuzz | sim | api | bench | tools`.
 //!
 //! Whatever a person or CI does to this repository beyond plain cargo is a command here, so that both
 //! do the same. It depends on nothing of the product: it reads the sources and runs cargo.
@@ -16,6 +16,7 @@ mod cargo;
 mod deny;
 mod docs;
 mod fuzz;
+mod sdk;
 mod sim;
 mod test;
 mod tidy;
@@ -46,6 +47,8 @@ enum Command {
     Docs(docs::Args),
     /// Check licences, sources and duplicate versions of dependencies
     Deny(deny::Args),
+    /// Compile the TypeScript client, and run its tests against the daemon
+    Sdk(sdk::Args),
     /// Feed hostile bytes to the parsers of outside bytes
     Fuzz(fuzz::Args),
     /// Run the seeded simulator
@@ -75,6 +78,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Tidy(args) => tidy::run(&workspace, &args),
         Command::Docs(args) => docs::run(&workspace, &args),
         Command::Deny(args) => deny::run(&workspace, &args),
+        Command::Sdk(args) => sdk::run(&workspace, &args),
         Command::Fuzz(args) => fuzz::run(&workspace, &args),
         Command::Sim(args) => sim::run(&workspace, &args),
         Command::Api(args) => api::run(&workspace, &args),

@@ -10,7 +10,7 @@ use anyhow::Context;
 
 use crate::tools::{self, Tools};
 use crate::workspace::Workspace;
-use crate::{cargo, deny, fuzz, sim, tidy};
+use crate::{cargo, deny, fuzz, sdk, sim, tidy};
 
 /// How long each of the two endless gates looks for trouble.
 const SEARCH_SECONDS: u64 = 60;
@@ -34,7 +34,7 @@ struct Step {
 }
 
 /// All gates, the quick ones first.
-const STEPS: [Step; 9] = [
+const STEPS: [Step; 10] = [
     Step { name: "fmt", about: "the sources are formatted", run: fmt },
     Step { name: "tidy", about: "layers, names, sizes, links, generated docs", run: tidy_step },
     Step { name: "clippy", about: "no lint complains", run: clippy },
@@ -42,6 +42,7 @@ const STEPS: [Step; 9] = [
     Step { name: "deny", about: "licences and sources of dependencies", run: deny_step },
     Step { name: "test", about: "unit and integration tests", run: test },
     Step { name: "doctest", about: "examples in the API documentation", run: doctest },
+    Step { name: "sdk", about: "the TypeScript client against the daemon", run: sdk::check },
     Step { name: "fuzz", about: "hostile bytes into the parsers, a minute in all", run: fuzz_step },
     Step { name: "sim", about: "the seeded simulator, a minute", run: sim_step },
 ];

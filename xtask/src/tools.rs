@@ -104,9 +104,18 @@ pub(crate) struct Tools {
 impl Tools {
     /// Returns cargo, able to find the subcommands, with the environment that tests read.
     pub(crate) fn cargo_command(&self) -> Command {
-        let mut command = cargo::command();
-        command.env("PATH", self.search_path());
+        let mut command = self.equip(cargo::command());
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command
+    }
+
+    /// Returns npm, with the Node that is found here.
+    pub(crate) fn npm_command(&self) -> Command {
+        self.equip(Command::new("npm"))
+    }
+
+    fn equip(&self, mut command: Command) -> Command {
+        command.env("PATH", self.search_path());
         command
     }
 
@@ -139,6 +148,12 @@ pub(crate) fn prepare(workspace: &Workspace, wanted: &[Tool]) -> anyhow::Result<
         }
     }
     Ok(tools)
+}
+
+/// Installs what the lock file of an npm package names beside it, unless it is there.
+pub(crate) fn install_package(workspace: &Workspace, folder: &Path) -> anyhow::Result<()> {
+    system::require(&system::NPM)?;
+    rack::npm_package(&Rack::open(&workspace.target.join("tools"))?, folder)
 }
 
 /// Installs the tools of the tests and prints their environment for a shell.

@@ -1,167 +1,129 @@
-//! Talking to a daemon: one connection for a request, HTTP/1.1, at its address or its socket.
+//! A client of the daemon: tasks, events, memories and their history, as typed calls.
 //!
-//! What is said is in the other modules; this one carries it. It knows nothing of retries or caches.
+//! It carries what the other modules say, over HTTP/1.1, to an address or to the socket of the daemon.
+//! It keeps nothing but one idle connection, and tries nothing twice that could have had an effect; only
+//! [`Client::wait_for`] and [`Events`] go on by themselves when the daemon goes away and comes back.
+//! It finds no daemon and reads no token: whoever calls brings both.
+//!
+//! Every call has a deadline. Dropping one ends it at once; a write that had reached the daemon by then
+//! is carried out all the same, whole.
+//!
+//! # Example
+//!
+//! ```no_run
+#![doc = include_str!("../examples/client.rs")]
+//! ```
 
-use std::path::PathBuf;
+mod call;
+mod door;
+mod error;
+mod events;
+mod history;
+mod memories;
+mod tasks;
 
-use http_body_util::{BodyExt as _, Empty};
-use hyper::body::{Bytes, Incoming};
-use hyper::header::{ACCEPT, AUTHORIZATION, HOST};
-use hyper::{Request, Response, StatusCode};
-use hyper_util::rt::TokioIo;
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpStream, UnixStream};
-use tokio::task::JoinHandle;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
-use crate::cursor::LAST_EVENT_ID_HEADER;
-use crate::error::ErrorBody;
-use crate::frame::{Frame, Reader, TooLong};
+use hyper::header::HeaderValue;
 
-/// By which way a daemon is reached.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Door {
-    /// Its address: `http://127.0.0.1:4170`.
-    Url(String),
-    /// Its socket.
-    Socket(PathBuf),
-}
+pub use door::{BadDoor, Door};
+pub use error::{Blocked, ClientError, Conflict, Refusal};
+pub use events::{Begin, Cursor, Events};
+pub use history::{ChangesQuery, Dry};
+pub use memories::{AgentClass, MemoriesQuery, SearchQuery};
+pub use tasks::TasksQuery;
 
-/// Why a daemon did not do what it was asked.
-#[derive(Debug, thiserror::Error)]
-pub enum ClientError {
-    /// Nobody is there.
-    #[error("the daemon cannot be reached")]
-    Unreachable(#[source] std::io::Error),
-    /// It was there, and then it was not, or does not speak HTTP.
-    #[error("the connection to the daemon broke")]
-    Broken(#[from] hyper::Error),
-    /// What was to be sent is no request.
-    #[error("the request cannot be sent")]
-    Request(#[from] hyper::http::Error),
-    /// It says no.
-    #[error("the daemon refused: {}", .body.error)]
-    Refused {
-        /// The HTTP status.
-        status: u16,
-        /// What it says.
-        body: Box<ErrorBody>,
-    },
-    /// It answers with what is no error of this API.
-    #[error("the daemon answered {0}")]
-    Unexpected(u16),
-    /// A frame of a stream is too long.
-    #[error(transparent)]
-    TooLong(#[from] TooLong),
-}
+use self::call::Call;
+use self::door::Connection;
+use crate::capabilities::{Capabilities, Health};
+use crate::id::is_client_id;
+use crate::status::Stats;
 
-/// Somebody who may call a daemon.
+/// How long a call may take unless [`Client::with_deadline`] says otherwise: far more than any takes but
+/// a large import.
+pub const CALL_DEADLINE: Duration = Duration::from_secs(30);
+
+/// Somebody who may call a daemon. Clones share the idle connection.
 #[derive(Clone)]
 pub struct Client {
     door: Door,
-    authorization: String,
+    authorization: HeaderValue,
+    caller: Option<HeaderValue>,
+    workspace: Option<Arc<str>>,
+    deadline: Duration,
+    idle: Arc<Mutex<Option<Connection>>>,
 }
 
 impl std::fmt::Debug for Client {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client").field("door", &self.door).finish_non_exhaustive()
+        f.debug_struct("Client")
+            .field("door", &self.door)
+            .field("caller", &self.caller)
+            .field("workspace", &self.workspace)
+            .finish_non_exhaustive()
     }
 }
 
 impl Client {
-    /// Returns somebody who brings this token.
-    pub fn new(door: Door, token: &str) -> Self {
-        Self { door, authorization: format!("Bearer {token}") }
-    }
-
-    /// Opens the stream of all that changes in the daemon's first workspace, after an event that was
-    /// seen, or from now on.
-    pub async fn events(&self, after: Option<u64>) -> Result<Events, ClientError> {
-        let mut request = Request::get("/v1/events").header(ACCEPT, "text/event-stream");
-        if let Some(after) = after {
-            request = request.header(LAST_EVENT_ID_HEADER, after);
-        }
-        let (response, connection) = self.send(request).await?;
-        Ok(Events {
-            response,
-            connection,
-            reader: Reader::default(),
-            waiting: Vec::new().into_iter(),
+    /// Returns somebody who brings this token, as `quipu token` prints it. Nothing is sent yet.
+    pub fn new(door: Door, token: &str) -> Result<Self, ClientError> {
+        let mut authorization = header("the token", &format!("Bearer {}", token.trim()))?;
+        authorization.set_sensitive(true);
+        Ok(Self {
+            door,
+            authorization,
+            caller: None,
+            workspace: None,
+            deadline: CALL_DEADLINE,
+            idle: Arc::default(),
         })
     }
 
-    async fn send(
-        &self,
-        request: hyper::http::request::Builder,
-    ) -> Result<(Response<Incoming>, Connection), ClientError> {
-        let (stream, host): (Box<dyn Duplex>, &str) = match &self.door {
-            Door::Socket(path) => {
-                let stream = UnixStream::connect(path).await.map_err(ClientError::Unreachable)?;
-                (Box::new(stream), "localhost")
-            }
-            Door::Url(url) => {
-                let host = url.strip_prefix("http://").unwrap_or(url);
-                let stream = TcpStream::connect(host).await.map_err(ClientError::Unreachable)?;
-                (Box::new(stream), host)
-            }
-        };
-        let (mut sender, connection) =
-            hyper::client::conn::http1::handshake(TokioIo::new(stream)).await?;
-        // What breaks the connection is told by the response.
-        let connection = Connection(tokio::spawn(async move { drop(connection.await) }));
-        let request = request
-            .header(HOST, host)
-            .header(AUTHORIZATION, &self.authorization)
-            .body(Empty::<Bytes>::new())?;
-        let response = sender.send_request(request).await?;
-        let status = response.status();
-        if status == StatusCode::OK {
-            return Ok((response, connection));
+    /// Calls as a registered client, which [`Client::begin_session`] returns: it alone sees its tasks.
+    pub fn with_client_id(mut self, id: &str) -> Result<Self, ClientError> {
+        if !is_client_id(id) {
+            return Err(ClientError::Unsendable("the client id"));
         }
-        let body = response.into_body().collect().await?.to_bytes();
-        Err(match serde_json::from_slice(&body) {
-            Ok(body) => ClientError::Refused { status: status.as_u16(), body: Box::new(body) },
-            Err(_) => ClientError::Unexpected(status.as_u16()),
-        })
+        self.caller = Some(header("the client id", id)?);
+        Ok(self)
+    }
+
+    /// Means this workspace, by its id in [`Capabilities::workspaces`], instead of the first one.
+    #[must_use]
+    pub fn in_workspace(mut self, id: &str) -> Self {
+        self.workspace = Some(id.into());
+        self
+    }
+
+    /// Gives each call so long.
+    #[must_use]
+    pub fn with_deadline(mut self, deadline: Duration) -> Self {
+        self.deadline = deadline;
+        self
+    }
+
+    /// Asks whether the daemon lives.
+    pub async fn health(&self) -> Result<Health, ClientError> {
+        self.value(Call::get("/health")).await
+    }
+
+    /// Asks what the daemon can do, and which workspaces it serves.
+    pub async fn capabilities(&self) -> Result<Capabilities, ClientError> {
+        self.value(Call::get("/capabilities")).await
+    }
+
+    /// Asks how much the workspace holds.
+    pub async fn stats(&self) -> Result<Stats, ClientError> {
+        self.value(self.call_here(Call::get("/v1/stats"))).await
+    }
+
+    /// Returns the call, about the workspace that is meant.
+    fn call_here(&self, call: Call) -> Call {
+        call.query("workspace", self.workspace.as_deref())
     }
 }
 
-/// Something that is read and written.
-trait Duplex: AsyncRead + AsyncWrite + Send + Unpin {}
-
-impl<T: AsyncRead + AsyncWrite + Send + Unpin> Duplex for T {}
-
-/// A connection; dropping it cuts it.
-#[derive(Debug)]
-struct Connection(JoinHandle<()>);
-
-impl Drop for Connection {
-    fn drop(&mut self) {
-        self.0.abort();
-    }
-}
-
-/// A stream of events. Dropping it ends it.
-#[derive(Debug)]
-pub struct Events {
-    response: Response<Incoming>,
-    #[expect(dead_code, reason = "held so that the stream goes on")]
-    connection: Connection,
-    reader: Reader,
-    waiting: std::vec::IntoIter<Frame>,
-}
-
-impl Events {
-    /// Waits for the next frame; `None` when the daemon ended the stream. Whoever stops waiting loses
-    /// nothing.
-    pub async fn next(&mut self) -> Result<Option<Frame>, ClientError> {
-        loop {
-            if let Some(frame) = self.waiting.next() {
-                return Ok(Some(frame));
-            }
-            let Some(part) = self.response.body_mut().frame().await else { return Ok(None) };
-            if let Ok(bytes) = part?.into_data() {
-                self.waiting = self.reader.take(&bytes)?.into_iter();
-            }
-        }
-    }
+fn header(what: &'static str, text: &str) -> Result<HeaderValue, ClientError> {
+    HeaderValue::try_from(text).map_err(|_| ClientError::Unsendable(what))
 }

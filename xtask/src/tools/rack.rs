@@ -77,6 +77,22 @@ impl Rack {
     }
 }
 
+/// Installs what the lock file of a package names beside it, unless that very file was followed before. Whoever
+/// holds the rack is alone with that.
+pub(super) fn npm_package(_held: &Rack, folder: &Path) -> anyhow::Result<()> {
+    let wanted = fs::read(folder.join("package-lock.json"))?;
+    let followed = folder.join("node_modules/followed-lock.json");
+    if fs::read(&followed).ok().as_deref() == Some(wanted.as_slice()) {
+        return Ok(());
+    }
+    eprintln!("tools: installing what {} needs (npm)", folder.display());
+    let mut npm = Command::new("npm");
+    npm.current_dir(folder).args(["ci", "--no-audit", "--no-fund"]);
+    cargo::output(npm.args(["--ignore-scripts", "--loglevel=error"]))
+        .context("is the registry reachable?")?;
+    Ok(fs::write(followed, wanted)?)
+}
+
 /// A set of packages that are installed together.
 #[derive(Debug)]
 struct Set {

@@ -1,9 +1,9 @@
 //! `quipu events`: what the running daemon tells of changes.
 
 use memory::code::Code;
-use protocol::client::{Client, ClientError, Door};
+use protocol::client::{BadDoor, Begin, Client, ClientError, Door};
 use protocol::event::{Envelope, Event, MemoryChanged};
-use serde_json::Value;
+use serde_json::json;
 
 use crate::args::Events;
 use crate::compose::{self, App};
@@ -14,20 +14,17 @@ use crate::render::{FAINT, Look, MARK, print, visible};
 /// Prints events as they come, or those that came.
 pub(crate) async fn run(app: &App, args: &Events) -> Result<Status, Failure> {
     let place = daemon::find(&app.folders.state).ok_or_else(no_daemon)?;
-    let client = Client::new(door(&place), &token(&place)?);
-    let after = if args.follow { None } else { Some(0) };
-    let mut events = client.events(after).await.map_err(failure)?;
-    while let Some(frame) = events.next().await.map_err(failure)? {
-        let Ok(envelope) = serde_json::from_str::<Envelope>(&frame.data) else {
-            // Something that a later daemon tells.
-            continue;
-        };
+    let door =
+        door(&place).map_err(|error| Failure::new(Code::StorageFailed, error.to_string()))?;
+    let client = Client::new(door, &token(&place)?).map_err(failure)?;
+    let begin = if args.follow { Begin::Now } else { Begin::Oldest };
+    let mut events = client.events(begin).await.map_err(failure)?.once();
+    while let Some(envelope) = events.next().await.map_err(failure)? {
         if matches!(envelope.event, Event::ReplayComplete(_)) {
             return Ok(Status::Done);
         }
         let line = if app.output.json {
-            let value: Value = serde_json::from_str(&frame.data).unwrap_or_default();
-            visible::json(&value.to_string()).into_owned()
+            visible::json(&json!(envelope).to_string()).into_owned()
         } else {
             line(&envelope, app.output.look)
         };
@@ -40,10 +37,10 @@ fn no_daemon() -> Failure {
     Failure::new(Code::NotFound, "no daemon serves this state folder").help("start `quipu serve`")
 }
 
-fn door(place: &Place) -> Door {
+fn door(place: &Place) -> Result<Door, BadDoor> {
     match &place.socket {
-        Some(socket) => Door::Socket(socket.clone()),
-        None => Door::Url(place.url.clone()),
+        Some(socket) => Ok(Door::Socket(socket.clone())),
+        None => place.url.parse(),
     }
 }
 

@@ -10,6 +10,8 @@ mod memories;
 
 mod published_client;
 
+mod rust_client;
+
 mod start;
 
 mod tasks;

@@ -175,6 +175,11 @@ impl Subscription {
         }
     }
 
+    /// Returns the id after which the stream tells next: the cursor of a reader who leaves at this moment.
+    pub fn position(&self) -> u64 {
+        self.id(self.place)
+    }
+
     /// Waits for what the stream says next; `None` when it has ended. Whoever stops waiting loses
     /// nothing.
     pub async fn next(&mut self) -> Option<Event> {

@@ -42,6 +42,7 @@ struct Wanted {
 #[utoipa::path(
     get,
     path = "/v1/changes",
+    operation_id = "list_changes",
     tag = "history",
     params(Wanted),
     responses(

@@ -15,7 +15,7 @@ use axum::response::{IntoResponse as _, Response};
 use engine::feed::{Cursor, Event, Subscription, Unsubscribable};
 use futures_util::stream;
 use memory::limits::EVENT_HEARTBEAT;
-use protocol::cursor::{self, EPOCH_HEADER, LAST_EVENT_ID_HEADER, Unreadable};
+use protocol::cursor::{self, CURSOR_HEADER, EPOCH_HEADER, LAST_EVENT_ID_HEADER, Unreadable};
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::event::Envelope;
 use protocol::frame;
@@ -50,7 +50,11 @@ pub(super) fn routes() -> Routes {
     ),
     responses(
         (status = 200, description = "Frames, each with an envelope as its data",
-            content_type = "text/event-stream", body = Envelope),
+            content_type = "text/event-stream", body = Envelope,
+            headers(
+                ("X-Qwen-Event-Epoch" = String, description = "The numbering of the events"),
+                ("X-Quipu-Event-Cursor" = u64, description = "The event after which it begins"),
+            )),
         (status = "4XX", description = "There is no stream", body = ErrorBody),
         (status = "5XX", description = "There is no stream", body = ErrorBody),
     ),
@@ -80,7 +84,11 @@ async fn of_session(
     ),
     responses(
         (status = 200, description = "Frames, each with an envelope as its data",
-            content_type = "text/event-stream", body = Envelope),
+            content_type = "text/event-stream", body = Envelope,
+            headers(
+                ("X-Qwen-Event-Epoch" = String, description = "The numbering of the events"),
+                ("X-Quipu-Event-Cursor" = u64, description = "The event after which it begins"),
+            )),
         (status = "4XX", description = "There is no stream", body = ErrorBody),
         (status = "5XX", description = "There is no stream", body = ErrorBody),
     ),
@@ -125,6 +133,7 @@ struct Telling {
 }
 
 fn stream_of(daemon: &Shared, subscription: Subscription) -> Response {
+    let position = HeaderValue::from(subscription.position());
     let telling = Telling {
         subscription,
         measures: Arc::clone(&daemon.measures),
@@ -140,6 +149,7 @@ fn stream_of(daemon: &Shared, subscription: Subscription) -> Response {
         (CACHE_CONTROL, HeaderValue::from_static("no-cache, no-transform")),
         (UNBUFFERED, HeaderValue::from_static("no")),
         (HeaderName::from_static(EPOCH_HEADER), epoch(daemon)),
+        (HeaderName::from_static(CURSOR_HEADER), position),
     ];
     (head, Body::from_stream(frames)).into_response()
 }

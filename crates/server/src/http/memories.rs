@@ -73,6 +73,7 @@ struct Wanted {
 #[utoipa::path(
     get,
     path = "/v1/memories",
+    operation_id = "list_memories",
     tag = "memories",
     params(Wanted),
     responses(

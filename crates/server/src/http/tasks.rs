@@ -196,6 +196,7 @@ struct Wanted {
 #[utoipa::path(
     get,
     path = "/v1/tasks",
+    operation_id = "list_tasks",
     tag = "tasks",
     params(Wanted),
     responses(

@@ -32,6 +32,7 @@ fn a_session_hears_once_of_each_task_that_changed_something() {
     assert_eq!(stream.head.header("Content-Type"), Some("text/event-stream"));
     assert_eq!(stream.head.header("Cache-Control"), Some("no-cache, no-transform"));
     assert_eq!(stream.head.header("X-Accel-Buffering"), Some("no"));
+    assert_eq!(stream.head.header("X-Quipu-Event-Cursor"), Some("0"));
 
     let ask = daemon.ask("POST", "/workspace/memory/remember").json(&remember("I like tea."));
     let task = ask.header("X-Qwen-Client-Id", &client).send().json();
@@ -76,6 +77,9 @@ fn a_reader_goes_on_where_it_left() {
     first.cut();
 
     let again = daemon.stream(&path, &[("Last-Event-ID", "1"), ("X-Qwen-Event-Epoch", &epoch)]);
+    assert_eq!(again.head.header("X-Quipu-Event-Cursor"), Some("1"));
+    let fresh = daemon.stream(&path, &[]);
+    assert_eq!(fresh.head.header("X-Quipu-Event-Cursor"), Some("3"));
     assert_eq!(again.next().unwrap().id, Some(2));
     assert_eq!(again.next().unwrap().id, Some(3));
     let Event::ReplayComplete(complete) = again.next().unwrap().event else { panic!("no end") };
@@ -92,6 +96,7 @@ fn a_reader_goes_on_where_it_left() {
         };
         assert_eq!((resync.reason.as_str(), resync.detail.as_deref()), ("epoch_reset", detail));
         assert_eq!(resync.last_delivered_id.to_string(), last);
+        assert_eq!(lost.head.header("X-Quipu-Event-Cursor"), Some("0"));
         assert_eq!(lost.next().unwrap().id, Some(1), "all that is kept follows");
     }
     // What cannot be read is no cursor, and an epoch without one means nothing.

@@ -271,7 +271,7 @@ fn who_has_left_cannot_poll() {
 }
 
 /// Takes the turn of the daemon's lane, so that its tasks wait.
-fn hold_lane(place: &Place, daemon: &Daemon) -> File {
+pub(super) fn hold_lane(place: &Place, daemon: &Daemon) -> File {
     let lock = format!("state/locks/lane-{}.lock", daemon.workspace(0));
     let file = File::options().write(true).open(place.home().join(lock)).unwrap();
     file.lock().unwrap();

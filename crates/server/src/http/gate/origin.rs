@@ -98,7 +98,9 @@ pub(super) fn preflight() -> Response {
 /// Lets the page of this origin read an answer.
 pub(super) fn permit(headers: &mut HeaderMap, origin: HeaderValue) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
-    let exposed = HeaderValue::from_static("etag, retry-after, x-qwen-event-epoch, x-request-id");
+    let exposed = HeaderValue::from_static(
+        "etag, retry-after, x-quipu-event-cursor, x-qwen-event-epoch, x-request-id",
+    );
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
 }
 

@@ -115,6 +115,40 @@ fn every_operation_has_a_sentence_and_says_how_it_fails() {
 }
 
 #[test]
+fn operations_have_names_of_their_own_and_words_are_those_of_the_wire() {
+    let value = document();
+    let operations = value["paths"].as_object().unwrap().values().flat_map(|methods| {
+        methods.as_object().unwrap().values().map(|operation| operation["operationId"].as_str())
+    });
+    let mut names = BTreeSet::new();
+    for name in operations {
+        assert!(names.insert(name.unwrap()), "{name:?} is there twice");
+    }
+    let status = &value["components"]["schemas"]["TaskStatus"]["enum"];
+    assert_eq!(status, &serde_json::json!(["queued", "running", "completed", "failed"]));
+}
+
+#[test]
+fn whatever_it_refers_to_is_there() {
+    fn check(value: &Value, whole: &Value) {
+        match value {
+            Value::Object(fields) => {
+                for (name, field) in fields {
+                    let refers = (name == "$ref").then(|| field.as_str()).flatten();
+                    if let Some(pointer) = refers.and_then(|text| text.strip_prefix('#')) {
+                        assert!(whole.pointer(pointer).is_some(), "{pointer}");
+                    }
+                    check(field, whole);
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| check(item, whole)),
+            _ => {}
+        }
+    }
+    check(document(), document());
+}
+
+#[test]
 fn the_page_runs_nothing_and_loads_nothing() {
     let page = page::of(document(), ErrorCode::ALL);
     for hostile in ["<script", "javascript:", "src=", "http://", "https://", "<link", "@import"] {

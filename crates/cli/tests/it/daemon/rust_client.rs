@@ -1,0 +1,383 @@
+//! The client of this project, in Rust, against a daemon that is a process of its own.
+
+mod line;
+
+mod streams;
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use memory::limits::MEMORY_BYTES_MAX;
+use protocol::client::{
+    AgentClass, ChangesQuery, Client, ClientError, Door, Dry, MemoriesQuery, Refusal, SearchQuery,
+    TasksQuery,
+};
+use protocol::error::ErrorCode;
+use protocol::memories::Sort;
+use protocol::task::{
+    ContextMode, ForgetRequest, RememberRequest, TargetScope, Task, TaskKind, TaskResult,
+    TaskStatus,
+};
+use serde_json::json;
+
+use self::line::Line;
+use super::tasks::hold_lane;
+use super::{Daemon, PATIENCE, TOKEN, socket};
+use crate::place::Place;
+
+#[path = "../../../../protocol/examples/client.rs"]
+#[expect(dead_code, unreachable_pub, reason = "an example is a program of its own")]
+mod example;
+
+/// Returns a client of a daemon.
+fn client(daemon: &Daemon) -> Client {
+    client_at(daemon.said["url"].as_str().unwrap())
+}
+
+fn client_at(url: &str) -> Client {
+    Client::new(url.parse().unwrap(), TOKEN).unwrap().with_deadline(PATIENCE)
+}
+
+fn text(content: &str) -> RememberRequest {
+    RememberRequest { content: content.to_owned(), context_mode: None, scope: None }
+}
+
+async fn remembered(client: &Client, content: &str) -> Task {
+    let task = client.remember(&text(content)).await.unwrap();
+    client.wait_for(&task.task_id, PATIENCE).await.unwrap()
+}
+
+fn refusal<T: std::fmt::Debug>(result: Result<T, ClientError>) -> Refusal {
+    match result {
+        Err(ClientError::Refused(refusal)) => *refusal,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Returns the revision that a conflict tells.
+fn conflict<T: std::fmt::Debug>(result: Result<T, ClientError>) -> Option<String> {
+    match result {
+        Err(ClientError::Conflict(conflict)) => conflict.revision,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn the_example_of_the_documentation_does_what_it_says() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let door = || daemon.said["url"].as_str().unwrap().parse::<Door>().unwrap();
+    let told = example::remember(door(), TOKEN).await.unwrap().unwrap();
+    assert!(told.ends_with("- And coffee after lunch.\n"), "{told}");
+    let listed = client(&daemon).memories(&MemoriesQuery::default()).await.unwrap();
+    assert_eq!(client(&daemon).read(&listed.memories[0].path).await.unwrap().text, told);
+    assert_eq!(example::remember(door(), TOKEN).await.unwrap(), None, "it is known");
+}
+
+#[tokio::test]
+async fn tasks_are_asked_for_waited_for_and_told_apart() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let client = client(&daemon);
+    let request = RememberRequest {
+        content: "This project builds with make.".to_owned(),
+        context_mode: Some(ContextMode::Clean),
+        scope: Some(TargetScope::Project),
+    };
+    let asked = client.remember(&request).await.unwrap();
+    assert_eq!(asked.scope, Some(TargetScope::Project));
+    let done = client.wait_for(&asked.task_id, PATIENCE).await.unwrap();
+    let Some(TaskResult::Remember(result)) = &done.result else { panic!("{done:?}") };
+    assert_eq!(result.touched_scopes, [TargetScope::Project]);
+    assert_eq!(client.task(&asked.task_id).await.unwrap(), done);
+
+    let dream = client.dream().await.unwrap();
+    let done = client.wait_for(&dream.task_id, PATIENCE).await.unwrap();
+    assert!(matches!(done.result, Some(TaskResult::Dream(_))), "{done:?}");
+
+    let query = ForgetRequest { query: "builds with make".to_owned(), scope: None };
+    let forget = client.forget(&query).await.unwrap();
+    let done = client.wait_for(&forget.task_id, PATIENCE).await.unwrap();
+    let Some(TaskResult::Forget(result)) = &done.result else { panic!("{done:?}") };
+    assert_eq!(result.removed_entries.len(), 1);
+
+    let query = TasksQuery { kind: Some(TaskKind::Forget), ..TasksQuery::default() };
+    let listed = client.tasks(&query).await.unwrap();
+    assert_eq!(listed.tasks.len(), 1);
+    assert_eq!(listed.tasks[0].task, done);
+
+    let secret = "The key is sk-ant-api03-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789AbCdEfGhIjKl";
+    let screened = client.remember(&text(secret)).await.unwrap();
+    match client.wait_for(&screened.task_id, PATIENCE).await {
+        Err(error @ ClientError::TaskFailed(_)) => {
+            assert!(error.to_string().starts_with("the task was given up: "), "{error}");
+            let ClientError::TaskFailed(task) = error else { panic!() };
+            assert_eq!(task.error.unwrap().code, "screened");
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+#[tokio::test]
+async fn a_task_that_waits_can_be_left_alone_or_taken_back() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let client = client(&daemon);
+    remembered(&client, "I like tea.").await;
+    let held = hold_lane(&place, &daemon);
+    let (left, taken) = (client.dream().await.unwrap(), client.dream().await.unwrap());
+    match client.wait_for(&left.task_id, Duration::from_millis(500)).await {
+        Err(ClientError::TaskUnfinished { task, .. }) => {
+            assert_eq!((task.status, task.task_id), (TaskStatus::Queued, left.task_id.clone()));
+        }
+        other => panic!("{other:?}"),
+    }
+    let back = client.cancel(&taken.task_id).await.unwrap();
+    assert_eq!(back.status, TaskStatus::Failed);
+    match client.wait_for(&taken.task_id, PATIENCE).await {
+        Err(ClientError::TaskFailed(task)) => assert_eq!(*task, back),
+        other => panic!("{other:?}"),
+    }
+    // Whoever stops waiting does not stop the task.
+    let waiting = client.wait_for(&left.task_id, PATIENCE);
+    assert!(tokio::time::timeout(Duration::ZERO, waiting).await.is_err());
+    drop(held);
+    let done = client.wait_for(&left.task_id, PATIENCE).await.unwrap();
+    assert_eq!(done.status, TaskStatus::Completed);
+    // What has ended stays.
+    assert_eq!(client.cancel(&left.task_id).await.unwrap(), done);
+}
+
+#[tokio::test]
+async fn each_client_sees_its_own_tasks() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let anybody = client(&daemon);
+    let folder = anybody.capabilities().await.unwrap().workspace_cwd;
+    let session = anybody.begin_session(Some(&folder)).await.unwrap();
+    let other = anybody.begin_session(None).await.unwrap();
+    let ours = anybody.clone().with_client_id(&session.client_id).unwrap();
+    let theirs = anybody.clone().with_client_id(&other.client_id).unwrap();
+    let task = remembered(&ours, "I like tea.").await;
+    for stranger in [&theirs, &anybody] {
+        let refused = refusal(stranger.task(&task.task_id).await);
+        assert_eq!((refused.status, refused.code), (404, ErrorCode::RememberTaskNotFound));
+        assert!(stranger.tasks(&TasksQuery::default()).await.unwrap().tasks.is_empty());
+    }
+    ours.end_session(&session.session_id).await.unwrap();
+    let refused = refusal(ours.dream().await);
+    assert_eq!((refused.status, refused.code), (400, ErrorCode::InvalidClientId));
+    assert_eq!(refused.facts["clientId"], session.client_id.as_str());
+    let refused = refusal(anybody.begin_session(Some("/nowhere")).await);
+    assert_eq!(refused.code, ErrorCode::WorkspaceMismatch);
+}
+
+#[tokio::test]
+async fn a_write_that_lost_is_a_conflict_that_names_the_winner() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let client = client(&daemon);
+    let path = "/memories/global/a b/ä#%+&.md";
+    let first = client.create(path, "one\n").await.unwrap().revision.unwrap();
+    assert_eq!(conflict(client.create(path, "two\n").await).as_ref(), Some(&first));
+    let second = client.save(path, "two\n", &first).await.unwrap().revision.unwrap();
+    assert_eq!(conflict(client.save(path, "three\n", &first).await).as_ref(), Some(&second));
+    assert_eq!(conflict(client.delete_revision(path, &first).await).as_ref(), Some(&second));
+    let read = client.read(path).await.unwrap();
+    assert_eq!((read.text.as_str(), &read.revision, read.path.as_str()), ("two\n", &second, path));
+    client.delete_revision(path, &second).await.unwrap();
+    assert_eq!(conflict(client.save(path, "three\n", &second).await), None, "it is gone");
+    assert_eq!(refusal(client.read(path).await).code, ErrorCode::NotFound);
+}
+
+#[tokio::test]
+async fn all_that_the_store_can_do_is_a_call() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let client = client(&daemon);
+    assert_eq!(client.health().await.unwrap().status, "ok");
+    let workspace = client.capabilities().await.unwrap().workspaces[0].id.clone();
+    let client = client.in_workspace(&workspace);
+    client.create("/memories/global/tea.md", "- Likes tea & milk.\n").await.unwrap();
+    client.create("/memories/project/make.md", "- Builds with make.\n").await.unwrap();
+
+    assert!(client.pin("/memories/global/tea.md").await.unwrap().changed);
+    let query = MemoriesQuery {
+        scope: Some("global".to_owned()),
+        words: Some("TEA".to_owned()),
+        pinned: Some(true),
+        sort: Some(Sort::Modified),
+        cursor: None,
+        max: Some(1),
+    };
+    let page = client.memories(&query).await.unwrap();
+    assert_eq!((page.total, page.memories[0].path.as_str()), (1, "/memories/global/tea.md"));
+    assert!(!client.unpin("/memories/global/tea.md").await.unwrap().pinned);
+    let under = Some("/memories/global".to_owned());
+    let search = SearchQuery { text: "tea & milk".to_owned(), under, max: Some(5) };
+    assert_eq!(client.search(&search).await.unwrap().matches.len(), 1);
+
+    client.rename("/memories/global/tea.md", "/memories/global/drinks.md").await.unwrap();
+    let view = json!({ "command": "view", "path": "/memories/global/drinks.md" });
+    let reply = client.tool(&view, AgentClass::Explore).await.unwrap();
+    assert!(reply.ok && reply.text.contains("tea & milk"), "{reply:?}");
+    let write = json!({ "command": "delete", "path": "/memories/global/drinks.md" });
+    let reply = client.tool(&write, AgentClass::Explore).await.unwrap();
+    assert_eq!((reply.ok, reply.code.as_deref()), (false, Some("read_only")));
+
+    let archive = client.export().await.unwrap();
+    client.delete("/memories/global").await.unwrap_err();
+    client.delete("/memories/global/drinks.md").await.unwrap();
+    let taken = client.import(archive.clone(), None).await.unwrap();
+    assert_eq!((taken.memories.len(), taken.skipped.len()), (1, 1), "{taken:?}");
+    let copies = client.import(archive, Some("/memories/global/copies")).await.unwrap();
+    assert_eq!(copies.memories.len(), 2, "{copies:?}");
+    assert_eq!(refusal(client.import("no tar", None).await).code, ErrorCode::InvalidArchive);
+    assert_eq!(client.stats().await.unwrap().workspace_id, workspace);
+    let nowhere = client.in_workspace("nowhere");
+    assert_eq!(refusal(nowhere.dream().await).code, ErrorCode::WorkspaceNotFound);
+    assert_eq!(refusal(nowhere.stats().await).code, ErrorCode::WorkspaceNotFound);
+}
+
+#[tokio::test]
+async fn history_is_read_and_taken_back() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let client = client(&daemon);
+    let path = "/memories/global/a.md";
+    let first = client.create(path, "one\n").await.unwrap();
+    let second = client.save(path, "two\n", &first.revision.unwrap()).await.unwrap();
+    let change = second.change.unwrap();
+    let query = ChangesQuery { path: Some(path.to_owned()), max: Some(1), ..Default::default() };
+    let page = client.changes(&query).await.unwrap();
+    assert_eq!(page.changes[0].id, change);
+    let older = ChangesQuery { cursor: page.next_cursor, ..query };
+    assert_eq!(client.changes(&older).await.unwrap().changes[0].id, first.change.unwrap());
+    let shown = client.change(change).await.unwrap();
+    assert!(shown.diffs[0].diff.contains("+two"), "{shown:?}");
+
+    let blocked = refusal(client.undo(first.change.unwrap(), Dry::No).await);
+    assert_eq!((blocked.status, blocked.code), (409, ErrorCode::UndoBlocked));
+    assert_eq!(blocked.blocked()[0].path, path);
+    assert_eq!(client.undo(change, Dry::Run).await.unwrap().change, None);
+    assert_eq!(client.read(path).await.unwrap().text, "two\n");
+    assert_eq!(client.undo(change, Dry::No).await.unwrap().undone, [change]);
+    assert_eq!(client.read(path).await.unwrap().text, "one\n");
+    assert_eq!(refusal(client.change(999).await).code, ErrorCode::NotFound);
+}
+
+#[tokio::test]
+async fn what_goes_wrong_is_told_by_what_can_be_done_about_it() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let url = daemon.said["url"].as_str().unwrap();
+    let stranger = Client::new(url.parse().unwrap(), "not-the-token").unwrap();
+    let refused = refusal(stranger.capabilities().await);
+    assert_eq!((refused.status, refused.code), (401, ErrorCode::Unauthorized));
+    assert_eq!(stranger.health().await.unwrap().status, "ok");
+    for token in ["a\nb", "a\0"] {
+        let error = Client::new(url.parse().unwrap(), token).unwrap_err();
+        assert!(matches!(error, ClientError::Unsendable("the token")), "{error:?}");
+    }
+    let client = client(&daemon);
+    assert!(client.clone().with_client_id("a b").is_err());
+    assert!(!format!("{client:?}").contains(TOKEN));
+
+    let blank = refusal(client.remember(&text("  ")).await);
+    assert_eq!((blank.status, blank.code), (400, ErrorCode::InvalidContent));
+    let key = "key: sk-ant-api03-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789AbCdEfGhIjKl\n";
+    let screened = refusal(client.create("/memories/global/key.md", key).await);
+    assert_eq!((screened.status, screened.code), (422, ErrorCode::Screened));
+    assert!(screened.facts.contains_key("rule"), "{screened:?}");
+    let large = "x".repeat(MEMORY_BYTES_MAX + 1);
+    let refused = refusal(client.create("/memories/global/big.md", &large).await);
+    assert_eq!(refused.code, ErrorCode::TooLarge);
+    let escape = refusal(client.create("/memories/global/../../x.md", "x").await);
+    assert_eq!(escape.code, ErrorCode::InvalidPath);
+    assert_eq!(refusal(client.task("nap-1").await).code, ErrorCode::RouteNotFound);
+
+    daemon.kill();
+    let gone = client.stats().await.unwrap_err();
+    assert!(matches!(gone, ClientError::Unreachable(_)), "{gone:?}");
+    let waiting = client.wait_for("dream-1", Duration::from_millis(100)).await.unwrap_err();
+    assert!(waiting.is_temporary(), "{waiting:?}");
+}
+
+#[tokio::test]
+async fn a_peer_that_is_no_daemon_is_given_up() {
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", silent.local_addr().unwrap());
+    let client = Client::new(url.parse().unwrap(), TOKEN).unwrap();
+    let deadline = Duration::from_millis(100);
+    let error = client.with_deadline(deadline).stats().await.unwrap_err();
+    assert!(matches!(error, ClientError::TimedOut(after) if after == deadline), "{error:?}");
+
+    let check = |answer: &'static str| async move {
+        let peer = line::saying(answer);
+        Client::new(peer.parse().unwrap(), TOKEN).unwrap().stats().await.unwrap_err()
+    };
+    let error = check("220 mail.example ESMTP\r\n").await;
+    assert!(matches!(error, ClientError::Broken(_)), "{error:?}");
+    let error = check("HTTP/1.1 200 OK\r\nContent-Length: 90\r\n\r\n{").await;
+    assert!(matches!(error, ClientError::Broken(_)), "{error:?}");
+    let error = check("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").await;
+    assert!(matches!(error, ClientError::Unreadable(_)), "{error:?}");
+    let error = check("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 3\r\n\r\nno!").await;
+    assert!(matches!(error, ClientError::Unexpected(502)), "{error:?}");
+}
+
+#[tokio::test]
+async fn the_socket_is_a_door_as_well() {
+    let place = Place::new();
+    let _daemon = Daemon::start(&place);
+    let client = Client::new(Door::Socket(socket(&place)), TOKEN).unwrap();
+    client.create("/memories/global/a.md", "one\n").await.unwrap();
+    assert_eq!(place.view("global/a.md"), "one\n");
+    assert_eq!(client.read("global/a.md").await.unwrap().text, "one\n");
+    let nowhere = Client::new(Door::Socket(place.path().join("none.sock")), TOKEN).unwrap();
+    let error = nowhere.health().await.unwrap_err();
+    assert!(matches!(error, ClientError::Unreachable(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn what_has_no_effect_shares_a_connection() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let line = Line::to(daemon.address());
+    let client = client_at(&line.url());
+    for _ in 0..5 {
+        client.health().await.unwrap();
+        // A refusal leaves it as good as it was.
+        refusal(client.read("/memories/global/none.md").await);
+    }
+    assert_eq!(line.taken(), 1);
+    client.dream().await.unwrap();
+    assert_eq!(line.taken(), 2, "what has an effect is not risked on it");
+    let (one, other) = tokio::join!(client.health(), client.stats());
+    assert!(one.is_ok() && other.is_ok());
+    assert_eq!(line.taken(), 3);
+}
+
+#[tokio::test]
+async fn a_task_is_waited_for_while_the_daemon_starts_anew() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let line = Line::to(daemon.address());
+    let client = client_at(&line.url());
+    remembered(&client, "I like tea.").await;
+    let held = hold_lane(&place, &daemon);
+    let task = client.remember(&text("I drive a bus.")).await.unwrap();
+    let waiting = tokio::spawn({
+        let (client, id) = (client.clone(), task.task_id.clone());
+        async move { client.wait_for(&id, PATIENCE).await }
+    });
+    daemon.kill();
+    line.cut();
+    drop(held);
+    let daemon = Daemon::start(&place);
+    line.lead_to(daemon.address());
+    assert_eq!(waiting.await.unwrap().unwrap().status, TaskStatus::Completed);
+    // The connection that was kept is of no use any more, and nobody notices.
+    line.cut();
+    assert_eq!(client.health().await.unwrap().status, "ok");
+}

@@ -1,0 +1,87 @@
+//! A line between a client and a daemon that a test can cut, and peers that are no daemons.
+
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+/// Carries connections on to a daemon.
+pub(super) struct Line {
+    url: String,
+    far_end: Arc<Mutex<String>>,
+    open: Arc<Mutex<Vec<TcpStream>>>,
+    taken: Arc<AtomicUsize>,
+}
+
+impl Line {
+    /// Lays a line to an address.
+    pub(super) fn to(address: &str) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let far_end = Arc::new(Mutex::new(address.to_owned()));
+        let open = Arc::new(Mutex::new(Vec::new()));
+        let taken = Arc::new(AtomicUsize::new(0));
+        let (to, held, count) = (Arc::clone(&far_end), Arc::clone(&open), Arc::clone(&taken));
+        // Ends with the tests.
+        std::thread::spawn(move || {
+            for near in listener.incoming().map(Result::unwrap) {
+                count.fetch_add(1, Ordering::Relaxed);
+                // Nobody at the far end: the near one is closed.
+                let Ok(far) = TcpStream::connect(&*to.lock().unwrap()) else { continue };
+                let ends = [&near, &far].map(|end| end.try_clone().unwrap());
+                held.lock().unwrap().extend(ends);
+                carry(&near, &far);
+                carry(&far, &near);
+            }
+        });
+        Self { url, far_end, open, taken }
+    }
+
+    /// Where the near end is.
+    pub(super) fn url(&self) -> String {
+        self.url.clone()
+    }
+
+    /// How many connections there were.
+    pub(super) fn taken(&self) -> usize {
+        self.taken.load(Ordering::Relaxed)
+    }
+
+    /// Leads new connections to another address.
+    pub(super) fn lead_to(&self, address: &str) {
+        address.clone_into(&mut self.far_end.lock().unwrap());
+    }
+
+    /// Cuts all connections that are open.
+    pub(super) fn cut(&self) {
+        for end in self.open.lock().unwrap().drain(..) {
+            // One that has ended by itself is cut already.
+            end.shutdown(Shutdown::Both).unwrap_or_default();
+        }
+    }
+}
+
+/// Carries bytes one way until either end closes.
+fn carry(from: &TcpStream, to: &TcpStream) {
+    let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+    std::thread::spawn(move || {
+        std::io::copy(&mut from, &mut to).map(drop).unwrap_or_default();
+        to.shutdown(Shutdown::Both).unwrap_or_default();
+        from.shutdown(Shutdown::Both).unwrap_or_default();
+    });
+}
+
+/// Returns where a peer listens that says this to everybody and hangs up.
+pub(super) fn saying(answer: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || {
+        for mut peer in listener.incoming().map(Result::unwrap) {
+            // Reads the request first: a connection that is closed with unread bytes is reset.
+            let mut request = [0; 4_096];
+            peer.read(&mut request).map(drop).unwrap_or_default();
+            peer.write_all(answer.as_bytes()).unwrap_or_default();
+        }
+    });
+    url
+}

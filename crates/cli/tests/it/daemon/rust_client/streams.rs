@@ -1,0 +1,151 @@
+//! Streams of events as the client reads them: none is lost or told twice, whatever is cut.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::TryStreamExt as _;
+use protocol::client::{Begin, ClientError, Cursor, Events};
+use protocol::error::ErrorCode;
+use protocol::event::{Envelope, Event, MemoryChanged, ResyncRequired};
+use tokio::time::timeout;
+
+use super::{Line, client, client_at, refusal, remembered};
+use crate::daemon::{Daemon, PATIENCE};
+use crate::place::Place;
+
+async fn next(events: &mut Events) -> Envelope {
+    timeout(PATIENCE, events.next()).await.expect("an event comes").unwrap().unwrap()
+}
+
+/// Returns the number and the memory of the next event that is one.
+async fn changed(events: &mut Events) -> (u64, String) {
+    loop {
+        let Envelope { id, event, .. } = next(events).await;
+        match event {
+            Event::MemoryChanged(MemoryChanged::File { path, .. }) => return (id.unwrap(), path),
+            Event::ReplayComplete(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn named(id: u64, name: &str) -> (u64, String) {
+    (id, format!("/memories/global/{name}.md"))
+}
+
+/// Makes memories of these names.
+async fn make(daemon: &Daemon, names: &[&str]) {
+    for name in names {
+        client(daemon).create(&format!("/memories/global/{name}.md"), "x\n").await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn a_stream_goes_on_where_it_was_cut() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let line = Line::to(daemon.address());
+    make(&daemon, &["before"]).await;
+    let mut events = client_at(&line.url()).events(Begin::Now).await.unwrap();
+    // Cut before anything came: what happens meanwhile is told all the same.
+    line.cut();
+    make(&daemon, &["a", "b"]).await;
+    assert_eq!(changed(&mut events).await, named(2, "a"));
+    assert_eq!(changed(&mut events).await, named(3, "b"));
+    for (id, name) in [(4, "c"), (5, "d"), (6, "e")] {
+        line.cut();
+        make(&daemon, &[name]).await;
+        assert_eq!(changed(&mut events).await, named(id, name));
+    }
+    // Whoever stops waiting loses nothing.
+    while let Ok(told) = timeout(Duration::ZERO, events.next()).await {
+        assert!(matches!(told.unwrap().unwrap().event, Event::ReplayComplete(_)));
+    }
+    make(&daemon, &["f"]).await;
+    assert_eq!(changed(&mut events).await, named(7, "f"));
+
+    let cursor = events.cursor().unwrap().clone();
+    assert_eq!(cursor.last_seen, 7);
+    drop(events);
+    make(&daemon, &["g"]).await;
+    let mut later = client(&daemon).events(Begin::After(cursor)).await.unwrap();
+    assert_eq!(changed(&mut later).await, named(8, "g"));
+    let all = client(&daemon).events(Begin::Oldest).await.unwrap().into_stream();
+    let mut all = pin!(all);
+    for id in 1..=8 {
+        assert_eq!(all.try_next().await.unwrap().unwrap().id, Some(id));
+    }
+}
+
+#[tokio::test]
+async fn a_daemon_that_starts_anew_says_that_something_may_be_missed() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let line = Line::to(daemon.address());
+    let mut events = client_at(&line.url()).events(Begin::Now).await.unwrap();
+    make(&daemon, &["a", "b"]).await;
+    assert_eq!(changed(&mut events).await, named(1, "a"));
+    assert_eq!(changed(&mut events).await, named(2, "b"));
+    daemon.kill();
+    line.cut();
+    let daemon = Daemon::start(&place);
+    line.lead_to(daemon.address());
+    let resync = next(&mut events).await;
+    let Event::StateResyncRequired(ResyncRequired { reason, last_delivered_id, .. }) = resync.event
+    else {
+        panic!("{resync:?}")
+    };
+    assert_eq!((reason.as_str(), last_delivered_id), ("epoch_reset", 2));
+    // From here on it counts anew, also across a cut.
+    line.cut();
+    make(&daemon, &["c"]).await;
+    assert_eq!(changed(&mut events).await, named(1, "c"));
+    line.cut();
+    make(&daemon, &["d"]).await;
+    assert_eq!(changed(&mut events).await, named(2, "d"));
+}
+
+#[tokio::test]
+async fn a_stream_that_is_read_once_ends_with_the_daemon() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let mut events = client(&daemon).events(Begin::Now).await.unwrap().once();
+    daemon.signal("TERM");
+    assert_eq!(events.next().await.unwrap(), None);
+    assert_eq!(events.next().await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn a_session_hears_of_tasks_until_it_ends() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let anybody = client(&daemon);
+    let session = anybody.begin_session(None).await.unwrap();
+    let ours = anybody.clone().with_client_id(&session.client_id).unwrap();
+    let mut events = ours.session_events(&session.session_id, Begin::Oldest).await.unwrap();
+    assert!(matches!(next(&mut events).await.event, Event::ReplayComplete(_)));
+    let task = remembered(&ours, "I like tea.").await;
+    let told = next(&mut events).await;
+    assert_eq!(told.originator_client_id.as_ref(), Some(&session.client_id));
+    let Event::MemoryChanged(MemoryChanged::Managed { task_id, .. }) = told.event else { panic!() };
+    assert_eq!(task_id, task.task_id);
+    ours.end_session(&session.session_id).await.unwrap();
+    assert_eq!(refusal(events.next().await).code, ErrorCode::SessionNotFound);
+}
+
+#[tokio::test]
+async fn a_stream_that_cannot_be_opened_says_why() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let client = client(&daemon);
+    let refused = refusal(client.session_events("nowhere", Begin::Now).await);
+    assert_eq!(refused.code, ErrorCode::SessionNotFound);
+    let refused = refusal(client.clone().in_workspace("nowhere").events(Begin::Now).await);
+    assert_eq!(refused.code, ErrorCode::WorkspaceNotFound);
+    let cursor = Cursor { last_seen: 1, epoch: Some("a\nb".to_owned()) };
+    let unsendable = client.events(Begin::After(cursor)).await.unwrap_err();
+    assert!(matches!(unsendable, ClientError::Unsendable("the epoch")), "{unsendable:?}");
+    daemon.kill();
+    let gone = client.events(Begin::Now).await.unwrap_err();
+    assert!(matches!(gone, ClientError::Unreachable(_)), "{gone:?}");
+}

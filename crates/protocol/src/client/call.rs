@@ -1,0 +1,188 @@
+//! One request and its answer.
+
+use std::fmt::Write as _;
+use std::sync::PoisonError;
+use std::time::Duration;
+
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{
+    AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
+};
+use hyper::{Method, Request, Response};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tokio::time::timeout;
+
+use super::door::Connection;
+use super::{Client, ClientError};
+use crate::id::CLIENT_ID_HEADER;
+
+/// What stands in a path or query as it is.
+const PLAIN: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+
+/// What is asked.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    method: Method,
+    target: String,
+    has_query: bool,
+    headers: HeaderMap,
+    body: Bytes,
+}
+
+impl Call {
+    fn new(method: Method, path: &str) -> Self {
+        let target = utf8_percent_encode(path, PLAIN).to_string();
+        Self { method, target, has_query: false, headers: HeaderMap::new(), body: Bytes::new() }
+    }
+
+    pub(super) fn get(path: &str) -> Self {
+        Self::new(Method::GET, path)
+    }
+
+    pub(super) fn put(path: &str) -> Self {
+        Self::new(Method::PUT, path)
+    }
+
+    pub(super) fn post(path: &str) -> Self {
+        Self::new(Method::POST, path)
+    }
+
+    pub(super) fn delete(path: &str) -> Self {
+        Self::new(Method::DELETE, path)
+    }
+
+    /// Adds a field to the query, unless it is left out.
+    pub(super) fn query(mut self, name: &str, value: Option<impl ToString>) -> Self {
+        if let Some(value) = value {
+            let value = value.to_string();
+            let mark = if std::mem::replace(&mut self.has_query, true) { '&' } else { '?' };
+            // Writing to a string cannot fail.
+            let _written =
+                write!(self.target, "{mark}{name}={}", utf8_percent_encode(&value, PLAIN));
+        }
+        self
+    }
+
+    pub(super) fn header(mut self, name: HeaderName, value: HeaderValue) -> Self {
+        self.headers.insert(name, value);
+        self
+    }
+
+    pub(super) fn bytes(mut self, kind: &'static str, bytes: Bytes) -> Self {
+        self.body = bytes;
+        self.header(CONTENT_TYPE, HeaderValue::from_static(kind))
+    }
+
+    pub(super) fn json(self, value: &impl Serialize) -> Result<Self, ClientError> {
+        let text = serde_json::to_vec(value)?;
+        Ok(self.bytes("application/json", text.into()))
+    }
+
+    /// Tells whether it may be sent once more: it has no effect.
+    fn is_safe(&self) -> bool {
+        self.method == Method::GET
+    }
+}
+
+impl Client {
+    /// Returns the value that a call is answered with.
+    pub(super) async fn value<T: DeserializeOwned>(&self, call: Call) -> Result<T, ClientError> {
+        Ok(serde_json::from_slice(&self.body(call).await?)?)
+    }
+
+    /// Returns the bytes that a call is answered with.
+    pub(super) async fn body(&self, call: Call) -> Result<Bytes, ClientError> {
+        let all = async {
+            let (response, connection) = self.exchange(&call).await?;
+            let body = response.into_body().collect().await?.to_bytes();
+            self.keep(connection);
+            Ok(body)
+        };
+        timeout(self.deadline, all).await.unwrap_or(Err(ClientError::TimedOut(self.deadline)))
+    }
+
+    /// Returns the head of an answer, whose body goes on as long as the connection is held.
+    pub(super) async fn stream(
+        &self,
+        call: &Call,
+    ) -> Result<(Response<Incoming>, Connection), ClientError> {
+        let exchange = timeout(self.deadline, self.exchange(call)).await;
+        exchange.unwrap_or(Err(ClientError::TimedOut(self.deadline)))
+    }
+
+    /// Sends a request and reads the head of its answer; one that is no success is an error.
+    async fn exchange(&self, call: &Call) -> Result<(Response<Incoming>, Connection), ClientError> {
+        let (response, connection) = self.send(call).await?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok((response, connection));
+        }
+        let retry_after = response.headers().get(RETRY_AFTER);
+        let retry_after = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
+        let body = response.into_body().collect().await?.to_bytes();
+        self.keep(connection);
+        Err(ClientError::of(status.as_u16(), &body, retry_after.map(Duration::from_secs)))
+    }
+
+    async fn send(&self, call: &Call) -> Result<(Response<Incoming>, Connection), ClientError> {
+        // A kept connection may turn out to be closed. Only what has no effect is tried on one, since
+        // that can be sent once more.
+        let kept = if call.is_safe() { self.kept() } else { None };
+        if let Some(mut connection) = kept
+            && connection.sender.ready().await.is_ok()
+            && let Ok(response) = connection.sender.send_request(self.request(call)?).await
+        {
+            return Ok((response, connection));
+        }
+        let mut connection = self.door.open().await?;
+        let response = connection.sender.send_request(self.request(call)?).await?;
+        Ok((response, connection))
+    }
+
+    fn request(&self, call: &Call) -> Result<Request<Full<Bytes>>, ClientError> {
+        let mut request = Request::builder()
+            .method(call.method.clone())
+            .uri(&call.target)
+            .header(HOST, self.door.host())
+            .header(AUTHORIZATION, &self.authorization);
+        if let Some(id) = &self.caller {
+            request = request.header(CLIENT_ID_HEADER, id);
+        }
+        let body = Full::new(call.body.clone());
+        let mut request = request.body(body).map_err(|_| ClientError::Unsendable("the request"))?;
+        let headers = call.headers.iter();
+        request.headers_mut().extend(headers.map(|(name, value)| (name.clone(), value.clone())));
+        Ok(request)
+    }
+
+    fn keep(&self, connection: Connection) {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        *idle = Some(connection.rest());
+    }
+
+    fn kept(&self) -> Option<Connection> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.take().filter(Connection::is_usable)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_and_queries_are_spelled_as_urls_have_them() {
+        let call = Call::get("/v1/memories/global/ä b?&#%.md")
+            .query("q", Some("a&b=c d+é"))
+            .query("cursor", None::<String>)
+            .query("max", Some(3));
+        assert_eq!(
+            call.target,
+            "/v1/memories/global/%C3%A4%20b%3F%26%23%25.md?q=a%26b%3Dc%20d%2B%C3%A9&max=3"
+        );
+    }
+}

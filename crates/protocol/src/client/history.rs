@@ -1,0 +1,56 @@
+//! History: what was done, line by line, and taking it back.
+
+use super::call::Call;
+use super::{Client, ClientError};
+use crate::changes::{ChangePage, ChangeWithDiffs, Undone};
+
+/// Which changes to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChangesQuery {
+    /// Only those of this memory or folder.
+    pub path: Option<String>,
+    /// Only those of this task.
+    pub task: Option<String>,
+    /// What the page before ended with: [`ChangePage::next_cursor`].
+    pub cursor: Option<String>,
+    /// At most so many on a page.
+    pub max: Option<usize>,
+}
+
+/// Whether something is done, or only said what would be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dry {
+    /// It is done.
+    No,
+    /// Nothing is changed.
+    Run,
+}
+
+impl Client {
+    /// Lists changes, the newest first, one page of them.
+    pub async fn changes(&self, query: &ChangesQuery) -> Result<ChangePage, ClientError> {
+        let call = Call::get("/v1/changes")
+            .query("path", query.path.as_deref())
+            .query("task", query.task.as_deref())
+            .query("cursor", query.cursor.as_deref())
+            .query("max", query.max);
+        self.value(self.call_here(call)).await
+    }
+
+    /// Shows a change, with what it did to each memory.
+    pub async fn change(&self, id: i64) -> Result<ChangeWithDiffs, ClientError> {
+        self.value(self.call_here(Call::get(&format!("/v1/changes/{id}")))).await
+    }
+
+    /// Takes a change back, as a new change.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorCode::UndoBlocked`](crate::error::ErrorCode::UndoBlocked) when any of its memories was
+    /// changed since; [`Refusal::blocked`](super::Refusal::blocked) has the differences.
+    pub async fn undo(&self, id: i64, dry: Dry) -> Result<Undone, ClientError> {
+        let call = Call::post(&format!("/v1/changes/{id}/undo"));
+        let call = call.query("dryRun", (dry == Dry::Run).then_some(true));
+        self.value(self.call_here(call)).await
+    }
+}

@@ -1,0 +1,185 @@
+//! Memories: listed, read, written with a precondition, moved, pinned, searched.
+
+use hyper::body::Bytes;
+use hyper::header::{HeaderName, HeaderValue, IF_MATCH, IF_NONE_MATCH};
+use serde_json::Value;
+
+use super::call::Call;
+use super::{Client, ClientError, header};
+use crate::memories::{
+    Found, ImportOutcome, Memory, MemoryPage, Move, Pin, PutMemory, Sort, ToolReply, Written,
+};
+
+/// The header by which a program says what class of agent calls the tool for it.
+const AGENT_CLASS_HEADER: HeaderName = HeaderName::from_static("x-quipu-agent-class");
+
+/// Which memories to list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MemoriesQuery {
+    /// Only those of this scope: `global`, `project`, `workspace`.
+    pub scope: Option<String>,
+    /// Only those whose path, name or description holds this, in either case.
+    pub words: Option<String>,
+    /// Only those that are pinned, or are not.
+    pub pinned: Option<bool>,
+    /// In which order; by path when left out.
+    pub sort: Option<Sort>,
+    /// What the page before ended with: [`MemoryPage::next_cursor`].
+    pub cursor: Option<String>,
+    /// At most so many on a page.
+    pub max: Option<usize>,
+}
+
+/// What to search for.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SearchQuery {
+    /// The text, in either case.
+    pub text: String,
+    /// Only in this memory, folder or scope, such as `/memories/project`.
+    pub under: Option<String>,
+    /// At most so many lines.
+    pub max: Option<usize>,
+}
+
+words! {
+    /// What class of agent calls the tool.
+    AgentClass {
+        /// Writes in every scope.
+        Exec = "exec",
+        /// Only reads memories of the project.
+        Plan = "plan",
+        /// Only reads.
+        Explore = "explore",
+    }
+}
+
+/// Memories are named by their path, `/memories/<scope>/…`.
+impl Client {
+    /// Lists memories, one page of them.
+    pub async fn memories(&self, query: &MemoriesQuery) -> Result<MemoryPage, ClientError> {
+        let call = Call::get("/v1/memories")
+            .query("scope", query.scope.as_deref())
+            .query("q", query.words.as_deref())
+            .query("pinned", query.pinned)
+            .query("sort", query.sort)
+            .query("cursor", query.cursor.as_deref())
+            .query("max", query.max);
+        self.value(self.call_here(call)).await
+    }
+
+    /// Reads a memory, with the revision that a later write names.
+    pub async fn read(&self, path: &str) -> Result<Memory, ClientError> {
+        self.value(self.about(Call::get, "memories", path)).await
+    }
+
+    /// Makes a memory where nothing is.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Conflict`] with the revision of what is there.
+    pub async fn create(&self, path: &str, text: &str) -> Result<Written, ClientError> {
+        let put = PutMemory { text: text.to_owned() };
+        let call = self.about(Call::put, "memories", path).json(&put)?;
+        self.value(call.header(IF_NONE_MATCH, HeaderValue::from_static("*"))).await
+    }
+
+    /// Replaces the text that was read at this revision.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Conflict`] with the current revision when it is another one by now.
+    pub async fn save(
+        &self,
+        path: &str,
+        text: &str,
+        revision: &str,
+    ) -> Result<Written, ClientError> {
+        let put = PutMemory { text: text.to_owned() };
+        let call = self.about(Call::put, "memories", path).json(&put)?;
+        self.value(call.header(IF_MATCH, tag(revision)?)).await
+    }
+
+    /// Deletes a memory, or a folder with all that is in it, whatever it holds.
+    pub async fn delete(&self, path: &str) -> Result<Written, ClientError> {
+        self.value(self.about(Call::delete, "memories", path)).await
+    }
+
+    /// Deletes the text that was read at this revision.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Conflict`] with the current revision when it is another one by now.
+    pub async fn delete_revision(
+        &self,
+        path: &str,
+        revision: &str,
+    ) -> Result<Written, ClientError> {
+        let call = self.about(Call::delete, "memories", path);
+        self.value(call.header(IF_MATCH, tag(revision)?)).await
+    }
+
+    /// Gives a memory or folder another path in its scope.
+    pub async fn rename(&self, from: &str, to: &str) -> Result<Written, ClientError> {
+        let renaming = Move { from: from.to_owned(), to: to.to_owned() };
+        let call = Call::post("/v1/memories/move").json(&renaming)?;
+        self.value(self.call_here(call)).await
+    }
+
+    /// Keeps a memory in the agents' context.
+    pub async fn pin(&self, path: &str) -> Result<Pin, ClientError> {
+        self.value(self.about(Call::put, "pins", path)).await
+    }
+
+    /// Keeps a memory in the agents' context no longer.
+    pub async fn unpin(&self, path: &str) -> Result<Pin, ClientError> {
+        self.value(self.about(Call::delete, "pins", path)).await
+    }
+
+    /// Searches the text of memories.
+    pub async fn search(&self, query: &SearchQuery) -> Result<Found, ClientError> {
+        let call = Call::get("/v1/search")
+            .query("q", Some(&query.text))
+            .query("path", query.under.as_deref())
+            .query("max", query.max);
+        self.value(self.call_here(call)).await
+    }
+
+    /// Calls the memory tool as a model does, with the arguments of one of its commands. A refusal is a
+    /// reply that the model reads.
+    pub async fn tool(
+        &self,
+        arguments: &Value,
+        class: AgentClass,
+    ) -> Result<ToolReply, ClientError> {
+        let call = Call::post("/v1/tool").json(arguments)?;
+        let class = HeaderValue::from_static(class.as_str());
+        self.value(self.call_here(call).header(AGENT_CLASS_HEADER, class)).await
+    }
+
+    /// Returns all memories as a tar archive, a folder for each scope.
+    pub async fn export(&self) -> Result<Bytes, ClientError> {
+        self.body(self.call_here(Call::get("/v1/export"))).await
+    }
+
+    /// Takes over the Markdown files of a tar archive, as one change: into a scope or folder, or, when
+    /// `to` is left out, into the scopes that the folders at its top name. What is there already is left
+    /// as it is, and told.
+    pub async fn import(
+        &self,
+        archive: impl Into<Bytes>,
+        to: Option<&str>,
+    ) -> Result<ImportOutcome, ClientError> {
+        let call = Call::post("/v1/import").query("to", to);
+        let call = call.bytes("application/x-tar", archive.into());
+        self.value(self.call_here(call)).await
+    }
+
+    fn about(&self, method: fn(&str) -> Call, what: &str, path: &str) -> Call {
+        let path = path.strip_prefix("/memories/").unwrap_or(path);
+        self.call_here(method(&format!("/v1/{what}/{path}")))
+    }
+}
+
+fn tag(revision: &str) -> Result<HeaderValue, ClientError> {
+    header("the revision", &format!("\"{revision}\""))
+}

@@ -1,0 +1,54 @@
+/** History: what was done, line by line, and taking it back. */
+
+import type { Call, CallOptions, Transport } from './transport.js';
+import type { Change, ChangePage, ChangeWithDiffs, ChangesQuery, Undone } from './wire.js';
+
+export class Changes {
+  readonly #transport: Transport;
+
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /** Lists changes, the newest first, one page of them. */
+  async list(query: ChangesQuery = {}, options?: CallOptions): Promise<ChangePage> {
+    return this.#value({ method: 'GET', route: '/v1/changes', query }, options);
+  }
+
+  /** Lists changes, the newest first, page after page. */
+  async *all(query: ChangesQuery = {}, options?: CallOptions): AsyncGenerator<Change, void> {
+    for (let next = query; ; ) {
+      const page = await this.list(next, options);
+      yield* page.changes;
+      const { nextCursor: cursor } = page;
+      if (cursor === undefined || cursor === null) return;
+      next = { ...query, cursor };
+    }
+  }
+
+  /** Shows a change, with what it did to each memory. */
+  async get(id: number, options?: CallOptions): Promise<ChangeWithDiffs> {
+    const call: Call = { method: 'GET', route: '/v1/changes/{id}', path: { id: String(id) } };
+    return this.#value(call, options);
+  }
+
+  /**
+   * Takes a change back, as a new change; with `dryRun` it is only said what would happen.
+   *
+   * @throws {UndoBlockedError} when any of its memories was changed since
+   */
+  async undo(
+    id: number,
+    { dryRun }: { dryRun?: boolean } = {},
+    options?: CallOptions,
+  ): Promise<Undone> {
+    const path = { id: String(id) };
+    const query = { dryRun };
+    return this.#value({ method: 'POST', route: '/v1/changes/{id}/undo', path, query }, options);
+  }
+
+  async #value<T>(call: Call, options?: CallOptions): Promise<T> {
+    const { workspace } = this.#transport.door;
+    return this.#transport.value({ ...call, query: { ...call.query, workspace } }, options);
+  }
+}

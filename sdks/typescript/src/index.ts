@@ -1,0 +1,38 @@
+/**
+ * A client of Quipu, a memory for AI agents.
+ *
+ * It speaks to a daemon (`quipu serve`) over `fetch`, on Node and in browsers, and needs nothing else.
+ */
+
+export { QuipuClient } from './client.js';
+export type { ClientOptions, Session } from './client.js';
+export type { CallOptions } from './transport.js';
+export {
+  ApiError,
+  BusyError,
+  ConflictError,
+  ConnectionError,
+  NotFoundError,
+  ProtocolError,
+  QuipuError,
+  ScreenedError,
+  TaskFailedError,
+  TaskUnfinishedError,
+  TimeoutError,
+  UnauthorizedError,
+  UndoBlockedError,
+} from './errors.js';
+export { EventStream } from './events.js';
+export type { Cursor, EventsOptions } from './events.js';
+export type {
+  FileMemoryChanged,
+  ManagedMemoryChanged,
+  MemoryChanged,
+  QuipuEvent,
+  StreamEvent,
+  UnknownEvent,
+} from './news.js';
+export type { CompletedTask, TaskOf, Tasks, WaitOptions } from './tasks.js';
+export type { Memories } from './memories.js';
+export type { Changes } from './changes.js';
+export type * from './wire.js';

@@ -1,0 +1,157 @@
+/**
+ * Memories: listed, read, written with a precondition, moved, pinned, searched.
+ *
+ * A memory is named by its path, `/memories/<scope>/…`.
+ */
+
+import type { Call, CallOptions, Transport } from './transport.js';
+import type {
+  Found,
+  ImportOutcome,
+  MemoriesQuery,
+  Memory,
+  MemoryItem,
+  MemoryPage,
+  Pin,
+  SearchQuery,
+  ToolReply,
+  Written,
+} from './wire.js';
+
+export class Memories {
+  readonly #transport: Transport;
+
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /** Lists memories, one page of them. */
+  async list(query: MemoriesQuery = {}, options?: CallOptions): Promise<MemoryPage> {
+    return this.#value({ method: 'GET', route: '/v1/memories', query }, options);
+  }
+
+  /** Lists memories, page after page. */
+  async *all(query: MemoriesQuery = {}, options?: CallOptions): AsyncGenerator<MemoryItem, void> {
+    for (let next = query; ; ) {
+      const page = await this.list(next, options);
+      yield* page.memories;
+      const { nextCursor: cursor } = page;
+      if (cursor === undefined || cursor === null) return;
+      next = { ...query, cursor };
+    }
+  }
+
+  /** Reads a memory, with the revision that a later write names. */
+  async read(path: string, options?: CallOptions): Promise<Memory> {
+    return this.#value(about('GET', '/v1/memories/{path}', path), options);
+  }
+
+  /**
+   * Makes a memory where nothing is.
+   *
+   * @throws {ConflictError} with the revision of what is there
+   */
+  async create(path: string, text: string, options?: CallOptions): Promise<Written> {
+    const call = about('PUT', '/v1/memories/{path}', path);
+    return this.#value({ ...call, json: { text }, headers: { 'if-none-match': '*' } }, options);
+  }
+
+  /**
+   * Replaces the text that was read at this revision.
+   *
+   * @throws {ConflictError} with the current revision when it is another one by now
+   */
+  async save(path: string, text: string, revision: string, options?: CallOptions): Promise<Written> {
+    const call = about('PUT', '/v1/memories/{path}', path);
+    return this.#value({ ...call, json: { text }, headers: match(revision) }, options);
+  }
+
+  /**
+   * Deletes a memory, or a folder with all that is in it; with a revision, only the text that was read
+   * then.
+   *
+   * @throws {ConflictError} with the current revision when it is another one by now
+   */
+  async delete(
+    path: string,
+    { revision }: { revision?: string } = {},
+    options?: CallOptions,
+  ): Promise<Written> {
+    const call = about('DELETE', '/v1/memories/{path}', path);
+    const headers = revision === undefined ? {} : match(revision);
+    return this.#value({ ...call, headers }, options);
+  }
+
+  /** Gives a memory or folder another path in its scope. */
+  async move(from: string, to: string, options?: CallOptions): Promise<Written> {
+    return this.#value({ method: 'POST', route: '/v1/memories/move', json: { from, to } }, options);
+  }
+
+  /** Keeps a memory in the agents' context. */
+  async pin(path: string, options?: CallOptions): Promise<Pin> {
+    return this.#value(about('PUT', '/v1/pins/{path}', path), options);
+  }
+
+  /** Keeps a memory in the agents' context no longer. */
+  async unpin(path: string, options?: CallOptions): Promise<Pin> {
+    return this.#value(about('DELETE', '/v1/pins/{path}', path), options);
+  }
+
+  /** Searches the text of memories, in either case. */
+  async search(text: string, query: SearchQuery = {}, options?: CallOptions): Promise<Found> {
+    return this.#value({ method: 'GET', route: '/v1/search', query: { ...query, q: text } }, options);
+  }
+
+  /**
+   * Calls the memory tool as a model does, with the arguments of one of its commands. A refusal is a reply
+   * that the model reads, with `ok: false`.
+   */
+  async tool(
+    command: Record<string, unknown>,
+    agentClass: 'exec' | 'plan' | 'explore' = 'exec',
+    options?: CallOptions,
+  ): Promise<ToolReply> {
+    const headers = { 'x-quipu-agent-class': agentClass };
+    return this.#value({ method: 'POST', route: '/v1/tool', json: command, headers }, options);
+  }
+
+  /** Returns all memories as a tar archive, a folder for each scope. */
+  async export(options?: CallOptions): Promise<Uint8Array> {
+    return this.#transport.bytes(this.#here({ method: 'GET', route: '/v1/export' }), options);
+  }
+
+  /**
+   * Takes over the Markdown files of a tar archive, as one change: into a scope or folder, or, when `to` is
+   * left out, into the scopes that the folders at its top name. What is there already is left as it is, and
+   * told.
+   */
+  async import(
+    archive: Uint8Array,
+    { to }: { to?: string } = {},
+    options?: CallOptions,
+  ): Promise<ImportOutcome> {
+    const call: Call = { method: 'POST', route: '/v1/import', query: { to }, bytes: archive };
+    return this.#value(call, options);
+  }
+
+  async #value<T>(call: Call, options?: CallOptions): Promise<T> {
+    return this.#transport.value(this.#here(call), options);
+  }
+
+  /** Returns the call, about the workspace that is meant. */
+  #here(call: Call): Call {
+    return { ...call, query: { ...call.query, workspace: this.#transport.door.workspace } };
+  }
+}
+
+function about(
+  method: Call['method'],
+  route: '/v1/memories/{path}' | '/v1/pins/{path}',
+  path: string,
+): Call {
+  return { method, route, path: { path: path.replace(/^\/memories\//, '') } };
+}
+
+function match(revision: string): Record<string, string> {
+  return { 'if-match': `"${revision}"` };
+}

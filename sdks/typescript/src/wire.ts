@@ -1,0 +1,51 @@
+/** What goes over the wire, by the names of the API's description, from which `openapi.ts` is made. */
+
+import type { components, paths } from './openapi.js';
+
+type Schemas = components['schemas'];
+
+export type Blocked = { path: string; why: string; diff: string };
+export type Capabilities = Schemas['Capabilities'];
+export type Change = Schemas['Change'];
+export type ChangePage = Schemas['ChangePage'];
+export type ChangeWithDiffs = Schemas['ChangeWithDiffs'];
+export type DreamResult = Schemas['DreamResult'];
+export type ErrorBody = Schemas['ErrorBody'];
+export type ForgetRequest = Schemas['ForgetRequest'];
+export type ForgetResult = Schemas['ForgetResult'];
+export type Found = Schemas['Found'];
+export type Health = Schemas['Health'];
+export type ImportOutcome = Schemas['ImportOutcome'];
+export type ListedTask = Schemas['ListedTask'];
+export type ManagedSource = Schemas['ManagedSource'];
+export type Memory = Schemas['Memory'];
+export type MemoryItem = Schemas['MemoryItem'];
+export type MemoryPage = Schemas['MemoryPage'];
+export type Pin = Schemas['Pin'];
+export type RememberRequest = Schemas['RememberRequest'];
+export type RememberResult = Schemas['RememberResult'];
+export type SessionBegun = Schemas['Session'];
+export type Stats = Schemas['Stats'];
+export type TargetScope = Schemas['TargetScope'];
+export type Task = Schemas['Task'];
+export type TaskError = Schemas['TaskError'];
+export type TaskKind = Schemas['TaskKind'];
+export type TaskResult = Schemas['TaskResult'];
+export type ToolReply = Schemas['ToolReply'];
+export type Undone = Schemas['Undone'];
+export type Written = Schemas['Written'];
+
+/** The fields of a query, without the workspace, which the client adds. */
+type Query<Path extends keyof paths> = paths[Path] extends {
+  get: { parameters: { query?: infer Fields } };
+}
+  ? Omit<NonNullable<Fields>, 'workspace'>
+  : never;
+
+export type ChangesQuery = Query<'/v1/changes'>;
+export type MemoriesQuery = Query<'/v1/memories'>;
+export type SearchQuery = Omit<Query<'/v1/search'>, 'q'>;
+export type TasksQuery = Query<'/v1/tasks'>;
+
+/** A path that the API has; a request to any other is a type error. */
+export type Route = keyof paths & string;
