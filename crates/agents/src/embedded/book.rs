@@ -1,6 +1,7 @@
 //! A snapshot of memories, read into entries.
 
-use std::ops::Range;
+use std::ops::{Deref, Range};
+use std::rc::Rc;
 use std::sync::LazyLock;
 
 use memory::clock::Timestamp;
@@ -36,9 +37,14 @@ pub struct Snapshot {
     pub now: Timestamp,
 }
 
-/// A memory, read.
+/// A memory and what was read in it.
 pub(crate) struct Page<'a> {
     pub(crate) stored: &'a Stored,
+    read: Rc<Read>,
+}
+
+/// What was read in a memory.
+pub(crate) struct Read {
     pub(crate) head: Head,
     pub(crate) topic: Topic,
     pub(crate) notes: Vec<Note>,
@@ -51,26 +57,44 @@ pub(crate) struct Note {
     pub(crate) statement: String,
     /// The statement's words.
     pub(crate) text: Text,
-    /// All of its words.
-    pub(crate) full: Text,
-    /// Whether it gives reasons.
-    pub(crate) is_explained: bool,
+    /// All of its words, where reasons add to those of the statement.
+    explained: Option<Text>,
 }
 
 /// Where the reasons of an entry begin.
 static REASONS: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?im)^[ \t]*[*_]*(?:why|how[ _]to[ _]apply)[*_]*:").ok());
 
-impl<'a> Page<'a> {
+impl Deref for Page<'_> {
+    type Target = Read;
+
+    fn deref(&self) -> &Read {
+        &self.read
+    }
+}
+
+impl Read {
     /// Reads a memory.
-    pub(crate) fn read(stored: &'a Stored) -> Self {
+    pub(crate) fn of(stored: &Stored) -> Self {
         let head = document::head(stored.text.as_bytes());
         let topic = Topic::nearest(head.kind.as_deref(), &stored.path);
         let notes = document::entries(&stored.text)
             .into_iter()
             .map(|entry| Note::read(&stored.text, entry))
             .collect();
-        Self { stored, head, topic, notes }
+        Self { head, topic, notes }
+    }
+}
+
+impl<'a> Page<'a> {
+    /// Reads a memory.
+    pub(crate) fn read(stored: &'a Stored) -> Self {
+        Self::again(stored, Rc::new(Read::of(stored)))
+    }
+
+    /// Returns a memory that was read before.
+    pub(crate) const fn again(stored: &'a Stored, read: Rc<Read>) -> Self {
+        Self { stored, read }
     }
 
     pub(crate) fn mount(&self) -> Option<Mount> {
@@ -97,10 +121,19 @@ impl Note {
         Self {
             statement: statement.to_owned(),
             text: Text::read(statement),
-            full: Text::read(whole),
-            is_explained: reasons.is_some(),
+            explained: reasons.map(|_| Text::read(whole)),
             entry,
         }
+    }
+
+    /// Returns all of its words.
+    pub(crate) fn full(&self) -> &Text {
+        self.explained.as_ref().unwrap_or(&self.text)
+    }
+
+    /// Tells whether it gives reasons.
+    pub(crate) const fn is_explained(&self) -> bool {
+        self.explained.is_some()
     }
 }
 

@@ -188,7 +188,7 @@ fn lost_a_fact(
         .map(|stored| {
             let page = stored.as_ref().map(Page::read);
             page.map_or_else(Vec::new, |page| {
-                page.notes.into_iter().map(|note| note.statement).collect()
+                page.notes.iter().map(|note| note.statement.clone()).collect()
             })
         })
         .collect();
@@ -249,7 +249,7 @@ fn repeated(
     let may_go = |goes: &(At, &Page<'_>, &Note), stays: &(At, &Page<'_>, &Note)| {
         may_change(snapshot, goes.1.stored)
             && in_sight(goes.1.mount(), stays.1.mount())
-            && (!goes.2.is_explained || goes.2.full_words() == stays.2.full_words())
+            && (!goes.2.is_explained() || goes.2.full_words() == stays.2.full_words())
             && says_too(stays.2, goes.2)
     };
     // The later one goes, unless it says more or the earlier one may not stay alone.
@@ -265,12 +265,12 @@ fn repeated(
 }
 
 fn longer(a: &Note, b: &Note) -> bool {
-    (a.is_explained, a.full.tokens.len()) >= (b.is_explained, b.full.tokens.len())
+    (a.is_explained(), a.full().tokens.len()) >= (b.is_explained(), b.full().tokens.len())
 }
 
 impl Note {
     fn full_words(&self) -> BTreeSet<(String, bool)> {
-        fingerprint(&self.full)
+        fingerprint(self.full())
     }
 }
 
@@ -382,7 +382,7 @@ fn is_over(note: &Note, today: Date) -> bool {
     let named = when::named(text);
     let one_sentence =
         text.tokens.last().is_none_or(|last| last.sentence == text.tokens[0].sentence);
-    if named.iter().any(|one| one.date >= today) || !one_sentence || note.is_explained {
+    if named.iter().any(|one| one.date >= today) || !one_sentence || note.is_explained() {
         return false;
     }
     if text.has(Class::Not) || text.has(Class::Then) || text.has(Class::Gone) {

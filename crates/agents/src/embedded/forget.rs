@@ -106,7 +106,7 @@ fn chosen(pages: &[Page<'_>], query: &str) -> BTreeSet<At> {
     if !spared.is_empty() {
         let spared: Vec<&Token> = spared.into_iter().filter(|token| says_what(token)).collect();
         found.retain(|&(page, note)| {
-            let text = &pages[page].notes[note].full;
+            let text = pages[page].notes[note].full();
             spared.is_empty() || !spared.iter().all(|token| covers(text, token))
         });
     }
@@ -250,7 +250,7 @@ fn matching(pages: &[Page<'_>], wanted: &Wanted<'_>) -> BTreeSet<At> {
         found = everywhere(pages, |note| holds(&wanted.words, &note.text));
     }
     if found.is_empty() {
-        found = everywhere(pages, |note| holds(&wanted.words, &note.full));
+        found = everywhere(pages, |note| holds(&wanted.words, note.full()));
     }
     if found.is_empty() {
         found = by_title(pages, wanted);
@@ -266,7 +266,7 @@ fn by_title(pages: &[Page<'_>], wanted: &Wanted<'_>) -> BTreeSet<At> {
         let title = page.title();
         for (note_at, note) in page.notes.iter().enumerate() {
             let (inside, outside): (Vec<&Token>, Vec<&Token>) =
-                wanted.words.iter().partition(|token| covers(&note.full, token));
+                wanted.words.iter().partition(|token| covers(note.full(), token));
             let in_title = outside.iter().all(|token| covers(&title, token));
             let enough = if page.notes.len() == 1 { 0 } else { outside.len().max(1) };
             if in_title && inside.len() >= enough {

@@ -4,7 +4,9 @@
 //! entry did, or contradicts one, or is new. A new one goes to the memory that speaks of the same, or
 //! to one of its own.
 
+use std::cell::OnceCell;
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 use jiff::tz::TimeZone;
 use memory::document;
@@ -12,7 +14,7 @@ use memory::limits::MEMORY_BYTES_MAX;
 use memory::path::{Layout, MemoryPath, Mount, Scope};
 use memory::screen::{Policy, Screen, Writer};
 
-use super::book::{Note, Page, Snapshot, Stored};
+use super::book::{Note, Page, Read, Snapshot, Stored};
 use super::classify::{self, Kind, Whose};
 use super::facts;
 use super::lexicon::Class;
@@ -51,6 +53,7 @@ pub fn remember(
     let asked = request.scope.map(|scope| mount_for(snapshot, scope).ok_or(Refusal::ScopeMismatch));
     let mut desk = Desk {
         memories: snapshot.memories.clone(),
+        read: vec![OnceCell::new(); snapshot.memories.len()],
         snapshot,
         asked: asked.transpose()?,
         is_clean: request.context_mode == ContextMode::Clean,
@@ -90,6 +93,8 @@ struct Counts {
 /// Memories on the way to what they will be.
 struct Desk<'a> {
     memories: Vec<Stored>,
+    /// What was read in each of them.
+    read: Vec<OnceCell<Rc<Read>>>,
     snapshot: &'a Snapshot,
     asked: Option<Mount>,
     is_clean: bool,
@@ -137,10 +142,9 @@ impl Desk<'_> {
             return false;
         }
         let text = Text::read(fact);
-        let pages: Vec<Page<'_>> = self.memories.iter().map(Page::read).collect();
-        let candidates = pages.iter().enumerate().filter(|(_, page)| self.may_settle(page));
         let mut best: Option<(usize, usize, Relation, f64)> = None;
-        for (page_at, page) in candidates {
+        for page_at in (0..self.memories.len()).filter(|&at| self.may_settle(&self.memories[at])) {
+            let page = self.page(page_at);
             for (note_at, note) in page.notes.iter().enumerate() {
                 let (relation, sure) = relation((&text, fact), note);
                 let better = best.is_none_or(|(_, _, _, most)| sure > most);
@@ -154,17 +158,29 @@ impl Desk<'_> {
             self.counts.known += 1;
             return true;
         }
-        let note = &pages[page_at].notes[note_at];
-        let Some(text) = replaced(&pages[page_at].stored.text, note, fact, relation) else {
+        let page = self.page(page_at);
+        let note = &page.notes[note_at];
+        let Some(text) = replaced(&page.stored.text, note, fact, relation) else {
             return false;
         };
-        self.memories[page_at].text = text;
+        self.put(page_at, text);
         self.counts.updated += 1;
         true
     }
 
-    fn may_settle(&self, page: &Page<'_>) -> bool {
-        page.mount().is_some_and(|mount| {
+    /// Returns a memory as it is now; it is read once as long as it does not change.
+    fn page(&self, at: usize) -> Page<'_> {
+        let stored = &self.memories[at];
+        Page::again(stored, Rc::clone(self.read[at].get_or_init(|| Rc::new(Read::of(stored)))))
+    }
+
+    fn put(&mut self, at: usize, text: String) {
+        self.memories[at].text = text;
+        self.read[at] = OnceCell::new();
+    }
+
+    fn may_settle(&self, stored: &Stored) -> bool {
+        stored.path.mount().is_some_and(|mount| {
             self.snapshot.writable.contains(&mount) && self.asked.is_none_or(|asked| asked == mount)
         })
     }
@@ -178,13 +194,14 @@ impl Desk<'_> {
         if let Some(at) = self.place(fact, mount, kind.topic)
             && let Some(text) = appended(&self.memories[at].text, fact)
         {
-            self.memories[at].text = text;
+            self.put(at, text);
             return Ok(());
         }
         let path = self.free_path(fact, mount, kind.topic)?;
         let text = fresh(fact, kind.topic);
         self.opened.push(path.clone());
         self.memories.push(Stored { path, text, pinned: false, written_at: None });
+        self.read.push(OnceCell::new());
         Ok(())
     }
 
@@ -206,7 +223,7 @@ impl Desk<'_> {
             if stored.path.mount() != Some(mount) || (self.is_clean && !opened) {
                 continue;
             }
-            let page = Page::read(stored);
+            let page = self.page(at);
             if page.topic != topic {
                 continue;
             }
@@ -272,7 +289,7 @@ impl Desk<'_> {
 fn share(words: &BTreeSet<String>, page: &Page<'_>) -> f64 {
     let title: BTreeSet<String> = page.title().content().map(|token| token.key.clone()).collect();
     let body: BTreeSet<&String> =
-        page.notes.iter().flat_map(|note| note.full.content().map(|token| &token.key)).collect();
+        page.notes.iter().flat_map(|note| note.full().content().map(|token| &token.key)).collect();
     let in_title = words.iter().filter(|word| title.contains(*word)).count();
     let in_body = words.iter().filter(|word| body.contains(word)).count();
     if words.is_empty() { 0.0 } else { (in_title + in_body) as f64 / words.len() as f64 }

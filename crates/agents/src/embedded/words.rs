@@ -30,6 +30,9 @@ static PIECES: LazyLock<Option<Regex>> = LazyLock::new(|| {
 
 /// Returns a text for comparing: NFKC, lower case, without accents.
 pub(crate) fn plain(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
     let folded: String = text.nfkc().collect::<String>().to_lowercase();
     let mut letter = ' ';
     let bare = folded.nfd().filter(|&c| {
