@@ -13,6 +13,8 @@ mod changes;
 mod connection;
 mod endpoint;
 mod fault;
+#[cfg(test)]
+pub(crate) mod fixture;
 mod resources;
 mod roots;
 mod sessions;

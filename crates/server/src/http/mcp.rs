@@ -160,3 +160,6 @@ impl Daemon {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
