@@ -47,13 +47,15 @@ pub(crate) const CARGO_DENY: Tool = Tool::cargo("cargo-deny", "0.20.2", "0.19.0"
 pub(crate) const CARGO_FUZZ: Tool = Tool::cargo("cargo-fuzz", "0.13.2", "0.13.0");
 
 /// What `cargo xtask test` needs. The clients are foreign on purpose: nobody here wrote them. That of the
-/// daemon is there twice, each version under a name of its own.
+/// daemon and the suite that judges MCP servers are there twice, each version under a name of its own.
 pub(crate) const FOR_TESTS: &[Tool] = &[
     CARGO_NEXTEST,
     CARGO_DENY,
     CARGO_FUZZ,
     Tool::npm(INSPECTOR, "2.12.0"),
     Tool::npm("@modelcontextprotocol/sdk", "1.32.2"),
+    Tool::npm("mcp-conformance-0.1@npm:@modelcontextprotocol/conformance", "0.1.16"),
+    Tool::npm("mcp-conformance-0.2@npm:@modelcontextprotocol/conformance", "0.2.0-alpha.12"),
     Tool::npm("qwen-code-sdk-0.1.8@npm:@qwen-code/sdk", "0.1.8"),
     Tool::npm("qwen-code-sdk-0.1.14@npm:@qwen-code/sdk", "0.1.14"),
     Tool::python("mcp", "2.3.0"),

@@ -234,6 +234,10 @@ pub const MCP_SHUTDOWN_WAIT: Duration = Duration::from_secs(LOCK_WAIT.as_secs() 
 /// How long the end of an MCP server waits for its client to read the last answers.
 pub const MCP_FLUSH_WAIT: Duration = Duration::from_secs(2);
 
+/// Sessions of MCP clients of the older revisions over HTTP, of one workspace. Clients that do not end
+/// theirs are common; beyond this the one unused longest that nobody listens to makes room.
+pub const MCP_SESSIONS_MAX: usize = 256;
+
 /// The longest name that a client, a session or a tool call has in history, in characters.
 pub const PROVENANCE_CHARS_MAX: usize = 200;
 

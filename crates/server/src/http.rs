@@ -1,4 +1,4 @@
-//! HTTP: the task API that published clients speak, and `/v1` for everything else.
+//! HTTP: the task API that published clients speak, MCP at `/mcp`, and `/v1` for everything else.
 //!
 //! A request passes the [gate](Rules), is decoded, handed to the engine, and what comes back is
 //! encoded. Nothing about memories is decided here. Connections have deadlines and a bound
@@ -12,6 +12,7 @@ mod events;
 mod faults;
 mod gate;
 mod listen;
+mod mcp;
 mod measure;
 mod memories;
 mod openapi;
@@ -44,6 +45,7 @@ use self::gate::Gate;
 use self::listen::Connections;
 use self::measure::Measures;
 use self::refused::Refused;
+use crate::mcp::Endpoint;
 
 /// What the command line composed.
 #[derive(Debug)]
@@ -69,9 +71,11 @@ pub async fn serve(host: Host, listeners: Vec<Listener>, stop: CancellationToken
     let measures = Measures::new();
     let gate = Arc::new(Gate::new(rules, Arc::clone(&measures)));
     let (lanes, feeds) = (serving.lanes.clone(), Arc::clone(&serving.feeds));
-    let daemon = Daemon { engine, serving, workspaces, measures: Arc::clone(&measures), clock };
     let ending = CancellationToken::new();
-    let router = router(Arc::new(daemon), gate);
+    let mcp = mcp::endpoints(&engine, &feeds, &workspaces, &ending);
+    let daemon = Arc::new(Daemon { engine, serving, workspaces, measures, clock, mcp });
+    let router = router(Arc::clone(&daemon), gate);
+    let measures = Arc::clone(&daemon.measures);
     let connections = Connections::new(router, connections_max, measures, ending.clone());
     let taking =
         futures_util::future::join_all(listeners.iter().map(|listener| connections.take(listener)));
@@ -80,6 +84,7 @@ pub async fn serve(host: Host, listeners: Vec<Listener>, stop: CancellationToken
         lanes.drain(DRAIN_WAIT).await;
         feeds.close_all();
         ending.cancel();
+        futures_util::future::join_all(daemon.mcp.values().map(Endpoint::end)).await;
     };
     tokio::join!(taking, shutting_down);
     connections.ended().await;

@@ -11,4 +11,14 @@ pub mod http;
 
 pub mod mcp;
 
+use axum::body::Body;
 use engine::chain;
+use futures_util::stream::{StreamExt as _, unfold};
+
+/// Returns a body that keeps something as long as somebody may read it.
+fn holding<T: Send + 'static>(body: Body, held: T) -> Body {
+    Body::from_stream(unfold((body.into_data_stream(), held), async |(mut data, held)| {
+        let part = data.next().await?;
+        Some((part, (data, held)))
+    }))
+}

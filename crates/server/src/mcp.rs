@@ -1,4 +1,5 @@
-//! The Model Context Protocol: memories as one tool and as resources, to one client.
+//! The Model Context Protocol: memories as one tool and as resources, to one client over a pair of streams
+//! or to many over HTTP.
 //!
 //! The revisions from 2024-11-05 to 2026-07-28 are served. Nothing that a request needs is kept
 //! from one request to the next, but for what the older revisions put into their handshake: the
@@ -10,9 +11,13 @@
 mod caller;
 mod changes;
 mod connection;
+mod endpoint;
 mod fault;
+#[cfg(test)]
+pub(crate) mod fixture;
 mod resources;
 mod roots;
+mod sessions;
 mod tools;
 mod uri;
 mod wire;
@@ -26,6 +31,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
+
+pub(crate) use self::endpoint::{Endpoint, is_stream};
+pub(crate) use self::sessions::Full;
 
 use self::connection::Connection;
 use self::wire::Wire;

@@ -45,11 +45,39 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Tell that the daemon lives. Needs no token. */
+        /**
+         * Tell that the daemon lives. Needs no token.
+         * @description With a query it needs one. `deep=1` also looks whether memories can be read and written, and counts them;
+         *     when they cannot, the answer is 503 with what is wrong.
+         */
         get: operations["health"];
         put?: never;
         post?: never;
         delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/mcp": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Read what changed, in an MCP session of an older revision. */
+        get: operations["listen"];
+        put?: never;
+        /**
+         * Send a message of the Model Context Protocol (streamable HTTP).
+         * @description The same tool and resources as `quipu mcp`. The newest revision is served request by request; the older
+         *     ones begin with `initialize`, whose answer names a session in `Mcp-Session-Id`. What the protocol
+         *     refuses is answered as a JSON-RPC error, what the gate refuses as everywhere.
+         */
+        post: operations["send"];
+        /** End an MCP session of an older revision. */
+        delete: operations["leave"];
         options?: never;
         head?: never;
         patch?: never;
@@ -258,7 +286,10 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Get all memories as a tar archive, a folder for each scope. */
+        /**
+         * Get all memories as a tar archive, a folder for each scope.
+         * @description It is made while it is sent. When the machine fails half-way, the connection breaks before the end.
+         */
         get: operations["export"];
         put?: never;
         post?: never;
@@ -337,8 +368,9 @@ export interface paths {
         get: operations["read"];
         /**
          * Write a whole memory.
-         * @description Needs `If-Match: "<revision>"` to replace what was read, or `If-None-Match: *` to make what is not
-         *     there. When somebody else was quicker, the answer is 412 with the current `revision`.
+         * @description Needs `If-Match: "<revision>"` to replace what was read; when somebody else was quicker, the answer is
+         *     412 with the current `revision`. Without it only what is not there is made; when something is, the
+         *     answer is 428, or 412 with `If-None-Match: *`.
          */
         put: operations["put"];
         post?: never;
@@ -520,6 +552,11 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /**
+         * Format: binary
+         * @description A tar archive.
+         */
+        Archive: string;
         /** @description What a daemon can do. */
         Capabilities: {
             /** @description More about some of the features, by their word. */
@@ -709,7 +746,7 @@ export interface components {
             maxQueuedBytes: number;
             /**
              * Format: int64
-             * @description Frames that waited.
+             * @description Frames that waited; those of one change count as one.
              */
             queueSize: number;
             /**
@@ -748,6 +785,8 @@ export interface components {
         Health: {
             /** @description `ok`. */
             status: string;
+            /** @description How the workspaces are whose memories may be used; left out unless it was asked for. */
+            workspaces?: components["schemas"]["WorkspaceHealth"][] | null;
         };
         /** @description What a sign of life is answered with. */
         Heartbeat: {
@@ -999,6 +1038,11 @@ export interface components {
             /** @description The whole text. */
             text: string;
         };
+        /** @description What a request is refused with. */
+        Refusal: components["schemas"]["ErrorBody"] | {
+            error: unknown;
+            jsonrpc: string;
+        };
         /** @description What is to be remembered. */
         RememberRequest: {
             /** @description The text, as somebody said it; at most 65,536 bytes. */
@@ -1115,7 +1159,7 @@ export interface components {
             maxQueuedBytes: number;
             /**
              * Format: int64
-             * @description Frames that wait for it.
+             * @description Frames that wait for it; those of one change count as one.
              */
             queueSize: number;
             /**
@@ -1263,6 +1307,26 @@ export interface components {
             /** @description Whether tasks may be asked for here. */
             trusted: boolean;
         };
+        /** @description How the memories of one workspace are. */
+        WorkspaceHealth: {
+            /**
+             * Format: int64
+             * @description Things that `quipu doctor` would tell of.
+             */
+            findings: number;
+            /** @description Its id. */
+            id: string;
+            /**
+             * Format: int64
+             * @description Memories in all of its scopes.
+             */
+            memories: number;
+            /**
+             * Format: int64
+             * @description Tasks that wait or run.
+             */
+            unfinishedTasks: number;
+        };
         /** @description What a write did. */
         Written: {
             /**
@@ -1346,7 +1410,10 @@ export interface operations {
     };
     health: {
         parameters: {
-            query?: never;
+            query?: {
+                /** @description `1`: look at the state and at all memories too. */
+                deep?: string;
+            };
             header?: never;
             path?: never;
             cookie?: never;
@@ -1360,6 +1427,167 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Health"];
+                };
+            };
+            /** @description The request is refused */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It lives, and that is all */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    listen: {
+        parameters: {
+            query?: {
+                /** @description The id of the workspace; left out, the first one. */
+                workspace?: string;
+            };
+            header: {
+                /** @description The session */
+                "Mcp-Session-Id": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description Notifications */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": Record<string, never>;
+                };
+            };
+            /** @description There is no stream */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description There is no stream */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    send: {
+        parameters: {
+            query?: {
+                /** @description The id of the workspace; left out, the first one. */
+                workspace?: string;
+            };
+            header?: {
+                /** @description `exec` (when left out), `plan` or `explore` */
+                "X-Quipu-Agent-Class"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        /** @description One JSON-RPC message */
+        requestBody: {
+            content: {
+                "application/json": Record<string, never>;
+            };
+        };
+        responses: {
+            /** @description The answer, or a stream that ends with it */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": Record<string, never>;
+                    "text/event-stream": Record<string, never>;
+                };
+            };
+            /** @description The message is taken and has no answer */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description The request is refused, by the daemon or the protocol */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description The machine failed */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+        };
+    };
+    leave: {
+        parameters: {
+            query?: {
+                /** @description The id of the workspace; left out, the first one. */
+                workspace?: string;
+            };
+            header: {
+                /** @description The session */
+                "Mcp-Session-Id": string;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It has ended */
+            202: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description It has not */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
+                };
+            };
+            /** @description It has not */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Refusal"];
                 };
             };
         };
@@ -1438,9 +1666,9 @@ export interface operations {
             path?: never;
             cookie?: never;
         };
-        requestBody: {
+        requestBody?: {
             content: {
-                "application/json": components["schemas"]["SessionRequest"];
+                "application/json": components["schemas"]["SessionRequest"] | null;
             };
         };
         responses: {
@@ -1849,7 +2077,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/x-tar": number[];
+                    "application/x-tar": components["schemas"]["Archive"];
                 };
             };
             /** @description There is none */
@@ -1889,7 +2117,7 @@ export interface operations {
         };
         requestBody: {
             content: {
-                "application/x-tar": number[];
+                "application/x-tar": components["schemas"]["Archive"];
             };
         };
         responses: {
@@ -2031,7 +2259,10 @@ export interface operations {
                 "If-None-Match"?: string | null;
             };
             path: {
-                /** @description Scope and path, such as `global/prefs.md` */
+                /**
+                 * @description Scope and path, such as `global/prefs.md`
+                 * @example global/prefs.md
+                 */
                 path: string;
             };
             cookie?: never;
@@ -2089,7 +2320,10 @@ export interface operations {
                 "If-None-Match"?: string | null;
             };
             path: {
-                /** @description Scope and path, such as `global/prefs.md` */
+                /**
+                 * @description Scope and path, such as `global/prefs.md`
+                 * @example global/prefs.md
+                 */
                 path: string;
             };
             cookie?: never;
@@ -2149,7 +2383,10 @@ export interface operations {
                 "If-Match"?: string | null;
             };
             path: {
-                /** @description Scope and path, such as `global/prefs.md` */
+                /**
+                 * @description Scope and path, such as `global/prefs.md`
+                 * @example global/prefs.md
+                 */
                 path: string;
             };
             cookie?: never;
@@ -2193,7 +2430,10 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Scope and path, such as `global/prefs.md` */
+                /**
+                 * @description Scope and path, such as `global/prefs.md`
+                 * @example global/prefs.md
+                 */
                 path: string;
             };
             cookie?: never;
@@ -2237,7 +2477,10 @@ export interface operations {
             };
             header?: never;
             path: {
-                /** @description Scope and path, such as `global/prefs.md` */
+                /**
+                 * @description Scope and path, such as `global/prefs.md`
+                 * @example global/prefs.md
+                 */
                 path: string;
             };
             cookie?: never;

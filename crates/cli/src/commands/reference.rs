@@ -153,6 +153,11 @@ fn task_rows() -> Vec<Row> {
             format!("{} h", limits::TASKS_KEPT_FOR_DEFAULT.as_secs() / 3_600),
             "`tasks.kept_minutes` changes it; its change stays in history",
         ),
+        (
+            "sessions of MCP clients over HTTP, in a workspace",
+            limits::MCP_SESSIONS_MAX.to_string(),
+            "then the one unused longest that nobody listens to makes room",
+        ),
     ]
 }
 

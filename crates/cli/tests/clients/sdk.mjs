@@ -2,7 +2,8 @@
 //
 //   node sdk.mjs MODULES QUIPU REVISION FILE < CALLS
 //
-// Prints what it saw as one JSON object. CALLS is a JSON list of the tool's arguments; FILE is the
+// QUIPU is the program to start, or the URL of a daemon whose token QUIPU_TOKEN has. Prints what it saw as
+// one JSON object. CALLS is a JSON list of the tool's arguments; FILE is the
 // memory that is changed from outside once it is subscribed to.
 
 import { readFileSync, writeFileSync } from "node:fs";
@@ -15,23 +16,36 @@ const sdk = (name) =>
   import(pathToFileURL(join(modules, "@modelcontextprotocol/sdk/dist/esm", name)).href);
 const { Client } = await sdk("client/index.js");
 const { StdioClientTransport } = await sdk("client/stdio.js");
+const { StreamableHTTPClientTransport } = await sdk("client/streamableHttp.js");
 const { ResourceUpdatedNotificationSchema } = await sdk("types.js");
 
 // The package always offers its newest revision; the one to test is put in its place.
-class OfRevision extends StdioClientTransport {
-  send(message) {
-    if (message.method === "initialize") {
-      message = { ...message, params: { ...message.params, protocolVersion: revision } };
+const ofRevision = (Transport) =>
+  class extends Transport {
+    send(message, options) {
+      if (message.method === "initialize") {
+        message = { ...message, params: { ...message.params, protocolVersion: revision } };
+      }
+      return super.send(message, options);
     }
-    return super.send(message);
-  }
 
-  setProtocolVersion(version) {
-    this.spoken = version;
-  }
-}
+    setProtocolVersion(version) {
+      this.spoken = version;
+      super.setProtocolVersion?.(version);
+    }
+  };
 
-const transport = new OfRevision({ command: quipu, args: ["mcp"], env: process.env });
+const connect = () => {
+  if (quipu.startsWith("http://")) {
+    const headers = { Authorization: `Bearer ${process.env.QUIPU_TOKEN}` };
+    const OverHttp = ofRevision(StreamableHTTPClientTransport);
+    return new OverHttp(new URL(quipu), { requestInit: { headers } });
+  }
+  const OverPipes = ofRevision(StdioClientTransport);
+  return new OverPipes({ command: quipu, args: ["mcp"], env: process.env });
+};
+
+const transport = connect();
 const client = new Client({ name: "npm sdk", version: "1" });
 await client.connect(transport);
 

@@ -2,7 +2,8 @@
 
     python sdk.py QUIPU REVISION FILE < CALLS
 
-Prints what it saw as one JSON object. CALLS is a JSON list of the tool's arguments; FILE is the
+QUIPU is the program to start, or the URL of a daemon whose token QUIPU_TOKEN has. Prints what it saw as
+one JSON object. CALLS is a JSON list of the tool's arguments; FILE is the
 memory that is changed from outside once it is subscribed to.
 """
 
@@ -12,7 +13,9 @@ import sys
 from pathlib import Path
 
 import anyio
+import httpx2
 from mcp import Client, StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
 from mcp.types import ResourceUpdatedNotification
 
 QUIPU, REVISION, FILE = sys.argv[1:]
@@ -26,7 +29,11 @@ async def main() -> None:
         if isinstance(message, ResourceUpdatedNotification):
             await updates.send(str(message.params.uri))
 
-    server = StdioServerParameters(command=QUIPU, args=["mcp"], env=dict(os.environ))
+    if QUIPU.startswith("http://"):
+        headers = {"Authorization": f"Bearer {os.environ['QUIPU_TOKEN']}"}
+        server = streamable_http_client(QUIPU, http_client=httpx2.AsyncClient(headers=headers))
+    else:
+        server = StdioServerParameters(command=QUIPU, args=["mcp"], env=dict(os.environ))
     mode = NEWEST if REVISION == NEWEST else "legacy"
     seen: dict[str, object] = {}
     async with Client(server, mode=mode, message_handler=hear, cache=None) as client:

@@ -6,6 +6,8 @@ mod described;
 
 mod events;
 
+mod mcp;
+
 mod memories;
 
 mod published_client;
@@ -33,7 +35,7 @@ use crate::place::Place;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What callers bring in these tests.
-const TOKEN: &str = "a-token-for-tests-only";
+pub(crate) const TOKEN: &str = "a-token-for-tests-only";
 
 /// A daemon that is killed when the test ends.
 pub(crate) struct Daemon {

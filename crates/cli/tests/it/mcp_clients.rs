@@ -1,4 +1,5 @@
-//! MCP clients that nobody here wrote, against the program as it is installed.
+//! MCP clients that nobody here wrote, against the program as it is installed: started by them, and
+//! reached over HTTP.
 //!
 //! Each does what a host application does: lists the tool, calls all six commands and is refused
 //! once, lists and reads resources, and hears of an edit from outside.
@@ -16,6 +17,8 @@ use std::time::Duration;
 
 use assert_cmd::Command;
 use serde_json::{Value, json};
+
+use crate::daemon::{Daemon, TOKEN};
 
 /// How long a client may take: it starts a runtime of its own.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -52,6 +55,14 @@ impl Home {
 
     fn memory(&self) -> PathBuf {
         self.folder.path().join("memory/kept.md")
+    }
+
+    /// Starts a daemon that sees this home.
+    fn daemon(&self) -> Daemon {
+        let mut command = std::process::Command::new(QUIPU);
+        command.env("QUIPU_HOME", self.folder.path()).env("QUIPU_TOKEN", TOKEN);
+        command.current_dir(self.folder.path()).args(["serve", "--port", "0", "--json"]);
+        Daemon::start_by(command)
     }
 
     /// Returns a command that sees this home and works outside of any checkout.
@@ -125,11 +136,17 @@ fn calls() -> Vec<(Value, Result<&'static str, Refusal>)> {
     ]
 }
 
-/// Runs a client that goes through all of it, and compares what it saw.
-fn check(revision: &str, client: impl FnOnce(&Home) -> Command) {
+/// Runs a client that goes through all of it with the program or the daemon, and compares what it saw.
+fn check(revision: &str, way: Way, client: impl FnOnce(&Home, &str) -> Command) {
     let home = Home::new();
+    let daemon = (way == Way::Http).then(|| home.daemon());
+    let server = daemon
+        .as_ref()
+        .map_or(QUIPU.to_owned(), |daemon| format!("{}/mcp", daemon.said["url"].as_str().unwrap()));
     let arguments: Vec<Value> = calls().into_iter().map(|(arguments, _)| arguments).collect();
-    let seen = json_of(client(&home).write_stdin(json!(arguments).to_string()));
+    let mut client = client(&home, &server);
+    client.env("QUIPU_TOKEN", TOKEN).write_stdin(json!(arguments).to_string());
+    let seen = json_of(&mut client);
     let answers: Vec<Value> = calls()
         .into_iter()
         .map(|(_, answer)| match answer {
@@ -151,27 +168,53 @@ fn check(revision: &str, client: impl FnOnce(&Home) -> Command) {
     assert_eq!(seen, expected, "{revision}");
 }
 
+/// How a client gets at memories.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    /// It starts the program and speaks to it over a pair of pipes.
+    Pipes,
+    Http,
+}
+
+fn npm_client(revision: &str, way: Way) {
+    check(revision, way, |home, server| {
+        let mut command = home.command(tool("QUIPU_TEST_NODE"));
+        command.arg(client_script("sdk.mjs")).arg(tool("QUIPU_TEST_NODE_MODULES"));
+        command.args([server, revision]).arg(home.memory());
+        command
+    });
+}
+
+fn python_client(revision: &str, way: Way) {
+    check(revision, way, |home, server| {
+        let mut command = home.command(tool("QUIPU_TEST_PYTHON"));
+        command.arg(client_script("sdk.py")).args([server, revision]).arg(home.memory());
+        command
+    });
+}
+
 #[test]
 fn the_npm_client_is_served_in_the_oldest_and_the_last_revision_with_a_handshake() {
-    for revision in ["2024-11-05", "2025-11-25"] {
-        check(revision, |home| {
-            let mut command = home.command(tool("QUIPU_TEST_NODE"));
-            command.arg(client_script("sdk.mjs")).arg(tool("QUIPU_TEST_NODE_MODULES"));
-            command.args([QUIPU, revision]).arg(home.memory());
-            command
-        });
-    }
+    npm_client("2024-11-05", Way::Pipes);
+    npm_client("2025-11-25", Way::Pipes);
+}
+
+#[test]
+fn the_npm_client_is_served_so_over_http() {
+    npm_client("2024-11-05", Way::Http);
+    npm_client("2025-11-25", Way::Http);
 }
 
 #[test]
 fn the_python_client_is_served_in_the_newest_revision_and_the_one_before() {
-    for revision in ["2025-11-25", "2026-07-28"] {
-        check(revision, |home| {
-            let mut command = home.command(tool("QUIPU_TEST_PYTHON"));
-            command.arg(client_script("sdk.py")).args([QUIPU, revision]).arg(home.memory());
-            command
-        });
-    }
+    python_client("2025-11-25", Way::Pipes);
+    python_client("2026-07-28", Way::Pipes);
+}
+
+#[test]
+fn the_python_client_is_served_so_over_http() {
+    python_client("2025-11-25", Way::Http);
+    python_client("2026-07-28", Way::Http);
 }
 
 /// The inspector, which makes one request a run.

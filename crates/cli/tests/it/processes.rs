@@ -28,7 +28,7 @@ fn lines(place: &Place) -> BTreeSet<String> {
 }
 
 /// Returns the lock file of the one root that was written to.
-fn lock_file(place: &Place) -> PathBuf {
+pub(crate) fn lock_file(place: &Place) -> PathBuf {
     let locks = fs::read_dir(place.home().join("state/locks")).unwrap();
     let locks: Vec<_> = locks.map(|lock| lock.unwrap().path()).collect();
     let [lock] = &locks[..] else { panic!("one root was written to: {locks:?}") };

@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use crate::daemon::{Daemon, TOKEN};
 use crate::place::Place;
 
 /// A piece of the README that is marked as code.
@@ -108,4 +109,26 @@ fn the_commands_of_the_start_and_of_completion_are_understood() {
             assert!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
         }
     }
+}
+
+#[test]
+fn a_client_that_is_given_the_daemon_is_let_in() {
+    let server = &parsed("Over HTTP", "json")["mcpServers"]["quipu"];
+    assert_eq!(server["type"], "http");
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let path = server["url"].as_str().unwrap().strip_prefix("http://127.0.0.1:4170").unwrap();
+    let header = server["headers"]["Authorization"].as_str().unwrap();
+    let shown = examples().into_iter().find(|one| one.heading == "Over HTTP").unwrap().text;
+    let command = place.done(&["serve", "--help"]);
+    assert!(command.contains("4170") && shown.contains("quipu token"), "{shown}");
+    let begin = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": { "name": "a client", "version": "1" },
+    } });
+    let ask = daemon.ask("POST", path).json(&begin);
+    let ask = ask.header("Accept", "application/json, text/event-stream");
+    let answer = ask.header("Authorization", &header.replace("${QUIPU_TOKEN}", TOKEN)).send();
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    assert!(answer.header("Mcp-Session-Id").is_some());
 }

@@ -146,8 +146,9 @@ impl Feeds {
         Ok(subscription)
     }
 
-    /// Sees to it that what other processes do in a workspace is heard of, from its first reader on.
-    pub(crate) async fn see_to_watching(&self, workspace: &str) {
+    /// Sees to it that what other processes do in a workspace is heard of, by its readers and by who follows
+    /// the store. Nothing, if the workspace is not open.
+    pub async fn see_to_watching(&self, workspace: &str) {
         if let Some(feeding) = self.feeding(workspace) {
             feeding.see_to_watching().await;
         }

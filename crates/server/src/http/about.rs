@@ -30,7 +30,7 @@ use super::routes::{Routes, routes};
 use crate::to_wire;
 
 /// What can be asked for, as the task API names it. The first ones are those of managed memory.
-const FEATURES: [&str; 12] = [
+const FEATURES: [&str; 13] = [
     "workspace_memory_remember",
     "workspace_memory_forget",
     "workspace_memory_dream",
@@ -43,6 +43,7 @@ const FEATURES: [&str; 12] = [
     "quipu_memories",
     "quipu_history",
     "quipu_transfer",
+    "quipu_mcp",
 ];
 
 /// How many of the features are those of managed memory.

@@ -5,6 +5,7 @@ use std::error::Error;
 use axum::body::Bytes;
 use axum::extract::Request;
 use axum::http::header::CONTENT_LENGTH;
+use axum::http::request::Parts;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use memory::limits::{HTTP_BODY_BYTES_MAX, HTTP_BODY_WAIT, HTTP_RETRY_AFTER_SECONDS};
 use protocol::error::{ErrorBody, ErrorCode};
@@ -17,15 +18,21 @@ use super::room::NoRoom;
 
 /// Returns the bytes of a body.
 pub(super) async fn bytes(request: Request) -> Result<Bytes, Refused> {
-    let announced = request.headers().get(CONTENT_LENGTH);
+    Ok(with_parts(request).await?.1)
+}
+
+/// Returns the bytes of a body, and all but them.
+pub(super) async fn with_parts(request: Request) -> Result<(Parts, Bytes), Refused> {
+    let (parts, body) = request.into_parts();
+    let announced = parts.headers.get(CONTENT_LENGTH);
     let announced = announced.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     if announced.is_some_and(|length| length > HTTP_BODY_BYTES_MAX) {
         return Err(too_large());
     }
-    let body = Limited::new(request.into_body(), HTTP_BODY_BYTES_MAX);
+    let body = Limited::new(body, HTTP_BODY_BYTES_MAX);
     match timeout(HTTP_BODY_WAIT, body.collect()).await {
         Err(_elapsed) => Err(ErrorCode::BodyTimeout.into()),
-        Ok(Ok(collected)) => Ok(collected.to_bytes()),
+        Ok(Ok(collected)) => Ok((parts, collected.to_bytes())),
         Ok(Err(error)) if cause::<LengthLimitError>(&*error).is_some() => Err(too_large()),
         Ok(Err(error)) if cause::<NoRoom>(&*error).is_some() => {
             Err(Refused::from(ErrorCode::Overloaded).retry_after(HTTP_RETRY_AFTER_SECONDS))

@@ -1,5 +1,6 @@
 //! What all routes share: the engine, its lanes and feeds, and who may be meant by a request.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -12,9 +13,13 @@ use protocol::error::{ErrorBody, ErrorCode};
 use super::gate::client_name;
 use super::measure::Measures;
 use super::refused::Refused;
+use crate::mcp::Endpoint;
 
 /// By which way changes came in that are made here.
 const ORIGIN: &str = "http";
+
+/// The same for clients of MCP, as where they have a server of their own.
+pub(super) const MCP_ORIGIN: &str = "mcp";
 
 /// The header by which a program says what class of agent calls the tool for it.
 const AGENT_CLASS_HEADER: &str = "x-quipu-agent-class";
@@ -28,6 +33,8 @@ pub(super) struct Daemon {
     pub(super) workspaces: Vec<Workspace>,
     pub(super) measures: Arc<Measures>,
     pub(super) clock: Arc<dyn Clock>,
+    /// Where MCP clients of each workspace are served, by its id.
+    pub(super) mcp: HashMap<String, Endpoint>,
 }
 
 /// What routes are given.
@@ -87,10 +94,7 @@ impl Daemon {
         workspace: Option<&str>,
         headers: &HeaderMap,
     ) -> Result<Memories, Refused> {
-        let class = headers
-            .get(AGENT_CLASS_HEADER)
-            .map_or(AgentClass::Exec, |class| AgentClass::from_name(class.to_str().ok()));
-        self.memories(workspace, headers, Caller::agent(class, ORIGIN)).await
+        self.memories(workspace, headers, Caller::agent(class(headers), ORIGIN)).await
     }
 
     async fn memories(
@@ -100,8 +104,32 @@ impl Daemon {
         mut caller: Caller,
     ) -> Result<Memories, Refused> {
         let workspace = self.trusted(workspace)?;
-        let client = self.client(workspace, headers).await?;
-        caller.provenance.client = client.map(|client| client.to_string());
+        caller.provenance.client = self.client_name(workspace, headers).await?;
         Ok(self.engine.memories(&workspace.binding, caller))
     }
+
+    /// Returns the agent that calls a workspace over MCP.
+    pub(super) async fn mcp_agent(
+        &self,
+        workspace: &Workspace,
+        headers: &HeaderMap,
+    ) -> Result<Caller, Refused> {
+        let mut caller = Caller::agent(class(headers), MCP_ORIGIN);
+        caller.provenance.client = self.client_name(workspace, headers).await?;
+        Ok(caller)
+    }
+
+    async fn client_name(
+        &self,
+        workspace: &Workspace,
+        headers: &HeaderMap,
+    ) -> Result<Option<String>, Refused> {
+        Ok(self.client(workspace, headers).await?.map(|client| client.to_string()))
+    }
+}
+
+/// Returns the class of agent that a request names; the one that may do everything, if it names none.
+fn class(headers: &HeaderMap) -> AgentClass {
+    let named = headers.get(AGENT_CLASS_HEADER);
+    named.map_or(AgentClass::Exec, |class| AgentClass::from_name(class.to_str().ok()))
 }

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::daemon::Shared;
 use super::page;
 use super::routes::{Routes, routes};
-use super::{about, changes, events, memories, sessions, tasks, tool, transfer};
+use super::{about, changes, events, mcp, memories, sessions, tasks, tool, transfer};
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
     // What a test has read as JSON is JSON.
@@ -44,6 +44,7 @@ pub(super) fn routes() -> Routes {
         .merge(events::routes())
         .merge(memories::routes())
         .merge(tool::routes())
+        .merge(mcp::routes())
         .merge(changes::routes())
         .merge(transfer::routes())
         .routes(routes!(description))

@@ -1,8 +1,11 @@
 //! Who a request comes from, as far as it says so itself.
 //!
 //! What a client calls itself and its calls is kept in history as it was given, on one line and
-//! not at any length. It is never believed: what the caller may do comes from the host alone.
+//! not at any length. It is never believed: what the caller may do comes from the host alone, or over
+//! HTTP from whoever passed the request on.
 
+use axum::http::HeaderMap;
+use axum::http::request::Parts;
 use engine::{Call, Caller};
 use memory::limits::PROVENANCE_CHARS_MAX;
 use rmcp::RoleServer;
@@ -16,17 +19,32 @@ const TOOL_CALL_KEYS: [&str; 2] = ["claudecode/toolUseId", "callId"];
 /// Where clients put the conversation: Codex and the editor's.
 const SESSION_KEYS: [&str; 2] = ["threadId", "vscode.conversationId"];
 
-/// Returns the host's caller with what the request says about its client.
+/// The header in which clients of the older revisions give the name of their session over HTTP.
+pub(super) const SESSION_HEADER: &str = "mcp-session-id";
+
+/// Returns the host's caller, or the one that came with an HTTP request, with what the request says about
+/// its client.
 pub(super) fn caller(host: &Caller, context: &RequestContext<RoleServer>) -> Caller {
-    let mut caller = host.clone();
+    let parts = context.extensions.get::<Parts>();
+    let passed_on = parts.and_then(|parts| parts.extensions.get::<Caller>());
+    let mut caller = passed_on.unwrap_or(host).clone();
     let provenance = &mut caller.provenance;
-    if let Some(client) = context.client_info() {
+    if let Some(client) = context.client_info()
+        && provenance.client.is_none()
+    {
         provenance.client = cleaned(&format!("{}/{}", client.name, client.version));
     }
     if provenance.session.is_none() {
-        provenance.session = first_of(&SESSION_KEYS, &context.meta);
+        provenance.session = first_of(&SESSION_KEYS, &context.meta)
+            .or_else(|| session_word(&parts?.headers).and_then(cleaned));
     }
     caller
+}
+
+/// Returns what history calls a session: the beginning of its name, which tells sessions apart. With the
+/// whole of it others could speak in the session.
+fn session_word(headers: &HeaderMap) -> Option<&str> {
+    headers.get(SESSION_HEADER)?.to_str().ok()?.split('-').next()
 }
 
 /// Returns what is particular to the call that a request makes.

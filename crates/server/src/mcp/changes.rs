@@ -10,7 +10,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use engine::{Memories, Notice, Watch};
+use engine::{Feeds, Memories, Notice, Watch};
 use memory::change::ChangeKind;
 use memory::path::MemoryPath;
 use rmcp::RoleServer;
@@ -25,9 +25,20 @@ use crate::chain;
 /// The memories that somebody wants to hear of, each with the URI as the client wrote it.
 pub(super) type Subscriptions = BTreeMap<MemoryPath, String>;
 
+/// Who watches the folders for edits from outside.
+#[derive(Clone, Debug, Default)]
+pub(super) enum Watcher {
+    /// Each client has a watch of its own, which ends with it.
+    #[default]
+    Own,
+    /// The feed of a workspace does, once for all its clients: a machine has few watches to give.
+    Feed(Arc<Feeds>, String),
+}
+
 /// What one connection listens to.
 #[derive(Debug, Default)]
 pub(super) struct Changes {
+    watcher: Watcher,
     /// The client's memories, by which a notice becomes a path.
     bound: Arc<Mutex<Option<Bound>>>,
     /// The watch over them. Held while one is started, so that others wait for it.
@@ -55,8 +66,9 @@ pub(super) struct Bound {
 #[derive(Debug)]
 struct Watched {
     project: Option<PathBuf>,
-    /// `None` when the machine refuses: then only what this process changes is told.
-    _watch: Option<Watch>,
+    /// `None` when another has it, or when the machine refuses: then only what this process changes is
+    /// told.
+    _own: Option<Watch>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -64,6 +76,11 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Changes {
+    /// Returns changes of which nobody is told yet.
+    pub(super) fn by(watcher: Watcher) -> Self {
+        Self { watcher, ..Self::default() }
+    }
+
     /// Watches these memories, if that is not done already, instead of those of another project.
     ///
     /// Returns when an edit from outside cannot go unnoticed any more. What was edited shortly
@@ -75,10 +92,20 @@ impl Changes {
         if watch.as_ref().is_some_and(|watched| watched.project == project) {
             return;
         }
-        let started = memories.watch().await.map_err(|error| {
-            tracing::warn!(error = chain(&error), "edits from outside go unnoticed");
-        });
-        *watch = Some(Watched { project, _watch: started.ok() });
+        let own = match &self.watcher {
+            Watcher::Feed(feeds, workspace) => {
+                feeds.see_to_watching(workspace).await;
+                None
+            }
+            Watcher::Own => memories
+                .watch()
+                .await
+                .inspect_err(|error| {
+                    tracing::warn!(error = chain(error), "edits from outside go unnoticed");
+                })
+                .ok(),
+        };
+        *watch = Some(Watched { project, _own: own });
     }
 
     /// Watches these memories without anybody waiting for it.

@@ -12,9 +12,9 @@ use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
     CompleteResult, CustomRequest, CustomResult, ErrorCode, Implementation,
     ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
-    ServerCapabilities, ServerConfig, SubscribeRequestParams, SubscriptionFilter,
-    UnsubscribeRequestParams,
+    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
+    ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams,
+    SubscriptionFilter, UnsubscribeRequestParams,
 };
 use rmcp::service::{
     NotificationContext, Peer, RequestContext, RunningService, ServerInitializeError,
@@ -26,7 +26,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::changes::{Bound, Changes, Subscriptions};
+use super::changes::{Bound, Changes, Subscriptions, Watcher};
 use super::roots::Roots;
 use super::wire::Wire;
 use super::{Host, caller, resources, tools};
@@ -34,20 +34,28 @@ use super::{Host, caller, resources, tools};
 /// What models are told about this server before they use it.
 const INSTRUCTIONS: &str = include_str!("prompts/instructions.md");
 
-/// Requests that are served. One that does not have the shape that the protocol gives it arrives
-/// as one of no known kind, and its name tells.
-const SERVED: [&str; 10] = [
-    "initialize",
-    "server/discover",
-    "tools/list",
-    "tools/call",
-    "resources/list",
-    "resources/templates/list",
-    "resources/read",
-    "resources/subscribe",
-    "resources/unsubscribe",
-    "subscriptions/listen",
+/// Requests that are served, in which revisions. One that does not have the shape that the protocol gives
+/// it arrives as one of no known kind, and its name tells.
+const SERVED: [(&str, Revisions); 10] = [
+    ("initialize", Revisions::Older),
+    ("server/discover", Revisions::All),
+    ("tools/list", Revisions::All),
+    ("tools/call", Revisions::All),
+    ("resources/list", Revisions::All),
+    ("resources/templates/list", Revisions::All),
+    ("resources/read", Revisions::All),
+    ("resources/subscribe", Revisions::Older),
+    ("resources/unsubscribe", Revisions::Older),
+    ("subscriptions/listen", Revisions::All),
 ];
+
+/// In which revisions there is a request.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Revisions {
+    All,
+    /// In all but the newest, which has no handshake and no other state of a connection.
+    Older,
+}
 
 /// A client and what it is served with.
 pub(super) struct Connection {
@@ -69,6 +77,13 @@ impl Connection {
         let roots = Roots::new(host.project);
         let changes = Arc::default();
         Self { host, layout, roots, changes, calls: TaskTracker::new(), ending }
+    }
+
+    /// Returns the same with somebody else to watch the folders, and its calls among others.
+    pub(super) fn among(mut self, watcher: Watcher, calls: TaskTracker) -> Self {
+        self.changes = Arc::new(Changes::by(watcher));
+        self.calls = calls;
+        self
     }
 
     /// Returns the tool calls under way.
@@ -133,6 +148,13 @@ impl Connection {
     }
 }
 
+/// Returns whether a request comes from a client of an older revision. Over HTTP every request has what
+/// only a handshake brings elsewhere, so its revision tells.
+fn began_with_a_handshake(context: &RequestContext<RoleServer>) -> bool {
+    let opened = context.peer.peer_info();
+    opened.is_some_and(|opened| opened.protocol_version < ProtocolVersion::V_2026_07_28)
+}
+
 impl ServerHandler for Connection {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
@@ -182,7 +204,7 @@ impl ServerHandler for Connection {
     ) -> Result<ListResourcesResult, ErrorData> {
         // A client of an older revision that has seen a list is told when it changes, from before
         // it was made. One of the newest asks for that by a stream.
-        if context.peer.peer_info().is_some() {
+        if began_with_a_handshake(&context) {
             let bound = self.bound(&context.peer).await?;
             self.changes.tell(&context.peer, || self.notices());
             self.changes.begin_to_watch(bound);
@@ -297,9 +319,13 @@ impl ServerHandler for Connection {
     async fn on_custom_request(
         &self,
         request: CustomRequest,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<CustomResult, ErrorData> {
-        if SERVED.contains(&request.method.as_str()) {
+        let is_served = SERVED.iter().any(|&(method, since)| {
+            method == request.method
+                && (since == Revisions::All || began_with_a_handshake(&context))
+        });
+        if is_served {
             let what = format!("the parameters of `{}` have the wrong shape", request.method);
             return Err(ErrorData::invalid_params(what, None));
         }

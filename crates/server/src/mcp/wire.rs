@@ -145,10 +145,16 @@ async fn write<W: AsyncWrite + Unpin>(
 
 /// Why something in a line was no message.
 #[derive(Debug, PartialEq)]
-struct Refusal {
+pub(super) struct Refusal {
     /// The request that it was meant to be, if that can be told.
-    id: Option<RequestId>,
-    error: ErrorData,
+    pub(super) id: Option<RequestId>,
+    pub(super) error: ErrorData,
+}
+
+impl From<ErrorData> for Refusal {
+    fn from(error: ErrorData) -> Self {
+        Self { id: None, error }
+    }
 }
 
 impl Refusal {
@@ -159,7 +165,7 @@ impl Refusal {
 
 /// Reads the messages of a line. An array is a batch, which revision 2025-03-26 allows; each of its
 /// messages is answered by itself.
-fn read_line(line: &[u8]) -> Vec<Result<ClientJsonRpcMessage, Refusal>> {
+pub(super) fn read_line(line: &[u8]) -> Vec<Result<ClientJsonRpcMessage, Refusal>> {
     if line.is_empty() {
         return Vec::new();
     }

@@ -40,6 +40,9 @@ fn nobody_gets_in_without_the_token() {
         ("GET", "/openapi.json"),
         ("GET", "/docs"),
         ("GET", "/metrics"),
+        ("POST", "/mcp"),
+        ("GET", "/mcp"),
+        ("DELETE", "/mcp"),
         ("GET", "/nowhere"),
         ("POST", "/health"),
     ]);

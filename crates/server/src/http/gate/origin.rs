@@ -86,9 +86,9 @@ pub(super) fn preflight() -> Response {
         (ACCESS_CONTROL_ALLOW_METHODS, "GET, POST, PUT, DELETE"),
         (
             ACCESS_CONTROL_ALLOW_HEADERS,
-            "authorization, content-type, if-match, if-none-match, last-event-id, \
-             x-qwen-client-id, x-quipu-client-id, x-quipu-agent-class, x-qwen-event-epoch, \
-             x-request-id",
+            "authorization, content-type, if-match, if-none-match, last-event-id, mcp-method, mcp-name, \
+             mcp-protocol-version, mcp-session-id, x-qwen-client-id, x-quipu-agent-class, \
+             x-quipu-client-id, x-qwen-event-epoch, x-request-id",
         ),
         (ACCESS_CONTROL_MAX_AGE, "600"),
     ];
@@ -99,7 +99,7 @@ pub(super) fn preflight() -> Response {
 pub(super) fn permit(headers: &mut HeaderMap, origin: HeaderValue) {
     headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, origin);
     let exposed = HeaderValue::from_static(
-        "etag, retry-after, x-quipu-event-cursor, x-qwen-event-epoch, x-request-id",
+        "etag, mcp-session-id, retry-after, x-quipu-event-cursor, x-qwen-event-epoch, x-request-id",
     );
     headers.insert(ACCESS_CONTROL_EXPOSE_HEADERS, exposed);
 }

@@ -17,8 +17,9 @@ fn described() -> OpenApi {
         .title("Quipu")
         .version(env!("CARGO_PKG_VERSION"))
         .description(Some(
-            "A memory for AI coding agents. Tasks speak the API that published clients speak; all \
-             else is below `/v1`. Every answer that is no success is an `ErrorBody`.",
+            "A memory for AI coding agents. Tasks speak the API that published clients speak, MCP is at \
+             `/mcp`, all else is below `/v1`. Every answer that is no success is an `ErrorBody`, but for \
+             what MCP itself refuses.",
         ))
         .license(Some(
             LicenseBuilder::new()
@@ -66,6 +67,7 @@ fn it_is_of_version_3_1_and_names_every_route_of_the_spec() {
         })
         .collect();
     insta::assert_snapshot!(named.into_iter().collect::<Vec<_>>().join("\n"), @r"
+    delete /mcp
     delete /session/{id}
     delete /v1/memories/{path}
     delete /v1/pins/{path}
@@ -74,6 +76,7 @@ fn it_is_of_version_3_1_and_names_every_route_of_the_spec() {
     get /capabilities
     get /docs
     get /health
+    get /mcp
     get /metrics
     get /openapi.json
     get /session/{id}/events
@@ -88,6 +91,7 @@ fn it_is_of_version_3_1_and_names_every_route_of_the_spec() {
     get /v1/tasks
     get /workspace/memory/{kind}/{task}
     get /workspaces/{workspace}/memory/{kind}/{task}
+    post /mcp
     post /session
     post /session/{id}/detach
     post /session/{id}/heartbeat

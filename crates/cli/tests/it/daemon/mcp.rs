@@ -1,0 +1,378 @@
+//! MCP over HTTP, at the daemon's `/mcp`: behind the gate, in its workspace, for its client, to the end.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use store::backend::Backend;
+use store::backend::local::{Anchor, LocalBackend, Privacy};
+
+use super::{Answer, Ask, Daemon};
+use crate::place::Place;
+use crate::processes::lock_file;
+
+const NEWEST: &str = "2026-07-28";
+
+/// Prepares a message that is sent to this path.
+fn message<'d>(daemon: &'d Daemon, path: &str, message: &Value) -> Ask<'d> {
+    let ask = daemon.ask("POST", path).json(message);
+    ask.header("Accept", "application/json, text/event-stream")
+}
+
+/// Prepares a request of the newest revision.
+fn request<'d>(daemon: &'d Daemon, path: &str, method: &str, mut params: Value) -> Ask<'d> {
+    params["_meta"] = json!({
+        "io.modelcontextprotocol/protocolVersion": NEWEST,
+        "io.modelcontextprotocol/clientInfo": { "name": "tester", "version": "7" },
+        "io.modelcontextprotocol/clientCapabilities": {},
+    });
+    let name = params.get("name").or(params.get("uri")).and_then(Value::as_str).map(str::to_owned);
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let ask = message(daemon, path, &body).header("MCP-Protocol-Version", NEWEST);
+    let ask = ask.header("Mcp-Method", method);
+    match name {
+        Some(name) => ask.header("Mcp-Name", &name),
+        None => ask,
+    }
+}
+
+fn call(arguments: &Value) -> Value {
+    json!({ "name": "memory", "arguments": arguments })
+}
+
+fn create(path: &str) -> Value {
+    call(&json!({ "command": "create", "path": path, "file_text": "text\n" }))
+}
+
+/// Returns the code of a call that came back, `ok` if all went well.
+fn outcome(answer: &Answer) -> String {
+    let result = answer.json()["result"]["structuredContent"].clone();
+    if result["ok"] == true { "ok".to_owned() } else { result["code"].as_str().unwrap().to_owned() }
+}
+
+fn uris(answer: &Answer) -> Vec<String> {
+    let resources = answer.json()["result"]["resources"].as_array().unwrap().clone();
+    resources.iter().map(|resource| resource["uri"].as_str().unwrap().to_owned()).collect()
+}
+
+/// A session of an older revision.
+struct Session<'d> {
+    daemon: &'d Daemon,
+    path: String,
+    id: String,
+}
+
+impl<'d> Session<'d> {
+    fn begin(daemon: &'d Daemon, path: &str) -> Self {
+        let begun = Self::ask_for(daemon, path).send();
+        assert_eq!(begun.status, 200, "{}", begun.text());
+        let id = begun.header("Mcp-Session-Id").unwrap().to_owned();
+        let session = Self { daemon, path: path.to_owned(), id };
+        let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+        assert_eq!(session.send(&ready).status, 202);
+        session
+    }
+
+    fn ask_for(daemon: &'d Daemon, path: &str) -> Ask<'d> {
+        let params = json!({
+            "protocolVersion": "2025-06-18", "capabilities": {},
+            "clientInfo": { "name": "older", "version": "3" },
+        });
+        let begin = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": params });
+        message(daemon, path, &begin)
+    }
+
+    fn ask(&self, body: &Value) -> Ask<'d> {
+        message(self.daemon, &self.path, body).header("Mcp-Session-Id", &self.id)
+    }
+
+    fn send(&self, body: &Value) -> Answer {
+        self.ask(body).send()
+    }
+
+    /// Sends a request and returns its answer, which comes as a stream.
+    fn request(&self, method: &str, params: &Value) -> Value {
+        let body = json!({ "jsonrpc": "2.0", "id": 5, "method": method, "params": params });
+        let answer = self.send(&body);
+        assert_eq!(answer.status, 200, "{}", answer.text());
+        let text = answer.text();
+        let data = text.lines().find_map(|line| line.strip_prefix("data: ")).unwrap();
+        serde_json::from_str(data).unwrap()
+    }
+
+    /// Returns whether it is known.
+    fn lives(&self) -> bool {
+        let ping = json!({ "jsonrpc": "2.0", "id": 9, "method": "ping" });
+        match self.send(&ping).status {
+            200 => true,
+            404 => false,
+            other => panic!("{other}"),
+        }
+    }
+
+    fn listen(&self) -> Listening {
+        let ask = self.daemon.ask("GET", &self.path).header("Accept", "text/event-stream");
+        Listening::open(ask.header("Mcp-Session-Id", &self.id))
+    }
+}
+
+/// A stream of messages.
+struct Listening(BufReader<TcpStream>);
+
+impl Listening {
+    fn open(ask: Ask<'_>) -> Self {
+        let mut reader = BufReader::new(ask.open());
+        let mut line = String::new();
+        reader.read_line(&mut line).unwrap();
+        assert!(line.contains(" 200 "), "{line}");
+        // Whoever has the head is listening.
+        while line.trim_end() != "" {
+            line.clear();
+            reader.read_line(&mut line).unwrap();
+        }
+        Self(reader)
+    }
+
+    /// Waits for the next message; `None` when the stream has ended.
+    fn next(&mut self) -> Option<Value> {
+        loop {
+            let mut line = String::new();
+            if self.0.read_line(&mut line).unwrap() == 0 {
+                return None;
+            }
+            if let Some(data) = line.strip_prefix("data: ") {
+                return Some(serde_json::from_str(data).unwrap());
+            }
+        }
+    }
+
+    /// Waits for a message of this method.
+    fn next_of(&mut self, method: &str) -> Value {
+        loop {
+            let message = self.next().expect("the stream ended");
+            if message["method"] == method {
+                return message;
+            }
+        }
+    }
+}
+
+#[test]
+fn the_gate_stands_before_it() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let list = || request(&daemon, "/mcp", "tools/list", json!({}));
+    let refused = |status: u16, code: &str| (status, code.to_owned());
+    let ask = list().without("Authorization");
+    assert_eq!(ask.code(), refused(401, "unauthorized"));
+    assert_eq!(list().header("Authorization", "Bearer x").code(), refused(401, "unauthorized"));
+    let foreign = list().header("Origin", "http://evil.example");
+    assert_eq!(foreign.code(), refused(403, "origin_not_allowed"));
+    let rebound = list().header("Host", "evil.example");
+    assert_eq!(rebound.code(), refused(403, "host_not_allowed"));
+    let huge = list().bytes(&vec![b'x'; 11 * 1024 * 1024]);
+    assert_eq!(huge.code(), refused(413, "body_too_large"));
+    assert_eq!(daemon.ask("PUT", "/mcp").code(), refused(405, "method_not_allowed"));
+    let listed = list().send();
+    assert_eq!((listed.status, listed.header("Content-Type")), (200, Some("application/json")));
+    assert_eq!(listed.json()["result"]["tools"][0]["name"], "memory");
+}
+
+#[test]
+fn what_is_no_message_is_answered_as_the_protocol_asks() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let ask = || message(&daemon, "/mcp", &Value::Null);
+    let check = |ask: Ask<'_>, expected: (u16, i32)| {
+        let answer = ask.send();
+        let told = answer.json();
+        let code = told["error"]["code"].as_i64().unwrap();
+        assert_eq!((answer.status, code), (expected.0, expected.1.into()), "{told}");
+        assert_eq!(told["jsonrpc"], "2.0");
+    };
+    check(ask().bytes(b"{"), (400, -32700));
+    check(ask().bytes(b""), (400, -32600));
+    check(ask().bytes(b"[]"), (400, -32600));
+    check(ask().bytes(br#"{"jsonrpc":"2.0","id":7,"method":5}"#), (400, -32600));
+    let ping = r#"{"jsonrpc":"2.0","id":1,"method":"ping"}"#;
+    check(ask().bytes(format!("[{ping},{ping}]").as_bytes()), (400, -32600));
+    check(ask().bytes(ping.as_bytes()).header("Content-Type", "text/plain"), (415, -32600));
+    check(ask().bytes(ping.as_bytes()).header("Accept", "text/html"), (406, -32600));
+    // Older revisions have to begin, and what has ended is not there.
+    check(ask().bytes(ping.as_bytes()), (400, -32600));
+    check(ask().bytes(ping.as_bytes()).header("Mcp-Session-Id", "nobody"), (404, -32600));
+    // What the newest has no more is as unknown as what never was.
+    for method in ["initialize", "resources/subscribe", "nonsense"] {
+        check(request(&daemon, "/mcp", method, json!({})), (404, -32601));
+    }
+}
+
+#[test]
+fn a_caller_reaches_the_workspace_that_it_names_and_no_other() {
+    let (place, other) = (Place::new(), Place::new());
+    let other_folder = other.checkout();
+    let (here, untrusted) = (place.checkout(), place.temporary());
+    let args = ["--workspace", here.to_str().unwrap(), "--workspace"];
+    let more = ["--untrusted", untrusted.to_str().unwrap()];
+    let args = [&args[..], &[other_folder.to_str().unwrap()], &more].concat();
+    let daemon = Daemon::start_with(&place, &args);
+    let there = format!("/mcp?workspace={}", daemon.workspace(1));
+    for path in ["/mcp", &there] {
+        let memory = if path == "/mcp" { "here" } else { "there" };
+        let made =
+            request(&daemon, path, "tools/call", create(&format!("/memories/project/{memory}.md")));
+        assert_eq!(outcome(&made.send()), "ok");
+    }
+    let listed = |path: &str| uris(&request(&daemon, path, "resources/list", json!({})).send());
+    assert_eq!(listed("/mcp"), ["quipu://memories/project/here.md"]);
+    assert_eq!(listed(&there), ["quipu://memories/project/there.md"]);
+
+    // Nor by a session that was begun elsewhere.
+    let mut session = Session::begin(&daemon, "/mcp");
+    assert!(session.lives());
+    session.path = there;
+    assert!(!session.lives());
+    let path = format!("/mcp?workspace={}", daemon.workspace(2));
+    let ask = request(&daemon, &path, "resources/list", json!({}));
+    assert_eq!(ask.code(), (403, "untrusted_workspace".to_owned()));
+    let ask = request(&daemon, "/mcp?workspace=nowhere", "resources/list", json!({}));
+    assert_eq!(ask.code(), (404, "workspace_not_found".to_owned()));
+}
+
+#[test]
+fn a_session_is_its_clients_alone() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let ((_, mine), (_, theirs)) = (daemon.session(), daemon.session());
+    let begun = Session::ask_for(&daemon, "/mcp").header("X-Quipu-Client-Id", &mine).send();
+    let id = begun.header("Mcp-Session-Id").unwrap();
+    let ping = json!({ "jsonrpc": "2.0", "id": 2, "method": "ping" });
+    let ask = || message(&daemon, "/mcp", &ping).header("Mcp-Session-Id", id);
+    let ready = json!({ "jsonrpc": "2.0", "method": "notifications/initialized" });
+    let ready = message(&daemon, "/mcp", &ready).header("Mcp-Session-Id", id);
+    assert_eq!(ready.header("X-Quipu-Client-Id", &mine).send().status, 202);
+    assert_eq!(ask().header("X-Quipu-Client-Id", &mine).send().status, 200);
+    assert_eq!(ask().header("X-Quipu-Client-Id", &theirs).send().status, 404);
+    assert_eq!(ask().send().status, 404);
+    let end = |client: &str| {
+        let ask = daemon.ask("DELETE", "/mcp").header("Mcp-Session-Id", id);
+        ask.header("X-Quipu-Client-Id", client).send().status
+    };
+    assert_eq!(end(&theirs), 404);
+    assert_eq!(ask().header("X-Quipu-Client-Id", &mine).send().status, 200);
+    assert_eq!(end(&mine), 202);
+    assert_eq!(ask().header("X-Quipu-Client-Id", &mine).send().status, 404);
+    let stranger = ask().header("X-Quipu-Client-Id", "stranger");
+    assert_eq!(stranger.code(), (400, "invalid_client_id".to_owned()));
+}
+
+#[test]
+fn a_change_says_who_made_it_and_a_class_may_not_do_more_than_it_may() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let write = |path: &str| request(&daemon, "/mcp", "tools/call", create(path));
+    let made = write("/memories/global/newest.md").send();
+    assert_eq!(outcome(&made), "ok");
+    let session = Session::begin(&daemon, "/mcp");
+    let made = session.request("tools/call", &create("/memories/global/older.md"));
+    assert_eq!(made["result"]["structuredContent"]["ok"], true, "{made}");
+    let (_, client) = daemon.session();
+    let made = write("/memories/global/known.md").header("X-Quipu-Client-Id", &client).send();
+    assert_eq!(outcome(&made), "ok");
+    let planned = write("/memories/global/plan.md").header("X-Quipu-Agent-Class", "explore").send();
+    assert_eq!(outcome(&planned), "read_only");
+
+    let changes = daemon.get("/v1/changes").json()["changes"].as_array().unwrap().clone();
+    let told: Vec<_> = changes
+        .iter()
+        .map(|change| (&change["origin"], &change["client"], &change["session"]))
+        .collect();
+    let word = session.id.split('-').next().unwrap();
+    let mcp = json!("mcp");
+    assert_eq!(
+        told,
+        [
+            (&mcp, &json!(client), &Value::Null),
+            (&mcp, &json!("older/3"), &json!(word)),
+            (&mcp, &json!("tester/7"), &Value::Null),
+        ]
+    );
+}
+
+#[test]
+fn who_subscribed_hears_of_what_another_process_did_to_the_end_of_the_daemon() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let watched = "quipu://memories/global/watched.md";
+    place.done(&["create", "global/watched.md", "one"]);
+
+    let session = Session::begin(&daemon, "/mcp");
+    let mut older = session.listen();
+    let subscribed = session.request("resources/subscribe", &json!({ "uri": watched }));
+    assert_eq!(subscribed["result"], json!({}));
+    let wanted = json!({ "notifications": { "resourceSubscriptions": [watched] } });
+    let mut newest = Listening::open(request(&daemon, "/mcp", "subscriptions/listen", wanted));
+    newest.next_of("notifications/subscriptions/acknowledged");
+
+    place.done(&["create", "global/other.md", "x"]);
+    place.done(&["replace", "global/watched.md", "one", "two"]);
+    for stream in [&mut older, &mut newest] {
+        let updated = stream.next_of("notifications/resources/updated");
+        assert_eq!(updated["params"]["uri"], watched);
+    }
+
+    daemon.signal("TERM");
+    for stream in [&mut older, &mut newest] {
+        while stream.next().is_some() {}
+    }
+    assert_eq!(daemon.end().0, Some(0));
+}
+
+#[test]
+fn a_call_under_way_is_answered_before_the_daemon_ends() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    place.create("global/a.md", "a\n");
+    let session = Session::begin(&daemon, "/mcp");
+    let mut news = session.listen();
+    let mut ending = Listening::open(request(
+        &daemon,
+        "/mcp",
+        "subscriptions/listen",
+        json!({ "notifications": {} }),
+    ));
+    ending.next_of("notifications/subscriptions/acknowledged");
+
+    // Whoever writes has to wait for the root, which is held by somebody else.
+    let root = Anchor::new(place.home(), &["memory"], Privacy::Private);
+    let backend = LocalBackend::new(root, lock_file(&place));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let held = runtime.block_on(backend.lock(Duration::from_secs(10))).unwrap();
+    let params = create("/memories/global/b.md");
+    let body = json!({ "jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": params });
+    let mut called = Listening::open(session.ask(&body));
+
+    daemon.signal("TERM");
+    while ending.next().is_some() {}
+    drop(held);
+    let answer = called.next().expect("it was cut");
+    assert_eq!(answer["result"]["structuredContent"]["ok"], true, "{answer}");
+    assert_eq!(called.next(), None);
+    assert_eq!(news.next(), None);
+    assert_eq!(daemon.end().0, Some(0));
+    assert_eq!(place.view("global/b.md"), "text\n");
+}
+
+#[test]
+fn sessions_that_nobody_ends_make_room_but_for_those_that_listen() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let (heard, unheard) = (Session::begin(&daemon, "/mcp"), Session::begin(&daemon, "/mcp"));
+    let _listening = heard.listen();
+    // As many as there may be, with those two; and one more.
+    let used: Vec<_> = (0..255).map(|_| Session::begin(&daemon, "/mcp")).collect();
+    assert!(!unheard.lives());
+    assert!(heard.lives());
+    assert!(used.iter().all(Session::lives));
+}

@@ -1,0 +1,165 @@
+//! MCP over streamable HTTP: the tool and the resources that `quipu mcp` serves, to many clients.
+//!
+//! Here a request is only given its workspace and its caller. What it asks for, in which revision of the
+//! protocol, is `crate::mcp`'s business.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::extract::{Query, Request, State};
+use axum::response::Response;
+use engine::{Caller, Engine, Feeds, Workspace};
+use memory::access::AgentClass;
+use protocol::error::{ErrorBody, ErrorCode};
+use tokio_util::sync::CancellationToken;
+
+use super::body;
+use super::daemon::{Daemon, MCP_ORIGIN, Shared};
+use super::memories::{Asked, Where};
+use super::refused::Refused;
+use super::routes::{Routes, routes};
+use crate::holding;
+use crate::mcp::{Endpoint, Full, Host, ProjectFrom, is_stream};
+
+/// Returns where the clients of each workspace are served, until `ending` is cancelled.
+pub(super) fn endpoints(
+    engine: &Engine,
+    feeds: &Arc<Feeds>,
+    workspaces: &[Workspace],
+    ending: &CancellationToken,
+) -> HashMap<String, Endpoint> {
+    let endpoint = |workspace: &Workspace| {
+        let feed = (Arc::clone(feeds), workspace.id.clone());
+        let end = Endpoint::new(host_of(engine, workspace), feed, ending.clone());
+        (workspace.id.clone(), end)
+    };
+    workspaces.iter().map(endpoint).collect()
+}
+
+fn host_of(engine: &Engine, workspace: &Workspace) -> Host {
+    Host {
+        engine: engine.clone(),
+        binding: workspace.binding.clone(),
+        caller: Caller::agent(AgentClass::Exec, MCP_ORIGIN),
+        // The workspace is named by the request: the client's roots must not lead elsewhere.
+        project: ProjectFrom::Binding,
+    }
+}
+
+/// What a request is refused with.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only described: each side writes its own")]
+enum Refusal {
+    /// By the daemon.
+    Daemon(ErrorBody),
+    /// By the protocol: a JSON-RPC error.
+    Protocol { jsonrpc: String, error: serde_json::Value },
+}
+
+pub(super) fn routes() -> Routes {
+    Routes::new().routes(routes!(send, listen, leave))
+}
+
+/// Send a message of the Model Context Protocol (streamable HTTP).
+///
+/// The same tool and resources as `quipu mcp`. The newest revision is served request by request; the older
+/// ones begin with `initialize`, whose answer names a session in `Mcp-Session-Id`. What the protocol
+/// refuses is answered as a JSON-RPC error, what the gate refuses as everywhere.
+#[utoipa::path(
+    post,
+    path = "/mcp",
+    tag = "mcp",
+    params(
+        Where,
+        ("X-Quipu-Agent-Class" = Option<String>, Header,
+            description = "`exec` (when left out), `plan` or `explore`"),
+    ),
+    request_body(content = Object, description = "One JSON-RPC message"),
+    responses(
+        (status = 200, description = "The answer, or a stream that ends with it",
+            content((Object = "application/json"), (Object = "text/event-stream"))),
+        (status = 202, description = "The message is taken and has no answer"),
+        (status = "4XX", description = "The request is refused, by the daemon or the protocol",
+            body = Refusal),
+        (status = "5XX", description = "The machine failed", body = Refusal),
+    ),
+)]
+async fn send(
+    State(daemon): State<Shared>,
+    asked: Asked<Where>,
+    request: Request,
+) -> Result<Response, Refused> {
+    daemon.pass_on(asked, request).await
+}
+
+/// Read what changed, in an MCP session of an older revision.
+#[utoipa::path(
+    get,
+    path = "/mcp",
+    tag = "mcp",
+    params(Where, ("Mcp-Session-Id" = String, Header, description = "The session")),
+    responses(
+        (status = 200, description = "Notifications", content_type = "text/event-stream", body = Object),
+        (status = "4XX", description = "There is no stream", body = Refusal),
+        (status = "5XX", description = "There is no stream", body = Refusal),
+    ),
+)]
+async fn listen(
+    State(daemon): State<Shared>,
+    asked: Asked<Where>,
+    request: Request,
+) -> Result<Response, Refused> {
+    daemon.pass_on(asked, request).await
+}
+
+/// End an MCP session of an older revision.
+#[utoipa::path(
+    delete,
+    path = "/mcp",
+    tag = "mcp",
+    params(Where, ("Mcp-Session-Id" = String, Header, description = "The session")),
+    responses(
+        (status = 202, description = "It has ended"),
+        (status = "4XX", description = "It has not", body = Refusal),
+        (status = "5XX", description = "It has not", body = Refusal),
+    ),
+)]
+async fn leave(
+    State(daemon): State<Shared>,
+    asked: Asked<Where>,
+    request: Request,
+) -> Result<Response, Refused> {
+    daemon.pass_on(asked, request).await
+}
+
+impl From<Full> for Refused {
+    fn from(_: Full) -> Self {
+        ErrorCode::TooManySessions.into()
+    }
+}
+
+impl Daemon {
+    /// Hands a request to the workspace that it means, with who calls.
+    async fn pass_on(&self, asked: Asked<Where>, request: Request) -> Result<Response, Refused> {
+        let (parts, body) = body::with_parts(request).await?;
+        let Query(Where { workspace }) = asked?;
+        let workspace = self.trusted(workspace.as_deref())?;
+        let endpoint = self.mcp.get(&workspace.id).ok_or(ErrorCode::WorkspaceNotFound)?;
+        let caller = self.mcp_agent(workspace, &parts.headers).await?;
+        Ok(self.counted(endpoint.answer(parts, body, caller).await?))
+    }
+
+    /// Counts an answer among the streams as long as it is one.
+    fn counted(&self, response: Response) -> Response {
+        if is_stream(&response) {
+            let open = self.measures.streaming();
+            response.map(|body| holding(body, open))
+        } else {
+            response
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

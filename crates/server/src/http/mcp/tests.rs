@@ -1,0 +1,116 @@
+//! The official conformance suite, against this server and against one that also has what it asks for; and
+//! what goes through the gate to `/mcp`.
+
+use std::process::Command;
+
+use axum::Router;
+use axum::http::HeaderValue;
+use axum::http::header::AUTHORIZATION;
+use axum::middleware::map_request;
+use engine::{BindingRequest, Config, Folders, LaneSettings, Serving};
+use testkit::ManualClock;
+
+use super::*;
+use crate::http::gate::{Gate, Hosts, Rules, Token};
+use crate::http::listen::{Connections, Listener};
+use crate::http::measure::Measures;
+use crate::mcp::fixture;
+
+const TOKEN: &str = "a-token-for-tests-only";
+
+/// A server at an address of the loopback.
+struct Served {
+    address: String,
+    ending: CancellationToken,
+    _folder: tempfile::TempDir,
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.ending.cancel();
+    }
+}
+
+/// Makes the end of a workspace.
+type MakeEndpoint = fn(Host, (Arc<Feeds>, String), CancellationToken) -> Endpoint;
+
+/// Serves a workspace behind the gate as the daemon does; but the token is added to what comes, since the
+/// suite brings none.
+async fn serve(endpoint: MakeEndpoint) -> Served {
+    let folder = tempfile::tempdir().unwrap();
+    let (data, state) = (folder.path().join("data"), folder.path().join("state"));
+    let engine = Engine::open(Config::new(Folders { data, state })).unwrap();
+    let workspace = Workspace::new(folder.path().to_owned(), BindingRequest::default());
+    let workspaces = vec![Workspace { primary: true, ..workspace }];
+    let serving: Serving = engine.serve(&workspaces, LaneSettings::default()).await.unwrap();
+    let listener = Listener::at_address(([127, 0, 0, 1], 0).into()).unwrap();
+    let address = listener.address().unwrap().to_string();
+    let rules = Rules {
+        hosts: Hosts::default(),
+        origins: vec![format!("http://{address}").parse().unwrap()],
+        token: Token::new(TOKEN).unwrap(),
+        requests_a_second_max: None,
+    };
+    let (measures, ending) = (Measures::new(), CancellationToken::new());
+    let id = workspaces[0].id.clone();
+    let host = host_of(&engine, &workspaces[0]);
+    let end = endpoint(host, (Arc::clone(&serving.feeds), id.clone()), ending.clone());
+    let mcp = HashMap::from([(id, end)]);
+    let gate = Arc::new(Gate::new(rules, Arc::clone(&measures)));
+    let connect = |router| Connections::new(router, 64, Arc::clone(&measures), ending.clone());
+    let clock = Arc::new(ManualClock::default());
+    let measures = Arc::clone(&measures);
+    let daemon = Daemon { engine, serving, workspaces, measures, clock, mcp };
+    let router: Router = crate::http::router(Arc::new(daemon), gate);
+    let router = router.layer(map_request(async |mut request: Request| {
+        let token = HeaderValue::try_from(format!("Bearer {TOKEN}")).unwrap();
+        request.headers_mut().insert(AUTHORIZATION, token);
+        request
+    }));
+    let connections = connect(router);
+    tokio::spawn(async move { connections.take(&listener).await });
+    Served { address, ending, _folder: folder }
+}
+
+/// The suite in its stable version and in its newest, which knows what each revision requires.
+const SUITES: [(&str, &[&str]); 3] = [
+    ("mcp-conformance-0.1", &[]),
+    ("mcp-conformance-0.2", &["--requirements", "2025-11-25"]),
+    ("mcp-conformance-0.2", &["--requirements", "2026-07-28"]),
+];
+
+#[expect(clippy::disallowed_methods, reason = "the environment says where tools of tests are")]
+fn tool(variable: &str) -> std::path::PathBuf {
+    let set = std::env::var_os(variable);
+    let missing =
+        || panic!("{variable} is not set: run `cargo xtask test`, or see `cargo xtask tools`");
+    set.map_or_else(missing, Into::into)
+}
+
+/// Runs the suite; its failures are told, but for those that are expected.
+async fn check(served: &Served, expected_failures: Option<&'static str>) {
+    for (package, version) in SUITES {
+        let script = tool("QUIPU_TEST_NODE_MODULES").join(package).join("dist/index.js");
+        let mut suite = Command::new(tool("QUIPU_TEST_NODE"));
+        suite.arg(script).args(["server", "--url", &format!("http://{}/mcp", served.address)]);
+        suite.args(version);
+        suite.args(expected_failures.map(|file| format!("--expected-failures={file}")));
+        let output = tokio::task::spawn_blocking(move || suite.output().unwrap()).await.unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned();
+        let complaint = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{package} {version:?}\n{said}\n{complaint}");
+        // It must have looked.
+        assert!(said.contains("✓ tools-list: "), "{package} {version:?}\n{said}");
+    }
+}
+
+#[tokio::test]
+async fn the_conformance_suite_passes_with_what_it_asks_for() {
+    check(&serve(fixture::endpoint).await, None).await;
+}
+
+#[tokio::test]
+async fn the_conformance_suite_misses_only_what_is_not_offered() {
+    let known = concat!(env!("CARGO_MANIFEST_DIR"), "/src/http/mcp/not_offered.yml");
+    check(&serve(Endpoint::new).await, Some(known)).await;
+}

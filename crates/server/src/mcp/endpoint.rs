@@ -1,0 +1,210 @@
+//! MCP over streamable HTTP: the end of one workspace, to which requests are handed that passed the gate.
+//!
+//! The newest revision is served request by request. The older ones begin with a handshake and go on in a
+//! session, because a subscription has to lie somewhere. Which hosts and pages may call, who the caller is
+//! and how large a body may be is decided before; here it is only passed on.
+
+use std::fmt;
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::http::header::CONTENT_TYPE;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use engine::{Caller, Feeds};
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use http_body_util::{BodyExt as _, Full as Whole};
+use memory::limits::{EVENT_HEARTBEAT, HTTP_BODY_BYTES_MAX, MCP_SHUTDOWN_WAIT};
+use rmcp::ServerHandler;
+use rmcp::model::{ErrorData, JsonRpcMessage, ProtocolVersion, ServerJsonRpcMessage};
+use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use super::Host;
+use super::caller::SESSION_HEADER;
+use super::changes::Watcher;
+use super::connection::Connection;
+use super::sessions::{Full, Sessions};
+use super::wire::{self, Refusal};
+use crate::holding;
+
+/// The header in which clients name the revision that they speak.
+const REVISION_HEADER: &str = "mcp-protocol-version";
+
+const JSON: HeaderValue = HeaderValue::from_static("application/json");
+
+/// Answers a request, as the protocol library does.
+type Answering = dyn Fn(Request<Whole<Bytes>>) -> BoxFuture<'static, Response<Body>> + Send + Sync;
+
+/// What the clients of one workspace are served by.
+pub(crate) struct Endpoint {
+    answering: Box<Answering>,
+    sessions: Arc<Sessions>,
+    /// Answers to requests that are not told to their end.
+    answers: TaskTracker,
+    /// Tool calls under way, whether or not somebody still waits for them.
+    calls: TaskTracker,
+    /// Cancelled when what is still open is cut.
+    cut: CancellationToken,
+}
+
+impl fmt::Debug for Endpoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Endpoint").field("sessions", &self.sessions).finish_non_exhaustive()
+    }
+}
+
+impl Endpoint {
+    /// Returns the end of a workspace, whose feed watches its folders. Once `ending` is cancelled,
+    /// streams of changes end and nothing new is begun.
+    pub(crate) fn new(
+        host: Host,
+        (feeds, workspace): (Arc<Feeds>, String),
+        ending: CancellationToken,
+    ) -> Self {
+        Self::serving(host, (feeds, workspace), ending, |connection| connection)
+    }
+
+    /// Returns such an end, at which each session, and each request without one, is served by what
+    /// `handler` makes of the connection that it would have got.
+    pub(super) fn serving<H: ServerHandler>(
+        host: Host,
+        (feeds, workspace): (Arc<Feeds>, String),
+        ending: CancellationToken,
+        handler: impl Fn(Connection) -> H + Send + Sync + 'static,
+    ) -> Self {
+        let calls = TaskTracker::new();
+        let shared = calls.clone();
+        let connect = move || {
+            let watcher = Watcher::Feed(Arc::clone(&feeds), workspace.clone());
+            let connection = Connection::new(host.clone(), ending.child_token());
+            handler(connection.among(watcher, shared.clone()))
+        };
+        let (sessions, cut) = (Arc::new(Sessions::default()), CancellationToken::new());
+        let config = StreamableHttpServerConfig::default()
+            // The gate looked at both.
+            .disable_allowed_hosts()
+            .disable_allowed_origins()
+            .with_max_request_body_bytes(HTTP_BODY_BYTES_MAX)
+            .with_sse_keep_alive(Some(EVENT_HEARTBEAT))
+            .with_sse_retry(None)
+            // An answer that is one message is no stream, where the revision lets us choose.
+            .with_json_response(true)
+            .with_cancellation_token(cut.clone());
+        let service =
+            StreamableHttpService::new(move || Ok(connect()), Arc::clone(&sessions), config);
+        let answering = Box::new(move |request| {
+            let service = service.clone();
+            async move { service.handle(request).await.map(Body::new) }.boxed()
+        });
+        Self { answering, sessions, answers: TaskTracker::new(), calls, cut }
+    }
+
+    /// Answers a request of `caller`.
+    pub(crate) async fn answer(
+        &self,
+        mut parts: Parts,
+        body: Bytes,
+        caller: Caller,
+    ) -> Result<Response<Body>, Full> {
+        let client = caller.provenance.client.clone();
+        match session_of(&parts.headers) {
+            Some(id) if !self.sessions.may_use(id, client.as_deref()) => {
+                let unknown = ErrorData::invalid_request("there is no such session", None);
+                return Ok(refused(StatusCode::NOT_FOUND, unknown.into()));
+            }
+            None if begins_a_session(&parts) => self.sessions.make_room().await?,
+            _ => {}
+        }
+        // A stream that waits for news is no answer: it would never be told to its end.
+        let answer = (parts.method == Method::POST).then(|| self.answers.token());
+        parts.extensions.insert(caller);
+        let request = Request::from_parts(parts, Whole::new(body.clone()));
+        let response = (self.answering)(request).await;
+        if let Some(begun) = session_of(response.headers()) {
+            self.sessions.give(begun, client.as_deref());
+        }
+        let response = spelt_out(response, &body).await;
+        Ok(if is_stream(&response) { response.map(|body| holding(body, answer)) } else { response })
+    }
+
+    /// Waits until what is under way is answered, if that takes no longer than a write may, then ends all
+    /// streams and sessions. Nothing more may be handed over.
+    pub(crate) async fn end(&self) {
+        self.answers.close();
+        self.calls.close();
+        let answered = async {
+            self.calls.wait().await;
+            self.answers.wait().await;
+        };
+        if timeout(MCP_SHUTDOWN_WAIT, answered).await.is_err() {
+            tracing::warn!(calls = self.calls.len(), "gave up waiting for answers over MCP");
+        }
+        self.cut.cancel();
+    }
+}
+
+/// Returns whether an answer is a stream of messages.
+pub(crate) fn is_stream(response: &Response<Body>) -> bool {
+    response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream")
+}
+
+fn session_of(headers: &HeaderMap) -> Option<&str> {
+    headers.get(SESSION_HEADER)?.to_str().ok()
+}
+
+/// Returns whether a request, which names no session, may begin one. The newest revision has none.
+fn begins_a_session(parts: &Parts) -> bool {
+    let newest = ProtocolVersion::V_2026_07_28;
+    let revision = parts.headers.get(REVISION_HEADER);
+    let is_older = revision.is_none_or(|revision| revision.as_bytes() < newest.as_str().as_bytes());
+    parts.method == Method::POST && is_older
+}
+
+/// Says as a message what the protocol library says as plain text, when it does not take a request.
+async fn spelt_out(response: Response<Body>, sent: &[u8]) -> Response<Body> {
+    let (status, headers) = (response.status(), response.headers());
+    if status.is_success() || headers.get(CONTENT_TYPE) == Some(&JSON) {
+        return response;
+    }
+    let (parts, body) = response.into_parts();
+    let text = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    let (status, refusal) = match (status, no_message(sent)) {
+        // Its words may tell of the inside; it has logged them.
+        (status, _) if status.is_server_error() => {
+            (status, ErrorData::internal_error("the server failed", None).into())
+        }
+        (StatusCode::UNSUPPORTED_MEDIA_TYPE, Some(refusal)) => (StatusCode::BAD_REQUEST, refusal),
+        (status, _) => (status, ErrorData::invalid_request(text, None).into()),
+    };
+    let mut response = refused(status, refusal);
+    response.headers_mut().extend(parts.headers.into_iter().filter_map(|(name, value)| {
+        let name = name.filter(|name| *name == axum::http::header::ALLOW)?;
+        Some((name, value))
+    }));
+    response
+}
+
+/// Says why a body is not one message; `None` if it is.
+fn no_message(sent: &[u8]) -> Option<Refusal> {
+    let mut read = wire::read_line(sent);
+    if let [Ok(_)] = read.as_slice() {
+        return None;
+    }
+    let wrong = read.drain(..).find_map(Result::err);
+    let other = || ErrorData::invalid_request("a body is one JSON-RPC message", None).into();
+    Some(wrong.unwrap_or_else(other))
+}
+
+fn refused(status: StatusCode, Refusal { id, error }: Refusal) -> Response<Body> {
+    let message: ServerJsonRpcMessage = JsonRpcMessage::error(error, id);
+    // Strings and numbers alone: there is nothing that could fail.
+    let mut response = Response::new(Body::from(serde_json::to_vec(&message).unwrap_or_default()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, JSON);
+    response
+}
