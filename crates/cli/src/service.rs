@@ -7,7 +7,10 @@
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use memory::limits::{DRAIN_WAIT, FILES_KEPT_FREE, HTTP_CONNECTIONS_MAX, HTTP_SHUTDOWN_WAIT};
+use memory::limits::{
+    DRAIN_WAIT, FILES_KEPT_FREE, HTTP_CONNECTIONS_MAX, HTTP_SHUTDOWN_WAIT, MCP_SHUTDOWN_WAIT,
+    TASK_STOP_WAIT,
+};
 
 use crate::exit::{Failure, Status};
 
@@ -121,9 +124,14 @@ pub(crate) fn is_ours(text: &str) -> bool {
     text.contains(MARK)
 }
 
-/// How long the daemon may take to end: its tasks, its connections, and a little.
-fn seconds_to_end() -> u64 {
-    DRAIN_WAIT.as_secs() + HTTP_SHUTDOWN_WAIT.as_secs() + 8
+/// How long the daemon may take to end: its tasks and what stops them, calls over MCP, its connections, and a
+/// little for what is left to write.
+const fn seconds_to_end() -> u64 {
+    DRAIN_WAIT.as_secs()
+        + 2 * TASK_STOP_WAIT.as_secs()
+        + MCP_SHUTDOWN_WAIT.as_secs()
+        + HTTP_SHUTDOWN_WAIT.as_secs()
+        + 8
 }
 
 /// How many files it may have open.
@@ -145,7 +153,12 @@ fn unit(service: &Service) -> Result<String, Failure> {
         // Writing to a string cannot fail.
         let _written = writeln!(environment, "Environment={pair}");
     }
-    let folder = text_of(&service.folder)?.replace('%', "%%");
+    let folder = text_of(&service.folder)?;
+    if folder.ends_with(|last: char| last == '\\' || last.is_whitespace()) {
+        // systemd reads the rest of the line as it is: this would join the next one, or be cut off.
+        return Err(unfit(folder));
+    }
+    let folder = folder.replace('%', "%%");
     let (seconds, files, usage) = (seconds_to_end(), files(), Status::Usage.number());
     Ok(format!(
         "# {MARK}; `systemctl --user edit {NAME}` adds to it.

@@ -298,6 +298,9 @@ pub const LANE_LOOK_INTERVAL: Duration = Duration::from_secs(30);
 /// and an agent does not notice so little.
 pub const TASK_LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
+/// The longest pause between such looks: who did the task may be dead, and its task lie there for long.
+pub const TASK_LOOK_INTERVAL_MAX: Duration = Duration::from_secs(2);
+
 /// The most that is told of why a task failed, in characters.
 pub const TASK_DETAILS_CHARS_MAX: usize = 1_000;
 

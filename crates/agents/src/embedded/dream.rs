@@ -12,7 +12,7 @@ use jiff::tz::TimeZone;
 use memory::clock::Timestamp;
 use memory::path::{Mount, Scope};
 
-use super::book::{Note, Page, Snapshot, Stored, without};
+use super::book::{Note, Page, Snapshot, Stored, shelf, without};
 use super::lexicon::{Class, Script, languages};
 use super::likeness::{fingerprint, is_light, literals, other_value, says_too};
 use super::when;
@@ -41,6 +41,7 @@ enum Reason {
 
 /// Decides what a dream changes.
 pub fn dream(snapshot: &Snapshot) -> Dreamt {
+    shelf().turn();
     let mut memories: Vec<Option<Stored>> = snapshot.memories.iter().cloned().map(Some).collect();
     let today = day_of(snapshot.now);
     let (mut merged, mut over) = (0, 0);

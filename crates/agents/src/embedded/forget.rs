@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use memory::path::{Mount, Scope};
 
-use super::book::{Note, Page, Snapshot, without};
+use super::book::{Note, Page, Snapshot, shelf, without};
 use super::lexicon::Class;
 use super::words::{Text, Token, alike, is_unspaced, plain};
 use crate::request::{Edit, ForgetRequest, Forgotten, Removed, Topic};
@@ -18,6 +18,7 @@ const NO_MATCH: &str = "No managed auto-memory entries matched.";
 
 /// Decides which entries go.
 pub fn forget(snapshot: &Snapshot, request: &ForgetRequest) -> Forgotten {
+    shelf().turn();
     let pages: Vec<Page<'_>> = snapshot
         .memories
         .iter()

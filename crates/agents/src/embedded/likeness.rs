@@ -256,7 +256,10 @@ pub(crate) fn other_value(new: &Text, old: &Text) -> bool {
                     .any(|token| token.at.start >= end && token.at.end <= tokens[ahead].at.start)
             })
         };
-        return ahead >= 2 || (behind >= 1 && is_apart(new, &ours) && is_apart(old, &theirs));
+        let apart = is_apart(new, &ours) && is_apart(old, &theirs);
+        // Where two differ, the first one names what the second one is said of: `service 1 is at 8001`.
+        let is_one = our_value.len() == 1 && their_value.len() == 1;
+        return if behind == 0 { is_one && ahead >= 2 } else { apart };
     }
     let short = our_value.len() <= 2 && their_value.len() <= 2;
     let at_the_end = behind == 0 && ahead >= 1 && has(Class::Single);
@@ -271,4 +274,20 @@ fn meaning(text: &Text) -> Vec<&Token> {
         .filter(|token| !token.is(Class::Oneself) && !token.is(Class::User))
         .filter(|token| !matches!(token.value, Some(Value::Number(1))))
         .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn another_value_replaces_and_another_name_does_not() {
+        let check = |new: &str, old: &str, expected: bool| {
+            assert_eq!(other_value(&Text::read(new), &Text::read(old)), expected, "{old} {new}");
+        };
+        check("The server listens on port 9090.", "The server listens on port 8080.", true);
+        check("The port of service 2 is 8002.", "The port of service 1 is 8001.", false);
+        check("The berth of boat b2 is number 7.", "The berth of boat b1 is number 7.", false);
+        check("The team has five testers.", "The team has four testers.", true);
+    }
 }

@@ -6,7 +6,7 @@
 
 use std::cell::OnceCell;
 use std::collections::BTreeSet;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use jiff::tz::TimeZone;
 use memory::document;
@@ -14,7 +14,7 @@ use memory::limits::MEMORY_BYTES_MAX;
 use memory::path::{Layout, MemoryPath, Mount, Scope};
 use memory::screen::{Policy, Screen, Writer};
 
-use super::book::{Note, Page, Read, Snapshot, Stored};
+use super::book::{Note, Page, Read, Snapshot, Stored, shelf};
 use super::classify::{self, Kind, Whose};
 use super::facts;
 use super::lexicon::Class;
@@ -50,6 +50,7 @@ pub fn remember(
     if let Some(found) = found.iter().find(|found| found.policy == Policy::Refuse) {
         return Err(Refusal::Screened { family: found.family, rule: found.rule });
     }
+    shelf().turn();
     let asked = request.scope.map(|scope| mount_for(snapshot, scope).ok_or(Refusal::ScopeMismatch));
     let mut desk = Desk {
         memories: snapshot.memories.clone(),
@@ -94,7 +95,7 @@ struct Counts {
 struct Desk<'a> {
     memories: Vec<Stored>,
     /// What was read in each of them.
-    read: Vec<OnceCell<Rc<Read>>>,
+    read: Vec<OnceCell<Arc<Read>>>,
     snapshot: &'a Snapshot,
     asked: Option<Mount>,
     is_clean: bool,
@@ -171,7 +172,7 @@ impl Desk<'_> {
     /// Returns a memory as it is now; it is read once as long as it does not change.
     fn page(&self, at: usize) -> Page<'_> {
         let stored = &self.memories[at];
-        Page::again(stored, Rc::clone(self.read[at].get_or_init(|| Rc::new(Read::of(stored)))))
+        Page::again(stored, Arc::clone(self.read[at].get_or_init(|| Read::of(&stored.text))))
     }
 
     fn put(&mut self, at: usize, text: String) {

@@ -7,6 +7,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use testkit::Random;
 
 use crate::place::Place;
 use crate::served::Served;
@@ -18,19 +19,6 @@ const KILLS: usize = 200;
 const EXAMINED_EVERY: usize = 20;
 
 const JOURNALS: usize = 2;
-
-/// Numbers that look random and can be had again: splitmix64.
-struct Dice(u64);
-
-impl Dice {
-    fn roll(&mut self, sides: usize) -> usize {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        usize::try_from((mixed ^ (mixed >> 31)) % sides as u64).unwrap()
-    }
-}
 
 /// A write: the call, and what it makes of the files that it touches. A journal's line stands for
 /// itself, because many writes share a journal.
@@ -64,10 +52,10 @@ fn text(name: &str) -> String {
 
 impl World {
     /// Makes up the writes of a round; no two touch the same file but a journal.
-    fn storm(&self, round: usize, dice: &mut Dice) -> Vec<Write> {
+    fn storm(&self, round: usize, dice: &mut Random) -> Vec<Write> {
         let mut writes = Vec::new();
         for number in 0..12 {
-            let (journal, line) = (dice.roll(JOURNALS), format!("{round}-{number}"));
+            let (journal, line) = (dice.below(JOURNALS), format!("{round}-{number}"));
             let call = json!({
                 "command": "insert", "path": path(&format!("journal-{journal}.md")),
                 "insert_line": 0, "insert_text": line,
@@ -82,7 +70,7 @@ impl World {
         }
         let mut names: Vec<_> = self.files.keys().cloned().collect();
         for number in 0..6.min(names.len()) {
-            let name = names.swap_remove(dice.roll(names.len()));
+            let name = names.swap_remove(dice.below(names.len()));
             let before = self.files[&name].clone();
             writes.push(match number % 3 {
                 0 => rename(round, number, name, before),
@@ -91,7 +79,7 @@ impl World {
             });
         }
         for at in (1..writes.len()).rev() {
-            writes.swap(at, dice.roll(at + 1));
+            writes.swap(at, dice.below(at + 1));
         }
         writes
     }
@@ -162,11 +150,11 @@ fn edit(round: usize, name: String, before: &str) -> Write {
 }
 
 /// Sends all writes at once and kills the server; returns which of them were acknowledged.
-fn strike(mut served: Served, writes: Vec<Write>, dice: &mut Dice) -> Vec<(Write, bool)> {
+fn strike(mut served: Served, writes: Vec<Write>, dice: &mut Random) -> Vec<(Write, bool)> {
     let ids: Vec<u64> = writes.iter().map(|write| served.ask(&write.call)).collect();
-    let read = dice.roll(writes.len());
+    let read = dice.below(writes.len());
     let mut answers: Vec<_> = (0..read).map(|_| served.answer()).collect();
-    std::thread::sleep(Duration::from_micros(dice.roll(3_000) as u64));
+    std::thread::sleep(Duration::from_micros(dice.below(3_000) as u64));
     answers.extend(served.kill());
     for answer in &answers {
         assert_eq!(answer.code, "ok", "{}", answer.text);
@@ -187,7 +175,7 @@ fn two_hundred_kills_lose_nothing_that_was_acknowledged() {
     let given = std::env::var("QUIPU_TEST_SEED").ok().map(|seed| seed.parse().unwrap());
     let seed = given.unwrap_or_else(|| RandomState::new().hash_one("crash"));
     println!("the same writes again: QUIPU_TEST_SEED={seed}");
-    let mut dice = Dice(seed);
+    let mut dice = Random::of(seed);
     let place = Place::new();
     fs::write(place.home().join("config.toml"), "files_max = 5000\n").unwrap();
     let mut world = World { files: BTreeMap::new(), journals: Default::default(), changes: 0 };

@@ -2,6 +2,8 @@
 
 mod abuse;
 
+mod crash;
+
 mod described;
 
 mod events;

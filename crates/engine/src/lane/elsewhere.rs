@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use memory::clock::Timestamp;
-use memory::limits::{TASK_LOOK_INTERVAL, TASKS_KEPT_MAX};
+use memory::limits::{TASK_LOOK_INTERVAL, TASK_LOOK_INTERVAL_MAX, TASKS_KEPT_MAX};
 use state::TaskQuery;
 use store::Notice;
 use tokio::sync::broadcast::Receiver;
@@ -96,7 +96,7 @@ impl Shared {
 
     /// Publishes the end of a task that another process does, once it is there.
     async fn tell_of(self: Arc<Self>, id: TaskId) {
-        let mut is_first = true;
+        let (mut is_first, mut wait) = (true, TASK_LOOK_INTERVAL);
         while !self.draining.is_cancelled() {
             match self.parts.tasks.task(id.as_str()).await {
                 Ok(Some(row)) => match Task::read(&row) {
@@ -113,7 +113,9 @@ impl Shared {
                 Ok(None) => return,
                 Err(error) => tracing::debug!(%error, "the end of a task is not known yet"),
             }
-            self.rest(TASK_LOOK_INTERVAL).await;
+            self.rest(wait).await;
+            // One that died may leave its task to somebody who comes much later.
+            wait = TASK_LOOK_INTERVAL_MAX.min(wait * 2);
         }
     }
 

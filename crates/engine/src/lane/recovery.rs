@@ -74,6 +74,12 @@ impl Shared {
             TaskState::Queued | TaskState::Running => return Ok(()),
         };
         self.make_whole(lane, &task).await;
+        let is_changed =
+            self.parts.tasks.task(&row.id).await?.is_some_and(|now| now.change.is_some());
+        if !is_changed {
+            // Whoever had it was still at it, and took the change back: it is as if it had not begun.
+            return self.put_back(lane, row).await.map(drop);
+        }
         if self.finish(lane, row, &outcome).await?
             && let Ok(result) = &outcome
         {

@@ -117,6 +117,7 @@ impl Connections {
             };
             match taken {
                 Ok((stream, peer)) => self.begin(stream, peer),
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
                 Err(error) => {
                     // Out of files, most likely: others have to close theirs first.
                     tracing::warn!(%error, "a connection could not be taken");
@@ -214,8 +215,9 @@ async fn accept(listener: &Listener) -> io::Result<(Stream, Peer)> {
     match listener {
         Listener::Address(listener) => {
             let (stream, address) = listener.accept().await?;
-            // Answers are written whole: waiting for more to send would only delay them.
-            stream.set_nodelay(true)?;
+            // Answers are written whole: waiting for more to send would only delay them. Whoever is gone
+            // already cannot be told so, and is noticed soon.
+            drop(stream.set_nodelay(true));
             Ok((Box::new(stream), Peer::Address(address.ip())))
         }
         Listener::Socket(listener) => {

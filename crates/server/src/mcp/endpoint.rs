@@ -17,8 +17,9 @@ use futures_util::future::BoxFuture;
 use http_body_util::{BodyExt as _, Full as Whole};
 use memory::limits::{EVENT_HEARTBEAT, HTTP_BODY_BYTES_MAX, MCP_SHUTDOWN_WAIT};
 use rmcp::ServerHandler;
-use rmcp::model::{ErrorData, JsonRpcMessage, ProtocolVersion, ServerJsonRpcMessage};
+use rmcp::model::{ErrorData, JsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
+use serde::Deserialize;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -30,9 +31,6 @@ use super::connection::Connection;
 use super::sessions::{Full, Sessions};
 use super::wire::{self, Refusal};
 use crate::holding;
-
-/// The header in which clients name the revision that they speak.
-const REVISION_HEADER: &str = "mcp-protocol-version";
 
 const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
@@ -116,7 +114,7 @@ impl Endpoint {
                 let unknown = ErrorData::invalid_request("there is no such session", None);
                 return Ok(refused(StatusCode::NOT_FOUND, unknown.into()));
             }
-            None if begins_a_session(&parts) => self.sessions.make_room().await?,
+            None if begins_a_session(&parts, &body) => self.sessions.make_room().await?,
             _ => {}
         }
         // A stream that waits for news is no answer: it would never be told to its end.
@@ -156,12 +154,15 @@ fn session_of(headers: &HeaderMap) -> Option<&str> {
     headers.get(SESSION_HEADER)?.to_str().ok()
 }
 
-/// Returns whether a request, which names no session, may begin one. The newest revision has none.
-fn begins_a_session(parts: &Parts) -> bool {
-    let newest = ProtocolVersion::V_2026_07_28;
-    let revision = parts.headers.get(REVISION_HEADER);
-    let is_older = revision.is_none_or(|revision| revision.as_bytes() < newest.as_str().as_bytes());
-    parts.method == Method::POST && is_older
+/// Returns whether a request, which names no session, begins one: the protocol library begins one for a
+/// handshake, whatever revision its headers name.
+fn begins_a_session(parts: &Parts, body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Message {
+        method: String,
+    }
+    let message: Result<Message, _> = serde_json::from_slice(body);
+    parts.method == Method::POST && message.is_ok_and(|message| message.method == "initialize")
 }
 
 /// Says as a message what the protocol library says as plain text, when it does not take a request.

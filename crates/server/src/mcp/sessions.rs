@@ -70,22 +70,26 @@ impl Sessions {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Makes room for a session: ends the one unused longest that nobody listens to, if there are as
-    /// many as there may be.
+    /// Makes room for a session: ends those unused longest that nobody listens to, until there are fewer
+    /// than there may be. Several that begin at once may be more for a moment; the next one ends those.
     pub(super) async fn make_room(&self) -> Result<(), Full> {
-        let unused = {
-            let known = self.known();
-            if known.len() < self.max {
-                return Ok(());
+        while let Some(unused) = self.one_too_many()? {
+            if let Err(error) = self.close_session(&unused).await {
+                tracing::debug!(%error, "a session had ended by itself");
             }
-            let unheard = known.iter().filter(|(_, session)| !session.is_heard());
-            let oldest = unheard.min_by_key(|(_, session)| session.last_used);
-            oldest.map(|(id, _)| SessionId::clone(id)).ok_or(Full)?
-        };
-        if let Err(error) = self.close_session(&unused).await {
-            tracing::debug!(%error, "a session had ended by itself");
         }
         Ok(())
+    }
+
+    /// Returns the session that has to make room, if one has to.
+    fn one_too_many(&self) -> Result<Option<SessionId>, Full> {
+        let known = self.known();
+        if known.len() < self.max {
+            return Ok(None);
+        }
+        let unheard = known.iter().filter(|(_, session)| !session.is_heard());
+        let oldest = unheard.min_by_key(|(_, session)| session.last_used);
+        oldest.map(|(id, _)| Some(SessionId::clone(id))).ok_or(Full)
     }
 
     /// Gives a session to the client that began it.

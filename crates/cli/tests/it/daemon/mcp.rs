@@ -376,3 +376,24 @@ fn sessions_that_nobody_ends_make_room_but_for_those_that_listen() {
     assert!(heard.lives());
     assert!(used.iter().all(Session::lives));
 }
+
+#[test]
+fn a_handshake_counts_whatever_revision_it_names() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let first = Session::begin(&daemon, "/mcp");
+    let newest = json!({
+        "protocolVersion": NEWEST, "capabilities": {},
+        "clientInfo": { "name": "odd", "version": "1" },
+    });
+    let begin = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": newest });
+    for _ in 0..256 {
+        let begun = message(&daemon, "/mcp", &begin).header("MCP-Protocol-Version", NEWEST).send();
+        // Taken down to an older revision or refused: either way there is no session too many.
+        assert!(begun.status == 200 || begun.status == 400, "{}", begun.text());
+        if begun.status == 400 {
+            return;
+        }
+    }
+    assert!(!first.lives(), "256 others have begun since");
+}

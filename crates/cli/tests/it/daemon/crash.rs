@@ -1,0 +1,169 @@
+//! A daemon is killed at random moments under load, again and again. What it acknowledged is there, what it
+//! took on is done once, nothing is half-written, and no event has the number of another.
+
+use std::collections::BTreeSet;
+use std::hash::{BuildHasher, RandomState};
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::thread;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use testkit::Random;
+
+use super::{Answer, Daemon, Stream, TOKEN};
+use crate::place::Place;
+
+/// How often it is killed; `QUIPU_TEST_KILLS` says otherwise.
+const KILLS: usize = 20;
+
+/// Who sends requests at a time.
+const CALLERS: usize = 4;
+
+/// What a caller asked for in one life of the daemon, and what it was told before the kill.
+#[derive(Default)]
+struct Told {
+    /// Memories that were begun, with whether that was acknowledged.
+    written: Vec<(String, bool)>,
+    /// What is to be remembered, with the task if one was accepted.
+    asked: Vec<(String, Option<String>)>,
+}
+
+fn text(name: &str) -> String {
+    format!("- head of {name}\n{}", format!("- body of {name}\n").repeat(40))
+}
+
+/// Sends a request and returns the answer, if all of it came.
+fn answered(address: &str, method: &str, path: &str, body: &Value) -> Option<Answer> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    let body = body.to_string();
+    let length = body.len();
+    let head = format!(
+        "{method} {path} HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
+         Content-Type: application/json\r\nContent-Length: {length}\r\n\r\n"
+    );
+    stream.write_all((head + &body).as_bytes()).ok()?;
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).ok()?;
+    let length = String::from_utf8_lossy(&bytes).lines().find_map(|line| {
+        line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse::<usize>().ok()
+    })?;
+    let end = bytes.windows(4).position(|four| four == b"\r\n\r\n")? + 4;
+    (bytes.len() == end + length).then(|| Answer::of(&bytes))
+}
+
+/// Writes memories and asks for tasks until nobody answers.
+fn call(address: &str, name: &str) -> Told {
+    let mut told = Told::default();
+    for number in 0.. {
+        let name = format!("{name}-{number}");
+        let path = format!("/v1/memories/project/{name}.md");
+        let put = answered(address, "PUT", &path, &json!({ "text": text(&name) }));
+        let lives = put.is_some();
+        told.written.push((name.clone(), put.is_some_and(|answer| answer.status == 201)));
+        if number % 3 == 0 {
+            let fact =
+                format!("The berth of boat zq{} is number {number}.", name.replace('-', "x"));
+            let body = json!({ "content": fact, "scope": "user" });
+            let post = answered(address, "POST", "/workspace/memory/remember", &body);
+            let task = post.and_then(|answer| {
+                assert!(matches!(answer.status, 202 | 429 | 503), "{}", answer.text());
+                (answer.status == 202).then(|| answer.json()["taskId"].as_str().unwrap().to_owned())
+            });
+            told.asked.push((fact, task));
+        }
+        if !lives {
+            break;
+        }
+    }
+    told
+}
+
+/// Reads all that a stream told before it was cut; returns its epoch and the last number.
+fn read_out(stream: &Stream) -> (String, u64) {
+    let epoch = stream.head.header("X-Qwen-Event-Epoch").unwrap().to_owned();
+    let mut last: u64 = stream.head.header("X-Quipu-Event-Cursor").unwrap().parse().unwrap();
+    while let Some(envelope) = stream.next() {
+        if let Some(id) = envelope.id {
+            assert_eq!(id, last + 1, "in epoch {epoch}");
+            last = id;
+        }
+    }
+    (epoch, last)
+}
+
+#[test]
+fn kills_under_load_lose_nothing_and_do_nothing_twice() {
+    let given = |name: &str| std::env::var(name).ok().map(|value| value.parse::<u64>().unwrap());
+    let seed = given("QUIPU_TEST_SEED").unwrap_or_else(|| RandomState::new().hash_one("daemon"));
+    println!("the same moments again: QUIPU_TEST_SEED={seed}");
+    let kills = given("QUIPU_TEST_KILLS").map_or(KILLS, |kills| usize::try_from(kills).unwrap());
+    let mut random = Random::of(seed);
+    let place = Place::new();
+    std::fs::write(place.home().join("config.toml"), "files_max = 10000\n").unwrap();
+    let (mut tolds, mut epochs) = (Vec::new(), BTreeSet::new());
+    for round in 0..kills {
+        let daemon = Daemon::start(&place);
+        let stream = daemon.stream("/v1/events", &[]);
+        let address = daemon.address().to_owned();
+        let callers: Vec<_> = (0..CALLERS)
+            .map(|caller| {
+                let address = address.clone();
+                thread::spawn(move || call(&address, &format!("r{round}-c{caller}")))
+            })
+            .collect();
+        thread::sleep(Duration::from_micros(2_000 + u64::try_from(random.below(150_000)).unwrap()));
+        daemon.kill();
+        tolds.extend(callers.into_iter().map(|caller| caller.join().unwrap()));
+        let (epoch, _) = read_out(&stream);
+        assert!(epochs.insert(epoch), "an epoch came twice");
+    }
+    let daemon = Daemon::start(&place);
+    examine_memories(&daemon, &tolds);
+    examine_tasks(&place, &daemon, &tolds);
+    drop(daemon);
+    assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+}
+
+fn examine_memories(daemon: &Daemon, tolds: &[Told]) {
+    let mut acknowledged = 0;
+    for (name, is_acknowledged) in tolds.iter().flat_map(|told| &told.written) {
+        let answer = daemon.get(&format!("/v1/memories/project/{name}.md"));
+        match answer.status {
+            200 => assert_eq!(answer.json()["text"], text(name), "{name} is not whole"),
+            404 => assert!(!is_acknowledged, "{name} was acknowledged and is gone"),
+            other => panic!("{name}: {other} {}", answer.text()),
+        }
+        acknowledged += usize::from(*is_acknowledged);
+    }
+    // Otherwise this would have tested nothing.
+    assert!(acknowledged > tolds.len(), "only {acknowledged} writes were acknowledged");
+}
+
+fn examine_tasks(place: &Place, daemon: &Daemon, tolds: &[Told]) {
+    let asked = || tolds.iter().flat_map(|told| &told.asked);
+    let ended: Vec<Option<Value>> = asked()
+        .map(|(_, task)| task.as_ref().map(|id| daemon.finished("remember", id, None)))
+        .collect();
+    let kept = place.done(&["grep", "The berth of boat", "global"]);
+    let mut completed = 0;
+    for ((fact, _), task) in asked().zip(&ended) {
+        // As an entry: the description of its memory may say it too.
+        let times = kept.matches(&format!("- {fact}")).count();
+        match task {
+            // Whether it was taken on is not known.
+            None => assert!(times <= 1, "{times} times: {fact}"),
+            Some(task) if task["status"] == "completed" => {
+                assert_eq!(times, 1, "{fact}: {task}");
+                completed += 1;
+            }
+            // Two kills met it: it is given up, without effect.
+            Some(task) => {
+                let details = "it was begun again and again and never ended";
+                assert_eq!(task["error"]["details"], details, "{task}");
+                assert_eq!(times, 0, "{fact}: {task}");
+            }
+        }
+    }
+    assert!(completed > 0, "no task was completed");
+}
