@@ -18,6 +18,8 @@ use crate::report::{Line, Section, Target};
 
 const MEMORIES: usize = 1_000;
 const CHANGES: usize = 100_000;
+/// Memories that a remember is compared with.
+const REMEMBERED_BESIDE: usize = 100;
 const READS: usize = 300;
 const TASKS: usize = 10;
 const STREAMS: usize = 1_000;
@@ -52,9 +54,16 @@ pub(crate) fn measure(bench: &Bench, quipu: &Path) -> anyhow::Result<Section> {
     let server = Server::daemon(quipu, &home, &workspaces)?;
     lines.extend(idle(&server)?);
     lines.extend(reads(bench, &server)?);
+    lines.push(fan_out(bench, &server)?);
+    drop(server);
+
+    let home = bench.dir.join("daemon-tasks");
+    let ground = Ground::open(&home)?;
+    ground.fill(REMEMBERED_BESIDE)?;
+    ground.close();
+    let server = Server::daemon(quipu, &home, &workspaces)?;
     lines.push(tasks(bench, &server)?);
     lines.push(posts(&server)?);
-    lines.push(fan_out(bench, &server)?);
     lines.push(Line::bytes(
         "resident memory after all that",
         crate::stdio::resident_bytes_of(server.pid())?,
@@ -62,7 +71,7 @@ pub(crate) fn measure(bench: &Bench, quipu: &Path) -> anyhow::Result<Section> {
     let method = format!(
         "A client over one kept connection on the loopback; {MEMORIES} memories of {MEMORY_BYTES} bytes and \
          {CHANGES} recorded changes. {READS} reads, {TASKS} tasks and {STARTS} starts a pass, {} \
-         passes. *Bare* is a route of axum that answers with a text of the size of a memory. Tasks \
+         passes; tasks beside {REMEMBERED_BESIDE} memories. *Bare* is a route of axum that answers with a text of the size of a memory. Tasks \
          at {POSTS_A_SECOND} a second for {} s go to {LANES} workspaces, and those that find a lane \
          full count too. The fan-out is from sending a change to the last of {STREAMS} streams that \
          has its event. Wake-ups are those of all threads in {} s.",
