@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::AsyncReadExt as _;
 use tokio::task::JoinSet;
 
 use crate::Bench;
@@ -48,6 +48,8 @@ pub(crate) fn measure(bench: &Bench, quipu: &Path) -> anyhow::Result<Section> {
     ground.rest()?;
     ground.close();
     ground.run(growth::lengthen_history(bench, &ground, &home, CHANGES))?;
+    // Room for what is written on top of what is there.
+    std::fs::write(home.join("config.toml"), "files_max = 10000\n")?;
     let workspaces = workspaces(bench, LANES)?;
 
     let mut lines = starts(bench, quipu, &home, &workspaces)?;
@@ -261,9 +263,9 @@ fn fan_out(bench: &Bench, server: &Server) -> anyhow::Result<Line> {
                 let path = format!("/v1/memories/global/{mark}");
                 let body = json!({ "text": "- something new\n" });
                 let put = request("PUT", &path, Some(&body));
-                let mut writer = tokio::net::TcpStream::connect(&server.address).await?;
+                let mut writer = server.connect()?;
                 let begun = Instant::now();
-                writer.write_all(&put).await?;
+                writer.ask(&put, 201)?;
                 readers = all_have(readers, &mark).await?;
                 times.add(begun.elapsed());
             }

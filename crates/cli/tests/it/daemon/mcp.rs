@@ -386,9 +386,10 @@ fn a_handshake_counts_whatever_revision_it_names() {
         "protocolVersion": NEWEST, "capabilities": {},
         "clientInfo": { "name": "odd", "version": "1" },
     });
-    let begin = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": newest });
+    let handshake = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": newest });
     for _ in 0..256 {
-        let begun = message(&daemon, "/mcp", &begin).header("MCP-Protocol-Version", NEWEST).send();
+        let begun =
+            message(&daemon, "/mcp", &handshake).header("MCP-Protocol-Version", NEWEST).send();
         // Taken down to an older revision or refused: either way there is no session too many.
         assert!(begun.status == 200 || begun.status == 400, "{}", begun.text());
         if begun.status == 400 {
