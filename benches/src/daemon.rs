@@ -47,7 +47,7 @@ pub(crate) fn measure(bench: &Bench, quipu: &Path) -> anyhow::Result<Section> {
     ground.fill(MEMORIES)?;
     ground.rest()?;
     ground.close();
-    ground.run(growth::lengthen_history(bench, &ground, &home, CHANGES))?;
+    ground.run(growth::lengthen_history(bench, &ground, CHANGES))?;
     // Room for what is written on top of what is there.
     std::fs::write(home.join("config.toml"), "files_max = 10000\n")?;
     let workspaces = workspaces(bench, LANES)?;
@@ -73,7 +73,8 @@ pub(crate) fn measure(bench: &Bench, quipu: &Path) -> anyhow::Result<Section> {
     let method = format!(
         "A client over one kept connection on the loopback; {MEMORIES} memories of {MEMORY_BYTES} bytes and \
          {CHANGES} recorded changes. {READS} reads, {TASKS} tasks and {STARTS} starts a pass, {} \
-         passes; tasks beside {REMEMBERED_BESIDE} memories. *Bare* is a route of axum that answers with a text of the size of a memory. Tasks \
+         passes; tasks beside {REMEMBERED_BESIDE} memories. *Bare* is a route of axum that answers \
+         with a text of the size of a memory. Tasks \
          at {POSTS_A_SECOND} a second for {} s go to {LANES} workspaces, and those that find a lane \
          full count too. The fan-out is from sending a change to the last of {STREAMS} streams that \
          has its event. Wake-ups are those of all threads in {} s.",
@@ -85,7 +86,7 @@ pub(crate) fn measure(bench: &Bench, quipu: &Path) -> anyhow::Result<Section> {
 }
 
 /// Makes so many git checkouts.
-pub(crate) fn workspaces(bench: &Bench, count: usize) -> anyhow::Result<Vec<PathBuf>> {
+fn workspaces(bench: &Bench, count: usize) -> anyhow::Result<Vec<PathBuf>> {
     (0..count)
         .map(|index| {
             let folder = bench.dir.join(format!("workspace{index}"));
@@ -211,7 +212,7 @@ fn tasks(bench: &Bench, server: &Server) -> anyhow::Result<Line> {
 }
 
 /// Returns a remember of something that no other number says.
-pub(crate) fn remembered(number: usize) -> Value {
+fn remembered(number: usize) -> Value {
     json!({ "content": format!("The port of service {number} is {}.", 10_000 + number) })
 }
 
@@ -247,14 +248,11 @@ fn fan_out(bench: &Bench, server: &Server) -> anyhow::Result<Line> {
     for _ in 0..STREAMS {
         let stream = server.connect()?.listen("/v1/events")?.into_stream();
         stream.set_nonblocking(true)?;
-        streams.push(Some(stream));
+        streams.push(stream);
     }
     runtime.block_on(async {
-        let mut readers: Vec<_> = streams
-            .iter_mut()
-            .filter_map(Option::take)
-            .map(tokio::net::TcpStream::from_std)
-            .collect::<Result<_, _>>()?;
+        let mut readers: Vec<_> =
+            streams.into_iter().map(tokio::net::TcpStream::from_std).collect::<Result<_, _>>()?;
         let mut times = Times::default();
         for pass in 0..bench.passes {
             times.begin_pass();

@@ -40,6 +40,11 @@ impl Ground {
         Ok(Self { home: home.to_owned(), runtime, engine, memories })
     }
 
+    /// Returns the folder that it was opened on.
+    pub(crate) fn home(&self) -> &Path {
+        &self.home
+    }
+
     /// Returns the memories.
     pub(crate) const fn memories(&self) -> &Memories {
         &self.memories

@@ -34,7 +34,7 @@ pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Section> {
     let full = Store::make(&bench.dir.join("full"), MANY)?;
     let old = Store::make(&bench.dir.join("old"), FEW)?;
     old.ground.close();
-    old.ground.run(lengthen_history(bench, &old.ground, &bench.dir.join("old"), CHANGES))?;
+    old.ground.run(lengthen_history(bench, &old.ground, CHANGES))?;
 
     let turns = bench.passes * TURNS;
     let [create_small, create_full, create_old] =
@@ -111,14 +111,13 @@ impl Store {
 pub(crate) async fn lengthen_history(
     bench: &Bench,
     ground: &Ground,
-    home: &Path,
     changes: usize,
 ) -> anyhow::Result<()> {
     let mounts = ground.memories().mounts();
     let root = mounts.iter().find_map(|mount| mount.key.clone()).context("no root is mounted")?;
     let swift = Path::new("/dev/shm");
     let swift = tempfile::tempdir_in(if swift.is_dir() { swift } else { &bench.dir })?;
-    let (kept, made) = (home.join("state/quipu.db"), swift.path().join("quipu.db"));
+    let (kept, made) = (ground.home().join("state/quipu.db"), swift.path().join("quipu.db"));
     std::fs::copy(&kept, &made)?;
     let state = SqliteState::new(made.clone());
     let mut open = Vec::with_capacity(SETTLED_AT_ONCE);

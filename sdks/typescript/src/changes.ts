@@ -1,5 +1,6 @@
 /** History: what was done, line by line, and taking it back. */
 
+import { pages } from './pages.js';
 import type { Call, CallOptions, Transport } from './transport.js';
 import type { Change, ChangePage, ChangeWithDiffs, ChangesQuery, Undone } from './wire.js';
 
@@ -17,13 +18,7 @@ export class Changes {
 
   /** Lists changes, the newest first, page after page. */
   async *all(query: ChangesQuery = {}, options?: CallOptions): AsyncGenerator<Change, void> {
-    for (let next = query; ; ) {
-      const page = await this.list(next, options);
-      yield* page.changes;
-      const { nextCursor: cursor } = page;
-      if (cursor === undefined || cursor === null) return;
-      next = { ...query, cursor };
-    }
+    for await (const page of pages(query, (next) => this.list(next, options))) yield* page.changes;
   }
 
   /** Shows a change, with what it did to each memory. */
@@ -48,7 +43,6 @@ export class Changes {
   }
 
   async #value<T>(call: Call, options?: CallOptions): Promise<T> {
-    const { workspace } = this.#transport.door;
-    return this.#transport.value({ ...call, query: { ...call.query, workspace } }, options);
+    return this.#transport.value(this.#transport.here(call), options);
   }
 }

@@ -86,8 +86,8 @@ export class QuipuClient {
 
   /** Asks how much the workspace holds. */
   async stats(options?: CallOptions): Promise<Stats> {
-    const { workspace } = this.#transport.door;
-    return this.#transport.value({ method: 'GET', route: '/v1/stats', query: { workspace } }, options);
+    const call = this.#transport.here({ method: 'GET', route: '/v1/stats' });
+    return this.#transport.value(call, options);
   }
 
   /**
@@ -95,8 +95,7 @@ export class QuipuClient {
    * The stream is open when the promise resolves: what happens from then on is told.
    */
   async events(options?: EventsOptions): Promise<EventStream> {
-    const { workspace } = this.#transport.door;
-    const call = { method: 'GET', route: '/v1/events', query: { workspace } } as const;
+    const call = this.#transport.here({ method: 'GET', route: '/v1/events' } as const);
     return EventStream.open(this.#transport, call, options);
   }
 

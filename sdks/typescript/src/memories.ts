@@ -4,6 +4,7 @@
  * A memory is named by its path, `/memories/<scope>/…`.
  */
 
+import { pages } from './pages.js';
 import type { Call, CallOptions, Transport } from './transport.js';
 import type {
   Found,
@@ -32,13 +33,7 @@ export class Memories {
 
   /** Lists memories, page after page. */
   async *all(query: MemoriesQuery = {}, options?: CallOptions): AsyncGenerator<MemoryItem, void> {
-    for (let next = query; ; ) {
-      const page = await this.list(next, options);
-      yield* page.memories;
-      const { nextCursor: cursor } = page;
-      if (cursor === undefined || cursor === null) return;
-      next = { ...query, cursor };
-    }
+    for await (const page of pages(query, (next) => this.list(next, options))) yield* page.memories;
   }
 
   /** Reads a memory, with the revision that a later write names. */
@@ -117,7 +112,7 @@ export class Memories {
 
   /** Returns all memories as a tar archive, a folder for each scope. */
   async export(options?: CallOptions): Promise<Uint8Array> {
-    return this.#transport.bytes(this.#here({ method: 'GET', route: '/v1/export' }), options);
+    return this.#transport.bytes(this.#transport.here({ method: 'GET', route: '/v1/export' }), options);
   }
 
   /**
@@ -135,12 +130,7 @@ export class Memories {
   }
 
   async #value<T>(call: Call, options?: CallOptions): Promise<T> {
-    return this.#transport.value(this.#here(call), options);
-  }
-
-  /** Returns the call, about the workspace that is meant. */
-  #here(call: Call): Call {
-    return { ...call, query: { ...call.query, workspace: this.#transport.door.workspace } };
+    return this.#transport.value(this.#transport.here(call), options);
   }
 }
 

@@ -82,8 +82,7 @@ export class Tasks {
 
   /** Lists the tasks that this client may see, the latest first. */
   async list(query: TasksQuery = {}, options?: CallOptions): Promise<ListedTask[]> {
-    const { workspace } = this.#transport.door;
-    const call: Call = { method: 'GET', route: '/v1/tasks', query: { ...query, workspace } };
+    const call = this.#transport.here({ method: 'GET', route: '/v1/tasks', query });
     return (await this.#transport.value<{ tasks: ListedTask[] }>(call, options)).tasks;
   }
 

@@ -39,6 +39,11 @@ export interface Call {
 export class Transport {
   constructor(readonly door: Door) {}
 
+  /** Returns the call, about the workspace that is meant. */
+  here<C extends Call>(call: C): C {
+    return { ...call, query: { ...call.query, workspace: this.door.workspace } };
+  }
+
   /** Returns the JSON that a call is answered with. */
   async value<T>(call: Call, options?: CallOptions): Promise<T> {
     const { status, text } = await this.text(call, options);
