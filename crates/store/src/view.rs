@@ -159,17 +159,15 @@ impl Memories {
         let mut listing = Listing::default();
         let wanted = under.filter(|path| **path != MemoryPath::Top);
         for bound in &self.mounts {
-            let from = match wanted {
-                None => None,
-                Some(path) if path.mount() == Some(bound.mount) => path.relative(),
-                Some(_) => continue,
-            };
+            if wanted.is_some_and(|path| path.mount() != Some(bound.mount)) {
+                continue;
+            }
             let root = match (&bound.root, wanted) {
                 (Ok(root), _) => root,
                 (Err(_), None) => continue,
                 (Err(_), Some(_)) => self.root(bound.mount)?,
             };
-            self.list_root(bound, root, from, &mut listing).await?;
+            self.list_root(bound, root, wanted, &mut listing).await?;
         }
         Ok(listing)
     }
@@ -178,19 +176,22 @@ impl Memories {
         &self,
         bound: &BoundMount,
         root: &Arc<Root>,
-        from: Option<&RelativePath>,
+        wanted: Option<&MemoryPath>,
         listing: &mut Listing,
     ) -> Result<(), StoreError> {
+        let below = wanted.and_then(|path| path.relative().map(|from| (path, from)));
+        let from = below.map(|(_, from)| from);
         root.make_whole(&self.store).await;
         let (walk, mut marks) =
             tokio::join!(root.backend.walk(from, Extent::ALL), self.marks(&root.key));
-        let walk = match (walk, from) {
+        let walk = match (walk, below) {
             // A root that cannot be used has no memories and hides no others; `status` says why.
             (Err(error), None) => {
                 tracing::warn!(mount = %bound.mount, %error, "a root cannot be listed");
                 return Ok(());
             }
-            (walk, _) => walk.map_err(StoreError::at(bound.mount))?,
+            (walk, Some((path, _))) => walk.map_err(refuse(bound.mount, path))?,
+            (Ok(walk), None) => walk,
         };
         listing.left_out += walk.files_total.saturating_sub(walk.files.len());
         for file in &walk.files {

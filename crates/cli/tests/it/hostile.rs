@@ -245,6 +245,9 @@ fn every_command_refuses_what_is_no_memory_and_changes_nothing() {
             if matches!(args[0], "create" | "mv") {
                 assert_ne!(ended.status, 0, "{args:?}: {}", ended.shown());
             }
+            if matches!((args[0], code), ("ls" | "grep", "not_a_file" | "escapes_root")) {
+                assert!(ended.stderr.contains(&format!("/memories/{path}")), "{}", ended.shown());
+            }
         }
     }
     assert_eq!(checkout.names(), before);
