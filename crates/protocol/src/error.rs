@@ -50,9 +50,9 @@ macro_rules! codes {
 codes! {
     // Before a request is looked at.
     HostNotAllowed = "host_not_allowed", 403,
-        "The Host header names no host that this daemon answers for.";
+        "The Host header names no host that this daemon answers for. `quipu serve --allow-host` adds one.";
     OriginNotAllowed = "origin_not_allowed", 403,
-        "Pages of this origin may not call the daemon.";
+        "Pages of this origin may not call the daemon. `quipu serve --allow-origin` lets them.";
     Unauthorized = "unauthorized", 401,
         "The bearer token is missing or wrong. `quipu token` prints it.";
     RateLimited = "rate_limited", 429,
@@ -84,7 +84,7 @@ codes! {
     WorkspaceDraining = "workspace_draining", 503,
         "The workspace is being shut down. Try again after the restart.";
     InvalidClientId = "invalid_client_id", 400,
-        "The client id is malformed, or not registered with this workspace.";
+        "The client id is malformed, or not registered with this workspace. `POST /session` gives one.";
     SessionNotFound = "session_not_found", 404,
         "There is no such session.";
     TooManySubscribers = "too_many_subscribers", 429,
@@ -94,13 +94,13 @@ codes! {
 
     // Tasks.
     InvalidContent = "invalid_content", 400,
-        "`content` must be a text that is not blank and not too long.";
+        "`content` must be a text that is not blank and has at most 65,536 bytes of UTF-8.";
     InvalidQuery = "invalid_query", 400,
-        "`query` must be a text that is not blank and not too long.";
+        "The query must be a text that is not blank and has at most 65,536 bytes of UTF-8.";
     InvalidContextMode = "invalid_context_mode", 400,
         "`contextMode` must be `workspace` or `clean`.";
     InvalidScope = "invalid_scope", 400,
-        "`scope` must be one of those that the route knows.";
+        "`scope` must be `project` or `user` for a task, and `global`, `project` or `workspace` on `/v1`.";
     ManagedMemoryUnavailable = "managed_memory_unavailable", 409,
         "Managed memory is off for this workspace.";
     RememberQueueFull = "remember_queue_full", 429,
@@ -239,7 +239,7 @@ mod tests {
     #[test]
     fn a_body_has_a_sentence_a_code_and_facts() {
         let body = ErrorBody::new(ErrorCode::InvalidClientId).with("clientId", "a b");
-        insta::assert_snapshot!(serde_json::to_string(&body).unwrap(), @r#"{"error":"The client id is malformed, or not registered with this workspace.","code":"invalid_client_id","clientId":"a b"}"#);
+        insta::assert_snapshot!(serde_json::to_string(&body).unwrap(), @r#"{"error":"The client id is malformed, or not registered with this workspace. `POST /session` gives one.","code":"invalid_client_id","clientId":"a b"}"#);
         let read: ErrorBody = serde_json::from_str(r#"{"error":"x","code":"later"}"#).unwrap();
         assert_eq!(read.code, ErrorCode::Unknown);
     }

@@ -40,6 +40,14 @@ fn the_first_thing_wrong_with_a_remember_is_told() {
 }
 
 #[test]
+fn the_longest_text_that_is_told_is_the_one_that_passes() {
+    assert_eq!(TASK_TEXT_BYTES_MAX, 65_536);
+    for code in [ErrorCode::InvalidContent, ErrorCode::InvalidQuery] {
+        assert!(code.meaning().contains(" at most 65,536 bytes"), "{code}");
+    }
+}
+
+#[test]
 fn the_first_thing_wrong_with_a_forget_is_told() {
     let read = |body| ForgetRequest::read(&fields(body)).map(|read| read.scope);
     assert_eq!(read(json!({ "query": "tea" })), Ok(None));

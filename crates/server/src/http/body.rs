@@ -65,6 +65,26 @@ pub(super) async fn fields(request: Request) -> Result<Map<String, Value>, Refus
 /// Returns a body as a value.
 pub(super) async fn value<T: DeserializeOwned>(request: Request) -> Result<T, Refused> {
     let fields = fields(request).await?;
-    serde_json::from_value(Value::Object(fields))
-        .map_err(|error| Refused::from(ErrorCode::InvalidArguments).saying(error.to_string()))
+    read(&fields).map_err(|sentence| Refused::from(ErrorCode::InvalidArguments).saying(sentence))
+}
+
+/// Reads fields as a value, or says in a sentence which of them is wrong.
+fn read<T: DeserializeOwned>(fields: &Map<String, Value>) -> Result<T, String> {
+    let try_without = |left_out: Option<&String>| {
+        let mut fields = fields.clone();
+        if let Some(name) = left_out {
+            fields.remove(name);
+        }
+        serde_json::from_value::<T>(Value::Object(fields)).map_err(|error| error.to_string())
+    };
+    try_without(None).map_err(|error| {
+        // A field that is missing is named by the parser. One of a wrong shape is the one without which
+        // the parser says something else.
+        let wrong =
+            fields.keys().find(|&name| try_without(Some(name)).err().as_ref() != Some(&error));
+        match wrong {
+            Some(name) => format!("`{name}`: {error}"),
+            None => error,
+        }
+    })
 }

@@ -85,7 +85,9 @@ fn what_may_not_be_written_is_refused_with_its_code() {
     let secret = "key: sk-ant-api03-AbCdEfGhIjKlMnOpQrStUvWxYz0123456789AbCdEfGhIjKl\n";
     check("global/key.md", secret, (422, "screened"));
     let ask = daemon.ask("PUT", "/v1/memories/global/a.md").header("If-None-Match", "*");
-    assert_eq!(ask.json(&json!({ "text": 1 })).code(), (400, "invalid_arguments".to_owned()));
+    let wrong = ask.json(&json!({ "text": 1 })).send();
+    assert_eq!((wrong.status, &wrong.json()["code"]), (400, &json!("invalid_arguments")));
+    assert!(wrong.json()["error"].as_str().unwrap().starts_with("`text`: "), "{}", wrong.text());
     assert_eq!(daemon.get("/v1/memories").json()["memories"], json!([]));
 }
 
