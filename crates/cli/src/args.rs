@@ -91,7 +91,7 @@ pub(crate) struct Globals {
     )]
     pub(crate) flat: Option<PathBuf>,
 
-    /// Print JSON: one value, or one a line for `log` and `grep`
+    /// Print JSON: one value, or one a line for `log`, `grep`, `events`, `demo`
     #[arg(long, global = true, help_heading = "Output")]
     pub(crate) json: bool,
 

@@ -34,7 +34,8 @@ pub(crate) async fn run(output: &Output, args: &Demo) -> Result<Status, Failure>
     let stage = Arc::new(Stage::build()?);
     // However this ends, no process is left, and no folder.
     let _cleared = Cleared(Arc::clone(&stage));
-    let (set, teller, keep) = (Arc::clone(&stage), Teller::new(output.look), args.keep);
+    let (set, teller, keep) =
+        (Arc::clone(&stage), Teller::new(output.look, output.json), args.keep);
     let playing = tokio::task::spawn_blocking(move || {
         story::tell(&teller, &set)?;
         if keep {

@@ -196,7 +196,9 @@ fn announce(app: &App, host: &Host, place: &Place) -> Result<(), Failure> {
          \n  {curl} -d '{{\"content\": \"I prefer short answers.\"}}' {url}/workspace/memory/remember\n\
          \n  {curl} {url}/v1/memories\n\
          \n  {curl} -N {url}/v1/events\n\n\
-         `{url}/docs` describes the rest. Ctrl-C ends it.\n",
+         For an agent that speaks MCP over HTTP:\n\
+         \n  claude mcp add --transport http quipu {url}/mcp --header \"Authorization: Bearer {token}\"\n\n\
+         `{url}/docs`, asked for with that header, describes the rest. Ctrl-C ends it.\n",
         visible::line(&folders.join(", "))
     );
     print(text.as_bytes())

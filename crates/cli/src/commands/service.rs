@@ -58,6 +58,10 @@ fn install(app: &App, args: &Args, manager: Starter, file: &Path) -> Result<Stat
     };
     let text = manager.text(&service)?;
     if args.dry_run {
+        if app.output.json {
+            app.output.value(&json!({ "file": file, "would": "write", "text": text }))?;
+            return Ok(Status::Done);
+        }
         app.output.note(&format!("would write {}", file.display()));
         return print(text.as_bytes()).map(|()| Status::Done);
     }
@@ -95,6 +99,10 @@ fn uninstall(app: &App, args: &Args, manager: Starter, file: &Path) -> Result<St
     }
     let link = manager.link(file).filter(|link| files::is_there(link));
     if args.dry_run {
+        if app.output.json {
+            app.output.value(&json!({ "file": file, "would": "remove" }))?;
+            return Ok(Status::Done);
+        }
         for path in link.iter().map(PathBuf::as_path).chain([file]) {
             app.output.note(&format!("would remove {}", path.display()));
         }

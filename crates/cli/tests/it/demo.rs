@@ -4,6 +4,8 @@ use std::fs;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Command, Stdio};
 
+use serde_json::Value;
+
 use crate::place::Place;
 
 /// Returns what a command left in the temporary folder.
@@ -54,6 +56,18 @@ fn a_kept_stage_can_be_looked_at() {
     let memory = place.temporary().join(kept).join("home/memory/preferences.md");
     let text = fs::read_to_string(memory).unwrap();
     assert_eq!(text, "- Prefers very short answers\n- Writes Rust\n");
+}
+
+#[test]
+fn a_program_is_told_the_story_in_json() {
+    let place = Place::new();
+    let ended = place.run(&["demo", "--json"]);
+    assert_eq!((ended.status, ended.stderr.as_str()), (0, ""), "{}", ended.stdout);
+    let steps: Vec<Value> =
+        ended.stdout.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let texts = |word: &str| steps.iter().filter_map(|step| step[word].as_str()).count();
+    assert_eq!(texts("chapter"), 8, "{}", ended.stdout);
+    assert!(texts("held") > 20 && texts("sent") > 10 && texts("got") > 10, "{}", ended.stdout);
 }
 
 #[test]

@@ -119,6 +119,10 @@ fn it_is_there_and_it_is_gone() {
     let dry = run(&["install", "--dry-run"]);
     assert_eq!((dry.status, dry.stderr.contains("would write")), (0, true), "{}", dry.stderr);
     assert!(dry.stdout.contains("\nExecStart="), "{}", dry.stdout);
+    let told = place.json(&["service", "install", "--dry-run"]);
+    assert_eq!(told["would"], "write");
+    assert_eq!(told["file"], format!("<place>/home/{UNIT}"));
+    assert_eq!(place.stable(told["text"].as_str().unwrap()), dry.stdout);
     assert!(!unit.exists());
 
     place.done(&["service", "install"]);
@@ -133,6 +137,7 @@ fn it_is_there_and_it_is_gone() {
     assert!(run(&["status"]).stdout.contains("\nstarts when you log in\n"));
 
     assert_eq!(run(&["uninstall", "--dry-run"]).status, 0);
+    assert_eq!(place.json(&["service", "uninstall", "--dry-run"])["would"], "remove");
     assert!(unit.exists());
     let gone = place.json(&["service", "uninstall"]);
     assert_eq!(gone["next"][0], "systemctl --user stop quipu");

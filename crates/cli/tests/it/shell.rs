@@ -59,7 +59,7 @@ fn the_help_lists_the_commands() {
           --flat <DIR>            Mount one folder at `/memories` instead of the three scopes
 
     Output:
-          --json          Print JSON: one value, or one a line for `log` and `grep`
+          --json          Print JSON: one value, or one a line for `log`, `grep`, `events`, `demo`
           --color <WHEN>  When to use color [default: auto] [possible values: auto, always, never]
           --no-pager      Print straight to the terminal
       -q, --quiet         Print results and errors only

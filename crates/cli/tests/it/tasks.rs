@@ -71,7 +71,7 @@ fn a_rehearsal_shows_the_difference_and_changes_nothing() {
     @@ -1 +0,0 @@
     -- the pier gate opens at six.
     --- stderr
-    rehearsed: Changed 1 memories: 1 repeated entries merged, 0 outdated ones removed.
+    rehearsed: Changed 1 memory. Repeated entries merged: 1, outdated ones removed: 0.
     ");
     insta::assert_snapshot!(place.run(&["forget", "--dry-run", "green gates"]).shown(), @r"
     status 0

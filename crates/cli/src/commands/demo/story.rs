@@ -238,7 +238,7 @@ fn what_next(teller: &Teller) -> Result<(), Failure> {
     teller.say(
         "  quipu create global/preferences.md '- Prefers short answers'
   quipu ls
-  claude mcp add memory -- quipu mcp       or any other client: see README.md
+  claude mcp add --scope user quipu -- quipu mcp   or any other client: see README.md
   quipu help",
     )
 }

@@ -1,6 +1,7 @@
 //! How the demo is told: chapters, what was sent and answered in short, and what was checked.
 
 use memory::code::Code;
+use serde_json::json;
 
 use crate::exit::Failure;
 use crate::render::{FAINT, GOOD, Look, MARK, STRONG, counted, print, visible};
@@ -15,30 +16,37 @@ const LINES_MAX: usize = 12;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Teller {
     look: Look,
+    /// Whether it is told to a program: one JSON object a line, with nothing cut.
+    json: bool,
 }
 
 impl Teller {
-    pub(super) const fn new(look: Look) -> Self {
-        Self { look }
+    pub(super) const fn new(look: Look, json: bool) -> Self {
+        Self { look, json }
     }
 
     /// Begins a chapter.
     pub(super) fn chapter(&self, title: &str) -> Result<(), Failure> {
-        line(&format!("\n{}", self.look.paint(STRONG, title)))
+        self.tell("chapter", title, || format!("\n{}", self.look.paint(STRONG, title)))
     }
 
     /// Says something to the person who watches.
     pub(super) fn say(&self, text: &str) -> Result<(), Failure> {
-        line(&self.look.memory_text(text))
+        self.tell("said", text, || self.look.memory_text(text).into_owned())
     }
 
     /// Shows what is sent to a program: a request or a command line.
     pub(super) fn sent(&self, text: &str) -> Result<(), Failure> {
-        line(&format!("  {} {}", self.look.paint(MARK, "->"), self.short(text)))
+        self.tell("sent", text, || {
+            format!("  {} {}", self.look.paint(MARK, "->"), self.short(text))
+        })
     }
 
     /// Shows what came back.
     pub(super) fn got(&self, text: &str) -> Result<(), Failure> {
+        if self.json {
+            return self.tell("got", text, String::new);
+        }
         let lines: Vec<&str> = text.trim_end().lines().collect();
         for (index, text) in lines.iter().take(LINES_MAX).enumerate() {
             let arrow = if index == 0 { self.look.paint(MARK, "<-") } else { "  ".to_owned() };
@@ -56,11 +64,20 @@ impl Teller {
     /// Claims something that was just looked at; what is not true ends the demo.
     pub(super) fn claim(&self, holds: bool, claim: &str) -> Result<(), Failure> {
         if holds {
-            return line(&format!("  {} {claim}", self.look.paint(GOOD, "✓")));
+            return self
+                .tell("held", claim, || format!("  {} {claim}", self.look.paint(GOOD, "✓")));
         }
         let what = format!("this should hold and does not: {claim}");
         Err(Failure::new(Code::StorageFailed, what)
             .help("that is a bug in Quipu; please report it"))
+    }
+
+    /// Prints one step of the story: to a program by its word, to a person as `shown`.
+    fn tell(self, word: &str, text: &str, shown: impl FnOnce() -> String) -> Result<(), Failure> {
+        if self.json {
+            return line(&visible::json(&json!({ word: text }).to_string()));
+        }
+        line(&shown())
     }
 
     /// Returns text on one line that a terminal shows and does not obey, cut where it is long.

@@ -89,6 +89,17 @@ fn the_lines_that_are_printed_work_as_printed() {
     assert!(queued.contains("\"status\":\"queued\""), "{queued}");
     let listed = run(lines[1]);
     assert!(listed.contains("\"memories\":["), "{listed}");
+    // What is printed for an agent is one line as well. In the agent's stead, curl begins a session there.
+    let hint = printed.lines().find(|line| line.trim().starts_with("claude mcp add")).unwrap();
+    let begin = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-06-18", "capabilities": {},
+        "clientInfo": { "name": "curl", "version": "1" },
+    } });
+    let served = run(&format!(
+        "claude() {{ curl -sS -H \"$8\" -H 'Accept: application/json, text/event-stream' \
+         -H 'Content-Type: application/json' -d '{begin}' \"$6\"; }}\n{hint}"
+    ));
+    assert!(served.contains("\"serverInfo\":{\"name\":\"quipu\""), "{served}");
     // The last one goes on until it is ended: its first lines are enough.
     let mut stream = place.program("sh");
     let follow = format!("exec {}", lines[2].trim());
