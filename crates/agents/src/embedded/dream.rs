@@ -86,9 +86,10 @@ fn result(
     dreamt.summary = if dreamt.edits.is_empty() {
         "Nothing to tidy up.".to_owned()
     } else {
+        let count = dreamt.edits.len();
+        let memories = if count == 1 { "memory" } else { "memories" };
         format!(
-            "Changed {} memories: {merged} repeated entries merged, {over} outdated ones removed.",
-            dreamt.edits.len(),
+            "Changed {count} {memories}. Repeated entries merged: {merged}, outdated ones removed: {over}."
         )
     };
     dreamt
