@@ -6,7 +6,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::Access;
+use rustix::fs::{Access, OFlags};
 
 /// The longest of those small files that is read.
 const SMALL_FILE_BYTES_MAX: u64 = 4_096;
@@ -38,9 +38,13 @@ pub(crate) fn open_existing_file(path: &Path) -> io::Result<File> {
 }
 
 /// Returns the text of a small file; `None` when there is none, or it is large or not text.
+///
+/// A checkout may have a pipe in its place, so the file is opened without waiting for anybody.
+#[expect(clippy::disallowed_types, reason = "this is the one place that opens such files")]
 pub(crate) fn read_small_file(path: impl AsRef<Path>) -> Option<String> {
     let mut text = String::new();
-    let file = open_existing_file(path.as_ref()).ok()?;
+    let patience = OFlags::NONBLOCK.bits().cast_signed();
+    let file = fs::OpenOptions::new().read(true).custom_flags(patience).open(path).ok()?;
     if !file.metadata().ok()?.is_file() {
         return None;
     }

@@ -312,6 +312,19 @@ fn what_is_in_the_way_can_be_removed_and_what_links_lead_to_stays() {
 }
 
 #[test]
+fn what_stands_in_the_place_of_git_holds_nobody_up() {
+    let checkout = Checkout::with(1);
+    let git = checkout.place.checkout().join(".git");
+    fs::remove_dir_all(&git).unwrap();
+    let mkfifo = checkout.place.program("mkfifo").arg(&git).status().unwrap();
+    assert!(mkfifo.success());
+    assert!(checkout.lists(&["ls"], 0).contains("project/good.md"));
+    fs::remove_file(&git).unwrap();
+    fs::File::create(&git).unwrap().set_len(10 << 30).unwrap();
+    assert!(checkout.lists(&["ls"], 0).contains("project/good.md"));
+}
+
+#[test]
 fn every_answer_of_mcp_shows_memories_alone() {
     let checkout = Checkout::with(FILES);
     let before = checkout.names();
