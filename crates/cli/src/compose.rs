@@ -297,19 +297,23 @@ fn binding(globals: &Globals, settings: &Settings, here: &Path) -> Result<Bindin
         Some(ProjectPlace::Host) => ProjectRoot::Host,
         None => settings.project_root(),
     };
+    let flat = globals.flat.as_ref().map(|folder| here.join(folder));
+    if let Some(folder) = flat.as_ref().filter(|path| files::is_no_folder(path)) {
+        return Err(Failure::usage(format!("--flat: `{}` is no folder", folder.display())));
+    }
     Ok(BindingRequest {
         project_dir: Some(project_dir),
         project_root,
         workspace,
-        flat: globals.flat.as_ref().map(|folder| here.join(folder)),
+        flat,
         read_only: false,
     })
 }
 
-/// Returns the person's editor as a shell reads it.
-pub(crate) fn editor() -> String {
+/// Returns the person's editor as a shell reads it, if they named one.
+pub(crate) fn editor() -> Option<String> {
     let set = variable("VISUAL").or_else(|| variable("EDITOR"));
-    set.and_then(|editor| editor.into_string().ok()).unwrap_or_else(|| "vi".to_owned())
+    set.and_then(|editor| editor.into_string().ok())
 }
 
 /// Returns the person's pager; `None` when they want none.

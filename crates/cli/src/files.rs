@@ -105,6 +105,11 @@ pub(crate) fn is_there(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
 
+/// Tells whether something that is no folder is at `path`.
+pub(crate) fn is_no_folder(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|there| !there.is_dir())
+}
+
 /// Writes a file with the folders that it lies in.
 ///
 /// An overwritten file is replaced as a whole, so that a link there is replaced and not followed.

@@ -5,6 +5,7 @@ use std::process::Command;
 
 use memory::code::Code;
 
+use super::ask;
 use crate::compose::{self, App};
 use crate::exit::Failure;
 use crate::files;
@@ -38,7 +39,14 @@ pub(crate) async fn open(app: &App, name: &str, text: &str) -> Result<Left, Fail
 }
 
 async fn run(app: &App, copy: &Path) -> Result<(), Failure> {
-    let editor = compose::editor();
+    let editor = match compose::editor() {
+        Some(editor) => editor,
+        None if ask::is_piped() => {
+            return Err(Failure::usage("there is no terminal for an editor")
+                .help("$VISUAL or $EDITOR names one that needs none; `quipu create` and `quipu replace` take texts"));
+        }
+        None => "vi".to_owned(),
+    };
     // The shell parts the editor's words as the person wrote them: `code --wait`.
     let mut command = Command::new("sh");
     command.arg("-c").arg(format!("{editor} \"$@\"")).arg(&editor).arg(copy);

@@ -7,6 +7,7 @@ use engine::{
 use memory::clock::Timestamp;
 use memory::code::Code;
 use memory::path::{Mount, Scope};
+use protocol::task::TASK_TEXT_BYTES_MAX;
 use serde_json::{Value, json};
 
 use crate::args::{Dream, Forget, Remember, Tasks};
@@ -31,9 +32,7 @@ pub(crate) async fn remember(app: &App, args: Remember) -> Result<Status, Failur
                 .help("give the text as an argument or pipe it in"));
         }
     };
-    if content.trim().is_empty() {
-        return Err(Failure::usage("nothing to remember: the text is blank"));
-    }
+    check(&content, "nothing to remember: the text is blank")?;
     let context_mode = if args.clean { ContextMode::Clean } else { ContextMode::Workspace };
     let scope = args.scope.map(Scope::from);
     let request = Request::Remember(RememberRequest { content, context_mode, scope });
@@ -43,12 +42,24 @@ pub(crate) async fn remember(app: &App, args: Remember) -> Result<Status, Failur
 /// Removes entries.
 pub(crate) async fn forget(app: &App, args: Forget) -> Result<Status, Failure> {
     let query = args.query.join(" ");
-    if query.trim().is_empty() {
-        return Err(Failure::usage("nothing to forget: the query is blank"));
-    }
+    check(&query, "nothing to forget: the query is blank")?;
     let scope = args.scope.map(Scope::from);
     let request = Request::Forget(ForgetRequest { query, scope });
     run(app, request, args.dry_run, "forgetting").await
+}
+
+/// Refuses a text that a daemon would refuse too.
+fn check(text: &str, blank: &str) -> Result<(), Failure> {
+    if text.trim().is_empty() {
+        return Err(Failure::usage(blank));
+    }
+    let bytes = text.len();
+    if bytes > TASK_TEXT_BYTES_MAX {
+        let what =
+            format!("the text has {bytes} bytes; a task takes {TASK_TEXT_BYTES_MAX} at most");
+        return Err(Failure::new(Code::TooLarge, what).help("split it by topic"));
+    }
+    Ok(())
 }
 
 /// Tidies up.

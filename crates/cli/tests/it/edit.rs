@@ -63,6 +63,9 @@ fn an_unchanged_text_or_a_failing_editor_writes_nothing() {
     let ended = edit(&place, &["global/none.md"], "exit 0");
     assert_eq!(ended.status, 0);
     assert_eq!(place.run(&["view", "global/none.md"]).status, 1);
+    let ended = place.run(&["edit", "global/a.md"]);
+    assert_eq!(ended.status, 2, "{}", ended.stderr);
+    assert!(ended.stderr.contains("there is no terminal for an editor"), "{}", ended.stderr);
     let ended = place.end(place.quipu(&["edit", "global/a.md"]).env("VISUAL", "no-such-editor"));
     assert_eq!(ended.status, 6);
     assert_eq!(place.view("global/a.md"), "one\n");

@@ -54,6 +54,11 @@ fn a_text_may_be_piped_and_may_not_be_blank() {
     assert_eq!(place.run(&["remember", " "]).status, 2);
     assert_eq!(place.run(&["forget", " "]).status, 2);
     assert_eq!(place.run(&["forget"]).status, 2);
+    for args in [&["remember"][..], &["remember", "--dry-run", "-"]] {
+        let long = place.run_with(args, &"bees ".repeat(13_108));
+        assert_eq!(long.status, 5, "{args:?}");
+        assert!(long.stderr.contains("has 65540 bytes"), "{}", long.stderr);
+    }
     assert_eq!(place.done(&["tasks"]).lines().count(), 2);
 }
 

@@ -49,6 +49,9 @@ fn a_flat_folder_is_mounted_without_scopes() {
     let place = Place::new();
     place.done(&["create", "a.md", "flat", "--flat", "notes"]);
     assert_eq!(fs::read_to_string(place.checkout().join("notes/a.md")).unwrap(), "flat\n");
+    let ended = place.run(&["ls", "--flat", "notes/a.md"]);
+    assert_eq!(ended.status, 2, "{}", ended.shown());
+    assert!(ended.stderr.contains("notes/a.md` is no folder"), "{}", ended.stderr);
     assert_eq!(place.done(&["view", "/memories/a.md", "--flat", "notes"]), "flat\n");
 }
 
