@@ -291,8 +291,8 @@ pub(crate) struct Insert {
 
 /// Delete memories or folders
 ///
-/// Several paths are deleted together or not at all. Deleting a folder asks first; `quipu undo`
-/// brings everything back.
+/// Several paths are deleted together or not at all. Deleting a folder asks first, for it takes
+/// hidden files with it; `quipu undo` brings every memory back.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

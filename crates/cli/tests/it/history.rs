@@ -144,6 +144,17 @@ fn an_undo_takes_a_change_back_and_can_be_undone() {
 }
 
 #[test]
+fn a_folder_without_memories_is_deleted_and_that_is_no_trouble() {
+    let place = Place::new();
+    std::fs::create_dir_all(place.home().join("memory/empty")).unwrap();
+    place.done(&["rm", "-y", "global/empty"]);
+    let log = place.run(&["log"]);
+    assert!(log.stdout.ends_with("\tdelete\tperson (cli)\tglobal/empty/ (0 memories)\n"));
+    assert_eq!(log.stderr, "");
+    assert_eq!(place.run(&["doctor"]).stderr, "");
+}
+
+#[test]
 fn an_undo_is_refused_with_the_difference_when_a_memory_changed_since() {
     let place = Place::new();
     place.create("global/a.md", "one\n");

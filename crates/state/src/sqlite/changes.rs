@@ -143,7 +143,9 @@ fn change(rows: &[SqliteRow]) -> Read<OpenChange> {
         files: Vec::new(),
     };
     let mut files = Vec::new();
-    let with_file = rows.iter().map(Columns).filter(|row| row.get::<i64>("seq").is_ok());
+    // A change of a folder without memories has none, and then one row without a file.
+    let has_file = |row: &Columns<'_>| matches!(row.get::<Option<i64>>("seq"), Ok(Some(_)));
+    let with_file = rows.iter().map(Columns).filter(has_file);
     for (row, file) in readable("files", with_file.map(|row| Ok((row, file(row)?)))) {
         if let Some(bytes) = written_bytes(row, &file, change.id) {
             files.push(OpenFile { index: change.files.len(), bytes });
