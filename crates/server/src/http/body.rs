@@ -62,29 +62,31 @@ pub(super) async fn fields(request: Request) -> Result<Map<String, Value>, Refus
     serde_json::from_slice(&bytes).map_err(|_| ErrorCode::InvalidJson.into())
 }
 
-/// Returns a body as a value.
+/// In a body of how many fields the wrong one is looked for.
+const FIELDS_TRIED_MAX: usize = 16;
+
+/// Returns a body as a value, or says which of its fields is wrong.
 pub(super) async fn value<T: DeserializeOwned>(request: Request) -> Result<T, Refused> {
-    let fields = fields(request).await?;
-    read(&fields).map_err(|sentence| Refused::from(ErrorCode::InvalidArguments).saying(sentence))
+    let fields = Value::Object(fields(request).await?);
+    T::deserialize(&fields).map_err(|error| {
+        let told = |fields: &Value| T::deserialize(fields).err().map(|error| error.to_string());
+        wrong(&error.to_string(), fields, &told)
+    })
 }
 
-/// Reads fields as a value, or says in a sentence which of them is wrong.
-fn read<T: DeserializeOwned>(fields: &Map<String, Value>) -> Result<T, String> {
-    let try_without = |left_out: Option<&String>| {
-        let mut fields = fields.clone();
-        if let Some(name) = left_out {
-            fields.remove(name);
+/// Names the field that is wrong. The parser names one that is missing; one of a wrong shape is the one
+/// without which it says something else.
+fn wrong(error: &str, mut fields: Value, told: &dyn Fn(&Value) -> Option<String>) -> Refused {
+    let refused = Refused::from(ErrorCode::InvalidArguments);
+    let names: Vec<_> = fields.as_object().into_iter().flat_map(Map::keys).cloned().collect();
+    // Whoever sends more fields than any body has does not have all of them looked at in turn.
+    for name in names.iter().filter(|_| names.len() <= FIELDS_TRIED_MAX) {
+        let taken = fields[name].take();
+        fields.as_object_mut().map(|fields| fields.remove(name));
+        if told(&fields).as_deref() != Some(error) {
+            return refused.saying(format!("`{name}`: {error}"));
         }
-        serde_json::from_value::<T>(Value::Object(fields)).map_err(|error| error.to_string())
-    };
-    try_without(None).map_err(|error| {
-        // A field that is missing is named by the parser. One of a wrong shape is the one without which
-        // the parser says something else.
-        let wrong =
-            fields.keys().find(|&name| try_without(Some(name)).err().as_ref() != Some(&error));
-        match wrong {
-            Some(name) => format!("`{name}`: {error}"),
-            None => error,
-        }
-    })
+        fields[name] = taken;
+    }
+    refused.saying(error)
 }
