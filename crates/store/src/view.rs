@@ -179,19 +179,21 @@ impl Memories {
         wanted: Option<&MemoryPath>,
         listing: &mut Listing,
     ) -> Result<(), StoreError> {
-        let below = wanted.and_then(|path| path.relative().map(|from| (path, from)));
-        let from = below.map(|(_, from)| from);
+        let from = wanted.and_then(MemoryPath::relative);
         root.make_whole(&self.store).await;
         let (walk, mut marks) =
             tokio::join!(root.backend.walk(from, Extent::ALL), self.marks(&root.key));
-        let walk = match (walk, below) {
-            // A root that cannot be used has no memories and hides no others; `status` says why.
+        let walk = match (walk, wanted) {
+            (Ok(walk), _) => walk,
+            // A root that nobody asked for and that cannot be used hides no others; `status` says why.
             (Err(error), None) => {
                 tracing::warn!(mount = %bound.mount, %error, "a root cannot be listed");
                 return Ok(());
             }
-            (walk, Some((path, _))) => walk.map_err(refuse(bound.mount, path))?,
-            (Ok(walk), None) => walk,
+            (Err(error), Some(path)) if from.is_some() => {
+                return Err(refuse(bound.mount, path)(error));
+            }
+            (Err(error), Some(_)) => return Err(StoreError::at(bound.mount)(error)),
         };
         listing.left_out += walk.files_total.saturating_sub(walk.files.len());
         for file in &walk.files {

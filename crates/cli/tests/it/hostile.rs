@@ -325,6 +325,20 @@ fn what_stands_in_the_place_of_git_holds_nobody_up() {
 }
 
 #[test]
+fn a_root_that_is_a_link_is_told_to_whoever_asks_for_it() {
+    let place = Place::new();
+    place.create("global/a.md", "a");
+    let root = place.checkout().join(".quipu");
+    symlink(place.path(), &root).unwrap();
+    assert!(place.done(&["ls"]).starts_with("global/a.md"));
+    for args in [&["ls", "project"][..], &["grep", "a", "project"]] {
+        let ended = place.run(args);
+        assert_eq!(ended.status, 4, "{args:?}: {}", ended.shown());
+        assert!(ended.stderr.contains("a link stands in the way"), "{}", ended.stderr);
+    }
+}
+
+#[test]
 fn every_answer_of_mcp_shows_memories_alone() {
     let checkout = Checkout::with(FILES);
     let before = checkout.names();
