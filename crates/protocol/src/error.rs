@@ -99,6 +99,8 @@ codes! {
         "`query` must be a text that is not blank and not too long.";
     InvalidContextMode = "invalid_context_mode", 400,
         "`contextMode` must be `workspace` or `clean`.";
+    InvalidMode = "invalid_mode", 400,
+        "`mode` must be `append` or `replace`.";
     InvalidScope = "invalid_scope", 400,
         "`scope` must be one of those that the route knows.";
     ManagedMemoryUnavailable = "managed_memory_unavailable", 409,
