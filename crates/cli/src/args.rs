@@ -50,7 +50,7 @@ Settings, in config.toml in $QUIPU_HOME, or else in the system's folder for them
   [tasks]
   kept_minutes = 60             how long a task that is over can be asked for
   [context]
-  file_names = [\"QWEN.md\", \"AGENTS.md\"]   names of context files, in their order
+  file_names = [\"AGENTS.md\"]    names of context files; else QWEN.md, then AGENTS.md
   [screening]
   allowed = []                  SHA-256 digests of texts that are let through
   [screening.policies]
