@@ -1,8 +1,11 @@
 //! `quipu save`: one fact more in a context file.
 
 use std::fs;
+use std::hash::{BuildHasher as _, RandomState};
+use std::time::{Duration, Instant};
 
 use serde_json::json;
+use testkit::Random;
 
 use crate::place::Place;
 
@@ -75,4 +78,49 @@ fn the_names_of_context_files_can_be_set() {
     let text = fs::read_to_string(place.checkout().join("CLAUDE.md")).unwrap();
     assert_eq!(text, "## Quipu Added Memories\n- x\n");
     assert_eq!(fs::read_to_string(place.checkout().join("AGENTS.md")).unwrap(), "# Rules\n");
+}
+
+/// How often a process is killed while it saves.
+const KILLS: usize = 60;
+
+#[test]
+fn a_kill_leaves_whole_lines_and_all_that_was_said_to_be_saved() {
+    let place = Place::new();
+    let seed = RandomState::new().hash_one("save");
+    println!("the same moments again: {seed}");
+    let mut dice = Random::of(seed);
+    let file = place.checkout().join("AGENTS.md");
+    let head = "# Rules\n\n## Quipu Added Memories\n";
+    fs::write(&file, head).unwrap();
+    place.done(&["save", "--scope", "project", "first"]);
+    let begun = Instant::now();
+    place.done(&["save", "--scope", "project", "second"]);
+    fs::write(&file, head).unwrap();
+    // Files are written in the last part of the time that it takes.
+    let taken = usize::try_from(begun.elapsed().as_micros()).unwrap();
+    let (mut expected, mut killed) = (head.to_owned(), 0);
+    for number in 0..KILLS {
+        let line = format!("- fact {number}\n");
+        let mut quipu = place.program(env!("CARGO_BIN_EXE_quipu"));
+        quipu.args(["save", "--quiet", "--scope", "project", &line]);
+        let mut child = quipu.spawn().unwrap();
+        let moment = taken / 3 + dice.below(taken);
+        std::thread::sleep(Duration::from_micros(moment.try_into().unwrap()));
+        child.kill().unwrap_or_default();
+        let is_done = child.wait().unwrap().success();
+        killed += usize::from(!is_done);
+        let text = fs::read_to_string(&file).unwrap();
+        let with_line = format!("{expected}{line}");
+        assert!(text == with_line || !is_done && text == expected, "{number}: {text}");
+        expected = text;
+    }
+    println!("killed {killed} of {KILLS}");
+    place.done(&["save", "--scope", "project", "last"]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), format!("{expected}- last\n"));
+    let names = fs::read_dir(place.checkout()).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, [".git", "AGENTS.md"], "nothing is left over");
+    let kept = fs::read_dir(place.home().join("state/context-files")).unwrap();
+    assert_eq!(kept.count(), 1, "nor beside what is kept");
 }

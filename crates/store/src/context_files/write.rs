@@ -135,16 +135,9 @@ impl ContextFiles {
         if let Some(current) = current {
             self.keep(spot, current.text).await.map_err(&at)?;
         }
-        let staged = backend.stage_safely(&spot.file, after.into_bytes().into()).await;
-        let staged = staged.map_err(&at)?;
-        held.begin().map_err(&at)?;
-        let published = staged.publish(expect).await;
-        held.end(None).map_err(&at)?;
-        match published {
-            Ok(()) => {
-                backend.sync(std::slice::from_ref(&spot.file)).await.map_err(&at)?;
-                Ok(true)
-            }
+        let put = put(backend, held, &spot.file, (after.as_bytes(), expect)).await;
+        match put {
+            Ok(()) => Ok(true),
             Err(BackendError::Changed | BackendError::Occupied) => Ok(false),
             Err(error) => Err(at(error)),
         }
@@ -174,20 +167,21 @@ impl ContextFiles {
     /// Keeps what a write is about to replace, on the disk, in the place of what was kept before.
     async fn keep(&self, spot: &Spot, text: String) -> Result<(), BackendError> {
         let (backend, name) = self.kept(spot, &spot.file)?;
+        let mut held = backend.lock(LOCK_WAIT).await?;
+        if held.was_interrupted() {
+            // Nobody else writes there, so what a dead writer took out of its place was ours.
+            backend.sweep_top(Arc::new(|_: &RelativePath, _: &[u8]| true)).await?;
+        }
         for _ in 0..=OUTSIDE_RACE_RETRIES {
             let expect = match backend.read(&name, 0).await {
                 Ok(read) => Expect::File(read.stat.stamp),
                 Err(BackendError::NotFound) => Expect::Absent,
                 Err(error) => return Err(error),
             };
-            let staged = backend.stage_safely(&name, text.as_bytes().into()).await?;
-            match staged.publish(expect).await {
-                // Only somebody who tidies up writes here beside whoever holds the folder.
+            match put(&backend, &mut *held, &name, (text.as_bytes(), expect)).await {
+                // Somebody tidies up at this moment.
                 Err(BackendError::Changed | BackendError::Occupied) => {}
-                published => {
-                    published?;
-                    return backend.sync(&[name]).await;
-                }
+                put => return put,
             }
         }
         Err(BackendError::Changed)
@@ -231,4 +225,22 @@ impl ContextFiles {
         }
         Ok(())
     }
+}
+
+/// Puts bytes in place if what is there is as expected: safe on the disk before, and when this returns.
+/// Whoever dies in it leaves the folder interrupted.
+async fn put(
+    backend: &LocalBackend,
+    held: &mut dyn Held,
+    file: &RelativePath,
+    (bytes, expect): (&[u8], Expect),
+) -> Result<(), BackendError> {
+    held.begin()?;
+    let published = match backend.stage_safely(file, bytes.into()).await {
+        Ok(staged) => staged.publish(expect).await,
+        Err(error) => Err(error),
+    };
+    held.end(None)?;
+    published?;
+    backend.sync(std::slice::from_ref(file)).await
 }

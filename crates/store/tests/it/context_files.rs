@@ -361,7 +361,7 @@ async fn what_a_writer_left_who_died_is_cleared_away_and_nobody_elses_text_is() 
     let locks: Vec<_> = fs::read_dir(home.path("state/locks"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
-        .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with("context-"))
+        .filter(|path| !path.ends_with("context-files.lock"))
         .collect();
     let [lock] = &locks[..] else { panic!("{locks:?}") };
     let died = fs::read_to_string(lock).unwrap().replace("resting", "writing");
