@@ -16,7 +16,7 @@ mod tasks;
 
 pub(crate) use serve::{Events, Guard, Serve, Token};
 pub(crate) use service::{Service, ServiceAction};
-pub(crate) use tasks::{Dream, Forget, Remember, Tasks};
+pub(crate) use tasks::{Dream, Forget, Remember, Save, SaveScope, Tasks};
 
 /// A memory for AI agents: plain Markdown in three scopes, safe, with undo
 #[derive(Debug, Parser)]
@@ -49,6 +49,8 @@ Settings, in config.toml in $QUIPU_HOME, or else in the system's folder for them
   mib = 256                     how much of earlier contents is kept
   [tasks]
   kept_minutes = 60             how long a task that is over can be asked for
+  [context]
+  file_names = [\"AGENTS.md\"]    names of context files; else QWEN.md, then AGENTS.md
   [screening]
   allowed = []                  SHA-256 digests of texts that are let through
   [screening.policies]
@@ -150,6 +152,7 @@ pub(crate) enum Command {
     Forget(Forget),
     Dream(Dream),
     Tasks(Tasks),
+    Save(Save),
     /// Show where memories lie and how much there is
     Status,
     Doctor(Doctor),

@@ -39,6 +39,8 @@ pub(crate) mod mcp;
 
 pub(crate) mod reference;
 
+mod save;
+
 pub(crate) mod serve;
 
 mod service;
@@ -79,6 +81,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> 
         Command::Forget(args) => task::forget(app, args).await,
         Command::Dream(args) => task::dream(app, &args).await,
         Command::Tasks(args) => task::tasks(app, &args).await,
+        Command::Save(args) => save::run(app, args).await,
         Command::Status => status::status(app).await,
         Command::Doctor(args) => status::doctor(app, &args).await,
         Command::Import(args) => import::run(app, &args).await,

@@ -6,14 +6,15 @@
 use std::path::{Path, PathBuf};
 
 use engine::{
-    BindingRequest, Call, Caller, Config, Engine, EngineError, Folders, Memories, ProjectRoot,
-    Task, TaskFilter, Workspace, WorkspaceId,
+    BindingRequest, Call, Caller, Config, ContextFiles, Engine, EngineError, Folders, Memories,
+    ProjectRoot, Task, TaskFilter, Workspace, WorkspaceId,
 };
 use etcetera::BaseStrategy;
 use memory::access::AgentClass;
 use memory::change::Provenance;
 use memory::clock::{Clock, Timestamp};
 use memory::path::{Layout, MemoryPath};
+use memory::screen::UnknownRule;
 use store::clock::SystemClock;
 
 use crate::args::{Answered, Globals, ProjectPlace};
@@ -122,6 +123,12 @@ impl App {
         self.engine.memories(&self.binding, caller)
     }
 
+    /// Returns the context files for the current folder, with rules that only warn.
+    pub(crate) fn context_files_with(&self, answered: &Answered) -> Result<ContextFiles, Failure> {
+        let files = self.engine.context_files(&self.workspace(), Caller::person("cli"));
+        files.answering_for(&answered.rules).map_err(|error| unknown_rule(&error))
+    }
+
     /// Returns what the flags mount.
     pub(crate) const fn binding(&self) -> &BindingRequest {
         &self.binding
@@ -181,6 +188,9 @@ impl Composed {
         let settings = Settings::read(&settings_file)?;
         let binding = binding(globals, &settings, &here)?;
         let mut config = Config::new(folders.clone());
+        if let Some(folder) = settings_file.parent() {
+            folder.clone_into(&mut config.context.folder);
+        }
         settings.apply(&mut config);
         let engine = open(config).map_err(|error| {
             Failure::from(error).help(format!("the settings are in {}", settings_file.display()))
@@ -202,9 +212,11 @@ pub(crate) fn call() -> Call {
 
 /// Returns memories with rules that only warn.
 pub(crate) fn answering_for(memories: Memories, answered: &Answered) -> Result<Memories, Failure> {
-    memories.answering_for(&answered.rules).map_err(|error| {
-        Failure::usage(format!("--allow: {error}")).help("a refusal names the rule")
-    })
+    memories.answering_for(&answered.rules).map_err(|error| unknown_rule(&error))
+}
+
+fn unknown_rule(error: &UnknownRule) -> Failure {
+    Failure::usage(format!("--allow: {error}")).help("a refusal names the rule")
 }
 
 fn workspace(binding: &BindingRequest) -> Workspace {

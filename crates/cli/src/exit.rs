@@ -5,7 +5,7 @@
 
 use std::io;
 
-use engine::{EngineError, StateError, StoreError};
+use engine::{ContextFileError, EngineError, StateError, StoreError};
 use memory::code::Code;
 use memory::command::CommandError;
 
@@ -285,6 +285,15 @@ impl From<StoreError> for Failure {
         match help_for(code) {
             Some(help) => failure.help(help),
             None => failure,
+        }
+    }
+}
+
+impl From<ContextFileError> for Failure {
+    fn from(error: ContextFileError) -> Self {
+        match error {
+            ContextFileError::Screened(refusal) => refusal.into(),
+            other => Self::new(other.code(), chain(&other)),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use memory::limits::TASKS_KEPT_FOR_DEFAULT;
 use memory::screen::Policy;
 use state::Retention;
-use store::{Folders, Settings};
+use store::{ContextSettings, Folders, Settings};
 
 /// Everything that an [`Engine`](crate::Engine) is opened with.
 #[derive(Clone, Debug)]
@@ -21,6 +21,8 @@ pub struct Config {
     pub tasks_kept_for: Duration,
     /// Whether roots outside of checkouts carry a generated `MEMORY.md`.
     pub memory_list: bool,
+    /// Which context files there are; those of the person lie beside their memories unless that is set.
+    pub context: ContextSettings,
     /// What to do about screening rules and families, by their ids.
     pub screening: BTreeMap<String, Policy>,
     /// Digests of values that a person allowed although a rule objects to them.
@@ -32,6 +34,7 @@ impl Config {
     pub fn new(folders: Folders) -> Self {
         let Settings { files_max, retention, memory_list } = Settings::default();
         Self {
+            context: ContextSettings::new(folders.data.clone()),
             folders,
             files_max,
             retention,

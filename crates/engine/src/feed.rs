@@ -20,7 +20,7 @@ mod tests;
 pub use bus::{Bounds, Bus, Unsubscribable};
 pub use cursor::{Cursor, Epoch};
 pub use feeds::Feeds;
-pub use news::{Changed, News};
+pub use news::{Changed, ContextWrite, News};
 pub use subscription::{
     Event, EventKind, Evicted, Excess, ReplayComplete, Resync, ResyncReason, SlowReader,
     Subscription, Waiting,

@@ -66,10 +66,11 @@ pub use serving::Serving;
 pub use state::{Healed, Pruned, Retention, StateError, Stats, TaskCount};
 pub use store::backend::BackendError;
 pub use store::{
-    Binding, BindingRequest, Blocked, Call, Caller, ChangesQuery, Checkout, Depth, Draft, Dry,
-    Elsewhere, Expected, FileDiff, Finding, FindingKind, Folders, Glanced, Health, Listed, Listing,
-    Memories, MemoryText, MountState, Notice, ProjectRoot, Repaired, RootHealth, Saved, StoreError,
-    UndoTarget, Undone, Watch, WorkspaceId,
+    Binding, BindingRequest, Blocked, Call, Caller, ChangesQuery, Checkout, ContextFile,
+    ContextFileError, ContextFiles, ContextListing, ContextSaved, ContextScope, ContextSettings,
+    Depth, Draft, Dry, Elsewhere, Expected, FileDiff, Finding, FindingKind, Folders, Glanced,
+    Health, Listed, Listing, Memories, MemoryText, MountState, Notice, ProjectRoot, Repaired,
+    RootHealth, Saved, StoreError, UndoTarget, Undone, Watch, WorkspaceId,
 };
 pub use task::{
     Asker, BadClientId, BadTaskId, ClientId, Request, Status, Task, TaskError, TaskErrorCode,

@@ -9,7 +9,10 @@ use memory::clock::Clock;
 use memory::screen::{Screen, UnknownRule};
 use state::{Healed, SqliteState, StateError};
 use store::clock::SystemClock;
-use store::{Binding, BindingRequest, Caller, Folders, Memories, Notice, Settings, Store};
+use store::{
+    Binding, BindingRequest, Caller, ContextFiles, ContextSettings, Folders, Memories, Notice,
+    Settings, Store,
+};
 use tokio::sync::broadcast;
 
 use crate::callers::Callers;
@@ -17,6 +20,7 @@ use crate::config::Config;
 use crate::feed::{Feed, Feeds};
 use crate::lane::{LaneParts, LaneSettings, Lanes};
 use crate::runner::{InProcess, Runner};
+use crate::workspace::Workspace;
 
 /// The name of the state database in the state folder.
 const STATE_FILE: &str = "quipu.db";
@@ -35,6 +39,7 @@ pub struct Engine {
     store: Arc<Store>,
     state: Arc<SqliteState>,
     folders: Folders,
+    context: Arc<ContextSettings>,
     screen: Screen,
     tasks_kept_for: Duration,
 }
@@ -68,13 +73,20 @@ impl Engine {
             Arc::new(SystemClock),
             settings,
         );
-        let Config { folders, tasks_kept_for, .. } = config;
-        Ok(Self { store, state, folders, screen, tasks_kept_for })
+        let Config { folders, tasks_kept_for, context, .. } = config;
+        Ok(Self { store, state, folders, context: Arc::new(context), screen, tasks_kept_for })
     }
 
     /// Returns the memories that a host's request leads to, as `caller` may touch them.
     pub fn memories(&self, request: &BindingRequest, caller: Caller) -> Memories {
         self.store.memories(Binding::resolve(request, &self.folders), caller)
+    }
+
+    /// Returns the context files for the folder of a workspace, as `caller` may touch them.
+    pub fn context_files(&self, workspace: &Workspace, caller: Caller) -> ContextFiles {
+        let shared = (self.folders.clone(), Arc::clone(&self.context), self.screen.clone());
+        let files = ContextFiles::new(shared, workspace.cwd.clone(), caller);
+        if workspace.binding.read_only { files.read_only() } else { files }
     }
 
     /// Returns the settings of lanes, with what the [`Config`] says about tasks.

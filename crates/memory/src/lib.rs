@@ -10,6 +10,8 @@ pub mod document;
 
 pub mod command;
 
+pub mod context_file;
+
 pub mod tool;
 
 pub mod access;

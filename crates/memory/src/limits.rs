@@ -72,6 +72,12 @@ pub const MEMORY_LIST_CHARS_MAX: usize = 25_000;
 /// the rest is room for files that outgrew the cap from outside.
 pub const HISTORY_FILE_BYTES_MAX: usize = 10 * MEMORY_BYTES_MAX;
 
+/// The largest context file, in bytes: ten times a memory, for people write whole handbooks there.
+pub const CONTEXT_FILE_BYTES_MAX: usize = 1024 * 1024;
+
+/// Context files that are looked at for one folder; more names and folders than this are a mistake.
+pub const CONTEXT_FILES_MAX: usize = 200;
+
 /// The most bytes of earlier contents that one change keeps: a folder of a hostile checkout must not
 /// fill the memory by being deleted.
 pub const HISTORY_CHANGE_BYTES_MAX: usize = 128 * 1024 * 1024;
@@ -141,9 +147,12 @@ const _: () = assert!(SCOPE_FILES_DEFAULT <= SCOPE_FILES_MAX);
 const _: () = assert!(OPEN_CHANGES_SETTLE < OPEN_CHANGES_MAX);
 const _: () = assert!(HEAD_BYTES_MAX < MEMORY_BYTES_MAX);
 const _: () = assert!(MEMORY_BYTES_MAX < HISTORY_FILE_BYTES_MAX);
+const _: () = assert!(MEMORY_BYTES_MAX < CONTEXT_FILE_BYTES_MAX);
 
 /// The largest body of an HTTP request, in bytes: an archive of a hundred full memories.
 pub const HTTP_BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
+
+const _: () = assert!(CONTEXT_FILE_BYTES_MAX < HTTP_BODY_BYTES_MAX);
 
 /// Bytes of bodies of HTTP requests that are held at the same time, whoever sent them: four of the
 /// largest, and thousands of the usual.

@@ -15,6 +15,7 @@
 //! ```
 
 mod call;
+mod context_files;
 mod door;
 mod error;
 mod events;

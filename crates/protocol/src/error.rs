@@ -99,8 +99,10 @@ codes! {
         "The query must be a text that is not blank and has at most 65,536 bytes of UTF-8.";
     InvalidContextMode = "invalid_context_mode", 400,
         "`contextMode` must be `workspace` or `clean`.";
+    InvalidMode = "invalid_mode", 400,
+        "`mode` must be `append` or `replace`.";
     InvalidScope = "invalid_scope", 400,
-        "`scope` must be `project` or `user` for a task, and `global`, `project` or `workspace` on `/v1`.";
+        "`scope` must be `project` or `user` for a task, `global` or `workspace` for context files, and `global`, `project` or `workspace` on `/v1`.";
     ManagedMemoryUnavailable = "managed_memory_unavailable", 409,
         "Managed memory is off for this workspace.";
     RememberQueueFull = "remember_queue_full", 429,

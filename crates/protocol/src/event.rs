@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::context_files::WriteMode;
 use crate::task::{TargetScope, TaskKind};
 
 /// One event, as the `data` of a frame.
@@ -99,6 +100,26 @@ pub enum MemoryChanged {
         revision: Option<String>,
         /// The change in history.
         change: i64,
+    },
+    /// The context file of the project was written through the daemon.
+    #[serde(rename_all = "camelCase")]
+    Workspace {
+        /// The file.
+        file_path: String,
+        /// What was done.
+        mode: WriteMode,
+        /// How many bytes were added, or how many the new text has.
+        bytes_written: u64,
+    },
+    /// The context file of the person was written through the daemon.
+    #[serde(rename_all = "camelCase")]
+    Global {
+        /// The file.
+        file_path: String,
+        /// What was done.
+        mode: WriteMode,
+        /// How many bytes were added, or how many the new text has.
+        bytes_written: u64,
     },
 }
 
@@ -241,6 +262,18 @@ mod tests {
         let meta = Meta { server_timestamp: 1 };
         let envelope = Envelope { id: Some(1), v: 1, event, originator_client_id: None, meta };
         insta::assert_snapshot!(check(&envelope), @r#"{"id":1,"v":1,"type":"memory_changed","data":{"scope":"file","path":"/memories/global/a.md","kind":"outside","actor":"outside","change":3},"_meta":{"serverTimestamp":1}}"#);
+    }
+
+    #[test]
+    fn a_context_file_that_was_written_is_named_by_where_it_is() {
+        let event = Event::MemoryChanged(MemoryChanged::Workspace {
+            file_path: "/home/user/app/AGENTS.md".to_owned(),
+            mode: WriteMode::Append,
+            bytes_written: 9,
+        });
+        let meta = Meta { server_timestamp: 1 };
+        let envelope = Envelope { id: Some(1), v: 1, event, originator_client_id: None, meta };
+        insta::assert_snapshot!(check(&envelope), @r#"{"id":1,"v":1,"type":"memory_changed","data":{"scope":"workspace","filePath":"/home/user/app/AGENTS.md","mode":"append","bytesWritten":9},"_meta":{"serverTimestamp":1}}"#);
     }
 
     #[test]

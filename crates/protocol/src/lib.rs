@@ -25,6 +25,8 @@ pub mod cursor;
 
 pub mod memories;
 
+pub mod context_files;
+
 pub mod changes;
 
 pub mod status;

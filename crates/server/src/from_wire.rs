@@ -1,9 +1,10 @@
 //! From the public wire to the engine's values.
 
-use engine::{ContextMode, ForgetRequest, Order, RememberRequest, Request, TaskKind};
+use engine::feed::ContextWrite;
+use engine::{ContextMode, ContextScope, ForgetRequest, Order, RememberRequest, Request, TaskKind};
 use memory::path::{Layout, Mount, Scope};
 use protocol::error::ErrorCode;
-use protocol::{memories, task};
+use protocol::{context_files, memories, task};
 use serde_json::{Map, Value};
 
 const fn scope(scope: task::TargetScope) -> Scope {
@@ -45,6 +46,22 @@ pub(crate) fn request(
         }
         task::TaskKind::Dream => Request::Dream,
     })
+}
+
+/// Returns whose a context file is.
+pub(crate) const fn context_scope(scope: context_files::ContextScope) -> ContextScope {
+    match scope {
+        context_files::ContextScope::Global => ContextScope::Global,
+        context_files::ContextScope::Workspace => ContextScope::Project,
+    }
+}
+
+/// Returns what is done to a context file.
+pub(crate) const fn context_write(mode: context_files::WriteMode) -> ContextWrite {
+    match mode {
+        context_files::WriteMode::Append => ContextWrite::Append,
+        context_files::WriteMode::Replace => ContextWrite::Replace,
+    }
 }
 
 /// Reads the name of a scope, or of the one root of a flat layout.

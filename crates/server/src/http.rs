@@ -7,6 +7,7 @@
 mod about;
 mod body;
 mod changes;
+mod context_files;
 mod daemon;
 mod events;
 mod faults;

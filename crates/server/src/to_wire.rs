@@ -14,7 +14,7 @@ use memory::command::Warning;
 use memory::document::Revision;
 use memory::path::{Mount, Scope};
 use memory::tool::Rendered;
-use protocol::{changes, memories, status, task};
+use protocol::{changes, context_files, memories, status, task};
 
 pub(crate) use events::event;
 
@@ -48,6 +48,14 @@ pub(crate) const fn target_scope(mount: Mount) -> task::TargetScope {
 pub(crate) fn target_scopes(mounts: &BTreeSet<Mount>) -> Vec<task::TargetScope> {
     let scopes: BTreeSet<_> = mounts.iter().map(|&mount| target_scope(mount)).collect();
     scopes.into_iter().collect()
+}
+
+/// Returns whose a context file is.
+pub(crate) const fn context_scope(scope: engine::ContextScope) -> context_files::ContextScope {
+    match scope {
+        engine::ContextScope::Global => context_files::ContextScope::Global,
+        engine::ContextScope::Project => context_files::ContextScope::Workspace,
+    }
 }
 
 /// Returns the kind of a task.

@@ -178,7 +178,8 @@ pub fn folder_slug(folder: &Path, otherwise: &str) -> String {
     if slug.is_empty() { otherwise.to_owned() } else { slug.to_owned() }
 }
 
-fn digest(path: &Path) -> String {
+/// Returns twelve hex digits that tell a path from all others.
+pub(crate) fn digest(path: &Path) -> String {
     Revision::of(path.as_os_str().as_encoded_bytes()).to_string().chars().take(12).collect()
 }
 
@@ -244,7 +245,7 @@ fn root_at(identity: String, anchor: Anchor, may_have_list: bool) -> RootPlan {
 }
 
 /// Returns `path` without links as far as it exists.
-fn resolved(path: &Path) -> PathBuf {
+pub(crate) fn resolved(path: &Path) -> PathBuf {
     for ancestor in path.ancestors() {
         if let Ok(real) = host::real_path(ancestor) {
             return match path.strip_prefix(ancestor) {

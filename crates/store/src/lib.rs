@@ -21,6 +21,8 @@ mod draft;
 
 mod history;
 
+mod context_files;
+
 mod notice;
 
 mod health;
@@ -47,6 +49,10 @@ pub mod clock;
 
 pub use binding::{
     Binding, BindingRequest, Checkout, Folders, ProjectRoot, WorkspaceId, folder_slug,
+};
+pub use context_files::{
+    ContextFile, ContextFileError, ContextFiles, ContextListing, ContextSaved, ContextScope,
+    ContextSettings, PassedOver,
 };
 pub use draft::Draft;
 pub use error::StoreError;

@@ -1,6 +1,7 @@
 /** The client: where the daemon is, as whom it is called, and what can be asked. */
 
 import { Changes } from './changes.js';
+import { ContextFiles } from './context-files.js';
 import { QuipuError } from './errors.js';
 import { EventStream } from './events.js';
 import type { EventsOptions } from './events.js';
@@ -42,6 +43,8 @@ export class QuipuClient {
   readonly memories: Memories;
   /** What was done to memories, and taking it back. */
   readonly changes: Changes;
+  /** The instruction files of the person and of the project. */
+  readonly contextFiles: ContextFiles;
   readonly #options: ClientOptions;
   readonly #transport: Transport;
 
@@ -58,6 +61,7 @@ export class QuipuClient {
     this.tasks = new Tasks(this.#transport);
     this.memories = new Memories(this.#transport);
     this.changes = new Changes(this.#transport);
+    this.contextFiles = new ContextFiles(this.#transport);
   }
 
   /** Returns a client of another workspace, by its id in {@link Capabilities}. */

@@ -25,6 +25,7 @@ export {
 export { EventStream } from './events.js';
 export type { Cursor, EventsOptions } from './events.js';
 export type {
+  ContextFileChanged,
   FileMemoryChanged,
   ManagedMemoryChanged,
   MemoryChanged,
@@ -35,4 +36,5 @@ export type {
 export type { CompletedTask, TaskOf, Tasks, WaitOptions } from './tasks.js';
 export type { Memories } from './memories.js';
 export type { Changes } from './changes.js';
+export type { ContextFiles } from './context-files.js';
 export type * from './wire.js';

@@ -5,6 +5,7 @@
  */
 
 import { pages } from './pages.js';
+import { match } from './transport.js';
 import type { Call, CallOptions, Transport } from './transport.js';
 import type {
   Found,
@@ -140,8 +141,4 @@ function about(
   path: string,
 ): Call {
   return { method, route, path: { path: path.replace(/^\/memories\//, '') } };
-}
-
-function match(revision: string): Record<string, string> {
-  return { 'if-match': `"${revision}"` };
 }

@@ -1,8 +1,8 @@
 /**
  * Events as this client tells them: one flat object for each, whatever form it has on the wire.
  *
- * The two forms of `memory_changed` (a task that touched memories, and a single memory that changed) both
- * become `workspace.memory.changed`; `scope` tells them apart.
+ * The forms of `memory_changed` (a task that touched memories, a single memory that changed, a context file
+ * that was written) all become `workspace.memory.changed`; `scope` tells them apart.
  */
 
 import type { components } from './openapi.js';
@@ -35,7 +35,13 @@ export type FileMemoryChanged = Told & { type: 'workspace.memory.changed' } & Ex
     { scope: 'file' }
   >;
 
-export type MemoryChanged = ManagedMemoryChanged | FileMemoryChanged;
+/** A context file of the project or of the person was written through the daemon. */
+export type ContextFileChanged = Told & { type: 'workspace.memory.changed' } & Extract<
+    WireChange,
+    { scope: 'workspace' | 'global' }
+  >;
+
+export type MemoryChanged = ManagedMemoryChanged | FileMemoryChanged | ContextFileChanged;
 
 /** What a stream says about itself. */
 export type StreamEvent =
@@ -61,6 +67,9 @@ const STREAM_TYPES: Record<string, StreamEvent['type']> = {
   client_evicted: 'stream.client_evicted',
 };
 
+/** What changes are about. */
+const SCOPES: unknown[] = ['managed', 'file', 'workspace', 'global'];
+
 /** Returns the event of a frame; `undefined` when its data is no JSON object. */
 export function newsOf(frame: Frame): QuipuEvent | undefined {
   const envelope = objectOf(frame.data);
@@ -77,7 +86,7 @@ export function newsOf(frame: Frame): QuipuEvent | undefined {
   if (typeof data !== 'object' || data === null) return unknown;
   if (name === 'memory_changed') {
     const { scope } = data as { scope?: unknown };
-    return scope === 'managed' || scope === 'file'
+    return SCOPES.includes(scope)
       ? { ...(data as WireChange), ...told, type: 'workspace.memory.changed' }
       : unknown;
   }

@@ -474,6 +474,29 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/workspace/memory": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the context files of the first workspace, as they are loaded. */
+        get: operations["list_context_files"];
+        put?: never;
+        /**
+         * Add to the context file of the person or of the first workspace's project, or replace it.
+         * @description The first of the names that is there is written, else the first of them is made. With
+         *     `If-Match: "<revision>"` only that very text is replaced, with `If-None-Match: *` only nothing.
+         *     Without a `scope` the answer names the files that could be meant.
+         */
+        post: operations["write_context_file"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/workspace/memory/{kind}": {
         parameters: {
             query?: never;
@@ -508,6 +531,24 @@ export interface paths {
         post?: never;
         /** Take a task of the first workspace back. */
         delete: operations["cancel"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/workspaces/{workspace}/memory": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the context files of any workspace, as they are loaded. */
+        get: operations["list_context_files_in"];
+        put?: never;
+        /** Add to the context file of the person or of any workspace's project, or replace it. */
+        post: operations["write_context_file_in"];
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -648,6 +689,11 @@ export interface components {
          * @enum {string}
          */
         ContextMode: "workspace" | "clean";
+        /**
+         * @description Whose a context file is.
+         * @enum {string}
+         */
+        ContextScope: "workspace" | "global";
         /** @description What a change did to the text of one memory. */
         Diff: {
             /** @description The difference, as a unified diff; empty when history has not kept both texts. */
@@ -952,6 +998,46 @@ export interface components {
             revision?: string | null;
             /** @enum {string} */
             scope: "file";
+        } | {
+            /**
+             * Format: int64
+             * @description How many bytes were added, or how many the new text has.
+             */
+            bytesWritten: number;
+            /** @description The file. */
+            filePath: string;
+            /** @description What was done. */
+            mode: components["schemas"]["WriteMode"];
+            /** @enum {string} */
+            scope: "workspace";
+        } | {
+            /**
+             * Format: int64
+             * @description How many bytes were added, or how many the new text has.
+             */
+            bytesWritten: number;
+            /** @description The file. */
+            filePath: string;
+            /** @description What was done. */
+            mode: components["schemas"]["WriteMode"];
+            /** @enum {string} */
+            scope: "global";
+        };
+        /** @description A context file. */
+        MemoryFile: {
+            /**
+             * Format: int64
+             * @description Its size.
+             */
+            bytes: number;
+            /** @description `memory_file`. */
+            kind: string;
+            /** @description Where it is. */
+            path: string;
+            /** @description The digest of its bytes, which a replacement may name. */
+            revision: string;
+            /** @description Whose it is. */
+            scope: components["schemas"]["ContextScope"];
         };
         /** @description What is known of one memory. */
         MemoryItem: {
@@ -1189,6 +1275,15 @@ export interface components {
             /** @description The workspace that is told of. */
             workspaceId: string;
         };
+        /** @description Something that is not as it should be. */
+        StatusCell: {
+            /** @description What is wrong, in a sentence. */
+            error: string;
+            /** @description What it is: `memory_file`. */
+            kind: string;
+            /** @description How it is: `error`. */
+            status: string;
+        };
         /**
          * @description A scope as the task API names it.
          * @enum {string}
@@ -1327,6 +1422,50 @@ export interface components {
              */
             unfinishedTasks: number;
         };
+        /** @description The context files for the folder of a workspace. */
+        WorkspaceMemory: {
+            /** @description Those that are there and cannot be used. */
+            errors?: components["schemas"]["StatusCell"][];
+            /**
+             * Format: int64
+             * @description How many there are.
+             */
+            fileCount: number;
+            /** @description The files, in the order in which they are loaded. */
+            files: components["schemas"]["MemoryFile"][];
+            /** @description `true`: they were looked for. */
+            initialized: boolean;
+            /**
+             * Format: int64
+             * @description 0: there are no rules beside them.
+             */
+            ruleCount: number;
+            /**
+             * Format: int64
+             * @description Bytes of all of them.
+             */
+            totalBytes: number;
+            /**
+             * Format: int32
+             * @description The version of this answer: 1.
+             */
+            v: number;
+            /** @description The folder. */
+            workspaceCwd: string;
+        };
+        /** @description What is to be written to a context file. */
+        WriteMemory: {
+            /** @description The text: a fact on one line, or several lines as they are; or all of the file. At most a MiB. */
+            content: string;
+            mode?: components["schemas"]["WriteMode"] | null;
+            /** @description Whose it is. */
+            scope: components["schemas"]["ContextScope"];
+        };
+        /**
+         * @description What is done to a context file.
+         * @enum {string}
+         */
+        WriteMode: "append" | "replace";
         /** @description What a write did. */
         Written: {
             /**
@@ -1340,6 +1479,24 @@ export interface components {
             revision?: string | null;
             /** @description What screening warned of. */
             warnings: components["schemas"]["Warning"][];
+        };
+        /** @description What a write left. */
+        WroteMemory: {
+            /**
+             * Format: int64
+             * @description How many bytes were added, or how many the new text has; 0 if nothing was written.
+             */
+            bytesWritten: number;
+            /** @description Whether the file is another than before. */
+            changed: boolean;
+            /** @description The file. */
+            filePath: string;
+            /** @description What was done. */
+            mode: components["schemas"]["WriteMode"];
+            /** @description `true`. */
+            ok: boolean;
+            /** @description What screening warned of. */
+            warnings?: components["schemas"]["Warning"][];
         };
     };
     responses: never;
@@ -2700,6 +2857,91 @@ export interface operations {
             };
         };
     };
+    list_context_files: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The files */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkspaceMemory"];
+                };
+            };
+            /** @description They cannot be listed */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description They cannot be listed */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    write_context_file: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The revision to replace, in quotes */
+                "If-Match"?: string | null;
+                /** @description `*`: nothing may be there */
+                "If-None-Match"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WriteMemory"];
+            };
+        };
+        responses: {
+            /** @description It is written, or nothing was to be */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WroteMemory"];
+                };
+            };
+            /** @description Nothing is written */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nothing is written */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     submit: {
         parameters: {
             query?: never;
@@ -2830,6 +3072,97 @@ export interface operations {
                 };
             };
             /** @description It cannot be looked at */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_context_files_in: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the workspace */
+                workspace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The files */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WorkspaceMemory"];
+                };
+            };
+            /** @description They cannot be listed */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description They cannot be listed */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    write_context_file_in: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description The revision to replace, in quotes */
+                "If-Match"?: string | null;
+                /** @description `*`: nothing may be there */
+                "If-None-Match"?: string | null;
+            };
+            path: {
+                /** @description The id of the workspace */
+                workspace: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["WriteMemory"];
+            };
+        };
+        responses: {
+            /** @description It is written, or nothing was to be */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WroteMemory"];
+                };
+            };
+            /** @description Nothing is written */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nothing is written */
             "5XX": {
                 headers: {
                     [name: string]: unknown;

@@ -171,3 +171,7 @@ export function sleep(ms: number, signal?: AbortSignal): Promise<void> {
     signal?.addEventListener('abort', abort, { once: true });
   });
 }
+
+export function match(revision: string): Record<string, string> {
+  return { 'if-match': `"${revision}"` };
+}

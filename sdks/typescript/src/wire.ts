@@ -9,6 +9,7 @@ export type Capabilities = Schemas['Capabilities'];
 export type Change = Schemas['Change'];
 export type ChangePage = Schemas['ChangePage'];
 export type ChangeWithDiffs = Schemas['ChangeWithDiffs'];
+export type ContextScope = Schemas['ContextScope'];
 export type DreamResult = Schemas['DreamResult'];
 export type ErrorBody = Schemas['ErrorBody'];
 export type ForgetRequest = Schemas['ForgetRequest'];
@@ -19,6 +20,7 @@ export type ImportOutcome = Schemas['ImportOutcome'];
 export type ListedTask = Schemas['ListedTask'];
 export type ManagedSource = Schemas['ManagedSource'];
 export type Memory = Schemas['Memory'];
+export type MemoryFile = Schemas['MemoryFile'];
 export type MemoryItem = Schemas['MemoryItem'];
 export type MemoryPage = Schemas['MemoryPage'];
 export type Pin = Schemas['Pin'];
@@ -33,7 +35,10 @@ export type TaskKind = Schemas['TaskKind'];
 export type TaskResult = Schemas['TaskResult'];
 export type ToolReply = Schemas['ToolReply'];
 export type Undone = Schemas['Undone'];
+export type WorkspaceMemory = Schemas['WorkspaceMemory'];
+export type WriteMode = Schemas['WriteMode'];
 export type Written = Schemas['Written'];
+export type WroteMemory = Schemas['WroteMemory'];
 
 /** The fields of a query, without the workspace, which the client adds. */
 type Query<Path extends keyof paths> = paths[Path] extends {

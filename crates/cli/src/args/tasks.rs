@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 use memory::path::Scope;
 
+use super::Answered;
 use crate::complete;
 
 /// Remember a text where it belongs
@@ -91,6 +92,39 @@ pub(crate) struct Tasks {
     /// Take this task back, if nothing of it is written yet
     #[arg(long, value_name = "TASK", conflicts_with = "max", add = ArgValueCompleter::new(complete::tasks))]
     pub(crate) cancel: Option<String>,
+}
+
+/// Add a fact to a context file, such as `AGENTS.md`
+///
+/// The fact becomes one line at the end of the section of added memories; the section is made where it
+/// is missing, and nothing else changes. Of the names that are set, the first that is there is written.
+/// A context file is not a memory: it has no history here, and hosts load all of it by themselves.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quipu save --scope project 'Run `just lint` before pushing'
+  quipu save --scope global 'I prefer short answers'
+  quipu save 'Deploys are on Tuesdays'           asks which file")]
+pub(crate) struct Save {
+    /// The fact, or `-` for stdin
+    #[arg(allow_hyphen_values = true)]
+    pub(crate) fact: Option<String>,
+
+    /// Whose file
+    #[arg(long, value_name = "SCOPE")]
+    pub(crate) scope: Option<SaveScope>,
+
+    #[command(flatten)]
+    pub(crate) answered: Answered,
+}
+
+/// Whose context file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SaveScope {
+    /// Your own, beside the settings
+    Global,
+    /// The project's, at the top of the checkout
+    Project,
 }
 
 /// A scope, as a person names it.

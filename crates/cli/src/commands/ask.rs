@@ -19,13 +19,18 @@ pub(crate) fn can_ask(app: &App) -> bool {
 
 /// Asks a question; anything but yes means no.
 pub(crate) async fn confirm(app: &App, question: &str) -> Result<bool, Failure> {
+    Ok(matches!(answer(app, question, "y/N").await?.as_str(), "y" | "yes"))
+}
+
+/// Asks a question; `choices` is how it may be answered. Returns the answer in lower case.
+pub(crate) async fn answer(app: &App, question: &str, choices: &str) -> Result<String, Failure> {
     let question = app.output.notes.paint(WARN, &visible::text(question));
-    write!(io::stderr(), "{question} [y/N] ")?;
+    write!(io::stderr(), "{question} [{choices}] ")?;
     let answer = blocking(|| {
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer).map(|_| answer)
     });
-    Ok(matches!(answer.await?.trim().to_lowercase().as_str(), "y" | "yes"))
+    Ok(answer.await?.trim().to_lowercase())
 }
 
 /// Reads the text that is piped in.

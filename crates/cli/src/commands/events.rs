@@ -71,6 +71,10 @@ fn line(envelope: &Envelope, look: Look) -> String {
             let scopes: Vec<_> = touched_scopes.iter().map(ToString::to_string).collect();
             ("task".to_owned(), format!("{task_id} ({})", scopes.join(", ")))
         }
+        Event::MemoryChanged(
+            MemoryChanged::Workspace { file_path, mode, .. }
+            | MemoryChanged::Global { file_path, mode, .. },
+        ) => (format!("{mode} of a context file"), file_path.clone()),
         other => (other.kind().to_owned(), String::new()),
     };
     let id = envelope.id.map(|id| id.to_string()).unwrap_or_default();

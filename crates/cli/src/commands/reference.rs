@@ -144,6 +144,11 @@ fn task_rows() -> Vec<Row> {
             "room is left for what would be lost",
         ),
         (
+            "largest context file",
+            bytes(limits::CONTEXT_FILE_BYTES_MAX),
+            "a handbook fits; what is larger is neither read nor written",
+        ),
+        (
             "time for a task",
             format!("{} s", limits::TASK_WAIT.as_secs()),
             "then it is given up, and nothing of it is written",

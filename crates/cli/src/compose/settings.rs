@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use engine::{Config, ProjectRoot};
 use memory::limits::SCOPE_FILES_MAX;
+use memory::path::RelativePath;
 use memory::screen::Policy;
 use serde::Deserialize;
 use toml::Spanned;
@@ -36,6 +37,7 @@ pub(crate) struct Settings {
     project_root: Option<Place>,
     retention: Retention,
     tasks: Tasks,
+    context: Context,
     screening: Screening,
 }
 
@@ -57,6 +59,32 @@ struct Retention {
 #[serde(default, deny_unknown_fields)]
 struct Tasks {
     kept_minutes: Option<Spanned<u32>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Context {
+    file_names: Option<Spanned<Names>>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(untagged, expecting = "a file name, or a list of them")]
+enum Names {
+    One(String),
+    Several(Vec<String>),
+}
+
+impl Names {
+    /// Returns the names as files have them; blank ones mean nothing. `None` if one is none.
+    fn read(&self) -> Option<Vec<RelativePath>> {
+        let names = match self {
+            Self::One(name) => std::slice::from_ref(name),
+            Self::Several(names) => names,
+        };
+        let names = names.iter().map(|name| name.trim()).filter(|name| !name.is_empty());
+        let name = |name| RelativePath::parse(name).ok().filter(|name| name.depth() == 1);
+        names.map(name).collect()
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -105,6 +133,12 @@ impl Settings {
             let what = format!("tasks.kept_minutes must be from 1 to {TASKS_KEPT_MINUTES_MAX}");
             return Err(wrong(Some(minutes.span()), &what));
         }
+        if let Some(names) = &settings.context.file_names
+            && names.get_ref().read().is_none()
+        {
+            let what = "context.file_names has names of files, without folders and not hidden";
+            return Err(wrong(Some(names.span()), what));
+        }
         for policy in settings.screening.policies.values() {
             if policy.get_ref().parse::<Policy>().is_err() {
                 let what = "a screening policy is `off`, `warn` or `refuse`";
@@ -130,6 +164,11 @@ impl Settings {
         }
         if let Some(minutes) = &self.tasks.kept_minutes {
             config.tasks_kept_for = MINUTE * *minutes.get_ref();
+        }
+        if let Some(names) =
+            self.context.file_names.as_ref().and_then(|names| names.get_ref().read())
+        {
+            config.context.names = names;
         }
         for (rule, policy) in &self.screening.policies {
             if let Ok(policy) = policy.get_ref().parse() {
@@ -181,6 +220,8 @@ mod tests {
             mib = 64\n\
             [tasks]\n\
             kept_minutes = 5\n\
+            [context]\n\
+            file_names = [\"CLAUDE.md\", \" \", \"a.txt\"]\n\
             [screening]\n\
             allowed = [\"00\"]\n\
             [screening.policies]\n\
@@ -191,6 +232,8 @@ mod tests {
         assert_eq!(config.retention.age, 30 * DAY);
         assert_eq!(config.retention.bytes, 64 * 1024 * 1024);
         assert_eq!(config.tasks_kept_for, 5 * MINUTE);
+        let names: Vec<_> = config.context.names.iter().map(RelativePath::as_str).collect();
+        assert_eq!(names, ["CLAUDE.md", "a.txt"]);
         assert_eq!(config.screening_allowed, ["00"]);
         assert_eq!(config.screening.get("secrets.jwt"), Some(&Policy::Warn));
     }
@@ -213,6 +256,11 @@ mod tests {
             "config.toml:2: tasks.kept_minutes must be from 1 to 43200",
         );
         check("[tasks]\nkept_hours = 1\n", "config.toml:2: unknown field `kept_hours`");
+        check("[context]\nfile_names = 3\n", "config.toml:2: a file name, or a list of them");
+        for name in ["a/b.md", ".hidden.md", "..", "a\\nb"] {
+            let text = format!("[context]\nfile_names = [\"AGENTS.md\", \"{name}\"]\n");
+            check(&text, "config.toml:2: context.file_names has names of files, without folders");
+        }
         check("project_root = 'cloud'\n", "config.toml:1: unknown variant `cloud`");
         check(
             "[screening.policies]\nsecrets = 'never'\n",

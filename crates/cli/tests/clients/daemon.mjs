@@ -73,6 +73,28 @@ if (typeof client.requireCapability === 'function') {
   scoped = task.result.touchedScopes;
 }
 
+// Context files, which this API calls the memory of a workspace.
+const here = client.workspaceById(capabilities.workspaces[0].id);
+const write = (scope, content, mode, by = client) =>
+  by.writeWorkspaceMemory({ scope, content, mode }, session.clientId);
+const writes = [
+  await write('workspace', 'Builds with make.', undefined),
+  await write('workspace', 'Tests with just.', 'append', here),
+  await write('global', 'Be brief.\n', 'replace'),
+  await write('global', ' ', 'append'),
+];
+const byFolder = await client.workspaceByCwd(capabilities.workspaceCwd).workspaceMemory();
+const files = await client.workspaceMemory();
+const sameFiles = [await here.workspaceMemory(), byFolder].every(
+  (other) => JSON.stringify(other) === JSON.stringify(files),
+);
+const fileEvents = [];
+for await (const event of client.subscribeEvents(session.sessionId, { lastEventId: 0 })) {
+  if (event.type === 'replay_complete') break;
+  if (['workspace', 'global'].includes(event.data.scope)) fileEvents.push(event);
+}
+const inFolder = (path) => path.split('/').slice(-2).join('/');
+
 const stranger = new DaemonClient({ baseUrl, token: 'wrong-wrong-wrong-wrong' });
 const errors = {
   blank: await refused(() => client.rememberWorkspaceMemory('  ', me)),
@@ -83,6 +105,14 @@ const errors = {
   theirs: await refused(() =>
     client.getWorkspaceMemoryRememberTask(remembered.taskId, { clientId: other.clientId }),
   ),
+  noContent: await refused(() => write('workspace', undefined, 'append')),
+  noMode: await refused(() => write('workspace', 'x', 'insert')),
+  noScope: await refused(() => write('user', 'x', 'append')),
+  secret: await refused(() => write('global', `ghp_${'a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8'}`)),
+  tooLarge: await refused(() => write('global', 'x'.repeat(2 ** 20 + 1), 'replace')),
+  nobody: await refused(() => client.writeWorkspaceMemory({ scope: 'global', content: 'x' }, 'nobody')),
+  nowhere: await refused(() => client.workspaceById('nowhere').workspaceMemory()),
+  noToken: await refused(() => stranger.workspaceMemory()),
   token: await refused(() => stranger.capabilities()),
   session: await refused(async () => {
     for await (const event of client.subscribeEvents('nowhere')) return event;
@@ -125,6 +155,21 @@ console.log(
       mine: event.originatorClientId === session.clientId,
     })),
     replayed,
+    contextFiles: {
+      offered: capabilities.features.includes('workspace_memory'),
+      writes: writes.map(({ filePath, ...rest }) => ({ file: inFolder(filePath), ...rest })),
+      files: files.files.map(({ path, kind, scope, bytes }) => [inFolder(path), kind, scope, bytes]),
+      counts: [files.v, files.initialized, files.totalBytes, files.fileCount, files.ruleCount],
+      sameFiles,
+      events: fileEvents.map((event) => {
+        const [told] = sdk.normalizeDaemonEvent(event);
+        return {
+          known: sdk.asKnownDaemonEvent(event) !== undefined,
+          told: [told.type, told.scope, inFolder(told.filePath), told.mode, told.bytesWritten],
+          mine: event.originatorClientId === session.clientId,
+        };
+      }),
+    },
     errors,
     closedTwice: true,
   }),

@@ -2,6 +2,8 @@
 
 mod abuse;
 
+mod context_files;
+
 mod crash;
 
 mod described;

@@ -30,6 +30,8 @@ mod list;
 
 mod readme;
 
+mod save;
+
 mod search;
 
 mod settings;

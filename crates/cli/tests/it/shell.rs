@@ -33,6 +33,7 @@ fn the_help_lists_the_commands() {
       forget       Forget what was remembered
       dream        Tidy memories up
       tasks        List the tasks of this workspace, latest first
+      save         Add a fact to a context file, such as `AGENTS.md`
       status       Show where memories lie and how much there is
       doctor       Look for trouble, and mend it
       import       Take over memories of another product or folder

@@ -160,6 +160,25 @@ fn what_takes_long_shows_what_it_does_until_it_is_done() {
 }
 
 #[test]
+fn who_does_not_say_where_a_fact_goes_is_asked() {
+    let place = Place::new();
+    let save = |key: &str| {
+        let mut session = Session::begin(in_terminal(&place, "quipu save tea"));
+        session.wait_for("[p/g] ");
+        assert!(
+            session.seen.contains("app/QWEN.md (p)") && session.seen.contains("home/QWEN.md (g)")
+        );
+        session.press(key);
+        session.end().0
+    };
+    assert_eq!(save("\n"), 2);
+    assert_eq!((save("p\n"), save("G\n")), (0, 0));
+    for file in [place.checkout().join("QWEN.md"), place.home().join("QWEN.md")] {
+        assert_eq!(fs::read_to_string(file).unwrap(), "## Quipu Added Memories\n- tea\n");
+    }
+}
+
+#[test]
 fn an_archive_is_not_printed_on_a_terminal() {
     let place = Place::new();
     let (status, screen) = run(&place, "quipu export");

@@ -12,7 +12,7 @@ use async_trait::async_trait;
 use memory::clock::Clock;
 use memory::path::Mount;
 use state::Tasks;
-use store::{Memories, Notice, Watch};
+use store::{ContextScope, Memories, Notice, Watch};
 use tokio::sync::OnceCell;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -43,7 +43,7 @@ enum Place {
 #[derive(Debug)]
 struct Feeding {
     memories: Memories,
-    /// What its tasks did.
+    /// What its tasks did, and what became of context files.
     tasks: Arc<Ring>,
     /// Windows on that, by session.
     sessions: Mutex<BTreeMap<String, Arc<Bus>>>,
@@ -151,6 +151,20 @@ impl Feeds {
     pub async fn see_to_watching(&self, workspace: &str) {
         if let Some(feeding) = self.feeding(workspace) {
             feeding.see_to_watching().await;
+        }
+    }
+
+    /// Tells that a context file was written: those of a project to its workspace, the person's own to all.
+    /// Hears nothing of what other processes write there.
+    pub fn tell_of_context_file(&self, workspace: &str, news: News) {
+        let Changed::ContextFile { scope, .. } = &news.changed else { return };
+        let everybody = *scope == ContextScope::Global;
+        let (news, now) = (Arc::new(news), self.common.clock.now());
+        let mine = self.feeding(workspace);
+        let others = if everybody { self.feedings(Some(workspace)) } else { Vec::new() };
+        for feeding in mine.into_iter().chain(others) {
+            feeding.tasks.push(Arc::clone(&news), now);
+            feeding.all.ring().push(Arc::clone(&news), now);
         }
     }
 

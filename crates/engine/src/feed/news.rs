@@ -1,10 +1,12 @@
 //! What there is to tell.
 
 use std::collections::BTreeSet;
+use std::path::PathBuf;
 
 use memory::change::{Actor, ChangeId, ChangeKind};
 use memory::document::Revision;
 use memory::path::{MemoryPath, Mount};
+use store::ContextScope;
 
 use crate::task::{ClientId, TaskId, TaskKind};
 
@@ -48,6 +50,26 @@ pub enum Changed {
         /// The change in history.
         change: ChangeId,
     },
+    /// Somebody had a context file written.
+    ContextFile {
+        /// Whose it is.
+        scope: ContextScope,
+        /// Where it is.
+        path: PathBuf,
+        /// What was done.
+        write: ContextWrite,
+        /// How many bytes were added, or how many the new text has.
+        bytes: usize,
+    },
+}
+
+/// What was done to a context file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContextWrite {
+    /// Something was added.
+    Append,
+    /// All of it was replaced.
+    Replace,
 }
 
 impl News {
@@ -55,6 +77,7 @@ impl News {
     /// the bounds of a stream depend on it.
     pub fn bytes(&self) -> u64 {
         let texts = match &self.changed {
+            Changed::ContextFile { scope: _, path, write: _, bytes: _ } => path.as_os_str().len(),
             Changed::Managed { task, kind: _, scopes } => task.as_str().len() + 16 * scopes.len(),
             Changed::File { path, moved_to, kind: _, actor: _, revision: _, change: _ } => {
                 let moved_to = moved_to.as_ref().map(ToString::to_string).unwrap_or_default();

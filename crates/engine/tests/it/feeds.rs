@@ -1,15 +1,17 @@
 //! Feeds over real memories: who hears of what, and what is left of a session after a restart.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::feed::{Changed, Cursor, EventKind, Feeds, Subscription, Unsubscribable};
+use engine::feed::{
+    Changed, ContextWrite, Cursor, EventKind, Feeds, News, Subscription, Unsubscribable,
+};
 use engine::{
     Asker, BeginError, BindingRequest, Call, Caller, Callers, ClientId, Config, ContextMode,
-    Engine, Folders, LaneSettings, Lanes, Memories, Notice, RememberRequest, Request, Session,
-    TaskState, Workspace,
+    ContextScope, Engine, Folders, LaneSettings, Lanes, Memories, Notice, RememberRequest, Request,
+    Session, TaskState, Workspace,
 };
 use memory::access::AgentClass;
 use memory::change::{ChangeId, ChangeKind, FileChange, Provenance, RootKey, Trust};
@@ -126,6 +128,9 @@ async fn hears(subscription: &mut Subscription) -> String {
                 let gone = if revision.is_none() { " gone" } else { "" };
                 format!("{actor} {kind} {path}{moved_to}{gone}")
             }
+            Changed::ContextFile { scope, path, write, bytes } => {
+                format!("{write:?} {} {} {bytes}", scope.as_str(), path.display())
+            }
         },
         other => format!("{other:?}"),
     };
@@ -167,6 +172,33 @@ async fn a_task_is_told_once_to_its_workspace_and_by_its_files_to_others_who_hav
     daemon.feeds.close_all();
     for stream in [&mut of_session, &mut of_stranger, &mut shop, &mut mill] {
         assert_eq!(hears(stream).await, "end");
+    }
+    daemon.end().await;
+}
+
+#[tokio::test]
+async fn a_context_file_is_told_of_where_it_is_loaded() {
+    let home = home();
+    let daemon = Daemon::start(home.path());
+    let (_, mut of_session) = daemon.session(daemon.shop()).await;
+    let (_, mut of_stranger) = daemon.session(daemon.mill()).await;
+    let mut shop = daemon.all_of(daemon.shop()).await;
+    let mut mill = daemon.all_of(daemon.mill()).await;
+    for (workspace, scope, write) in [
+        (daemon.shop(), ContextScope::Project, ContextWrite::Append),
+        (daemon.mill(), ContextScope::Global, ContextWrite::Replace),
+    ] {
+        let path = PathBuf::from("AGENTS.md");
+        let changed = Changed::ContextFile { scope, path, write, bytes: 7 };
+        let news = News { originator: None, changed };
+        daemon.feeds.tell_of_context_file(&workspace.id, news);
+    }
+    for stream in [&mut of_session, &mut shop] {
+        assert_eq!(hears(stream).await, "1 Append project AGENTS.md 7");
+        assert_eq!(hears(stream).await, "2 Replace global AGENTS.md 7");
+    }
+    for stream in [&mut of_stranger, &mut mill] {
+        assert_eq!(hears(stream).await, "1 Replace global AGENTS.md 7");
     }
     daemon.end().await;
 }

@@ -180,6 +180,6 @@ impl Client {
     }
 }
 
-fn tag(revision: &str) -> Result<HeaderValue, ClientError> {
+pub(super) fn tag(revision: &str) -> Result<HeaderValue, ClientError> {
     header("the revision", &format!("\"{revision}\""))
 }

@@ -127,10 +127,7 @@ impl Client {
     }
 
     fn of_kind(&self, kind: &str) -> String {
-        match &self.workspace {
-            Some(workspace) => format!("/workspaces/{workspace}/memory/{kind}"),
-            None => format!("/workspace/memory/{kind}"),
-        }
+        format!("{}/{kind}", self.workspace_memory_path())
     }
 
     /// Returns the path of a task; its id begins with its kind.

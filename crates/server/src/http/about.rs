@@ -30,13 +30,14 @@ use super::routes::{Routes, routes};
 use crate::to_wire;
 
 /// What can be asked for, as the task API names it. The first ones are those of managed memory.
-const FEATURES: [&str; 13] = [
+const FEATURES: [&str; 14] = [
     "workspace_memory_remember",
     "workspace_memory_forget",
     "workspace_memory_dream",
     "workspace_memory_remember_project_scope",
     "workspace_memory_remember_user_scope",
     "workspace_memory_forget_scope",
+    "workspace_memory",
     "session_events",
     "client_heartbeat",
     "quipu_tasks",

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use axum::http::HeaderMap;
-use engine::{Caller, ClientId, Engine, Memories, Serving, Workspace};
+use engine::{Caller, ClientId, ContextFiles, Engine, Memories, Serving, Workspace};
 use memory::access::AgentClass;
 use memory::clock::Clock;
 use protocol::error::{ErrorBody, ErrorCode};
@@ -45,7 +45,8 @@ impl Daemon {
     pub(super) fn workspace(&self, id: Option<&str>) -> Result<&Workspace, Refused> {
         let found = self.workspaces.iter().find(|workspace| match id {
             None => workspace.primary,
-            Some(id) => workspace.id == id,
+            // Published clients may name a workspace by its folder.
+            Some(id) => workspace.id == id || workspace.cwd == Path::new(id),
         });
         found.ok_or_else(|| ErrorCode::WorkspaceNotFound.into())
     }
@@ -95,6 +96,19 @@ impl Daemon {
         headers: &HeaderMap,
     ) -> Result<Memories, Refused> {
         self.memories(workspace, headers, Caller::agent(class(headers), ORIGIN)).await
+    }
+
+    /// Returns the context files of a workspace as the agent may touch them that a request may come from:
+    /// what is written there, models take for an instruction.
+    pub(super) fn context_files(
+        &self,
+        workspace: &Workspace,
+        headers: &HeaderMap,
+        client: Option<&ClientId>,
+    ) -> ContextFiles {
+        let mut caller = Caller::agent(class(headers), ORIGIN);
+        caller.provenance.client = client.map(ToString::to_string);
+        self.engine.context_files(workspace, caller)
     }
 
     async fn memories(

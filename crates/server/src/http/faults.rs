@@ -4,7 +4,7 @@
 //! with what its code means and no more, for causes name folders; the log gets all of them.
 
 use axum::extract::rejection::QueryRejection;
-use engine::{StateError, StoreError};
+use engine::{BackendError, ContextFileError, StateError, StoreError};
 use memory::code::Code;
 use memory::command::CommandError;
 use memory::limits::HTTP_RETRY_AFTER_SECONDS;
@@ -66,6 +66,35 @@ impl From<StoreError> for Refused {
             }
             StoreError::Backend { .. } | StoreError::State(_) => fault(&error, error.code()),
         }
+    }
+}
+
+impl From<ContextFileError> for Refused {
+    fn from(error: ContextFileError) -> Self {
+        match error {
+            ContextFileError::Screened(refusal) => refusal.into(),
+            ContextFileError::Backend { ref source, .. } if is_fault(source) => {
+                fault(&error, error.code())
+            }
+            _ => {
+                let refused = Self::from(code(error.code())).saying(chain(&error));
+                match error {
+                    ContextFileError::Conflict { current: Some(revision), .. } => {
+                        refused.with("revision", revision.to_string())
+                    }
+                    _ => refused,
+                }
+            }
+        }
+    }
+}
+
+/// Tells whether it is the machine that failed.
+const fn is_fault(error: &BackendError) -> bool {
+    use BackendError as E;
+    match error {
+        E::Full(_) | E::Locked(_) | E::Io { .. } => true,
+        E::NotFound | E::Occupied | E::WrongKind | E::Changed | E::Escapes(_) => false,
     }
 }
 

@@ -243,7 +243,7 @@ async fn put(
 }
 
 /// Returns what a write replaces, if the request says so.
-fn precondition(headers: &HeaderMap) -> Result<Option<Expected>, Refused> {
+pub(super) fn precondition(headers: &HeaderMap) -> Result<Option<Expected>, Refused> {
     let one = |name: HeaderName| -> Result<Option<&str>, Refused> {
         let mut values = headers.get_all(name).iter();
         match (values.next(), values.next()) {

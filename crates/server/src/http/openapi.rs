@@ -15,7 +15,9 @@ use serde_json::Value;
 use super::daemon::Shared;
 use super::page;
 use super::routes::{Routes, routes};
-use super::{about, changes, events, mcp, memories, sessions, tasks, tool, transfer};
+use super::{
+    about, changes, context_files, events, mcp, memories, sessions, tasks, tool, transfer,
+};
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
     // What a test has read as JSON is JSON.
@@ -43,6 +45,7 @@ pub(super) fn routes() -> Routes {
         .merge(sessions::routes())
         .merge(events::routes())
         .merge(memories::routes())
+        .merge(context_files::routes())
         .merge(tool::routes())
         .merge(mcp::routes())
         .merge(changes::routes())

@@ -1,6 +1,8 @@
 //! Events, as streams tell them.
 
-use engine::feed::{self, Changed, EventKind, Excess, ResyncReason, Waiting};
+use engine::ContextScope;
+use engine::feed::{self, Changed, ContextWrite, EventKind, Excess, ResyncReason, Waiting};
+use protocol::context_files::WriteMode;
 use protocol::event::{
     Envelope, Event, Evicted, MemoryChanged, Meta, ReplayComplete, ResyncRequired, SlowClient,
     Threshold,
@@ -76,6 +78,23 @@ fn changed(changed: &Changed) -> MemoryChanged {
             revision: revision.map(|revision| revision.to_string()),
             change: change.0,
         },
+        Changed::ContextFile { scope, path, write, bytes } => {
+            let file_path = path.display().to_string();
+            let (mode, bytes_written) = (write_mode(*write), super::count(*bytes));
+            match scope {
+                ContextScope::Project => {
+                    MemoryChanged::Workspace { file_path, mode, bytes_written }
+                }
+                ContextScope::Global => MemoryChanged::Global { file_path, mode, bytes_written },
+            }
+        }
+    }
+}
+
+const fn write_mode(write: ContextWrite) -> WriteMode {
+    match write {
+        ContextWrite::Append => WriteMode::Append,
+        ContextWrite::Replace => WriteMode::Replace,
     }
 }
 

@@ -59,6 +59,30 @@ impl LocalBackend {
         Self { anchor: Arc::new(anchor), lock: Arc::new(LockFile::new(lock)) }
     }
 
+    /// Makes new bytes ready beside their place, as [`Backend::stage`] does, and safe on the disk: for a write
+    /// that no redo record stands in for.
+    pub(crate) async fn stage_safely(
+        &self,
+        path: &RelativePath,
+        bytes: Arc<[u8]>,
+    ) -> Result<Box<dyn Staged>, BackendError> {
+        let path = path.clone();
+        self.run(move |anchor| {
+            let staged = write::stage(anchor, &path, &bytes)?;
+            staged.sync()?;
+            Ok(Box::new(staged) as _)
+        })
+        .await
+    }
+
+    /// Sweeps as [`Backend::sweep`] does, but only what lies at the top of the root.
+    pub(crate) async fn sweep_top(
+        &self,
+        in_history: Arc<InHistory>,
+    ) -> Result<Swept, BackendError> {
+        self.run(move |anchor| sweep::sweep_top(anchor, &*in_history)).await
+    }
+
     async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Anchor) -> Result<T, BackendError> + Send + 'static,

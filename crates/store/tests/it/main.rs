@@ -10,6 +10,8 @@ mod host;
 
 mod cases;
 
+mod context_files;
+
 mod conformance;
 
 mod crash;

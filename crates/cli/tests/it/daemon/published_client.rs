@@ -46,7 +46,35 @@ fn expected(knows_scopes: bool) -> Value {
             { "id": 2, "known": true, "source": "workspace_memory_forget", "mine": true },
         ],
         "replayed": [2, "replay_complete"],
+        "contextFiles": {
+            "offered": true,
+            "writes": [
+                { "file": "app/QWEN.md", "ok": true, "bytesWritten": 44, "mode": "append", "changed": true },
+                { "file": "app/QWEN.md", "ok": true, "bytesWritten": 19, "mode": "append", "changed": true },
+                { "file": "home/QWEN.md", "ok": true, "bytesWritten": 10, "mode": "replace", "changed": true },
+                { "file": "home/QWEN.md", "ok": true, "bytesWritten": 0, "mode": "append", "changed": false },
+            ],
+            "files": [
+                ["home/QWEN.md", "memory_file", "global", 10],
+                ["app/QWEN.md", "memory_file", "workspace", 63],
+            ],
+            "counts": [1, true, 73, 2, 0],
+            "sameFiles": true,
+            "events": [
+                written(["workspace", "app/QWEN.md", "append"], 44),
+                written(["workspace", "app/QWEN.md", "append"], 19),
+                written(["global", "home/QWEN.md", "replace"], 10),
+            ],
+        },
         "errors": {
+            "noContent": [400, "invalid_content"],
+            "noMode": [400, "invalid_mode"],
+            "noScope": [400, "invalid_scope"],
+            "secret": [422, "screened"],
+            "tooLarge": [413, "too_large"],
+            "nobody": [400, "invalid_client_id"],
+            "nowhere": [404, "workspace_not_found"],
+            "noToken": [401, "unauthorized"],
             "blank": [400, "invalid_content"],
             "mode": [400, "invalid_context_mode"],
             "query": [400, "invalid_query"],
@@ -59,4 +87,10 @@ fn expected(knows_scopes: bool) -> Value {
         },
         "closedTwice": true,
     })
+}
+
+/// What the script reports of the event of a context file.
+fn written([scope, file, mode]: [&str; 3], bytes: usize) -> Value {
+    let told = json!(["workspace.memory.changed", scope, file, mode, bytes]);
+    json!({ "known": true, "told": told, "mine": true })
 }

@@ -4,6 +4,7 @@ mod line;
 
 mod streams;
 
+use std::fs;
 use std::net::TcpListener;
 use std::time::Duration;
 
@@ -12,6 +13,7 @@ use protocol::client::{
     AgentClass, ChangesQuery, Client, ClientError, Door, Dry, MemoriesQuery, Refusal, SearchQuery,
     TasksQuery,
 };
+use protocol::context_files::{ContextScope, WriteMemory, WriteMode};
 use protocol::error::ErrorCode;
 use protocol::memories::Sort;
 use protocol::task::{
@@ -380,4 +382,36 @@ async fn a_task_is_waited_for_while_the_daemon_starts_anew() {
     // The connection that was kept is of no use any more, and nobody notices.
     line.cut();
     assert_eq!(client.health().await.unwrap().status, "ok");
+}
+
+#[tokio::test]
+async fn context_files_are_listed_and_written() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let client = client(&daemon);
+    let write = |content: &str, mode| WriteMemory {
+        scope: ContextScope::Workspace,
+        content: content.to_owned(),
+        mode,
+    };
+    let first = client.write_workspace_memory(&write("Builds with make.", None)).await.unwrap();
+    assert_eq!((first.mode, first.changed), (WriteMode::Append, true));
+    let listed = client.workspace_memory().await.unwrap();
+    assert_eq!((listed.file_count, &listed.files[0].path), (1, &first.file_path));
+    let there = client.clone().in_workspace(daemon.workspace(0));
+    assert_eq!(there.workspace_memory().await.unwrap(), listed);
+    let (scope, revision) = (ContextScope::Workspace, &listed.files[0].revision);
+    let replaced = there.replace_workspace_memory(scope, "new\n", revision).await.unwrap();
+    assert_eq!((replaced.mode, replaced.bytes_written), (WriteMode::Replace, 4));
+    let current = client.workspace_memory().await.unwrap().files[0].revision.clone();
+    let late = client.replace_workspace_memory(scope, "newer\n", revision).await;
+    assert_eq!(conflict(late), Some(current));
+    let blank = client.write_workspace_memory(&write(" ", Some(WriteMode::Append))).await.unwrap();
+    assert!(!blank.changed);
+    let secret = format!("ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
+    let refused = refusal(client.write_workspace_memory(&write(&secret, None)).await);
+    assert_eq!(refused.code, ErrorCode::Screened);
+    let unlucky = client.in_workspace("nowhere");
+    assert_eq!(refusal(unlucky.workspace_memory().await).code, ErrorCode::WorkspaceNotFound);
+    assert_eq!(fs::read_to_string(place.checkout().join("QWEN.md")).unwrap(), "new\n");
 }

@@ -89,7 +89,9 @@ fn it_is_of_version_3_1_and_names_every_route_of_the_spec() {
     get /v1/search
     get /v1/stats
     get /v1/tasks
+    get /workspace/memory
     get /workspace/memory/{kind}/{task}
+    get /workspaces/{workspace}/memory
     get /workspaces/{workspace}/memory/{kind}/{task}
     post /mcp
     post /session
@@ -99,7 +101,9 @@ fn it_is_of_version_3_1_and_names_every_route_of_the_spec() {
     post /v1/import
     post /v1/memories/move
     post /v1/tool
+    post /workspace/memory
     post /workspace/memory/{kind}
+    post /workspaces/{workspace}/memory
     post /workspaces/{workspace}/memory/{kind}
     put /v1/memories/{path}
     put /v1/pins/{path}

@@ -13,7 +13,20 @@ use crate::backend::{BackendError, InHistory, Swept};
 
 /// Sweeps everything below the root.
 pub(super) fn sweep(anchor: &Anchor, in_history: &InHistory) -> Result<Swept, BackendError> {
-    let mut sweep = Sweep { in_history, swept: Swept::default() };
+    sweep_levels(anchor, in_history, PATH_SEGMENTS_MAX)
+}
+
+/// Sweeps what lies at the top of the root, and nothing in folders there.
+pub(super) fn sweep_top(anchor: &Anchor, in_history: &InHistory) -> Result<Swept, BackendError> {
+    sweep_levels(anchor, in_history, 0)
+}
+
+fn sweep_levels(
+    anchor: &Anchor,
+    in_history: &InHistory,
+    levels: usize,
+) -> Result<Swept, BackendError> {
+    let mut sweep = Sweep { in_history, levels, swept: Swept::default() };
     if let Some(root) = anchor.open()? {
         sweep.folder(&root, None, 0);
     }
@@ -22,6 +35,8 @@ pub(super) fn sweep(anchor: &Anchor, in_history: &InHistory) -> Result<Swept, Ba
 
 struct Sweep<'a> {
     in_history: &'a InHistory,
+    /// How many levels of folders are looked into.
+    levels: usize,
     swept: Swept,
 }
 
@@ -47,7 +62,7 @@ impl Sweep<'_> {
                     let path = place.and_then(|place| below(at, depth, place));
                     self.aside(folder, name, (place, path.as_ref()));
                 }
-                None if kind.is_dir() && depth < PATH_SEGMENTS_MAX => {
+                None if kind.is_dir() && depth < self.levels => {
                     if let Ok(next) = folder.open_dir_nofollow(name) {
                         self.folder(&next, below(at, depth, name).as_ref(), depth + 1);
                     }

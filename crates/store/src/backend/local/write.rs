@@ -87,6 +87,12 @@ impl Staged for StagedFile {
 }
 
 impl StagedFile {
+    /// Returns once the new bytes are safe on the disk: for a write that no redo record stands in for.
+    pub(super) fn sync(&self) -> Result<(), BackendError> {
+        let (file, _) = open_file(&self.folder, &self.temporary)?;
+        file.sync_all().map_err(|error| BackendError::from_io("synchronize a file", error))
+    }
+
     fn take_place(&mut self, expect: Expect) -> Result<(), BackendError> {
         match expect {
             Expect::Absent => {

@@ -1,0 +1,62 @@
+//! `quipu save`: one fact more in a context file.
+
+use engine::{ContextFiles, ContextScope};
+use serde_json::json;
+
+use super::{ask, tell_warnings, warning_values};
+use crate::args::{Save, SaveScope};
+use crate::compose::App;
+use crate::exit::{Failure, Status};
+
+/// Adds a fact to the context file of the person or of the project.
+pub(crate) async fn run(app: &App, args: Save) -> Result<Status, Failure> {
+    let fact = match args.fact.as_deref() {
+        Some("-") => ask::stdin_text().await?,
+        Some(fact) => fact.to_owned(),
+        None if ask::is_piped() => ask::stdin_text().await?,
+        None => {
+            return Err(Failure::usage("nothing to save")
+                .help("give the fact as an argument or pipe it in"));
+        }
+    };
+    if memory::context_file::fact(&fact).is_none() {
+        return Err(Failure::usage("nothing to save: the text is blank"));
+    }
+    let files = app.context_files_with(&args.answered)?;
+    let scope = match args.scope {
+        Some(SaveScope::Global) => ContextScope::Global,
+        Some(SaveScope::Project) => ContextScope::Project,
+        None => which(app, &files).await?,
+    };
+    let saved = app.write("writing", files.save(scope, &fact)).await?;
+    if app.output.json {
+        app.output.value(&json!({
+            "path": saved.path.display().to_string(),
+            "scope": scope.as_str(),
+            "changed": saved.changed,
+            "bytesWritten": saved.bytes_written,
+            "warnings": warning_values(&saved.warnings),
+        }))?;
+    } else {
+        tell_warnings(app, &saved.warnings);
+        app.output.note(&format!("added to {}", saved.path.display()));
+    }
+    Ok(Status::Done)
+}
+
+/// Asks which file is meant. Where nobody can be asked, both are named.
+async fn which(app: &App, files: &ContextFiles) -> Result<ContextScope, Failure> {
+    let path = |scope| files.target(scope).map(|path| path.display().to_string());
+    let (project, global) = (path(ContextScope::Project)?, path(ContextScope::Global)?);
+    if !ask::can_ask(app) {
+        return Err(Failure::usage("it is not said which file to save it to").help(format!(
+            "`--scope project` adds it to {project}\n`--scope global` adds it to {global}"
+        )));
+    }
+    let question = format!("Save it to {project} (p) or to {global} (g)?");
+    match ask::answer(app, &question, "p/g").await?.as_str() {
+        "p" | "project" => Ok(ContextScope::Project),
+        "g" | "global" => Ok(ContextScope::Global),
+        _ => Err(Failure::usage("nothing was saved").help("answer with `p` or `g`")),
+    }
+}

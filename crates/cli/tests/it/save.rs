@@ -1,0 +1,126 @@
+//! `quipu save`: one fact more in a context file.
+
+use std::fs;
+use std::hash::{BuildHasher as _, RandomState};
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use testkit::Random;
+
+use crate::place::Place;
+
+#[test]
+fn a_fact_is_added_to_the_file_of_its_scope() {
+    let place = Place::new();
+    let ended = place.run(&["save", "--scope", "project", "- Builds with make"]);
+    insta::assert_snapshot!(ended.shown(), @r"
+    status 0
+    --- stderr
+    added to <place>/app/QWEN.md
+    ");
+    fs::create_dir(place.checkout().join("src")).unwrap();
+    let from_below = place.run_with(&["save", "--scope", "project", "-"], "two\nlines\n");
+    assert_eq!(from_below.status, 0, "{}", from_below.stderr);
+    let text = fs::read_to_string(place.checkout().join("QWEN.md")).unwrap();
+    assert_eq!(text, "## Quipu Added Memories\n- Builds with make\n- two lines\n");
+    let saved = place.json(&["save", "--scope", "global", "Likes tea"]);
+    let path = saved["path"].as_str().unwrap();
+    assert_eq!(fs::read_to_string(place.home().join("QWEN.md")).unwrap().lines().count(), 2);
+    assert_eq!(
+        saved,
+        json!({
+            "path": path, "scope": "global", "changed": true, "bytesWritten": 36, "warnings": [],
+        })
+    );
+    assert!(!place.done(&["log"]).contains("make"), "it is in no history");
+}
+
+#[test]
+fn without_a_scope_both_files_are_named() {
+    let place = Place::new();
+    insta::assert_snapshot!(place.run(&["save", "x"]).shown(), @r"
+    status 2
+    --- stderr
+    error: it is not said which file to save it to
+      help: `--scope project` adds it to <place>/app/QWEN.md
+      help: `--scope global` adds it to <place>/home/QWEN.md
+    ");
+    assert!(!place.checkout().join("QWEN.md").exists());
+}
+
+#[test]
+fn what_cannot_be_saved_is_said_and_nothing_is_made() {
+    let place = Place::new();
+    let save = |fact: &str| place.run(&["save", "--scope", "global", fact]);
+    assert_eq!(save(" - ").status, 2);
+    assert_eq!(place.run_with(&["save", "--scope", "global"], "\n").status, 2);
+    let secret = format!("use ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
+    let refused = save(&secret);
+    assert_eq!(refused.status, 4, "{}", refused.stderr);
+    assert!(refused.stderr.contains("--allow secrets."), "{}", refused.stderr);
+    assert!(!place.home().join("QWEN.md").exists());
+    let allowed = place.run(&["save", "--scope", "global", &secret, "--allow", "secrets"]);
+    assert_eq!(allowed.status, 0, "{}", allowed.stderr);
+    assert!(allowed.stderr.contains("matches the screening rule"), "{}", allowed.stderr);
+    assert_eq!(place.run(&["save", "--scope", "global", "x", "--allow", "rule"]).status, 2);
+    fs::write(place.checkout().join("AGENTS.md"), b"\xff").unwrap();
+    let refused = place.run(&["save", "--scope", "project", "x"]);
+    assert_eq!(refused.status, 1, "{}", refused.stderr);
+    assert!(refused.stderr.contains("app/AGENTS.md` is not UTF-8 text"), "{}", refused.stderr);
+}
+
+#[test]
+fn the_names_of_context_files_can_be_set() {
+    let place = Place::new();
+    fs::write(place.home().join("config.toml"), "[context]\nfile_names = 'CLAUDE.md'\n").unwrap();
+    fs::write(place.checkout().join("AGENTS.md"), "# Rules\n").unwrap();
+    place.done(&["save", "--scope", "project", "x"]);
+    let text = fs::read_to_string(place.checkout().join("CLAUDE.md")).unwrap();
+    assert_eq!(text, "## Quipu Added Memories\n- x\n");
+    assert_eq!(fs::read_to_string(place.checkout().join("AGENTS.md")).unwrap(), "# Rules\n");
+}
+
+/// How often a process is killed while it saves.
+const KILLS: usize = 60;
+
+#[test]
+fn a_kill_leaves_whole_lines_and_all_that_was_said_to_be_saved() {
+    let place = Place::new();
+    let seed = RandomState::new().hash_one("save");
+    println!("the same moments again: {seed}");
+    let mut dice = Random::of(seed);
+    let file = place.checkout().join("AGENTS.md");
+    let head = "# Rules\n\n## Quipu Added Memories\n";
+    fs::write(&file, head).unwrap();
+    place.done(&["save", "--scope", "project", "first"]);
+    let begun = Instant::now();
+    place.done(&["save", "--scope", "project", "second"]);
+    fs::write(&file, head).unwrap();
+    // Files are written in the last part of the time that it takes.
+    let taken = usize::try_from(begun.elapsed().as_micros()).unwrap();
+    let (mut expected, mut killed) = (head.to_owned(), 0);
+    for number in 0..KILLS {
+        let line = format!("- fact {number}\n");
+        let mut quipu = place.program(env!("CARGO_BIN_EXE_quipu"));
+        quipu.args(["save", "--quiet", "--scope", "project", &line]);
+        let mut child = quipu.spawn().unwrap();
+        let moment = taken / 3 + dice.below(taken);
+        std::thread::sleep(Duration::from_micros(moment.try_into().unwrap()));
+        child.kill().unwrap_or_default();
+        let is_done = child.wait().unwrap().success();
+        killed += usize::from(!is_done);
+        let text = fs::read_to_string(&file).unwrap();
+        let with_line = format!("{expected}{line}");
+        assert!(text == with_line || !is_done && text == expected, "{number}: {text}");
+        expected = text;
+    }
+    println!("killed {killed} of {KILLS}");
+    place.done(&["save", "--scope", "project", "last"]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), format!("{expected}- last\n"));
+    let names = fs::read_dir(place.checkout()).unwrap().map(|entry| entry.unwrap().file_name());
+    let mut names: Vec<_> = names.map(|name| name.into_string().unwrap()).collect();
+    names.sort();
+    assert_eq!(names, [".git", "AGENTS.md"], "nothing is left over");
+    let kept = fs::read_dir(place.home().join("state/context-files")).unwrap();
+    assert_eq!(kept.count(), 1, "nor beside what is kept");
+}

@@ -1,0 +1,224 @@
+//! What is added to a context file: an instruction file of the project, such as `AGENTS.md`.
+//!
+//! A fact becomes the last line of the section that holds added memories; every other byte stays as it
+//! was. Where that section begins and ends is what a Markdown parser says: a `## ` in a block of code is
+//! no heading, and what would end up inside of one goes elsewhere. Which files there are, and how they are
+//! written, is the store's to know.
+
+use std::ops::Range;
+
+use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+
+use crate::document::body;
+
+/// The file names that are looked for, in this order, unless a person sets others.
+pub const NAMES_DEFAULT: [&str; 2] = ["QWEN.md", "AGENTS.md"];
+
+/// The end of the heading of a section of added memories, whoever's.
+const HEADING_END: &str = " Added Memories";
+
+/// The heading of a section that is made.
+const HEADING: &str = "## Quipu Added Memories";
+
+/// A byte order mark.
+const MARK: char = '\u{feff}';
+
+/// What ends a line, in Markdown or in some other eyes.
+const LINE_ENDS: [char; 7] = ['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'];
+
+/// Returns a text as a fact: one line, without dashes or spaces before it; `None` if nothing is left.
+pub fn fact(text: &str) -> Option<String> {
+    let lines = text.split(LINE_ENDS).map(str::trim).filter(|line| !line.is_empty());
+    let line = lines.collect::<Vec<_>>().join(" ");
+    let fact = line.trim_start_matches(|c: char| c == '-' || c.is_whitespace());
+    (!fact.is_empty()).then(|| fact.to_owned())
+}
+
+/// Returns the text of a context file with one thing more at the end of its section of added memories;
+/// `None` if there is nothing to add.
+///
+/// A single line is a [`fact`] and becomes an item of a list; several lines are taken as they are. The
+/// section, and a line break at the end of the file, are made where they are missing. What is added has
+/// the line breaks that the file has.
+pub fn with_added(text: &str, addition: &str) -> Option<String> {
+    let several = addition.trim().contains(['\n', '\r']);
+    let (block, is_item) = if several {
+        let first = addition.lines().find(|line| !line.trim().is_empty())?;
+        (lines_of(addition), first.starts_with("- "))
+    } else {
+        (format!("- {}", fact(addition)?), true)
+    };
+    let (mark, rest) = text.split_at(if text.starts_with(MARK) { MARK.len_utf8() } else { 0 });
+    let line_break = if is_crlf(text) { "\r\n" } else { "\n" };
+    let block = block.replace('\n', line_break);
+    let writing = Writing { text: rest, block: &block, is_item, line_break };
+    Some(format!("{mark}{}", writing.written()))
+}
+
+/// Returns the lines of a text without blank ones around them and without what ends a line.
+fn lines_of(text: &str) -> String {
+    let text = text.replace("\r\n", "\n").replace('\r', "\n");
+    let start = text.find(|c: char| !c.is_whitespace()).unwrap_or_default();
+    let start = text.get(..start).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
+    text.get(start..).unwrap_or_default().trim_end().to_owned()
+}
+
+/// Tells whether the first line of a text ends as on Windows.
+fn is_crlf(text: &str) -> bool {
+    text.find('\n').is_some_and(|at| text.get(..at).is_some_and(|line| line.ends_with('\r')))
+}
+
+/// What stands before a block that is added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Before {
+    /// The line above it.
+    Nothing,
+    /// A blank line.
+    Gap,
+    /// A blank line and the heading of a new section.
+    Heading,
+}
+
+/// Something on its way into a text.
+struct Writing<'a> {
+    text: &'a str,
+    block: &'a str,
+    is_item: bool,
+    line_break: &'a str,
+}
+
+impl Writing<'_> {
+    /// Returns the text with the block at the first place where Markdown takes it for what it is. A block of
+    /// code that nobody closed takes all that follows it for code, so there the block stands above.
+    fn written(&self) -> String {
+        let candidates = match section(self.text) {
+            Some(section) => {
+                let end = last_line(self.text, &section);
+                let heading = last_line(self.text, &(section.start..section.start));
+                let gap = if self.is_item { Before::Nothing } else { Before::Gap };
+                vec![self.after(end, gap), self.after(end, Before::Gap), self.after(heading, gap)]
+            }
+            None => vec![self.after(self.text.len(), Before::Heading), self.at_the_top()],
+        };
+        let seen = candidates.iter().find(|placed| is_seen(placed)).or(candidates.last());
+        seen.map(|placed| placed.text.clone()).unwrap_or_default()
+    }
+
+    /// Puts the block, with something before it, after the line that ends here.
+    fn after(&self, at: usize, before: Before) -> Placed {
+        let (above, below) = self.text.split_at_checked(at).unwrap_or((self.text, ""));
+        let mut text = above.to_owned();
+        let break_line = |text: &mut String| {
+            if !text.is_empty() && !text.ends_with('\n') {
+                text.push_str(self.line_break);
+            }
+        };
+        break_line(&mut text);
+        let is_apart = text.is_empty() || text.ends_with("\n\n") || text.ends_with("\n\r\n");
+        if !is_apart && before != Before::Nothing {
+            text.push_str(self.line_break);
+        }
+        if before == Before::Heading {
+            text.push_str(HEADING);
+            text.push_str(self.line_break);
+        }
+        let start = text.len();
+        text.push_str(self.block);
+        text.push_str(self.line_break);
+        let below = below.strip_prefix("\r\n").or(below.strip_prefix('\n')).unwrap_or(below);
+        if below.lines().next().is_some_and(|line| !line.trim().is_empty()) {
+            text.push_str(self.line_break);
+        }
+        text.push_str(below);
+        break_line(&mut text);
+        Placed { text, start }
+    }
+
+    fn at_the_top(&self) -> Placed {
+        let start = self.text.len() - body(self.text).len();
+        let front = self.text.get(..start).unwrap_or_default();
+        let rest = self.text.get(start..).unwrap_or_default();
+        let top = Writing { text: front, ..*self }.after(front.len(), Before::Heading);
+        let end = if rest.is_empty() || rest.ends_with('\n') { "" } else { self.line_break };
+        let text = format!("{}{}{rest}{end}", top.text, self.line_break);
+        Placed { text, start: top.start }
+    }
+}
+
+/// A text with a block in it, and where that begins.
+struct Placed {
+    text: String,
+    start: usize,
+}
+
+/// Tells whether Markdown begins something at the block, which it does not within code.
+fn is_seen(placed: &Placed) -> bool {
+    events(&placed.text).any(|(event, range)| {
+        range.start == placed.start && matches!(event, Event::Start(_) | Event::Rule)
+    })
+}
+
+fn events(text: &str) -> impl Iterator<Item = (Event<'_>, Range<usize>)> {
+    Parser::new_ext(text, Options::empty()).into_offset_iter()
+}
+
+/// Returns where the first section of added memories is: from the end of its heading to the next heading
+/// of its level or above, or to the end.
+fn section(text: &str) -> Option<Range<usize>> {
+    let mut headings = headings(text).into_iter();
+    let found = headings.find(|heading| {
+        heading.level == HeadingLevel::H2
+            && heading.title.strip_suffix(HEADING_END).is_some_and(|name| !name.trim().is_empty())
+    })?;
+    let next = headings.find(|heading| heading.level <= HeadingLevel::H2);
+    Some(found.range.end..next.map_or(text.len(), |next| next.range.start))
+}
+
+struct Heading {
+    level: HeadingLevel,
+    title: String,
+    range: Range<usize>,
+}
+
+/// Returns the headings that are in nothing else: not in a quote, not in a list.
+fn headings(text: &str) -> Vec<Heading> {
+    let (mut found, mut depth): (Vec<Heading>, usize) = (Vec::new(), 0);
+    let mut title: Option<String> = None;
+    for (event, range) in events(text) {
+        match event {
+            Event::Start(Tag::Heading { level, .. }) if depth == 0 => {
+                title = Some(String::new());
+                depth += 1;
+                found.push(Heading { level, title: String::new(), range });
+            }
+            Event::End(TagEnd::Heading(_)) => {
+                depth -= 1;
+                if let (Some(title), Some(heading)) = (title.take(), found.last_mut()) {
+                    title.trim().clone_into(&mut heading.title);
+                }
+            }
+            Event::Start(_) => depth += 1,
+            Event::End(_) => depth -= 1,
+            Event::Text(words) | Event::Code(words) => {
+                if let Some(title) = &mut title {
+                    title.push_str(&words);
+                }
+            }
+            _ => {}
+        }
+    }
+    found
+}
+
+/// Returns where the last line ends that says something, the heading's at the least; without its line
+/// break.
+fn last_line(text: &str, section: &Range<usize>) -> usize {
+    let before = text.get(..section.end).unwrap_or(text).trim_end();
+    let heading = text.get(..section.start).unwrap_or(text).trim_end();
+    let end = before.len().max(heading.len());
+    let rest = text.get(end..).unwrap_or_default();
+    end + rest.find(['\n', '\r']).unwrap_or(rest.len())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+//! What becomes of a context file when something is added, by tables and by chance.
+
+use super::*;
+
+fn check(text: &str, addition: &str, expected: &str) {
+    assert_eq!(with_added(text, addition).as_deref(), Some(expected), "{text:?} + {addition:?}");
+}
+
+#[test]
+fn a_fact_is_one_line_without_dashes_before_it() {
+    for (text, expected) in [
+        ("uses pnpm", Some("uses pnpm")),
+        ("  - - --uses pnpm ", Some("uses pnpm")),
+        ("uses\npnpm\r\n\r\nhere", Some("uses pnpm here")),
+        ("a\u{2028}## b", Some("a ## b")),
+        ("- a -b", Some("a -b")),
+        (" - \n", None),
+        ("", None),
+    ] {
+        assert_eq!(fact(text).as_deref(), expected, "{text:?}");
+    }
+}
+
+#[test]
+fn nothing_to_add_is_nothing() {
+    for blank in ["", " ", "\n\r\n", "-", " - - \n", "\u{a0}\n\u{a0}"] {
+        assert_eq!(with_added("# A\n", blank), None, "{blank:?}");
+    }
+}
+
+#[test]
+fn the_section_is_made_where_it_is_missing() {
+    check("", "a", "## Quipu Added Memories\n- a\n");
+    check("# A\n", "a", "# A\n\n## Quipu Added Memories\n- a\n");
+    check("# A", "a", "# A\n\n## Quipu Added Memories\n- a\n");
+    check("# A\n\n", "a", "# A\n\n## Quipu Added Memories\n- a\n");
+    check("text \n\n\n", "a", "text \n\n\n## Quipu Added Memories\n- a\n");
+}
+
+#[test]
+fn a_fact_goes_to_the_end_of_the_section() {
+    let heading = "## Quipu Added Memories\n";
+    for (section, expected) in [
+        ("", "- n\n"),
+        ("\n", "- n\n\n"),
+        ("- a\n", "- a\n- n\n"),
+        ("- a", "- a\n- n\n"),
+        ("- a \n\n\n", "- a \n- n\n\n\n"),
+        ("- a\n\n## B\n- b\n", "- a\n- n\n\n## B\n- b\n"),
+        ("- a\n## B\n", "- a\n- n\n\n## B\n"),
+        ("- a\n\nB\n---\n", "- a\n- n\n\nB\n---\n"),
+        ("## B\n", "- n\n\n## B\n"),
+        ("- a\n\n# B\n", "- a\n- n\n\n# B\n"),
+        ("- a\n\n### B\n- b\n", "- a\n\n### B\n- b\n- n\n"),
+        ("- a\n  - b\n", "- a\n  - b\n- n\n"),
+        ("said\n", "said\n- n\n"),
+        ("<div>\n", "<div>\n\n- n\n"),
+    ] {
+        check(&format!("{heading}{section}"), "n", &format!("{heading}{expected}"));
+    }
+}
+
+#[test]
+fn a_section_of_somebody_elses_name_is_used_and_one_without_a_name_is_not() {
+    check(
+        "## Qwen Added Memories\n- a\n\n## Gemini Added Memories\n- b\n",
+        "n",
+        "## Qwen Added Memories\n- a\n- n\n\n## Gemini Added Memories\n- b\n",
+    );
+    check("## My  Own Added Memories ##\n", "n", "## My  Own Added Memories ##\n- n\n");
+    let own = "\n## Quipu Added Memories\n- n\n";
+    for other in [
+        "## Added Memories\n",
+        "# Qwen Added Memories\n",
+        "### Qwen Added Memories\n",
+        "> ## Qwen Added Memories\n",
+        "- ## Qwen Added Memories\n",
+        "```\n## Qwen Added Memories\n```\n",
+        "    ## Qwen Added Memories\n",
+        "<!--\n## Qwen Added Memories\n-->\n",
+    ] {
+        check(other, "n", &format!("{other}{own}"));
+    }
+}
+
+#[test]
+fn a_heading_in_code_ends_no_section() {
+    let fenced = "## Qwen Added Memories\n- a\n\n```sh\n## not a heading\n```\n";
+    check(fenced, "n", &format!("{fenced}- n\n"));
+    let tilde = "## Qwen Added Memories\n~~~\n```\n## x\n~~~\n\n## B\n";
+    check(tilde, "n", "## Qwen Added Memories\n~~~\n```\n## x\n~~~\n- n\n\n## B\n");
+}
+
+#[test]
+fn what_would_be_inside_of_code_that_nobody_closed_stands_above_it() {
+    check(
+        "## Qwen Added Memories\n- a\n\n```\n## x\n",
+        "n",
+        "## Qwen Added Memories\n- n\n\n- a\n\n```\n## x\n",
+    );
+    check("# A\n```\nx\n", "n", "## Quipu Added Memories\n- n\n\n# A\n```\nx\n");
+    check("<!--\nx\n", "n", "## Quipu Added Memories\n- n\n\n<!--\nx\n");
+    check(
+        "---\na: b\n---\n```\nx\n",
+        "n",
+        "---\na: b\n---\n\n## Quipu Added Memories\n- n\n\n```\nx\n",
+    );
+}
+
+#[test]
+fn line_breaks_and_byte_order_marks_stay() {
+    check("# A\r\n", "n", "# A\r\n\r\n## Quipu Added Memories\r\n- n\r\n");
+    check(
+        "## Qwen Added Memories\r\n- a\r\n\r\n## B\r\n",
+        "n",
+        "## Qwen Added Memories\r\n- a\r\n- n\r\n\r\n## B\r\n",
+    );
+    check("\u{feff}## Qwen Added Memories\n", "n", "\u{feff}## Qwen Added Memories\n- n\n");
+    check("# A\r\n", "x\ny", "# A\r\n\r\n## Quipu Added Memories\r\nx\r\ny\r\n");
+}
+
+#[test]
+fn several_lines_are_taken_as_they_are() {
+    check(
+        "## Qwen Added Memories\n- a\n\n## B\n",
+        "\n- one\n- two\r\n",
+        "## Qwen Added Memories\n- a\n- one\n- two\n\n## B\n",
+    );
+    check(
+        "## Qwen Added Memories\n- a\n",
+        "Run:\n\n    just lint\n",
+        "## Qwen Added Memories\n- a\n\nRun:\n\n    just lint\n",
+    );
+}
+
+mod arbitrary {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn line() -> impl Strategy<Value = String> {
+        prop_oneof![
+            Just("## Qwen Added Memories".to_owned()),
+            Just("## B".to_owned()),
+            Just("```".to_owned()),
+            Just("- a".to_owned()),
+            Just("  b".to_owned()),
+            Just("    c".to_owned()),
+            Just("> d".to_owned()),
+            Just("<!--".to_owned()),
+            Just("-->".to_owned()),
+            Just("---".to_owned()),
+            Just(String::new()),
+            "[ -~]{0,12}",
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn all_that_was_there_is_there_in_its_order(
+            lines in prop::collection::vec(line(), 0..12),
+            crlf in any::<bool>(),
+        ) {
+            let text = lines.join(if crlf { "\r\n" } else { "\n" });
+            let after = with_added(&text, "zq").unwrap();
+            prop_assert!(after.ends_with('\n'));
+            prop_assert_eq!(after.matches("- zq").count(), 1 + text.matches("- zq").count());
+            // Taking lines away leaves the lines that were there.
+            let mut old = text.lines().peekable();
+            for line in after.lines() {
+                if old.peek() == Some(&line) {
+                    old.next();
+                } else {
+                    prop_assert!(["", "- zq", HEADING].contains(&line.trim_end()), "{:?}", line);
+                }
+            }
+            prop_assert_eq!(old.next(), None);
+        }
+
+        #[test]
+        fn what_was_added_is_an_item(lines in prop::collection::vec(line(), 0..12)) {
+            let after = with_added(&lines.join("\n"), "zq").unwrap();
+            let mut inside = Vec::new();
+            let mut seen = false;
+            for (event, _) in events(&after) {
+                match event {
+                    Event::Start(tag) => inside.push(tag),
+                    Event::End(_) => drop(inside.pop()),
+                    Event::Text(words) if &*words == "zq" => {
+                        seen |= inside.iter().any(|tag| matches!(tag, Tag::Item))
+                            && !inside.iter().any(|tag| matches!(tag, Tag::CodeBlock(_)));
+                    }
+                    _ => {}
+                }
+            }
+            prop_assert!(seen, "{:?}", after);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! Context files: which there are, and writing those of the person and of the project.
+
+use hyper::header::IF_MATCH;
+
+use super::call::Call;
+use super::memories::tag;
+use super::{Client, ClientError};
+use crate::context_files::{ContextScope, WorkspaceMemory, WriteMemory, WriteMode, WroteMemory};
+
+impl Client {
+    /// Lists the context files of the workspace, such as `AGENTS.md`, as they are loaded.
+    pub async fn workspace_memory(&self) -> Result<WorkspaceMemory, ClientError> {
+        self.value(Call::get(&self.workspace_memory_path())).await
+    }
+
+    /// Adds to the context file of the project or of the person, or replaces all of it.
+    pub async fn write_workspace_memory(
+        &self,
+        request: &WriteMemory,
+    ) -> Result<WroteMemory, ClientError> {
+        self.value(Call::post(&self.workspace_memory_path()).json(request)?).await
+    }
+
+    /// Replaces the context file that was listed at this revision.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Conflict`] with the current revision when it is another one by now.
+    pub async fn replace_workspace_memory(
+        &self,
+        scope: ContextScope,
+        content: &str,
+        revision: &str,
+    ) -> Result<WroteMemory, ClientError> {
+        let mode = Some(WriteMode::Replace);
+        let request = WriteMemory { scope, content: content.to_owned(), mode };
+        let call = Call::post(&self.workspace_memory_path()).json(&request)?;
+        self.value(call.header(IF_MATCH, tag(revision)?)).await
+    }
+
+    pub(super) fn workspace_memory_path(&self) -> String {
+        match &self.workspace {
+            Some(workspace) => format!("/workspaces/{workspace}/memory"),
+            None => "/workspace/memory".to_owned(),
+        }
+    }
+}

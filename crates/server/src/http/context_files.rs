@@ -1,0 +1,211 @@
+//! Context files: which there are, and writing those of the person and of the project.
+//!
+//! The task API calls them the memory of a workspace. The checks come in the order of the tasks' ones: the
+//! body, the workspace, the fields of the body, the client, and then the store's own.
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::HeaderMap;
+use engine::feed::{Changed, News};
+use protocol::context_files::{
+    ContextScope, MemoryFile, StatusCell, WorkspaceMemory, WriteMemory, WriteMode, WroteMemory,
+};
+use protocol::error::{ErrorBody, ErrorCode};
+use serde_json::{Map, Value};
+
+use super::body;
+use super::daemon::{Daemon, Shared};
+use super::memories::precondition;
+use super::path::Path;
+use super::refused::Refused;
+use super::routes::{Routes, routes};
+use crate::{chain, from_wire, to_wire};
+
+/// What a context file is called in the task API.
+const MEMORY_FILE: &str = "memory_file";
+
+pub(super) fn routes() -> Routes {
+    Routes::new().routes(routes!(list, write)).routes(routes!(list_in, write_in))
+}
+
+/// List the context files of the first workspace, as they are loaded.
+#[utoipa::path(
+    get,
+    path = "/workspace/memory",
+    operation_id = "list_context_files",
+    tag = "context files",
+    responses(
+        (status = 200, description = "The files", body = WorkspaceMemory),
+        (status = "4XX", description = "They cannot be listed", body = ErrorBody),
+        (status = "5XX", description = "They cannot be listed", body = ErrorBody),
+    ),
+)]
+async fn list(
+    State(daemon): State<Shared>,
+    headers: HeaderMap,
+) -> Result<Json<WorkspaceMemory>, Refused> {
+    daemon.list_context_files(None, &headers).await
+}
+
+/// List the context files of any workspace, as they are loaded.
+#[utoipa::path(
+    get,
+    path = "/workspaces/{workspace}/memory",
+    operation_id = "list_context_files_in",
+    tag = "context files",
+    params(("workspace" = String, Path, description = "The id of the workspace")),
+    responses(
+        (status = 200, description = "The files", body = WorkspaceMemory),
+        (status = "4XX", description = "They cannot be listed", body = ErrorBody),
+        (status = "5XX", description = "They cannot be listed", body = ErrorBody),
+    ),
+)]
+async fn list_in(
+    State(daemon): State<Shared>,
+    Path(workspace): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json<WorkspaceMemory>, Refused> {
+    daemon.list_context_files(Some(&workspace), &headers).await
+}
+
+/// Add to the context file of the person or of the first workspace's project, or replace it.
+///
+/// The first of the names that is there is written, else the first of them is made. With
+/// `If-Match: "<revision>"` only that very text is replaced, with `If-None-Match: *` only nothing.
+/// Without a `scope` the answer names the files that could be meant.
+#[utoipa::path(
+    post,
+    path = "/workspace/memory",
+    operation_id = "write_context_file",
+    tag = "context files",
+    params(
+        ("If-Match" = Option<String>, Header, description = "The revision to replace, in quotes"),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: nothing may be there"),
+    ),
+    request_body = WriteMemory,
+    responses(
+        (status = 200, description = "It is written, or nothing was to be", body = WroteMemory),
+        (status = "4XX", description = "Nothing is written", body = ErrorBody),
+        (status = "5XX", description = "Nothing is written", body = ErrorBody),
+    ),
+)]
+async fn write(
+    State(daemon): State<Shared>,
+    request: Request,
+) -> Result<Json<WroteMemory>, Refused> {
+    daemon.write_context_file(None, request).await
+}
+
+/// Add to the context file of the person or of any workspace's project, or replace it.
+#[utoipa::path(
+    post,
+    path = "/workspaces/{workspace}/memory",
+    operation_id = "write_context_file_in",
+    tag = "context files",
+    params(
+        ("workspace" = String, Path, description = "The id of the workspace"),
+        ("If-Match" = Option<String>, Header, description = "The revision to replace, in quotes"),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: nothing may be there"),
+    ),
+    request_body = WriteMemory,
+    responses(
+        (status = 200, description = "It is written, or nothing was to be", body = WroteMemory),
+        (status = "4XX", description = "Nothing is written", body = ErrorBody),
+        (status = "5XX", description = "Nothing is written", body = ErrorBody),
+    ),
+)]
+async fn write_in(
+    State(daemon): State<Shared>,
+    Path(workspace): Path<String>,
+    request: Request,
+) -> Result<Json<WroteMemory>, Refused> {
+    daemon.write_context_file(Some(&workspace), request).await
+}
+
+impl Daemon {
+    async fn list_context_files(
+        &self,
+        workspace: Option<&str>,
+        headers: &HeaderMap,
+    ) -> Result<Json<WorkspaceMemory>, Refused> {
+        let workspace = self.trusted(workspace)?;
+        let client = self.client(workspace, headers).await?;
+        let listing = self.context_files(workspace, headers, client.as_ref()).list().await;
+        let files = listing.files.iter().map(|file| MemoryFile {
+            kind: MEMORY_FILE.to_owned(),
+            path: file.path.display().to_string(),
+            scope: to_wire::context_scope(file.scope),
+            bytes: file.bytes,
+            revision: file.revision.to_string(),
+        });
+        let errors = listing.passed_over.iter().map(|one| StatusCell {
+            kind: MEMORY_FILE.to_owned(),
+            status: "error".to_owned(),
+            error: chain(&one.why),
+        });
+        Ok(Json(WorkspaceMemory {
+            v: 1,
+            workspace_cwd: workspace.cwd.display().to_string(),
+            initialized: true,
+            total_bytes: listing.files.iter().map(|file| file.bytes).sum(),
+            file_count: to_wire::count(listing.files.len()),
+            rule_count: 0,
+            files: files.collect(),
+            errors: errors.collect(),
+        }))
+    }
+
+    async fn write_context_file(
+        &self,
+        workspace: Option<&str>,
+        request: Request,
+    ) -> Result<Json<WroteMemory>, Refused> {
+        let headers = request.headers().clone();
+        let fields = body::fields(request).await?;
+        let workspace = self.trusted(workspace)?;
+        let asked = match WriteMemory::read(&fields) {
+            Err(ErrorCode::InvalidScope) => return Err(self.which(workspace, &headers)),
+            asked => asked?,
+        };
+        let client = self.client(workspace, &headers).await?;
+        let files = self.context_files(workspace, &headers, client.as_ref());
+        let scope = from_wire::context_scope(asked.scope);
+        let mode = asked.mode.unwrap_or(WriteMode::Append);
+        let saved = match (mode, precondition(&headers)?) {
+            (WriteMode::Append, None) => files.append(scope, &asked.content).await?,
+            (WriteMode::Append, Some(_)) => return Err(ErrorCode::InvalidPrecondition.into()),
+            (WriteMode::Replace, expected) => {
+                files.replace(scope, &asked.content, expected).await?
+            }
+        };
+        if saved.changed {
+            let changed = Changed::ContextFile {
+                scope,
+                path: saved.path.clone(),
+                write: from_wire::context_write(mode),
+                bytes: saved.bytes_written,
+            };
+            let news = News { originator: client, changed };
+            self.serving.feeds.tell_of_context_file(&workspace.id, news);
+        }
+        Ok(Json(WroteMemory {
+            ok: true,
+            file_path: saved.path.display().to_string(),
+            bytes_written: to_wire::count(saved.bytes_written),
+            mode,
+            changed: saved.changed,
+            warnings: to_wire::warnings(&saved.warnings),
+        }))
+    }
+
+    /// Asks which scope is meant, with the file of each.
+    fn which(&self, workspace: &engine::Workspace, headers: &HeaderMap) -> Refused {
+        let files = self.context_files(workspace, headers, None);
+        let path = |&scope: &ContextScope| {
+            let path = files.target(from_wire::context_scope(scope)).ok()?;
+            Some((scope.to_string(), Value::from(path.display().to_string())))
+        };
+        let paths: Map<String, Value> = ContextScope::ALL.iter().filter_map(path).collect();
+        Refused::from(ErrorCode::InvalidScope).with("paths", paths)
+    }
+}

@@ -1,0 +1,251 @@
+//! Context files: the instruction files of a person and of a project, such as `AGENTS.md`.
+//!
+//! Says which there are for a folder that somebody works in, and writes two of them: the person's own and
+//! that of the project. They belong to the person and to the repository, not to Quipu: they are in no root,
+//! and not in history. Yet they are read and written with the same care as memories: through open folders,
+//! following no link out, one writer at a time, in one step, screened. What a write replaced last is kept
+//! in the state folder.
+
+mod find;
+
+mod write;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use memory::access::{Access, access};
+use memory::change::Actor;
+use memory::code::Code;
+use memory::command::{CommandError, Warning};
+use memory::context_file::NAMES_DEFAULT;
+use memory::document::Revision;
+use memory::limits::CONTEXT_FILE_BYTES_MAX;
+use memory::path::{Mount, RelativePath, Scope};
+use memory::screen::{Screen, UnknownRule, Writer, rule_or_family};
+
+use crate::backend::BackendError;
+use crate::binding::{Checkout, Folders};
+use crate::memories::Caller;
+
+/// Where context files are looked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContextSettings {
+    /// Their names, in the order in which they are looked for; one segment each. Without any, the default
+    /// ones.
+    pub names: Vec<RelativePath>,
+    /// The folder of the person's own.
+    pub folder: PathBuf,
+}
+
+impl ContextSettings {
+    /// Returns the default names, with the person's own files in this folder.
+    pub fn new(folder: PathBuf) -> Self {
+        Self { names: default_names(), folder }
+    }
+}
+
+fn default_names() -> Vec<RelativePath> {
+    NAMES_DEFAULT.iter().filter_map(|name| RelativePath::parse(name).ok()).collect()
+}
+
+/// Whose a context file is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContextScope {
+    /// The person's own, in all projects.
+    Global,
+    /// The project's.
+    Project,
+}
+
+impl ContextScope {
+    /// Returns the public word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Global => "global",
+            Self::Project => "project",
+        }
+    }
+
+    const fn mount(self) -> Mount {
+        match self {
+            Self::Global => Mount::Scope(Scope::Global),
+            Self::Project => Mount::Scope(Scope::Project),
+        }
+    }
+}
+
+/// A context file that was found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContextFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whose it is.
+    pub scope: ContextScope,
+    /// Its size.
+    pub bytes: u64,
+    /// The digest of its bytes.
+    pub revision: Revision,
+}
+
+/// A context file that cannot be used.
+#[derive(Debug)]
+pub struct PassedOver {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Why.
+    pub why: ContextFileError,
+}
+
+/// The context files for a folder.
+#[derive(Debug, Default)]
+pub struct ContextListing {
+    /// The files, in the order in which they are loaded. One that was there before by another name, or
+    /// with the same text, is left out.
+    pub files: Vec<ContextFile>,
+    /// Those that are there and cannot be used.
+    pub passed_over: Vec<PassedOver>,
+}
+
+/// What a write left.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ContextSaved {
+    /// The file.
+    pub path: PathBuf,
+    /// Whether its bytes are others than before.
+    pub changed: bool,
+    /// How many bytes were added, or how many the new text has; 0 if nothing was written.
+    pub bytes_written: usize,
+    /// What screening warned of.
+    pub warnings: Vec<Warning>,
+}
+
+/// Why a context file cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum ContextFileError {
+    /// The text is not to be written.
+    #[error(transparent)]
+    Screened(CommandError),
+    /// The caller may not write it.
+    #[error("the {} context file is read-only for this caller", .0.as_str())]
+    ReadOnly(ContextScope),
+    /// The bytes are no text.
+    #[error("`{}` is not UTF-8 text; its bytes are left as they are", .0.display())]
+    NotText(PathBuf),
+    /// The text to write holds a NUL.
+    #[error("the text holds a NUL character")]
+    NoText,
+    /// It is, or would become, larger than a context file may be.
+    #[error("`{}` is or would become larger than {CONTEXT_FILE_BYTES_MAX} bytes", .0.display())]
+    TooLarge(PathBuf),
+    /// A link leads out of where it may lead, or to what is no Markdown file.
+    #[error("`{}` is a link that is not followed: only to a Markdown file beside or below it", .0.display())]
+    Escapes(PathBuf),
+    /// It is not what the caller wanted to replace.
+    #[error("`{}` is not what was to be replaced", path.display())]
+    Conflict {
+        /// The file.
+        path: PathBuf,
+        /// What it is; `None` when there is none.
+        current: Option<Revision>,
+    },
+    /// The machine failed.
+    #[error("cannot use `{}`", path.display())]
+    Backend {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: BackendError,
+    },
+}
+
+impl ContextFileError {
+    /// Returns the stable public code.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::Screened(refusal) => refusal.code(),
+            Self::ReadOnly(_) => Code::ReadOnly,
+            Self::NotText(_) | Self::NoText => Code::NotText,
+            Self::TooLarge(_) => Code::TooLarge,
+            Self::Escapes(_) => Code::EscapesRoot,
+            Self::Conflict { .. } => Code::Conflict,
+            Self::Backend { source, .. } => source.code(),
+        }
+    }
+
+    /// Says which file a backend failed for.
+    fn at(path: PathBuf) -> impl Fn(BackendError) -> Self {
+        move |source| match source {
+            BackendError::Escapes(_) => Self::Escapes(path.clone()),
+            source => Self::Backend { path: path.clone(), source },
+        }
+    }
+}
+
+/// The context files for one folder, as one caller may touch them.
+#[derive(Clone, Debug)]
+pub struct ContextFiles {
+    screen: Screen,
+    folders: Folders,
+    settings: Arc<ContextSettings>,
+    cwd: PathBuf,
+    /// The top of the checkout, else the folder itself.
+    project: PathBuf,
+    caller: Caller,
+    is_read_only: bool,
+    /// Rules and families that only warn this person.
+    answered: Vec<&'static str>,
+}
+
+impl ContextFiles {
+    /// Returns those for somebody who works in `cwd`, a folder without links.
+    pub fn new(
+        (folders, settings, screen): (Folders, Arc<ContextSettings>, Screen),
+        cwd: PathBuf,
+        caller: Caller,
+    ) -> Self {
+        let project = Checkout::find(&cwd).map_or_else(|| cwd.clone(), |checkout| checkout.root);
+        Self {
+            screen,
+            folders,
+            settings,
+            cwd,
+            project,
+            caller,
+            is_read_only: false,
+            answered: Vec::new(),
+        }
+    }
+
+    /// Returns the same files for somebody who may write none of them.
+    #[must_use]
+    pub fn read_only(self) -> Self {
+        Self { is_read_only: true, ..self }
+    }
+
+    /// Returns the same files with screening rules, or families of them, that warn where they would refuse:
+    /// the person has looked at the text and answers for it. Means nothing for an agent.
+    pub fn answering_for(mut self, rules: &[String]) -> Result<Self, UnknownRule> {
+        for rule in rules {
+            self.answered.push(rule_or_family(rule)?);
+        }
+        Ok(self)
+    }
+
+    fn names(&self) -> Vec<RelativePath> {
+        let names = &self.settings.names;
+        if names.is_empty() { default_names() } else { names.clone() }
+    }
+
+    fn check_writable(&self, scope: ContextScope) -> Result<(), ContextFileError> {
+        let may = access(self.caller.class, scope.mount()) == Access::ReadWrite;
+        if may && !self.is_read_only { Ok(()) } else { Err(ContextFileError::ReadOnly(scope)) }
+    }
+
+    fn writer(&self) -> Writer {
+        match self.caller.provenance.actor {
+            Actor::Person => Writer::Person,
+            _ => Writer::Agent,
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Which context files there are, and where each of them really is.
+
+use std::collections::HashSet;
+use std::path::{Path, PathBuf};
+
+use memory::document::Revision;
+use memory::limits::{CONTEXT_FILE_BYTES_MAX, CONTEXT_FILES_MAX};
+use memory::path::RelativePath;
+
+use super::{
+    ContextFile, ContextFileError, ContextFiles, ContextListing, ContextScope, PassedOver,
+};
+use crate::backend::local::{Anchor, LocalBackend, Privacy};
+use crate::backend::{Backend as _, BackendError, Stamp};
+use crate::binding::{digest, resolved};
+use crate::host;
+
+/// The folder in a project that is Quipu's.
+const QUIPU_FOLDER: &str = ".quipu";
+
+/// Where a context file really is: links are followed to here and no further.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Spot {
+    pub(super) scope: ContextScope,
+    base: PathBuf,
+    folders: Vec<String>,
+    pub(super) file: RelativePath,
+}
+
+/// A context file as read.
+#[derive(Debug)]
+pub(super) struct Current {
+    pub(super) text: String,
+    pub(super) stamp: Stamp,
+}
+
+impl Spot {
+    pub(super) fn folder(&self) -> PathBuf {
+        self.folders.iter().fold(self.base.clone(), |path, name| path.join(name))
+    }
+
+    pub(super) fn path(&self) -> PathBuf {
+        self.folder().join(self.file.as_str())
+    }
+
+    /// Returns what reads and writes in the folder. The lock is its own: no root is held by it.
+    pub(super) fn backend(&self, state: &Path) -> LocalBackend {
+        let privacy = match self.scope {
+            ContextScope::Global => Privacy::Private,
+            ContextScope::Project => Privacy::Shared,
+        };
+        let names: Vec<_> = self.folders.iter().map(String::as_str).collect();
+        let anchor = Anchor::new(self.base.clone(), &names, privacy);
+        let lock = format!("context-{}.lock", digest(&self.folder()));
+        LocalBackend::new(anchor, state.join("locks").join(lock))
+    }
+
+    /// Reads the file; `None` if there is none.
+    pub(super) async fn read(
+        &self,
+        backend: &LocalBackend,
+    ) -> Result<Option<Current>, ContextFileError> {
+        let path = self.path();
+        let read = match backend.read(&self.file, CONTEXT_FILE_BYTES_MAX).await {
+            Ok(read) => read,
+            Err(BackendError::NotFound) => return Ok(None),
+            Err(error) => return Err(ContextFileError::at(path)(error)),
+        };
+        if !read.is_whole() {
+            return Err(ContextFileError::TooLarge(path));
+        }
+        match String::from_utf8(read.bytes) {
+            Ok(text) if !text.contains('\0') => Ok(Some(Current { text, stamp: read.stat.stamp })),
+            _ => Err(ContextFileError::NotText(path)),
+        }
+    }
+
+    /// Follows the file if it is a link: to a Markdown file below `base` that is not hidden. A checkout must
+    /// not have us write into whatever it likes.
+    fn followed(self) -> Result<Self, ContextFileError> {
+        let path = self.path();
+        if !host::facts(&path).is_some_and(|facts| facts.is_symlink()) {
+            return Ok(self);
+        }
+        let real = host::real_path(&path).ok();
+        let inside = real.as_deref().and_then(|real| real.strip_prefix(&self.base).ok());
+        let inside = inside.and_then(Path::to_str).and_then(|text| RelativePath::parse(text).ok());
+        let is_markdown = |inside: &RelativePath| {
+            Path::new(inside.file_name()).extension().is_some_and(|ending| ending == "md")
+        };
+        let Some(inside) = inside.filter(is_markdown) else {
+            return Err(ContextFileError::Escapes(path));
+        };
+        let folders = inside.parent();
+        let folders = folders.iter().flat_map(RelativePath::segments).map(str::to_owned).collect();
+        let file = RelativePath::parse(inside.file_name());
+        let file = file.map_err(|_| ContextFileError::Escapes(path))?;
+        Ok(Self { folders, file, ..self })
+    }
+}
+
+impl ContextFiles {
+    /// Returns the context files that there are: the person's, those at the top of the project and in its
+    /// `.quipu` folder, then those of each folder down to where somebody works. Looks into no other folder.
+    pub async fn list(&self) -> ContextListing {
+        let mut listing = ContextListing::default();
+        let (mut places, mut texts) = (HashSet::new(), HashSet::new());
+        for spot in self.spots() {
+            let named = spot.path();
+            let spot = match spot.followed() {
+                Ok(spot) => spot,
+                Err(why) => {
+                    listing.passed_over.push(PassedOver { path: named, why });
+                    continue;
+                }
+            };
+            let path = spot.path();
+            if !places.insert(path.clone()) {
+                continue;
+            }
+            match spot.read(&spot.backend(&self.folders.state)).await {
+                Ok(None) => {}
+                Ok(Some(Current { text, .. })) => {
+                    let revision = Revision::of(text.as_bytes());
+                    if text.is_empty() || texts.insert(revision) {
+                        let bytes = u64::try_from(text.len()).unwrap_or(u64::MAX);
+                        listing.files.push(ContextFile {
+                            path,
+                            scope: spot.scope,
+                            bytes,
+                            revision,
+                        });
+                    }
+                }
+                Err(why) => listing.passed_over.push(PassedOver { path, why }),
+            }
+        }
+        listing
+    }
+
+    /// Returns the file that is written for a scope: the first of the names that is there, else the first.
+    pub fn target(&self, scope: ContextScope) -> Result<PathBuf, ContextFileError> {
+        self.target_spot(scope).map(|spot| spot.path())
+    }
+
+    pub(super) fn target_spot(&self, scope: ContextScope) -> Result<Spot, ContextFileError> {
+        let base = match scope {
+            ContextScope::Global => resolved(&self.settings.folder),
+            ContextScope::Project => self.project.clone(),
+        };
+        let names = self.names();
+        let is_there = |name: &&RelativePath| host::facts(&base.join(name.as_str())).is_some();
+        let file = names.iter().find(is_there).or(names.first()).cloned();
+        let file = file.ok_or(ContextFileError::ReadOnly(scope))?;
+        Spot { scope, base, folders: Vec::new(), file }.followed()
+    }
+
+    fn spots(&self) -> Vec<Spot> {
+        let names = self.names();
+        let in_folder = |scope, base: PathBuf, folders: Vec<String>| {
+            let spot = move |file: &RelativePath| Spot {
+                scope,
+                base: base.clone(),
+                folders: folders.clone(),
+                file: file.clone(),
+            };
+            names.iter().map(spot).collect::<Vec<_>>()
+        };
+        let mut spots =
+            in_folder(ContextScope::Global, resolved(&self.settings.folder), Vec::new());
+        let project = |folders| in_folder(ContextScope::Project, self.project.clone(), folders);
+        spots.extend(project(Vec::new()));
+        spots.extend(project(vec![QUIPU_FOLDER.to_owned()]));
+        let mut folders = Vec::new();
+        for name in self.cwd.strip_prefix(&self.project).into_iter().flat_map(Path::iter) {
+            // What is below a name that is no text is reached by names that are none either.
+            let Some(name) = name.to_str() else { break };
+            folders.push(name.to_owned());
+            spots.extend(project(folders.clone()));
+        }
+        spots.truncate(CONTEXT_FILES_MAX);
+        spots
+    }
+}

@@ -1,0 +1,246 @@
+//! Writing a context file: hold its folder, decide, keep what was there, put the new text in place.
+//!
+//! There is no redo record, so the new bytes are safe on the disk before they take their place, and so is
+//! a copy of what they replace. The lock file says when a writer died; the next one clears away what that
+//! left, and brings back what it may have taken from somebody outside.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use memory::command::{CommandError, Warning};
+use memory::context_file;
+use memory::document::Revision;
+use memory::limits::{CONTEXT_FILE_BYTES_MAX, LOCK_WAIT, OUTSIDE_RACE_RETRIES};
+use memory::path::RelativePath;
+use memory::screen::{Finding, Policy, ValueDigest, Writer};
+
+use super::find::{Current, Spot};
+use super::{ContextFileError, ContextFiles, ContextSaved, ContextScope};
+use crate::backend::local::{Anchor, LocalBackend, Privacy};
+use crate::backend::{Backend as _, BackendError, Expect, Held};
+use crate::binding::digest;
+use crate::memories::Expected;
+
+/// The folder in the state that has what writes replaced last.
+const REPLACED_FOLDER: &str = "context-files";
+
+/// What a file will be; `None` if it stays as it is.
+type Decided = Result<Option<String>, ContextFileError>;
+
+impl ContextFiles {
+    /// Adds to the section of added memories in the context file of a scope: a single line as a fact,
+    /// several as they are ([`context_file::with_added`]). Nothing is made when there is nothing to add.
+    pub async fn append(
+        &self,
+        scope: ContextScope,
+        addition: &str,
+    ) -> Result<ContextSaved, ContextFileError> {
+        let added = |current: Option<&str>| {
+            let before = current.unwrap_or_default();
+            Ok(context_file::with_added(before, addition))
+        };
+        let is_nothing = context_file::with_added("", addition).is_none();
+        let grown = |before: usize, after: usize| after.saturating_sub(before);
+        self.write(scope, (addition, is_nothing), &added, grown).await
+    }
+
+    /// Adds a fact, one line whatever it was, to the context file of a scope.
+    pub async fn save(
+        &self,
+        scope: ContextScope,
+        fact: &str,
+    ) -> Result<ContextSaved, ContextFileError> {
+        self.append(scope, &context_file::fact(fact).unwrap_or_default()).await
+    }
+
+    /// Replaces all of the context file of a scope, if it is still what the caller expects; without an
+    /// expectation, whatever it is.
+    pub async fn replace(
+        &self,
+        scope: ContextScope,
+        text: &str,
+        expected: Option<Expected>,
+    ) -> Result<ContextSaved, ContextFileError> {
+        let path = self.target(scope)?;
+        let replaced = |current: Option<&str>| {
+            let revision = current.map(|text| Revision::of(text.as_bytes()));
+            let is_as_expected = match expected {
+                None => true,
+                Some(Expected::Absent) => revision.is_none(),
+                Some(Expected::Revision(wanted)) => revision == Some(wanted),
+            };
+            if !is_as_expected {
+                return Err(ContextFileError::Conflict { path: path.clone(), current: revision });
+            }
+            Ok((current.unwrap_or_default() != text).then(|| text.to_owned()))
+        };
+        self.write(scope, (text, false), &replaced, |_, after| after).await
+    }
+
+    async fn write(
+        &self,
+        scope: ContextScope,
+        (given, is_nothing): (&str, bool),
+        decide: &(dyn Fn(Option<&str>) -> Decided + Send + Sync),
+        written: fn(usize, usize) -> usize,
+    ) -> Result<ContextSaved, ContextFileError> {
+        self.check_writable(scope)?;
+        let spot = self.target_spot(scope)?;
+        let unchanged = || ContextSaved {
+            path: spot.path(),
+            changed: false,
+            bytes_written: 0,
+            warnings: Vec::new(),
+        };
+        if is_nothing {
+            return Ok(unchanged());
+        }
+        if given.contains('\0') {
+            return Err(ContextFileError::NoText);
+        }
+        let backend = spot.backend(&self.folders.state);
+        let at = ContextFileError::at(spot.path());
+        let mut held = backend.lock(LOCK_WAIT).await.map_err(&at)?;
+        if held.was_interrupted() {
+            self.clear_away(&spot, &backend).await?;
+        }
+        for _ in 0..=OUTSIDE_RACE_RETRIES {
+            let current = spot.read(&backend).await?;
+            let before = current.as_ref().map(|current| current.text.as_str());
+            let Some(after) = decide(before)? else { return Ok(unchanged()) };
+            if after.len() > CONTEXT_FILE_BYTES_MAX {
+                return Err(ContextFileError::TooLarge(spot.path()));
+            }
+            let warnings = self.screened(before.unwrap_or_default(), &after)?;
+            let bytes_written = written(before.map_or(0, str::len), after.len());
+            if self.put((&spot, &backend), &mut *held, current, after).await? {
+                let changed =
+                    ContextSaved { changed: true, bytes_written, warnings, ..unchanged() };
+                return Ok(changed);
+            }
+        }
+        Err(at(BackendError::Changed))
+    }
+
+    /// Puts a text in place of what was read; returns whether that was still there.
+    async fn put(
+        &self,
+        (spot, backend): (&Spot, &LocalBackend),
+        held: &mut dyn Held,
+        current: Option<Current>,
+        after: String,
+    ) -> Result<bool, ContextFileError> {
+        let at = ContextFileError::at(spot.path());
+        let expect = current.as_ref().map_or(Expect::Absent, |one| Expect::File(one.stamp));
+        if let Some(current) = current {
+            self.keep(spot, current.text).await.map_err(&at)?;
+        }
+        let put = put(backend, held, &spot.file, (after.as_bytes(), expect)).await;
+        match put {
+            Ok(()) => Ok(true),
+            Err(BackendError::Changed | BackendError::Occupied) => Ok(false),
+            Err(error) => Err(at(error)),
+        }
+    }
+
+    /// Returns what screening warns of in what a write brings in.
+    fn screened(&self, before: &str, after: &str) -> Result<Vec<Warning>, ContextFileError> {
+        let writer = self.writer();
+        let found = self.screen.introduced(before, after, writer);
+        let answered = |found: &Finding| {
+            writer == Writer::Person
+                && (self.answered.contains(&found.rule)
+                    || self.answered.contains(&found.family.as_str()))
+        };
+        let refused = found.iter().find(|one| one.policy == Policy::Refuse && !answered(one));
+        if let Some(one) = refused {
+            return Err(ContextFileError::Screened(CommandError::Screened {
+                family: one.family.as_str(),
+                rule: one.rule,
+                line: one.line,
+                digest: ValueDigest::of(one, after),
+            }));
+        }
+        Ok(found.iter().map(|one| Warning { rule: one.rule, line: one.line }).collect())
+    }
+
+    /// Keeps what a write is about to replace, on the disk, in the place of what was kept before.
+    async fn keep(&self, spot: &Spot, text: String) -> Result<(), BackendError> {
+        let (backend, name) = self.kept(spot, &spot.file)?;
+        let mut held = backend.lock(LOCK_WAIT).await?;
+        if held.was_interrupted() {
+            // Nobody else writes there, so what a dead writer took out of its place was ours.
+            backend.sweep_top(Arc::new(|_: &RelativePath, _: &[u8]| true)).await?;
+        }
+        for _ in 0..=OUTSIDE_RACE_RETRIES {
+            let expect = match backend.read(&name, 0).await {
+                Ok(read) => Expect::File(read.stat.stamp),
+                Err(BackendError::NotFound) => Expect::Absent,
+                Err(error) => return Err(error),
+            };
+            match put(&backend, &mut *held, &name, (text.as_bytes(), expect)).await {
+                // Somebody tidies up at this moment.
+                Err(BackendError::Changed | BackendError::Occupied) => {}
+                put => return put,
+            }
+        }
+        Err(BackendError::Changed)
+    }
+
+    /// Returns where that is kept for a file beside this one.
+    fn kept(
+        &self,
+        spot: &Spot,
+        file: &RelativePath,
+    ) -> Result<(LocalBackend, RelativePath), BackendError> {
+        let names = [REPLACED_FOLDER];
+        let anchor = Anchor::new(self.folders.state.clone(), &names, Privacy::Private);
+        let lock = self.folders.state.join("locks").join("context-files.lock");
+        let name = format!("{}-{file}", digest(&spot.folder()));
+        let name = RelativePath::parse(&name)
+            .map_err(|_| BackendError::Escapes("a name that is too long".to_owned()))?;
+        Ok((LocalBackend::new(anchor, lock), name))
+    }
+
+    /// Clears away what a writer left who died. What it had taken out of its place goes only if it is kept.
+    async fn clear_away(
+        &self,
+        spot: &Spot,
+        backend: &LocalBackend,
+    ) -> Result<(), ContextFileError> {
+        let at = ContextFileError::at(spot.path());
+        let mut known = BTreeMap::new();
+        for file in self.names().into_iter().chain([spot.file.clone()]) {
+            let (kept, name) = self.kept(spot, &file).map_err(&at)?;
+            if let Ok(read) = kept.read(&name, CONTEXT_FILE_BYTES_MAX).await {
+                known.insert(file, read.bytes);
+            }
+        }
+        let in_history = move |path: &RelativePath, bytes: &[u8]| {
+            known.get(path).is_some_and(|kept| kept.as_slice() == bytes)
+        };
+        let swept = backend.sweep_top(Arc::new(in_history)).await.map_err(&at)?;
+        for name in swept.brought_back {
+            tracing::warn!(name, "a context file that was replaced by a write that died is back");
+        }
+        Ok(())
+    }
+}
+
+/// Puts bytes in place if what is there is as expected: safe on the disk before, and when this returns.
+/// Whoever dies in it leaves the folder interrupted.
+async fn put(
+    backend: &LocalBackend,
+    held: &mut dyn Held,
+    file: &RelativePath,
+    (bytes, expect): (&[u8], Expect),
+) -> Result<(), BackendError> {
+    held.begin()?;
+    let published = match backend.stage_safely(file, bytes.into()).await {
+        Ok(staged) => staged.publish(expect).await,
+        Err(error) => Err(error),
+    };
+    held.end(None)?;
+    published?;
+    backend.sync(std::slice::from_ref(file)).await
+}
