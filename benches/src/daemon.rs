@@ -86,7 +86,7 @@ pub(crate) fn measure(bench: &Bench, quipu: &Path) -> anyhow::Result<Section> {
 }
 
 /// Makes so many git checkouts.
-fn workspaces(bench: &Bench, count: usize) -> anyhow::Result<Vec<PathBuf>> {
+pub(crate) fn workspaces(bench: &Bench, count: usize) -> anyhow::Result<Vec<PathBuf>> {
     (0..count)
         .map(|index| {
             let folder = bench.dir.join(format!("workspace{index}"));

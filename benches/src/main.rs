@@ -37,11 +37,14 @@ mod http;
 
 mod daemon;
 
+mod load;
+
 mod rivals;
 
 use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Parser, ValueEnum};
@@ -63,6 +66,10 @@ pub(crate) struct Args {
     /// How often the sides take turns
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u16).range(1..))]
     passes: u16,
+
+    /// How long the load lasts; tasks follow in proportion, 10,000 after a minute
+    #[arg(long, default_value_t = 60, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
+    seconds: u64,
 
     /// Write the figures as JSON to FILE
     #[arg(long, value_name = "FILE")]
@@ -114,6 +121,8 @@ enum Subject {
     Served,
     /// `quipu serve`: reads, tasks, events, start, idle
     Daemon,
+    /// `quipu serve` under load; takes minutes, so only when it is named
+    Load,
     /// npm's server-memory through the same client
     ServerMemory,
     /// The memory tool of the Python SDK, in process there
@@ -128,6 +137,7 @@ impl Subject {
             Self::Growth => growth::measure(bench),
             Self::Served => served::measure(bench, &args.quipu()?),
             Self::Daemon => daemon::measure(bench, &args.quipu()?),
+            Self::Load => load::measure(bench, &args.quipu()?, Duration::from_secs(args.seconds)),
             Self::ServerMemory => rivals::server_memory::measure(bench, args),
             Self::PythonSdk => rivals::python_sdk::measure(bench, args),
         }
@@ -135,8 +145,13 @@ impl Subject {
 }
 
 impl Args {
-    fn subjects(&self) -> &[Subject] {
-        if self.only.is_empty() { Subject::value_variants() } else { &self.only }
+    fn subjects(&self) -> Vec<Subject> {
+        if self.only.is_empty() {
+            let all = Subject::value_variants().iter().copied();
+            all.filter(|subject| *subject != Subject::Load).collect()
+        } else {
+            self.only.clone()
+        }
     }
 
     /// Returns the program to serve.

@@ -47,6 +47,10 @@ enum Measured {
     Bytes(u64),
     /// So many a second.
     Rate(f64),
+    /// So many.
+    Count(u64),
+    /// So long, once.
+    Seconds(f64),
 }
 
 /// What it is compared with.
@@ -56,6 +60,8 @@ enum Against {
     Ratio { of: String, ratio: f64 },
     /// So much more than that.
     More { than: String, seconds: f64 },
+    /// With its own slowest hundredth.
+    Tail,
 }
 
 /// What was to be reached.
@@ -73,6 +79,8 @@ pub(crate) enum Target {
     Bytes(u64),
     /// At most so many a second.
     Rate(f64),
+    /// At most so many.
+    Count(u64),
 }
 
 impl Line {
@@ -96,6 +104,23 @@ impl Line {
     /// Returns a line of what happens so many times a second.
     pub(crate) fn rate(what: impl Into<String>, rate: f64) -> Self {
         Self { what: what.into(), value: Measured::Rate(rate), against: None, target: None }
+    }
+
+    /// Returns a line of what was counted.
+    pub(crate) fn count(what: impl Into<String>, count: u64) -> Self {
+        Self { what: what.into(), value: Measured::Count(count), against: None, target: None }
+    }
+
+    /// Returns a line of what took so long, once.
+    pub(crate) fn seconds(what: impl Into<String>, took: Duration) -> Self {
+        let value = Measured::Seconds(took.as_secs_f64());
+        Self { what: what.into(), value, against: None, target: None }
+    }
+
+    /// Shows what 99 of a hundred calls kept within.
+    pub(crate) fn tail(mut self) -> Self {
+        self.against = Some(Against::Tail);
+        self
     }
 
     /// Says how many times as long as another side this took.
@@ -127,6 +152,7 @@ impl Line {
             (Target::P99(most), _, Measured::Calls { p99, .. }) => *p99 <= most,
             (Target::Bytes(most), _, Measured::Bytes(bytes)) => *bytes <= most,
             (Target::Rate(most), _, Measured::Rate(rate)) => *rate <= most,
+            (Target::Count(most), _, Measured::Count(count)) => *count <= most,
             // A target of something that was not measured is not reached.
             _ => false,
         })
@@ -145,16 +171,24 @@ impl Line {
             Measured::Rate(rate) => {
                 (String::new(), String::new(), String::new(), format!("{rate:.1}"))
             }
+            Measured::Count(count) => {
+                (String::new(), count.to_string(), String::new(), String::new())
+            }
+            Measured::Seconds(seconds) => {
+                (String::new(), shown(*seconds), String::new(), String::new())
+            }
         };
-        let against = match &self.against {
-            None => match (self.target, &self.value) {
-                (Some(Target::P99(_)), Measured::Calls { p99, .. }) => {
-                    format!("p99 {}", shown(p99.as_secs_f64()))
-                }
-                _ => String::new(),
-            },
-            Some(Against::Ratio { of, ratio }) => format!("{ratio:.2} × {of}"),
-            Some(Against::More { than, seconds }) => {
+        let is_tail = matches!(self.target, Some(Target::P99(_)));
+        let against = match (&self.against, &self.value) {
+            (Some(Against::Tail), Measured::Calls { p99, .. }) => {
+                format!("p99 {}", shown(p99.as_secs_f64()))
+            }
+            (None, Measured::Calls { p99, .. }) if is_tail => {
+                format!("p99 {}", shown(p99.as_secs_f64()))
+            }
+            (None | Some(Against::Tail), _) => String::new(),
+            (Some(Against::Ratio { of, ratio }), _) => format!("{ratio:.2} × {of}"),
+            (Some(Against::More { than, seconds }), _) => {
                 let sign = if *seconds < 0.0 { '−' } else { '+' };
                 format!("{than} {sign} {}", shown(seconds.abs()))
             }
@@ -166,6 +200,7 @@ impl Line {
             Some(Target::P50(most)) => format!("≤ {}", shown(most.as_secs_f64())),
             Some(Target::P99(most)) => format!("p99 ≤ {}", shown(most.as_secs_f64())),
             Some(Target::Rate(most)) => format!("≤ {most}"),
+            Some(Target::Count(most)) => format!("≤ {most}"),
             Some(Target::Bytes(most)) => format!("≤ {}", mebibytes(most)),
         };
         let met = match self.is_met() {
@@ -188,9 +223,11 @@ impl Line {
             }
             Measured::Bytes(bytes) => line["bytes"] = json!(bytes),
             Measured::Rate(rate) => line["a_second"] = json!(rate),
+            Measured::Count(count) => line["count"] = json!(count),
+            Measured::Seconds(seconds) => line["took_us"] = micros(*seconds),
         }
         match &self.against {
-            None => {}
+            None | Some(Against::Tail) => {}
             Some(Against::Ratio { of, ratio }) => {
                 line["against"] = json!({ "what": of, "ratio": ratio });
             }

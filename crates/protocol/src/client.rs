@@ -45,6 +45,10 @@ use crate::status::Stats;
 /// a large import.
 pub const CALL_DEADLINE: Duration = Duration::from_secs(30);
 
+/// How many bytes an answer may have: more than any has but an export of very much, which
+/// [`Client::with_answer_max`] lets come.
+pub const ANSWER_BYTES_MAX: usize = 256 * 1024 * 1024;
+
 /// Somebody who may call a daemon. Clones share the idle connection.
 #[derive(Clone)]
 pub struct Client {
@@ -53,6 +57,7 @@ pub struct Client {
     caller: Option<HeaderValue>,
     workspace: Option<Arc<str>>,
     deadline: Duration,
+    answer_max: usize,
     idle: Arc<Mutex<Option<Connection>>>,
 }
 
@@ -77,6 +82,7 @@ impl Client {
             caller: None,
             workspace: None,
             deadline: CALL_DEADLINE,
+            answer_max: ANSWER_BYTES_MAX,
             idle: Arc::default(),
         })
     }
@@ -101,6 +107,13 @@ impl Client {
     #[must_use]
     pub fn with_deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
+        self
+    }
+
+    /// Reads no answer of more bytes than so many: such a call fails with [`ClientError::TooLarge`].
+    #[must_use]
+    pub fn with_answer_max(mut self, bytes: usize) -> Self {
+        self.answer_max = bytes;
         self
     }
 

@@ -88,6 +88,8 @@ pub struct ChangeQuery {
     pub until: Option<Timestamp>,
     /// Only changes before this one: the cursor.
     pub before: Option<ChangeId>,
+    /// Only changes after this one.
+    pub after: Option<ChangeId>,
     /// At most so many.
     pub max: usize,
 }

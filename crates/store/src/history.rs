@@ -159,6 +159,7 @@ impl Memories {
             since: query.since,
             until: query.until,
             before: query.before,
+            after: None,
             max: query.max,
         })
     }

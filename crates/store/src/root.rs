@@ -4,7 +4,7 @@
 //! says that no other process of Quipu wrote, and brought up to date from the state otherwise; what
 //! an editor or git did is found by looking at the files.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,7 +15,7 @@ use memory::command::{CommandError, Warning};
 use memory::document::Revision;
 use memory::limits::{CENSUS_AGE_MAX, HEAD_BYTES_MAX, LOCK_WAIT};
 use memory::path::{MemoryPath, Mount, RelativePath};
-use state::Head;
+use state::{ChangeQuery, Head};
 
 use crate::backend::{Backend, Extent, Held, Stamp};
 use crate::commit;
@@ -25,6 +25,9 @@ use crate::view::FileHead;
 
 /// The name of the generated listing at the top of a root that has one.
 pub(crate) const MEMORY_LIST: &str = "MEMORY.md";
+
+/// How many changes of others are read at once.
+const ANNOUNCED_AT_ONCE: i64 = 256;
 
 /// One root.
 #[derive(Debug)]
@@ -46,8 +49,9 @@ pub(crate) struct Known {
     generation: Option<u64>,
     /// The last change in `heads`.
     last: ChangeId,
-    /// Whether somebody looked while there was no root: all that is recorded later is news.
-    was_missing: bool,
+    /// The change up to which those who listen need not be told of others' changes: they were, or nobody
+    /// had looked yet.
+    told: Option<ChangeId>,
     /// What was last recorded of each memory.
     heads: HashMap<RelativePath, Head>,
     census: Option<Census>,
@@ -117,10 +121,10 @@ impl Root {
     /// Notes that there is no root, with what was last recorded of it.
     pub(crate) fn note_missing(&self, heads: Vec<Head>) {
         let mut known = self.known();
-        known.was_missing = true;
         for head in heads {
             known.take_head(head);
         }
+        known.told = Some(known.last);
     }
 
     /// Sees to it, once in the life of this process, that a write which somebody did not end is ended
@@ -183,35 +187,53 @@ impl HeldRoot {
     /// Brings what is remembered up to date with what other processes recorded.
     pub(crate) async fn refresh(&self, store: &Store) -> Result<(), StoreError> {
         let generation = self.held.generation();
-        let (last, is_first) = {
+        let last = {
             let known = self.root.known();
             if known.generation == Some(generation) {
                 return Ok(());
             }
-            (known.last, known.generation.is_none() && !known.was_missing)
+            known.last
         };
         let heads = store.state.heads(&self.root.key.place, last).await?;
-        let changes: BTreeSet<ChangeId> = heads.iter().map(|head| head.change).collect();
-        {
+        let (told, newest) = {
             let mut known = self.root.known();
             for head in heads {
                 known.take_head(head);
             }
-            known.generation = Some(generation);
+            (known.told, known.last)
+        };
+        match told {
+            Some(told) if store.is_heard() => self.announce(store, told, newest).await?,
+            _ => self.root.known().told = Some(newest),
         }
-        if !is_first && store.is_heard() {
-            for id in changes {
-                self.announce(store, id).await?;
-            }
-        }
+        self.root.known().generation = Some(generation);
         Ok(())
     }
 
-    /// Tells those who listen of a change that another process made.
-    async fn announce(&self, store: &Store, id: ChangeId) -> Result<(), StoreError> {
-        let Some(mut change) = store.state.change(id).await? else { return Ok(()) };
-        change.files.retain(|file| file.root == self.root.key);
-        commit::announce(store, id, change.kind, &change.provenance, &change.files);
+    /// Tells those who listen of the changes that other processes made after one, in order. Heads would not
+    /// do: a memory that was changed twice has one.
+    async fn announce(
+        &self,
+        store: &Store,
+        mut after: ChangeId,
+        newest: ChangeId,
+    ) -> Result<(), StoreError> {
+        while after < newest {
+            let end = ChangeId(newest.0.min(after.0.saturating_add(ANNOUNCED_AT_ONCE)));
+            let query = ChangeQuery {
+                places: vec![self.root.key.place.clone()],
+                after: Some(after),
+                before: Some(ChangeId(end.0.saturating_add(1))),
+                max: usize::MAX,
+                ..ChangeQuery::default()
+            };
+            for mut change in store.state.changes(&query).await?.into_iter().rev() {
+                change.files.retain(|file| file.root == self.root.key);
+                commit::announce(store, change.id, change.kind, &change.provenance, &change.files);
+            }
+            after = end;
+            self.root.known().told = Some(after);
+        }
         Ok(())
     }
 
@@ -221,12 +243,14 @@ impl HeldRoot {
         for head in heads {
             known.take_head(head);
         }
+        known.told = Some(known.last);
         known.generation = Some(self.held.generation());
     }
 
-    /// Forgets what is remembered: the next command looks again.
+    /// Forgets what is remembered, but not what was told: the next command looks again.
     pub(crate) fn forget(&self) {
-        *self.root.known() = Known::default();
+        let mut known = self.root.known();
+        *known = Known { told: known.told, ..Known::default() };
     }
 
     /// Returns what was last recorded of a memory.

@@ -51,6 +51,15 @@ export class TimeoutError extends QuipuError {
   }
 }
 
+/** The answer has more bytes than it may, and was not read. What was asked is done. */
+export class TooLargeError extends QuipuError {
+  override readonly name = 'TooLargeError';
+
+  constructor(readonly maxBytes: number) {
+    super('answer_too_large', `the daemon's answer is larger than ${maxBytes} bytes`);
+  }
+}
+
 /** The answer is none of this API. */
 export class ProtocolError extends QuipuError {
   override readonly name = 'ProtocolError';

@@ -47,6 +47,11 @@ export interface EventsOptions {
 interface Connection {
   reader: ReadableStreamDefaultReader<string>;
   close: AbortController;
+  /**
+   * Where it says that it begins. Believed with its first frame: that may say that something was missed, and
+   * whoever is cut off before it has to be told again.
+   */
+  begins: Cursor | undefined;
 }
 
 /**
@@ -146,6 +151,8 @@ export class EventStream implements AsyncIterableIterator<QuipuEvent> {
       if (text === undefined) return;
       for (const frame of frames.take(text)) {
         this.#attempts = 0;
+        if (connection.begins !== undefined) this.#cursor = connection.begins;
+        connection.begins = undefined;
         if (frame.id !== undefined) this.#cursor = { ...this.#cursor, lastEventId: frame.id };
         const news = newsOf(frame);
         if (news !== undefined) yield news;
@@ -191,12 +198,17 @@ export class EventStream implements AsyncIterableIterator<QuipuEvent> {
     const close = new AbortController();
     const signal = AbortSignal.any([close.signal, this.#ended]);
     const response = await this.#transport.stream({ ...this.#call, headers }, signal);
-    const begins = response.headers.get('x-quipu-event-cursor');
-    if (begins !== null) {
-      const epoch = response.headers.get('x-qwen-event-epoch') ?? undefined;
-      this.#cursor = { lastEventId: Number(begins), epoch };
-    }
+    const begins = placeOf(response.headers);
+    this.#cursor ??= begins;
     if (response.body === null) throw new ProtocolError(response.status, 'the stream has no body');
-    return { reader: response.body.pipeThrough(new TextDecoderStream()).getReader(), close };
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    return { reader, close, begins };
   }
+}
+
+/** Returns where a stream says that it begins. */
+function placeOf(headers: Headers): Cursor | undefined {
+  const begins = headers.get('x-quipu-event-cursor');
+  if (begins === null) return undefined;
+  return { lastEventId: Number(begins), epoch: headers.get('x-qwen-event-epoch') ?? undefined };
 }

@@ -19,6 +19,7 @@ export {
   TaskFailedError,
   TaskUnfinishedError,
   TimeoutError,
+  TooLargeError,
   UnauthorizedError,
   UndoBlockedError,
 } from './errors.js';

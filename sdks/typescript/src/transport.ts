@@ -1,10 +1,23 @@
 /** One request and its answer: headers, deadline, abort, errors. */
 
-import { ConnectionError, ProtocolError, QuipuError, TimeoutError, errorOf } from './errors.js';
+import {
+  ConnectionError,
+  ProtocolError,
+  QuipuError,
+  TimeoutError,
+  TooLargeError,
+  errorOf,
+} from './errors.js';
 import type { Route } from './wire.js';
 
 /** How long a call may take unless it is told: far more than any takes but a large import. */
 export const CALL_TIMEOUT_MS = 30_000;
+
+/** How many bytes an answer may have unless the call says otherwise: more than any but a huge export. */
+export const ANSWER_BYTES_MAX = 256 * 1024 * 1024;
+
+/** How many bytes a refusal may have: it may show differences of memories. */
+const REFUSAL_BYTES_MAX = 16 * 1024 * 1024;
 
 /** What every call takes. */
 export interface CallOptions {
@@ -12,6 +25,8 @@ export interface CallOptions {
   signal?: AbortSignal | undefined;
   /** Gives the call so long: 30 seconds when left out. */
   timeoutMs?: number | undefined;
+  /** Reads no answer of more bytes than so many: 256 MiB when left out. */
+  maxBytes?: number | undefined;
 }
 
 /** Where a daemon is, and as whom it is called. */
@@ -58,7 +73,8 @@ export class Transport {
   async text(call: Call, options: CallOptions = {}): Promise<{ status: number; text: string }> {
     return this.within(options, async (signal) => {
       const response = await this.send(call, signal);
-      return { status: response.status, text: await connected(response.text()) };
+      const bytes = await bytesOf(response, options.maxBytes);
+      return { status: response.status, text: new TextDecoder().decode(bytes) };
     });
   }
 
@@ -66,7 +82,7 @@ export class Transport {
   async bytes(call: Call, options: CallOptions = {}): Promise<Uint8Array> {
     return this.within(options, async (signal) => {
       const response = await this.send(call, signal);
-      return new Uint8Array(await connected(response.arrayBuffer()));
+      return bytesOf(response, options.maxBytes);
     });
   }
 
@@ -112,7 +128,7 @@ export class Transport {
     }
     const response = await connected(fetch(this.target(call), init));
     if (response.ok) return response;
-    const text = await connected(response.text());
+    const text = new TextDecoder().decode(await bytesOf(response, REFUSAL_BYTES_MAX));
     throw errorOf(response.status, text, response.headers.get('retry-after'));
   }
 
@@ -134,6 +150,31 @@ function encoded(path: string): string {
     throw new QuipuError('invalid_path', `a path must not contain \`.\` or \`..\`: ${path}`);
   }
   return segments.map(encodeURIComponent).join('/');
+}
+
+/** Returns the body of an answer, if it has no more bytes than it may. */
+async function bytesOf(response: Response, max = ANSWER_BYTES_MAX): Promise<Uint8Array> {
+  const reader = response.body?.getReader();
+  const parts: Uint8Array[] = [];
+  let length = 0;
+  for (;;) {
+    const part = reader && (await connected(reader.read()));
+    if (part?.value === undefined) break;
+    length += part.value.length;
+    if (length > max) {
+      // What else comes is not waited for.
+      reader?.cancel().catch(() => undefined);
+      throw new TooLargeError(max);
+    }
+    parts.push(part.value);
+  }
+  const bytes = new Uint8Array(length);
+  let at = 0;
+  for (const part of parts) {
+    bytes.set(part, at);
+    at += part.length;
+  }
+  return bytes;
 }
 
 /** Returns what a connection brings; whatever breaks it is one error. */

@@ -7,6 +7,7 @@ import {
   QuipuClient,
   QuipuError,
   TimeoutError,
+  TooLargeError,
   UnauthorizedError,
 } from '@quipu/client';
 import { Daemon } from './support/daemon.js';
@@ -99,4 +100,15 @@ test('a base path and a fetch of one’s own are used', async () => {
   });
   await client.health();
   assert.deepEqual(asked, ['http://gateway.example/quipu/health']);
+});
+
+test('an answer that is too large is not read', async (t) => {
+  const check = async (answer: string, maxBytes: number): Promise<void> => {
+    const url = await saying(t, answer);
+    const error = await thrown(new QuipuClient({ url, token }).stats({ maxBytes }));
+    assert.ok(error instanceof TooLargeError);
+    assert.deepEqual([error.maxBytes, error.isTemporary], [maxBytes, false]);
+  };
+  await check('HTTP/1.1 200 OK\r\nContent-Length: 11\r\n\r\n{"abcdefgh"', 9);
+  await check('HTTP/1.1 200 OK\r\n\r\n{"abcdefgh"', 9);
 });

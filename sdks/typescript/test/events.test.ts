@@ -128,6 +128,22 @@ test('a daemon that starts anew says that something may be missed', async (t) =>
   events.close();
 });
 
+test('who is cut off before the first frame is still told what may be missed', async (t) => {
+  const daemon = await Daemon.start(t);
+  const line = await Line.to(t, daemon.url);
+  const events = await daemon.clientAt(line.url).events();
+  await make(daemon, 'a');
+  assert.deepEqual(await changed(events), [1, path('a')]);
+  await daemon.kill();
+  await daemon.startAgain();
+  line.leadTo(daemon.url);
+  line.cutAfterHeads(2);
+  line.cut();
+  assert.equal((await next(events)).type, 'stream.resync_required');
+  assert.equal(events.cursor?.lastEventId, 0);
+  events.close();
+});
+
 test('a stream ends when it is closed, aborted, or left alone by the daemon', async (t) => {
   const daemon = await Daemon.start(t);
   const { client } = daemon;

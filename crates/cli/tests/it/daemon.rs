@@ -22,6 +22,8 @@ mod start;
 
 mod tasks;
 
+mod together;
+
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::PathBuf;
@@ -340,6 +342,11 @@ impl Stream {
             Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => None,
             Err(std::sync::mpsc::RecvTimeoutError::Timeout) => panic!("no event came"),
         }
+    }
+
+    /// Waits for the next event; `None` when none comes, or the stream has ended.
+    pub(crate) fn next_if_any(&self) -> Option<Envelope> {
+        self.events.recv_timeout(PATIENCE).ok()
     }
 
     /// Cuts the connection.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use http_body_util::{BodyExt as _, Full};
+use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::header::{
     AUTHORIZATION, CONTENT_TYPE, HOST, HeaderMap, HeaderName, HeaderValue, RETRY_AFTER,
@@ -22,6 +22,9 @@ use crate::id::CLIENT_ID_HEADER;
 /// What stands in a path or query as it is.
 const PLAIN: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+
+/// How many bytes a refusal may have: it may show differences of memories.
+const REFUSAL_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// What is asked.
 #[derive(Clone, Debug)]
@@ -98,7 +101,7 @@ impl Client {
     pub(super) async fn body(&self, call: Call) -> Result<Bytes, ClientError> {
         let all = async {
             let (response, connection) = self.exchange(&call).await?;
-            let body = response.into_body().collect().await?.to_bytes();
+            let body = bounded(response.into_body(), self.answer_max).await?;
             self.keep(connection);
             Ok(body)
         };
@@ -123,7 +126,8 @@ impl Client {
         }
         let retry_after = response.headers().get(RETRY_AFTER);
         let retry_after = retry_after.and_then(|value| value.to_str().ok()?.parse().ok());
-        let body = response.into_body().collect().await?.to_bytes();
+        // One that is larger says nothing that is known here.
+        let body = bounded(response.into_body(), REFUSAL_BYTES_MAX.min(self.answer_max)).await?;
         self.keep(connection);
         Err(ClientError::of(status.as_u16(), &body, retry_after.map(Duration::from_secs)))
     }
@@ -167,6 +171,17 @@ impl Client {
     fn kept(&self) -> Option<Connection> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.take().filter(Connection::is_usable)
+    }
+}
+
+/// Reads a body of at most so many bytes. What else comes is not waited for.
+async fn bounded(body: Incoming, max: usize) -> Result<Bytes, ClientError> {
+    match Limited::new(body, max).collect().await {
+        Ok(read) => Ok(read.to_bytes()),
+        Err(error) => Err(match error.downcast::<hyper::Error>() {
+            Ok(broken) => ClientError::Broken(*broken),
+            Err(_too_large) => ClientError::TooLarge(max),
+        }),
     }
 }
 

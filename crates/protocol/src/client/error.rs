@@ -47,6 +47,9 @@ pub enum ClientError {
     /// It answers with a status that is no success, and no error of this API.
     #[error("the daemon answered {0}")]
     Unexpected(u16),
+    /// Its answer has more than so many bytes, and was not read. What was asked is done.
+    #[error("the daemon's answer is larger than {0} bytes")]
+    TooLarge(usize),
     /// A frame of a stream is too long.
     #[error(transparent)]
     TooLong(#[from] TooLong),
@@ -118,6 +121,7 @@ impl ClientError {
             | Self::TaskUnfinished { .. }
             | Self::Unreadable(_)
             | Self::Unexpected(_)
+            | Self::TooLarge(_)
             | Self::TooLong(_) => None,
         }
     }
@@ -133,6 +137,7 @@ impl ClientError {
             | Self::TaskFailed(_)
             | Self::TaskUnfinished { .. }
             | Self::Unreadable(_)
+            | Self::TooLarge(_)
             | Self::TooLong(_) => false,
         }
     }

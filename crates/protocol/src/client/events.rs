@@ -59,6 +59,9 @@ pub struct Events {
     client: Client,
     call: Call,
     place: Option<Cursor>,
+    /// Where the connection says that it begins. Believed with its first frame: that may say that something was
+    /// missed, and whoever is cut off before it has to be told again.
+    begins: Option<Cursor>,
     open: Option<Open>,
     reconnects: bool,
     attempts: u32,
@@ -92,7 +95,8 @@ impl Client {
         };
         let client = self.clone();
         let call = call.header(ACCEPT, HeaderValue::from_static("text/event-stream"));
-        let mut events = Events { client, call, place, open: None, reconnects: true, attempts: 0 };
+        let mut events =
+            Events { client, call, place, begins: None, open: None, reconnects: true, attempts: 0 };
         events.connect().await?;
         Ok(events)
     }
@@ -158,6 +162,9 @@ impl Events {
     /// Notes the place that a frame leads to; returns its event, if that is known.
     fn take(&mut self, frame: &Frame) -> Option<Envelope> {
         self.attempts = 0;
+        if let Some(begins) = self.begins.take() {
+            self.place = Some(begins);
+        }
         if let (Some(id), Some(place)) = (frame.id, &mut self.place) {
             place.last_seen = id;
         }
@@ -191,8 +198,9 @@ impl Events {
             }
         }
         let (response, connection) = self.client.stream(&call).await?;
-        if let Some(place) = place(response.headers()) {
-            self.place = Some(place);
+        self.begins = place(response.headers());
+        if self.place.is_none() {
+            self.place = self.begins.take();
         }
         let waiting = Vec::new().into_iter();
         let reader = Reader::default();

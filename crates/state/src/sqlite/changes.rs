@@ -54,6 +54,9 @@ fn narrow(script: &mut Script, query: &ChangeQuery) {
     if let Some(before) = query.before {
         script.add(" AND c.id < $1").value(before.0);
     }
+    if let Some(after) = query.after {
+        script.add(" AND c.id > $1").value(after.0);
+    }
 }
 
 /// Narrows to a memory or a folder, by its path before or after. Each branch is one stretch of an

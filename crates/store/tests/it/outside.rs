@@ -114,6 +114,28 @@ async fn subscribers_hear_of_the_first_memory_of_a_root_that_another_process_mak
 }
 
 #[tokio::test]
+async fn subscribers_hear_of_every_change_of_another_process_not_only_of_the_last_to_a_memory() {
+    let host = Host::new();
+    let (one, two) = (host.store(), host.store());
+    let (listener, writer) = (host.agent(&one), host.agent(&two));
+    create(&writer, PATH, "one\n").await;
+    let mut heard = one.subscribe();
+    listener.notice().await.unwrap();
+    create(&writer, "/memories/global/b.md", "b\n").await;
+    replace(&writer, PATH, "one", "two").await;
+    replace(&writer, PATH, "two", "three").await;
+    crate::host::delete(&writer, "/memories/global/b.md").await;
+    for _ in 0..2 {
+        listener.notice().await.unwrap();
+    }
+    let mut told = Vec::new();
+    while let Ok(notice) = heard.try_recv() {
+        told.push(format!("{} {}", notice.kind, notice.files[0].path));
+    }
+    assert_eq!(told, ["create b.md", "edit a.md", "edit a.md", "delete b.md"]);
+}
+
+#[tokio::test]
 async fn a_list_of_somebodys_own_is_a_memory_like_any_other() {
     let mut host = Host::new();
     host.settings.memory_list = true;

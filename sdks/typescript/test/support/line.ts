@@ -10,6 +10,7 @@ export class Line {
   readonly #server: Server;
   readonly #open = new Set<Socket>();
   #farEnd: URL;
+  #headsAlone = 0;
 
   private constructor(url: string) {
     this.#farEnd = new URL(url);
@@ -21,7 +22,8 @@ export class Line {
         [far, near],
       ] as const) {
         this.#open.add(end);
-        end.pipe(other);
+        if (end === far && this.#headsAlone > 0) this.#carryHead(far, near);
+        else end.pipe(other);
         // One end that breaks takes the other with it.
         end.on('error', () => other.destroy());
         end.on('close', () => {
@@ -51,6 +53,21 @@ export class Line {
   /** Leads new connections to another daemon. */
   leadTo(url: string): void {
     this.#farEnd = new URL(url);
+  }
+
+  /** Cuts each of the next connections when the head of an answer has come, and nothing after it. */
+  cutAfterHeads(connections: number): void {
+    this.#headsAlone = connections;
+  }
+
+  #carryHead(from: Socket, to: Socket): void {
+    this.#headsAlone -= 1;
+    let come = '';
+    from.on('data', (bytes) => {
+      come += bytes.toString('latin1');
+      const end = come.indexOf('\r\n\r\n');
+      if (end >= 0) to.end(come.slice(0, end + 4), 'latin1', () => from.destroy());
+    });
   }
 
   /** Cuts all connections that are open. */

@@ -22,7 +22,7 @@ const CALLERS: usize = 4;
 
 /// What a caller asked for in one life of the daemon, and what it was told before the kill.
 #[derive(Default)]
-struct Told {
+pub(super) struct Told {
     /// Memories that were begun, with whether that was acknowledged.
     written: Vec<(String, bool)>,
     /// What is to be remembered, with the task if one was accepted.
@@ -52,10 +52,10 @@ fn answered(address: &str, method: &str, path: &str, body: &Value) -> Option<Ans
     (bytes.len() == end + length).then(|| Answer::of(&bytes))
 }
 
-/// Writes memories and asks for tasks until nobody answers.
-fn call(address: &str, name: &str) -> Told {
+/// Writes memories and asks for tasks until nobody answers, or so many times.
+pub(super) fn call(address: &str, name: &str, times: usize) -> Told {
     let mut told = Told::default();
-    for number in 0.. {
+    for number in 0..times {
         let name = format!("{name}-{number}");
         let path = format!("/v1/memories/project/{name}.md");
         let put = answered(address, "PUT", &path, &json!({ "text": text(&name) }));
@@ -109,7 +109,7 @@ fn kills_under_load_lose_nothing_and_do_nothing_twice() {
         let callers: Vec<_> = (0..CALLERS)
             .map(|caller| {
                 let address = address.clone();
-                thread::spawn(move || call(&address, &format!("r{round}-c{caller}")))
+                thread::spawn(move || call(&address, &format!("r{round}-c{caller}"), usize::MAX))
             })
             .collect();
         thread::sleep(Duration::from_micros(2_000 + u64::try_from(random.below(150_000)).unwrap()));
@@ -125,7 +125,7 @@ fn kills_under_load_lose_nothing_and_do_nothing_twice() {
     assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
 }
 
-fn examine_memories(daemon: &Daemon, tolds: &[Told]) {
+pub(super) fn examine_memories(daemon: &Daemon, tolds: &[Told]) {
     let mut acknowledged = 0;
     for (name, is_acknowledged) in tolds.iter().flat_map(|told| &told.written) {
         let answer = daemon.get(&format!("/v1/memories/project/{name}.md"));
@@ -140,7 +140,7 @@ fn examine_memories(daemon: &Daemon, tolds: &[Told]) {
     assert!(acknowledged > tolds.len(), "only {acknowledged} writes were acknowledged");
 }
 
-fn examine_tasks(place: &Place, daemon: &Daemon, tolds: &[Told]) {
+pub(super) fn examine_tasks(place: &Place, daemon: &Daemon, tolds: &[Told]) {
     let asked = || tolds.iter().flat_map(|told| &told.asked);
     let ended: Vec<Option<Value>> = asked()
         .map(|(_, task)| task.as_ref().map(|id| daemon.finished("remember", id, None)))

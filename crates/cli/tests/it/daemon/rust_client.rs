@@ -326,6 +326,15 @@ async fn a_peer_that_is_no_daemon_is_given_up() {
     assert!(matches!(error, ClientError::Unreadable(_)), "{error:?}");
     let error = check("HTTP/1.1 502 Bad Gateway\r\nContent-Length: 3\r\n\r\nno!").await;
     assert!(matches!(error, ClientError::Unexpected(502)), "{error:?}");
+
+    for status in ["200 OK", "404 Not Found"] {
+        let answer =
+            format!("HTTP/1.1 {status}\r\nContent-Length: 9999999\r\n\r\n{{\"a\":\"bcdefg");
+        let peer = line::saying(answer.leak());
+        let client = Client::new(peer.parse().unwrap(), TOKEN).unwrap().with_answer_max(9);
+        let error = client.stats().await.unwrap_err();
+        assert!(matches!(error, ClientError::TooLarge(9)), "{status}: {error:?}");
+    }
 }
 
 #[tokio::test]

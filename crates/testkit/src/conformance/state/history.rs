@@ -173,11 +173,12 @@ async fn a_query_narrows_by_everything_it_names(state: &dyn State) {
     let c = record(state, &write("three", "a.md", "a").at(30).task("t1")).await;
     let d = record(state, &files(ChangeKind::Delete, vec![]).at(40).folder("one", "f", None)).await;
     let places = |places: &[&str]| places.iter().map(|&place| place.to_owned()).collect();
-    let rows: [(ChangeQuery, &[ChangeId]); 12] = [
+    let rows: [(ChangeQuery, &[ChangeId]); 13] = [
         (all(), &[d, c, b, a]),
         (ChangeQuery { max: 2, ..all() }, &[d, c]),
         (ChangeQuery { max: 0, ..all() }, &[]),
         (ChangeQuery { before: Some(c), ..all() }, &[b, a]),
+        (ChangeQuery { after: Some(a), before: Some(d), ..all() }, &[c, b]),
         (ChangeQuery { places: places(&["one"]), ..all() }, &[d, a]),
         (ChangeQuery { places: places(&["two", "three"]), ..all() }, &[c, b]),
         (ChangeQuery { places: places(&["nowhere"]), ..all() }, &[]),

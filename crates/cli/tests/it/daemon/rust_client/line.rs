@@ -8,6 +8,8 @@ use std::sync::{Arc, Mutex};
 /// Carries connections on to a daemon.
 pub(super) struct Line {
     url: String,
+    /// How many of the next connections end with the head of their answer.
+    heads_alone: Arc<AtomicUsize>,
     far_end: Arc<Mutex<String>>,
     open: Arc<Mutex<Vec<TcpStream>>>,
     taken: Arc<AtomicUsize>,
@@ -22,6 +24,8 @@ impl Line {
         let open = Arc::new(Mutex::new(Vec::new()));
         let taken = Arc::new(AtomicUsize::new(0));
         let (to, held, count) = (Arc::clone(&far_end), Arc::clone(&open), Arc::clone(&taken));
+        let heads_alone = Arc::new(AtomicUsize::new(0));
+        let heads = Arc::clone(&heads_alone);
         // Ends with the tests.
         std::thread::spawn(move || {
             for near in listener.incoming().map(Result::unwrap) {
@@ -31,10 +35,14 @@ impl Line {
                 let ends = [&near, &far].map(|end| end.try_clone().unwrap());
                 held.lock().unwrap().extend(ends);
                 carry(&near, &far);
-                carry(&far, &near);
+                let fewer = |heads: usize| heads.checked_sub(1);
+                match heads.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fewer) {
+                    Ok(_) => carry_head(&far, &near),
+                    Err(_) => carry(&far, &near),
+                }
             }
         });
-        Self { url, far_end, open, taken }
+        Self { url, heads_alone, far_end, open, taken }
     }
 
     /// Where the near end is.
@@ -52,6 +60,11 @@ impl Line {
         address.clone_into(&mut self.far_end.lock().unwrap());
     }
 
+    /// Cuts each of the next connections when the head of an answer has come, and nothing after it.
+    pub(super) fn cut_after_heads(&self, connections: usize) {
+        self.heads_alone.store(connections, Ordering::Relaxed);
+    }
+
     /// Cuts all connections that are open.
     pub(super) fn cut(&self) {
         for end in self.open.lock().unwrap().drain(..) {
@@ -66,6 +79,20 @@ fn carry(from: &TcpStream, to: &TcpStream) {
     let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
     std::thread::spawn(move || {
         std::io::copy(&mut from, &mut to).map(drop).unwrap_or_default();
+        to.shutdown(Shutdown::Both).unwrap_or_default();
+        from.shutdown(Shutdown::Both).unwrap_or_default();
+    });
+}
+
+/// Carries the head of one answer, and closes both ends.
+fn carry_head(from: &TcpStream, to: &TcpStream) {
+    let (mut from, mut to) = (from.try_clone().unwrap(), to.try_clone().unwrap());
+    std::thread::spawn(move || {
+        let (mut head, mut byte) = (Vec::new(), [0]);
+        while !head.ends_with(b"\r\n\r\n") && from.read(&mut byte).is_ok_and(|count| count == 1) {
+            head.extend(byte);
+        }
+        to.write_all(&head).unwrap_or_default();
         to.shutdown(Shutdown::Both).unwrap_or_default();
         from.shutdown(Shutdown::Both).unwrap_or_default();
     });

@@ -106,6 +106,25 @@ async fn a_daemon_that_starts_anew_says_that_something_may_be_missed() {
 }
 
 #[tokio::test]
+async fn who_is_cut_off_before_the_first_frame_is_still_told_what_may_be_missed() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let line = Line::to(daemon.address());
+    let mut events = client_at(&line.url()).events(Begin::Now).await.unwrap();
+    make(&daemon, &["a"]).await;
+    assert_eq!(changed(&mut events).await, named(1, "a"));
+    daemon.kill();
+    let daemon = Daemon::start(&place);
+    make(&daemon, &["b"]).await;
+    line.lead_to(daemon.address());
+    line.cut_after_heads(2);
+    line.cut();
+    let resync = next(&mut events).await;
+    assert!(matches!(resync.event, Event::StateResyncRequired(_)), "{resync:?}");
+    assert_eq!(events.cursor().unwrap().last_seen, 0);
+}
+
+#[tokio::test]
 async fn a_stream_that_is_read_once_ends_with_the_daemon() {
     let place = Place::new();
     let daemon = Daemon::start(&place);

@@ -1,0 +1,413 @@
+//! The daemon under load: a thousand streams and two hundred requests a second, readers that stop reading,
+//! then thousands of tasks through many lanes at once.
+//!
+//! Requests are sent when they are due, whether or not earlier ones have been answered, and a time counts from
+//! when its request was due. Only where a connection is still busy does a request wait, and that counts, too.
+
+mod readers;
+mod wire;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+use tokio::task::JoinSet;
+use tokio::time::{Instant as Due, sleep, sleep_until};
+
+use self::readers::{Expected, Readers, Seen};
+use self::wire::{Answer, Line as Wire};
+use crate::Bench;
+use crate::daemon::workspaces;
+use crate::ground::{self, Ground, MEMORY_BYTES};
+use crate::http::Server;
+use crate::measure::Times;
+use crate::report::{Line, Section, Target};
+
+/// Streams that are read as fast as they come.
+const STREAMS: usize = 1_000;
+/// Streams that nobody reads after they were opened.
+const SLOW: usize = 20;
+const WORKSPACES: usize = 50;
+const REQUESTS_A_SECOND: u32 = 200;
+/// Connections that they go over.
+const CONNECTIONS: usize = 40;
+/// Global memories that everything happens beside.
+const MEMORIES: usize = 100;
+/// Tasks that follow a minute of requests; in proportion for less or more.
+const TASKS_A_MINUTE: u32 = 10_000;
+/// How long a lane that is full is left alone.
+const FULL_DELAY: Duration = Duration::from_millis(5);
+/// How often it is looked whether tasks are done.
+const LOOK_INTERVAL: Duration = Duration::from_millis(50);
+
+/// What is asked for, of twenty requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    GetMemory,
+    GetTask,
+    Save,
+    Tool,
+    Remember,
+}
+
+const KINDS: [(Kind, &str); 5] = [
+    (Kind::GetMemory, "GET of a memory"),
+    (Kind::GetTask, "GET of a task"),
+    (Kind::Save, "PUT of a memory, with If-Match"),
+    (Kind::Tool, "POST of a tool call that inserts a line"),
+    (Kind::Remember, "POST of a remember"),
+];
+
+/// Returns what the request of this number is: of twenty 10, 5, 2, 2 and 1 of the kinds.
+const fn kind(number: usize) -> Kind {
+    match number % 20 {
+        0 => Kind::Remember,
+        5 | 15 => Kind::Save,
+        8 | 18 => Kind::Tool,
+        n if n % 4 == 3 => Kind::GetTask,
+        _ => Kind::GetMemory,
+    }
+}
+
+/// What came of requests.
+#[derive(Debug, Default)]
+struct Came {
+    times: Vec<(Kind, Duration)>,
+    /// Answers that were not to be given.
+    errors: u64,
+    /// Tasks that a full lane did not take, as it is to.
+    refused: u64,
+    /// Memories that were changed by other than tasks.
+    changed: u64,
+}
+
+impl Came {
+    fn add(&mut self, other: Self) {
+        self.times.extend(other.times);
+        self.errors += other.errors;
+        self.refused += other.refused;
+        self.changed += other.changed;
+    }
+}
+
+/// A daemon under load.
+struct Loaded {
+    server: Server,
+    address: SocketAddr,
+    /// Where each workspace is asked for tasks.
+    lanes: Arc<[String]>,
+    /// The ids of the workspaces.
+    ids: Vec<String>,
+}
+
+/// Puts the daemon at `quipu` under load for so long.
+pub(crate) fn measure(bench: &Bench, quipu: &Path, time: Duration) -> anyhow::Result<Section> {
+    let home = bench.dir.join("load");
+    let ground = Ground::open(&home)?;
+    ground.fill(MEMORIES)?;
+    ground.rest()?;
+    ground.close();
+    std::fs::write(home.join("config.toml"), "files_max = 10000\n")?;
+    let folders = workspaces(bench, WORKSPACES)?;
+    let loaded = Loaded::start(quipu, &home, &folders)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let lines = runtime.block_on(loaded.bear(time))?;
+    let method = format!(
+        "A daemon of its own process, on the loopback: {WORKSPACES} workspaces and {MEMORIES} global memories \
+         of {MEMORY_BYTES} bytes. {STREAMS} streams of `/v1/events` over all workspaces are read, {SLOW} more \
+         are not. {REQUESTS_A_SECOND} requests a second for {} s over {CONNECTIONS} connections, of twenty: 10 \
+         GET of a memory, 5 GET of a task, 2 PUT, 2 tool calls, 1 remember into the global memories; a time \
+         counts from when its request was due. Then {} tasks that remember, each workspace's into its project, \
+         as fast as the lanes take them. In the end the slow readers read what there is and come back.",
+        time.as_secs(),
+        tasks(time),
+    );
+    Ok(Section { title: "The daemon under load", method, lines })
+}
+
+/// Returns how many tasks follow so much time.
+fn tasks(time: Duration) -> u32 {
+    let seconds = u32::try_from(time.as_secs()).unwrap_or(u32::MAX);
+    TASKS_A_MINUTE.saturating_mul(seconds) / 60
+}
+
+impl Loaded {
+    fn start(quipu: &Path, home: &Path, folders: &[PathBuf]) -> anyhow::Result<Self> {
+        let server = Server::daemon(quipu, home, folders)?;
+        let address = server.address.parse()?;
+        let listed = crate::http::request("GET", "/capabilities", None);
+        let listed = server.connect()?.ask(&listed, 200)?;
+        let listed = listed["workspaces"].as_array().context("no workspaces are served")?;
+        let ids = listed.iter().filter_map(|one| one["id"].as_str()).map(str::to_owned);
+        let ids: Vec<_> = ids.collect();
+        let lanes = ids.iter().map(|id| format!("/workspaces/{id}/memory/remember")).collect();
+        Ok(Self { server, address, lanes, ids })
+    }
+
+    /// Does all of it.
+    async fn bear(&self, time: Duration) -> anyhow::Result<Vec<Line>> {
+        let resident = || crate::stdio::resident_bytes_of(self.server.pid());
+        let at_start = resident()?;
+        let readers = Readers::open(self.address, &self.ids, STREAMS, SLOW).await?;
+        let with_streams = resident()?;
+        let mut came = self.requests(time).await?;
+        self.drained().await?;
+        let after_requests = resident()?;
+        let begun = Instant::now();
+        came.add(self.tasks(tasks(time)).await?);
+        let accepted = begun.elapsed();
+        self.drained().await?;
+        let drained = begun.elapsed();
+        let failed = self.failed().await?;
+        let expected = Expected { changed: came.changed, ends: self.ends().await? };
+        let seen = readers.end(self.address, &expected).await?;
+        // What ends with the connections has time to end.
+        sleep(Duration::from_secs(1)).await;
+        let mut lines = lines_of_requests(&came);
+        lines.extend(lines_of_tasks(tasks(time), (accepted, drained), failed, came.refused));
+        lines.extend(lines_of_events(&seen));
+        for (what, bytes) in [
+            ("resident memory: at the start", at_start),
+            ("resident memory: with the streams", with_streams),
+            ("resident memory: after the requests", after_requests),
+            ("resident memory: the peak", peak_bytes_of(self.server.pid())?),
+            ("resident memory: in the end", resident()?),
+        ] {
+            lines.push(Line::bytes(what, bytes));
+        }
+        Ok(lines)
+    }
+
+    /// Sends requests, each when it is due.
+    async fn requests(&self, time: Duration) -> anyhow::Result<Came> {
+        let mut asking = JoinSet::new();
+        let count = REQUESTS_A_SECOND * u32::try_from(time.as_secs())?;
+        let mut askers = Vec::with_capacity(CONNECTIONS);
+        for connection in 0..CONNECTIONS {
+            askers.push(Asker::new(self, connection).await?);
+        }
+        let begun = Due::now();
+        for (connection, mut asker) in askers.into_iter().enumerate() {
+            asking.spawn(async move {
+                let first = u32::try_from(connection)?;
+                for number in (first..count).step_by(CONNECTIONS) {
+                    let due = begun + Duration::from_secs(1) * number / REQUESTS_A_SECOND;
+                    sleep_until(due).await;
+                    asker.ask(usize::try_from(number)?, due).await?;
+                }
+                anyhow::Ok(asker.came)
+            });
+        }
+        all(asking).await
+    }
+
+    /// Has as many tasks done as fast as the lanes take them.
+    async fn tasks(&self, count: u32) -> anyhow::Result<Came> {
+        let count = usize::try_from(count)?;
+        let mut asking = JoinSet::new();
+        for lane in 0..WORKSPACES {
+            let mut wire = Wire::open(self.address).await?;
+            let lanes = Arc::clone(&self.lanes);
+            asking.spawn(async move {
+                let mut came = Came::default();
+                let share = (count + WORKSPACES - 1 - lane) / WORKSPACES;
+                for number in 0..share {
+                    let content = format!("The pier of barge {number} is {}.", 1_000 + number);
+                    let body = json!({ "content": content, "scope": "project" });
+                    loop {
+                        let answer = wire.ask("POST", &lanes[lane], "", Some(&body)).await?;
+                        match answer.status {
+                            202 => break,
+                            429 | 503 => came.refused += 1,
+                            status => anyhow::bail!("a task was answered by {status}"),
+                        }
+                        sleep(FULL_DELAY).await;
+                    }
+                }
+                Ok(came)
+            });
+        }
+        all(asking).await
+    }
+
+    /// Waits until no task waits or runs.
+    async fn drained(&self) -> anyhow::Result<()> {
+        let mut wire = Wire::open(self.address).await?;
+        for id in &self.ids {
+            for status in ["queued", "running"] {
+                while !self.listed(&mut wire, id, status).await?.is_empty() {
+                    sleep(LOOK_INTERVAL).await;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts the tasks that failed.
+    async fn failed(&self) -> anyhow::Result<u64> {
+        let mut wire = Wire::open(self.address).await?;
+        let mut failed = 0;
+        for id in &self.ids {
+            failed += u64::try_from(self.listed(&mut wire, id, "failed").await?.len())?;
+        }
+        Ok(failed)
+    }
+
+    async fn listed(&self, wire: &mut Wire, id: &str, status: &str) -> anyhow::Result<Vec<Value>> {
+        let path = format!("/v1/tasks?workspace={id}&status={status}");
+        let answer = wire.ask("GET", &path, "", None).await?;
+        anyhow::ensure!(answer.status == 200, "tasks were answered by {}", answer.status);
+        Ok(answer.json()["tasks"].as_array().cloned().unwrap_or_default())
+    }
+
+    /// Returns the number of the last event of each workspace.
+    async fn ends(&self) -> anyhow::Result<Vec<u64>> {
+        let mut ends = Vec::with_capacity(self.ids.len());
+        for id in &self.ids {
+            let path = format!("/v1/events?workspace={id}");
+            ends.push(wire::Events::open(self.address, &path, false).await?.last);
+        }
+        Ok(ends)
+    }
+}
+
+async fn all(mut asking: JoinSet<anyhow::Result<Came>>) -> anyhow::Result<Came> {
+    let mut all = Came::default();
+    while let Some(came) = asking.join_next().await {
+        all.add(came??);
+    }
+    Ok(all)
+}
+
+/// Somebody who asks over one connection.
+struct Asker {
+    wire: Wire,
+    lanes: Arc<[String]>,
+    number: usize,
+    /// The revision of its own memory.
+    etag: Option<String>,
+    /// A task that it asked for.
+    task: String,
+    came: Came,
+}
+
+impl Asker {
+    /// Begins with a task and a memory of its own.
+    async fn new(loaded: &Loaded, number: usize) -> anyhow::Result<Self> {
+        let wire = Wire::open(loaded.address).await?;
+        let (lanes, came) = (Arc::clone(&loaded.lanes), Came::default());
+        let mut asker = Self { wire, lanes, number, etag: None, task: String::new(), came };
+        let made = asker.remember(number).await?;
+        anyhow::ensure!(made.status == 202, "a task was answered by {}", made.status);
+        let made = made.json();
+        let lane = &asker.lanes[number % WORKSPACES];
+        asker.task = format!("{lane}/{}", made["taskId"].as_str().context("no task was made")?);
+        let saved = asker.save(0).await?;
+        anyhow::ensure!(saved.status == 201, "a memory was answered by {}", saved.status);
+        let path = format!("/memories/global/load/log-{number}.md");
+        let made = json!({ "command": "create", "path": path, "file_text": "- begun\n" });
+        let made = asker.wire.ask("POST", "/v1/tool", "", Some(&made)).await?;
+        anyhow::ensure!(made.status == 200, "a tool call was answered by {}", made.status);
+        asker.came.changed = 2;
+        Ok(asker)
+    }
+
+    async fn ask(&mut self, number: usize, due: Due) -> anyhow::Result<()> {
+        let kind = kind(number);
+        let answer = match kind {
+            Kind::GetMemory => {
+                let path = format!("/v1{}", ground::virtual_path(number % MEMORIES));
+                self.wire.ask("GET", &path, "", None).await?
+            }
+            Kind::GetTask => self.wire.ask("GET", &self.task, "", None).await?,
+            Kind::Save => self.save(number).await?,
+            Kind::Tool => {
+                let path = format!("/memories/global/load/log-{}.md", self.number);
+                let line = format!("- line {number}");
+                let insert = json!({
+                    "command": "insert", "path": path, "insert_line": 1, "insert_text": line,
+                });
+                self.wire.ask("POST", "/v1/tool", "", Some(&insert)).await?
+            }
+            Kind::Remember => self.remember(CONNECTIONS + number).await?,
+        };
+        self.came.times.push((kind, due.elapsed()));
+        match (kind, answer.status) {
+            (Kind::Save | Kind::Tool, 200) => self.came.changed += 1,
+            (Kind::GetMemory | Kind::GetTask, 200) | (Kind::Remember, 202) => {}
+            (Kind::Remember, 429 | 503) => self.came.refused += 1,
+            _ => self.came.errors += 1,
+        }
+        Ok(())
+    }
+
+    async fn save(&mut self, number: usize) -> anyhow::Result<Answer> {
+        let path = format!("/v1/memories/global/load/own-{}.md", self.number);
+        let body = json!({ "text": ground::text(number, MEMORY_BYTES) });
+        let condition = match &self.etag {
+            Some(etag) => format!("If-Match: {etag}\r\n"),
+            None => String::new(),
+        };
+        let answer = self.wire.ask("PUT", &path, &condition, Some(&body)).await?;
+        self.etag = answer.header("etag").map(str::to_owned);
+        Ok(answer)
+    }
+
+    async fn remember(&mut self, number: usize) -> anyhow::Result<Answer> {
+        let content = format!("The port of service {number} is {}.", 10_000 + number);
+        let body = json!({ "content": content, "scope": "user" });
+        self.wire.ask("POST", &self.lanes[number % WORKSPACES], "", Some(&body)).await
+    }
+}
+
+fn lines_of_requests(came: &Came) -> Vec<Line> {
+    let of = |(kind, what): (Kind, &str)| {
+        let mut times = Times::default();
+        came.times.iter().filter(|(of, _)| *of == kind).for_each(|(_, took)| times.add(*took));
+        Line::calls(what, &times).tail()
+    };
+    let errors = Line::count("answers that were not to be given", came.errors);
+    KINDS.into_iter().map(of).chain([errors.target(Target::Count(0))]).collect()
+}
+
+fn lines_of_tasks(
+    count: u32,
+    (accepted, drained): (Duration, Duration),
+    failed: u64,
+    refused: u64,
+) -> [Line; 4] {
+    [
+        Line::rate(
+            format!("{count} tasks through {WORKSPACES} lanes, done"),
+            f64::from(count) / drained.as_secs_f64(),
+        ),
+        Line::seconds(
+            "from the last one accepted to the last one done",
+            drained.saturating_sub(accepted),
+        ),
+        Line::count("tasks that failed", failed).target(Target::Count(0)),
+        Line::count("answers that a lane is full (429)", refused),
+    ]
+}
+
+fn lines_of_events(seen: &Seen) -> [Line; 5] {
+    [
+        Line::count("events read", seen.events),
+        Line::count("events lost, doubled or out of order", seen.wrong).target(Target::Count(0)),
+        Line::count("readers that read and were cut off", seen.cut_off).target(Target::Count(0)),
+        Line::count(format!("slow readers cut off, of {SLOW}"), seen.slow_cut_off),
+        Line::count("slow readers that missed something untold", seen.slow_wrong)
+            .target(Target::Count(0)),
+    ]
+}
+
+/// Returns the most that a process ever kept resident.
+fn peak_bytes_of(pid: u32) -> anyhow::Result<u64> {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let peak = line.and_then(|line| line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok());
+    Ok(peak.context("the system does not say what a process kept resident")? * 1024)
+}

@@ -1,0 +1,158 @@
+//! Those who read the streams, and those who do not.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use protocol::frame::Frame;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use super::wire::Events;
+
+/// How long nothing may come before the end.
+const PATIENCE: Duration = Duration::from_mins(1);
+
+/// What of a change of a memory that this measures stands in its frame.
+const OURS: &str = "\"path\":\"/memories/global/load/";
+
+/// What each reader is to have seen.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Expected {
+    /// Changes of memories that everybody sees, by other than tasks.
+    pub(super) changed: u64,
+    /// The number of the last event of each workspace.
+    pub(super) ends: Vec<u64>,
+}
+
+/// What readers saw, all together.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    pub(super) events: u64,
+    pub(super) wrong: u64,
+    pub(super) cut_off: u64,
+    pub(super) slow_cut_off: u64,
+    pub(super) slow_wrong: u64,
+}
+
+/// Streams that are open.
+pub(super) struct Readers {
+    reading: JoinSet<anyhow::Result<Seen>>,
+    slow: Vec<(usize, Events)>,
+    end: watch::Sender<Option<Arc<Expected>>>,
+}
+
+impl Readers {
+    /// Opens streams over all workspaces, of which some are not read.
+    pub(super) async fn open(
+        address: SocketAddr,
+        ids: &[String],
+        count: usize,
+        slow: usize,
+    ) -> anyhow::Result<Self> {
+        let (end, ending) = watch::channel(None);
+        let path = |number: usize| format!("/v1/events?workspace={}", ids[number % ids.len()]);
+        let mut reading = JoinSet::new();
+        for number in 0..count {
+            let events = Events::open(address, &path(number), false).await?;
+            reading.spawn(read(events, number % ids.len(), ending.clone()));
+        }
+        let mut stopped = Vec::with_capacity(slow);
+        for number in 0..slow {
+            let workspace = number % ids.len();
+            stopped.push((workspace, Events::open(address, &path(number), true).await?));
+        }
+        Ok(Self { reading, slow: stopped, end })
+    }
+
+    /// Has all read to the end, and returns what they saw. The slow ones begin to.
+    pub(super) async fn end(
+        mut self,
+        address: SocketAddr,
+        expected: &Expected,
+    ) -> anyhow::Result<Seen> {
+        self.end.send_replace(Some(Arc::new(expected.clone())));
+        let mut all = Seen::default();
+        while let Some(seen) = self.reading.join_next().await {
+            let seen = seen??;
+            all.events += seen.events;
+            all.wrong += seen.wrong;
+            all.cut_off += seen.cut_off;
+        }
+        for (workspace, events) in self.slow {
+            let (was_cut_off, is_wrong) =
+                catch_up(events, address, expected.ends[workspace]).await?;
+            all.slow_cut_off += u64::from(was_cut_off);
+            all.slow_wrong += u64::from(is_wrong);
+        }
+        Ok(all)
+    }
+}
+
+/// Reads until everything that is expected was read, or nothing more comes.
+async fn read(
+    mut events: Events,
+    workspace: usize,
+    mut ending: watch::Receiver<Option<Arc<Expected>>>,
+) -> anyhow::Result<Seen> {
+    let (mut seen, mut ours) = (Seen::default(), 0);
+    loop {
+        let expected = ending.borrow().clone();
+        if expected.as_ref().is_some_and(|expected| events.last >= expected.ends[workspace]) {
+            break;
+        }
+        let frame = tokio::select! {
+            frame = events.next() => frame?,
+            _ = ending.changed(), if expected.is_none() => continue,
+            () = tokio::time::sleep(PATIENCE), if expected.is_some() => None,
+        };
+        let Some(frame) = frame else {
+            seen.cut_off += 1;
+            break;
+        };
+        take(&mut events, &frame, (&mut seen, &mut ours));
+    }
+    let expected = ending.borrow().clone().unwrap_or_default();
+    if seen.cut_off == 0 {
+        seen.wrong += ours.max(expected.changed) - ours.min(expected.changed);
+    }
+    Ok(seen)
+}
+
+fn take(events: &mut Events, frame: &Frame, (seen, ours): (&mut Seen, &mut u64)) {
+    match frame.id {
+        Some(id) => {
+            seen.wrong += u64::from(id != events.last + 1);
+            seen.events += 1;
+            *ours += u64::from(frame.data.contains(OURS));
+            events.last = id;
+        }
+        None => seen.wrong += u64::from(frame.event == "state_resync_required"),
+    }
+}
+
+/// Reads what a reader that had stopped finds, and comes back if it was cut off. Returns whether it was, and
+/// whether anything is missing that it was not told of.
+async fn catch_up(
+    mut events: Events,
+    address: SocketAddr,
+    end: u64,
+) -> anyhow::Result<(bool, bool)> {
+    let (mut was_cut_off, mut is_wrong, mut may_jump) = (false, false, false);
+    while events.last < end {
+        match timeout(PATIENCE, events.next()).await {
+            Ok(Ok(Some(Frame { id: Some(id), .. }))) => {
+                is_wrong |= id != events.last + 1 && !std::mem::take(&mut may_jump);
+                events.last = id;
+            }
+            Ok(Ok(Some(frame))) => may_jump |= frame.event == "state_resync_required",
+            Ok(_) if !was_cut_off => {
+                was_cut_off = true;
+                events = events.come_back(address).await?;
+            }
+            Ok(_) | Err(_) => return Ok((was_cut_off, true)),
+        }
+    }
+    Ok((was_cut_off, is_wrong))
+}

@@ -1,0 +1,158 @@
+//! A connection that asks without end, and a reader of one stream of events.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use anyhow::Context as _;
+use protocol::frame::{Frame, Reader};
+use serde_json::Value;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpSocket, TcpStream};
+
+use crate::http::TOKEN;
+
+/// How much a slow reader lets come that it does not read.
+const SLOW_BUFFER_BYTES: u32 = 4 * 1024;
+
+/// What was answered.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: u16,
+    headers: BTreeMap<String, String>,
+    pub(super) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).map(String::as_str)
+    }
+
+    pub(super) fn json(&self) -> Value {
+        serde_json::from_slice(&self.body).unwrap_or_default()
+    }
+}
+
+/// A kept connection; requests go one after the other.
+#[derive(Debug)]
+pub(super) struct Line {
+    stream: TcpStream,
+    read: Vec<u8>,
+}
+
+impl Line {
+    pub(super) async fn open(address: SocketAddr) -> anyhow::Result<Self> {
+        let stream = TcpStream::connect(address).await?;
+        stream.set_nodelay(true)?;
+        Ok(Self { stream, read: Vec::new() })
+    }
+
+    /// Sends a request, with further headers, and reads its answer.
+    pub(super) async fn ask(
+        &mut self,
+        method: &str,
+        path: &str,
+        more: &str,
+        body: Option<&Value>,
+    ) -> anyhow::Result<Answer> {
+        let body = body.map(Value::to_string).unwrap_or_default();
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
+             Content-Type: application/json\r\n{more}Content-Length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        self.stream.write_all(request.as_bytes()).await?;
+        let (status, headers) = head(&mut self.stream, &mut self.read).await?;
+        let length: usize = headers.get("content-length").map_or(Ok(0), |length| length.parse())?;
+        while self.read.len() < length {
+            anyhow::ensure!(self.stream.read_buf(&mut self.read).await? > 0, "half an answer");
+        }
+        let rest = self.read.split_off(length);
+        Ok(Answer { status, headers, body: std::mem::replace(&mut self.read, rest) })
+    }
+}
+
+/// Reads the head of an answer; what follows it stays in `read`.
+async fn head(
+    stream: &mut TcpStream,
+    read: &mut Vec<u8>,
+) -> anyhow::Result<(u16, BTreeMap<String, String>)> {
+    let end = loop {
+        if let Some(end) = read.windows(4).position(|four| four == b"\r\n\r\n") {
+            break end + 4;
+        }
+        anyhow::ensure!(stream.read_buf(read).await? > 0, "the server hung up");
+    };
+    let rest = read.split_off(end);
+    let text = String::from_utf8(std::mem::replace(read, rest))?;
+    let status = text.split(' ').nth(1).context("no status")?.parse()?;
+    let fields = text.lines().filter_map(|line| line.split_once(": "));
+    let fields = fields.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned()));
+    Ok((status, fields.collect()))
+}
+
+/// A reader of a stream, and what it has seen of it.
+#[derive(Debug)]
+pub(super) struct Events {
+    stream: TcpStream,
+    frames: Reader,
+    waiting: std::vec::IntoIter<Frame>,
+    path: String,
+    epoch: String,
+    /// The number of the event that it saw last.
+    pub(super) last: u64,
+}
+
+impl Events {
+    /// Opens a stream of what happens from now on. A slow reader keeps little of what it does not read.
+    pub(super) async fn open(address: SocketAddr, path: &str, slow: bool) -> anyhow::Result<Self> {
+        Self::begin(address, path.to_owned(), "", slow).await
+    }
+
+    /// Comes back to where it left.
+    pub(super) async fn come_back(self, address: SocketAddr) -> anyhow::Result<Self> {
+        let Self { path, epoch, last, .. } = self;
+        let place = format!("Last-Event-ID: {last}\r\nX-Qwen-Event-Epoch: {epoch}\r\n");
+        Ok(Self { last, ..Self::begin(address, path, &place, false).await? })
+    }
+
+    async fn begin(
+        address: SocketAddr,
+        path: String,
+        place: &str,
+        slow: bool,
+    ) -> anyhow::Result<Self> {
+        let socket = TcpSocket::new_v4()?;
+        if slow {
+            socket.set_recv_buffer_size(SLOW_BUFFER_BYTES)?;
+        }
+        let mut stream = socket.connect(address).await?;
+        // HTTP/1.0: the answer is frames and nothing between them.
+        let request = format!(
+            "GET {path} HTTP/1.0\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n{place}\r\n"
+        );
+        stream.write_all(request.as_bytes()).await?;
+        let mut read = Vec::new();
+        let (status, headers) = head(&mut stream, &mut read).await?;
+        anyhow::ensure!(status == 200, "the stream was answered by {status}");
+        let header = |name: &str| headers.get(name).with_context(|| format!("no {name}"));
+        let last = header("x-quipu-event-cursor")?.parse()?;
+        let epoch = header("x-qwen-event-epoch")?.clone();
+        let mut frames = Reader::default();
+        let waiting = frames.take(&read)?.into_iter();
+        Ok(Self { stream, frames, waiting, path, epoch, last })
+    }
+
+    /// Waits for the next frame; `None` when the stream has ended, or was cut.
+    pub(super) async fn next(&mut self) -> anyhow::Result<Option<Frame>> {
+        loop {
+            if let Some(frame) = self.waiting.next() {
+                return Ok(Some(frame));
+            }
+            let mut bytes = Vec::with_capacity(16 * 1024);
+            match self.stream.read_buf(&mut bytes).await {
+                Ok(count) if count > 0 => self.waiting = self.frames.take(&bytes)?.into_iter(),
+                _ => return Ok(None),
+            }
+        }
+    }
+}

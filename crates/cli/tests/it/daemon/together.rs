@@ -1,0 +1,365 @@
+//! Two daemons on one state folder, a server over standard streams and the command line, all at once on the
+//! same roots. A state folder has one daemon; here somebody removed its lock file, so that two are there.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::hash::{BuildHasher, RandomState};
+use std::sync::Barrier;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use protocol::event::{Envelope, Event, MemoryChanged};
+use serde_json::{Value, json};
+use state::{SqliteState, TaskQuery, Tasks as _};
+use testkit::Random;
+
+use super::crash::{Told, call, examine_memories, examine_tasks};
+use super::{Daemon, Stream};
+use crate::place::Place;
+use crate::served::Served;
+use crate::storm::texts;
+
+/// How often each of the four does what it does.
+const ROUNDS: usize = 24;
+
+/// How often one of the two daemons is killed.
+const KILLS: usize = 4;
+
+/// How many writes a caller of the daemon that lives sends meanwhile.
+const CALLS: usize = 60;
+
+/// Starts a daemon beside one that lives.
+fn start_beside(place: &Place) -> Daemon {
+    fs::remove_file(place.home().join("state/daemon.lock")).unwrap();
+    Daemon::start(place)
+}
+
+fn fact(who: &str, number: usize) -> String {
+    format!("The berth of boat zq{who}{number} is number {number}.")
+}
+
+/// What somebody did, which must be there afterwards.
+#[derive(Default)]
+struct Done {
+    files: BTreeMap<String, String>,
+    /// Lines of the ledger, which is saved whole.
+    saved: BTreeSet<String>,
+    /// Lines of the journal, which lines are inserted into.
+    inserted: BTreeSet<String>,
+    kept: BTreeSet<String>,
+    forgotten: BTreeSet<String>,
+    conflicts: usize,
+}
+
+/// Adds a line to the ledger: reads it, saves all of it if nobody else did meanwhile, or begins anew.
+fn save(daemon: &Daemon, line: &str, both_have_read: Option<&Barrier>, done: &mut Done) {
+    let mut wait = both_have_read;
+    loop {
+        let read = daemon.get("/v1/memories/project/ledger.md");
+        let text = format!("{}{line}\n", read.json()["text"].as_str().unwrap());
+        if let Some(barrier) = wait.take() {
+            barrier.wait();
+        }
+        let ask =
+            daemon.ask("PUT", "/v1/memories/project/ledger.md").json(&json!({ "text": text }));
+        let saved = ask.header("If-Match", read.header("ETag").unwrap()).send();
+        match saved.status {
+            200 => break assert!(done.saved.insert(line.to_owned())),
+            412 => done.conflicts += 1,
+            other => panic!("{other}: {}", saved.text()),
+        }
+    }
+}
+
+/// Does what a program does at a daemon.
+fn at_daemon(daemon: &Daemon, who: &str, both_have_read: &Barrier) -> Done {
+    let mut done = Done::default();
+    for number in 0..ROUNDS {
+        let name = format!("{who}/{number}.md");
+        let path = format!("/v1/memories/project/{name}");
+        let text = format!("- written by {who}, {number}\n").repeat(30);
+        let made = daemon.ask("PUT", &path).json(&json!({ "text": text }));
+        let made = made.header("If-None-Match", "*").send();
+        assert_eq!(made.status, 201, "{}", made.text());
+        save(daemon, &name, (number == 0).then_some(both_have_read), &mut done);
+        match number % 4 {
+            0 => {
+                let gone = daemon.ask("DELETE", &path);
+                let gone = gone.header("If-Match", made.header("ETag").unwrap()).send();
+                assert_eq!(gone.status, 200, "{}", gone.text());
+            }
+            _ => drop(done.files.insert(name, text)),
+        }
+        let said = fact(who, number / 4);
+        match number % 4 {
+            1 => {
+                let body = json!({ "content": said, "scope": "user" });
+                let task = daemon.task("remember", &body);
+                assert_eq!(task["result"]["filesTouched"].as_array().unwrap().len(), 1, "{task}");
+                done.kept.insert(said);
+            }
+            3 if number % 8 == 3 => {
+                let task = daemon.task("forget", &json!({ "query": said, "scope": "user" }));
+                assert_eq!(task["result"]["removedEntries"][0]["summary"], said, "{task}");
+                done.kept.remove(&said);
+                done.forgotten.insert(said);
+            }
+            _ => {}
+        }
+    }
+    done
+}
+
+/// Does what an agent does at a server over standard streams.
+fn at_server(place: &Place) -> Done {
+    let mut done = Done::default();
+    let mut served = Served::start(place);
+    for number in 0..4 * ROUNDS {
+        let path = |name: &str| format!("/memories/project/{name}");
+        let (name, moved) = (format!("agent/{number}.md"), format!("agent/moved-{number}.md"));
+        served.create(&path(&name), &format!("- draft {number}\n"));
+        let line = format!("agent {number}");
+        served.done(&json!({
+            "command": "insert", "path": path("journal.md"), "insert_line": 0, "insert_text": line,
+        }));
+        done.inserted.insert(line);
+        served.done(&json!({
+            "command": "str_replace", "path": path(&name), "old_str": "draft", "new_str": "fact",
+        }));
+        served.done(&json!({
+            "command": "rename", "old_path": path(&name), "new_path": path(&moved),
+        }));
+        if number % 3 == 0 {
+            served.done(&json!({ "command": "delete", "path": path(&moved) }));
+        } else {
+            done.files.insert(moved, format!("- fact {number}\n"));
+        }
+    }
+    served.leave();
+    done
+}
+
+/// Does what a person does at the command line.
+fn at_command_line(place: &Place) -> Done {
+    let mut done = Done::default();
+    for number in 0..ROUNDS / 2 {
+        let name = format!("person/{number}.md");
+        place.create(&format!("project/{name}"), "- noted\n");
+        let line = format!("person {number}");
+        place.done(&["insert", "project/journal.md", "0", &line]);
+        done.inserted.insert(line);
+        let said = fact("person", number);
+        place.done(&["remember", "--scope", "global", &said]);
+        if number % 2 == 0 {
+            place.done(&["rm", &format!("project/{name}")]);
+            place.done(&["forget", "--scope", "global", &said]);
+            done.forgotten.insert(said);
+        } else {
+            done.files.insert(name, "- noted\n".to_owned());
+            done.kept.insert(said);
+        }
+    }
+    done
+}
+
+/// Returns the lines of a memory, each of which must be there once.
+fn lines(text: &str) -> BTreeSet<String> {
+    let lines: BTreeSet<_> = text.lines().map(str::to_owned).collect();
+    assert_eq!(lines.len(), text.lines().count(), "a line is there twice");
+    lines
+}
+
+fn examine_files(place: &Place, dones: Vec<Done>) {
+    let mut all = Done::default();
+    for done in dones {
+        all.files.extend(done.files);
+        all.saved.extend(done.saved);
+        all.inserted.extend(done.inserted);
+        all.kept.extend(done.kept);
+        all.forgotten.extend(done.forgotten);
+        all.conflicts += done.conflicts;
+    }
+    assert!(all.conflicts > 0, "two saved over the same revision");
+    let mut found = texts(&place.checkout().join(".quipu/memory"));
+    assert_eq!(lines(&found.remove("ledger.md").unwrap()), all.saved);
+    assert_eq!(lines(&found.remove("journal.md").unwrap()), all.inserted);
+    found.remove("MEMORY.md");
+    assert!(found == all.files, "missing, torn or left over: {:?}", found.keys());
+    let kept = place.done(&["grep", "The berth of boat", "global"]);
+    for said in &all.kept {
+        assert_eq!(kept.matches(&format!("- {said}")).count(), 1, "{said}");
+    }
+    for said in &all.forgotten {
+        assert_eq!(kept.matches(said.as_str()).count(), 0, "{said}");
+    }
+}
+
+/// Returns what there is to tell of every change that history has: of a task once, of others by memory.
+fn to_tell(place: &Place) -> BTreeSet<String> {
+    let log = place.done(&["log", "--json", "-n", "1000000"]);
+    let changes = log.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let mut all = BTreeSet::new();
+    for change in changes {
+        // Nobody wrote but through Quipu: what history has is what files are.
+        assert_ne!(change["actor"], "outside", "{change}");
+        match change["task"].as_str() {
+            Some(task) => drop(all.insert(task.to_owned())),
+            None => all.extend(
+                change["files"]
+                    .as_array()
+                    .unwrap()
+                    .iter()
+                    .map(|file| format!("{} {}", change["id"], file["path"].as_str().unwrap())),
+            ),
+        }
+    }
+    all
+}
+
+/// Returns what an event tells.
+fn told(envelope: &Envelope) -> Option<String> {
+    match &envelope.event {
+        Event::MemoryChanged(MemoryChanged::Managed { task_id, .. }) => Some(task_id.clone()),
+        Event::MemoryChanged(MemoryChanged::File { path, change, .. }) => {
+            Some(format!("{change} {path}"))
+        }
+        Event::SlowClientWarning(_) => None,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// What a reader was told so far.
+struct Heard {
+    all: BTreeSet<String>,
+    last: u64,
+}
+
+impl Heard {
+    /// Reads until all of this was told, each once and in one numbering.
+    fn hear(&mut self, stream: &Stream, expected: &BTreeSet<String>) {
+        while !self.all.is_superset(expected) {
+            let Some(envelope) = stream.next_if_any() else {
+                let missing: Vec<_> = expected.difference(&self.all).collect();
+                panic!("never told: {missing:?}");
+            };
+            let Some(told) = told(&envelope) else { continue };
+            assert_eq!(envelope.id, Some(self.last + 1), "{told}");
+            self.last += 1;
+            assert!(self.all.insert(told.clone()), "told twice: {told}");
+        }
+    }
+}
+
+/// Reads from each stream what history has, each change once and nothing else.
+fn hear_all_once<const N: usize>(place: &Place, streams: [&Stream; N], end: &str) {
+    let mut heard = [const { Heard { all: BTreeSet::new(), last: 0 } }; N];
+    let expected = to_tell(place);
+    for (heard, stream) in heard.iter_mut().zip(streams) {
+        heard.hear(stream, &expected);
+    }
+    // What would be told a second time would be told before this.
+    place.create(end, "- the end\n");
+    let expected = to_tell(place);
+    for (mut heard, stream) in heard.into_iter().zip(streams) {
+        heard.hear(stream, &expected);
+        assert_eq!(heard.all, expected, "told and not in history");
+    }
+}
+
+/// Tells that of the tasks of a workspace one ended before the next began.
+fn never_two_at_once(place: &Place) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let runs = runtime.block_on(async {
+        let state = SqliteState::new(place.home().join("state/quipu.db"));
+        let query = TaskQuery { max: 10_000, ..TaskQuery::default() };
+        let mut runs = Vec::new();
+        for task in state.tasks(&query).await.unwrap() {
+            runs.extend(state.runs(&task.id).await.unwrap());
+        }
+        runs.sort_by_key(|run| run.started_at);
+        runs
+    });
+    assert!(!runs.is_empty());
+    for two in runs.windows(2) {
+        // One whose process was killed has no end.
+        assert!(two[0].ended_at.is_none_or(|end| end <= two[1].started_at), "{two:?}");
+    }
+}
+
+#[test]
+fn two_daemons_a_server_and_commands_at_once_lose_nothing_and_tell_all_once() {
+    let place = Place::new();
+    let one = Daemon::start(&place);
+    let two = start_beside(&place);
+    let streams = [&one, &two].map(|daemon| daemon.stream("/v1/events", &[]));
+    place.create("project/ledger.md", "");
+    place.create("project/journal.md", "");
+    let both_have_read = Barrier::new(2);
+    let dones = thread::scope(|scope| {
+        let (place, read) = (&place, &both_have_read);
+        let (one, two) = (&one, &two);
+        let all = [
+            scope.spawn(move || at_daemon(one, "one", read)),
+            scope.spawn(move || at_daemon(two, "two", read)),
+            scope.spawn(move || at_server(place)),
+            scope.spawn(move || at_command_line(place)),
+        ];
+        all.map(|done| done.join().unwrap())
+    });
+    examine_files(&place, dones.into());
+    hear_all_once(&place, streams.each_ref(), "project/end.md");
+    never_two_at_once(&place);
+    assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+}
+
+/// Asks for a task, as often as the lane is full: it is not for ever, whoever filled it.
+fn ask_until_taken(daemon: &Daemon, content: &str) {
+    let begun = Instant::now();
+    loop {
+        let asked = daemon
+            .post("/workspace/memory/remember", &json!({ "content": content, "scope": "user" }));
+        if asked.status == 202 {
+            return;
+        }
+        assert_eq!(asked.status, 429, "{}", asked.text());
+        assert!(begun.elapsed() < super::PATIENCE, "the lane stays full");
+        thread::sleep(Duration::from_millis(2));
+    }
+}
+
+#[test]
+fn what_a_killed_daemon_had_queued_is_done_by_the_other() {
+    let given = std::env::var("QUIPU_TEST_SEED").ok().map(|seed| seed.parse().unwrap());
+    let seed = given.unwrap_or_else(|| RandomState::new().hash_one("together"));
+    println!("the same moments again: QUIPU_TEST_SEED={seed}");
+    let mut random = Random::of(seed);
+    let place = Place::new();
+    fs::write(place.home().join("config.toml"), "files_max = 10000\n").unwrap();
+    let one = Daemon::start(&place);
+    let stream = one.stream("/v1/events", &[]);
+    let mut tolds = Vec::new();
+    for round in 0..KILLS {
+        let two = start_beside(&place);
+        let calling = |daemon: &Daemon, name: &'static str, times: usize| {
+            let address = daemon.address().to_owned();
+            (0..2).map(move |caller| {
+                let address = address.clone();
+                thread::spawn(move || call(&address, &format!("{name}-r{round}-c{caller}"), times))
+            })
+        };
+        let at_one: Vec<_> = calling(&one, "one", CALLS).collect();
+        let at_two: Vec<_> = calling(&two, "two", usize::MAX).collect();
+        thread::sleep(Duration::from_millis(50 + u64::try_from(random.below(250)).unwrap()));
+        two.kill();
+        let told: Vec<Told> =
+            at_one.into_iter().chain(at_two).map(|caller| caller.join().unwrap()).collect();
+        tolds.extend(told);
+        ask_until_taken(&one, &format!("Round {round} is over."));
+    }
+    examine_memories(&one, &tolds);
+    examine_tasks(&place, &one, &tolds);
+    hear_all_once(&place, [&stream], "project/end.md");
+    never_two_at_once(&place);
+    drop(one);
+    assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+}
