@@ -356,7 +356,7 @@ fn what_a_killed_daemon_had_queued_is_done_by_the_other() {
         tolds.extend(told);
         ask_until_taken(&one, &format!("Round {round} is over."));
     }
-    examine_memories(&one, &tolds);
+    assert!(examine_memories(&one, &tolds) >= KILLS, "too few writes were acknowledged");
     examine_tasks(&place, &one, &tolds);
     hear_all_once(&place, [&stream], "project/end.md");
     never_two_at_once(&place);
