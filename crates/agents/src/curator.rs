@@ -1,17 +1,20 @@
 //! The port that a lane calls, and the embedded curator behind it.
 
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use async_trait::async_trait;
 use memory::access::Access;
-use memory::clock::Timestamp;
+use memory::clock::Clock;
 use memory::command::{Command, CommandError, Reply};
 use memory::path::{Mount, Scope};
 use memory::screen::Screen;
-use store::{Draft, Memories, StoreError};
+use store::{Draft, Memories, MountState, StoreError, Surveyed};
 
-use crate::embedded::{self, Snapshot, Stored};
+use crate::embedded::{self, Snapshot, Source, Stored};
 use crate::request::{
     Dreamt, Edit, ForgetRequest, Forgotten, Refusal, RememberRequest, Remembered,
 };
+use crate::shelf::Shelf;
 
 /// Why a curator did not finish. Nothing that its draft holds may be committed then.
 #[derive(Debug, thiserror::Error)]
@@ -52,26 +55,94 @@ pub trait Curator: Send + Sync {
 pub struct Embedded<C> {
     screen: Screen,
     clock: C,
+    shelf: Mutex<Shelf>,
 }
 
-impl<C: memory::clock::Clock> Embedded<C> {
+impl<C: Clock> Embedded<C> {
     /// Returns a curator that screens by these policies and tells the time by this clock.
-    pub const fn new(screen: Screen, clock: C) -> Self {
-        Self { screen, clock }
+    pub fn new(screen: Screen, clock: C) -> Self {
+        Self { screen, clock, shelf: Mutex::default() }
+    }
+
+    fn shelf(&self) -> MutexGuard<'_, Shelf> {
+        // What is kept is whole at every moment.
+        self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Reads everything that may be decided on. What is no text, or too large, or gone since it was found,
+    /// is passed over.
+    async fn snapshot(&self, memories: &Memories) -> Result<Snapshot, StoreError> {
+        let mounts = memories.mounts();
+        let writable = mounts
+            .iter()
+            .filter(|mount| mount.unavailable.is_none() && mount.access == Access::ReadWrite)
+            .map(|mount| mount.mount)
+            .collect();
+        let mut surveyed = memories.survey().await?;
+        let mut stored = Vec::with_capacity(surveyed.len());
+        for MountState { mount, key, .. } in mounts {
+            let place = key.map(|key| key.place).unwrap_or_default();
+            let (here, rest) =
+                surveyed.into_iter().partition(|one| one.path.mount() == Some(mount));
+            surveyed = rest;
+            stored.extend(self.read(memories, (mount, &place), here).await?);
+        }
+        Ok(Snapshot { memories: stored, writable, now: self.clock.now() })
+    }
+
+    /// Reads the memories of one root, those on the shelf from there.
+    async fn read(
+        &self,
+        memories: &Memories,
+        (mount, place): (Mount, &str),
+        surveyed: Vec<Surveyed>,
+    ) -> Result<Vec<Stored>, StoreError> {
+        let known: Vec<Option<Source>> = {
+            let read_before = self.shelf();
+            let find = |one: &Surveyed| read_before.find(place, &one.path, one.stamp?);
+            surveyed.iter().map(find).collect()
+        };
+        // The files of a checkout have the time of the checkout.
+        let ours = mount != Mount::Scope(Scope::Project);
+        let mut stored = Vec::with_capacity(surveyed.len());
+        let mut kept = Vec::with_capacity(surveyed.len());
+        for (Surveyed { path, stamp, modified_at, pinned }, known) in
+            surveyed.into_iter().zip(known)
+        {
+            let (text, modified_at) = match known {
+                Some(text) => (text, modified_at),
+                None => match memories.read(&path).await {
+                    Ok(read) => (read.text.into(), read.modified_at),
+                    Err(StoreError::Refused(_)) => continue,
+                    Err(error) => return Err(error),
+                },
+            };
+            kept.extend(stamp.map(|stamp| (path.clone(), stamp, text.clone())));
+            stored.push(Stored { path, text, pinned, written_at: ours.then_some(modified_at) });
+        }
+        self.shelf().keep(place, kept);
+        Ok(stored)
+    }
+
+    /// Lets go of a snapshot when everything is decided.
+    fn rest(&self, snapshot: Snapshot) {
+        drop(snapshot);
+        self.shelf().rest();
     }
 }
 
 #[async_trait]
-impl<C: memory::clock::Clock> Curator for Embedded<C> {
+impl<C: Clock> Curator for Embedded<C> {
     async fn remember(
         &self,
         memories: &Memories,
         draft: &mut Draft,
         request: &RememberRequest,
     ) -> Result<Remembered, CurateError> {
-        let snapshot = snapshot(memories, self.clock.now()).await?;
+        let snapshot = self.snapshot(memories).await?;
         let remembered = embedded::remember(&snapshot, request, &self.screen)?;
         enter(draft, &snapshot, &remembered.edits).await?;
+        self.rest(snapshot);
         Ok(remembered)
     }
 
@@ -81,46 +152,20 @@ impl<C: memory::clock::Clock> Curator for Embedded<C> {
         draft: &mut Draft,
         request: &ForgetRequest,
     ) -> Result<Forgotten, CurateError> {
-        let snapshot = snapshot(memories, self.clock.now()).await?;
+        let snapshot = self.snapshot(memories).await?;
         let forgotten = embedded::forget(&snapshot, request);
         enter(draft, &snapshot, &forgotten.edits).await?;
+        self.rest(snapshot);
         Ok(forgotten)
     }
 
     async fn dream(&self, memories: &Memories, draft: &mut Draft) -> Result<Dreamt, CurateError> {
-        let snapshot = snapshot(memories, self.clock.now()).await?;
+        let snapshot = self.snapshot(memories).await?;
         let dreamt = embedded::dream(&snapshot);
         enter(draft, &snapshot, &dreamt.edits).await?;
+        self.rest(snapshot);
         Ok(dreamt)
     }
-}
-
-/// Reads everything that a curator may decide on. What is no text, or too large, or gone since it was
-/// listed, is passed over.
-pub async fn snapshot(memories: &Memories, now: Timestamp) -> Result<Snapshot, StoreError> {
-    let mounts = memories.mounts();
-    let writable = mounts
-        .iter()
-        .filter(|mount| mount.unavailable.is_none() && mount.access == Access::ReadWrite)
-        .map(|mount| mount.mount)
-        .collect();
-    let mut stored = Vec::new();
-    for listed in memories.list(None).await?.memories {
-        let read = match memories.read(&listed.path).await {
-            Ok(read) => read,
-            Err(StoreError::Refused(_)) => continue,
-            Err(error) => return Err(error),
-        };
-        // The files of a checkout have the time of the checkout.
-        let ours = listed.path.mount() != Some(Mount::Scope(Scope::Project));
-        stored.push(Stored {
-            path: listed.path,
-            text: read.text,
-            pinned: listed.pinned,
-            written_at: ours.then_some(read.modified_at),
-        });
-    }
-    Ok(Snapshot { memories: stored, writable, now })
 }
 
 /// Enters the edits into the draft, if each memory is still as the decision knew it.
@@ -128,7 +173,7 @@ async fn enter(draft: &mut Draft, snapshot: &Snapshot, edits: &[Edit]) -> Result
     for edit in edits {
         let path = edit.path();
         let known = snapshot.memories.iter().find(|stored| stored.path == *path);
-        if draft.text_of(path).await?.as_deref() != known.map(|stored| stored.text.as_str()) {
+        if draft.text_of(path).await?.as_deref() != known.map(|stored| &*stored.text) {
             return Err(CommandError::Conflict { path: path.clone(), current: None }.into());
         }
         match edit {

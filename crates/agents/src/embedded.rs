@@ -12,10 +12,11 @@ mod forget;
 mod lexicon;
 mod likeness;
 mod remember;
+mod sketch;
 mod when;
 mod words;
 
-pub use book::{Snapshot, Stored};
+pub use book::{Snapshot, Source, Stored};
 pub use dream::dream;
 pub use forget::forget;
 pub use remember::remember;

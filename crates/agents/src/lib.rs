@@ -9,8 +9,9 @@ pub mod embedded;
 
 mod curator;
 mod request;
+mod shelf;
 
-pub use curator::{CurateError, Curator, Embedded, snapshot};
+pub use curator::{CurateError, Curator, Embedded};
 pub use request::{
     ContextMode, Dreamt, Edit, ForgetRequest, Forgotten, Refusal, RememberRequest, Remembered,
     Removed, Topic,

@@ -61,7 +61,7 @@ pub use health::{Depth, Finding, FindingKind, Health, Repaired, RootHealth};
 pub use history::{Blocked, ChangesQuery, Dry, Elsewhere, FileDiff, UndoTarget, Undone};
 pub use memories::{
     Call, Caller, Expected, Listed, Listing, Memories, MemoryText, MountState, Notice, Saved,
-    Settings, Store,
+    Settings, Store, Surveyed,
 };
 pub use turn::{Turn, TurnError, TurnFile};
 pub use watch::Watch;

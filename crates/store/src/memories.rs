@@ -21,8 +21,8 @@ use state::{Pruned, Retention, State, StateError, Use};
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
-use crate::backend::Backend;
 use crate::backend::local::LocalBackend;
+use crate::backend::{Backend, Stamp};
 use crate::binding::{Binding, Folders, RootPlan};
 use crate::error::StoreError;
 use crate::root::Root;
@@ -119,6 +119,19 @@ pub struct Listing {
     pub memories: Vec<Listed>,
     /// How many more there are.
     pub left_out: usize,
+}
+
+/// A memory that a survey came across.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Surveyed {
+    /// Its path.
+    pub path: MemoryPath,
+    /// Which version its file is; `None` if another write, of as many bytes, could leave the same stamp.
+    pub stamp: Option<Stamp>,
+    /// When its file was last modified.
+    pub modified_at: Timestamp,
+    /// Whether a person pinned it.
+    pub pinned: bool,
 }
 
 /// One mount of a binding and what can be done with it.

@@ -16,7 +16,7 @@ use state::{Mark, Use};
 use crate::apply::{is_part, look, refuse, virtual_path};
 use crate::backend::{BackendError, Extent, Found, Kind, Walk};
 use crate::error::StoreError;
-use crate::memories::{BoundMount, Listed, Listing, Memories, MemoryText};
+use crate::memories::{BoundMount, Listed, Listing, Memories, MemoryText, Surveyed};
 use crate::root::Root;
 
 impl Memories {
@@ -172,6 +172,55 @@ impl Memories {
         Ok(listing)
     }
 
+    /// Finds the memories of all scopes without a look into any of them. A scope that is unavailable has
+    /// none, and so has one whose folder cannot be used. A survey is not a use.
+    pub async fn survey(&self) -> Result<Vec<Surveyed>, StoreError> {
+        let mut surveyed = Vec::new();
+        for bound in &self.mounts {
+            let Ok(root) = &bound.root else { continue };
+            let Some((walk, mut marks)) = self.walk(bound, root, None).await? else { continue };
+            for file in walk.files {
+                let is_list = root.is_list(&file.path);
+                if is_list && document_head(root, &file).await.is_ok_and(|head| head.generated) {
+                    continue;
+                }
+                let mark = marks.remove(&file.path);
+                let Ok(path) = virtual_path(bound.mount, file.path) else { continue };
+                surveyed.push(Surveyed {
+                    path,
+                    stamp: (!file.stat.recent).then_some(file.stat.stamp),
+                    modified_at: file.stat.modified_at,
+                    pinned: mark.is_some_and(|mark| mark.pinned),
+                });
+            }
+        }
+        Ok(surveyed)
+    }
+
+    /// Returns what is below a folder, with pins and usage; nothing for a root that nobody named and that
+    /// cannot be used.
+    async fn walk(
+        &self,
+        bound: &BoundMount,
+        root: &Arc<Root>,
+        wanted: Option<&MemoryPath>,
+    ) -> Result<Option<(Walk, HashMap<RelativePath, Mark>)>, StoreError> {
+        let from = wanted.and_then(MemoryPath::relative);
+        root.make_whole(&self.store).await;
+        let (walk, marks) =
+            tokio::join!(root.backend.walk(from, Extent::ALL), self.marks(&root.key));
+        match (walk, wanted) {
+            (Ok(walk), _) => Ok(Some((walk, marks))),
+            // It hides no others; `status` says why.
+            (Err(error), None) => {
+                tracing::warn!(mount = %bound.mount, %error, "a root cannot be listed");
+                Ok(None)
+            }
+            (Err(error), Some(path)) if from.is_some() => Err(refuse(bound.mount, path)(error)),
+            (Err(error), Some(_)) => Err(StoreError::at(bound.mount)(error)),
+        }
+    }
+
     async fn list_root(
         &self,
         bound: &BoundMount,
@@ -179,22 +228,7 @@ impl Memories {
         wanted: Option<&MemoryPath>,
         listing: &mut Listing,
     ) -> Result<(), StoreError> {
-        let from = wanted.and_then(MemoryPath::relative);
-        root.make_whole(&self.store).await;
-        let (walk, mut marks) =
-            tokio::join!(root.backend.walk(from, Extent::ALL), self.marks(&root.key));
-        let walk = match (walk, wanted) {
-            (Ok(walk), _) => walk,
-            // A root that nobody asked for and that cannot be used hides no others; `status` says why.
-            (Err(error), None) => {
-                tracing::warn!(mount = %bound.mount, %error, "a root cannot be listed");
-                return Ok(());
-            }
-            (Err(error), Some(path)) if from.is_some() => {
-                return Err(refuse(bound.mount, path)(error));
-            }
-            (Err(error), Some(_)) => return Err(StoreError::at(bound.mount)(error)),
-        };
+        let Some((walk, mut marks)) = self.walk(bound, root, wanted).await? else { return Ok(()) };
         listing.left_out += walk.files_total.saturating_sub(walk.files.len());
         for file in &walk.files {
             let head = document_head(root, file).await.map_err(StoreError::at(bound.mount))?;

@@ -1,19 +1,17 @@
 //! A snapshot of memories, read into entries.
 
-use std::collections::HashMap;
+use std::fmt;
 use std::ops::{Deref, Range};
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use memory::clock::Timestamp;
-use memory::document::{self, Entry, Head, Revision};
+use memory::document::{self, Entry, Head};
 use memory::path::{MemoryPath, Mount};
 use regex::Regex;
 
+use super::sketch::{Sketch, number, ordered};
 use super::words::Text;
 use crate::request::Topic;
-
-/// Entries whose words are kept from one task to the next: some megabytes.
-const NOTES_KEPT_MAX: usize = 3_000;
 
 /// A memory as the curator is shown it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +19,7 @@ pub struct Stored {
     /// Its path.
     pub path: MemoryPath,
     /// All of its text.
-    pub text: String,
+    pub text: Source,
     /// Whether a person pinned it: nothing of it is taken away then.
     pub pinned: bool,
     /// When its text was written, if that is known: what says `tomorrow` meant the day after. A file
@@ -40,28 +38,107 @@ pub struct Snapshot {
     pub now: Timestamp,
 }
 
-/// A memory and what was read in it.
+/// A text with what was read in it, once for all that hold it.
+#[derive(Clone)]
+pub struct Source(Arc<Held>);
+
+struct Held {
+    text: Arc<str>,
+    read: OnceLock<Read>,
+    /// The words of a title by their numbers, with the name of the file that it is about.
+    title: OnceLock<(String, Box<[u64]>)>,
+}
+
+impl From<&str> for Source {
+    fn from(text: &str) -> Self {
+        let held = Held { text: text.into(), read: OnceLock::new(), title: OnceLock::new() };
+        Self(Arc::new(held))
+    }
+}
+
+impl From<String> for Source {
+    fn from(text: String) -> Self {
+        Self::from(text.as_str())
+    }
+}
+
+impl Deref for Source {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0.text
+    }
+}
+
+impl PartialEq for Source {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.text == other.0.text
+    }
+}
+
+impl Eq for Source {}
+
+impl fmt::Debug for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&**self, f)
+    }
+}
+
+impl Source {
+    /// Returns what was read in it.
+    pub(crate) fn read(&self) -> &Read {
+        self.0.read.get_or_init(|| Read::of(&self.0.text))
+    }
+
+    /// Forgets the words of its entries, which take the most room, if nobody else holds it; what tells
+    /// which entries can matter stays.
+    pub(crate) fn rest(&mut self) {
+        let read = Arc::get_mut(&mut self.0).and_then(|held| held.read.get_mut());
+        for note in read.into_iter().flat_map(|read| &mut read.notes) {
+            note.words.take();
+        }
+    }
+}
+
+/// A memory and what it is about.
 pub(crate) struct Page<'a> {
     pub(crate) stored: &'a Stored,
     pub(crate) topic: Topic,
-    read: Arc<Read>,
 }
 
 /// What was read in a text.
 pub(crate) struct Read {
     pub(crate) head: Head,
     pub(crate) notes: Vec<Note>,
+    /// The words of all entries by their numbers, in order.
+    pub(crate) said: Box<[u64]>,
 }
 
 /// An entry, read.
 pub(crate) struct Note {
     pub(crate) entry: Entry,
+    pub(crate) sketch: Sketch,
+    text: Arc<str>,
     /// What it states, without the bullet and without its reasons.
-    pub(crate) statement: String,
-    /// The statement's words.
+    statement: Range<usize>,
+    /// All of it, where reasons add to the statement.
+    explained: Option<Range<usize>>,
+    words: OnceLock<Box<Words>>,
+}
+
+/// The words of an entry, as far as somebody asked for them.
+#[derive(Default)]
+struct Words {
+    statement: OnceLock<Text>,
+    explained: OnceLock<Text>,
+    sentences: OnceLock<Vec<Sentence>>,
+}
+
+/// One sentence of several.
+pub(crate) struct Sentence {
+    pub(crate) source: String,
     pub(crate) text: Text,
-    /// All of its words, where reasons add to those of the statement.
-    explained: Option<Text>,
+    pub(crate) sketch: Sketch,
 }
 
 /// Where the reasons of an entry begin.
@@ -72,83 +149,24 @@ impl Deref for Page<'_> {
     type Target = Read;
 
     fn deref(&self) -> &Read {
-        &self.read
+        self.stored.text.read()
     }
 }
 
 impl Read {
-    /// Reads a memory's text, or finds what was read in the same text before.
-    pub(crate) fn of(text: &str) -> Arc<Self> {
-        let revision = Revision::of(text.as_bytes());
-        let known = shelf().find(&revision);
-        known.unwrap_or_else(|| {
-            let head = document::head(text.as_bytes());
-            let entries = document::entries(text).into_iter();
-            let notes = entries.map(|entry| Note::read(text, entry)).collect();
-            let read = Arc::new(Self { head, notes });
-            shelf().keep(revision, &read);
-            read
-        })
-    }
-}
-
-/// Texts that were read, for the tasks that follow: reading takes a hundred times as long as comparing.
-#[derive(Default)]
-pub(crate) struct Shelf {
-    read: HashMap<Revision, (Arc<Read>, u64)>,
-    /// How many entries all of them have.
-    notes: usize,
-    /// Counts tasks.
-    turn: u64,
-}
-
-static SHELF: LazyLock<Mutex<Shelf>> = LazyLock::new(Mutex::default);
-
-/// Returns the one shelf.
-pub(crate) fn shelf() -> MutexGuard<'static, Shelf> {
-    // What is kept is whole at every moment.
-    SHELF.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-impl Shelf {
-    /// Begins another task: what neither it nor the one before uses gives way.
-    pub(crate) fn turn(&mut self) {
-        self.turn += 1;
-    }
-
-    fn find(&mut self, revision: &Revision) -> Option<Arc<Read>> {
-        let (read, used) = self.read.get_mut(revision)?;
-        *used = self.turn;
-        Some(Arc::clone(read))
-    }
-
-    fn keep(&mut self, revision: Revision, read: &Arc<Read>) {
-        // An empty text costs something too.
-        let notes = read.notes.len() + 1;
-        if self.notes + notes > NOTES_KEPT_MAX {
-            let turn = self.turn;
-            self.read.retain(|_, (_, used)| *used + 1 >= turn);
-            self.notes = self.read.values().map(|(read, _)| read.notes.len() + 1).sum();
-        }
-        // Rather the first of many for good than the last of them for nothing.
-        if self.notes + notes <= NOTES_KEPT_MAX
-            && self.read.insert(revision, (Arc::clone(read), self.turn)).is_none()
-        {
-            self.notes += notes;
-        }
+    fn of(text: &Arc<str>) -> Self {
+        let mut said = Vec::new();
+        let entries = document::entries(text).into_iter();
+        let notes = entries.map(|entry| Note::read(text, entry, &mut said)).collect();
+        Self { head: document::head(text.as_bytes()), notes, said: ordered(said) }
     }
 }
 
 impl<'a> Page<'a> {
     /// Reads a memory.
     pub(crate) fn read(stored: &'a Stored) -> Self {
-        Self::again(stored, Read::of(&stored.text))
-    }
-
-    /// Returns a memory with what was read in its text.
-    pub(crate) fn again(stored: &'a Stored, read: Arc<Read>) -> Self {
-        let topic = Topic::nearest(read.head.kind.as_deref(), &stored.path);
-        Self { stored, topic, read }
+        let topic = Topic::nearest(stored.text.read().head.kind.as_deref(), &stored.path);
+        Self { stored, topic }
     }
 
     pub(crate) fn mount(&self) -> Option<Mount> {
@@ -157,37 +175,94 @@ impl<'a> Page<'a> {
 
     /// Returns the words that the memory says about itself.
     pub(crate) fn title(&self) -> Text {
-        let name = self.head.name.clone().unwrap_or_default();
-        let file = self.stored.path.relative().map_or("", |relative| relative.file_name());
+        let name = self.head.name.as_deref().unwrap_or_default();
+        let file = self.file_name();
         let file = file.strip_suffix(".md").unwrap_or(file).replace(['-', '_'], " ");
         Text::read(&format!("{name}\n{file}\n{}", self.head.description))
+    }
+
+    /// Calls `with` with the numbers of the words that the memory says about itself.
+    pub(crate) fn with_title<T>(&self, with: impl FnOnce(&[u64]) -> T) -> T {
+        let numbers = || ordered(self.title().content().map(|token| number(&token.key)).collect());
+        let file = self.file_name();
+        let (of, known) = self.stored.text.0.title.get_or_init(|| (file.to_owned(), numbers()));
+        if of == file { with(known) } else { with(&numbers()) }
+    }
+
+    fn file_name(&self) -> &str {
+        self.stored.path.relative().map_or("", |relative| relative.file_name())
     }
 }
 
 impl Note {
-    fn read(text: &str, entry: Entry) -> Self {
-        let whole = text.get(entry.range.clone()).unwrap_or_default();
-        let from = whole.find(entry.first_line.as_str()).unwrap_or(0);
-        let whole = whole.get(from..).unwrap_or_default();
+    /// Reads an entry, and adds the numbers of its words to `said`.
+    fn read(text: &Arc<str>, entry: Entry, said: &mut Vec<u64>) -> Self {
+        let all = entry.range.clone();
+        let whole = text.get(all.clone()).unwrap_or_default();
+        let from = all.start + whole.find(entry.first_line.as_str()).unwrap_or(0);
+        let whole = text.get(from..all.end).unwrap_or_default();
         let reasons =
             REASONS.as_ref().and_then(|pattern| pattern.find(whole)).map(|found| found.start());
-        let statement = whole.get(..reasons.unwrap_or(whole.len())).unwrap_or_default().trim_end();
+        let stated = whole.get(..reasons.unwrap_or(whole.len())).unwrap_or_default().trim_end();
+        let explained = reasons.map(|_| from..from + whole.len());
+        let words = Text::read(stated);
+        let mut add = |text: &Text| said.extend(text.content().map(|token| number(&token.key)));
+        match &explained {
+            Some(_) => add(&Text::read(whole)),
+            None => add(&words),
+        }
         Self {
-            statement: statement.to_owned(),
-            text: Text::read(statement),
-            explained: reasons.map(|_| Text::read(whole)),
+            sketch: Sketch::of(&words),
+            text: Arc::clone(text),
+            statement: from..from + stated.len(),
+            explained,
+            words: OnceLock::new(),
             entry,
         }
     }
 
+    /// Returns what it states, without the bullet and without its reasons.
+    pub(crate) fn statement(&self) -> &str {
+        self.text.get(self.statement.clone()).unwrap_or_default()
+    }
+
+    fn words(&self) -> &Words {
+        self.words.get_or_init(Box::default)
+    }
+
+    /// Returns the statement's words.
+    pub(crate) fn text(&self) -> &Text {
+        self.words().statement.get_or_init(|| Text::read(self.statement()))
+    }
+
     /// Returns all of its words.
     pub(crate) fn full(&self) -> &Text {
-        self.explained.as_ref().unwrap_or(&self.text)
+        let Some(all) = &self.explained else { return self.text() };
+        let whole = || self.text.get(all.clone()).unwrap_or_default();
+        self.words().explained.get_or_init(|| Text::read(whole()))
     }
 
     /// Tells whether it gives reasons.
     pub(crate) const fn is_explained(&self) -> bool {
         self.explained.is_some()
+    }
+
+    /// Returns the sentences and clauses of its statement, if there are several.
+    pub(crate) fn sentences(&self) -> &[Sentence] {
+        self.words().sentences.get_or_init(|| {
+            let cut = || self.statement().split_inclusive(['.', '。', '!', '?', ';', '\n']);
+            if cut().nth(1).is_none() {
+                return Vec::new();
+            }
+            cut().map(Sentence::read).collect()
+        })
+    }
+}
+
+impl Sentence {
+    fn read(source: &str) -> Self {
+        let text = Text::read(source);
+        Self { source: source.to_owned(), sketch: Sketch::of(&text), text }
     }
 }
 
@@ -207,40 +282,21 @@ pub(crate) fn without(text: &str, ranges: &[Range<usize>]) -> String {
 mod tests {
     use super::*;
 
-    fn read(notes: usize) -> Arc<Read> {
-        let text = "- x\n".repeat(notes);
-        let notes = document::entries(&text).into_iter();
-        let notes = notes.map(|entry| Note::read(&text, entry)).collect();
-        Arc::new(Read { head: document::head(b""), notes })
-    }
-
-    fn revision(number: usize) -> Revision {
-        Revision::of(&number.to_le_bytes())
-    }
-
     #[test]
-    fn what_was_used_lately_is_kept_and_nothing_beyond_the_bound() {
-        let mut shelf = Shelf::default();
-        let many = read(NOTES_KEPT_MAX / 2 - 1);
-        shelf.keep(revision(1), &many);
-        shelf.keep(revision(2), &many);
-        // Full, and both are of this task.
-        shelf.keep(revision(3), &many);
-        assert!(shelf.find(&revision(3)).is_none());
-        shelf.turn();
-        assert!(shelf.find(&revision(1)).is_some());
-        shelf.turn();
-        // Nobody has used the second since the task before the last.
-        shelf.keep(revision(3), &many);
-        let kept = [1, 2, 3].map(|number| shelf.find(&revision(number)).is_some());
-        assert_eq!(kept, [true, false, true]);
-        assert!(shelf.notes <= NOTES_KEPT_MAX);
-    }
-
-    #[test]
-    fn the_same_text_is_read_once_whatever_its_path() {
-        let text = "- The same text is read once.\n";
-        assert!(Arc::ptr_eq(&Read::of(text), &Read::of(text)));
-        assert!(!Arc::ptr_eq(&Read::of(text), &Read::of("- Another.\n")));
+    fn a_text_at_rest_is_read_again_as_it_was() {
+        let mut source = Source::from("- The gate opens. It is green.\n  Why: the tide\n");
+        let words = |source: &Source| {
+            let note = &source.read().notes[0];
+            let words = [note.text(), note.full(), &note.sentences()[1].text];
+            words.map(|text| text.tokens.iter().map(|token| token.key.clone()).collect::<Vec<_>>())
+        };
+        let before = words(&source);
+        let other = source.clone();
+        source.rest();
+        assert!(source.read().notes[0].words.get().is_some(), "somebody else holds it");
+        drop(other);
+        source.rest();
+        assert!(source.read().notes[0].words.get().is_none());
+        assert_eq!(words(&source), before);
     }
 }

@@ -12,9 +12,10 @@ use jiff::tz::TimeZone;
 use memory::clock::Timestamp;
 use memory::path::{Mount, Scope};
 
-use super::book::{Note, Page, Snapshot, Stored, shelf, without};
+use super::book::{Note, Page, Snapshot, Source, Stored, without};
 use super::lexicon::{Class, Script, languages};
 use super::likeness::{fingerprint, is_light, literals, other_value, says_too};
+use super::sketch::Sketch;
 use super::when;
 use super::words::{Text, Token};
 use crate::request::{Dreamt, Edit};
@@ -41,7 +42,6 @@ enum Reason {
 
 /// Decides what a dream changes.
 pub fn dream(snapshot: &Snapshot) -> Dreamt {
-    shelf().turn();
     let mut memories: Vec<Option<Stored>> = snapshot.memories.iter().cloned().map(Some).collect();
     let today = day_of(snapshot.now);
     let (mut merged, mut over) = (0, 0);
@@ -76,7 +76,7 @@ fn result(
     for (before, after) in snapshot.memories.iter().zip(memories) {
         let edit = match after {
             Some(after) if after.text == before.text => continue,
-            Some(after) => Edit::Write { path: before.path.clone(), text: after.text.clone() },
+            Some(after) => Edit::Write { path: before.path.clone(), text: after.text.to_string() },
             None => Edit::Remove { path: before.path.clone() },
         };
         dreamt.topics.insert(Page::read(before).topic);
@@ -105,8 +105,11 @@ fn name_days(stored: &mut Stored, snapshot: &Snapshot) {
         return;
     };
     let named = when::absolute(body, day_of(written_at));
-    let text = format!("{head}{named}");
-    if memory::document::entries(&text).len() == memory::document::entries(&stored.text).len() {
+    if named == body {
+        return;
+    }
+    let text = Source::from(format!("{head}{named}"));
+    if text.read().notes.len() == stored.text.read().notes.len() {
         stored.text = text;
     }
 }
@@ -164,11 +167,14 @@ fn one_round(memories: &[Option<Stored>], snapshot: &Snapshot, today: Date) -> R
         let page = page.as_ref()?;
         let gone: Vec<usize> =
             (0..page.notes.len()).filter(|at| reasons.contains_key(&(page_at, *at))).collect();
-        if !gone.is_empty() && gone.len() == page.notes.len() {
+        if gone.is_empty() {
+            return Some(page.stored.clone());
+        }
+        if gone.len() == page.notes.len() {
             return None;
         }
         let ranges: Vec<_> = gone.iter().map(|at| page.notes[*at].entry.range.clone()).collect();
-        let text = without(&page.stored.text, &ranges);
+        let text = without(&page.stored.text, &ranges).into();
         Some(Stored { text, ..page.stored.clone() })
     });
     let after: Vec<Option<Stored>> = after.collect();
@@ -185,24 +191,22 @@ fn lost_a_fact(
     after: &[Option<Stored>],
     reasons: &BTreeMap<At, Reason>,
 ) -> bool {
-    let left: Vec<Vec<String>> = after
+    let left: Vec<Vec<&str>> = after
         .iter()
         .map(|stored| {
-            let page = stored.as_ref().map(Page::read);
-            page.map_or_else(Vec::new, |page| {
-                page.notes.iter().map(|note| note.statement.clone()).collect()
-            })
+            let notes = stored.iter().flat_map(|stored| &stored.text.read().notes);
+            notes.map(Note::statement).collect()
         })
         .collect();
     before.iter().enumerate().any(|(page_at, page)| {
         let Some(page) = page else { return false };
         let mut rest = left[page_at].iter();
         page.notes.iter().enumerate().any(|(at, note)| match reasons.get(&(page_at, at)) {
-            None => rest.next() != Some(&note.statement),
+            None => rest.next() != Some(&note.statement()),
             Some(Reason::Over) => false,
             Some(Reason::Merged(kept) | Reason::Replaced(kept)) => {
                 let survivor = before[kept.0].as_ref().and_then(|page| page.notes.get(kept.1));
-                survivor.is_none_or(|survivor| !left[kept.0].contains(&survivor.statement))
+                survivor.is_none_or(|survivor| !left[kept.0].contains(&survivor.statement()))
             }
         })
     })
@@ -217,7 +221,7 @@ fn merge(
     let mut near: HashMap<String, Vec<usize>> = HashMap::new();
     for (index, (_, _, note)) in notes.iter().enumerate() {
         // Equal statements share all words, nearly equal ones the longest.
-        let words = fingerprint(&note.text);
+        let words = fingerprint(note.text());
         let mut keys: Vec<&String> = words.iter().map(|(key, _)| key).collect();
         keys.sort_by_key(|key| std::cmp::Reverse(key.chars().count()));
         for key in keys.into_iter().take(2) {
@@ -281,29 +285,48 @@ fn in_sight(goes: Option<Mount>, stays: Option<Mount>) -> bool {
     goes == stays || goes == Some(Mount::Scope(Scope::Workspace)) && stays.is_some()
 }
 
+/// What an entry says, days aside.
+struct Timeless {
+    text: Text,
+    sketch: Sketch,
+    /// The day from which it holds.
+    since: Option<Date>,
+}
+
+impl Timeless {
+    fn of(note: &Note) -> Self {
+        let text = undated(note.text());
+        Self { sketch: Sketch::of(&text), text, since: stated_on(note) }
+    }
+
+    /// Whether this statement gives the value of the other anew.
+    fn gives_anew(&self, old: &Self) -> bool {
+        let says_enough = |text: &Text| text.content().nth(1).is_some();
+        self.sketch.may_give_anew(&old.sketch)
+            && says_enough(&self.text)
+            && says_enough(&old.text)
+            && other_value(&self.text, &old.text)
+    }
+}
+
 /// Marks the entries whose value a later one gives anew.
 fn replace(
     notes: &[(At, &Page<'_>, &Note)],
     snapshot: &Snapshot,
     reasons: &mut BTreeMap<At, Reason>,
 ) {
-    let dated: Vec<(usize, Date)> = notes
-        .iter()
-        .enumerate()
-        .filter_map(|(index, (_, _, note))| stated_on(note).map(|date| (index, date)))
-        .collect();
-    for (new_at, date) in &dated {
-        let (kept, new_page, new) = &notes[*new_at];
+    let timeless: Vec<Timeless> = notes.iter().map(|(_, _, note)| Timeless::of(note)).collect();
+    for ((kept, new_page, _), new) in notes.iter().zip(&timeless) {
+        let Some(date) = new.since else { continue };
         if reasons.contains_key(kept) {
             continue;
         }
-        for (index, (at, page, old)) in notes.iter().enumerate() {
-            let older = stated_on(old).is_none_or(|older| older < *date);
-            if index == *new_at || !older || reasons.contains_key(at) {
+        for ((at, page, _), old) in notes.iter().zip(&timeless) {
+            let older = old.since.is_none_or(|older| older < date);
+            if at == kept || !older || !new.gives_anew(old) || reasons.contains_key(at) {
                 continue;
             }
-            let allowed = may_change(snapshot, page.stored) && page.mount() == new_page.mount();
-            if allowed && gives_anew(new, old) {
+            if may_change(snapshot, page.stored) && page.mount() == new_page.mount() {
                 reasons.insert(*at, Reason::Replaced(*kept));
             }
         }
@@ -317,25 +340,27 @@ fn no_longer_so(
     snapshot: &Snapshot,
     reasons: &mut BTreeMap<At, Reason>,
 ) {
-    for (kept, new_page, new) in notes.iter().filter(|(_, _, note)| note.text.has(Class::Gone)) {
-        let bare = |note: &Note| -> BTreeSet<String> {
-            let words = note.text.content().filter(|token| {
-                !token.is(Class::Gone) && !token.is(Class::Change) && !is_light(token)
-            });
-            words.map(|token| token.key.clone()).collect()
-        };
+    let bare = |note: &Note| -> BTreeSet<String> {
+        let words = note
+            .text()
+            .content()
+            .filter(|token| !token.is(Class::Gone) && !token.is(Class::Change) && !is_light(token));
+        words.map(|token| token.key.clone()).collect()
+    };
+    let mut so: HashMap<BTreeSet<String>, Vec<usize>> = HashMap::new();
+    for (index, (_, _, note)) in notes.iter().enumerate() {
+        if !note.text().has(Class::Gone) && !note.text().has(Class::Not) {
+            so.entry(bare(note)).or_default().push(index);
+        }
+    }
+    for (kept, new_page, new) in notes.iter().filter(|(_, _, note)| note.text().has(Class::Gone)) {
         let words = bare(new);
-        for (at, page, old) in notes {
-            let differs = at != kept && !old.text.has(Class::Gone) && !old.text.has(Class::Not);
+        let alike = so.get(&words).filter(|_| words.len() >= 2);
+        for &index in alike.into_iter().flatten() {
+            let (at, page, old) = &notes[index];
             let free = !reasons.contains_key(at) && !reasons.contains_key(kept);
             let allowed = may_change(snapshot, page.stored) && page.mount() == new_page.mount();
-            if differs
-                && free
-                && allowed
-                && words.len() >= 2
-                && bare(old) == words
-                && literals(&new.statement) == literals(&old.statement)
-            {
+            if free && allowed && literals(new.statement()) == literals(old.statement()) {
                 reasons.insert(*at, Reason::Replaced(*kept));
             }
         }
@@ -344,29 +369,20 @@ fn no_longer_so(
 
 /// The day from which an entry says that it holds: `(2026-01-20)` at its end, `since 2026-03-15`.
 fn stated_on(note: &Note) -> Option<Date> {
-    let named = when::named(&note.text);
+    let named = when::named(note.text());
     let [only] = named.as_slice() else { return None };
-    let first = &note.text.tokens[only.tokens.start];
-    let last = &note.text.tokens[only.tokens.end - 1];
-    let before = note.statement.get(..first.at.start)?.trim_end();
-    let after = note.statement.get(last.at.end..)?.trim();
+    let first = &note.text().tokens[only.tokens.start];
+    let last = &note.text().tokens[only.tokens.end - 1];
+    let before = note.statement().get(..first.at.start)?.trim_end();
+    let after = note.statement().get(last.at.end..)?.trim();
     let in_brackets = before.ends_with(['(', '（', '['])
         && after.trim_end_matches(['.', '。']).ends_with([')', '）', ']'])
         && after.chars().count() <= 2;
     let near = only.tokens.start.saturating_sub(2)..only.tokens.end + 1;
-    let since = note.text.tokens.iter().enumerate().any(|(index, token)| {
+    let since = note.text().tokens.iter().enumerate().any(|(index, token)| {
         near.contains(&index) && token.is(Class::Since) && !token.is(Class::Until)
     });
     (in_brackets || since).then_some(only.date)
-}
-
-/// Whether the one statement gives the value of the other anew; days aside.
-fn gives_anew(new: &Note, old: &Note) -> bool {
-    let (new, old) = (undated(&new.text), undated(&old.text));
-    if new.content().count() < 2 || old.content().count() < 2 {
-        return false;
-    }
-    other_value(&new, &old)
 }
 
 /// The text without the days that it names and the words that go with them.
@@ -380,7 +396,7 @@ fn undated(text: &Text) -> Text {
 
 /// Whether the day has passed until which an entry held, and it says nothing else.
 fn is_over(note: &Note, today: Date) -> bool {
-    let text = &note.text;
+    let text = note.text();
     let named = when::named(text);
     let one_sentence =
         text.tokens.last().is_none_or(|last| last.sentence == text.tokens[0].sentence);

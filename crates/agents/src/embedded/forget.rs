@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use memory::path::{Mount, Scope};
 
-use super::book::{Note, Page, Snapshot, shelf, without};
+use super::book::{Note, Page, Snapshot, without};
 use super::lexicon::Class;
 use super::words::{Text, Token, alike, is_unspaced, plain};
 use crate::request::{Edit, ForgetRequest, Forgotten, Removed, Topic};
@@ -18,7 +18,6 @@ const NO_MATCH: &str = "No managed auto-memory entries matched.";
 
 /// Decides which entries go.
 pub fn forget(snapshot: &Snapshot, request: &ForgetRequest) -> Forgotten {
-    shelf().turn();
     let pages: Vec<Page<'_>> = snapshot
         .memories
         .iter()
@@ -140,7 +139,7 @@ fn exactly(pages: &[Page<'_>], text: &str) -> BTreeSet<At> {
         words.join(" ").trim_end_matches(['.', '!', '。', ' ']).to_owned()
     };
     let wanted = folded(text);
-    everywhere(pages, |note| !wanted.is_empty() && folded(&note.statement) == wanted)
+    everywhere(pages, |note| !wanted.is_empty() && folded(note.statement()) == wanted)
 }
 
 fn everywhere(pages: &[Page<'_>], fits: impl Fn(&Note) -> bool) -> BTreeSet<At> {
@@ -246,9 +245,9 @@ fn matching(pages: &[Page<'_>], wanted: &Wanted<'_>) -> BTreeSet<At> {
     }
     let with_kinds: Vec<&Token> = wanted.words.iter().chain(&wanted.kinds).copied().collect();
     let holds = |words: &[&Token], text: &Text| words.iter().all(|token| covers(text, token));
-    let mut found = everywhere(pages, |note| holds(&with_kinds, &note.text));
+    let mut found = everywhere(pages, |note| holds(&with_kinds, note.text()));
     if found.is_empty() {
-        found = everywhere(pages, |note| holds(&wanted.words, &note.text));
+        found = everywhere(pages, |note| holds(&wanted.words, note.text()));
     }
     if found.is_empty() {
         found = everywhere(pages, |note| holds(&wanted.words, note.full()));
@@ -303,12 +302,12 @@ fn narrowed(pages: &[Page<'_>], wanted: &Wanted<'_>, mut found: BTreeSet<At>) ->
     }
     if is(Class::Links) {
         prefer(&mut found, &|page, note| {
-            page.topic == Topic::Reference || note.statement.contains("://")
+            page.topic == Topic::Reference || note.statement().contains("://")
         });
     }
     if wanted.states || wanted.negated {
         let negated = |note: &Note| {
-            let words = note.text.tokens.iter();
+            let words = note.text().tokens.iter();
             words
                 .filter(|token| wanted.words.iter().any(|word| alike(word, token)))
                 .any(|token| token.negated)

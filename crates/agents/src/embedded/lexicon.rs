@@ -6,7 +6,7 @@
 //! `~` is matched by word stem as well. A language without a file works by the words alone.
 
 use std::collections::HashMap;
-use std::sync::LazyLock;
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use snowball_stemmers_rs::{Algorithm, Stemmer};
 
@@ -188,8 +188,12 @@ pub(crate) struct Language {
     /// By the words, joined by a space; one word mostly.
     known: HashMap<String, Known>,
     by_stem: HashMap<String, Classes>,
+    /// Stems that were worked out, up to [`STEMS_KEPT_MAX`].
+    stems: Mutex<HashMap<Box<str>, Box<str>>>,
     /// The longest run of words, or of characters where there are no spaces.
     pub(crate) longest: usize,
+    /// The longest run of several words that begins with a word.
+    runs: HashMap<String, usize>,
 }
 
 /// A language's code, script, stemmer and file.
@@ -202,6 +206,14 @@ macro_rules! stem {
         Some(|| Stemmer::create(Algorithm::$algorithm))
     };
 }
+
+/// How many stems a language keeps: to work one out takes longer than all else that is done with a word.
+const STEMS_KEPT_MAX: usize = 4_096;
+
+/// How many languages there are at the most.
+pub(crate) const LANGUAGES_MAX: usize = 32;
+
+const _: () = assert!(SOURCES.len() <= LANGUAGES_MAX);
 
 const SOURCES: [Source; 17] = [
     ("en", Script::Latin, stem!(English), include_str!("../../lexicon/en.txt")),
@@ -231,6 +243,22 @@ pub(crate) fn languages() -> &'static [Language] {
     &LANGUAGES
 }
 
+/// Which languages know a word, a bit each.
+static WHO_KNOWS: LazyLock<HashMap<&'static str, u32>> = LazyLock::new(|| {
+    let mut who: HashMap<&str, u32> = HashMap::new();
+    for (index, language) in languages().iter().enumerate() {
+        for word in language.known.keys().filter(|words| !words.contains(' ')) {
+            *who.entry(word).or_default() |= 1 << index;
+        }
+    }
+    who
+});
+
+/// Returns which languages know a word: the bit of each by its place in [`languages`].
+pub(crate) fn who_knows(word: &str) -> u32 {
+    WHO_KNOWS.get(word).copied().unwrap_or_default()
+}
+
 /// What Korean hangs on a word, longest first.
 const KOREAN_ENDINGS: &str = "에서는 으로는 이라는 했습니다 합니다 입니다 습니다 됩니다 하세요 해주세요 \
     주세요 에서 에게 까지 부터 으로 처럼 보다 이랑 하고 하는 했던 한다 된다 해줘 이야 이에요 예요 은 는 이 가 을 \
@@ -245,7 +273,9 @@ impl Language {
             stemmer,
             known: HashMap::new(),
             by_stem: HashMap::new(),
+            stems: Mutex::default(),
             longest: 1,
+            runs: HashMap::new(),
         };
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let Some((name, words)) = line.split_once(':') else { continue };
@@ -297,6 +327,10 @@ impl Language {
             (key, length)
         } else {
             let words = simple_words(&plain(&word.replace('_', " ")));
+            if let [first, _, ..] = words.as_slice() {
+                let longest = self.runs.entry(first.clone()).or_default();
+                *longest = words.len().max(*longest);
+            }
             (words.join(" "), words.len())
         };
         self.longest = self.longest.max(length);
@@ -308,6 +342,11 @@ impl Language {
         self.known.get(words)
     }
 
+    /// Returns how many words the longest known run has that begins with this one.
+    pub(crate) fn longest_from(&self, word: &str) -> usize {
+        self.runs.get(word).copied().unwrap_or(1)
+    }
+
     /// Returns the classes of everything with this stem.
     pub(crate) fn by_stem(&self, stem: &str) -> Classes {
         self.by_stem.get(stem).copied().unwrap_or_default()
@@ -315,6 +354,19 @@ impl Language {
 
     /// Returns a plain word without its ending.
     pub(crate) fn stem(&self, word: &str) -> String {
+        let mut stems = self.stems.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(stem) = stems.get(word) {
+            return stem.to_string();
+        }
+        let stem = self.cut(word);
+        if stems.len() >= STEMS_KEPT_MAX {
+            stems.clear();
+        }
+        stems.insert(word.into(), stem.as_str().into());
+        stem
+    }
+
+    fn cut(&self, word: &str) -> String {
         match (&self.stemmer, self.script) {
             (Some(stemmer), _) => {
                 let stem = plain(&stemmer.stem(word));

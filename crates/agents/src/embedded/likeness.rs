@@ -127,15 +127,15 @@ fn fronted(text: &Text) -> bool {
 
 /// Whether one of the sentences or clauses of `whole` says just what `part` says.
 pub(crate) fn says_too(whole: &Note, part: &Note) -> bool {
-    if same(&whole.text, &part.text, (&whole.statement, &part.statement)) {
+    if whole.sketch.may_repeat(&part.sketch)
+        && same(whole.text(), part.text(), (whole.statement(), part.statement()))
+    {
         return true;
     }
-    let sentences: Vec<&str> =
-        whole.statement.split_inclusive(['.', '。', '!', '?', ';', '\n']).collect();
-    sentences.len() > 1
-        && sentences
-            .into_iter()
-            .any(|sentence| same(&Text::read(sentence), &part.text, (sentence, &part.statement)))
+    whole.sentences().iter().any(|sentence| {
+        sentence.sketch.may_repeat(&part.sketch)
+            && same(&sentence.text, part.text(), (&sentence.source, part.statement()))
+    })
 }
 
 /// How a new statement stands to an old one.
@@ -153,15 +153,15 @@ pub(crate) enum Relation {
 
 /// Returns how a new statement stands to an old one, with how sure that is, for choosing among many.
 pub(crate) fn relation((new, new_source): (&Text, &str), old: &Note) -> (Relation, f64) {
-    if same(new, &old.text, (new_source, &old.statement)) {
+    if same(new, old.text(), (new_source, old.statement())) {
         return (Relation::Known, 2.0);
     }
-    let (ours, theirs) = (fingerprint(new), fingerprint(&old.text));
+    let (ours, theirs) = (fingerprint(new), fingerprint(old.text()));
     let our_keys: BTreeSet<&String> = ours.iter().map(|(key, _)| key).collect();
     let their_keys: BTreeSet<&String> = theirs.iter().map(|(key, _)| key).collect();
     let shared = our_keys.intersection(&their_keys).count();
     let share = ratio(shared, their_keys.len());
-    if our_keys == their_keys && shared >= 2 && literals(new_source) == literals(&old.statement) {
+    if our_keys == their_keys && shared >= 2 && literals(new_source) == literals(old.statement()) {
         // The same words and another negation.
         return (Relation::Replaces, 1.5);
     }
@@ -171,19 +171,19 @@ pub(crate) fn relation((new, new_source): (&Text, &str), old: &Note) -> (Relatio
     if shared >= 3
         && ours.is_subset(&theirs)
         && !new.has(Class::Not)
-        && literals(new_source).is_subset(&literals(&old.statement))
+        && literals(new_source).is_subset(&literals(old.statement()))
     {
         return (Relation::Known, share);
     }
     if shared >= 3
         && theirs.is_subset(&ours)
         && ours.len() <= theirs.len() + 3
-        && literals(&old.statement).is_subset(&literals(new_source))
-        && !old.text.has(Class::Not)
+        && literals(old.statement()).is_subset(&literals(new_source))
+        && !old.text().has(Class::Not)
     {
         return (Relation::Elaborates, share);
     }
-    if other_value(new, &old.text) {
+    if other_value(new, old.text()) {
         return (Relation::Replaces, share);
     }
     (Relation::Other, share)
@@ -194,7 +194,7 @@ fn ratio(part: usize, whole: usize) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
 }
 
-fn is_correction(text: &Text) -> bool {
+pub(crate) fn is_correction(text: &Text) -> bool {
     text.has(Class::Change) || text.has(Class::Gone)
 }
 
@@ -207,8 +207,8 @@ fn corrects(new: &Text, old: &Note, share: f64, shared: usize) -> bool {
     let gives_up = new
         .content()
         .filter(is_value)
-        .any(|token| old.text.content().any(|theirs| theirs.key == token.key));
-    let subject = subject(&old.text);
+        .any(|token| old.text().content().any(|theirs| theirs.key == token.key));
+    let subject = subject(old.text());
     let names_subject =
         subject.is_some_and(|subject| new.content().any(|token| token.key == subject));
     (share >= 0.6 && shared >= 2)
@@ -240,8 +240,7 @@ pub(crate) fn other_value(new: &Text, old: &Text) -> bool {
     if our_value.is_empty() || their_value.is_empty() {
         return false;
     }
-    let are_values =
-        |tokens: &[&Token]| tokens.iter().all(|token| token.has_digit() || token.value.is_some());
+    let are_values = |tokens: &[&Token]| tokens.iter().all(|token| is_value(token));
     let has = |class: Class| {
         let shares = |token: &&Token| token.is(class);
         ours[..ahead].iter().any(shares) || ours[ours.len() - behind..].iter().any(shares)
@@ -267,8 +266,13 @@ pub(crate) fn other_value(new: &Text, old: &Text) -> bool {
     short && (at_the_end || at_the_head)
 }
 
+/// Whether a word may be the value of something.
+pub(crate) fn is_value(token: &Token) -> bool {
+    token.has_digit() || token.value.is_some()
+}
+
 /// The meaning words with the small verbs that say what kind of value it is.
-fn meaning(text: &Text) -> Vec<&Token> {
+pub(crate) fn meaning(text: &Text) -> Vec<&Token> {
     text.content()
         .filter(|token| !is_light(token) || token.is(Class::Single) || token.is(Class::Head))
         .filter(|token| !token.is(Class::Oneself) && !token.is(Class::User))

@@ -4,9 +4,7 @@
 //! entry did, or contradicts one, or is new. A new one goes to the memory that speaks of the same, or
 //! to one of its own.
 
-use std::cell::OnceCell;
-use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::collections::HashSet;
 
 use jiff::tz::TimeZone;
 use memory::document;
@@ -14,11 +12,12 @@ use memory::limits::MEMORY_BYTES_MAX;
 use memory::path::{Layout, MemoryPath, Mount, Scope};
 use memory::screen::{Policy, Screen, Writer};
 
-use super::book::{Note, Page, Read, Snapshot, Stored, shelf};
+use super::book::{Note, Page, Snapshot, Stored};
 use super::classify::{self, Kind, Whose};
 use super::facts;
 use super::lexicon::Class;
-use super::likeness::{Relation, fingerprint, relation};
+use super::likeness::{Relation, is_correction, relation};
+use super::sketch::Sketch;
 use super::when;
 use super::words::Text;
 use crate::request::{ContextMode, Edit, Refusal, RememberRequest, Remembered, Topic};
@@ -50,11 +49,10 @@ pub fn remember(
     if let Some(found) = found.iter().find(|found| found.policy == Policy::Refuse) {
         return Err(Refusal::Screened { family: found.family, rule: found.rule });
     }
-    shelf().turn();
     let asked = request.scope.map(|scope| mount_for(snapshot, scope).ok_or(Refusal::ScopeMismatch));
     let mut desk = Desk {
         memories: snapshot.memories.clone(),
-        read: vec![OnceCell::new(); snapshot.memories.len()],
+        names: None,
         snapshot,
         asked: asked.transpose()?,
         is_clean: request.context_mode == ContextMode::Clean,
@@ -94,8 +92,8 @@ struct Counts {
 /// Memories on the way to what they will be.
 struct Desk<'a> {
     memories: Vec<Stored>,
-    /// What was read in each of them.
-    read: Vec<OnceCell<Arc<Read>>>,
+    /// Their paths in lower case, once a new one has to differ from them.
+    names: Option<HashSet<String>>,
     snapshot: &'a Snapshot,
     asked: Option<Mount>,
     is_clean: bool,
@@ -143,10 +141,13 @@ impl Desk<'_> {
             return false;
         }
         let text = Text::read(fact);
+        let (sketch, corrects) = (Sketch::of(&text), is_correction(&text));
         let mut best: Option<(usize, usize, Relation, f64)> = None;
         for page_at in (0..self.memories.len()).filter(|&at| self.may_settle(&self.memories[at])) {
-            let page = self.page(page_at);
-            for (note_at, note) in page.notes.iter().enumerate() {
+            let notes = self.memories[page_at].text.read().notes.iter().enumerate();
+            for (note_at, note) in
+                notes.filter(|(_, note)| sketch.may_settle(&note.sketch, corrects))
+            {
                 let (relation, sure) = relation((&text, fact), note);
                 let better = best.is_none_or(|(_, _, _, most)| sure > most);
                 if relation != Relation::Other && better {
@@ -159,25 +160,13 @@ impl Desk<'_> {
             self.counts.known += 1;
             return true;
         }
-        let page = self.page(page_at);
-        let note = &page.notes[note_at];
-        let Some(text) = replaced(&page.stored.text, note, fact, relation) else {
+        let old = &self.memories[page_at].text;
+        let Some(text) = replaced(old, &old.read().notes[note_at], fact, relation) else {
             return false;
         };
-        self.put(page_at, text);
+        self.memories[page_at].text = text.into();
         self.counts.updated += 1;
         true
-    }
-
-    /// Returns a memory as it is now; it is read once as long as it does not change.
-    fn page(&self, at: usize) -> Page<'_> {
-        let stored = &self.memories[at];
-        Page::again(stored, Arc::clone(self.read[at].get_or_init(|| Read::of(&stored.text))))
-    }
-
-    fn put(&mut self, at: usize, text: String) {
-        self.memories[at].text = text;
-        self.read[at] = OnceCell::new();
     }
 
     fn may_settle(&self, stored: &Stored) -> bool {
@@ -195,14 +184,13 @@ impl Desk<'_> {
         if let Some(at) = self.place(fact, mount, kind.topic)
             && let Some(text) = appended(&self.memories[at].text, fact)
         {
-            self.put(at, text);
+            self.memories[at].text = text.into();
             return Ok(());
         }
         let path = self.free_path(fact, mount, kind.topic)?;
-        let text = fresh(fact, kind.topic);
+        let text = fresh(fact, kind.topic).into();
         self.opened.push(path.clone());
         self.memories.push(Stored { path, text, pinned: false, written_at: None });
-        self.read.push(OnceCell::new());
         Ok(())
     }
 
@@ -217,18 +205,18 @@ impl Desk<'_> {
     /// The memory that speaks of the same: of the same mount and topic, with the most words in common.
     fn place(&self, fact: &str, mount: Mount, topic: Topic) -> Option<usize> {
         let text = Text::read(fact);
-        let words: BTreeSet<String> = fingerprint(&text).into_iter().map(|(key, _)| key).collect();
+        let words = Sketch::of(&text);
         let mut best: Option<(usize, f64)> = None;
         for (at, stored) in self.memories.iter().enumerate() {
             let opened = self.opened.contains(&stored.path);
             if stored.path.mount() != Some(mount) || (self.is_clean && !opened) {
                 continue;
             }
-            let page = self.page(at);
+            let page = Page::read(stored);
             if page.topic != topic {
                 continue;
             }
-            let share = if opened { 1.0 } else { share(&words, &page) };
+            let share = if opened { 1.0 } else { words.share(&page) };
             if share >= PLACE_SHARE_MIN && best.is_none_or(|(_, most)| share > most) {
                 best = Some((at, share));
             }
@@ -236,7 +224,11 @@ impl Desk<'_> {
         best.map(|(at, _)| at)
     }
 
-    fn free_path(&self, fact: &str, mount: Mount, topic: Topic) -> Result<MemoryPath, Refusal> {
+    fn free_path(&mut self, fact: &str, mount: Mount, topic: Topic) -> Result<MemoryPath, Refusal> {
+        let folded = |path: &MemoryPath| path.to_string().to_lowercase();
+        let names = self.names.get_or_insert_with(|| {
+            self.memories.iter().map(|stored| folded(&stored.path)).collect()
+        });
         let slug = slug(fact);
         let root = match mount {
             Mount::Scope(scope) => format!("/memories/{scope}"),
@@ -250,8 +242,7 @@ impl Desk<'_> {
                 else {
                     break;
                 };
-                let folded = |path: &MemoryPath| path.to_string().to_lowercase();
-                if !self.memories.iter().any(|stored| folded(&stored.path) == folded(&path)) {
+                if names.insert(folded(&path)) {
                     return Ok(path);
                 }
             }
@@ -261,14 +252,14 @@ impl Desk<'_> {
 
     fn finish(self) -> Remembered {
         let mut done = Remembered::default();
+        let mut before = self.snapshot.memories.iter();
         for stored in self.memories {
-            let before = self.snapshot.memories.iter().find(|before| before.path == stored.path);
-            if before.is_some_and(|before| before.text == stored.text) {
+            if before.next().is_some_and(|before| before.text == stored.text) {
                 continue;
             }
             done.scopes.extend(stored.path.mount());
             done.touched.push(stored.path.clone());
-            done.edits.push(Edit::Write { path: stored.path, text: stored.text });
+            done.edits.push(Edit::Write { path: stored.path, text: stored.text.to_string() });
         }
         let Counts { added, updated, known } = self.counts;
         done.summary = if done.edits.is_empty() {
@@ -285,24 +276,13 @@ impl Desk<'_> {
     }
 }
 
-/// How much of a fact's words a memory has, its description counting as much as its entries.
-#[expect(clippy::cast_precision_loss, reason = "counts of words of one fact")]
-fn share(words: &BTreeSet<String>, page: &Page<'_>) -> f64 {
-    let title: BTreeSet<String> = page.title().content().map(|token| token.key.clone()).collect();
-    let body: BTreeSet<&String> =
-        page.notes.iter().flat_map(|note| note.full().content().map(|token| &token.key)).collect();
-    let in_title = words.iter().filter(|word| title.contains(*word)).count();
-    let in_body = words.iter().filter(|word| body.contains(word)).count();
-    if words.is_empty() { 0.0 } else { (in_title + in_body) as f64 / words.len() as f64 }
-}
-
 /// The fact in place of an entry; its reasons stay only if it says more of the same.
 fn replaced(text: &str, note: &Note, fact: &str, relation: Relation) -> Option<String> {
     let range = note.entry.range.clone();
     let old = text.get(range.clone())?;
     let head = old.get(..old.find(note.entry.first_line.as_str())?)?;
     let tail = if relation == Relation::Elaborates {
-        old.get(head.len() + note.statement.len()..)?.to_owned()
+        old.get(head.len() + note.statement().len()..)?.to_owned()
     } else {
         let end = old.trim_end_matches(['\n', '\r']).len();
         old.get(end..)?.to_owned()

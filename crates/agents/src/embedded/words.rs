@@ -5,6 +5,7 @@
 //! word has a `key` (its stem, or what it stands for) and the classes that its language gives it.
 //! Which language that is, is told by the small words of the text.
 
+use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::LazyLock;
 
@@ -12,7 +13,9 @@ use regex::Regex;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 
-use super::lexicon::{Class, Classes, Known, Language, Script, Value, languages};
+use super::lexicon::{
+    Class, Classes, Known, LANGUAGES_MAX, Language, Script, Value, languages, who_knows,
+};
 
 /// Numbers with what joins their parts; runs of one script; comparing signs; pictures.
 static PIECES: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -118,11 +121,17 @@ pub(crate) struct Text {
 impl Text {
     /// Reads a text.
     pub(crate) fn read(text: &str) -> Self {
-        let pieces = pieces(text);
+        let pieces: Vec<(Piece, Vec<Cut>)> = pieces(text)
+            .into_iter()
+            .map(|piece| {
+                let words = cut_early(text, &piece);
+                (piece, words)
+            })
+            .collect();
         let chosen = Chosen::by(text, &pieces);
         let mut read = Self::default();
         let (mut clause, mut sentence, mut end) = (0, 0, 0);
-        for piece in pieces {
+        for (piece, mut words) in pieces {
             let between = text.get(end..piece.at.start).unwrap_or_default();
             if between.contains(['.', '!', '?', '。', '！', '？', '…', '؟', '\n']) {
                 sentence += 1;
@@ -135,13 +144,16 @@ impl Text {
             end = piece.at.end;
             let first_in_sentence =
                 read.tokens.last().is_none_or(|token: &Token| token.sentence != sentence);
-            for (at, word) in cut(text, &piece, chosen) {
+            if piece.kind == Kind::Unspaced {
+                words = cut_unspaced(text, &piece, chosen);
+            }
+            for (at, word) in words {
                 let source = text.get(at.clone()).unwrap_or_default();
                 let is_name = !first_in_sentence && source.starts_with(char::is_uppercase);
                 let is_acronym = is_acronym(source);
                 let language = chosen.for_script(script_of(&word));
                 read.tokens.push(Token {
-                    key: word.clone(),
+                    key: String::new(),
                     at,
                     word,
                     classes: Classes::default(),
@@ -163,17 +175,25 @@ impl Text {
     /// Finds what the lexicon knows, longest runs of words first, and gives each word its key.
     fn look_up(&mut self) {
         for index in 0..self.tokens.len() {
-            let Some(language) = self.tokens[index].language.and_then(|one| languages().get(one))
-            else {
+            let token = &mut self.tokens[index];
+            let Some(language) = token.language.and_then(|one| languages().get(one)) else {
+                token.key = token.word.clone();
                 continue;
             };
-            let longest = if language.script == Script::Unspaced { 1 } else { language.longest };
-            let mut words = String::new();
+            let longest = match language.script {
+                Script::Unspaced => 1,
+                // What is hung on a word hides which runs it begins.
+                Script::Hangul => language.longest,
+                _ => language.longest_from(&self.tokens[index].word),
+            };
+            let mut words = Cow::Borrowed("");
             for (offset, token) in self.tokens[index..].iter().take(longest).enumerate() {
                 if offset > 0 {
-                    words.push(' ');
+                    words.to_mut().push(' ');
+                    words.to_mut().push_str(&token.word);
+                } else {
+                    words = Cow::Borrowed(&token.word);
                 }
-                words.push_str(&token.word);
                 let known = language.known(&words).or_else(|| match language.script {
                     Script::Hangul => language.known(&language.stem(&words)),
                     _ => None,
@@ -183,6 +203,7 @@ impl Text {
                     self.hits.push(Hit { tokens, classes: *classes, value: *value });
                 }
             }
+            drop(words);
             self.give_key(index, language);
         }
         for hit in &self.hits {
@@ -208,9 +229,9 @@ impl Text {
 
     fn give_key(&mut self, index: usize, language: &Language) {
         let token = &mut self.tokens[index];
-        let word = language.known(&token.word).and_then(|known| known.same.clone());
-        let word = word.unwrap_or_else(|| token.word.clone());
-        token.key = if token.has_digit() { word } else { language.stem(&word) };
+        let same = language.known(&token.word).and_then(|known| known.same.as_ref());
+        let word = same.unwrap_or(&token.word);
+        token.key = if token.has_digit() { word.clone() } else { language.stem(word) };
         let by_stem = language.by_stem(&token.key);
         if !by_stem.is_empty() {
             token.classes = token.classes.with(by_stem);
@@ -323,6 +344,9 @@ enum Kind {
     Stacked,
 }
 
+/// A word made plain, and where it stands.
+type Cut = (Range<usize>, String);
+
 #[derive(Clone, Debug)]
 struct Piece {
     at: Range<usize>,
@@ -331,30 +355,39 @@ struct Piece {
 
 fn pieces(text: &str) -> Vec<Piece> {
     let Some(pattern) = PIECES.as_ref() else { return Vec::new() };
-    let found = pattern.captures_iter(text).filter_map(|found| {
-        let at = found.get(0)?.range();
-        let kind = if found.name("unspaced").is_some() {
-            Kind::Unspaced
-        } else if found.name("stacked").is_some() {
-            Kind::Stacked
-        } else {
-            Kind::Spaced
-        };
-        Some(Piece { at, kind })
-    });
-    found.collect()
+    pattern
+        .find_iter(text)
+        .map(|found| Piece { at: found.range(), kind: kind_of(pattern, found.as_str()) })
+        .collect()
 }
 
-fn cut(text: &str, piece: &Piece, chosen: Chosen) -> Vec<(Range<usize>, String)> {
+/// Which of the alternatives a piece is of: its first character belongs to one of them alone.
+fn kind_of(pattern: &Regex, piece: &str) -> Kind {
+    // No script below is written without spaces.
+    if piece.chars().next().is_none_or(|first| first < '\u{E00}') {
+        return Kind::Spaced;
+    }
+    let is = |name: &str| pattern.captures(piece).is_some_and(|found| found.name(name).is_some());
+    if is("unspaced") {
+        Kind::Unspaced
+    } else if is("stacked") {
+        Kind::Stacked
+    } else {
+        Kind::Spaced
+    }
+}
+
+/// The words of a piece that do not depend on the language.
+fn cut_early(text: &str, piece: &Piece) -> Vec<Cut> {
     match piece.kind {
         Kind::Spaced => cut_word(text, piece),
-        Kind::Unspaced => cut_unspaced(text, piece, chosen),
         Kind::Stacked => pairs(text, &piece.at),
+        Kind::Unspaced => Vec::new(),
     }
 }
 
 /// A word, cut at an apostrophe unless some language knows it whole.
-fn cut_word(text: &str, piece: &Piece) -> Vec<(Range<usize>, String)> {
+fn cut_word(text: &str, piece: &Piece) -> Vec<Cut> {
     let source = text.get(piece.at.clone()).unwrap_or_default();
     let digits = source.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
     if digits > 0 && source.get(digits..).is_some_and(|rest| script_of(rest) == Script::Hangul) {
@@ -364,13 +397,12 @@ fn cut_word(text: &str, piece: &Piece) -> Vec<(Range<usize>, String)> {
             .to_vec();
     }
     let whole = plain(source);
-    let parts: Vec<&str> = source.split(['\'', '’']).collect();
-    if parts.len() < 2 || languages_known(&whole) {
+    if !source.contains(['\'', '’']) || languages_known(&whole) {
         return vec![(piece.at.clone(), whole)];
     }
     let mut words = Vec::new();
     let mut start = piece.at.start;
-    for part in parts {
+    for part in source.split(['\'', '’']) {
         let at = start..start + part.len();
         let mark =
             text.get(at.end..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
@@ -435,7 +467,7 @@ const APOSTROPHES: &[&str] = &[
 ];
 
 /// Cuts a run without spaces along the words that are known; what lies between is cut into pairs.
-fn cut_unspaced(text: &str, piece: &Piece, chosen: Chosen) -> Vec<(Range<usize>, String)> {
+fn cut_unspaced(text: &str, piece: &Piece, chosen: Chosen) -> Vec<Cut> {
     let Some(language) = chosen.unspaced.and_then(|one| languages().get(one)) else {
         return pairs(text, &piece.at);
     };
@@ -465,12 +497,7 @@ fn cut_unspaced(text: &str, piece: &Piece, chosen: Chosen) -> Vec<(Range<usize>,
 }
 
 /// Katakana stays whole, hiragana is grammar and is left out, the rest is cut into pairs.
-fn unknown_words(
-    text: &str,
-    piece: &Piece,
-    at: Range<usize>,
-    language: &Language,
-) -> Vec<(Range<usize>, String)> {
+fn unknown_words(text: &str, piece: &Piece, at: Range<usize>, language: &Language) -> Vec<Cut> {
     let start = piece.at.start + at.start;
     let source = text.get(start..piece.at.start + at.end).unwrap_or_default();
     let mut runs: Vec<(Range<usize>, u8)> = Vec::new();
@@ -498,7 +525,7 @@ fn unknown_words(
 }
 
 /// Every two characters that stand side by side; a single one by itself.
-fn pairs(text: &str, at: &Range<usize>) -> Vec<(Range<usize>, String)> {
+fn pairs(text: &str, at: &Range<usize>) -> Vec<Cut> {
     let source = text.get(at.clone()).unwrap_or_default();
     let starts: Vec<usize> = source
         .char_indices()
@@ -545,20 +572,24 @@ struct Chosen {
 }
 
 impl Chosen {
-    fn by(text: &str, pieces: &[Piece]) -> Self {
-        let words: Vec<String> = pieces
-            .iter()
-            .filter(|piece| piece.kind == Kind::Spaced)
-            // `CI` is no Polish word.
-            .filter(|piece| text.get(piece.at.clone()).is_some_and(|source| !is_acronym(source)))
-            .flat_map(|piece| cut_word(text, piece))
-            .map(|(_, word)| word)
-            .collect();
+    fn by(text: &str, pieces: &[(Piece, Vec<Cut>)]) -> Self {
+        let mut scores = [0_usize; LANGUAGES_MAX];
+        let spaced = pieces.iter().filter(|(piece, _)| piece.kind == Kind::Spaced);
+        // `CI` is no Polish word.
+        let spaced = spaced.filter(|(piece, _)| {
+            text.get(piece.at.clone()).is_some_and(|source| !is_acronym(source))
+        });
+        for (_, word) in spaced.flat_map(|(_, words)| words) {
+            let who = who_knows(word);
+            for (index, score) in scores.iter_mut().enumerate() {
+                *score += usize::from(who >> index & 1 == 1);
+            }
+        }
         let named = |code: &str| languages().iter().position(|one| one.code == code);
         let has_kana = text.chars().any(|c| matches!(c, '\u{3041}'..='\u{30FF}'));
         Self {
-            latin: most_known(&words, Script::Latin),
-            cyrillic: most_known(&words, Script::Cyrillic),
+            latin: most_known(&scores, Script::Latin),
+            cyrillic: most_known(&scores, Script::Cyrillic),
             arabic: named("ar"),
             hangul: named("ko"),
             unspaced: named(if has_kana { "ja" } else { "zh" }),
@@ -577,13 +608,12 @@ impl Chosen {
     }
 }
 
-/// The language of this script that knows the most of the words; the first one if none does.
-fn most_known(words: &[String], script: Script) -> Option<usize> {
+/// The language of this script that knows the most words; the first one if none does.
+fn most_known(scores: &[usize], script: Script) -> Option<usize> {
     let mut best: Option<(usize, usize)> = None;
-    for (index, language) in languages().iter().enumerate().filter(|(_, one)| one.script == script)
-    {
-        let score = words.iter().filter(|word| language.known(word).is_some()).count();
-        if best.is_none_or(|(_, most)| score > most) {
+    for (index, language) in languages().iter().enumerate() {
+        let score = scores.get(index).copied().unwrap_or_default();
+        if language.script == script && best.is_none_or(|(_, most)| score > most) {
             best = Some((index, score));
         }
     }

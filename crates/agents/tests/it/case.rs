@@ -36,7 +36,7 @@ pub(crate) fn snapshot(case: &Value, key: &str) -> Snapshot {
     let pinned = list(case, "pinned");
     let memories = list(case, key).iter().map(|memory| Stored {
         path: MemoryPath::parse(text(memory, "path"), Layout::Scoped).unwrap(),
-        text: text(memory, "text").to_owned(),
+        text: text(memory, "text").into(),
         pinned: pinned.contains(&memory["path"]),
         written_at: Some(now),
     });
@@ -55,7 +55,7 @@ pub(crate) type Files = BTreeMap<String, String>;
 pub(crate) fn after(snapshot: &Snapshot, edits: &[Edit]) -> Files {
     let before = snapshot.memories.iter();
     let mut files: Files =
-        before.map(|stored| (stored.path.to_string(), stored.text.clone())).collect();
+        before.map(|stored| (stored.path.to_string(), stored.text.to_string())).collect();
     for edit in edits {
         match edit {
             Edit::Write { path, text } => files.insert(path.to_string(), text.clone()),

@@ -42,7 +42,7 @@ fn a_day_that_is_pointed_at_is_named_only_where_the_time_of_writing_is_known() {
             memory::path::Layout::Scoped,
         )
         .unwrap(),
-        text: text.clone(),
+        text: text.as_str().into(),
         pinned: false,
         written_at,
     };

@@ -81,6 +81,68 @@ async fn a_dream_merges_in_one_change() {
     assert!(!folder.join("b.md").exists());
 }
 
+/// Remembers, commits, and returns what was said of it.
+async fn remember(
+    curator: &Embedded<ManualClock>,
+    memories: &Memories,
+    content: &str,
+) -> (String, Vec<String>) {
+    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+    let done = curator.remember(memories, &mut draft, &ask(content)).await.unwrap();
+    draft.commit().await.unwrap();
+    (done.summary, done.touched.iter().map(ToString::to_string).collect())
+}
+
+#[tokio::test]
+async fn what_others_write_between_two_tasks_is_seen() {
+    let (home, memories) = memories();
+    let folder = home.path().join("shop/.quipu/memory");
+    fs::create_dir_all(&folder).unwrap();
+    let file = folder.join("a.md");
+    fs::write(&file, "- The pier gate opens at six.\n- Gates are green.\n").unwrap();
+    let curator = curator();
+    let known = "Nothing to save: it is known already.";
+    let said = "The pier gate opens at six.";
+    assert_eq!(remember(&curator, &memories, said).await.0, known);
+    assert_eq!(remember(&curator, &memories, said).await.0, known);
+    // An editor: as many bytes, another fact; then another file in its place; then none.
+    fs::write(&file, "- The pier lamp burns at ten.\n- Gates are green.\n").unwrap();
+    let (summary, _) = remember(&curator, &memories, said).await;
+    assert!(summary.contains("1 new"), "{summary}");
+    fs::write(folder.join("b.md"), "- The weigh house has two doors.\n").unwrap();
+    assert_eq!(remember(&curator, &memories, "The weigh house has two doors.").await.0, known);
+    fs::rename(folder.join("b.md"), folder.join("c.md")).unwrap();
+    assert_eq!(remember(&curator, &memories, "The weigh house has two doors.").await.0, known);
+    fs::remove_file(folder.join("c.md")).unwrap();
+    let (summary, _) = remember(&curator, &memories, "The weigh house has two doors.").await;
+    assert!(summary.contains("1 new"), "{summary}");
+}
+
+#[tokio::test]
+async fn a_curator_that_has_read_everything_decides_as_one_that_has_read_nothing() {
+    let facts = [
+        "The port of service 1 is 8001.",
+        "The port of service 2 is 8002.",
+        "The port of service 1 is 9001.",
+        "I keep bees.",
+        "I keep bees in the garden behind the house.",
+        "The deploy runs on Friday.",
+        "The deploy no longer runs on Friday, it moved to Monday.",
+        "The deploy runs on Monday.",
+    ];
+    let (_home, warm) = memories();
+    let (_other_home, cold) = memories();
+    let curator = curator();
+    for fact in facts {
+        let fresh = self::curator();
+        assert_eq!(
+            remember(&curator, &warm, fact).await,
+            remember(&fresh, &cold, fact).await,
+            "{fact}"
+        );
+    }
+}
+
 #[tokio::test]
 async fn a_secret_leaves_the_draft_empty() {
     let (_home, memories) = memories();

@@ -139,6 +139,11 @@ async fn a_listing_is_kept_in_the_roots_of_this_host_and_is_nobodys_to_edit() {
         list
     );
     assert!(!host.project("MEMORY.md").exists());
+    let surveyed = agent.survey().await.unwrap();
+    let surveyed: Vec<_> = surveyed.iter().map(|one| one.path.to_string()).collect();
+    let listed = agent.list(None).await.unwrap().memories;
+    let listed: Vec<_> = listed.iter().map(|one| one.path.to_string()).collect();
+    assert_eq!((surveyed.len(), &surveyed), (6, &listed));
     let path = "/memories/global/MEMORY.md";
     for refused in [
         json!({"command": "create", "path": path, "file_text": "x"}),
