@@ -9,6 +9,7 @@
 mod asked;
 mod elsewhere;
 mod recovery;
+mod seen;
 mod upkeep;
 mod work;
 
@@ -39,6 +40,7 @@ use crate::task::{
 use crate::workspace::Workspace;
 
 use elsewhere::Told;
+use seen::Seen;
 
 pub use asked::Rehearsal;
 
@@ -175,6 +177,7 @@ struct Shared {
     slots: Semaphore,
     workers: TaskTracker,
     told: Mutex<Told>,
+    seen: Mutex<Seen>,
     /// No task is taken or begun any more.
     draining: CancellationToken,
     /// Tasks that run are stopped, to go on in another life.
@@ -221,6 +224,7 @@ impl Lanes {
             slots: Semaphore::new(settings.concurrent_max.max(1)),
             workers: TaskTracker::new(),
             told: Mutex::default(),
+            seen: Mutex::default(),
             draining: CancellationToken::new(),
             halted: CancellationToken::new(),
         }))

@@ -269,6 +269,13 @@ pub const TASKS_KEPT_MAX: usize = 1_000;
 /// How long a finished task can be asked for unless a person says otherwise.
 pub const TASKS_KEPT_FOR_DEFAULT: Duration = Duration::from_hours(1);
 
+/// How long the roots of a workspace are taken to be where they were found. Finding out takes longer than
+/// reading a memory, and a checkout is not made or moved several times a second.
+pub const BINDING_AGE_MAX: Duration = Duration::from_millis(250);
+
+/// Finished tasks that are kept at hand for those who look again: some kilobytes each at the most.
+pub const TASKS_SEEN_MAX: usize = 64;
+
 /// Tasks that one answer lists.
 pub const TASKS_LISTED_MAX: usize = 1_000;
 

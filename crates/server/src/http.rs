@@ -74,7 +74,8 @@ pub async fn serve(host: Host, listeners: Vec<Listener>, stop: CancellationToken
     let (lanes, feeds) = (serving.lanes.clone(), Arc::clone(&serving.feeds));
     let ending = CancellationToken::new();
     let mcp = mcp::endpoints(&engine, &feeds, &workspaces, &ending);
-    let daemon = Arc::new(Daemon { engine, serving, workspaces, measures, clock, mcp });
+    let found = daemon::Found::default();
+    let daemon = Arc::new(Daemon { engine, serving, workspaces, measures, clock, mcp, found });
     let router = router(Arc::clone(&daemon), gate);
     let measures = Arc::clone(&daemon.measures);
     let connections = Connections::new(router, connections_max, measures, ending.clone());

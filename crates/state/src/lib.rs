@@ -15,7 +15,7 @@ pub use record::{
     ChangeQuery, Head, Mark, NewChange, NewFileChange, OpenChange, OpenFile, Pruned, Retention,
     Stats, Use,
 };
-pub use sqlite::{Healed, SqliteState};
+pub use sqlite::{Healed, SqliteState, Version};
 pub use task::{
     Attempt, End, Enqueued, NewTask, OwnedBy, QueueLimits, REMEMBER, RunRow, SessionRow, TaskCount,
     TaskQuery, TaskRow, Tasks,

@@ -23,6 +23,7 @@ mod table;
 mod tasks;
 #[cfg(test)]
 mod tests;
+mod version;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -37,6 +38,7 @@ use memory::path::RelativePath;
 use sqlx::SqliteConnection;
 
 pub use crate::sqlite::heal::Healed;
+pub use crate::sqlite::version::Version;
 
 use crate::State;
 use crate::error::{Fault, StateError};
@@ -47,6 +49,7 @@ use crate::sqlite::check::Depth;
 use crate::sqlite::file::{Gate, Hold};
 use crate::sqlite::open::{Opened, Readable};
 use crate::sqlite::prune::Pruning;
+use crate::sqlite::version::WalIndex;
 
 /// Changes after whose settling the log is copied back. What is written over the beginning of the log
 /// again is synchronized in less time than what makes the log longer.
@@ -74,6 +77,7 @@ pub struct SqliteState {
     mends: bool,
     /// Changes settled since the log was last copied back.
     settled: AtomicUsize,
+    index: WalIndex,
 }
 
 /// What one writer at a time holds.
@@ -98,6 +102,7 @@ impl SqliteState {
             healed: Mutex::default(),
             mends: true,
             settled: AtomicUsize::new(0),
+            index: WalIndex::default(),
         }
     }
 
@@ -297,12 +302,19 @@ impl SqliteState {
     /// Copies the log back into the database, as far as readers let it be. SQLite would do so itself
     /// on the way of some later write.
     async fn copy_log_back(&self) {
-        let copied = self.write("copy the log back", async |mut connection: SqliteConnection| {
+        const WANTED: &str = "copy the log back";
+        let copy = async |mut connection: SqliteConnection| {
             let answer =
                 sqlx::query("PRAGMA wal_checkpoint(PASSIVE)").execute(&mut connection).await;
             (connection, answer.map(drop).map_err(Fault::from))
-        });
-        if let Err(error) = copied.await {
+        };
+        // First beside those who write, which takes long and keeps nobody waiting. Then what they added
+        // meanwhile: only a log that is copied back whole is begun anew.
+        let copied = match self.read(WANTED, copy).await {
+            Ok(_) => self.write(WANTED, copy).await,
+            Err(error) => Err(error),
+        };
+        if let Err(error) = copied {
             tracing::debug!(%error, "the log stays as it is");
         }
     }

@@ -16,6 +16,7 @@ use memory::change::ChangeId;
 use memory::clock::Timestamp;
 
 use crate::error::StateError;
+use crate::sqlite::Version;
 
 /// The kind that has the whole queue; the others share a part of it.
 pub const REMEMBER: &str = "remember";
@@ -261,6 +262,12 @@ pub trait Tasks: Debug + Send + Sync {
     /// Counts tasks by workspace and status, in this order; of finished ones those that ended at or
     /// after this time.
     async fn count_tasks(&self, ended_since: Timestamp) -> Result<Vec<TaskCount>, StateError>;
+
+    /// Returns which version of all this is current; `None` where that cannot be told at once. What was
+    /// read since a version was current is what would be read, as long as that one is. A few microseconds.
+    fn version(&self) -> Option<Version> {
+        None
+    }
 
     /// Returns one task.
     async fn task(&self, id: &str) -> Result<Option<TaskRow>, StateError>;

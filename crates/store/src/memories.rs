@@ -501,6 +501,14 @@ pub struct Memories {
 }
 
 impl Memories {
+    /// Returns the same for another client of the same caller: what is noted of its changes is all that a
+    /// client's name decides.
+    #[must_use]
+    pub fn for_client(mut self, client: Option<String>) -> Self {
+        self.caller.provenance.client = client;
+        self
+    }
+
     /// Returns what is mounted.
     pub const fn layout(&self) -> Layout {
         self.layout

@@ -53,9 +53,23 @@ const fn digit(byte: u8) -> Option<u8> {
     }
 }
 
+/// The hex digit of half a byte.
+const fn hex(half: u8) -> u8 {
+    match half {
+        0..10 => b'0' + half,
+        _ => b'a' + half - 10,
+    }
+}
+
 impl fmt::Display for Revision {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        let mut text = [0; 64];
+        let (pairs, _) = text.as_chunks_mut::<2>();
+        for (pair, byte) in pairs.iter_mut().zip(self.0) {
+            *pair = [hex(byte >> 4), hex(byte & 0xf)];
+        }
+        // Written at once: every byte by itself took longer than the digest.
+        f.write_str(std::str::from_utf8(&text).map_err(|_| fmt::Error)?)
     }
 }
 

@@ -2,13 +2,15 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::HeaderMap;
 use engine::{Caller, ClientId, ContextFiles, Engine, Memories, Serving, Workspace};
 use memory::access::AgentClass;
 use memory::clock::Clock;
+use memory::limits::BINDING_AGE_MAX;
 use protocol::error::{ErrorBody, ErrorCode};
+use tokio::time::Instant;
 
 use super::gate::client_name;
 use super::measure::Measures;
@@ -35,6 +37,27 @@ pub(super) struct Daemon {
     pub(super) clock: Arc<dyn Clock>,
     /// Where MCP clients of each workspace are served, by its id.
     pub(super) mcp: HashMap<String, Endpoint>,
+    pub(super) found: Found,
+}
+
+/// The memories of workspaces as a person may touch them, with when their roots were looked for.
+#[derive(Debug, Default)]
+pub(super) struct Found(Mutex<HashMap<String, (Instant, Memories)>>);
+
+impl Found {
+    /// Returns the memories of a workspace, looked for by `look` unless that was done a moment ago.
+    fn or_look(&self, workspace: &str, look: impl FnOnce() -> Memories) -> Memories {
+        let mut found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        if let Some((at, memories)) = found.get(workspace)
+            && now.duration_since(*at) < BINDING_AGE_MAX
+        {
+            return memories.clone();
+        }
+        let memories = look();
+        found.insert(workspace.to_owned(), (now, memories.clone()));
+        memories
+    }
 }
 
 /// What routes are given.
@@ -85,8 +108,10 @@ impl Daemon {
         workspace: Option<&str>,
         headers: &HeaderMap,
     ) -> Result<Memories, Refused> {
-        let caller = Caller::person(ORIGIN);
-        self.memories(workspace, headers, caller).await
+        let workspace = self.trusted(workspace)?;
+        let client = self.client_name(workspace, headers).await?;
+        let look = || self.engine.memories(&workspace.binding, Caller::person(ORIGIN));
+        Ok(self.found.or_look(&workspace.id, look).for_client(client))
     }
 
     /// Returns the memories of a workspace as the agent that calls the tool may touch them.
@@ -95,7 +120,10 @@ impl Daemon {
         workspace: Option<&str>,
         headers: &HeaderMap,
     ) -> Result<Memories, Refused> {
-        self.memories(workspace, headers, Caller::agent(class(headers), ORIGIN)).await
+        let mut caller = Caller::agent(class(headers), ORIGIN);
+        let workspace = self.trusted(workspace)?;
+        caller.provenance.client = self.client_name(workspace, headers).await?;
+        Ok(self.engine.memories(&workspace.binding, caller))
     }
 
     /// Returns the context files of a workspace as the agent may touch them that a request may come from:
@@ -109,17 +137,6 @@ impl Daemon {
         let mut caller = Caller::agent(class(headers), ORIGIN);
         caller.provenance.client = client.map(ToString::to_string);
         self.engine.context_files(workspace, caller)
-    }
-
-    async fn memories(
-        &self,
-        workspace: Option<&str>,
-        headers: &HeaderMap,
-        mut caller: Caller,
-    ) -> Result<Memories, Refused> {
-        let workspace = self.trusted(workspace)?;
-        caller.provenance.client = self.client_name(workspace, headers).await?;
-        Ok(self.engine.memories(&workspace.binding, caller))
     }
 
     /// Returns the agent that calls a workspace over MCP.

@@ -15,6 +15,7 @@ mod token;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::Poll;
 
 use axum::extract::{Request, State};
 use axum::http::header::{CACHE_CONTROL, VARY, X_CONTENT_TYPE_OPTIONS};
@@ -186,8 +187,13 @@ pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: 
 }
 
 /// Carries out what a request asks for, also when whoever sent it goes away meanwhile: a write that stops
-/// half-way would be left for a recovery.
+/// half-way would be left for a recovery. What has nothing to wait for is done here and now.
 async fn to_its_end(work: impl Future<Output = Response> + Send + 'static) -> Response {
+    let mut work = Box::pin(work);
+    let at_once = std::future::poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
+    if let Poll::Ready(response) = at_once {
+        return response;
+    }
     match tokio::spawn(work.in_current_span()).await {
         Ok(response) => response,
         Err(died) => match died.try_into_panic() {

@@ -24,7 +24,7 @@ use utoipa::IntoParams;
 
 use super::body;
 use super::daemon::Shared;
-use super::path::Path;
+use super::path::{Headers, Path};
 use super::refused::Refused;
 use super::routes::{Routes, routes};
 use crate::{from_wire, to_wire};
@@ -85,7 +85,7 @@ struct Wanted {
 async fn list(
     State(daemon): State<Shared>,
     wanted: Asked<Wanted>,
-    headers: HeaderMap,
+    Headers(headers): Headers,
 ) -> Result<Json<MemoryPage>, Refused> {
     let Query(wanted) = wanted?;
     let memories = daemon.person(wanted.workspace.as_deref(), &headers).await?;
@@ -161,7 +161,7 @@ async fn read(
     State(daemon): State<Shared>,
     Path(at): Path<String>,
     asked: Asked<Where>,
-    headers: HeaderMap,
+    Headers(headers): Headers,
 ) -> Result<Response, Refused> {
     let Query(Where { workspace }) = asked?;
     let memories = daemon.person(workspace.as_deref(), &headers).await?;
@@ -291,7 +291,7 @@ async fn delete(
     State(daemon): State<Shared>,
     Path(at): Path<String>,
     asked: Asked<Where>,
-    headers: HeaderMap,
+    Headers(headers): Headers,
 ) -> Result<Json<Written>, Refused> {
     let Query(Where { workspace }) = asked?;
     let memories = daemon.person(workspace.as_deref(), &headers).await?;
@@ -371,7 +371,7 @@ async fn pin(
     state: State<Shared>,
     at: Path<String>,
     asked: Asked<Where>,
-    headers: HeaderMap,
+    Headers(headers): Headers,
 ) -> Result<Json<Pin>, Refused> {
     set_pin(state, at, asked, headers, true).await
 }
@@ -396,7 +396,7 @@ async fn unpin(
     state: State<Shared>,
     at: Path<String>,
     asked: Asked<Where>,
-    headers: HeaderMap,
+    Headers(headers): Headers,
 ) -> Result<Json<Pin>, Refused> {
     set_pin(state, at, asked, headers, false).await
 }

@@ -1,6 +1,9 @@
-//! What a path names.
+//! What a path names, and the headers that come with it.
+
+use std::convert::Infallible;
 
 use axum::extract::FromRequestParts;
+use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use protocol::error::ErrorCode;
 use serde::de::DeserializeOwned;
@@ -22,5 +25,17 @@ impl<T: DeserializeOwned + Send, S: Send + Sync> FromRequestParts<S> for Path<T>
                 Err(Refused::from(ErrorCode::InvalidPath).saying(rejected.body_text()))
             }
         }
+    }
+}
+
+/// The headers of a request, taken and not copied: nothing is left for whoever asks for them again.
+#[derive(Debug)]
+pub(super) struct Headers(pub(super) HeaderMap);
+
+impl<S: Send + Sync> FromRequestParts<S> for Headers {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Infallible> {
+        Ok(Self(std::mem::take(&mut parts.headers)))
     }
 }

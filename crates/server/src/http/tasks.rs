@@ -17,7 +17,7 @@ use utoipa::IntoParams;
 
 use super::body;
 use super::daemon::{Daemon, Shared};
-use super::path::Path;
+use super::path::{Headers, Path};
 use super::refused::Refused;
 use super::routes::{Routes, routes};
 use crate::{from_wire, to_wire};
@@ -100,7 +100,7 @@ async fn submit_in(
 async fn get(
     State(daemon): State<Shared>,
     Path((kind, task)): Path<(String, String)>,
-    headers: HeaderMap,
+    Headers(headers): Headers,
 ) -> Result<Json<Task>, Refused> {
     daemon.look_at(None, (&kind, &task), &headers).await
 }
@@ -124,7 +124,7 @@ async fn get(
 async fn get_in(
     State(daemon): State<Shared>,
     Path((workspace, kind, task)): Path<(String, String, String)>,
-    headers: HeaderMap,
+    Headers(headers): Headers,
 ) -> Result<Json<Task>, Refused> {
     daemon.look_at(Some(&workspace), (&kind, &task), &headers).await
 }
@@ -148,7 +148,7 @@ async fn get_in(
 async fn cancel(
     State(daemon): State<Shared>,
     Path((kind, task)): Path<(String, String)>,
-    headers: HeaderMap,
+    Headers(headers): Headers,
 ) -> Result<Response, Refused> {
     daemon.take_back(None, (&kind, &task), &headers).await
 }
@@ -173,7 +173,7 @@ async fn cancel(
 async fn cancel_in(
     State(daemon): State<Shared>,
     Path((workspace, kind, task)): Path<(String, String, String)>,
-    headers: HeaderMap,
+    Headers(headers): Headers,
 ) -> Result<Response, Refused> {
     daemon.take_back(Some(&workspace), (&kind, &task), &headers).await
 }
@@ -208,7 +208,7 @@ struct Wanted {
 async fn list(
     State(daemon): State<Shared>,
     wanted: Result<Query<Wanted>, axum::extract::rejection::QueryRejection>,
-    headers: HeaderMap,
+    Headers(headers): Headers,
 ) -> Result<Json<TaskList>, Refused> {
     let Query(wanted) = wanted?;
     let workspace = daemon.trusted(wanted.workspace.as_deref())?;
@@ -261,7 +261,8 @@ impl Daemon {
         let viewer = Viewer::Client(client.as_ref());
         let found =
             self.serving.lanes.get(workspace, (from_wire::task_kind(kind), &id), viewer).await?;
-        Ok(Json(to_wire::task(&found.ok_or_else(|| not_found(kind))?)))
+        let task = found.ok_or_else(|| not_found(kind))?;
+        Ok(Json(to_wire::task(&task)))
     }
 
     async fn take_back(

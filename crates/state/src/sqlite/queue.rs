@@ -30,18 +30,22 @@ const UNCHANGED: &str = "NOT EXISTS (SELECT 1 FROM changes c WHERE c.task = task
 const COLUMNS: &str = "seq, id, workspace, kind, client, status, attempts, created_at, updated_at,
     request, outcome, (SELECT min(c.id) FROM changes c WHERE c.task = tasks.id) AS change";
 
-/// Runs a script without waiting until the disk has it.
+/// Returns the beginning of a script that does not wait until the disk has it; [`unsynchronized`] runs it.
+pub(super) fn hasty(piece: &str) -> Script {
+    Script::of("PRAGMA synchronous = NORMAL;").then(piece)
+}
+
+/// Runs a script that [`hasty`] began.
 ///
-/// SQLite takes the setting when it reads the statement, not when it runs it, so it must be read anew
-/// each time. Where this fails, the connection is closed by whoever holds it.
+/// SQLite takes the setting when it reads the statement, not when it runs it, so the script is read anew
+/// each time; that takes less than sending it the settings by themselves. Where this fails, the connection
+/// is closed by whoever holds it.
 pub(super) async fn unsynchronized(
     connection: &mut SqliteConnection,
     script: Script,
 ) -> Result<Vec<SqliteRow>, Fault> {
-    sqlx::query("PRAGMA synchronous = NORMAL").persistent(false).execute(&mut *connection).await?;
-    let rows = script.rows(connection, Repeats::Often).await?;
-    sqlx::query("PRAGMA synchronous = FULL").persistent(false).execute(&mut *connection).await?;
-    Ok(rows)
+    let script = script.then("; PRAGMA synchronous = FULL");
+    Ok(script.rows(connection, Repeats::Hardly).await?)
 }
 
 /// Queues a task if there is room, and drops finished ones that are too old or too many.
@@ -115,7 +119,7 @@ pub(super) async fn begin_next(
     workspace: &str,
     at: Timestamp,
 ) -> Result<Option<TaskRow>, Fault> {
-    let script = Script::of(&format!(
+    let script = hasty(&format!(
         "UPDATE tasks SET status = 'running', attempts = attempts + 1, updated_at = $2
         WHERE seq = (SELECT seq FROM tasks
             WHERE workspace = $1 AND {UNFINISHED} AND status = 'queued' ORDER BY seq LIMIT 1)
@@ -151,7 +155,7 @@ pub(super) async fn prepare_outcome(
     attempt: Attempt<'_>,
     outcome: &str,
 ) -> Result<bool, Fault> {
-    let script = Script::of(&format!("UPDATE tasks SET outcome = $3 WHERE {RUNS} RETURNING seq"))
+    let script = hasty(&format!("UPDATE tasks SET outcome = $3 WHERE {RUNS} RETURNING seq"))
         .bind(attempt.task)
         .bind(i64::from(attempt.number))
         .bind(outcome);
@@ -164,7 +168,7 @@ pub(super) async fn requeue(
     attempt: Attempt<'_>,
     at: Timestamp,
 ) -> Result<bool, Fault> {
-    let script = Script::of(&format!(
+    let script = hasty(&format!(
         "UPDATE tasks SET status = 'queued', outcome = NULL, updated_at = $3
         WHERE {RUNS} AND {UNCHANGED} RETURNING seq"
     ))
@@ -197,16 +201,18 @@ pub(super) async fn finish(
     .bind(end.outcome)
     .rows(connection, Repeats::Often)
     .await?;
-    let script = Script::of(&format!(
+    let finish = format!(
         "UPDATE tasks SET status = $3, outcome = $4, request = $5, updated_at = $6
         WHERE id = $1 AND attempts = $2 AND {UNFINISHED} RETURNING seq"
-    ))
-    .bind(attempt.task)
-    .bind(i64::from(attempt.number))
-    .bind(end.status)
-    .bind(end.outcome)
-    .bind(end.request)
-    .bind(stored_time(at));
+    );
+    let script = if again.is_empty() { Script::of(&finish) } else { hasty(&finish) };
+    let script = script
+        .bind(attempt.task)
+        .bind(i64::from(attempt.number))
+        .bind(end.status)
+        .bind(end.outcome)
+        .bind(end.request)
+        .bind(stored_time(at));
     let finished = if again.is_empty() {
         script.rows(connection, Repeats::Often).await?
     } else {

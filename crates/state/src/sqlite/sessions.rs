@@ -5,7 +5,7 @@ use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
 
 use crate::error::Fault;
-use crate::sqlite::queue::unsynchronized;
+use crate::sqlite::queue::{hasty, unsynchronized};
 use crate::sqlite::row::{Columns, Read, readable, stored_time};
 use crate::sqlite::script::{Repeats, Script};
 use crate::task::{Attempt, RunRow, SessionRow};
@@ -88,7 +88,7 @@ fn session(row: Columns<'_>) -> Read<SessionRow> {
 /// Notes that an attempt at a task began. One of a number that a power cut took back replaces it; one
 /// at a task that is gone has nothing to belong to.
 pub(super) async fn add_run(connection: &mut SqliteConnection, run: &RunRow) -> Result<(), Fault> {
-    let script = Script::of(
+    let script = hasty(
         "INSERT OR REPLACE INTO runs (task, attempt, runner, started_at, ended_at, outcome)
         SELECT $1, $2, $3, $4, $5, $6 WHERE EXISTS (SELECT 1 FROM tasks WHERE id = $1)",
     )
@@ -110,7 +110,7 @@ pub(super) async fn end_run(
     at: Timestamp,
 ) -> Result<(), Fault> {
     let script =
-        Script::of("UPDATE runs SET outcome = $3, ended_at = $4 WHERE task = $1 AND attempt = $2")
+        hasty("UPDATE runs SET outcome = $3, ended_at = $4 WHERE task = $1 AND attempt = $2")
             .bind(attempt.task)
             .bind(i64::from(attempt.number))
             .bind(outcome)

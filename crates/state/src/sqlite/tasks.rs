@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use memory::clock::Timestamp;
 
 use crate::error::StateError;
-use crate::sqlite::{SqliteState, queue, sessions};
+use crate::sqlite::{SqliteState, Version, queue, sessions};
 use crate::task::{
     Attempt, End, Enqueued, NewTask, QueueLimits, RunRow, SessionRow, TaskCount, TaskQuery,
     TaskRow, Tasks,
@@ -126,6 +126,10 @@ impl Tasks for SqliteState {
             (connection, answer)
         });
         Ok(found.await?.unwrap_or_default())
+    }
+
+    fn version(&self) -> Option<Version> {
+        self.index.version(&self.path)
     }
 
     async fn task(&self, id: &str) -> Result<Option<TaskRow>, StateError> {

@@ -9,6 +9,7 @@ use axum::http::header::{AUTHORIZATION, HOST, ORIGIN, RETRY_AFTER, WWW_AUTHENTIC
 use axum::middleware::from_fn_with_state;
 use axum::response::IntoResponse as _;
 use axum::routing::{get, post};
+use futures_util::FutureExt as _;
 use http_body_util::BodyExt as _;
 use tower_service::Service as _;
 
@@ -220,4 +221,18 @@ async fn a_request_has_a_name() {
     let (_, headers, _) = ask(&router, request("GET", "/health", &[OURS])).await;
     assert_eq!(headers[CACHE_CONTROL], "no-store");
     assert_eq!(headers[X_CONTENT_TYPE_OPTIONS], "nosniff");
+}
+
+#[tokio::test]
+async fn what_has_begun_goes_to_its_end_although_nobody_waits_for_it() {
+    let (go, gone) = tokio::sync::oneshot::channel::<()>();
+    let (end, ended) = tokio::sync::oneshot::channel();
+    let work = async move {
+        gone.await.unwrap();
+        end.send(()).unwrap();
+        StatusCode::OK.into_response()
+    };
+    assert!(to_its_end(work).now_or_never().is_none(), "whoever waited goes away");
+    go.send(()).unwrap();
+    ended.await.unwrap();
 }

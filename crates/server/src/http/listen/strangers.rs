@@ -4,6 +4,7 @@
 //! connections and has no token takes them from his own kind, and keeps nobody out who has it.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
@@ -30,6 +31,7 @@ pub(in crate::http) struct Visitor(Arc<Place>);
 struct Place {
     number: u64,
     strangers: Arc<Strangers>,
+    is_known: AtomicBool,
 }
 
 impl Strangers {
@@ -49,7 +51,9 @@ impl Strangers {
         here.last += 1;
         let (number, cut_off) = (here.last, CancellationToken::new());
         here.cut_off.insert(number, cut_off.clone());
-        (Visitor(Arc::new(Place { number, strangers: Arc::clone(self) })), cut_off)
+        let strangers = Arc::clone(self);
+        let place = Place { number, strangers, is_known: AtomicBool::new(false) };
+        (Visitor(Arc::new(place)), cut_off)
     }
 
     fn here(&self) -> MutexGuard<'_, Here> {
@@ -60,7 +64,10 @@ impl Strangers {
 impl Visitor {
     /// Notes that the token was shown: this connection makes room for nobody any more.
     pub(in crate::http) fn is_known(&self) {
-        self.0.leave();
+        // All others wait while one leaves, so it leaves once.
+        if !self.0.is_known.swap(true, Ordering::Relaxed) {
+            self.0.leave();
+        }
     }
 }
 

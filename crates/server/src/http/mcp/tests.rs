@@ -60,7 +60,8 @@ async fn serve(endpoint: MakeEndpoint) -> Served {
     let connect = |router| Connections::new(router, 64, Arc::clone(&measures), ending.clone());
     let clock = Arc::new(ManualClock::default());
     let measures = Arc::clone(&measures);
-    let daemon = Daemon { engine, serving, workspaces, measures, clock, mcp };
+    let found = crate::http::daemon::Found::default();
+    let daemon = Daemon { engine, serving, workspaces, measures, clock, mcp, found };
     let router: Router = crate::http::router(Arc::new(daemon), gate);
     let router = router.layer(map_request(async |mut request: Request| {
         let token = HeaderValue::try_from(format!("Bearer {TOKEN}")).unwrap();

@@ -5,10 +5,9 @@
 //! kernel's cache of names, and the bytes in its cache of pages. Whatever else turns up, an error
 //! too, is no answer: the way that may wait asks again and says what is wrong.
 
-use cap_std::fs::{File, Metadata};
 use memory::path::RelativePath;
 use rustix::fd::OwnedFd;
-use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, openat2, statat};
+use rustix::fs::{AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, fstat, openat2, statat};
 use rustix::io::{Errno, ReadWriteFlags, preadv2};
 
 use super::Facts;
@@ -16,18 +15,22 @@ use super::anchor::Anchor;
 use super::instant::Instant;
 use crate::backend::{Kind, Read};
 
+/// Through no link.
+const UNLINKED: ResolveFlags =
+    ResolveFlags::NO_SYMLINKS.union(ResolveFlags::NO_MAGICLINKS).union(ResolveFlags::CACHED);
+
 /// Containment as everywhere: below the folder that a person chose, and through no link.
-const BENEATH: ResolveFlags = ResolveFlags::BENEATH
-    .union(ResolveFlags::NO_SYMLINKS)
-    .union(ResolveFlags::NO_MAGICLINKS)
-    .union(ResolveFlags::CACHED);
+const BENEATH: ResolveFlags = UNLINKED.union(ResolveFlags::BENEATH);
 
 /// Reads a memory, up to `max` bytes of it.
 pub(super) fn read(anchor: &Anchor, path: &RelativePath, max: usize) -> Option<Read> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW;
-    let file = File::from(open(anchor, Some(path), flags)?);
+    let file = open(anchor, Some(path), flags)?;
     let looked_at = Instant::now();
-    let facts = file.metadata().ok().filter(Metadata::is_file)?;
+    let facts = fstat(&file).ok()?;
+    if FileType::from_raw_mode(facts.st_mode) != FileType::RegularFile {
+        return None;
+    }
     let stat = Facts::from(&facts).stat(looked_at);
     // One more than there should be, to see that it is the end.
     let wanted = usize::try_from(stat.bytes).ok()?.saturating_add(1).min(max);
@@ -68,9 +71,15 @@ fn open(anchor: &Anchor, path: Option<&RelativePath>, flags: OFlags) -> Option<O
     } else if way.is_empty() {
         ".".clone_into(&mut way);
     }
+    let flags = flags | OFlags::CLOEXEC;
+    // Where no link leads to the folder either, the whole way is gone at once. No name on it is `..`, so
+    // without links there is no way out.
+    if let Ok(file) = openat2(CWD, base.join(&way), flags, Mode::empty(), UNLINKED) {
+        return Some(file);
+    }
     let folder = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
     let base = openat2(CWD, base, folder, Mode::empty(), ResolveFlags::CACHED).ok()?;
-    openat2(&base, &way, flags | OFlags::CLOEXEC, Mode::empty(), BENEATH).ok()
+    openat2(&base, &way, flags, Mode::empty(), BENEATH).ok()
 }
 
 #[cfg(test)]
@@ -109,7 +118,14 @@ mod tests {
         symlink("sub/text.md", root.join("link.md")).unwrap();
         symlink("sub", root.join("way")).unwrap();
         symlink("../outside.md", root.join("out.md")).unwrap();
-        let anchor = Anchor::new(folder.path().to_owned(), &["root"], Privacy::Private);
+        // The folder that a person chose may be reached through links.
+        symlink(folder.path(), folder.path().join("chosen")).unwrap();
+        for base in [folder.path().to_owned(), folder.path().join("chosen")] {
+            compare(&Anchor::new(base, &["root"], Privacy::Private));
+        }
+    }
+
+    fn compare(anchor: &Anchor) {
         let names = [
             "empty.md",
             "sub/text.md",
@@ -125,19 +141,19 @@ mod tests {
         for name in names {
             for max in [0, 1, 11, 12, 13, 4_096] {
                 // What the kernel has cached is its own affair, so no answer is an answer here.
-                if let Some(read) = read(&anchor, &path(name), max) {
-                    let waiting = read_waiting(&anchor, &path(name), max).unwrap();
+                if let Some(read) = read(anchor, &path(name), max) {
+                    let waiting = read_waiting(anchor, &path(name), max).unwrap();
                     let seen = |read: Read| (read.bytes, read.stat.bytes, read.stat.stamp);
                     assert_eq!(seen(read), seen(waiting), "{name}, {max}");
                 }
             }
-            if let Ok(kind) = kind(&anchor, &path(name)) {
-                assert_eq!(kind, kind_waiting(&anchor, &path(name)).unwrap(), "{name}");
+            if let Ok(kind) = kind(anchor, &path(name)) {
+                assert_eq!(kind, kind_waiting(anchor, &path(name)).unwrap(), "{name}");
             }
         }
         for name in ["sub", "link.md", "way/text.md", "out.md", "gone.md"] {
-            assert!(read(&anchor, &path(name), 4_096).is_none(), "{name} is no memory");
+            assert!(read(anchor, &path(name), 4_096).is_none(), "{name} is no memory");
         }
-        assert!(kind(&anchor, &path("way/text.md")).is_err(), "a link on the way is not followed");
+        assert!(kind(anchor, &path("way/text.md")).is_err(), "a link on the way is not followed");
     }
 }
