@@ -208,6 +208,8 @@ struct Now {
     current: Option<(TaskId, CancellationToken)>,
     /// Tasks that were taken here and whose end was not seen here yet.
     ours: BTreeSet<TaskId>,
+    /// Attempts that were broken off here because the state failed, of tasks that have not ended.
+    broken: BTreeMap<String, BTreeSet<u32>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -278,6 +280,7 @@ impl Shared {
                     asked: false,
                     current: None,
                     ours: BTreeSet::new(),
+                    broken: BTreeMap::new(),
                 }),
                 moved: watch::Sender::new(0),
                 removed: CancellationToken::new(),

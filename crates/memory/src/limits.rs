@@ -282,6 +282,9 @@ pub const TASKS_LISTED_MAX: usize = 1_000;
 /// How often a task is begun: once more after whoever did it died.
 pub const TASK_ATTEMPTS_MAX: u32 = 2;
 
+/// How often a task is begun anew because the state failed under it, while its process lives.
+pub const TASK_BROKEN_MAX: usize = 8;
+
 /// How often a task is decided anew, on a new draft, because a memory changed under it.
 pub const TASK_DECISIONS_MAX: u32 = 4;
 

@@ -32,7 +32,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::endpoint::{Endpoint, is_stream};
+pub(crate) use self::caller::Held;
+pub(crate) use self::endpoint::{Endpoint, is_in_session, is_stream};
 pub(crate) use self::sessions::Full;
 
 use self::connection::Connection;

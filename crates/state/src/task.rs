@@ -221,6 +221,15 @@ pub trait Tasks: Debug + Send + Sync {
     /// left. Whoever has the lane's turn and does none finds what somebody left who died.
     async fn running(&self, workspace: &str) -> Result<Vec<TaskRow>, StateError>;
 
+    /// Fails the running tasks of a workspace whose rows cannot be read, which would hold all others up.
+    /// Returns how many there were. Durable. Writes nothing when there are none.
+    async fn fail_unreadable(
+        &self,
+        workspace: &str,
+        end: End<'_>,
+        at: Timestamp,
+    ) -> Result<u64, StateError>;
+
     /// Keeps what will have come of a running task once its draft is committed. Returns whether this
     /// attempt still runs: if not, somebody finished the task meanwhile or began it anew, and its draft
     /// must not be committed.

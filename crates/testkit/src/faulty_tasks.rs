@@ -60,6 +60,15 @@ impl Tasks for FaultyTasks {
         self.fates.run(self.inner.running(workspace)).await
     }
 
+    async fn fail_unreadable(
+        &self,
+        workspace: &str,
+        end: End<'_>,
+        at: Timestamp,
+    ) -> Result<u64, StateError> {
+        self.fates.run(self.inner.fail_unreadable(workspace, end, at)).await
+    }
+
     async fn prepare_outcome(
         &self,
         attempt: Attempt<'_>,

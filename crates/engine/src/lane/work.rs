@@ -115,7 +115,12 @@ impl Shared {
             }
             let now = self.parts.clock.now();
             let Some(row) = self.parts.tasks.begin_next(&lane.id, now).await? else { break };
-            self.attempt(lane, &turn, &row).await?;
+            if let Err(error) = self.attempt(lane, &turn, &row).await {
+                // Nobody died: what is found running is ours.
+                let mut now = lock(&lane.now);
+                now.broken.entry(row.id.clone()).or_default().insert(row.attempts);
+                return Err(error);
+            }
             drop(slot);
         }
         self.tell_of_others(lane).await
@@ -309,6 +314,7 @@ impl Shared {
                 lock(&lane.now).ours.remove(&id);
             }
         }
+        lock(&lane.now).broken.remove(&row.id);
         self.note_end(row, status.as_str()).await;
         lane.move_on();
         Ok(finished)

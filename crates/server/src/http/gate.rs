@@ -157,7 +157,9 @@ pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: 
             Err(refused) => axum::response::IntoResponse::into_response(refused),
             Ok(()) if origin::is_preflight(&request) => origin::preflight(),
             Ok(()) => {
-                let (request, held) = gate.room.bound(request);
+                let (mut request, held) = gate.room.bound(request);
+                // Whoever answers later than this is over holds it as long.
+                request.extensions_mut().insert(held.clone());
                 let answering = next.run(request);
                 to_its_end(async move {
                     let response = answering.await;

@@ -17,9 +17,10 @@ use super::body;
 use super::daemon::{Daemon, MCP_ORIGIN, Shared};
 use super::memories::{Asked, Where};
 use super::refused::Refused;
+use super::room;
 use super::routes::{Routes, routes};
 use crate::holding;
-use crate::mcp::{Endpoint, Full, Host, ProjectFrom, is_stream};
+use crate::mcp::{Endpoint, Full, Held, Host, ProjectFrom, is_in_session, is_stream};
 
 /// Returns where the clients of each workspace are served, until `ending` is cancelled.
 pub(super) fn endpoints(
@@ -142,7 +143,12 @@ impl From<Full> for Refused {
 impl Daemon {
     /// Hands a request to the workspace that it means, with who calls.
     async fn pass_on(&self, asked: Asked<Where>, request: Request) -> Result<Response, Refused> {
-        let (parts, body) = body::with_parts(request).await?;
+        let (mut parts, body) = body::with_parts(request).await?;
+        if let Some(held) = parts.extensions.remove::<room::Held>()
+            && is_in_session(&parts.headers)
+        {
+            parts.extensions.insert(Held::new(held));
+        }
         let Query(Where { workspace }) = asked?;
         let workspace = self.trusted(workspace.as_deref())?;
         let endpoint = self.mcp.get(&workspace.id).ok_or(ErrorCode::WorkspaceNotFound)?;

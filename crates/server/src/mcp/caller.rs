@@ -4,6 +4,9 @@
 //! not at any length. It is never believed: what the caller may do comes from the host alone, or over
 //! HTTP from whoever passed the request on.
 
+use std::any::Any;
+use std::sync::Arc;
+
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use engine::{Call, Caller};
@@ -21,6 +24,24 @@ const SESSION_KEYS: [&str; 2] = ["threadId", "vscode.conversationId"];
 
 /// The header in which clients of the older revisions give the name of their session over HTTP.
 pub(super) const SESSION_HEADER: &str = "mcp-session-id";
+
+/// What a message of a session holds as long as it is carried out, whether or not its answer is waited for:
+/// the room that its body takes.
+#[derive(Clone)]
+pub(crate) struct Held(
+    #[expect(dead_code, reason = "held and not looked at")] Arc<dyn Any + Send + Sync>,
+);
+
+impl Held {
+    pub(crate) fn new(held: impl Any + Send + Sync) -> Self {
+        Self(Arc::new(held))
+    }
+}
+
+/// Returns what came with an HTTP request to be held.
+pub(super) fn held(context: &RequestContext<RoleServer>) -> Option<Held> {
+    context.extensions.get::<Parts>()?.extensions.get().cloned()
+}
 
 /// Returns the host's caller, or the one that came with an HTTP request, with what the request says about
 /// its client.

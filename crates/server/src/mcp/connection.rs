@@ -194,7 +194,9 @@ impl ServerHandler for Connection {
             return Err(ErrorData::internal_error("cancelled", None));
         }
         let call = caller::call(&context);
-        Ok(tools::carry_out(&self.calls, memories, command, call).await.into())
+        Ok(tools::carry_out(&self.calls, (memories, caller::held(&context)), command, call)
+            .await
+            .into())
     }
 
     async fn list_resources(

@@ -150,6 +150,11 @@ pub(crate) fn is_stream(response: &Response<Body>) -> bool {
     response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream")
 }
 
+/// Returns whether a message is one of a session: it is taken, and may be answered later.
+pub(crate) fn is_in_session(headers: &HeaderMap) -> bool {
+    session_of(headers).is_some()
+}
+
 fn session_of(headers: &HeaderMap) -> Option<&str> {
     headers.get(SESSION_HEADER)?.to_str().ok()
 }

@@ -17,6 +17,7 @@ use rmcp::model::{
 use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
+use super::caller::Held;
 use super::fault;
 
 /// Returns the one tool, whatever the caller may do: what is refused says so when it is called, and
@@ -74,14 +75,19 @@ pub(super) fn decode(
 }
 
 /// Carries out a command among the `calls` that the server waits for before it ends. Runs on by
-/// itself when nobody waits for the result any more: a write that has begun is finished.
+/// itself when nobody waits for the result any more: a write that has begun is finished. Until then
+/// something may be held.
 pub(super) async fn carry_out(
     calls: &TaskTracker,
-    memories: Memories,
+    (memories, held): (Memories, Option<Held>),
     command: Command,
     call: Call,
 ) -> CallToolResult {
-    let running = calls.spawn(async move { memories.apply(command, &call).await });
+    let running = calls.spawn(async move {
+        let done = memories.apply(command, &call).await;
+        drop(held);
+        done
+    });
     match running.await {
         Ok(Ok(reply)) => result(&reply),
         Ok(Err(StoreError::Refused(refusal))) => result(&Reply::Refused(refusal)),

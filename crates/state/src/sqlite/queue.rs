@@ -9,7 +9,7 @@ use sqlx::sqlite::SqliteRow;
 
 use crate::error::Fault;
 use crate::sqlite::row::{Columns, Read, readable, stored_time};
-use crate::sqlite::script::{Repeats, Script};
+use crate::sqlite::script::{Repeats, Script, json_numbers};
 use crate::task::{
     Attempt, End, Enqueued, NewTask, OwnedBy, QueueLimits, REMEMBER, TaskCount, TaskQuery, TaskRow,
 };
@@ -139,6 +139,13 @@ pub(super) async fn running(
     connection: &mut SqliteConnection,
     workspace: &str,
 ) -> Result<Vec<TaskRow>, Fault> {
+    Ok(tasks(&running_rows(connection, workspace).await?))
+}
+
+async fn running_rows(
+    connection: &mut SqliteConnection,
+    workspace: &str,
+) -> Result<Vec<SqliteRow>, Fault> {
     let rows = Script::of(&format!(
         "SELECT {COLUMNS} FROM tasks
         WHERE workspace = $1 AND {UNFINISHED} AND status = 'running' ORDER BY seq"
@@ -146,7 +153,38 @@ pub(super) async fn running(
     .bind(workspace)
     .rows(connection, Repeats::Often)
     .await?;
-    Ok(tasks(&rows))
+    Ok(rows)
+}
+
+/// Returns the places of the running tasks of a workspace that cannot be read.
+pub(super) async fn unreadable(
+    connection: &mut SqliteConnection,
+    workspace: &str,
+) -> Result<Vec<i64>, Fault> {
+    let rows = running_rows(connection, workspace).await?;
+    let unreadable = rows.iter().filter(|row| task(Columns(row)).is_err());
+    Ok(unreadable.filter_map(|row| Columns(row).get("seq").ok()).collect())
+}
+
+/// Fails tasks that cannot be read, by their places; returns how many still ran. What can be mended of a row is.
+pub(super) async fn fail_unreadable(
+    connection: &mut SqliteConnection,
+    (places, end): (&[i64], End<'_>),
+    at: Timestamp,
+) -> Result<u64, Fault> {
+    let failed = Script::of(
+        "UPDATE tasks SET status = $2, outcome = $3, request = $4, updated_at = $5,
+            attempts = max(0, min(attempts, 4294967295))
+        WHERE seq IN (SELECT value FROM json_each($1)) AND status = 'running' RETURNING seq",
+    )
+    .bind(json_numbers(places.iter().copied()))
+    .bind(end.status)
+    .bind(end.outcome)
+    .bind(end.request)
+    .bind(stored_time(at))
+    .rows(connection, Repeats::Hardly)
+    .await?;
+    Ok(u64::try_from(failed.len()).unwrap_or(u64::MAX))
 }
 
 /// Keeps what will have come of a running task. Returns whether this attempt runs.

@@ -46,6 +46,29 @@ impl Tasks for SqliteState {
         Ok(found.await?.unwrap_or_default())
     }
 
+    async fn fail_unreadable(
+        &self,
+        workspace: &str,
+        end: End<'_>,
+        at: Timestamp,
+    ) -> Result<u64, StateError> {
+        const WANTED: &str = "fail a task that cannot be read";
+        let found = self.read(WANTED, move |mut connection| async move {
+            let answer = queue::unreadable(&mut connection, workspace).await;
+            (connection, answer)
+        });
+        let found = found.await?.unwrap_or_default();
+        if found.is_empty() {
+            return Ok(0);
+        }
+        let found = &found;
+        self.write(WANTED, move |mut connection| async move {
+            let answer = queue::fail_unreadable(&mut connection, (found, end), at).await;
+            (connection, answer)
+        })
+        .await
+    }
+
     async fn prepare_outcome(
         &self,
         attempt: Attempt<'_>,

@@ -307,3 +307,28 @@ async fn eight_users_of_one_lane_never_do_a_task_twice() {
     assert_eq!(state.workspaces_with_work().await.unwrap(), [] as [String; 0]);
     assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
 }
+
+#[tokio::test]
+async fn a_running_task_that_cannot_be_read_is_failed_and_holds_nobody_up() {
+    let place = Place::new();
+    let state = place.state();
+    let broken = queued(&state, "remember", 1).await;
+    let next = queued(&state, "remember", 2).await;
+    state.begin_next("here", time(3)).await.unwrap().unwrap();
+    let given_up = end("failed", "{}");
+    assert_eq!(state.fail_unreadable("here", given_up, time(4)).await.unwrap(), 0);
+    place.run("UPDATE tasks SET attempts = -1 WHERE status = 'running'").await;
+    assert_eq!(state.running("here").await.unwrap(), []);
+    assert_eq!(state.begin_next("here", time(4)).await.unwrap(), None, "it holds the lane");
+    assert_eq!(state.fail_unreadable("elsewhere", given_up, time(4)).await.unwrap(), 0);
+    assert_eq!(state.fail_unreadable("here", given_up, time(5)).await.unwrap(), 1);
+    // Whoever asked for it is told.
+    let told = state.task(&broken.id).await.unwrap().unwrap();
+    assert_eq!((told.status.as_str(), told.outcome.as_deref()), ("failed", Some("{}")));
+    assert_eq!(state.begin_next("here", time(6)).await.unwrap().unwrap().id, next.id);
+    // Not even what cannot be mended holds anybody up.
+    place.run("UPDATE tasks SET client = CAST(x'ff' AS TEXT) WHERE status = 'running'").await;
+    assert_eq!(state.fail_unreadable("here", given_up, time(7)).await.unwrap(), 1);
+    let last = queued(&state, "remember", 8).await;
+    assert_eq!(state.begin_next("here", time(9)).await.unwrap().unwrap().id, last.id);
+}

@@ -398,3 +398,36 @@ fn a_handshake_counts_whatever_revision_it_names() {
     }
     assert!(!first.lives(), "256 others have begun since");
 }
+
+#[test]
+fn the_bodies_of_a_session_are_counted_until_their_calls_are_done() {
+    let place = Place::new();
+    place.create("global/a.md", "a\n");
+    let daemon = Daemon::start(&place);
+    let session = Session::begin(&daemon, "/mcp");
+    let root = Anchor::new(place.home(), &["memory"], Privacy::Private);
+    let backend = LocalBackend::new(root, lock_file(&place));
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let held = runtime.block_on(backend.lock(Duration::from_secs(10))).unwrap();
+    let text = "x".repeat(9 * 1024 * 1024);
+    let large = json!({ "command": "create", "path": "/memories/global/b.md", "file_text": text });
+    // Each is taken, and its answer comes when somebody else lets go of the root.
+    let waiting: Vec<_> = (5..9)
+        .map(|id| {
+            let params = call(&large);
+            let body =
+                json!({ "jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params });
+            Listening::open(session.ask(&body))
+        })
+        .collect();
+    let more = || daemon.post("/v1/tool", &json!({ "command": "view", "path": text })).status;
+    assert_eq!(more(), 503, "there is no room beside them");
+    // To go away is not to take it back.
+    drop(waiting);
+    assert_eq!(more(), 503);
+    drop(held);
+    let begun = std::time::Instant::now();
+    while more() == 503 {
+        assert!(begun.elapsed() < super::PATIENCE, "no room comes free");
+    }
+}

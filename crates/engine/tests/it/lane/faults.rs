@@ -136,3 +136,26 @@ async fn a_second_life_may_die_as_well_before_it_begins_the_task_again() {
         process.close().await;
     }
 }
+
+#[tokio::test]
+async fn a_process_that_lives_does_not_give_a_task_up_because_the_state_failed_under_it() {
+    let host = Host::new();
+    let sqlite = Arc::new(SqliteState::new(host.folders.state.join("quipu.db")));
+    let tasks = Arc::new(FaultyTasks::new(Arc::clone(&sqlite) as _));
+    let process = host.process_on(sqlite, Arc::clone(&tasks) as _);
+    let task = process.ask("wait add project/a.md x").await;
+    for attempts in 1..=5 {
+        while host.runner.begun.lock().unwrap().len() < attempts {
+            tokio::task::yield_now().await;
+        }
+        if attempts < 5 {
+            // What will have come of it cannot be kept.
+            tasks.set(Faults::Call(1));
+        }
+        host.runner.gate.add_permits(1);
+    }
+    let ended = process.end(&task).await;
+    assert_eq!(ended.status(), Status::Completed, "{ended:?}");
+    assert_eq!(process.changes_of(&ended).await, 1);
+    process.close().await;
+}
