@@ -210,3 +210,46 @@ async fn take_over(
     let change = draft.commit().await?.map(|id| id.0);
     Ok(ImportOutcome { memories: made, skipped, change })
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn packed(files: &[(&str, &[u8])]) -> Vec<u8> {
+        let mut archive = tar::Builder::new(Vec::new());
+        for (path, bytes) in files {
+            let mut header = tar::Header::new_gnu();
+            header.set_size(u64::try_from(bytes.len()).unwrap());
+            archive.append_data(&mut header, path, *bytes).unwrap();
+        }
+        archive.into_inner().unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_an_archive_or_refused(bytes in proptest::collection::vec(any::<u8>(), 0..2_000)) {
+            drop(unpack(&bytes));
+        }
+
+        /// Whatever a damaged archive claims, no more comes out of it than went in.
+        #[test]
+        fn a_damaged_archive_gives_no_more_than_it_has(
+            changes in proptest::collection::vec((0_usize..3_072, any::<u8>()), 0..8),
+            end in 0_usize..=3_072,
+        ) {
+            let mut bytes = packed(&[("a.md", b"one"), ("b/c.md", &[b'x'; 600])]);
+            prop_assert_eq!(unpack(&bytes).unwrap().len(), 2);
+            for (at, byte) in changes {
+                let at = at % bytes.len();
+                bytes[at] = byte;
+            }
+            bytes.truncate(end);
+            if let Ok(files) = unpack(&bytes) {
+                let taken: usize = files.iter().map(|file| file.bytes.len()).sum();
+                prop_assert!(taken <= bytes.len(), "{} of {}", taken, bytes.len());
+            }
+        }
+    }
+}

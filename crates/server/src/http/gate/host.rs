@@ -129,4 +129,32 @@ mod tests {
             assert_eq!(Hosts::default().add(host), Err(BadHost(host.to_owned())), "{host}");
         }
     }
+
+    proptest::proptest! {
+        /// Whatever a header is made of, what is allowed is one of our names and perhaps a port.
+        #[test]
+        fn no_other_text_passes_for_a_name_of_ours(pieces in proptest::collection::vec(
+            proptest::sample::select(vec![
+                "localhost", "127.0.0.1", "[::1]", "box.lan", "evil.example", ":", "80", ".", "@", "/", "#",
+                "?", "\\", "%2e", "[", "]", " ", "\t", ",", "-", "\u{e9}",
+            ]),
+            1..6,
+        )) {
+            let header = pieces.concat();
+            let mut configured = Hosts::default();
+            configured.add("box.lan").unwrap();
+            let mut headers = HeaderMap::new();
+            headers.append(HOST, axum::http::HeaderValue::from_bytes(header.as_bytes()).unwrap());
+            if configured.allow(&Uri::from_static("/"), &headers) {
+                let name = ["localhost", "127.0.0.1", "[::1]", "box.lan"]
+                    .into_iter()
+                    .find_map(|name| header.strip_prefix(name));
+                let rest = name.map(|rest| rest.strip_prefix(':').unwrap_or(rest));
+                proptest::prop_assert!(
+                    rest.is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_digit())),
+                    "{header:?}"
+                );
+            }
+        }
+    }
 }

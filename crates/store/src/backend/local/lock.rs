@@ -327,6 +327,27 @@ mod tests {
         assert_eq!(NO_BOOT.len(), 36);
     }
 
+    proptest::proptest! {
+        #[test]
+        fn any_text_is_a_record_or_none(text in "(quipu2 )?[ 0-9a-z+-]{0,120}|.{0,256}") {
+            if let Some(record) = Record::decode(&text) {
+                proptest::prop_assert_eq!(Record::decode(&record.encode()).map(|again| again.pid), Some(record.pid));
+            }
+        }
+
+        #[test]
+        fn a_record_is_read_as_it_was_written(
+            generation in 0..u64::MAX,
+            pid in 0..u32::MAX,
+            completed in 0..i64::MAX,
+            writing in proptest::bool::ANY,
+        ) {
+            let completed = (completed > 0).then_some(ChangeId(completed));
+            let record = Record { boot: "b".repeat(36), generation, completed, pid, writing };
+            proptest::prop_assert_eq!(Record::decode(&record.encode()), Some(record));
+        }
+    }
+
     #[tokio::test]
     #[expect(clippy::disallowed_methods, reason = "somebody removes the lock file by hand")]
     async fn a_lock_file_that_was_removed_lets_nobody_hold_beside_another() {
