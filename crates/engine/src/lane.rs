@@ -6,6 +6,7 @@
 //! of it was committed. A runner edits a draft; only the lane commits. An idle lane costs nothing: it has
 //! no task of the runtime, no open file and no timer.
 
+mod apart;
 mod asked;
 mod elsewhere;
 mod recovery;

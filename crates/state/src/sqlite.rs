@@ -69,6 +69,8 @@ const _: () = assert!(IDLE_READERS_MAX < READERS_MAX);
 pub struct SqliteState {
     path: PathBuf,
     writer: tokio::sync::Mutex<Writer>,
+    /// How many wait to write whose turn is ahead of others.
+    ahead: AtomicUsize,
     /// One for each reader that may be at work.
     readers: tokio::sync::Semaphore,
     idle_readers: Mutex<Vec<Opened>>,
@@ -87,6 +89,32 @@ struct Writer {
     opened: Option<Opened>,
 }
 
+/// When a call writes that comes while others wait.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Turn {
+    /// After those that came before.
+    Own,
+    /// Before those, as far as they have not begun: somebody waits for the answer, and they are the work
+    /// behind answers that were given.
+    Ahead,
+}
+
+/// One more that waits, while this lives.
+struct Waiting<'c>(&'c AtomicUsize);
+
+impl<'c> Waiting<'c> {
+    fn among(count: &'c AtomicUsize) -> Self {
+        count.fetch_add(1, Ordering::Relaxed);
+        Self(count)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
 /// What a call made of its connection: the connection, to be used again, and the answer.
 type Ran<T> = (SqliteConnection, Result<T, Fault>);
 
@@ -97,6 +125,7 @@ impl SqliteState {
         Self {
             path,
             writer: tokio::sync::Mutex::default(),
+            ahead: AtomicUsize::new(0),
             readers: tokio::sync::Semaphore::new(READERS_MAX),
             idle_readers: Mutex::default(),
             healed: Mutex::default(),
@@ -216,22 +245,54 @@ impl SqliteState {
         Running: Future<Output = Ran<T>> + Send,
         T: Send,
     {
-        match self.try_write(&work).await {
+        self.write_in(Turn::Own, wanted, work).await
+    }
+
+    async fn write_in<T, Work, Running>(
+        &self,
+        turn: Turn,
+        wanted: &'static str,
+        work: Work,
+    ) -> Result<T, StateError>
+    where
+        Work: Fn(SqliteConnection) -> Running + Send + Sync,
+        Running: Future<Output = Ran<T>> + Send,
+        T: Send,
+    {
+        match self.try_write(turn, &work).await {
             Err(fault) if fault.asks_for_healing() => {
                 self.heal(Depth::Pages).await.map_err(|fault| self.fault(wanted, fault))?;
-                self.try_write(&work).await
+                self.try_write(turn, &work).await
             }
             answer => answer,
         }
         .map_err(|fault| self.fault(wanted, fault))
     }
 
-    async fn try_write<T, Work, Running>(&self, work: &Work) -> Result<T, Fault>
+    /// Waits for the writer. Whoever is not let ahead lets those go first, once, who came later and are.
+    async fn writer(&self, turn: Turn) -> tokio::sync::MutexGuard<'_, Writer> {
+        match turn {
+            Turn::Ahead => {
+                let _waiting = Waiting::among(&self.ahead);
+                self.writer.lock().await
+            }
+            Turn::Own => {
+                let writer = self.writer.lock().await;
+                if self.ahead.load(Ordering::Relaxed) == 0 {
+                    return writer;
+                }
+                drop(writer);
+                self.writer.lock().await
+            }
+        }
+    }
+
+    async fn try_write<T, Work, Running>(&self, turn: Turn, work: &Work) -> Result<T, Fault>
     where
         Work: Fn(SqliteConnection) -> Running + Send + Sync,
         Running: Future<Output = Ran<T>> + Send,
     {
-        let mut writer = self.writer.lock().await;
+        let mut writer = self.writer(turn).await;
         loop {
             self.open_writer(&mut writer).await?;
             let Writer { gate: Some(gate), opened } = &mut *writer else { continue };

@@ -10,12 +10,11 @@ use std::time::Duration;
 use memory::limits::{LANE_RETRY_DELAY_MAX, TASK_DECISIONS_MAX};
 use state::{Attempt, End, RunRow, StateError, TaskRow};
 use store::{Draft, StoreError, Turn, TurnError};
-use tokio::runtime::{Handle, RuntimeFlavor};
-use tokio::task::JoinHandle;
 use tokio::time::Instant;
-use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::apart::Apart;
 use super::{Lane, Shared, draft, lock, status_of};
 use crate::feed::ManagedChange;
 use crate::runner::{Job, RunError, chain};
@@ -269,7 +268,7 @@ impl Shared {
                 self.see_it_end(running).await;
                 return Ok(Ran::Failed(TaskError::new(TaskErrorCode::Timeout)));
             }
-            joined = &mut running.task => joined,
+            joined = &mut running.ended => joined,
         };
         match joined {
             Ok(Some((Ok(result), draft))) => Ok(Ran::Done(result, Box::new(draft))),
@@ -286,10 +285,10 @@ impl Shared {
     /// Waits for a runner that was told to stop, so that the next task does not run beside it. It may have
     /// a child to stop; if that takes too long, it is stopped where it waits next. One that never waits
     /// goes on alone, and what it drafts is dropped.
-    async fn see_it_end<T>(&self, Apart { mut task, given_up }: Apart<T>) {
-        if tokio::time::timeout(self.settings.stop_wait, &mut task).await.is_err() {
+    async fn see_it_end<T>(&self, Apart { mut ended, given_up }: Apart<T>) {
+        if tokio::time::timeout(self.settings.stop_wait, &mut ended).await.is_err() {
             drop(given_up);
-            drop(tokio::time::timeout(self.settings.stop_wait, task).await);
+            drop(tokio::time::timeout(self.settings.stop_wait, ended).await);
         }
     }
 
@@ -357,31 +356,6 @@ impl Shared {
         if let Err(error) = self.parts.tasks.end_run(row.attempt(), &outcome, now).await {
             tracing::warn!(task = %row.id, error = %chain(&error), "the end of a run is not noted");
         }
-    }
-}
-
-/// Work that computes for longer at a stretch than those who wait for an answer of this process should
-/// notice. Where the runtime has several threads it has one to itself, and the others go on without it.
-struct Apart<T> {
-    /// What comes of it; `None` if it was given up.
-    task: JoinHandle<Option<T>>,
-    /// Dropped by whoever gives it up: it is stopped where it waits next.
-    given_up: DropGuard,
-}
-
-impl<T: Send + 'static> Apart<T> {
-    fn new(work: impl Future<Output = T> + Send + 'static) -> Self {
-        let given_up = CancellationToken::new();
-        let told = given_up.clone();
-        let work = async move { told.run_until_cancelled(work).await };
-        let task = tokio::spawn(async move {
-            let runtime = Handle::current();
-            match runtime.runtime_flavor() {
-                RuntimeFlavor::CurrentThread => work.await,
-                _ => tokio::task::block_in_place(|| runtime.block_on(work)),
-            }
-        });
-        Self { task, given_up: given_up.drop_guard() }
     }
 }
 

@@ -5,7 +5,7 @@ use async_trait::async_trait;
 use memory::clock::Timestamp;
 
 use crate::error::StateError;
-use crate::sqlite::{SqliteState, Version, queue, sessions};
+use crate::sqlite::{SqliteState, Turn, Version, queue, sessions};
 use crate::task::{
     Attempt, End, Enqueued, NewTask, QueueLimits, RunRow, SessionRow, TaskCount, TaskQuery,
     TaskRow, Tasks,
@@ -15,7 +15,7 @@ use crate::task::{
 impl Tasks for SqliteState {
     async fn enqueue(&self, task: NewTask, limits: QueueLimits) -> Result<Enqueued, StateError> {
         let task = &task;
-        self.write("queue a task", move |mut connection| async move {
+        self.write_in(Turn::Ahead, "queue a task", move |mut connection| async move {
             let answer = queue::enqueue(&mut connection, task, limits).await;
             (connection, answer)
         })
