@@ -13,6 +13,16 @@ use super::lexicon::Class;
 use super::words::{Text, Token, alike, is_unspaced, plain};
 use crate::request::{Edit, ForgetRequest, Forgotten, Removed, Topic};
 
+/// The shortest word that a letter too many, too few or out of place is looked over in: of shorter ones that
+/// makes another word too often.
+const SLIP_CHARS_MIN: usize = 6;
+
+/// The same if a letter is another one, or if the word is all that a request says.
+const SLIP_ALONE_CHARS_MIN: usize = 8;
+
+/// How many letters a noun and a verb must begin with to be akin.
+const AKIN_CHARS_MIN: usize = 6;
+
 /// What is said when nothing matches.
 const NO_MATCH: &str = "No managed auto-memory entries matched.";
 
@@ -102,6 +112,9 @@ fn chosen(pages: &[Page<'_>], query: &str) -> BTreeSet<At> {
     let mut found = matching(pages, &Wanted::of(&wanted, &asked));
     if found.is_empty() {
         found = each_of_several(pages, &wanted, &asked);
+    }
+    if found.is_empty() {
+        found = nearly(pages, &Wanted::of(&wanted, &asked), &asked);
     }
     if !spared.is_empty() {
         let spared: Vec<&Token> = spared.into_iter().filter(|token| says_what(token)).collect();
@@ -342,6 +355,68 @@ fn each_of_several(pages: &[Page<'_>], tokens: &[&Token], asked: &Text) -> BTree
         all.extend(found);
     }
     all
+}
+
+/// The one entry that holds every word of the request but for what is said of it (`… is wrong`), a slip of
+/// the pen, or a noun in place of its verb. Nothing if there are several: it must be clear what is meant.
+fn nearly(pages: &[Page<'_>], wanted: &Wanted<'_>, asked: &Text) -> BTreeSet<At> {
+    let orders = |clause: usize| {
+        asked.tokens.iter().any(|token| token.clause == clause && token.is(Class::Forget))
+    };
+    let is_judged =
+        |token: &Token| (token.is(Class::Change) || token.is(Class::Ends)) && !orders(token.clause);
+    let words: Vec<&Token> =
+        wanted.words.iter().copied().filter(|token| !is_judged(token)).collect();
+    if words.is_empty() {
+        return BTreeSet::new();
+    }
+    let known: Vec<bool> = words
+        .iter()
+        .map(|word| !everywhere(pages, |note| covers(note.full(), word)).is_empty())
+        .collect();
+    let is_certain = known.iter().any(|known| *known);
+    let found = everywhere(pages, |note| {
+        words.iter().zip(&known).all(|(word, known)| {
+            // What some entry holds as it stands is no slip.
+            covers(note.full(), word)
+                || (!known
+                    && note.full().tokens.iter().any(|token| resembles(word, token, is_certain)))
+        })
+    });
+    if found.len() == 1 { narrowed(pages, wanted, found) } else { BTreeSet::new() }
+}
+
+/// Whether a word that no entry holds may stand for another one. `is_certain`: other words of the request
+/// are found as they stand.
+fn resembles(word: &Token, other: &Token, is_certain: bool) -> bool {
+    if word.has_digit() || other.has_digit() {
+        return false;
+    }
+    let (a, b): (Vec<char>, Vec<char>) =
+        (word.word.chars().collect(), other.word.chars().collect());
+    let same = |(a, b): &(&char, &char)| a == b;
+    let ahead = a.iter().zip(&b).take_while(same).count();
+    let shorter = a.len().min(b.len());
+    // English nouns and verbs of one stem are found by it; many of those that only look alike are not.
+    let derives = word.language != Some(0)
+        && ahead >= AKIN_CHARS_MIN
+        && ahead < shorter
+        && ahead * 5 >= a.len().max(b.len()) * 3;
+    if derives && is_certain {
+        return true;
+    }
+    let behind = a[ahead..].iter().rev().zip(b[ahead..].iter().rev()).take_while(same).count();
+    let (ours, theirs) = (&a[ahead..a.len() - behind], &b[ahead..b.len() - behind]);
+    // The first letter is hardly ever wrong, and another ending is another word.
+    let (least, enough_behind) = match (ours, theirs) {
+        ([], [_]) | ([_], []) => (SLIP_CHARS_MIN, 2),
+        ([first, second], [one, two]) if (first, second) == (two, one) => (SLIP_CHARS_MIN, 1),
+        ([_], [_]) => (SLIP_ALONE_CHARS_MIN, 2),
+        _ => return false,
+    };
+    ahead > 0
+        && behind >= enough_behind
+        && shorter >= if is_certain { least } else { SLIP_ALONE_CHARS_MIN }
 }
 
 /// Whether a word of a request is in a text: in any form, as two words, or as a part of a compound.

@@ -119,7 +119,8 @@ impl Desk<'_> {
         if !both {
             let kind = classify::kind(fact);
             // A part of a longer text that says nothing of itself belongs where the rest does.
-            if (kind.is_plain && (kind.whose == whole.whose || kind.of_self)) || !whole.is_plain {
+            let is_own = kind.is_plain && (kind.whose == whole.whose || kind.of_self);
+            if is_own || (kind.is_plain && !whole.is_plain) {
                 return self.add(fact, kind);
             }
             let topic = if kind.topic == Topic::Reference { kind.topic } else { whole.topic };
