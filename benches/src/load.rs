@@ -39,7 +39,7 @@ const MEMORIES: usize = 100;
 /// Tasks that follow a minute of requests; in proportion for less or more.
 const TASKS_A_MINUTE: u32 = 10_000;
 /// How long a lane that is full is left alone.
-const FULL_DELAY: Duration = Duration::from_millis(5);
+const FULL_DELAY: Duration = Duration::from_millis(100);
 /// How often it is looked whether tasks are done.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
@@ -167,7 +167,7 @@ impl Loaded {
         // What ends with the connections has time to end.
         sleep(Duration::from_secs(1)).await;
         let mut lines = lines_of_requests(&came);
-        lines.extend(lines_of_tasks(tasks(time), (accepted, drained), failed, came.refused));
+        lines.extend(lines_of_tasks(tasks(time), (accepted, drained), &failed, came.refused));
         lines.extend(lines_of_events(&seen));
         for (what, bytes) in [
             ("resident memory: at the start", at_start),
@@ -246,12 +246,13 @@ impl Loaded {
         Ok(())
     }
 
-    /// Counts the tasks that failed.
-    async fn failed(&self) -> anyhow::Result<u64> {
+    /// Returns why tasks failed, each.
+    async fn failed(&self) -> anyhow::Result<Vec<String>> {
         let mut wire = Wire::open(self.address).await?;
-        let mut failed = 0;
+        let mut failed = Vec::new();
         for id in &self.ids {
-            failed += u64::try_from(self.listed(&mut wire, id, "failed").await?.len())?;
+            let tasks = self.listed(&mut wire, id, "failed").await?;
+            failed.extend(tasks.iter().map(|task| task["error"].to_string()));
         }
         Ok(failed)
     }
@@ -376,9 +377,10 @@ fn lines_of_requests(came: &Came) -> Vec<Line> {
 fn lines_of_tasks(
     count: u32,
     (accepted, drained): (Duration, Duration),
-    failed: u64,
+    failed: &[String],
     refused: u64,
 ) -> [Line; 4] {
+    let why = failed.first().map(|why| format!(", such as with {why}")).unwrap_or_default();
     [
         Line::rate(
             format!("{count} tasks through {WORKSPACES} lanes, done"),
@@ -388,7 +390,11 @@ fn lines_of_tasks(
             "from the last one accepted to the last one done",
             drained.saturating_sub(accepted),
         ),
-        Line::count("tasks that failed", failed).target(Target::Count(0)),
+        Line::count(
+            format!("tasks that failed{why}"),
+            u64::try_from(failed.len()).unwrap_or(u64::MAX),
+        )
+        .target(Target::Count(0)),
         Line::count("answers that a lane is full (429)", refused),
     ]
 }

@@ -24,17 +24,29 @@ impl Memories {
     /// many memories they touched. A root that cannot be used is passed over: `status` says why.
     pub async fn notice(&self) -> Result<usize, StoreError> {
         let mut noticed = 0;
-        for bound in &self.mounts {
-            let Ok(root) = &bound.root else { continue };
-            noticed += match notice(&self.store, root).await {
-                Err(StoreError::Backend { mount, source }) => {
-                    tracing::warn!(%mount, error = %source, "a root cannot be looked at");
-                    0
-                }
-                noticed => noticed?,
-            };
+        for root in self.mounts.iter().filter_map(|bound| bound.root.as_ref().ok()) {
+            noticed += passed_over(notice(&self.store, root).await)?;
         }
         Ok(noticed)
+    }
+
+    /// Does the same for a watcher, beside all others of this process who watch the same roots.
+    pub(crate) async fn look(&self) -> Result<(), StoreError> {
+        for root in self.mounts.iter().filter_map(|bound| bound.root.as_ref().ok()) {
+            passed_over(root.look(&self.store).await)?;
+        }
+        Ok(())
+    }
+}
+
+/// Passes over a root that cannot be used.
+fn passed_over(noticed: Result<usize, StoreError>) -> Result<usize, StoreError> {
+    match noticed {
+        Err(StoreError::Backend { mount, source }) => {
+            tracing::warn!(%mount, error = %source, "a root cannot be looked at");
+            Ok(0)
+        }
+        noticed => noticed,
     }
 }
 

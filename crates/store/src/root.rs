@@ -5,7 +5,7 @@
 //! an editor or git did is found by looking at the files.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -40,6 +40,9 @@ pub(crate) struct Root {
     known: Mutex<Known>,
     /// Whether this process has looked for a write that did not end.
     looked: AtomicBool,
+    /// Counts the looks that watchers had begun; one looks at a time.
+    looks: AtomicU64,
+    looking: tokio::sync::Mutex<()>,
 }
 
 /// What is remembered of a root.
@@ -110,6 +113,8 @@ impl Root {
             has_list,
             known: Mutex::default(),
             looked: AtomicBool::new(false),
+            looks: AtomicU64::new(0),
+            looking: tokio::sync::Mutex::default(),
         }
     }
 
@@ -136,6 +141,24 @@ impl Root {
         if let Err(error) = self.hold(store).await {
             tracing::warn!(%error, "an interrupted write could not be completed before reading");
         }
+    }
+
+    /// Returns how many looks watchers had.
+    #[cfg(test)]
+    pub(crate) fn looks(&self) -> u64 {
+        self.looks.load(Ordering::Relaxed)
+    }
+
+    /// Looks for what was changed outside, unless somebody who began after this was called has: however many
+    /// watch a root, what happens there is looked at once, or once more.
+    pub(crate) async fn look(self: &Arc<Self>, store: &Store) -> Result<usize, StoreError> {
+        let begun = self.looks.load(Ordering::Relaxed);
+        let _turn = self.looking.lock().await;
+        if self.looks.load(Ordering::Relaxed) > begun {
+            return Ok(0);
+        }
+        self.looks.fetch_add(1, Ordering::Relaxed);
+        crate::notice::notice(store, self).await
     }
 
     /// Returns whether a path is that of the generated listing.

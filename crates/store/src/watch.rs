@@ -104,8 +104,44 @@ async fn run(
             }
         }
         watching.follow(&memories).await;
-        if let Err(error) = memories.notice().await {
+        if let Err(error) = memories.look().await {
             tracing::warn!(%error, "memories could not be looked at after an outside edit");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use memory::screen::Screen;
+    use state::SqliteState;
+
+    use crate::binding::{Binding, BindingRequest, Folders};
+    use crate::clock::SystemClock;
+    use crate::memories::{Caller, Settings, Store};
+
+    #[tokio::test]
+    async fn many_who_watch_a_root_look_at_it_together() {
+        let home = tempfile::tempdir().unwrap();
+        let folders = Folders { data: home.path().to_owned(), state: home.path().join("state") };
+        let state = Arc::new(SqliteState::new(home.path().join("quipu.db")));
+        let clock = Arc::new(SystemClock);
+        let store =
+            Store::new(state, folders.clone(), Screen::default(), clock, Settings::default());
+        let binding = Binding::resolve(&BindingRequest::default(), &folders);
+        let memories = store.memories(binding, Caller::person("test"));
+        let root = memories.mounts.iter().find_map(|bound| bound.root.as_ref().ok()).unwrap();
+        let mut watchers = tokio::task::JoinSet::new();
+        for _ in 0..50 {
+            let memories = memories.clone();
+            watchers.spawn(async move { memories.look().await.unwrap() });
+        }
+        watchers.join_all().await;
+        // One that had begun before others heard of something cannot have seen it.
+        assert!((1..=2).contains(&root.looks()), "{} looks", root.looks());
+        let before = root.looks();
+        memories.look().await.unwrap();
+        assert_eq!(root.looks(), before + 1, "nobody else did");
     }
 }
