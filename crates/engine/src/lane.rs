@@ -9,6 +9,7 @@
 mod asked;
 mod elsewhere;
 mod recovery;
+mod schedule;
 mod upkeep;
 mod work;
 
@@ -41,6 +42,7 @@ use crate::workspace::Workspace;
 use elsewhere::Told;
 
 pub use asked::Rehearsal;
+pub use schedule::DreamSchedule;
 
 /// What lanes work with.
 #[derive(Clone, Debug)]
@@ -78,6 +80,8 @@ pub struct LaneSettings {
     pub retry_delay: Duration,
     /// How often whoever keeps lanes up looks for what others left who died.
     pub look_interval: Duration,
+    /// When whoever keeps lanes up dreams although nobody asked; `None` for never.
+    pub dream: Option<DreamSchedule>,
 }
 
 impl Default for LaneSettings {
@@ -95,6 +99,7 @@ impl Default for LaneSettings {
             stop_wait: TASK_STOP_WAIT,
             retry_delay: LANE_RETRY_DELAY,
             look_interval: LANE_LOOK_INTERVAL,
+            dream: None,
         }
     }
 }
