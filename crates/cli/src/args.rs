@@ -49,6 +49,10 @@ Settings, in config.toml in $QUIPU_HOME, or else in the system's folder for them
   mib = 256                     how much of earlier contents is kept
   [tasks]
   kept_minutes = 60             how long a task that is over can be asked for
+  [dream]
+  schedule = false              whether the daemon dreams although nobody asks
+  every_hours = 24              how long after the last dream
+  after_sessions = 5            after how many sessions since
   [context]
   file_names = [\"AGENTS.md\"]    names of context files; else QWEN.md, then AGENTS.md
   [screening]

@@ -8,6 +8,8 @@ use memory::screen::Policy;
 use state::Retention;
 use store::{ContextSettings, Folders, Settings};
 
+use crate::lane::DreamSchedule;
+
 /// Everything that an [`Engine`](crate::Engine) is opened with.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -19,6 +21,8 @@ pub struct Config {
     pub retention: Retention,
     /// How long a task that is over can be asked for.
     pub tasks_kept_for: Duration,
+    /// When lanes that are kept up dream although nobody asks; never, unless a person says so.
+    pub dream: Option<DreamSchedule>,
     /// Whether roots outside of checkouts carry a generated `MEMORY.md`.
     pub memory_list: bool,
     /// Which context files there are; those of the person lie beside their memories unless that is set.
@@ -39,6 +43,7 @@ impl Config {
             files_max,
             retention,
             tasks_kept_for: TASKS_KEPT_FOR_DEFAULT,
+            dream: None,
             memory_list,
             screening: BTreeMap::new(),
             screening_allowed: Vec::new(),

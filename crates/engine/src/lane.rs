@@ -10,6 +10,7 @@ mod apart;
 mod asked;
 mod elsewhere;
 mod recovery;
+mod schedule;
 mod seen;
 mod upkeep;
 mod work;
@@ -44,6 +45,7 @@ use elsewhere::Told;
 use seen::Seen;
 
 pub use asked::Rehearsal;
+pub use schedule::DreamSchedule;
 
 /// What lanes work with.
 #[derive(Clone, Debug)]
@@ -81,6 +83,8 @@ pub struct LaneSettings {
     pub retry_delay: Duration,
     /// How often whoever keeps lanes up looks for what others left who died.
     pub look_interval: Duration,
+    /// When whoever keeps lanes up dreams although nobody asked; `None` for never.
+    pub dream: Option<DreamSchedule>,
 }
 
 impl Default for LaneSettings {
@@ -98,6 +102,7 @@ impl Default for LaneSettings {
             stop_wait: TASK_STOP_WAIT,
             retry_delay: LANE_RETRY_DELAY,
             look_interval: LANE_LOOK_INTERVAL,
+            dream: None,
         }
     }
 }

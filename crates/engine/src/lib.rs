@@ -56,7 +56,8 @@ pub use config::Config;
 pub use enter::{NotEntered, enter};
 pub use feed::{Feed, FeedError, Feeds, ManagedChange, Unheard};
 pub use lane::{
-    Cancelled, LaneParts, LaneSettings, Lanes, Rehearsal, SubmitError, TaskFilter, Viewer,
+    Cancelled, DreamSchedule, LaneParts, LaneSettings, Lanes, Rehearsal, SubmitError, TaskFilter,
+    Viewer,
 };
 pub use open::{Engine, EngineError};
 pub use precondition::delete_revision;

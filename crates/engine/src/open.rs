@@ -18,7 +18,7 @@ use tokio::sync::broadcast;
 use crate::callers::Callers;
 use crate::config::Config;
 use crate::feed::{Feed, Feeds};
-use crate::lane::{LaneParts, LaneSettings, Lanes};
+use crate::lane::{DreamSchedule, LaneParts, LaneSettings, Lanes};
 use crate::runner::{InProcess, Runner};
 use crate::workspace::Workspace;
 
@@ -42,6 +42,7 @@ pub struct Engine {
     context: Arc<ContextSettings>,
     screen: Screen,
     tasks_kept_for: Duration,
+    dream: Option<DreamSchedule>,
 }
 
 impl Engine {
@@ -73,8 +74,16 @@ impl Engine {
             Arc::new(SystemClock),
             settings,
         );
-        let Config { folders, tasks_kept_for, context, .. } = config;
-        Ok(Self { store, state, folders, context: Arc::new(context), screen, tasks_kept_for })
+        let Config { folders, tasks_kept_for, dream, context, .. } = config;
+        Ok(Self {
+            store,
+            state,
+            folders,
+            context: Arc::new(context),
+            screen,
+            tasks_kept_for,
+            dream,
+        })
     }
 
     /// Returns the memories that a host's request leads to, as `caller` may touch them.
@@ -93,6 +102,7 @@ impl Engine {
     pub fn lane_settings(&self) -> LaneSettings {
         let mut settings = LaneSettings::default();
         settings.limits.kept_for = self.tasks_kept_for;
+        settings.dream = self.dream;
         settings
     }
 

@@ -313,6 +313,17 @@ pub const LANE_RETRY_DELAY_MAX: Duration = Duration::from_mins(1);
 /// seldom enough to cost nothing, and a task that was left is done before a person wonders.
 pub const LANE_LOOK_INTERVAL: Duration = Duration::from_secs(30);
 
+/// How long after the last dream a daemon that dreams by schedule does so again, unless a person says
+/// otherwise: a day.
+pub const DREAM_EVERY_DEFAULT: Duration = Duration::from_hours(24);
+
+/// How many sessions there must have been since then, unless a person says otherwise: before that there is
+/// hardly anything to tidy up.
+pub const DREAM_AFTER_SESSIONS_DEFAULT: u32 = 5;
+
+/// Changes in which a schedule looks for sessions, the latest.
+pub const DREAM_CHANGES_MAX: usize = 200;
+
 /// How often whoever waits for a task looks whether another process has done it. Nothing tells of that,
 /// and an agent does not notice so little.
 pub const TASK_LOOK_INTERVAL: Duration = Duration::from_millis(100);

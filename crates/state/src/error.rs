@@ -173,6 +173,12 @@ impl Fault {
 
     fn class(&self) -> Class {
         match self {
+            // SQLite has no code of its own for a flipped byte where a file says which format it has.
+            Self::Sql(sqlx::Error::Database(error))
+                if error.message() == "unsupported file format" =>
+            {
+                Class::Damaged
+            }
             Self::Sql(sqlx::Error::Database(error)) => {
                 error.code().and_then(|code| code.parse().ok()).map_or(Class::Failed, class_of_code)
             }

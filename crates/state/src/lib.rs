@@ -17,8 +17,8 @@ pub use record::{
 };
 pub use sqlite::{Healed, SqliteState, Version};
 pub use task::{
-    Attempt, End, Enqueued, NewTask, OwnedBy, QueueLimits, REMEMBER, RunRow, SessionRow, TaskCount,
-    TaskQuery, TaskRow, Tasks,
+    Attempt, DREAM, DreamGates, End, Enqueued, LastDream, NewTask, OwnedBy, QueueLimits, REMEMBER,
+    RunRow, SessionRow, TaskCount, TaskQuery, TaskRow, Tasks,
 };
 
 use async_trait::async_trait;

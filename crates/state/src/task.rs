@@ -21,6 +21,9 @@ use crate::sqlite::Version;
 /// The kind that has the whole queue; the others share a part of it.
 pub const REMEMBER: &str = "remember";
 
+/// The kind whose last one is kept in mind.
+pub const DREAM: &str = "dream";
+
 /// A task that is to be queued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewTask {
@@ -119,6 +122,24 @@ pub struct QueueLimits {
     pub kept_for: Duration,
 }
 
+/// What has to be so for a dream that nobody asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DreamGates {
+    /// The last one of the workspace, if there was one, was asked for at this time or before.
+    pub asked_before: Timestamp,
+    /// So many sessions of the workspace, or more, were registered since.
+    pub sessions_min: u64,
+}
+
+/// What is known of the last dream of a workspace, whether or not its task is still kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LastDream {
+    /// When it was asked for; `None` if there was none.
+    pub asked_at: Option<Timestamp>,
+    /// How many sessions were registered since; those that ended count, too.
+    pub sessions: u64,
+}
+
 /// What became of a task that was to be queued.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "an answer that nobody keeps")]
@@ -205,6 +226,18 @@ pub trait Tasks: Debug + Send + Sync {
     /// Durably queues a task, unless the lane of its workspace is full. Finished tasks that are too
     /// old go, in all workspaces; then, in this one, the oldest finished ones that are too many.
     async fn enqueue(&self, task: NewTask, limits: QueueLimits) -> Result<Enqueued, StateError>;
+
+    /// Queues a dream as [`enqueue`](Self::enqueue) does, if the gates are open, too; else it is
+    /// [`Full`](Enqueued::Full). Of several that are queued at once, in any process, one finds them open.
+    async fn enqueue_dream(
+        &self,
+        task: NewTask,
+        limits: QueueLimits,
+        gates: DreamGates,
+    ) -> Result<Enqueued, StateError>;
+
+    /// Returns what is known of the last dream of a workspace.
+    async fn last_dream(&self, workspace: &str) -> Result<LastDream, StateError>;
 
     /// Begins the oldest queued task of a workspace: it runs, and has one attempt more. While one runs,
     /// none is begun.

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use memory::clock::Timestamp;
 use state::{
-    Attempt, End, Enqueued, NewTask, QueueLimits, RunRow, SessionRow, StateError, TaskCount,
-    TaskQuery, TaskRow, Tasks,
+    Attempt, DreamGates, End, Enqueued, LastDream, NewTask, QueueLimits, RunRow, SessionRow,
+    StateError, TaskCount, TaskQuery, TaskRow, Tasks,
 };
 
 use crate::faults::{Fates, Faults};
@@ -46,6 +46,19 @@ impl FaultyTasks {
 impl Tasks for FaultyTasks {
     async fn enqueue(&self, task: NewTask, limits: QueueLimits) -> Result<Enqueued, StateError> {
         self.fates.run(self.inner.enqueue(task, limits)).await
+    }
+
+    async fn enqueue_dream(
+        &self,
+        task: NewTask,
+        limits: QueueLimits,
+        gates: DreamGates,
+    ) -> Result<Enqueued, StateError> {
+        self.fates.run(self.inner.enqueue_dream(task, limits, gates)).await
+    }
+
+    async fn last_dream(&self, workspace: &str) -> Result<LastDream, StateError> {
+        self.fates.run(self.inner.last_dream(workspace)).await
     }
 
     async fn begin_next(

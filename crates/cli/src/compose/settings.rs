@@ -8,7 +8,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::time::Duration;
 
-use engine::{Config, ProjectRoot};
+use engine::{Config, DreamSchedule, ProjectRoot};
 use memory::limits::SCOPE_FILES_MAX;
 use memory::path::RelativePath;
 use memory::screen::Policy;
@@ -25,6 +25,11 @@ const RETENTION_DAYS_MAX: u32 = 36_500;
 
 const MINUTE: Duration = Duration::from_mins(1);
 
+const HOUR: Duration = Duration::from_hours(1);
+
+/// The longest time between two dreams by schedule: a year.
+const DREAM_EVERY_HOURS_MAX: u32 = 8_760;
+
 /// The longest time that a task is kept after its end: a month. History keeps what became of memories.
 const TASKS_KEPT_MINUTES_MAX: u32 = 43_200;
 
@@ -37,6 +42,7 @@ pub(crate) struct Settings {
     project_root: Option<Place>,
     retention: Retention,
     tasks: Tasks,
+    dream: Dream,
     context: Context,
     screening: Screening,
 }
@@ -59,6 +65,28 @@ struct Retention {
 #[serde(default, deny_unknown_fields)]
 struct Tasks {
     kept_minutes: Option<Spanned<u32>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Dream {
+    schedule: bool,
+    every_hours: Option<Spanned<u32>>,
+    after_sessions: Option<u32>,
+}
+
+impl Dream {
+    /// Returns when to dream, if that was turned on.
+    fn read(&self) -> Option<DreamSchedule> {
+        let mut schedule = DreamSchedule::default();
+        if let Some(hours) = &self.every_hours {
+            schedule.every = HOUR * *hours.get_ref();
+        }
+        if let Some(sessions) = self.after_sessions {
+            schedule.after_sessions = sessions;
+        }
+        self.schedule.then_some(schedule)
+    }
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -133,6 +161,12 @@ impl Settings {
             let what = format!("tasks.kept_minutes must be from 1 to {TASKS_KEPT_MINUTES_MAX}");
             return Err(wrong(Some(minutes.span()), &what));
         }
+        if let Some(hours) = &settings.dream.every_hours
+            && !(1..=DREAM_EVERY_HOURS_MAX).contains(hours.get_ref())
+        {
+            let what = format!("dream.every_hours must be from 1 to {DREAM_EVERY_HOURS_MAX}");
+            return Err(wrong(Some(hours.span()), &what));
+        }
         if let Some(names) = &settings.context.file_names
             && names.get_ref().read().is_none()
         {
@@ -165,6 +199,7 @@ impl Settings {
         if let Some(minutes) = &self.tasks.kept_minutes {
             config.tasks_kept_for = MINUTE * *minutes.get_ref();
         }
+        config.dream = self.dream.read();
         if let Some(names) =
             self.context.file_names.as_ref().and_then(|names| names.get_ref().read())
         {
@@ -220,6 +255,10 @@ mod tests {
             mib = 64\n\
             [tasks]\n\
             kept_minutes = 5\n\
+            [dream]\n\
+            schedule = true\n\
+            every_hours = 48\n\
+            after_sessions = 0\n\
             [context]\n\
             file_names = [\"CLAUDE.md\", \" \", \"a.txt\"]\n\
             [screening]\n\
@@ -232,10 +271,19 @@ mod tests {
         assert_eq!(config.retention.age, 30 * DAY);
         assert_eq!(config.retention.bytes, 64 * 1024 * 1024);
         assert_eq!(config.tasks_kept_for, 5 * MINUTE);
+        assert_eq!(config.dream, Some(DreamSchedule { every: 48 * HOUR, after_sessions: 0 }));
         let names: Vec<_> = config.context.names.iter().map(RelativePath::as_str).collect();
         assert_eq!(names, ["CLAUDE.md", "a.txt"]);
         assert_eq!(config.screening_allowed, ["00"]);
         assert_eq!(config.screening.get("secrets.jwt"), Some(&Policy::Warn));
+    }
+
+    #[test]
+    fn nothing_is_dreamt_by_schedule_until_that_is_turned_on() {
+        assert_eq!(config("").unwrap().dream, None);
+        assert_eq!(config("[dream]\nevery_hours = 24\nafter_sessions = 5\n").unwrap().dream, None);
+        let on = config("[dream]\nschedule = true\n").unwrap().dream.unwrap();
+        assert_eq!((on.every, on.after_sessions), (24 * HOUR, 5));
     }
 
     #[test]
@@ -255,6 +303,8 @@ mod tests {
             "[tasks]\nkept_minutes = 0\n",
             "config.toml:2: tasks.kept_minutes must be from 1 to 43200",
         );
+        check("[dream]\nevery_hours = 0\n", "config.toml:2: dream.every_hours must be from 1 to");
+        check("[dream]\nschedule = 'daily'\n", "config.toml:2: invalid type");
         check("[tasks]\nkept_hours = 1\n", "config.toml:2: unknown field `kept_hours`");
         check("[context]\nfile_names = 3\n", "config.toml:2: a file name, or a list of them");
         for name in ["a/b.md", ".hidden.md", "..", "a\\nb"] {

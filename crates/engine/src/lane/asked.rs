@@ -5,7 +5,9 @@ use std::sync::Arc;
 use agents::{Refusal, RememberRequest};
 use memory::limits::{TASK_LOOK_INTERVAL, TASKS_LISTED_MAX};
 use memory::screen::{Family, Policy, Writer};
-use state::{End, Enqueued, NewTask, OwnedBy, StateError, TaskQuery, TaskRow};
+use state::{
+    DreamGates, End, Enqueued, NewTask, OwnedBy, QueueLimits, StateError, TaskQuery, TaskRow,
+};
 use store::FileDiff;
 use tokio::time::Instant;
 
@@ -31,8 +33,20 @@ impl Lanes {
     pub async fn submit(
         &self,
         workspace: &Workspace,
+        request: Request,
+        asker: Asker,
+    ) -> Result<Task, SubmitError> {
+        self.submit_if(workspace, request, asker, None).await
+    }
+
+    /// Takes a task as [`submit`](Self::submit) does; one with gates only if they are open and nothing else
+    /// is to be done in the lane, which is full otherwise.
+    pub(super) async fn submit_if(
+        &self,
+        workspace: &Workspace,
         mut request: Request,
         asker: Asker,
+        gates: Option<DreamGates>,
     ) -> Result<Task, SubmitError> {
         let lane = self.0.open_lane(workspace).await?;
         let kind = request.kind();
@@ -49,7 +63,7 @@ impl Lanes {
         // Noted first: another process may have done it before this one is told that it is queued.
         lock(&lane.now).ours.insert(id.clone());
         self.0.parts.folders.make_state();
-        match self.0.parts.tasks.enqueue(new, self.0.settings.limits).await {
+        match self.0.enqueue(new, gates).await {
             Ok(Enqueued::Queued(row)) if lane.removed.is_cancelled() => {
                 // The workspace went after it was looked at last.
                 let gone = TaskErrorCode::WorkspaceRemoved;
@@ -179,6 +193,21 @@ impl Lanes {
 }
 
 impl Shared {
+    async fn enqueue(
+        &self,
+        new: NewTask,
+        gates: Option<DreamGates>,
+    ) -> Result<Enqueued, StateError> {
+        let (tasks, limits) = (&self.parts.tasks, self.settings.limits);
+        match gates {
+            None => tasks.enqueue(new, limits).await,
+            Some(gates) => {
+                let alone = QueueLimits { unfinished_max: 1, minor_max: 1, ..limits };
+                tasks.enqueue_dream(new, alone, gates).await
+            }
+        }
+    }
+
     /// Returns the lane of a workspace, if it takes tasks.
     async fn open_lane(&self, workspace: &Workspace) -> Result<Arc<Lane>, SubmitError> {
         if !workspace.trusted {

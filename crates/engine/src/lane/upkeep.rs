@@ -1,7 +1,8 @@
 //! What has to be done in lanes now and then, whether or not somebody asks.
 //!
 //! A process that dies tells nobody. What it queued or began is found by looking; and what ended long
-//! ago goes although nobody queues anything. Between two looks nothing is awake.
+//! ago goes although nobody queues anything. Dreams by schedule are asked for here. Between two looks
+//! nothing is awake.
 
 use std::time::Duration;
 
@@ -14,7 +15,7 @@ use crate::workspace::Workspace;
 
 impl Lanes {
     /// Looks after these workspaces until the lanes are drained, at once and then now and then: goes on
-    /// with what others left who died, and drops tasks that ended long ago.
+    /// with what others left who died, drops tasks that ended long ago, and dreams where that is due.
     pub async fn keep_up(&self, workspaces: &[Workspace]) {
         let shared = &self.0;
         while !shared.draining.is_cancelled() {
@@ -25,9 +26,15 @@ impl Lanes {
         }
     }
 
-    async fn look_after(&self, workspaces: &[Workspace]) -> Result<(), StateError> {
+    /// Looks after these workspaces once, as [`keep_up`](Self::keep_up) does now and then.
+    pub async fn look_after(&self, workspaces: &[Workspace]) -> Result<(), StateError> {
         self.resume(workspaces).await?;
         self.0.parts.tasks.drop_ended(self.0.ended_since()).await?;
+        if let Some(schedule) = self.0.settings.dream {
+            for workspace in workspaces {
+                self.dream_if_due(workspace, schedule).await;
+            }
+        }
         Ok(())
     }
 }
@@ -40,7 +47,7 @@ impl Shared {
 }
 
 /// Returns the time so long before another one.
-fn since(now: Timestamp, age: Duration) -> Timestamp {
+pub(super) fn since(now: Timestamp, age: Duration) -> Timestamp {
     now.checked_sub(age).unwrap_or(Timestamp::MIN)
 }
 

@@ -8,4 +8,5 @@ mod order;
 mod overtaken;
 mod processes;
 mod real;
+mod schedule;
 mod sim;

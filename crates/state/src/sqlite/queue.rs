@@ -11,7 +11,8 @@ use crate::error::Fault;
 use crate::sqlite::row::{Columns, Read, readable, stored_time};
 use crate::sqlite::script::{Repeats, Script, json_numbers};
 use crate::task::{
-    Attempt, End, Enqueued, NewTask, OwnedBy, QueueLimits, REMEMBER, TaskCount, TaskQuery, TaskRow,
+    Attempt, DREAM, DreamGates, End, Enqueued, NewTask, OwnedBy, QueueLimits, REMEMBER, TaskCount,
+    TaskQuery, TaskRow,
 };
 use memory::clock::Timestamp;
 
@@ -48,14 +49,15 @@ pub(super) async fn unsynchronized(
     Ok(script.rows(connection, Repeats::Hardly).await?)
 }
 
-/// Queues a task if there is room, and drops finished ones that are too old or too many.
+/// Queues a task if there is room and, where they are given, all gates are open; drops finished ones that
+/// are too old or too many. A dream is the last one of its workspace then.
 pub(super) async fn enqueue(
     connection: &mut SqliteConnection,
     task: &NewTask,
-    limits: QueueLimits,
+    (limits, gates): (QueueLimits, Option<DreamGates>),
 ) -> Result<Enqueued, Fault> {
     let age = i64::try_from(limits.kept_for.as_nanos()).unwrap_or(i64::MAX);
-    let rows = Script::of(&format!(
+    let mut script = Script::of(&format!(
         "BEGIN IMMEDIATE; DELETE FROM tasks WHERE {FINISHED} AND updated_at < $1;"
     ))
     .bind(stored_time(task.at).saturating_sub(age))
@@ -72,8 +74,7 @@ pub(super) async fn enqueue(
         SELECT $1, $2, $3, $4, 'queued', 0, $5, $5, $6
         WHERE (SELECT count(*) FROM tasks WHERE workspace = $2 AND {UNFINISHED}) < $7
             AND ($3 = '{REMEMBER}' OR (SELECT count(*) FROM tasks
-                WHERE workspace = $2 AND {UNFINISHED} AND kind <> '{REMEMBER}') < $8)
-        RETURNING seq; COMMIT;"
+                WHERE workspace = $2 AND {UNFINISHED} AND kind <> '{REMEMBER}') < $8)"
     ))
     .bind(task.id.as_str())
     .bind(task.workspace.as_str())
@@ -82,9 +83,30 @@ pub(super) async fn enqueue(
     .bind(stored_time(task.at))
     .bind(task.request.as_str())
     .bind(stored_count(limits.unfinished_max))
-    .bind(stored_count(limits.minor_max))
-    .rows(connection, Repeats::Often)
-    .await?;
+    .bind(stored_count(limits.minor_max));
+    if let Some(DreamGates { asked_before, sessions_min }) = gates {
+        script = script
+            .then(
+                " AND NOT EXISTS (SELECT 1 FROM dreams WHERE workspace = $1 AND asked_at > $2)
+                AND coalesce((SELECT sessions FROM dreams WHERE workspace = $1), 0) >= $3",
+            )
+            .bind(task.workspace.as_str())
+            .bind(stored_time(asked_before))
+            .bind(i64::try_from(sessions_min).unwrap_or(i64::MAX));
+    }
+    script = script.then(" RETURNING seq;");
+    if task.kind == DREAM {
+        script = script
+            .then(
+                "INSERT INTO dreams (workspace, asked_at, sessions)
+                SELECT $1, $2, 0 WHERE EXISTS (SELECT 1 FROM tasks WHERE id = $3)
+                ON CONFLICT (workspace) DO UPDATE SET asked_at = excluded.asked_at, sessions = 0;",
+            )
+            .bind(task.workspace.as_str())
+            .bind(stored_time(task.at))
+            .bind(task.id.as_str());
+    }
+    let rows = script.then("COMMIT;").rows(connection, Repeats::Often).await?;
     let Some(seq) = rows.first().and_then(|row| Columns(row).get("seq").ok()) else {
         return Ok(Enqueued::Full);
     };

@@ -8,23 +8,44 @@ use crate::error::Fault;
 use crate::sqlite::queue::{hasty, unsynchronized};
 use crate::sqlite::row::{Columns, Read, readable, stored_time};
 use crate::sqlite::script::{Repeats, Script};
-use crate::task::{Attempt, RunRow, SessionRow};
+use crate::task::{Attempt, LastDream, RunRow, SessionRow};
 
 const SESSION: &str = "SELECT id, workspace, client, created_at FROM sessions";
 
-/// Registers a session.
+/// Registers a session, which counts towards the next dream of its workspace.
 pub(super) async fn add(
     connection: &mut SqliteConnection,
     session: &SessionRow,
 ) -> Result<(), Fault> {
-    Script::of("INSERT INTO sessions (id, workspace, client, created_at) VALUES ($1, $2, $3, $4)")
-        .bind(session.id.as_str())
-        .bind(session.workspace.as_str())
-        .bind(session.client.as_str())
-        .bind(stored_time(session.created_at))
-        .run(connection, Repeats::Often)
-        .await?;
+    Script::of(
+        "BEGIN IMMEDIATE;
+        INSERT INTO sessions (id, workspace, client, created_at) VALUES ($1, $2, $3, $4);
+        INSERT INTO dreams (workspace, sessions) VALUES ($2, 1)
+            ON CONFLICT (workspace) DO UPDATE SET sessions = sessions + 1; COMMIT;",
+    )
+    .bind(session.id.as_str())
+    .bind(session.workspace.as_str())
+    .bind(session.client.as_str())
+    .bind(stored_time(session.created_at))
+    .run(connection, Repeats::Often)
+    .await?;
     Ok(())
+}
+
+/// Reads what is known of the last dream of a workspace.
+pub(super) async fn last_dream(
+    connection: &mut SqliteConnection,
+    workspace: &str,
+) -> Result<LastDream, Fault> {
+    let rows = Script::of("SELECT asked_at, sessions FROM dreams WHERE workspace = $1")
+        .bind(workspace)
+        .rows(connection, Repeats::Often)
+        .await?;
+    let last = |row| {
+        let row = Columns(row);
+        Ok(LastDream { asked_at: row.maybe_time("asked_at")?, sessions: row.count("sessions")? })
+    };
+    Ok(readable("dreams", rows.iter().map(last)).pop().unwrap_or_default())
 }
 
 /// Ends a session. Returns whether it was there.

@@ -174,7 +174,7 @@ impl Table {
 const CONTENTS: &str = "contents";
 
 /// All tables, what a person would miss most first.
-pub(super) const TABLES: [Table; 9] = [
+pub(super) const TABLES: [Table; 10] = [
     Table {
         name: "marks",
         key: &["identity", "path"],
@@ -291,6 +291,15 @@ pub(super) const TABLES: [Table; 9] = [
             always("workspace", Holds::Text),
             always("client", Holds::Text),
             always("created_at", Holds::Number),
+        ],
+    },
+    Table {
+        name: "dreams",
+        key: &["workspace"],
+        columns: &[
+            always("workspace", Holds::Text),
+            maybe("asked_at", Holds::Number),
+            always("sessions", Holds::Count),
         ],
     },
     Table {

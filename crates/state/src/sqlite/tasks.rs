@@ -7,8 +7,8 @@ use memory::clock::Timestamp;
 use crate::error::StateError;
 use crate::sqlite::{SqliteState, Turn, Version, queue, sessions};
 use crate::task::{
-    Attempt, End, Enqueued, NewTask, QueueLimits, RunRow, SessionRow, TaskCount, TaskQuery,
-    TaskRow, Tasks,
+    Attempt, DreamGates, End, Enqueued, LastDream, NewTask, QueueLimits, RunRow, SessionRow,
+    TaskCount, TaskQuery, TaskRow, Tasks,
 };
 
 #[async_trait]
@@ -16,10 +16,32 @@ impl Tasks for SqliteState {
     async fn enqueue(&self, task: NewTask, limits: QueueLimits) -> Result<Enqueued, StateError> {
         let task = &task;
         self.write_in(Turn::Ahead, "queue a task", move |mut connection| async move {
-            let answer = queue::enqueue(&mut connection, task, limits).await;
+            let answer = queue::enqueue(&mut connection, task, (limits, None)).await;
             (connection, answer)
         })
         .await
+    }
+
+    async fn enqueue_dream(
+        &self,
+        task: NewTask,
+        limits: QueueLimits,
+        gates: DreamGates,
+    ) -> Result<Enqueued, StateError> {
+        let task = &task;
+        self.write("queue a dream", move |mut connection| async move {
+            let answer = queue::enqueue(&mut connection, task, (limits, Some(gates))).await;
+            (connection, answer)
+        })
+        .await
+    }
+
+    async fn last_dream(&self, workspace: &str) -> Result<LastDream, StateError> {
+        let found = self.read("look for the last dream", move |mut connection| async move {
+            let answer = sessions::last_dream(&mut connection, workspace).await;
+            (connection, answer)
+        });
+        Ok(found.await?.unwrap_or_default())
     }
 
     async fn begin_next(

@@ -48,7 +48,8 @@ async fn make_first_schema(place: &Place) {
         "DROP TABLE tasks",
         "DROP TABLE sessions",
         "DROP TABLE runs",
-        "DELETE FROM _sqlx_migrations WHERE version = 2",
+        "DROP TABLE dreams",
+        "DELETE FROM _sqlx_migrations WHERE version > 1",
     ] {
         place.run(sql).await;
     }
@@ -192,6 +193,7 @@ async fn impossible_rows_are_passed_over_and_repaired_away_and_the_others_kept()
     let left: Vec<_> = all(&state).await.into_iter().map(|task| task.id).collect();
     assert_eq!(left, ["remember-3", "remember-4"]);
     assert_eq!(state.sessions("here").await.unwrap().len(), 4);
+    assert_eq!(state.last_dream("here").await.unwrap().sessions, 4);
     assert_eq!(state.stats().await.unwrap().tasks, 2);
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -122,6 +122,10 @@ impl Process {
         self
     }
 
+    pub(crate) const fn folders(&self) -> &Folders {
+        &self.parts.folders
+    }
+
     pub(crate) fn lanes(&self) -> &Lanes {
         self.lanes.as_ref().unwrap()
     }
@@ -205,7 +209,7 @@ pub(crate) fn code(task: &Task) -> Option<TaskErrorCode> {
 #[derive(Debug, Default)]
 pub(crate) struct Heard {
     pub(crate) changes: Mutex<Vec<ManagedChange>>,
-    pub(crate) deaf: std::sync::atomic::AtomicBool,
+    pub(crate) deaf: AtomicBool,
 }
 
 impl Heard {
@@ -238,6 +242,7 @@ pub(crate) struct Scripted {
     pub(crate) begun: Mutex<Vec<String>>,
     conflicts: AtomicUsize,
     pub(crate) available: Mutex<Available>,
+    pub(crate) dreams_fail: AtomicBool,
 }
 
 /// What the runner says when it is asked whether it can.
@@ -264,6 +269,7 @@ impl Default for Scripted {
             begun: Mutex::default(),
             conflicts: AtomicUsize::new(0),
             available: Mutex::default(),
+            dreams_fail: AtomicBool::new(false),
         }
     }
 }
@@ -314,6 +320,9 @@ impl Runner for Scripted {
         self.at_once.fetch_max(at_work, Ordering::SeqCst);
         // Whoever overlaps gets the chance to.
         tokio::task::yield_now().await;
+        if job.request == Request::Dream && self.dreams_fail.load(Ordering::SeqCst) {
+            return Err(TaskError::new(TaskErrorCode::DreamFailed).into());
+        }
         let Request::Remember(asked) = &job.request else { return Ok(nothing(&job.request)) };
         let mut words = asked.content.split_whitespace();
         let mut touched = BTreeSet::new();

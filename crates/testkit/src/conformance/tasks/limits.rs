@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use state::{Enqueued, QueueLimits, Tasks};
+use state::{DreamGates, Enqueued, LastDream, QueueLimits, Tasks};
 
 use super::super::state::time;
+use super::sessions::session;
 use super::{Both, at, attempt, begun, end, kept, new, of_lane, queued};
 
 pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
@@ -14,6 +15,8 @@ pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
     the_oldest_that_are_too_many_go(&*make().await.0).await;
     what_is_unfinished_never_goes(&*make().await.0).await;
     many_at_once_never_overfill_a_lane(&*make().await.0).await;
+    a_dream_is_queued_through_open_gates_alone(&*make().await.0).await;
+    of_many_dreams_at_once_one_finds_the_gates_open(&*make().await.0).await;
 }
 
 async fn is_full(tasks: &dyn Tasks, kind: &str, second: i64) -> bool {
@@ -113,4 +116,49 @@ async fn many_at_once_never_overfill_a_lane(tasks: &dyn Tasks) {
     let all = [one, two, three, four, five, six, seven, eight];
     let full = all.into_iter().filter(|answer| matches!(answer, Ok(Enqueued::Full))).count();
     assert_eq!((full, kept(tasks).await.len()), (2, 6));
+}
+
+/// Tells whether a dream is queued at a second, if one was asked for ten seconds ago at the latest and two
+/// sessions were there since.
+async fn dreams(tasks: &dyn Tasks, second: i64) -> bool {
+    let gates = DreamGates { asked_before: time(second - 10), sessions_min: 2 };
+    let queued = tasks.enqueue_dream(new("dream", second), of_lane(), gates).await.unwrap();
+    matches!(queued, Enqueued::Queued(_))
+}
+
+async fn a_dream_is_queued_through_open_gates_alone(tasks: &dyn Tasks) {
+    let last = async || tasks.last_dream("here").await.unwrap();
+    assert_eq!(last().await, LastDream::default());
+    assert!(!dreams(tasks, 20).await);
+    for (id, workspace) in [("a", "here"), ("b", "there"), ("c", "there")] {
+        tasks.add_session(session(id, workspace, 21)).await.unwrap();
+    }
+    assert!(!dreams(tasks, 22).await, "one session");
+    tasks.end_session("a").await.unwrap();
+    tasks.add_session(session("d", "here", 23)).await.unwrap();
+    assert_eq!(last().await, LastDream { asked_at: None, sessions: 2 });
+    assert!(dreams(tasks, 24).await);
+    assert_eq!(last().await, LastDream { asked_at: Some(time(24)), sessions: 0 });
+    for id in ["e", "f"] {
+        tasks.add_session(session(id, "here", 25)).await.unwrap();
+    }
+    assert!(!dreams(tasks, 33).await, "nine seconds");
+    assert!(dreams(tasks, 34).await);
+    // A remember is none, a dream that finds no room is none, one that is asked for is.
+    queued(tasks, new("remember", 40)).await;
+    assert_eq!(last().await.asked_at, Some(time(34)));
+    queued(tasks, new("dream", 41)).await;
+    assert_eq!(last().await.asked_at, Some(time(41)));
+    assert!(is_full(tasks, "dream", 42).await);
+    assert_eq!(last().await.asked_at, Some(time(41)));
+    assert_eq!(tasks.last_dream("there").await.unwrap().sessions, 2);
+}
+
+async fn of_many_dreams_at_once_one_finds_the_gates_open(tasks: &dyn Tasks) {
+    for id in ["a", "b"] {
+        tasks.add_session(session(id, "here", 1)).await.unwrap();
+    }
+    let found = tokio::join!(dreams(tasks, 20), dreams(tasks, 21), dreams(tasks, 22));
+    let found = [found.0, found.1, found.2];
+    assert_eq!(found.into_iter().filter(|&queued| queued).count(), 1);
 }

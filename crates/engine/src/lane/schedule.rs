@@ -1,0 +1,109 @@
+//! Dreams that nobody asked for: when they are due, and asking for them.
+//!
+//! All gates must be open: a person turned the schedule on, the last dream was long enough ago, there were
+//! enough sessions since, and the lane has nothing to do. Time and sessions are kept in the state, and it
+//! looks at all of it again in the transaction that queues the dream, so of several daemons one dreams.
+//! However a dream ends, the next one waits as long again.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use memory::change::Trust;
+use memory::clock::Timestamp;
+use memory::limits::{DREAM_AFTER_SESSIONS_DEFAULT, DREAM_CHANGES_MAX, DREAM_EVERY_DEFAULT};
+use state::{DreamGates, LastDream};
+use store::ChangesQuery;
+
+use super::upkeep::since;
+use super::{Lanes, SubmitError};
+use crate::runner::chain;
+use crate::task::{Asker, Request};
+use crate::workspace::Workspace;
+
+/// When to dream although nobody asks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DreamSchedule {
+    /// How long after the last dream was asked for, by whomever.
+    pub every: Duration,
+    /// After how many sessions since then.
+    pub after_sessions: u32,
+}
+
+impl Default for DreamSchedule {
+    fn default() -> Self {
+        Self { every: DREAM_EVERY_DEFAULT, after_sessions: DREAM_AFTER_SESSIONS_DEFAULT }
+    }
+}
+
+/// By which way a dream came in that nobody asked for.
+const ORIGIN: &str = "schedule";
+
+impl Lanes {
+    /// Asks for a dream if it is due. That it cannot be asked for keeps nothing else from being done.
+    pub(super) async fn dream_if_due(&self, workspace: &Workspace, schedule: DreamSchedule) {
+        let may = workspace.trusted && workspace.memory_enabled && !workspace.binding.read_only;
+        if !may {
+            return;
+        }
+        match self.try_dream(workspace, schedule).await {
+            Ok(()) | Err(SubmitError::Full | SubmitError::Draining | SubmitError::Unavailable) => {}
+            Err(error) => {
+                let error = chain(&error);
+                tracing::warn!(workspace = %workspace.id, error, "a dream by schedule has to wait");
+            }
+        }
+    }
+
+    async fn try_dream(
+        &self,
+        workspace: &Workspace,
+        DreamSchedule { every, after_sessions }: DreamSchedule,
+    ) -> Result<(), SubmitError> {
+        let tasks = &self.0.parts.tasks;
+        let asked_before = since(self.0.parts.clock.now(), every);
+        // Looked at first: to write is to wait for others who write.
+        let LastDream { asked_at, sessions } = tasks.last_dream(&workspace.id).await?;
+        if asked_at.is_some_and(|asked_at| asked_at > asked_before)
+            || tasks.workspaces_with_work().await?.contains(&workspace.id)
+        {
+            return Ok(());
+        }
+        let asker = Asker { client: None, trust: Trust::Background, origin: ORIGIN.to_owned() };
+        let mut sessions_min = u64::from(after_sessions);
+        if sessions < sessions_min {
+            let wrote = self.sessions_that_wrote(workspace, &asker, asked_at).await;
+            sessions_min = sessions_min.saturating_sub(wrote);
+        }
+        if sessions < sessions_min {
+            return Ok(());
+        }
+        let gates = DreamGates { asked_before, sessions_min };
+        let task = self.submit_if(workspace, Request::Dream, asker, Some(gates)).await?;
+        tracing::info!(task = %task.id, "dreams by schedule");
+        Ok(())
+    }
+
+    /// Counts the conversations that history names of those that changed memories of a workspace since:
+    /// agents that speak MCP are registered nowhere else.
+    async fn sessions_that_wrote(
+        &self,
+        workspace: &Workspace,
+        asker: &Asker,
+        since: Option<Timestamp>,
+    ) -> u64 {
+        let memories = self.0.memories(workspace, (&Request::Dream, asker));
+        let query = ChangesQuery { since, max: DREAM_CHANGES_MAX, ..ChangesQuery::default() };
+        let changes = match memories.recorded_changes(&query).await {
+            Ok(changes) => changes,
+            Err(error) => {
+                tracing::warn!(error = %chain(&error), "nobody can say who wrote memories");
+                return 0;
+            }
+        };
+        let sessions = changes.into_iter().filter_map(|change| {
+            let said = change.provenance;
+            Some((said.client, said.session?))
+        });
+        u64::try_from(sessions.collect::<BTreeSet<_>>().len()).unwrap_or(u64::MAX)
+    }
+}

@@ -1,0 +1,236 @@
+//! Dreams that nobody asked for.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use engine::{
+    Asker, Call, Caller, DreamSchedule, LaneSettings, Request, TaskFilter, TaskKind, Viewer,
+    Workspace,
+};
+use memory::access::AgentClass;
+use memory::clock::Timestamp;
+use memory::command::Command;
+use state::{SessionRow, SqliteState};
+use store::Binding;
+use testkit::{Faults, FaultyTasks};
+
+use super::host::{Host, Process, at, quick};
+
+const HOUR: Duration = Duration::from_hours(1);
+
+fn scheduled(host: &Host) -> Process {
+    host.process().with(LaneSettings { dream: Some(DreamSchedule::default()), ..quick() })
+}
+
+/// Registers so many sessions and ends them, as clients do that go.
+async fn sessions(process: &Process, count: usize) {
+    process.folders().make_state();
+    for _ in 0..count {
+        let id = uuid::Uuid::new_v4().to_string();
+        let workspace = process.workspace.id.clone();
+        let session = SessionRow {
+            id: id.clone(),
+            workspace,
+            client: id.clone(),
+            created_at: Timestamp::UNIX_EPOCH,
+        };
+        process.tasks.add_session(session).await.unwrap();
+        assert!(process.tasks.end_session(&id).await.unwrap());
+    }
+}
+
+/// Looks once, waits until nothing is to be done, and returns how many dreams there ever were.
+async fn dreams(host: &Host, process: &Process) -> usize {
+    dreams_of(host, process, process.workspace.clone()).await
+}
+
+async fn dreams_of(host: &Host, process: &Process, workspace: Workspace) -> usize {
+    process.lanes().look_after(&[workspace]).await.unwrap();
+    let filter = TaskFilter::default();
+    let lanes = process.lanes();
+    for task in lanes.list(&process.workspace, filter, Viewer::Person).await.unwrap() {
+        process.end(&task).await;
+    }
+    begun(host)
+}
+
+fn begun(host: &Host) -> usize {
+    host.runner.begun.lock().unwrap().iter().filter(|id| id.starts_with("dream-")).count()
+}
+
+#[tokio::test]
+async fn it_dreams_after_a_day_and_five_sessions_and_not_before() {
+    let host = Host::new();
+    let process = scheduled(&host);
+    assert_eq!(dreams(&host, &process).await, 0);
+    sessions(&process, 4).await;
+    host.clock.advance(48 * HOUR);
+    assert_eq!(dreams(&host, &process).await, 0, "four sessions");
+    sessions(&process, 1).await;
+    assert_eq!(dreams(&host, &process).await, 1);
+    sessions(&process, 9).await;
+    host.clock.advance(23 * HOUR + Duration::from_secs(3_599));
+    assert_eq!(dreams(&host, &process).await, 1, "a second less than a day");
+    host.clock.advance(Duration::from_secs(1));
+    assert_eq!(dreams(&host, &process).await, 2);
+    host.clock.advance(100 * HOUR);
+    assert_eq!(dreams(&host, &process).await, 2, "nobody was there since");
+    process.close().await;
+}
+
+#[tokio::test]
+async fn it_dreams_by_schedule_only_where_that_was_turned_on() {
+    let host = Host::new();
+    let process = host.process();
+    sessions(&process, 9).await;
+    host.clock.advance(48 * HOUR);
+    assert_eq!(dreams(&host, &process).await, 0);
+    process.close().await;
+    let process = scheduled(&host);
+    let shop = process.workspace.clone();
+    for closed in [
+        Workspace { trusted: false, ..shop.clone() },
+        Workspace { memory_enabled: false, ..shop.clone() },
+        host.workspace("mill"),
+    ] {
+        assert_eq!(dreams_of(&host, &process, closed).await, 0);
+    }
+    assert_eq!(dreams(&host, &process).await, 1);
+    process.close().await;
+}
+
+#[tokio::test]
+async fn it_does_not_dream_while_anything_is_to_be_done() {
+    let host = Host::new();
+    let process = scheduled(&host);
+    sessions(&process, 5).await;
+    let task = process.ask("wait").await;
+    process.lanes().look_after(std::slice::from_ref(&process.workspace)).await.unwrap();
+    host.runner.gate.add_permits(1);
+    process.end(&task).await;
+    assert_eq!(begun(&host), 0);
+    assert_eq!(dreams(&host, &process).await, 1);
+    process.close().await;
+}
+
+#[tokio::test]
+async fn of_two_daemons_on_one_state_one_dreams() {
+    let host = Host::new();
+    for round in 1..=4 {
+        let (one, other) = (scheduled(&host), scheduled(&host));
+        sessions(&one, 5).await;
+        host.clock.advance(24 * HOUR);
+        let shop = [one.workspace.clone()];
+        let looked = tokio::join!(one.lanes().look_after(&shop), other.lanes().look_after(&shop));
+        assert!(matches!(looked, (Ok(()), Ok(()))), "{looked:?}");
+        assert_eq!(dreams(&host, &one).await, round);
+        assert_eq!(dreams(&host, &other).await, round);
+        one.close().await;
+        other.close().await;
+    }
+}
+
+#[tokio::test]
+async fn a_restart_forgets_neither_the_last_dream_nor_the_sessions_since() {
+    let host = Host::new();
+    let process = scheduled(&host);
+    sessions(&process, 5).await;
+    assert_eq!(dreams(&host, &process).await, 1);
+    sessions(&process, 3).await;
+    process.close().await;
+    // By then the task of the dream is not kept any more.
+    host.clock.advance(23 * HOUR);
+    let process = scheduled(&host);
+    sessions(&process, 2).await;
+    assert_eq!(dreams(&host, &process).await, 1);
+    assert_eq!(
+        process.tasks.tasks(&state::TaskQuery { max: 9, ..Default::default() }).await.unwrap(),
+        []
+    );
+    host.clock.advance(HOUR);
+    assert_eq!(dreams(&host, &process).await, 2);
+    process.close().await;
+}
+
+#[tokio::test]
+async fn a_dream_that_failed_or_that_somebody_asked_for_is_waited_after_too() {
+    let host = Host::new();
+    let process = scheduled(&host);
+    sessions(&process, 5).await;
+    host.runner.dreams_fail.store(true, Ordering::SeqCst);
+    assert_eq!(dreams(&host, &process).await, 1);
+    host.runner.dreams_fail.store(false, Ordering::SeqCst);
+    sessions(&process, 5).await;
+    assert_eq!(dreams(&host, &process).await, 1, "it failed just now");
+    host.clock.advance(12 * HOUR);
+    let asked =
+        process.lanes().submit(&process.workspace, Request::Dream, Asker::person("test")).await;
+    process.end(&asked.unwrap()).await;
+    sessions(&process, 5).await;
+    host.clock.advance(12 * HOUR);
+    assert_eq!(dreams(&host, &process).await, 2, "somebody asked for one half a day ago");
+    host.clock.advance(12 * HOUR);
+    assert_eq!(dreams(&host, &process).await, 3);
+    process.close().await;
+}
+
+#[tokio::test]
+async fn a_dream_by_schedule_says_so() {
+    let host = Host::new();
+    let process = scheduled(&host);
+    sessions(&process, 5).await;
+    dreams(&host, &process).await;
+    let filter = TaskFilter { kind: Some(TaskKind::Dream), ..TaskFilter::default() };
+    let listed = process.lanes().list(&process.workspace, filter, Viewer::Person).await.unwrap();
+    let said: Vec<_> =
+        listed.iter().map(|task| (task.asker.origin.as_str(), task.asker.trust)).collect();
+    assert_eq!(said, [("schedule", memory::change::Trust::Background)]);
+    process.close().await;
+}
+
+#[tokio::test]
+async fn conversations_that_wrote_count_as_sessions() {
+    let host = Host::new();
+    let process = scheduled(&host);
+    sessions(&process, 2).await;
+    // The third speaks twice.
+    for (number, conversation) in ["a", "b", "b", "c"].into_iter().enumerate() {
+        assert_eq!(dreams(&host, &process).await, 0);
+        let binding = Binding::resolve(&process.workspace.binding, &host.folders);
+        let mut caller = Caller::agent(AgentClass::Exec, "mcp");
+        caller.provenance.session = Some(conversation.to_owned());
+        let memories = process.store.memories(binding, caller);
+        let path = at(&format!("global/{number}.md"));
+        let create = Command::Create { path, file_text: "- x\n".to_owned() };
+        memories.apply(create, &Call::default()).await.unwrap();
+    }
+    host.clock.advance(Duration::from_secs(1));
+    assert_eq!(dreams(&host, &process).await, 1);
+    host.clock.advance(24 * HOUR);
+    sessions(&process, 4).await;
+    assert_eq!(dreams(&host, &process).await, 1, "those were before the dream");
+    process.close().await;
+}
+
+#[tokio::test]
+async fn a_state_that_fails_is_asked_again_at_the_next_look() {
+    let host = Host::new();
+    let process = scheduled(&host);
+    sessions(&process, 5).await;
+    process.close().await;
+    let state = Arc::new(SqliteState::new(host.folders.state.join("quipu.db")));
+    let faulty = Arc::new(FaultyTasks::new(Arc::clone(&state) as _));
+    let settings = LaneSettings { dream: Some(DreamSchedule::default()), ..quick() };
+    let process = host.process_on(state, Arc::clone(&faulty) as _).with(settings);
+    let shop = [process.workspace.clone()];
+    // Each of the calls that lead to a dream fails once.
+    for call in 1..=5 {
+        faulty.set(Faults::Call(call));
+        drop(process.lanes().look_after(&shop).await);
+        assert_eq!(begun(&host), 0, "call {call}");
+    }
+    faulty.set(Faults::Never);
+    assert_eq!(dreams(&host, &process).await, 1);
+    process.close().await;
+}
