@@ -328,7 +328,7 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// Returns what a person can do at the command line, where the message itself does not say it.
-const fn help_for(code: Code) -> Option<&'static str> {
+pub(crate) const fn help_for(code: Code) -> Option<&'static str> {
     match code {
         Code::InvalidPath => Some("write `global/prefs.md` or `/memories/global/prefs.md`"),
         Code::NotFound => Some("`quipu ls` and `quipu log` show what there is"),

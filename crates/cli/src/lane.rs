@@ -13,7 +13,7 @@ use memory::limits::{DRAIN_WAIT, TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX};
 use std::sync::Arc;
 
 use crate::compose::App;
-use crate::exit::Failure;
+use crate::exit::{Failure, help_for};
 
 /// The lane of the workspace that the flags and the current folder mean.
 pub(crate) struct Lane {
@@ -114,7 +114,7 @@ fn not_taken(kind: TaskKind, error: SubmitError) -> Failure {
 
 /// Says why a task came to nothing.
 fn failed(error: &TaskError) -> Failure {
-    let code = match error.code {
+    let code = error.cause.unwrap_or_else(|| match error.code {
         TaskErrorCode::Screened => Code::Screened,
         TaskErrorCode::RememberScopeMismatch => Code::ScopeUnavailable,
         TaskErrorCode::RememberPathEscape => Code::EscapesRoot,
@@ -125,7 +125,7 @@ fn failed(error: &TaskError) -> Failure {
         | TaskErrorCode::DreamFailed
         | TaskErrorCode::Timeout
         | TaskErrorCode::ModelUnavailable => Code::StorageFailed,
-    };
+    });
     let sentence = error.code.message().trim_end_matches('.');
     let what = match error.details() {
         Some(details) => format!("{sentence}: {details}"),
@@ -139,6 +139,9 @@ fn failed(error: &TaskError) -> Failure {
         TaskErrorCode::RememberScopeMismatch => {
             failure.help("give `--project DIR` for a project, `--workspace-id ID` for a workspace")
         }
-        _ => failure,
+        _ => match error.cause.and_then(help_for) {
+            Some(help) => failure.help(help),
+            None => failure,
+        },
     }
 }

@@ -48,7 +48,7 @@ impl RunError {
             Code::EscapesRoot if kind == TaskKind::Remember => TaskErrorCode::RememberPathEscape,
             _ => TaskErrorCode::failed(kind),
         };
-        let failed = TaskError::new(code);
+        let failed = TaskError::new(code).caused_by(error.code());
         Self::Failed(match error {
             StoreError::Refused(refusal) => failed.with_details(&refusal.to_string()),
             // The rest names files of this machine, which are nobody else's business.

@@ -148,7 +148,7 @@ codes! {
     InvalidRange = "invalid_range", 422,
         "A line number is outside the memory. The message has the range.";
     Conflict = "conflict", 412,
-        "The memory is not the revision that the precondition names. Read it again, then save.";
+        "The memory is not the revision that the precondition names. Read it again, then save. With 409 and `blocked`: memories were changed since, so taking the change back would lose that.";
     PreconditionRequired = "precondition_required", 428,
         "Something is there, so a write names what it replaces: `If-Match` with a revision.";
     InvalidPrecondition = "invalid_precondition", 400,
@@ -164,9 +164,7 @@ codes! {
     Locked = "locked", 503,
         "Another process holds the memories for too long. Try again.";
 
-    // History and transfer.
-    UndoBlocked = "undo_blocked", 409,
-        "Memories were changed since, so taking the change back would lose that.";
+    // Transfer.
     InvalidArchive = "invalid_archive", 400,
         "The body is not a tar archive of memories.";
 }

@@ -244,6 +244,9 @@ pub struct TaskError {
     pub code: String,
     /// What the code means.
     pub message: String,
+    /// The code of what went wrong with the memories, such as `scope_full`, if that is why.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cause: Option<String>,
     /// More, cleaned of credentials and not long.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub details: Option<String>,

@@ -163,6 +163,7 @@ fn task_error(error: &engine::TaskError) -> task::TaskError {
     task::TaskError {
         code: error.code.as_str().to_owned(),
         message: error.code.message().to_owned(),
+        cause: error.cause.map(|cause| cause.as_str().to_owned()),
         details: error.details().map(str::to_owned),
     }
 }

@@ -181,17 +181,15 @@ export function errorOf(status: number, text: string, retryAfter: string | null)
   if (body === undefined) return new ProtocolError(status, `the daemon answered ${status}`);
   const seconds = retryAfter === null ? NaN : Number(retryAfter);
   const retryAfterMs = Number.isFinite(seconds) ? seconds * 1_000 : undefined;
-  return new (classOf(status, body.code))(status, body, retryAfterMs);
+  return new (classOf(status, body))(status, body, retryAfterMs);
 }
 
-function classOf(status: number, code: string): typeof ApiError {
-  switch (code) {
+function classOf(status: number, body: ErrorBody): typeof ApiError {
+  switch (body.code) {
     case 'conflict':
-      return ConflictError;
+      return 'blocked' in body ? UndoBlockedError : ConflictError;
     case 'screened':
       return ScreenedError;
-    case 'undo_blocked':
-      return UndoBlockedError;
   }
   switch (status) {
     case 401:

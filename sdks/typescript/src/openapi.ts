@@ -1308,6 +1308,8 @@ export interface components {
         TaskBody: components["schemas"]["RememberRequest"] | components["schemas"]["ForgetRequest"] | Record<string, never>;
         /** @description Why a task was given up. */
         TaskError: {
+            /** @description The code of what went wrong with the memories, such as `scope_full`, if that is why. */
+            cause?: string | null;
             /** @description The code, of a closed list. */
             code: string;
             /** @description More, cleaned of credentials and not long. */

@@ -96,6 +96,7 @@ test('history is read and taken back', async (t) => {
 
   const blocked = await client.changes.undo(first.change ?? 0).catch((error: unknown) => error);
   assert.ok(blocked instanceof UndoBlockedError, String(blocked));
+  assert.equal(blocked.code, 'conflict');
   assert.equal(blocked.blocked[0]?.path, path);
   assert.equal((await client.changes.undo(id, { dryRun: true })).change ?? null, null);
   assert.equal((await client.memories.read(path)).text, 'two\n');

@@ -215,6 +215,7 @@ fn task_value(task: &Task) -> Value {
             value["error"] = json!({
                 "code": error.code.as_str(),
                 "message": error.code.message(),
+                "cause": error.cause.map(memory::code::Code::as_str),
                 "details": error.details(),
             });
         }

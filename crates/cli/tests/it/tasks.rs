@@ -265,3 +265,22 @@ fn a_kill_at_any_moment_leaves_a_task_that_is_done_once() {
     }
     assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
 }
+
+#[test]
+fn a_full_scope_is_told_by_its_own_code_and_nothing_beside_it() {
+    let place = Place::new();
+    std::fs::write(place.home().join("config.toml"), "files_max = 1\n").unwrap();
+    assert_eq!(place.run_with(&["create", "global/a.md"], "- x\n").status, 0);
+    let told = place.run(&["remember", "I keep bees"]);
+    assert_eq!(told.status, 5, "{}", told.stderr);
+    assert!(told.stderr.contains("files_max"), "{}", told.stderr);
+    assert!(!told.stderr.contains("WARN"), "{}", told.stderr);
+    let told = place.run(&["remember", "I keep bees", "--json"]);
+    assert!(told.stderr.contains(r#""code":"scope_full""#), "{}", told.stderr);
+    let tasks = place.json(&["tasks", "-n", "1"]);
+    let error = &tasks["tasks"][0]["error"];
+    assert_eq!(
+        (&error["code"], &error["cause"]),
+        (&"remember_failed".into(), &"scope_full".into())
+    );
+}

@@ -212,7 +212,10 @@ impl Shared {
             match why.as_run_error(task.kind()) {
                 RunError::Conflict => {}
                 RunError::Failed(failed) => {
-                    tracing::warn!(task = %task.id, error = %chain(&why), "a commit failed");
+                    // What is refused is told in full by the error of the task.
+                    if !matches!(why, Uncommitted::Store(StoreError::Refused(_))) {
+                        tracing::warn!(task = %task.id, error = %chain(&why), "a commit failed");
+                    }
                     return Ok(Ended::With(Err(failed), false));
                 }
             }

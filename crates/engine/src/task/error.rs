@@ -3,6 +3,7 @@
 use std::fmt;
 
 use agents::Refusal;
+use memory::code::Code;
 
 use super::TaskKind;
 use super::details::tellable;
@@ -106,6 +107,8 @@ impl fmt::Display for TaskErrorCode {
 pub struct TaskError {
     /// The code.
     pub code: TaskErrorCode,
+    /// What the store says went wrong, if that is why.
+    pub cause: Option<Code>,
     /// More, cleaned: no credentials, no control characters, not long.
     details: Option<String>,
 }
@@ -113,7 +116,14 @@ pub struct TaskError {
 impl TaskError {
     /// Returns an error that says no more than its code.
     pub const fn new(code: TaskErrorCode) -> Self {
-        Self { code, details: None }
+        Self { code, cause: None, details: None }
+    }
+
+    /// Returns the error with what the store says went wrong.
+    #[must_use]
+    pub const fn caused_by(mut self, cause: Code) -> Self {
+        self.cause = Some(cause);
+        self
     }
 
     /// Returns the error with more to tell. Credentials, control characters and what is too long are

@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use agents::{ContextMode, ForgetRequest, Refusal, RememberRequest, Removed, Topic};
 use memory::change::Trust;
+use memory::code::Code;
 use memory::path::{Layout, MemoryPath, Mount, Scope};
 use serde::{Deserialize, Serialize};
 use state::TaskRow;
@@ -70,6 +71,8 @@ struct RemovedRecord {
 struct ErrorRecord {
     code: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    cause: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     details: Option<String>,
 }
 
@@ -127,7 +130,9 @@ pub(crate) fn outcome_text(outcome: &Result<TaskResult, TaskError>) -> String {
     match outcome {
         Err(error) => {
             let code = error.code.as_str().to_owned();
-            record.error = Some(ErrorRecord { code, details: error.details().map(str::to_owned) });
+            let cause = error.cause.map(|cause| cause.as_str().to_owned());
+            let details = error.details().map(str::to_owned);
+            record.error = Some(ErrorRecord { code, cause, details });
         }
         Ok(result) => {
             record.summary = without_secrets(result.summary()).into_owned();
@@ -232,7 +237,12 @@ fn read_outcome(row: &TaskRow, kind: TaskKind) -> Result<Result<TaskResult, Task
     if let Some(error) = record.error {
         let code = TaskErrorCode::ALL.into_iter().find(|code| code.as_str() == error.code);
         let code = code.ok_or_else(|| format!("unknown code `{}`", error.code))?;
-        return Ok(Err(TaskError::new(code).with_details(&error.details.unwrap_or_default())));
+        // One of a later version is none.
+        let cause =
+            Code::ALL.into_iter().find(|code| Some(code.as_str()) == error.cause.as_deref());
+        let mut failed = TaskError::new(code);
+        failed.cause = cause;
+        return Ok(Err(failed.with_details(&error.details.unwrap_or_default())));
     }
     let scopes = record.mounts.iter().map(|word| read_mount(word)).collect::<Result<_, _>>()?;
     let layout =

@@ -89,7 +89,7 @@ pub struct Refusal {
 }
 
 impl Refusal {
-    /// Returns which memories keep an undo from happening, beside [`ErrorCode::UndoBlocked`].
+    /// Returns which memories keep an undo from happening, beside [`ErrorCode::Conflict`].
     pub fn blocked(&self) -> Vec<Blocked> {
         let blocked = self.facts.get("blocked").cloned().unwrap_or_default();
         serde_json::from_value(blocked).unwrap_or_default()
@@ -155,7 +155,8 @@ impl ClientError {
         let Ok(ErrorBody { error: sentence, code, facts }) = serde_json::from_slice(body) else {
             return Self::Unexpected(status);
         };
-        if code == ErrorCode::Conflict {
+        // An undo that is blocked replaces nothing, and its differences are facts.
+        if code == ErrorCode::Conflict && !facts.contains_key("blocked") {
             let revision = facts.get("revision").and_then(Value::as_str).map(str::to_owned);
             return Self::Conflict(Box::new(Conflict { revision, sentence }));
         }
@@ -208,7 +209,7 @@ mod tests {
 
     #[test]
     fn what_blocks_an_undo_is_read() {
-        let body = r#"{"error":"x","code":"undo_blocked","blocked":[{"path":"/memories/global/a.md","why":"it was changed","diff":"-a\n"}]}"#;
+        let body = r#"{"error":"x","code":"conflict","blocked":[{"path":"/memories/global/a.md","why":"it was changed","diff":"-a\n"}]}"#;
         let ClientError::Refused(refusal) = of(409, body) else { panic!() };
         let [blocked] = &refusal.blocked()[..] else { panic!("{refusal:?}") };
         assert_eq!(blocked.path, "/memories/global/a.md");

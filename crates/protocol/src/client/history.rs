@@ -46,8 +46,8 @@ impl Client {
     ///
     /// # Errors
     ///
-    /// [`ErrorCode::UndoBlocked`](crate::error::ErrorCode::UndoBlocked) when any of its memories was
-    /// changed since; [`Refusal::blocked`](super::Refusal::blocked) has the differences.
+    /// [`ErrorCode::Conflict`](crate::error::ErrorCode::Conflict) when any of its memories was changed
+    /// since; [`Refusal::blocked`](super::Refusal::blocked) has the differences.
     pub async fn undo(&self, id: i64, dry: Dry) -> Result<Undone, ClientError> {
         let call = Call::post(&format!("/v1/changes/{id}/undo"));
         let call = call.query("dryRun", (dry == Dry::Run).then_some(true));

@@ -97,7 +97,12 @@ fn a_task_has_a_result_or_an_error_or_neither() {
         error: None,
     };
     insta::assert_snapshot!(serde_json::to_string(&task).unwrap(), @r#"{"taskId":"remember-1","status":"queued","contextMode":"workspace","createdAt":"2026-11-22T10:00:00.000Z","updatedAt":"2026-11-22T10:00:00.000Z"}"#);
-    let error = TaskError { code: "timeout".to_owned(), message: "m".to_owned(), details: None };
+    let error = TaskError {
+        code: "timeout".to_owned(),
+        message: "m".to_owned(),
+        cause: None,
+        details: None,
+    };
     let failed = Task { status: TaskStatus::Failed, error: Some(error), ..task };
     let listed =
         ListedTask { kind: TaskKind::Remember, workspace_id: "w".to_owned(), task: failed };

@@ -4,6 +4,7 @@
 //! with what its code means and no more, for causes name folders; the log gets all of them.
 
 use axum::extract::rejection::QueryRejection;
+use axum::http::StatusCode;
 use engine::{BackendError, ContextFileError, StateError, StoreError};
 use memory::code::Code;
 use memory::command::CommandError;
@@ -55,7 +56,9 @@ impl From<StoreError> for Refused {
                         json!({ "path": one.path.to_string(), "why": one.why, "diff": one.diff })
                     })
                     .collect();
-                Self::from(ErrorCode::UndoBlocked)
+                // The request named no precondition that could have failed.
+                Self::from(code(error.code()))
+                    .with_status(StatusCode::CONFLICT)
                     .saying(error.to_string())
                     .with("blocked", blocked)
             }

@@ -14,6 +14,8 @@ pub(super) struct Refused(Box<Parts>);
 struct Parts {
     body: ErrorBody,
     header: Option<(HeaderName, HeaderValue)>,
+    /// Another status than that of the code.
+    status: Option<StatusCode>,
 }
 
 impl Refused {
@@ -26,6 +28,12 @@ impl Refused {
     /// Says how a caller proves that it may ask.
     pub(super) fn challenging(mut self) -> Self {
         self.0.header = Some((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
+        self
+    }
+
+    /// Answers with another status than that of the code, where what the code tells of is met in another way.
+    pub(super) fn with_status(mut self, status: StatusCode) -> Self {
+        self.0.status = Some(status);
         self
     }
 
@@ -44,7 +52,7 @@ impl Refused {
 
 impl From<ErrorBody> for Refused {
     fn from(body: ErrorBody) -> Self {
-        Self(Box::new(Parts { body, header: None }))
+        Self(Box::new(Parts { body, header: None, status: None }))
     }
 }
 
@@ -56,8 +64,8 @@ impl From<ErrorCode> for Refused {
 
 impl IntoResponse for Refused {
     fn into_response(self) -> Response {
-        let Parts { body, header } = *self.0;
-        let status = StatusCode::from_u16(body.code.status());
+        let Parts { body, header, status } = *self.0;
+        let status = status.or_else(|| StatusCode::from_u16(body.code.status()).ok());
         let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let mut response = (status, Json(body)).into_response();
         response.headers_mut().extend(header);

@@ -259,7 +259,7 @@ async fn history_is_read_and_taken_back() {
     assert!(shown.diffs[0].diff.contains("+two"), "{shown:?}");
 
     let blocked = refusal(client.undo(first.change.unwrap(), Dry::No).await);
-    assert_eq!((blocked.status, blocked.code), (409, ErrorCode::UndoBlocked));
+    assert_eq!((blocked.status, blocked.code), (409, ErrorCode::Conflict));
     assert_eq!(blocked.blocked()[0].path, path);
     assert_eq!(client.undo(change, Dry::Run).await.unwrap().change, None);
     assert_eq!(client.read(path).await.unwrap().text, "two\n");

@@ -342,3 +342,17 @@ fn what_was_queued_is_done_after_a_kill() {
     assert_eq!(done["status"], "completed", "{done}");
     assert_eq!(done["createdAt"], queued["createdAt"]);
 }
+
+#[test]
+fn a_task_that_fails_says_what_was_wrong_with_the_memories() {
+    let place = Place::new();
+    std::fs::write(place.home().join("config.toml"), "files_max = 1\n").unwrap();
+    assert_eq!(place.run_with(&["create", "global/a.md"], "- x\n").status, 0);
+    let daemon = Daemon::start(&place);
+    let task = daemon.task("remember", &json!({ "content": "I keep bees." }));
+    let error = &task["error"];
+    assert_eq!(
+        (&error["code"], &error["cause"]),
+        (&json!("remember_failed"), &json!("scope_full"))
+    );
+}
