@@ -70,7 +70,7 @@ async fn it_dreams_after_a_day_and_five_sessions_and_not_before() {
     sessions(&process, 1).await;
     assert_eq!(dreams(&host, &process).await, 1);
     sessions(&process, 9).await;
-    host.clock.advance(24 * HOUR - Duration::from_secs(1));
+    host.clock.advance(23 * HOUR + Duration::from_secs(3_599));
     assert_eq!(dreams(&host, &process).await, 1, "a second less than a day");
     host.clock.advance(Duration::from_secs(1));
     assert_eq!(dreams(&host, &process).await, 2);
@@ -106,7 +106,7 @@ async fn it_does_not_dream_while_anything_is_to_be_done() {
     let process = scheduled(&host);
     sessions(&process, 5).await;
     let task = process.ask("wait").await;
-    process.lanes().look_after(&[process.workspace.clone()]).await.unwrap();
+    process.lanes().look_after(std::slice::from_ref(&process.workspace)).await.unwrap();
     host.runner.gate.add_permits(1);
     process.end(&task).await;
     assert_eq!(begun(&host), 0);
