@@ -114,7 +114,7 @@ fn not_taken(kind: TaskKind, error: SubmitError) -> Failure {
 
 /// Says why a task came to nothing.
 fn failed(error: &TaskError) -> Failure {
-    let code = error.cause.unwrap_or_else(|| match error.code {
+    let code = error.cause.unwrap_or(match error.code {
         TaskErrorCode::Screened => Code::Screened,
         TaskErrorCode::RememberScopeMismatch => Code::ScopeUnavailable,
         TaskErrorCode::RememberPathEscape => Code::EscapesRoot,
