@@ -69,8 +69,8 @@ const _: () = assert!(IDLE_READERS_MAX < READERS_MAX);
 pub struct SqliteState {
     path: PathBuf,
     writer: tokio::sync::Mutex<Writer>,
-    /// How many wait to write whose turn is ahead of others.
-    ahead: AtomicUsize,
+    /// Held by the next of those who write in their own turn; the others wait here, and not for the writer.
+    next: tokio::sync::Mutex<()>,
     /// One for each reader that may be at work.
     readers: tokio::sync::Semaphore,
     idle_readers: Mutex<Vec<Opened>>,
@@ -94,25 +94,9 @@ struct Writer {
 enum Turn {
     /// After those that came before.
     Own,
-    /// Before those, as far as they have not begun: somebody waits for the answer, and they are the work
-    /// behind answers that were given.
+    /// Before those, but for one: somebody waits for the answer, and most of them are the work behind
+    /// answers that were given.
     Ahead,
-}
-
-/// One more that waits, while this lives.
-struct Waiting<'c>(&'c AtomicUsize);
-
-impl<'c> Waiting<'c> {
-    fn among(count: &'c AtomicUsize) -> Self {
-        count.fetch_add(1, Ordering::Relaxed);
-        Self(count)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::Relaxed);
-    }
 }
 
 /// What a call made of its connection: the connection, to be used again, and the answer.
@@ -125,7 +109,7 @@ impl SqliteState {
         Self {
             path,
             writer: tokio::sync::Mutex::default(),
-            ahead: AtomicUsize::new(0),
+            next: tokio::sync::Mutex::default(),
             readers: tokio::sync::Semaphore::new(READERS_MAX),
             idle_readers: Mutex::default(),
             healed: Mutex::default(),
@@ -269,22 +253,13 @@ impl SqliteState {
         .map_err(|fault| self.fault(wanted, fault))
     }
 
-    /// Waits for the writer. Whoever is not let ahead lets those go first, once, who came later and are.
+    /// Waits for the writer.
     async fn writer(&self, turn: Turn) -> tokio::sync::MutexGuard<'_, Writer> {
-        match turn {
-            Turn::Ahead => {
-                let _waiting = Waiting::among(&self.ahead);
-                self.writer.lock().await
-            }
-            Turn::Own => {
-                let writer = self.writer.lock().await;
-                if self.ahead.load(Ordering::Relaxed) == 0 {
-                    return writer;
-                }
-                drop(writer);
-                self.writer.lock().await
-            }
-        }
+        let _next = match turn {
+            Turn::Own => Some(self.next.lock().await),
+            Turn::Ahead => None,
+        };
+        self.writer.lock().await
     }
 
     async fn try_write<T, Work, Running>(&self, turn: Turn, work: &Work) -> Result<T, Fault>
