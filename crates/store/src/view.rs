@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use memory::change::{Actor, RootKey};
+use memory::change::{Actor, ChangeId, RootKey, Trust};
 use memory::command::view::{FROM_CHECKOUT, Row, view_file, view_folder};
 use memory::command::{self, CommandError, Lines, Reply};
 use memory::document::{self, Head, Revision};
@@ -180,7 +180,8 @@ impl Memories {
         let mut surveyed = Vec::new();
         for bound in &self.mounts {
             let Ok(root) = &bound.root else { continue };
-            let Some((walk, mut marks)) = self.walk(bound, root, None).await? else { continue };
+            let walked = Box::pin(self.walk(bound, root, None)).await?;
+            let Some((walk, mut marks)) = walked else { continue };
             for file in walk.files {
                 let is_list = root.is_list(&file.path);
                 if is_list && document_head(root, &file).await.is_ok_and(|head| head.generated) {
@@ -197,6 +198,30 @@ impl Memories {
             }
         }
         Ok(surveyed)
+    }
+
+    /// Returns how far each of these texts may be trusted: what was recorded of it, if it is still of this
+    /// revision; any other text came from outside.
+    pub async fn trusted(
+        &self,
+        texts: &[(&MemoryPath, Revision)],
+    ) -> Result<Vec<Trust>, StoreError> {
+        let mut trusted = vec![Trust::Outside; texts.len()];
+        for bound in &self.mounts {
+            let Ok(root) = &bound.root else { continue };
+            let heads = self.store.state.heads(&root.key.place, ChangeId::default()).await?;
+            let heads: HashMap<RelativePath, state::Head> =
+                heads.into_iter().map(|head| (head.path.clone(), head)).collect();
+            for ((path, revision), trust) in texts.iter().zip(&mut trusted) {
+                let here = path.relative().filter(|_| path.mount() == Some(bound.mount));
+                if let Some(head) = here.and_then(|relative| heads.get(relative))
+                    && head.revision == Some(*revision)
+                {
+                    *trust = head.trust;
+                }
+            }
+        }
+        Ok(trusted)
     }
 
     /// Returns what is below a folder, with pins and usage; nothing for a root that cannot be used.
@@ -226,7 +251,8 @@ impl Memories {
         from: Option<&RelativePath>,
         listing: &mut Listing,
     ) -> Result<(), StoreError> {
-        let Some((walk, mut marks)) = self.walk(bound, root, from).await? else { return Ok(()) };
+        let walked = Box::pin(self.walk(bound, root, from)).await?;
+        let Some((walk, mut marks)) = walked else { return Ok(()) };
         listing.left_out += walk.files_total.saturating_sub(walk.files.len());
         for file in &walk.files {
             let head = document_head(root, file).await.map_err(StoreError::at(bound.mount))?;

@@ -180,12 +180,12 @@ impl Text {
                 token.key = token.word.clone();
                 continue;
             };
-            let longest = match language.script {
-                Script::Unspaced => 1,
-                // What is hung on a word hides which runs it begins.
-                Script::Hangul => language.longest,
-                _ => language.longest_from(&self.tokens[index].word),
-            };
+            // What is hung on a Korean word hides which runs it begins.
+            let begins_run = language.script == Script::Hangul
+                || token
+                    .language
+                    .is_some_and(|one| who_knows(&token.word) >> (one + LANGUAGES_MAX) & 1 == 1);
+            let longest = if begins_run { language.longest } else { 1 };
             let mut words = Cow::Borrowed("");
             for (offset, token) in self.tokens[index..].iter().take(longest).enumerate() {
                 if offset > 0 {
