@@ -7,10 +7,10 @@ use memory::access::Access;
 use memory::change::Trust;
 use memory::clock::Clock;
 use memory::command::{Command, CommandError, Reply};
-use memory::document::Revision;
+use memory::document::{self, Revision};
 use memory::path::{Mount, Scope};
 use memory::screen::Screen;
-use store::{Draft, Memories, MountState, StoreError, Surveyed};
+use store::{Draft, MEMORY_LIST, Memories, MountState, StoreError, Surveyed};
 
 use crate::embedded::{self, Snapshot, Source, Stored};
 use crate::request::{
@@ -114,11 +114,17 @@ impl<C: Clock> Embedded<C> {
             let (text, modified_at) = match known {
                 Some(text) => (text, modified_at),
                 None => match memories.read(&path).await {
-                    Ok(read) => (read.text.into(), read.modified_at),
+                    Ok(read) => (Source::from(read.text), read.modified_at),
                     Err(StoreError::Refused(_)) => continue,
                     Err(error) => return Err(error),
                 },
             };
+            // A listing that was generated says nothing that its memories do not.
+            if path.relative().is_some_and(|relative| relative.as_str() == MEMORY_LIST)
+                && document::is_generated_list(&text)
+            {
+                continue;
+            }
             kept.extend(stamp.map(|stamp| (path.clone(), stamp, text.clone())));
             let written_at = ours.then_some(modified_at);
             stored.push(Stored { path, text, pinned, written_at, trust: Trust::Outside });

@@ -24,7 +24,7 @@ use crate::memories::Store;
 use crate::view::FileHead;
 
 /// The name of the generated listing at the top of a root that has one.
-pub(crate) const MEMORY_LIST: &str = "MEMORY.md";
+pub const MEMORY_LIST: &str = "MEMORY.md";
 
 /// One root.
 #[derive(Debug)]

@@ -174,34 +174,29 @@ impl Memories {
         Ok(listing)
     }
 
-    /// Finds the memories of all scopes without a look into any of them. A scope that is unavailable has
-    /// none, and so has one whose folder cannot be used. A survey is not a use.
+    /// Finds the memories of all scopes without a look into any of them, so that a listing that was generated
+    /// is among them; in the order of their paths in each scope. A scope that is unavailable has none, and so has
+    /// one whose folder cannot be used. A survey is not a use.
     pub async fn survey(&self) -> Result<Vec<Surveyed>, StoreError> {
         let mut surveyed = Vec::new();
         for bound in &self.mounts {
             let Ok(root) = &bound.root else { continue };
             let walked = Box::pin(self.walk(bound, root, None)).await?;
-            let Some((walk, mut marks)) = walked else { continue };
-            for file in walk.files {
-                let is_list = root.is_list(&file.path);
-                if is_list && document_head(root, &file).await.is_ok_and(|head| head.generated) {
-                    continue;
-                }
-                let mark = marks.remove(&file.path);
-                let Ok(path) = virtual_path(bound.mount, file.path) else { continue };
-                surveyed.push(Surveyed {
-                    path,
+            let Some((walk, marks)) = walked else { continue };
+            surveyed.extend(walk.files.into_iter().filter_map(|file| {
+                Some(Surveyed {
+                    pinned: marks.get(&file.path).is_some_and(|mark| mark.pinned),
+                    path: virtual_path(bound.mount, file.path).ok()?,
                     stamp: (!file.stat.recent).then_some(file.stat.stamp),
                     modified_at: file.stat.modified_at,
-                    pinned: mark.is_some_and(|mark| mark.pinned),
-                });
-            }
+                })
+            }));
         }
         Ok(surveyed)
     }
 
     /// Returns how far each of these texts may be trusted: what was recorded of it, if it is still of this
-    /// revision; any other text came from outside.
+    /// revision; any other text came from outside. They are in the order of their paths.
     pub async fn trusted(
         &self,
         texts: &[(&MemoryPath, Revision)],
@@ -210,14 +205,13 @@ impl Memories {
         for bound in &self.mounts {
             let Ok(root) = &bound.root else { continue };
             let heads = self.store.state.heads(&root.key.place, ChangeId::default()).await?;
-            let heads: HashMap<RelativePath, state::Head> =
-                heads.into_iter().map(|head| (head.path.clone(), head)).collect();
-            for ((path, revision), trust) in texts.iter().zip(&mut trusted) {
-                let here = path.relative().filter(|_| path.mount() == Some(bound.mount));
-                if let Some(head) = here.and_then(|relative| heads.get(relative))
-                    && head.revision == Some(*revision)
+            for head in heads {
+                let Ok(path) = virtual_path(bound.mount, head.path) else { continue };
+                let found = texts.binary_search_by(|(known, _)| (*known).cmp(&path));
+                if let Ok(at) = found
+                    && head.revision == Some(texts[at].1)
                 {
-                    *trust = head.trust;
+                    trusted[at] = head.trust;
                 }
             }
         }

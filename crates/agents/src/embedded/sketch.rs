@@ -30,7 +30,7 @@ pub(crate) fn number(key: &str) -> usize {
 
 /// Returns numbers in order, each once.
 pub(crate) fn ordered(mut numbers: Vec<usize>) -> Box<[usize]> {
-    numbers.sort();
+    numbers.sort_unstable();
     numbers.dedup();
     numbers.into_boxed_slice()
 }

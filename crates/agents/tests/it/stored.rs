@@ -9,6 +9,7 @@ use agents::{
 use memory::access::AgentClass;
 use memory::change::ChangeKind;
 use memory::command::Command;
+use memory::document;
 use memory::path::{Layout, MemoryPath};
 use memory::screen::Screen;
 use store::{Binding, BindingRequest, Call, Caller, Folders, Memories, Settings, Store};
@@ -81,6 +82,21 @@ async fn a_dream_merges_in_one_change() {
     let id = draft.commit().await.unwrap().unwrap();
     assert_eq!((done.deduped, memories.change(id).await.unwrap().files.len()), (1, 1));
     assert!(!folder.join("b.md").exists());
+}
+
+#[tokio::test]
+async fn a_generated_listing_is_no_memory() {
+    let (home, memories) = memories();
+    let folder = home.path().join("data/memory");
+    fs::create_dir_all(&folder).unwrap();
+    let list = format!("{}\n- [Pier](pier.md) — the gate opens\n", document::MEMORY_LIST_MARK);
+    fs::write(folder.join("MEMORY.md"), &list).unwrap();
+    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+    let asked = ForgetRequest { query: "forget the pier".to_owned(), scope: None };
+    let done = curator().forget(&memories, &mut draft, &asked).await.unwrap();
+    assert_eq!((done.removed.len(), draft.changed().len()), (0, 0));
+    let surveyed = memories.survey().await.unwrap();
+    assert!(surveyed.iter().any(|one| one.path.to_string().ends_with("MEMORY.md")));
 }
 
 #[tokio::test]
