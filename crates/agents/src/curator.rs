@@ -4,11 +4,13 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use memory::access::Access;
+use memory::change::Trust;
 use memory::clock::Clock;
 use memory::command::{Command, CommandError, Reply};
+use memory::document::{self, Revision};
 use memory::path::{Mount, Scope};
 use memory::screen::Screen;
-use store::{Draft, Memories, MountState, StoreError, Surveyed};
+use store::{Draft, MEMORY_LIST, Memories, MountState, StoreError, Surveyed};
 
 use crate::embedded::{self, Snapshot, Source, Stored};
 use crate::request::{
@@ -78,14 +80,14 @@ impl<C: Clock> Embedded<C> {
             .filter(|mount| mount.unavailable.is_none() && mount.access == Access::ReadWrite)
             .map(|mount| mount.mount)
             .collect();
-        let mut surveyed = memories.survey().await?;
+        let mut surveyed = Box::pin(memories.survey()).await?;
         let mut stored = Vec::with_capacity(surveyed.len());
         for MountState { mount, key, .. } in mounts {
             let place = key.map(|key| key.place).unwrap_or_default();
             let (here, rest) =
                 surveyed.into_iter().partition(|one| one.path.mount() == Some(mount));
             surveyed = rest;
-            stored.extend(self.read(memories, (mount, &place), here).await?);
+            stored.extend(Box::pin(self.read(memories, (mount, &place), here)).await?);
         }
         Ok(Snapshot { memories: stored, writable, now: self.clock.now() })
     }
@@ -112,13 +114,20 @@ impl<C: Clock> Embedded<C> {
             let (text, modified_at) = match known {
                 Some(text) => (text, modified_at),
                 None => match memories.read(&path).await {
-                    Ok(read) => (read.text.into(), read.modified_at),
+                    Ok(read) => (Source::from(read.text), read.modified_at),
                     Err(StoreError::Refused(_)) => continue,
                     Err(error) => return Err(error),
                 },
             };
+            // A listing that was generated says nothing that its memories do not.
+            if path.relative().is_some_and(|relative| relative.as_str() == MEMORY_LIST)
+                && document::is_generated_list(&text)
+            {
+                continue;
+            }
             kept.extend(stamp.map(|stamp| (path.clone(), stamp, text.clone())));
-            stored.push(Stored { path, text, pinned, written_at: ours.then_some(modified_at) });
+            let written_at = ours.then_some(modified_at);
+            stored.push(Stored { path, text, pinned, written_at, trust: Trust::Outside });
         }
         self.shelf().keep(place, kept);
         Ok(stored)
@@ -160,7 +169,16 @@ impl<C: Clock> Curator for Embedded<C> {
     }
 
     async fn dream(&self, memories: &Memories, draft: &mut Draft) -> Result<Dreamt, CurateError> {
-        let snapshot = self.snapshot(memories).await?;
+        let mut snapshot = self.snapshot(memories).await?;
+        let texts: Vec<_> = snapshot
+            .memories
+            .iter()
+            .map(|stored| (&stored.path, Revision::of(stored.text.as_bytes())))
+            .collect();
+        let trusted = memories.trusted(&texts).await?;
+        for (stored, trust) in snapshot.memories.iter_mut().zip(trusted) {
+            stored.trust = trust;
+        }
         let dreamt = embedded::dream(&snapshot);
         enter(draft, &snapshot, &dreamt.edits).await?;
         self.rest(snapshot);

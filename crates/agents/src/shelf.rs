@@ -3,8 +3,6 @@
 //! A memory is read again only if its file has another stamp. What is kept is a copy and bounded; whoever
 //! edits a memory compares it with the file once more before anything is entered.
 
-use std::collections::HashMap;
-
 use memory::path::MemoryPath;
 use store::backend::Stamp;
 
@@ -16,54 +14,53 @@ const KEPT_BYTES_MAX: usize = 12 << 20;
 /// What a memory takes for each byte of its text, with what was read in it.
 const BYTES_A_BYTE: usize = 5;
 
-/// Memories as they were read, by the place of their root.
-#[derive(Debug, Default)]
-pub(crate) struct Shelf {
-    places: HashMap<String, Place>,
-    turn: u64,
-}
+/// A memory as it was read.
+pub(crate) type Kept = (MemoryPath, Stamp, Source);
 
-/// The memories of a root.
+/// Memories as they were read, root by root: the one that was wanted last comes last.
 #[derive(Debug, Default)]
+pub(crate) struct Shelf(Vec<Place>);
+
+/// The memories of a root, in the order of their paths.
+#[derive(Debug)]
 struct Place {
-    texts: HashMap<MemoryPath, (Stamp, Source)>,
+    name: String,
+    texts: Vec<Kept>,
     bytes: usize,
-    /// When somebody last wanted them, in turns.
-    used: u64,
 }
 
 impl Shelf {
     /// Returns the text of a memory if it was read in this version.
     pub(crate) fn find(&self, place: &str, path: &MemoryPath, stamp: Stamp) -> Option<Source> {
-        let (known, text) = self.places.get(place)?.texts.get(path)?;
+        let texts = &self.0.iter().find(|one| one.name == place)?.texts;
+        let at = texts.binary_search_by(|(known, ..)| known.cmp(path)).ok()?;
+        let (_, known, text) = texts.get(at)?;
         (*known == stamp).then(|| text.clone())
     }
 
-    /// Keeps the memories of a root, in place of those that it had. Roots that nobody has wanted for the
-    /// longest time give way; what then is too much is not kept.
-    pub(crate) fn keep(&mut self, place: &str, texts: Vec<(MemoryPath, Stamp, Source)>) {
-        self.turn += 1;
-        let mut kept = Place { used: self.turn, ..Place::default() };
-        for (path, stamp, text) in texts {
-            let bytes = (text.len() + size_of::<MemoryPath>()) * BYTES_A_BYTE;
-            // Rather the first of many for good than the last of them for nothing.
-            if kept.bytes + bytes <= KEPT_BYTES_MAX {
-                kept.bytes += bytes;
-                kept.texts.insert(path, (stamp, text));
-            }
-        }
-        self.places.insert(place.to_owned(), kept);
-        while self.places.values().map(|place| place.bytes).sum::<usize>() > KEPT_BYTES_MAX {
-            let oldest = self.places.iter().min_by_key(|(_, place)| place.used);
-            let Some(name) = oldest.map(|(name, _)| name.clone()) else { break };
-            self.places.remove(&name);
+    /// Keeps the memories of a root, in the order of their paths, in place of those that it had. Roots that
+    /// nobody has wanted for the longest time give way; what then is too much is not kept.
+    pub(crate) fn keep(&mut self, place: &str, mut texts: Vec<Kept>) {
+        self.0.retain(|one| one.name != place);
+        let mut bytes = 0;
+        // Rather the first of many for good than the last of them for nothing.
+        texts.retain(|(.., text)| {
+            let more = (text.len() + size_of::<Kept>()) * BYTES_A_BYTE;
+            let fits = bytes + more <= KEPT_BYTES_MAX;
+            bytes += if fits { more } else { 0 };
+            fits
+        });
+        self.0.push(Place { name: place.to_owned(), texts, bytes });
+        while self.0.iter().map(|place| place.bytes).sum::<usize>() > KEPT_BYTES_MAX {
+            self.0.remove(0);
         }
     }
 
     /// Forgets the words that a task needed and the next one may not.
     pub(crate) fn rest(&mut self) {
-        let texts = self.places.values_mut().flat_map(|place| place.texts.values_mut());
-        texts.for_each(|(_, text)| text.rest());
+        for (.., text) in self.0.iter_mut().flat_map(|place| &mut place.texts) {
+            text.rest();
+        }
     }
 }
 
@@ -75,7 +72,7 @@ mod tests {
 
     const STAMP: Stamp = Stamp([1, 2, 3, 4]);
 
-    fn texts(bytes: usize) -> Vec<(MemoryPath, Stamp, Source)> {
+    fn texts(bytes: usize) -> Vec<Kept> {
         let path = MemoryPath::parse("/memories/global/a.md", Layout::Scoped).unwrap();
         vec![(path, STAMP, "x".repeat(bytes).into())]
     }
@@ -96,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_root_that_nobody_wanted_for_longest_gives_way_and_nothing_beyond_the_bound_is_kept() {
-        let half = KEPT_BYTES_MAX / BYTES_A_BYTE / 2 - size_of::<MemoryPath>();
+        let half = KEPT_BYTES_MAX / BYTES_A_BYTE / 2 - size_of::<Kept>();
         let mut shelf = Shelf::default();
         shelf.keep("a", texts(half));
         shelf.keep("b", texts(half));

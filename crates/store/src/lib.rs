@@ -63,5 +63,6 @@ pub use memories::{
     Call, Caller, Expected, Listed, Listing, Memories, MemoryText, MountState, Notice, Saved,
     Settings, Store, Surveyed,
 };
+pub use root::MEMORY_LIST;
 pub use turn::{Turn, TurnError, TurnFile};
 pub use watch::Watch;

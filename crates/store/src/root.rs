@@ -24,7 +24,7 @@ use crate::memories::Store;
 use crate::view::FileHead;
 
 /// The name of the generated listing at the top of a root that has one.
-pub(crate) const MEMORY_LIST: &str = "MEMORY.md";
+pub const MEMORY_LIST: &str = "MEMORY.md";
 
 /// How many changes of others are read at once.
 const ANNOUNCED_AT_ONCE: i64 = 256;

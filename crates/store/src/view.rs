@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use memory::change::{Actor, RootKey};
+use memory::change::{Actor, ChangeId, RootKey, Trust};
 use memory::command::view::{FROM_CHECKOUT, Row, view_file, view_folder};
 use memory::command::{self, CommandError, Lines, Reply};
 use memory::document::{self, Head, Revision};
@@ -172,29 +172,48 @@ impl Memories {
         Ok(listing)
     }
 
-    /// Finds the memories of all scopes without a look into any of them. A scope that is unavailable has
-    /// none, and so has one whose folder cannot be used. A survey is not a use.
+    /// Finds the memories of all scopes without a look into any of them, so that a listing that was generated
+    /// is among them; in the order of their paths in each scope. A scope that is unavailable has none, and so has
+    /// one whose folder cannot be used. A survey is not a use.
     pub async fn survey(&self) -> Result<Vec<Surveyed>, StoreError> {
         let mut surveyed = Vec::new();
         for bound in &self.mounts {
             let Ok(root) = &bound.root else { continue };
-            let Some((walk, mut marks)) = self.walk(bound, root, None).await? else { continue };
-            for file in walk.files {
-                let is_list = root.is_list(&file.path);
-                if is_list && document_head(root, &file).await.is_ok_and(|head| head.generated) {
-                    continue;
-                }
-                let mark = marks.remove(&file.path);
-                let Ok(path) = virtual_path(bound.mount, file.path) else { continue };
-                surveyed.push(Surveyed {
-                    path,
+            let walked = Box::pin(self.walk(bound, root, None)).await?;
+            let Some((walk, marks)) = walked else { continue };
+            surveyed.extend(walk.files.into_iter().filter_map(|file| {
+                Some(Surveyed {
+                    pinned: marks.get(&file.path).is_some_and(|mark| mark.pinned),
+                    path: virtual_path(bound.mount, file.path).ok()?,
                     stamp: (!file.stat.recent).then_some(file.stat.stamp),
                     modified_at: file.stat.modified_at,
-                    pinned: mark.is_some_and(|mark| mark.pinned),
-                });
-            }
+                })
+            }));
         }
         Ok(surveyed)
+    }
+
+    /// Returns how far each of these texts may be trusted: what was recorded of it, if it is still of this
+    /// revision; any other text came from outside. They are in the order of their paths.
+    pub async fn trusted(
+        &self,
+        texts: &[(&MemoryPath, Revision)],
+    ) -> Result<Vec<Trust>, StoreError> {
+        let mut trusted = vec![Trust::Outside; texts.len()];
+        for bound in &self.mounts {
+            let Ok(root) = &bound.root else { continue };
+            let heads = self.store.state.heads(&root.key.place, ChangeId::default()).await?;
+            for head in heads {
+                let Ok(path) = virtual_path(bound.mount, head.path) else { continue };
+                let found = texts.binary_search_by(|(known, _)| (*known).cmp(&path));
+                if let Ok(at) = found
+                    && head.revision == Some(texts[at].1)
+                {
+                    trusted[at] = head.trust;
+                }
+            }
+        }
+        Ok(trusted)
     }
 
     /// Returns what is below a folder, with pins and usage; nothing for a root that nobody named and that
@@ -228,7 +247,8 @@ impl Memories {
         wanted: Option<&MemoryPath>,
         listing: &mut Listing,
     ) -> Result<(), StoreError> {
-        let Some((walk, mut marks)) = self.walk(bound, root, wanted).await? else { return Ok(()) };
+        let walked = Box::pin(self.walk(bound, root, wanted)).await?;
+        let Some((walk, mut marks)) = walked else { return Ok(()) };
         listing.left_out += walk.files_total.saturating_sub(walk.files.len());
         for file in &walk.files {
             let head = document_head(root, file).await.map_err(StoreError::at(bound.mount))?;

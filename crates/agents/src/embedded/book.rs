@@ -4,6 +4,7 @@ use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::{Arc, LazyLock, OnceLock};
 
+use memory::change::Trust;
 use memory::clock::Timestamp;
 use memory::document::{self, Entry, Head};
 use memory::path::{MemoryPath, Mount};
@@ -25,6 +26,8 @@ pub struct Stored {
     /// When its text was written, if that is known: what says `tomorrow` meant the day after. A file
     /// that came with a checkout has the time of the checkout, which says nothing.
     pub written_at: Option<Timestamp>,
+    /// How far its text may be trusted: what came from outside makes nothing go that did not.
+    pub trust: Trust,
 }
 
 /// Everything that a decision depends on.
@@ -46,7 +49,7 @@ struct Held {
     text: Arc<str>,
     read: OnceLock<Read>,
     /// The words of a title by their numbers, with the name of the file that it is about.
-    title: OnceLock<(String, Box<[u64]>)>,
+    title: OnceLock<(String, Box<[usize]>)>,
 }
 
 impl From<&str> for Source {
@@ -111,7 +114,7 @@ pub(crate) struct Read {
     pub(crate) head: Head,
     pub(crate) notes: Vec<Note>,
     /// The words of all entries by their numbers, in order.
-    pub(crate) said: Box<[u64]>,
+    pub(crate) said: Box<[usize]>,
 }
 
 /// An entry, read.
@@ -126,12 +129,11 @@ pub(crate) struct Note {
     words: OnceLock<Box<Words>>,
 }
 
-/// The words of an entry, as far as somebody asked for them.
-#[derive(Default)]
+/// The words of an entry.
 struct Words {
-    statement: OnceLock<Text>,
-    explained: OnceLock<Text>,
-    sentences: OnceLock<Vec<Sentence>>,
+    statement: Text,
+    explained: Option<Text>,
+    sentences: Vec<Sentence>,
 }
 
 /// One sentence of several.
@@ -182,7 +184,7 @@ impl<'a> Page<'a> {
     }
 
     /// Calls `with` with the numbers of the words that the memory says about itself.
-    pub(crate) fn with_title<T>(&self, with: impl FnOnce(&[u64]) -> T) -> T {
+    pub(crate) fn with_title<T>(&self, with: impl FnOnce(&[usize]) -> T) -> T {
         let numbers = || ordered(self.title().content().map(|token| number(&token.key)).collect());
         let file = self.file_name();
         let (of, known) = self.stored.text.0.title.get_or_init(|| (file.to_owned(), numbers()));
@@ -196,7 +198,7 @@ impl<'a> Page<'a> {
 
 impl Note {
     /// Reads an entry, and adds the numbers of its words to `said`.
-    fn read(text: &Arc<str>, entry: Entry, said: &mut Vec<u64>) -> Self {
+    fn read(text: &Arc<str>, entry: Entry, said: &mut Vec<usize>) -> Self {
         let all = entry.range.clone();
         let whole = text.get(all.clone()).unwrap_or_default();
         let from = all.start + whole.find(entry.first_line.as_str()).unwrap_or(0);
@@ -227,19 +229,27 @@ impl Note {
     }
 
     fn words(&self) -> &Words {
-        self.words.get_or_init(Box::default)
+        self.words.get_or_init(|| {
+            let cut = || self.statement().split_inclusive(['.', '。', '!', '?', ';', '\n']);
+            let is_one = cut().nth(1).is_none();
+            let explained = self.explained.clone().and_then(|all| self.text.get(all));
+            Box::new(Words {
+                statement: Text::read(self.statement()),
+                explained: explained.map(Text::read),
+                sentences: if is_one { Vec::new() } else { cut().map(Sentence::read).collect() },
+            })
+        })
     }
 
     /// Returns the statement's words.
     pub(crate) fn text(&self) -> &Text {
-        self.words().statement.get_or_init(|| Text::read(self.statement()))
+        &self.words().statement
     }
 
     /// Returns all of its words.
     pub(crate) fn full(&self) -> &Text {
-        let Some(all) = &self.explained else { return self.text() };
-        let whole = || self.text.get(all.clone()).unwrap_or_default();
-        self.words().explained.get_or_init(|| Text::read(whole()))
+        let words = self.words();
+        words.explained.as_ref().unwrap_or(&words.statement)
     }
 
     /// Tells whether it gives reasons.
@@ -249,13 +259,7 @@ impl Note {
 
     /// Returns the sentences and clauses of its statement, if there are several.
     pub(crate) fn sentences(&self) -> &[Sentence] {
-        self.words().sentences.get_or_init(|| {
-            let cut = || self.statement().split_inclusive(['.', '。', '!', '?', ';', '\n']);
-            if cut().nth(1).is_none() {
-                return Vec::new();
-            }
-            cut().map(Sentence::read).collect()
-        })
+        &self.words().sentences
     }
 }
 

@@ -66,6 +66,8 @@ enum Sign {
     OfUser,
     Rule,
     BeginsAsRule,
+    /// Its first word asks for something.
+    Request,
     /// It has code, paths, options: things of the work.
     Things,
     /// It says where something is.
@@ -110,6 +112,7 @@ impl Signs {
             (Sign::OfUser, of_user),
             (Sign::Rule, text.has(Class::Rule)),
             (Sign::BeginsAsRule, begins_as_rule),
+            (Sign::Request, first.is_some_and(|one| one.is(Class::Rule) && !one.is(Class::Not))),
             (Sign::Things, THINGS.as_ref().is_some_and(|pattern| pattern.is_match(fact))),
             (Sign::Pointer, is_pointer(fact, text)),
             (Sign::Statement, is_statement(fact, text)),
@@ -149,7 +152,10 @@ impl Signs {
     fn topic(&self, whose: Whose) -> Topic {
         let rule = match whose {
             Whose::Person => {
-                self.has(Sign::ToAgent) || (self.has(Sign::Rule) && !self.has(Sign::OfSelf))
+                let of_others = !self.has(Sign::OfSelf);
+                self.has(Sign::ToAgent)
+                    || self.has(Sign::Request)
+                    || ((self.has(Sign::Rule) || self.has(Sign::ToYou)) && of_others)
             }
             Whose::Project => self.has(Sign::BeginsAsRule),
         };

@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
+use memory::change::Trust;
 use memory::clock::Timestamp;
 use memory::path::{Mount, Scope};
 
@@ -116,6 +117,12 @@ fn name_days(stored: &mut Stored, snapshot: &Snapshot) {
 
 fn may_change(snapshot: &Snapshot, stored: &Stored) -> bool {
     !stored.pinned && stored.path.mount().is_some_and(|mount| snapshot.writable.contains(&mount))
+}
+
+/// Whether an entry may go because of what another memory says. Text from outside, such as a checkout brings,
+/// must not take away what somebody here had written.
+fn may_outdo(stays: &Stored, goes: &Stored) -> bool {
+    stays.trust >= Trust::Background || stays.trust >= goes.trust
 }
 
 fn grew_too_much(snapshot: &Snapshot, memories: &[Option<Stored>]) -> bool {
@@ -254,6 +261,7 @@ fn repeated(
     }
     let may_go = |goes: &(At, &Page<'_>, &Note), stays: &(At, &Page<'_>, &Note)| {
         may_change(snapshot, goes.1.stored)
+            && may_outdo(stays.1.stored, goes.1.stored)
             && in_sight(goes.1.mount(), stays.1.mount())
             && (!goes.2.is_explained() || goes.2.full_words() == stays.2.full_words())
             && says_too(stays.2, goes.2)
@@ -326,7 +334,10 @@ fn replace(
             if at == kept || !older || !new.gives_anew(old) || reasons.contains_key(at) {
                 continue;
             }
-            if may_change(snapshot, page.stored) && page.mount() == new_page.mount() {
+            if may_change(snapshot, page.stored)
+                && may_outdo(new_page.stored, page.stored)
+                && page.mount() == new_page.mount()
+            {
                 reasons.insert(*at, Reason::Replaced(*kept));
             }
         }
@@ -347,19 +358,32 @@ fn no_longer_so(
             .filter(|token| !token.is(Class::Gone) && !token.is(Class::Change) && !is_light(token));
         words.map(|token| token.key.clone()).collect()
     };
-    let mut so: HashMap<BTreeSet<String>, Vec<usize>> = HashMap::new();
-    for (index, (_, _, note)) in notes.iter().enumerate() {
-        if !note.text().has(Class::Gone) && !note.text().has(Class::Not) {
-            so.entry(bare(note)).or_default().push(index);
-        }
+    let gone: Vec<&(At, &Page<'_>, &Note)> =
+        notes.iter().filter(|(_, _, note)| note.text().has(Class::Gone)).collect();
+    if gone.is_empty() {
+        return;
     }
-    for (kept, new_page, new) in notes.iter().filter(|(_, _, note)| note.text().has(Class::Gone)) {
+    let so: Vec<Option<BTreeSet<String>>> = notes
+        .iter()
+        .map(|(_, _, note)| {
+            let holds = !note.text().has(Class::Gone) && !note.text().has(Class::Not);
+            holds.then(|| bare(note))
+        })
+        .collect();
+    for (kept, new_page, new) in gone {
         let words = bare(new);
-        let alike = so.get(&words).filter(|_| words.len() >= 2);
-        for &index in alike.into_iter().flatten() {
-            let (at, page, old) = &notes[index];
+        if words.len() < 2 {
+            continue;
+        }
+        let words = Some(words);
+        for (index, (at, page, old)) in notes.iter().enumerate() {
+            if so[index] != words {
+                continue;
+            }
             let free = !reasons.contains_key(at) && !reasons.contains_key(kept);
-            let allowed = may_change(snapshot, page.stored) && page.mount() == new_page.mount();
+            let allowed = may_change(snapshot, page.stored)
+                && may_outdo(new_page.stored, page.stored)
+                && page.mount() == new_page.mount();
             if free && allowed && literals(new.statement()) == literals(old.statement()) {
                 reasons.insert(*at, Reason::Replaced(*kept));
             }

@@ -152,10 +152,10 @@ fn exactly(pages: &[Page<'_>], text: &str) -> BTreeSet<At> {
         words.join(" ").trim_end_matches(['.', '!', '。', ' ']).to_owned()
     };
     let wanted = folded(text);
-    everywhere(pages, |note| !wanted.is_empty() && folded(note.statement()) == wanted)
+    everywhere(pages, &|note| !wanted.is_empty() && folded(note.statement()) == wanted)
 }
 
-fn everywhere(pages: &[Page<'_>], fits: impl Fn(&Note) -> bool) -> BTreeSet<At> {
+fn everywhere(pages: &[Page<'_>], fits: &dyn Fn(&Note) -> bool) -> BTreeSet<At> {
     let mut found = BTreeSet::new();
     for (page_at, page) in pages.iter().enumerate() {
         let fitting = page.notes.iter().enumerate().filter(|(_, note)| fits(note));
@@ -258,12 +258,12 @@ fn matching(pages: &[Page<'_>], wanted: &Wanted<'_>) -> BTreeSet<At> {
     }
     let with_kinds: Vec<&Token> = wanted.words.iter().chain(&wanted.kinds).copied().collect();
     let holds = |words: &[&Token], text: &Text| words.iter().all(|token| covers(text, token));
-    let mut found = everywhere(pages, |note| holds(&with_kinds, note.text()));
+    let mut found = everywhere(pages, &|note| holds(&with_kinds, note.text()));
     if found.is_empty() {
-        found = everywhere(pages, |note| holds(&wanted.words, note.text()));
+        found = everywhere(pages, &|note| holds(&wanted.words, note.text()));
     }
     if found.is_empty() {
-        found = everywhere(pages, |note| holds(&wanted.words, note.full()));
+        found = everywhere(pages, &|note| holds(&wanted.words, note.full()));
     }
     if found.is_empty() {
         found = by_title(pages, wanted);
@@ -372,10 +372,10 @@ fn nearly(pages: &[Page<'_>], wanted: &Wanted<'_>, asked: &Text) -> BTreeSet<At>
     }
     let known: Vec<bool> = words
         .iter()
-        .map(|word| !everywhere(pages, |note| covers(note.full(), word)).is_empty())
+        .map(|word| !everywhere(pages, &|note| covers(note.full(), word)).is_empty())
         .collect();
     let is_certain = known.iter().any(|known| *known);
-    let found = everywhere(pages, |note| {
+    let found = everywhere(pages, &|note| {
         words.iter().zip(&known).all(|(word, known)| {
             // What some entry holds as it stands is no slip.
             covers(note.full(), word)

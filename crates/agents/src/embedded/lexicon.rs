@@ -10,6 +10,7 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 
 use snowball_stemmers_rs::{Algorithm, Stemmer};
 
+use super::sketch::number;
 use super::words::{plain, simple_words};
 
 /// Declares the classes with the words that name them in the files.
@@ -188,12 +189,10 @@ pub(crate) struct Language {
     /// By the words, joined by a space; one word mostly.
     known: HashMap<String, Known>,
     by_stem: HashMap<String, Classes>,
-    /// Stems that were worked out, up to [`STEMS_KEPT_MAX`].
-    stems: Mutex<HashMap<Box<str>, Box<str>>>,
+    /// Words with their stems, each where its number says; as many as there is room for.
+    stems: Mutex<Vec<(String, String)>>,
     /// The longest run of words, or of characters where there are no spaces.
     pub(crate) longest: usize,
-    /// The longest run of several words that begins with a word.
-    runs: HashMap<String, usize>,
 }
 
 /// A language's code, script, stemmer and file.
@@ -208,7 +207,7 @@ macro_rules! stem {
 }
 
 /// How many stems a language keeps: to work one out takes longer than all else that is done with a word.
-const STEMS_KEPT_MAX: usize = 4_096;
+const STEMS_KEPT: usize = 4_096;
 
 /// How many languages there are at the most.
 pub(crate) const LANGUAGES_MAX: usize = 32;
@@ -243,19 +242,25 @@ pub(crate) fn languages() -> &'static [Language] {
     &LANGUAGES
 }
 
-/// Which languages know a word, a bit each.
-static WHO_KNOWS: LazyLock<HashMap<&'static str, u32>> = LazyLock::new(|| {
-    let mut who: HashMap<&str, u32> = HashMap::new();
+/// Which languages know a word, and above those, in which one a run of several words begins with it: a bit
+/// each.
+static WHO_KNOWS: LazyLock<HashMap<&'static str, u64>> = LazyLock::new(|| {
+    let mut who: HashMap<&str, u64> = HashMap::new();
     for (index, language) in languages().iter().enumerate() {
-        for word in language.known.keys().filter(|words| !words.contains(' ')) {
-            *who.entry(word).or_default() |= 1 << index;
+        for words in language.known.keys() {
+            let (word, shift) = match words.split_once(' ') {
+                Some((first, _)) => (first, index + LANGUAGES_MAX),
+                None => (words.as_str(), index),
+            };
+            *who.entry(word).or_default() |= 1 << shift;
         }
     }
     who
 });
 
-/// Returns which languages know a word: the bit of each by its place in [`languages`].
-pub(crate) fn who_knows(word: &str) -> u32 {
+/// Returns which languages know a word: the bit of each by its place in [`languages`]; and, so many bits
+/// further up as there may be languages, in which one a run of words begins with it.
+pub(crate) fn who_knows(word: &str) -> u64 {
     WHO_KNOWS.get(word).copied().unwrap_or_default()
 }
 
@@ -275,7 +280,6 @@ impl Language {
             by_stem: HashMap::new(),
             stems: Mutex::default(),
             longest: 1,
-            runs: HashMap::new(),
         };
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let Some((name, words)) = line.split_once(':') else { continue };
@@ -327,10 +331,6 @@ impl Language {
             (key, length)
         } else {
             let words = simple_words(&plain(&word.replace('_', " ")));
-            if let [first, _, ..] = words.as_slice() {
-                let longest = self.runs.entry(first.clone()).or_default();
-                *longest = words.len().max(*longest);
-            }
             (words.join(" "), words.len())
         };
         self.longest = self.longest.max(length);
@@ -342,11 +342,6 @@ impl Language {
         self.known.get(words)
     }
 
-    /// Returns how many words the longest known run has that begins with this one.
-    pub(crate) fn longest_from(&self, word: &str) -> usize {
-        self.runs.get(word).copied().unwrap_or(1)
-    }
-
     /// Returns the classes of everything with this stem.
     pub(crate) fn by_stem(&self, stem: &str) -> Classes {
         self.by_stem.get(stem).copied().unwrap_or_default()
@@ -355,15 +350,16 @@ impl Language {
     /// Returns a plain word without its ending.
     pub(crate) fn stem(&self, word: &str) -> String {
         let mut stems = self.stems.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(stem) = stems.get(word) {
-            return stem.to_string();
+        if stems.is_empty() {
+            stems.resize_with(STEMS_KEPT, Default::default);
         }
-        let stem = self.cut(word);
-        if stems.len() >= STEMS_KEPT_MAX {
-            stems.clear();
+        let place = number(word) % STEMS_KEPT;
+        let (known, stem) = &mut stems[place];
+        if known != word || word.is_empty() {
+            *stem = self.cut(word);
+            word.clone_into(known);
         }
-        stems.insert(word.into(), stem.as_str().into());
-        stem
+        stem.clone()
     }
 
     fn cut(&self, word: &str) -> String {

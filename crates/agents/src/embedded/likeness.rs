@@ -201,12 +201,10 @@ pub(crate) fn is_correction(text: &Text) -> bool {
 /// Whether a statement that says that something changed speaks of this one: most of its words, or half
 /// of them with a value that is no longer so.
 fn corrects(new: &Text, old: &Note, share: f64, shared: usize) -> bool {
-    let is_value = |token: &&Token| {
-        token.value.is_some() || token.has_digit() || token.is_name || token.negated
-    };
+    let may_end = |token: &&Token| is_value(token) || token.is_name || token.negated;
     let gives_up = new
         .content()
-        .filter(is_value)
+        .filter(may_end)
         .any(|token| old.text().content().any(|theirs| theirs.key == token.key));
     let subject = subject(old.text());
     let names_subject =
@@ -214,6 +212,20 @@ fn corrects(new: &Text, old: &Note, share: f64, shared: usize) -> bool {
     (share >= 0.6 && shared >= 2)
         || (share >= 0.4 && shared >= 2 && (gives_up || names_subject))
         || (share >= 0.5 && gives_up && names_subject)
+        || (share >= 0.4 && {
+            let words = of_one_value(new);
+            words.is_some() && words == of_one_value(old.text())
+        })
+}
+
+/// The words of a statement that gives a value, without the value and what tells that it changed; nothing of
+/// another one.
+fn of_one_value(text: &Text) -> Option<BTreeSet<&str>> {
+    let words = || text.content().filter(|token| !is_light(token));
+    words().any(is_value).then(|| {
+        let rest = words().filter(|token| !is_value(token) && !token.is(Class::Change));
+        rest.map(|token| token.key.as_str()).collect()
+    })
 }
 
 /// The first meaning word.

@@ -4,9 +4,8 @@
 //! entry did, or contradicts one, or is new. A new one goes to the memory that speaks of the same, or
 //! to one of its own.
 
-use std::collections::HashSet;
-
 use jiff::tz::TimeZone;
+use memory::change::Trust;
 use memory::document;
 use memory::limits::MEMORY_BYTES_MAX;
 use memory::path::{Layout, MemoryPath, Mount, Scope};
@@ -93,7 +92,7 @@ struct Counts {
 struct Desk<'a> {
     memories: Vec<Stored>,
     /// Their paths in lower case, once a new one has to differ from them.
-    names: Option<HashSet<String>>,
+    names: Option<Vec<String>>,
     snapshot: &'a Snapshot,
     asked: Option<Mount>,
     is_clean: bool,
@@ -191,7 +190,8 @@ impl Desk<'_> {
         let path = self.free_path(fact, mount, kind.topic)?;
         let text = fresh(fact, kind.topic).into();
         self.opened.push(path.clone());
-        self.memories.push(Stored { path, text, pinned: false, written_at: None });
+        let trust = Trust::Background;
+        self.memories.push(Stored { path, text, pinned: false, written_at: None, trust });
         Ok(())
     }
 
@@ -243,7 +243,9 @@ impl Desk<'_> {
                 else {
                     break;
                 };
-                if names.insert(folded(&path)) {
+                let name = folded(&path);
+                if !names.contains(&name) {
+                    names.push(name);
                     return Ok(path);
                 }
             }

@@ -13,23 +13,23 @@ use super::words::{Text, Token};
 /// A statement's words as numbers.
 pub(crate) struct Sketch {
     /// The words of its fingerprint: each once, in order, without their negation.
-    keys: Box<[u64]>,
+    keys: Box<[usize]>,
     /// The words of its meaning as they stand, with their negation; the lowest bit marks a value.
-    line: Box<[u64]>,
+    line: Box<[usize]>,
 }
 
 /// Sets the number of a negated word off from that of the word.
-const NEGATED: u64 = 0x9E37_79B9_7F4A_7C15;
+const NEGATED: usize = 0x9E37_79B9;
 
 /// Returns the number of a word's key.
-pub(crate) fn number(key: &str) -> u64 {
+pub(crate) fn number(key: &str) -> usize {
     let mut hasher = DefaultHasher::new();
     hasher.write(key.as_bytes());
-    hasher.finish()
+    usize::try_from(hasher.finish() & usize::MAX as u64).unwrap_or_default()
 }
 
 /// Returns numbers in order, each once.
-pub(crate) fn ordered(mut numbers: Vec<u64>) -> Box<[u64]> {
+pub(crate) fn ordered(mut numbers: Vec<usize>) -> Box<[usize]> {
     numbers.sort_unstable();
     numbers.dedup();
     numbers.into_boxed_slice()
@@ -66,7 +66,7 @@ impl Sketch {
     /// Whether this one may give the value of the other anew.
     pub(crate) fn may_give_anew(&self, old: &Self) -> bool {
         let (ours, theirs) = (&self.line, &old.line);
-        let is_same = |(a, b): &(&u64, &u64)| *a >> 1 == *b >> 1;
+        let is_same = |(a, b): &(&usize, &usize)| *a >> 1 == *b >> 1;
         let ahead = ours.iter().zip(theirs).take_while(is_same).count();
         let behind = ours.iter().skip(ahead).rev().zip(theirs.iter().skip(ahead).rev());
         let behind = behind.take_while(is_same).count();
@@ -75,7 +75,7 @@ impl Sketch {
         if our_value.is_empty() || their_value.is_empty() {
             return false;
         }
-        let are_values = |line: &[u64]| line.iter().all(|stroke| stroke & 1 == 1);
+        let are_values = |line: &[usize]| line.iter().all(|stroke| stroke & 1 == 1);
         let short = our_value.len() <= 2 && their_value.len() <= 2;
         (are_values(our_value) && are_values(their_value))
             || (short && ((behind == 0 && ahead >= 1) || (ahead == 0 && behind >= 2)))
@@ -84,7 +84,7 @@ impl Sketch {
     /// How much of the words a memory has, its description counting as much as its entries.
     #[expect(clippy::cast_precision_loss, reason = "counts of words of one fact")]
     pub(crate) fn share(&self, page: &Page<'_>) -> f64 {
-        let within = |numbers: &[u64]| {
+        let within = |numbers: &[usize]| {
             self.keys.iter().filter(|key| numbers.binary_search(key).is_ok()).count()
         };
         let found = page.with_title(within) + within(&page.said);
@@ -110,15 +110,16 @@ impl Sketch {
     }
 }
 
-fn stroke(token: &Token) -> u64 {
+fn stroke(token: &Token) -> usize {
     let negated = if token.negated { NEGATED } else { 0 };
-    ((number(&token.key) ^ negated) & !1) | u64::from(is_value(token))
+    ((number(&token.key) ^ negated) & !1) | usize::from(is_value(token))
 }
 
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
+    use memory::change::Trust;
     use memory::path::{Layout, MemoryPath};
     use proptest::prelude::*;
 
@@ -165,7 +166,8 @@ mod tests {
         let lines: Vec<String> = statements.iter().map(|one| format!("- {one}\n")).collect();
         let path = MemoryPath::parse("/memories/global/user/pier-gate.md", Layout::Scoped).unwrap();
         let text = format!("---\ndescription: the gate opens\n---\n\n{}", lines.concat());
-        Stored { path, text: Source::from(text), pinned: false, written_at: None }
+        let trust = Trust::Outside;
+        Stored { path, text: Source::from(text), pinned: false, written_at: None, trust }
     }
 
     /// What a memory shares with a text, counted on the words themselves.

@@ -180,12 +180,12 @@ impl Text {
                 token.key = token.word.clone();
                 continue;
             };
-            let longest = match language.script {
-                Script::Unspaced => 1,
-                // What is hung on a word hides which runs it begins.
-                Script::Hangul => language.longest,
-                _ => language.longest_from(&self.tokens[index].word),
-            };
+            // What is hung on a Korean word hides which runs it begins.
+            let begins_run = language.script == Script::Hangul
+                || token
+                    .language
+                    .is_some_and(|one| who_knows(&token.word) >> (one + LANGUAGES_MAX) & 1 == 1);
+            let longest = if begins_run { language.longest } else { 1 };
             let mut words = Cow::Borrowed("");
             for (offset, token) in self.tokens[index..].iter().take(longest).enumerate() {
                 if offset > 0 {
@@ -357,23 +357,41 @@ fn pieces(text: &str) -> Vec<Piece> {
     let Some(pattern) = PIECES.as_ref() else { return Vec::new() };
     pattern
         .find_iter(text)
-        .map(|found| Piece { at: found.range(), kind: kind_of(pattern, found.as_str()) })
+        .map(|found| {
+            let kind = found.as_str().chars().next().map_or(Kind::Spaced, kind_of);
+            Piece { at: found.range(), kind }
+        })
         .collect()
 }
 
 /// Which of the alternatives a piece is of: its first character belongs to one of them alone.
-fn kind_of(pattern: &Regex, piece: &str) -> Kind {
-    // No script below is written without spaces.
-    if piece.chars().next().is_none_or(|first| first < '\u{E00}') {
-        return Kind::Spaced;
-    }
-    let is = |name: &str| pattern.captures(piece).is_some_and(|found| found.name(name).is_some());
-    if is("unspaced") {
-        Kind::Unspaced
-    } else if is("stacked") {
-        Kind::Stacked
-    } else {
-        Kind::Spaced
+const fn kind_of(first: char) -> Kind {
+    match first {
+        '\u{E00}'..='\u{EFF}'
+        | '\u{1000}'..='\u{109F}'
+        | '\u{1780}'..='\u{17FF}'
+        | '\u{19E0}'..='\u{19FF}'
+        | '\u{A9E0}'..='\u{A9FF}'
+        | '\u{AA60}'..='\u{AA7F}'
+        | '\u{116D0}'..='\u{116FF}' => Kind::Stacked,
+        '\u{3006}' | '\u{3099}' | '\u{309A}' | '\u{FF70}' => Kind::Spaced,
+        '\u{2E80}'..='\u{2FDF}'
+        | '\u{3005}'..='\u{3007}'
+        | '\u{3021}'..='\u{3029}'
+        | '\u{3038}'..='\u{303B}'
+        | '\u{3041}'..='\u{30FF}'
+        | '\u{31F0}'..='\u{31FF}'
+        | '\u{32D0}'..='\u{32FE}'
+        | '\u{3300}'..='\u{3357}'
+        | '\u{3400}'..='\u{9FFF}'
+        | '\u{F900}'..='\u{FAFF}'
+        | '\u{FF66}'..='\u{FF9D}'
+        | '\u{16FE2}'..='\u{16FE3}'
+        | '\u{16FF0}'..='\u{16FFF}'
+        | '\u{1AFF0}'..='\u{1B16F}'
+        | '\u{1F200}'
+        | '\u{20000}'..='\u{3FFFF}' => Kind::Unspaced,
+        _ => Kind::Spaced,
     }
 }
 
@@ -618,4 +636,30 @@ fn most_known(scores: &[usize], script: Script) -> Option<usize> {
         }
     }
     best.map(|(index, _)| index)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_character_tells_which_kind_a_piece_is_of() {
+        let pattern = PIECES.as_ref().unwrap();
+        let mut wrong = Vec::new();
+        for first in '\0'..=char::MAX {
+            let piece = first.to_string();
+            let Some(found) = pattern.captures(&piece) else { continue };
+            let expected = if found.name("unspaced").is_some() {
+                Kind::Unspaced
+            } else if found.name("stacked").is_some() {
+                Kind::Stacked
+            } else {
+                Kind::Spaced
+            };
+            if kind_of(first) != expected {
+                wrong.push(format!("{first} {:x}", u32::from(first)));
+            }
+        }
+        assert_eq!(wrong, Vec::<String>::new());
+    }
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use agents::Edit;
 use agents::embedded::{Snapshot, Stored};
+use memory::change::Trust;
 use memory::clock::Timestamp;
 use memory::document;
 use memory::path::{Layout, MemoryPath, Mount, Scope};
@@ -39,6 +40,7 @@ pub(crate) fn snapshot(case: &Value, key: &str) -> Snapshot {
         text: text(memory, "text").into(),
         pinned: pinned.contains(&memory["path"]),
         written_at: Some(now),
+        trust: Trust::Person,
     });
     of(memories.collect(), now)
 }

@@ -45,6 +45,7 @@ fn a_day_that_is_pointed_at_is_named_only_where_the_time_of_writing_is_known() {
         text: text.as_str().into(),
         pinned: false,
         written_at,
+        trust: memory::change::Trust::Person,
     };
     let known = of(vec![stored(Some("2026-05-30T10:00:00Z".parse().unwrap()))], now);
     let named = after(&known, &dream(&known).edits);

@@ -2,6 +2,7 @@
 
 use agents::embedded::{Snapshot, Stored, dream, forget, remember};
 use agents::{ContextMode, ForgetRequest, RememberRequest};
+use memory::change::Trust;
 use memory::document;
 use memory::path::{Layout, MemoryPath};
 use memory::screen::Screen;
@@ -70,7 +71,7 @@ fn snapshots() -> impl Strategy<Value = Snapshot> {
         let memories = texts.into_iter().enumerate().map(|(index, (text, pinned))| {
             let path = format!("/memories/{}/user/m{index}.md", scopes[index % 3]);
             let path = MemoryPath::parse(&path, Layout::Scoped).unwrap();
-            Stored { path, text: text.into(), pinned, written_at: Some(now) }
+            Stored { path, text: text.into(), pinned, written_at: Some(now), trust: Trust::Person }
         });
         of(memories.collect(), now)
     })
@@ -82,7 +83,13 @@ fn edited(snapshot: &Snapshot, edits: &[agents::Edit]) -> Snapshot {
     let memories = files.into_iter().map(|(path, text)| {
         let path = MemoryPath::parse(&path, Layout::Scoped).unwrap();
         let pinned = snapshot.memories.iter().any(|stored| stored.path == path && stored.pinned);
-        Stored { path, text: text.into(), pinned, written_at: Some(snapshot.now) }
+        Stored {
+            path,
+            text: text.into(),
+            pinned,
+            written_at: Some(snapshot.now),
+            trust: Trust::Person,
+        }
     });
     of(memories.collect(), snapshot.now)
 }

@@ -8,6 +8,9 @@ use agents::{
 };
 use memory::access::AgentClass;
 use memory::change::ChangeKind;
+use memory::command::Command;
+use memory::document;
+use memory::path::{Layout, MemoryPath};
 use memory::screen::Screen;
 use store::{Binding, BindingRequest, Call, Caller, Folders, Memories, Settings, Store};
 use tempfile::TempDir;
@@ -79,6 +82,41 @@ async fn a_dream_merges_in_one_change() {
     let id = draft.commit().await.unwrap().unwrap();
     assert_eq!((done.deduped, memories.change(id).await.unwrap().files.len()), (1, 1));
     assert!(!folder.join("b.md").exists());
+}
+
+#[tokio::test]
+async fn a_generated_listing_is_no_memory() {
+    let (home, memories) = memories();
+    let folder = home.path().join("data/memory");
+    fs::create_dir_all(&folder).unwrap();
+    let list = format!("{}\n- [Pier](pier.md) — the gate opens\n", document::MEMORY_LIST_MARK);
+    fs::write(folder.join("MEMORY.md"), &list).unwrap();
+    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+    let asked = ForgetRequest { query: "forget the pier".to_owned(), scope: None };
+    let done = curator().forget(&memories, &mut draft, &asked).await.unwrap();
+    assert_eq!((done.removed.len(), draft.changed().len()), (0, 0));
+    let surveyed = memories.survey().await.unwrap();
+    assert!(surveyed.iter().any(|one| one.path.to_string().ends_with("MEMORY.md")));
+}
+
+#[tokio::test]
+async fn what_a_checkout_brings_takes_nothing_away_that_was_written_here() {
+    let (home, memories) = memories();
+    let folder = home.path().join("shop/.quipu/memory");
+    fs::create_dir_all(&folder).unwrap();
+    let own = "- The pier gate opens at six.\n- The lamp burns at 01:00 (2026-01-10)\n";
+    let path = MemoryPath::parse("/memories/project/b.md", Layout::Scoped).unwrap();
+    let create = Command::Create { path, file_text: own.to_owned() };
+    memories.apply(create, &Call::default()).await.unwrap();
+    let outside = "- The pier gate opens at six.\n- The lamp burns at 03:00 (2026-03-02)\n";
+    fs::write(folder.join("a.md"), outside).unwrap();
+    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+    let done = curator().dream(&memories, &mut draft).await.unwrap();
+    draft.commit().await.unwrap().unwrap();
+    assert_eq!(done.deduped, 1);
+    assert_eq!(fs::read_to_string(folder.join("b.md")).unwrap(), own);
+    let left = fs::read_to_string(folder.join("a.md")).unwrap();
+    assert_eq!(left, "- The lamp burns at 03:00 (2026-03-02)\n");
 }
 
 /// Remembers, commits, and returns what was said of it.

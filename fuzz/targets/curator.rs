@@ -1,0 +1,80 @@
+//! Whatever is remembered, asked for or lies in a memory: what is kept can be read back and is no larger than a
+//! memory may be, a pinned memory loses nothing, and a dream has nothing left to do after itself.
+//!
+//! An input is three texts that zero bytes part: what is said, what is asked to be forgotten, and the bodies of
+//! memories, each again parted by a line `%%`.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use memory::change::Trust;
+use memory::document;
+use memory::limits::MEMORY_BYTES_MAX;
+use memory::path::{Layout, MemoryPath, Mount, Scope};
+use memory::screen::Screen;
+
+use crate::agents::embedded::{Snapshot, Source, Stored, dream, forget, remember};
+use crate::agents::request::{self, ContextMode, Edit, ForgetRequest, RememberRequest};
+
+/// These modules of the curator, which stand on `memory` alone: the whole of it would bring SQLite and
+/// take minutes to build.
+#[path = "../../crates/agents/src"]
+#[expect(dead_code, reason = "what only the port to a store uses")]
+mod agents {
+    pub mod embedded;
+    pub mod request;
+}
+
+fuzz_target!(|bytes: &[u8]| {
+    let Ok(text) = str::from_utf8(bytes) else { return };
+    let mut texts = text.splitn(3, '\0');
+    let mut next = || texts.next().unwrap_or_default().to_owned();
+    let (content, query, bodies) = (next(), next(), next());
+    let now = "2026-06-01T09:00:00Z".parse().expect("a time");
+    let memories = bodies.replace('\0', " ").split("\n%%\n").take(8).enumerate().map(stored).collect();
+    let book = Snapshot { memories, writable: Scope::ALL.map(Mount::Scope).to_vec(), now };
+
+    let asked = RememberRequest { content, context_mode: ContextMode::Workspace, scope: None };
+    if let Ok(done) = remember(&book, &asked, &Screen::default()) {
+        for edit in &done.edits {
+            let Edit::Write { text, .. } = edit else { panic!("remembering removes a memory") };
+            assert!(text.len() <= MEMORY_BYTES_MAX);
+            assert!(!document::entries(text).is_empty());
+        }
+    }
+    let done = forget(&book, &ForgetRequest { query, scope: None });
+    check_pins(&book, &done.edits);
+    let dreamt = dream(&book);
+    check_pins(&book, &dreamt.edits);
+    assert_eq!(dream(&edited(&book, &dreamt.edits)).edits, [], "a dream is over at once");
+});
+
+fn stored((index, body): (usize, &str)) -> Stored {
+    let scope = Scope::ALL[index % Scope::ALL.len()];
+    let path = format!("/memories/{scope}/user/m{index}.md");
+    Stored {
+        path: MemoryPath::parse(&path, Layout::Scoped).expect("a path"),
+        text: Source::from(body),
+        pinned: index % 5 == 4,
+        written_at: "2026-05-30T09:00:00Z".parse().ok(),
+        trust: if index % 2 == 0 { Trust::Outside } else { Trust::Agent },
+    }
+}
+
+fn check_pins(book: &Snapshot, edits: &[Edit]) {
+    let pinned = |path: &MemoryPath| book.memories.iter().any(|one| one.path == *path && one.pinned);
+    assert!(!edits.iter().any(|edit| pinned(edit.path())));
+}
+
+fn edited(book: &Snapshot, edits: &[Edit]) -> Snapshot {
+    let mut book = book.clone();
+    for edit in edits {
+        let place = book.memories.iter().position(|one| one.path == *edit.path());
+        let place = place.expect("a dream makes no memory");
+        match edit {
+            Edit::Write { text, .. } => book.memories[place].text = text.as_str().into(),
+            Edit::Remove { .. } => drop(book.memories.remove(place)),
+        }
+    }
+    book
+}
