@@ -163,7 +163,8 @@ fn with_leftovers(lines: &Lines<'_>, blocks: Vec<Block>) -> Vec<Block> {
         while next < block.lines.start {
             let run = (next..block.lines.start).take_while(|&line| !lines.is_blank(line)).count();
             // The underline that was taken for a thematic break is no entry.
-            let is_break = run == 1 && lines.text(&(next..next + 1)).trim().starts_with("--");
+            let line = lines.text(&(next..next + 1)).trim();
+            let is_break = run == 1 && line.len() > 1 && line.bytes().all(|byte| byte == b'-');
             if run > 0 {
                 let kind = if is_break { Kind::Divider } else { Kind::Other };
                 all.push(Block { lines: next..next + run, kind });

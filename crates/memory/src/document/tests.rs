@@ -451,6 +451,7 @@ mod cut {
         check("<!-- a -->\n\ntext\n", &["<!-- a -->\n", "text\n"]);
         check("one\ntwo\n---\nthree\n", &["one\ntwo\n", "three\n"]);
         check("a\rb\r\rc", &["a\rb\r", "c"]);
+        check("> <!-- \ra: b\n    c\n\r -->", &["> <!-- \ra: b\n", "    c\n", " -->"]);
     }
 
     #[test]
