@@ -31,7 +31,8 @@ fuzz_target!(|bytes: &[u8]| {
     let mut next = || texts.next().unwrap_or_default().to_owned();
     let (content, query, bodies) = (next(), next(), next());
     let now = "2026-06-01T09:00:00Z".parse().expect("a time");
-    let memories = bodies.replace('\0', " ").split("\n%%\n").take(8).enumerate().map(stored).collect();
+    let memories =
+        bodies.replace('\0', " ").split("\n%%\n").take(8).enumerate().map(stored).collect();
     let book = Snapshot { memories, writable: Scope::ALL.map(Mount::Scope).to_vec(), now };
 
     let asked = RememberRequest { content, context_mode: ContextMode::Workspace, scope: None };
@@ -62,7 +63,8 @@ fn stored((index, body): (usize, &str)) -> Stored {
 }
 
 fn check_pins(book: &Snapshot, edits: &[Edit]) {
-    let pinned = |path: &MemoryPath| book.memories.iter().any(|one| one.path == *path && one.pinned);
+    let pinned =
+        |path: &MemoryPath| book.memories.iter().any(|one| one.path == *path && one.pinned);
     assert!(!edits.iter().any(|edit| pinned(edit.path())));
 }
 
