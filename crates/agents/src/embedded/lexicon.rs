@@ -6,11 +6,12 @@
 //! `~` is matched by word stem as well. A language without a file works by the words alone.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::sync::{LazyLock, Mutex, PoisonError};
 
 use snowball_stemmers_rs::{Algorithm, Stemmer};
 
-use super::sketch::number;
+use super::sketch::{Fnv, number};
 use super::words::{plain, simple_words};
 
 /// Declares the classes with the words that name them in the files.
@@ -181,14 +182,17 @@ pub(crate) enum Script {
     Other,
 }
 
+/// What the lexicon is looked up in.
+type Table<K, V> = HashMap<K, V, BuildHasherDefault<Fnv>>;
+
 /// One language.
 pub(crate) struct Language {
     pub(crate) script: Script,
     pub(crate) code: &'static str,
     stemmer: Option<Stemmer>,
     /// By the words, joined by a space; one word mostly.
-    known: HashMap<String, Known>,
-    by_stem: HashMap<String, Classes>,
+    known: Table<String, Known>,
+    by_stem: Table<String, Classes>,
     /// Words with their stems, each where its number says; as many as there is room for.
     stems: Mutex<Vec<(String, String)>>,
     /// The longest run of words, or of characters where there are no spaces.
@@ -244,8 +248,8 @@ pub(crate) fn languages() -> &'static [Language] {
 
 /// Which languages know a word, and above those, in which one a run of several words begins with it: a bit
 /// each.
-static WHO_KNOWS: LazyLock<HashMap<&'static str, u64>> = LazyLock::new(|| {
-    let mut who: HashMap<&str, u64> = HashMap::new();
+static WHO_KNOWS: LazyLock<Table<&'static str, u64>> = LazyLock::new(|| {
+    let mut who: Table<&str, u64> = Table::default();
     for (index, language) in languages().iter().enumerate() {
         for words in language.known.keys() {
             let (word, shift) = match words.split_once(' ') {
@@ -276,8 +280,8 @@ impl Language {
             script,
             code,
             stemmer,
-            known: HashMap::new(),
-            by_stem: HashMap::new(),
+            known: Table::default(),
+            by_stem: Table::default(),
             stems: Mutex::default(),
             longest: 1,
         };

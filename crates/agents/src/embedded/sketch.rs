@@ -4,7 +4,7 @@
 //! no time. It only ever rules out: whatever [`likeness`](super::likeness) finds between two
 //! statements, their sketches allow. What they allow is then judged on the words.
 
-use std::hash::{DefaultHasher, Hasher as _};
+use std::hash::Hasher;
 
 use super::book::Page;
 use super::likeness::{is_light, is_value, meaning};
@@ -21,9 +21,31 @@ pub(crate) struct Sketch {
 /// Sets the number of a negated word off from that of the word.
 const NEGATED: usize = 0x9E37_79B9;
 
+/// The hash FNV-1a: of short words it takes a third of the time of a keyed one, and nobody gains by words that
+/// have the same.
+pub(crate) struct Fnv(u64);
+
+impl Default for Fnv {
+    fn default() -> Self {
+        Self(0xCBF2_9CE4_8422_2325)
+    }
+}
+
+impl Hasher for Fnv {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.0 = (self.0 ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3);
+        }
+    }
+
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
+
 /// Returns the number of a word's key.
 pub(crate) fn number(key: &str) -> usize {
-    let mut hasher = DefaultHasher::new();
+    let mut hasher = Fnv::default();
     hasher.write(key.as_bytes());
     usize::try_from(hasher.finish() & usize::MAX as u64).unwrap_or_default()
 }

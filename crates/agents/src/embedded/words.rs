@@ -51,11 +51,11 @@ pub(crate) fn plain(text: &str) -> String {
 
 /// Returns the words of a plain text that is written with spaces.
 pub(crate) fn simple_words(plain: &str) -> Vec<String> {
-    pieces(plain)
-        .into_iter()
-        .flat_map(|piece| cut_word(plain, &piece))
-        .map(|(_, word)| word)
-        .collect()
+    let mut words = Vec::new();
+    for piece in pieces(plain) {
+        cut_word(plain, &piece, &mut words);
+    }
+    words.into_iter().map(|(_, word)| word).collect()
 }
 
 /// One word of a text.
@@ -121,17 +121,17 @@ pub(crate) struct Text {
 impl Text {
     /// Reads a text.
     pub(crate) fn read(text: &str) -> Self {
-        let pieces: Vec<(Piece, Vec<Cut>)> = pieces(text)
-            .into_iter()
-            .map(|piece| {
-                let words = cut_early(text, &piece);
-                (piece, words)
-            })
-            .collect();
-        let chosen = Chosen::by(text, &pieces);
+        let mut words = Vec::new();
+        let mut pieces = pieces(text);
+        for piece in &mut pieces {
+            let start = words.len();
+            piece.cut(text, &mut words);
+            piece.words = start..words.len();
+        }
+        let chosen = Chosen::by(text, &pieces, &words);
         let mut read = Self::default();
         let (mut clause, mut sentence, mut end) = (0, 0, 0);
-        for (piece, mut words) in pieces {
+        for piece in pieces {
             let between = text.get(end..piece.at.start).unwrap_or_default();
             if between.contains(['.', '!', '?', '。', '！', '？', '…', '؟', '\n']) {
                 sentence += 1;
@@ -144,10 +144,12 @@ impl Text {
             end = piece.at.end;
             let first_in_sentence =
                 read.tokens.last().is_none_or(|token: &Token| token.sentence != sentence);
-            if piece.kind == Kind::Unspaced {
-                words = cut_unspaced(text, &piece, chosen);
-            }
-            for (at, word) in words {
+            let mut unspaced = match piece.kind {
+                Kind::Unspaced => cut_unspaced(text, &piece, chosen),
+                Kind::Spaced | Kind::Stacked => Vec::new(),
+            };
+            let cut = words.get_mut(piece.words).into_iter().flatten().chain(&mut unspaced);
+            for (at, word) in cut.map(std::mem::take) {
                 let source = text.get(at.clone()).unwrap_or_default();
                 let is_name = !first_in_sentence && source.starts_with(char::is_uppercase);
                 let is_acronym = is_acronym(source);
@@ -351,6 +353,8 @@ type Cut = (Range<usize>, String);
 struct Piece {
     at: Range<usize>,
     kind: Kind,
+    /// Which words it was cut into, of those of the text.
+    words: Range<usize>,
 }
 
 fn pieces(text: &str) -> Vec<Piece> {
@@ -359,7 +363,7 @@ fn pieces(text: &str) -> Vec<Piece> {
         .find_iter(text)
         .map(|found| {
             let kind = found.as_str().chars().next().map_or(Kind::Spaced, kind_of);
-            Piece { at: found.range(), kind }
+            Piece { at: found.range(), kind, words: 0..0 }
         })
         .collect()
 }
@@ -395,30 +399,32 @@ const fn kind_of(first: char) -> Kind {
     }
 }
 
-/// The words of a piece that do not depend on the language.
-fn cut_early(text: &str, piece: &Piece) -> Vec<Cut> {
-    match piece.kind {
-        Kind::Spaced => cut_word(text, piece),
-        Kind::Stacked => pairs(text, &piece.at),
-        Kind::Unspaced => Vec::new(),
+impl Piece {
+    /// Cuts it into words, as far as that does not depend on the language.
+    fn cut(&self, text: &str, words: &mut Vec<Cut>) {
+        match self.kind {
+            Kind::Spaced => cut_word(text, self, words),
+            Kind::Stacked => words.extend(pairs(text, &self.at)),
+            Kind::Unspaced => {}
+        }
     }
 }
 
 /// A word, cut at an apostrophe unless some language knows it whole.
-fn cut_word(text: &str, piece: &Piece) -> Vec<Cut> {
+fn cut_word(text: &str, piece: &Piece, words: &mut Vec<Cut>) {
     let source = text.get(piece.at.clone()).unwrap_or_default();
     let digits = source.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
     if digits > 0 && source.get(digits..).is_some_and(|rest| script_of(rest) == Script::Hangul) {
         let middle = piece.at.start + digits;
-        return [piece.at.start..middle, middle..piece.at.end]
-            .map(|at| (at.clone(), plain(text.get(at).unwrap_or_default())))
-            .to_vec();
+        let parts = [piece.at.start..middle, middle..piece.at.end];
+        words.extend(parts.map(|at| (at.clone(), plain(text.get(at).unwrap_or_default()))));
+        return;
     }
     let whole = plain(source);
     if !source.contains(['\'', '’']) || languages_known(&whole) {
-        return vec![(piece.at.clone(), whole)];
+        words.push((piece.at.clone(), whole));
+        return;
     }
-    let mut words = Vec::new();
     let mut start = piece.at.start;
     for part in source.split(['\'', '’']) {
         let at = start..start + part.len();
@@ -429,7 +435,6 @@ fn cut_word(text: &str, piece: &Piece) -> Vec<Cut> {
             words.push((at, plain(part)));
         }
     }
-    words
 }
 
 fn languages_known(word: &str) -> bool {
@@ -590,14 +595,13 @@ struct Chosen {
 }
 
 impl Chosen {
-    fn by(text: &str, pieces: &[(Piece, Vec<Cut>)]) -> Self {
+    fn by(text: &str, pieces: &[Piece], words: &[Cut]) -> Self {
         let mut scores = [0_usize; LANGUAGES_MAX];
-        let spaced = pieces.iter().filter(|(piece, _)| piece.kind == Kind::Spaced);
+        let spaced = pieces.iter().filter(|piece| piece.kind == Kind::Spaced);
         // `CI` is no Polish word.
-        let spaced = spaced.filter(|(piece, _)| {
-            text.get(piece.at.clone()).is_some_and(|source| !is_acronym(source))
-        });
-        for (_, word) in spaced.flat_map(|(_, words)| words) {
+        let spaced = spaced
+            .filter(|piece| text.get(piece.at.clone()).is_some_and(|source| !is_acronym(source)));
+        for (_, word) in spaced.filter_map(|piece| words.get(piece.words.clone())).flatten() {
             let who = who_knows(word);
             for (index, score) in scores.iter_mut().enumerate() {
                 *score += usize::from(who >> index & 1 == 1);
