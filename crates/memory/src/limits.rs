@@ -124,7 +124,11 @@ pub const OUTSIDE_COPIES_MAX: usize = 100;
 pub const CENSUS_AGE_MAX: Duration = Duration::from_secs(1);
 
 /// Changes a subscriber may lag behind before it is told to list again.
-pub const CHANGES_BUFFERED: usize = 256;
+pub const CHANGES_BUFFERED: usize = 1024;
+
+/// Changes that wait to be told to the streams of a daemon, beyond those: while one waits for the state, many
+/// are made, and a burst of another process is announced at once.
+pub const CHANGES_WAITING_MAX: usize = 4096;
 
 /// How long the watcher waits for a burst of outside edits to end before it reports them.
 pub const WATCH_SETTLE: Duration = Duration::from_millis(50);
@@ -286,7 +290,14 @@ pub const TASK_ATTEMPTS_MAX: u32 = 2;
 pub const TASK_BROKEN_MAX: usize = 8;
 
 /// How often a task is decided anew, on a new draft, because a memory changed under it.
-pub const TASK_DECISIONS_MAX: u32 = 4;
+/// With fifty lanes that all change the same memory, four were too few for one task in a thousand.
+pub const TASK_DECISIONS_MAX: u32 = 16;
+
+/// How long a task waits before it is decided anew the first time; twice as long each time after.
+pub const TASK_STEP_ASIDE: Duration = Duration::from_millis(2);
+
+/// How long it waits at the most.
+pub const TASK_STEP_ASIDE_MAX: Duration = Duration::from_millis(200);
 
 /// How long a workspace may take to say whether tasks can be done there.
 pub const TASK_PROBE_WAIT: Duration = Duration::from_secs(10);

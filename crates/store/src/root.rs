@@ -27,7 +27,7 @@ use crate::view::FileHead;
 pub const MEMORY_LIST: &str = "MEMORY.md";
 
 /// How many changes of others are read at once.
-const ANNOUNCED_AT_ONCE: i64 = 256;
+const ANNOUNCED_AT_ONCE: i64 = 128;
 
 /// One root.
 #[derive(Debug)]

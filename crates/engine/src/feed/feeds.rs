@@ -10,12 +10,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use memory::clock::Clock;
+use memory::limits::CHANGES_WAITING_MAX;
 use memory::path::Mount;
 use state::Tasks;
 use store::{ContextScope, Memories, Notice, Watch};
 use tokio::sync::OnceCell;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::mpsc;
 
 use super::bus::{Bounds, Bus, Common, Unsubscribable};
 use super::cursor::{Cursor, Epoch};
@@ -169,24 +171,38 @@ impl Feeds {
     }
 
     /// Tells of everything that the store announces, until it is gone. What a task did is known by its
-    /// row in `tasks`.
+    /// row in `tasks`; while that is looked up, what is announced meanwhile is taken in and waits.
     pub async fn follow(&self, mut notices: Receiver<Notice>, tasks: &dyn Tasks) {
-        let mut told_by_lane = ToldByLane::default();
-        loop {
-            match notices.recv().await {
-                Ok(notice) => {
+        let (waiting, mut next) = mpsc::channel(CHANGES_WAITING_MAX);
+        let take_in = async move {
+            loop {
+                let heard = match notices.recv().await {
+                    Ok(notice) => Some(notice),
+                    Err(RecvError::Lagged(lost)) => {
+                        tracing::info!(lost, "more changed at once than can be told");
+                        None
+                    }
+                    Err(RecvError::Closed) => return,
+                };
+                if waiting.send(heard).await.is_err() {
+                    return;
+                }
+            }
+        };
+        let tell = async {
+            let mut told_by_lane = ToldByLane::default();
+            while let Some(heard) = next.recv().await {
+                if let Some(notice) = heard {
                     let lane = told_by_lane.workspace(&notice, tasks).await;
                     self.tell(&notice, lane);
-                }
-                Err(RecvError::Lagged(lost)) => {
-                    tracing::info!(lost, "more changed at once than can be told");
+                } else {
                     for feeding in self.feedings(None) {
                         feeding.all.ring().push_lost();
                     }
                 }
-                Err(RecvError::Closed) => return,
             }
-        }
+        };
+        tokio::join!(take_in, tell);
     }
 
     /// Tells of a change in every workspace that has the memory, except in the one whose lane does.

@@ -7,7 +7,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use memory::limits::{LANE_RETRY_DELAY_MAX, TASK_DECISIONS_MAX};
+use memory::limits::{
+    LANE_RETRY_DELAY_MAX, TASK_DECISIONS_MAX, TASK_STEP_ASIDE, TASK_STEP_ASIDE_MAX,
+};
 use state::{Attempt, End, RunRow, StateError, TaskRow};
 use store::{Draft, StoreError, Turn, TurnError};
 use tokio::time::Instant;
@@ -177,7 +179,10 @@ impl Shared {
         let Task { id, request, asker, .. } = task;
         let asked = Asked { id, attempt: Some(attempt.number), request, asker };
         let deadline = Instant::now() + self.settings.task_wait;
-        for _ in 0..TASK_DECISIONS_MAX {
+        for round in 0..TASK_DECISIONS_MAX {
+            if !step_aside(round, stop).await {
+                return Ok(Ended::Stopped);
+            }
             let (result, draft) = match self.decide(lane, asked, stop, deadline).await {
                 Ran::Done(result, draft) => (result, draft),
                 Ran::Failed(error) => return Ok(Ended::With(Err(error), false)),
@@ -232,7 +237,10 @@ impl Shared {
         deadline: Instant,
     ) -> Ran {
         let workspace = lane.workspace();
-        for _ in 0..TASK_DECISIONS_MAX {
+        for round in 0..TASK_DECISIONS_MAX {
+            if !step_aside(round, stop).await {
+                return Ran::Stopped;
+            }
             let memories = self.memories(&workspace, (request, asker));
             let draft = draft(&memories, id, attempt);
             let (request, workspace) = (request.clone(), workspace.clone());
@@ -397,6 +405,14 @@ fn broke(kind: TaskKind) -> TaskError {
 
 /// A memory changed while it was being decided upon.
 struct Conflict;
+
+/// Waits before a task is decided anew, longer each time: where many lanes change the same memories, they
+/// get out of each other's way. Returns whether the task is still wanted.
+async fn step_aside(round: u32, stop: &CancellationToken) -> bool {
+    let Some(doublings) = round.checked_sub(1) else { return true };
+    let wait = TASK_STEP_ASIDE.saturating_mul(2_u32.saturating_pow(doublings));
+    stop.run_until_cancelled(tokio::time::sleep(wait.min(TASK_STEP_ASIDE_MAX))).await.is_some()
+}
 
 fn never_still(kind: TaskKind) -> TaskError {
     let failed = TaskError::new(TaskErrorCode::failed(kind));
