@@ -37,6 +37,10 @@ pub mod feed;
 
 mod callers;
 
+mod prefetch;
+
+mod conversation;
+
 mod serving;
 
 pub mod import;
@@ -53,6 +57,10 @@ pub use agents::{ContextMode, Curator, ForgetRequest, Refusal, RememberRequest, 
 pub use browse::{BadCursor, Browse, Cursor, Known, Order, Page, browse};
 pub use callers::{BadSessionId, BeginError, Callers, Session, SessionId};
 pub use config::Config;
+pub use conversation::{
+    BadConversationId, Conversation, ConversationError, ConversationId, Conversations, Opened,
+    Select, Selected, Selecting, Shown,
+};
 pub use enter::{NotEntered, enter};
 pub use feed::{Feed, FeedError, Feeds, ManagedChange, Unheard};
 pub use lane::{

@@ -299,6 +299,24 @@ pub const TASK_STEP_ASIDE: Duration = Duration::from_millis(2);
 /// How long it waits at the most.
 pub const TASK_STEP_ASIDE_MAX: Duration = Duration::from_millis(200);
 
+/// Conversations of which is kept what they were shown; beyond that those heard of the longest ago go.
+pub const CONVERSATIONS_KEPT_MAX: usize = 1000;
+
+/// Conversations that a process has at hand; the state has the others.
+pub const CONVERSATIONS_OPEN_MAX: usize = 256;
+
+/// Characters of a conversation's id.
+pub const CONVERSATION_ID_CHARS_MAX: usize = 128;
+
+/// Events of a conversation that are noted, so that saying one twice does nothing.
+pub const CONVERSATION_EVENTS_KEPT: usize = 64;
+
+/// How often what was shown is written anew because another process wrote at the same moment.
+pub const CONVERSATION_WRITES_MAX: u32 = 8;
+
+/// Memories that a conversation is noted to have been shown; beyond that the earliest may be shown again.
+pub const CONVERSATION_SHOWN_MAX: usize = 512;
+
 /// How long a workspace may take to say whether tasks can be done there.
 pub const TASK_PROBE_WAIT: Duration = Duration::from_secs(10);
 

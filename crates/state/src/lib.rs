@@ -17,8 +17,8 @@ pub use record::{
 };
 pub use sqlite::{Healed, SqliteState, Version};
 pub use task::{
-    Attempt, DREAM, DreamGates, End, Enqueued, LastDream, NewTask, OwnedBy, QueueLimits, REMEMBER,
-    RunRow, SessionRow, TaskCount, TaskQuery, TaskRow, Tasks,
+    Attempt, ConversationRow, DREAM, DreamGates, End, Enqueued, LastDream, NewTask, OwnedBy,
+    QueueLimits, REMEMBER, RunRow, SessionRow, TaskCount, TaskQuery, TaskRow, Tasks,
 };
 
 use async_trait::async_trait;

@@ -9,6 +9,7 @@
 mod changes;
 mod check;
 mod content;
+mod conversations;
 mod file;
 mod heal;
 mod marks;

@@ -194,6 +194,21 @@ pub struct SessionRow {
     pub created_at: Timestamp,
 }
 
+/// A conversation between a host's model and a person, as far as memories are concerned.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ConversationRow {
+    /// Its id.
+    pub id: String,
+    /// The workspace.
+    pub workspace: String,
+    /// How often it was written, with this time.
+    pub version: u64,
+    /// When it was heard of last.
+    pub heard_at: Timestamp,
+    /// What is known of it, as JSON.
+    pub data: String,
+}
+
 /// One attempt at a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRow {
@@ -334,6 +349,16 @@ pub trait Tasks: Debug + Send + Sync {
 
     /// Tells whether a client is registered with a workspace.
     async fn has_client(&self, workspace: &str, client: &str) -> Result<bool, StateError>;
+
+    /// Returns one conversation.
+    async fn conversation(&self, id: &str) -> Result<Option<ConversationRow>, StateError>;
+
+    /// Writes a conversation, if its version is the one after what is kept; the first is 1. Those heard of
+    /// the longest ago go when there are more than [`CONVERSATIONS_KEPT_MAX`]. Returns whether it was
+    /// written: `false` means that somebody else wrote since. Survives a kill.
+    ///
+    /// [`CONVERSATIONS_KEPT_MAX`]: memory::limits::CONVERSATIONS_KEPT_MAX
+    async fn keep_conversation(&self, row: ConversationRow) -> Result<bool, StateError>;
 
     /// Notes that an attempt began. Runs go with their task. Survives a kill.
     async fn add_run(&self, run: RunRow) -> Result<(), StateError>;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use memory::clock::Timestamp;
 use state::{
-    Attempt, DreamGates, End, Enqueued, LastDream, NewTask, QueueLimits, RunRow, SessionRow,
-    StateError, TaskCount, TaskQuery, TaskRow, Tasks,
+    Attempt, ConversationRow, DreamGates, End, Enqueued, LastDream, NewTask, QueueLimits, RunRow,
+    SessionRow, StateError, TaskCount, TaskQuery, TaskRow, Tasks,
 };
 
 use crate::faults::{Fates, Faults};
@@ -145,6 +145,14 @@ impl Tasks for FaultyTasks {
 
     async fn has_client(&self, workspace: &str, client: &str) -> Result<bool, StateError> {
         self.fates.run(self.inner.has_client(workspace, client)).await
+    }
+
+    async fn conversation(&self, id: &str) -> Result<Option<ConversationRow>, StateError> {
+        self.fates.run(self.inner.conversation(id)).await
+    }
+
+    async fn keep_conversation(&self, row: ConversationRow) -> Result<bool, StateError> {
+        self.fates.run(self.inner.keep_conversation(row)).await
     }
 
     async fn add_run(&self, run: RunRow) -> Result<(), StateError> {

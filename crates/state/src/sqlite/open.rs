@@ -35,11 +35,12 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
             include_str!("../../migrations/0002_tasks_sessions_runs.sql"),
         ),
         step(3, "dreams", include_str!("../../migrations/0003_dreams.sql")),
+        step(4, "conversations", include_str!("../../migrations/0004_conversations.sql")),
     ])
 });
 
 /// Tables of the latest schema; one that is missing is damage.
-const TABLES: i64 = 11;
+const TABLES: i64 = 12;
 
 /// Statements that stay prepared a connection: each holds some kilobytes.
 const STATEMENTS_KEPT: usize = 24;
@@ -203,7 +204,7 @@ async fn switch_to_write_ahead(connection: &mut SqliteConnection) -> Result<(), 
 pub(super) async fn schema(connection: &mut SqliteConnection) -> Result<Schema, Fault> {
     let (all, ours, migrations): (i64, i64, bool) = sqlx::query_as(
         "SELECT count(*),
-            coalesce(sum(name IN ('changes', 'change_files', 'contents', 'dreams', 'heads',
+            coalesce(sum(name IN ('changes', 'change_files', 'contents', 'conversations', 'dreams', 'heads',
                 'marks', 'open_changes', 'runs', 'sessions', 'tasks', 'totals')), 0),
             coalesce(sum(name = '_sqlx_migrations'), 0) > 0
         FROM sqlite_schema WHERE type = 'table'",

@@ -174,7 +174,7 @@ impl Table {
 const CONTENTS: &str = "contents";
 
 /// All tables, what a person would miss most first.
-pub(super) const TABLES: [Table; 10] = [
+pub(super) const TABLES: [Table; 11] = [
     Table {
         name: "marks",
         key: &["identity", "path"],
@@ -300,6 +300,17 @@ pub(super) const TABLES: [Table; 10] = [
             always("workspace", Holds::Text),
             maybe("asked_at", Holds::Number),
             always("sessions", Holds::Count),
+        ],
+    },
+    Table {
+        name: "conversations",
+        key: &["id"],
+        columns: &[
+            always("id", Holds::Text),
+            always("workspace", Holds::Text),
+            always("version", Holds::Count),
+            always("heard_at", Holds::Number),
+            always("data", Holds::Text),
         ],
     },
     Table {

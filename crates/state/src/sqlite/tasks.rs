@@ -5,10 +5,10 @@ use async_trait::async_trait;
 use memory::clock::Timestamp;
 
 use crate::error::StateError;
-use crate::sqlite::{SqliteState, Turn, Version, queue, sessions};
+use crate::sqlite::{SqliteState, Turn, Version, conversations, queue, sessions};
 use crate::task::{
-    Attempt, DreamGates, End, Enqueued, LastDream, NewTask, QueueLimits, RunRow, SessionRow,
-    TaskCount, TaskQuery, TaskRow, Tasks,
+    Attempt, ConversationRow, DreamGates, End, Enqueued, LastDream, NewTask, QueueLimits, RunRow,
+    SessionRow, TaskCount, TaskQuery, TaskRow, Tasks,
 };
 
 #[async_trait]
@@ -244,6 +244,23 @@ impl Tasks for SqliteState {
             (connection, answer)
         });
         Ok(found.await?.unwrap_or_default())
+    }
+
+    async fn conversation(&self, id: &str) -> Result<Option<ConversationRow>, StateError> {
+        let found = self.read("read a conversation", move |mut connection| async move {
+            let answer = conversations::one(&mut connection, id).await;
+            (connection, answer)
+        });
+        Ok(found.await?.flatten())
+    }
+
+    async fn keep_conversation(&self, row: ConversationRow) -> Result<bool, StateError> {
+        let row = &row;
+        self.write("keep a conversation", move |mut connection| async move {
+            let answer = conversations::keep(&mut connection, row).await;
+            (connection, answer)
+        })
+        .await
     }
 
     async fn add_run(&self, run: RunRow) -> Result<(), StateError> {

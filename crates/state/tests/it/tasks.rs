@@ -49,6 +49,7 @@ async fn make_first_schema(place: &Place) {
         "DROP TABLE sessions",
         "DROP TABLE runs",
         "DROP TABLE dreams",
+        "DROP TABLE conversations",
         "DELETE FROM _sqlx_migrations WHERE version > 1",
     ] {
         place.run(sql).await;

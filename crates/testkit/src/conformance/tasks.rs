@@ -4,6 +4,7 @@
 //! changes of its tasks. A claim that fails panics.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a suite is a test: it fails by panicking")]
 
+mod conversations;
 mod limits;
 mod queue;
 mod recovery;
@@ -24,6 +25,7 @@ pub async fn run(make: impl AsyncFn() -> Both) {
     queue::check_all(&make).await;
     limits::check_all(&make).await;
     recovery::check_all(&make).await;
+    conversations::check_all(&make).await;
     sessions::check_all(&make).await;
 }
 

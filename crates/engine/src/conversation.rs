@@ -1,0 +1,230 @@
+//! Conversations: what a host's model is shown of memories while it talks with a person.
+//!
+//! A host says what happens - a prompt, the result of a tool, the end of a turn - and is answered at once with
+//! what there is to show. What fits a prompt is looked for beside the turn ([`Select`]); it is handed over at
+//! the first moment at which it is there, once, and never for another prompt.
+//!
+//! What a conversation was shown is kept in the state, so that nothing is shown twice after a restart. It is
+//! written behind the answer: a turn does not wait for a database.
+
+mod id;
+
+mod kept;
+
+mod registry;
+
+mod writer;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use memory::clock::Timestamp;
+use memory::document::Revision;
+use memory::path::MemoryPath;
+use store::Memories;
+use tokio_util::sync::CancellationToken;
+
+pub use self::id::{BadConversationId, ConversationId};
+use self::kept::Kept;
+pub use self::kept::Shown;
+pub use self::registry::{ConversationError, Conversations, Opened};
+use self::writer::Writer;
+use crate::prefetch::{Prefetch, Taken};
+
+/// A memory that fits a prompt, or the part of one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Selected {
+    /// The memory.
+    pub path: MemoryPath,
+    /// Its revision when it was selected.
+    pub revision: Revision,
+    /// What it is called.
+    pub title: String,
+    /// What of it fits; untrusted.
+    pub text: String,
+    /// When it was written.
+    pub modified_at: Timestamp,
+    /// Why it was selected, for people.
+    pub why: String,
+}
+
+/// What a selection is asked for.
+#[derive(Clone, Debug)]
+pub struct Selecting {
+    /// The memories that the conversation may see.
+    pub memories: Memories,
+    /// What the person said.
+    pub prompt: Arc<str>,
+    /// What the conversation was shown already.
+    pub except: Shown,
+}
+
+/// Finds what fits a prompt.
+#[async_trait]
+pub trait Select: std::fmt::Debug + Send + Sync {
+    /// Returns what fits, the best first, if that can be said here and now, within a millisecond.
+    fn at_once(&self, asked: &Selecting) -> Option<Vec<Selected>>;
+
+    /// Returns what fits, the best first. Takes the time that it needs; ends early when it is stopped.
+    async fn select(
+        &self,
+        asked: Selecting,
+        stop: CancellationToken,
+    ) -> Result<Vec<Selected>, Box<dyn std::error::Error + Send + Sync>>;
+}
+
+/// One conversation.
+#[derive(Debug)]
+pub struct Conversation {
+    id: ConversationId,
+    workspace: String,
+    memories: Memories,
+    select: Arc<dyn Select>,
+    writer: Arc<Writer>,
+    now: Mutex<Now>,
+}
+
+/// How a conversation is.
+#[derive(Debug)]
+struct Now {
+    kept: Kept,
+    /// What is looked for, for the last prompt. Whoever takes it out is the one who shows it.
+    prefetch: Option<Prefetch<Vec<Selected>>>,
+}
+
+impl Conversation {
+    /// Returns its id.
+    pub fn id(&self) -> &ConversationId {
+        &self.id
+    }
+
+    /// Returns its workspace.
+    pub fn workspace(&self) -> &str {
+        &self.workspace
+    }
+
+    /// Returns the memories that it may see.
+    pub fn memories(&self) -> &Memories {
+        &self.memories
+    }
+
+    /// Returns how many turns have ended, and how often what the model knew was compacted.
+    pub fn counts(&self) -> (u64, u64) {
+        let now = self.now();
+        (now.kept.turns, now.kept.segment)
+    }
+
+    /// Says that a person asked something. What was looked for until now is dropped; what fits this is looked
+    /// for from now on, until `cancelled` is. Returns what is there already: it leads what is shown beside
+    /// the prompt.
+    ///
+    /// Said twice with one event id, it is done once, and answered with nothing the second time.
+    pub fn prompt(
+        &self,
+        text: &str,
+        event: Option<&str>,
+        cancelled: &CancellationToken,
+    ) -> Vec<Selected> {
+        let mut now = self.now();
+        if !now.kept.is_new(event) {
+            return Vec::new();
+        }
+        // Dropped first: two are never under way.
+        now.prefetch = None;
+        now.prefetch = Some(self.look(text, &now.kept, cancelled));
+        let found = take(&mut now);
+        self.keep(&now);
+        found
+    }
+
+    /// Says that a tool has answered. Returns what was found since, to be shown behind the results of all
+    /// tools that were called together; nothing if it was shown before or is still looked for.
+    pub fn tool_result(&self, event: Option<&str>) -> Vec<Selected> {
+        let mut now = self.now();
+        if !now.kept.is_new(event) {
+            return Vec::new();
+        }
+        let found = take(&mut now);
+        if event.is_some() || !found.is_empty() {
+            self.keep(&now);
+        }
+        found
+    }
+
+    /// Says that the model has answered a prompt, and that nothing more will be shown beside it. Returns how
+    /// many turns there were.
+    pub fn turn_ended(&self, event: Option<&str>) -> u64 {
+        let mut now = self.now();
+        if now.kept.is_new(event) {
+            now.prefetch = None;
+            now.kept.turns += 1;
+            self.keep(&now);
+        }
+        now.kept.turns
+    }
+
+    /// Says that what the model knew was compacted: a new segment begins. What is looked for is dropped; what
+    /// was shown is not shown again.
+    pub fn compacted(&self, event: Option<&str>) {
+        let mut now = self.now();
+        if now.kept.is_new(event) {
+            now.prefetch = None;
+            now.kept.segment += 1;
+            self.keep(&now);
+        }
+    }
+
+    /// Drops what is looked for: the turn was stopped, or all was cleared.
+    pub fn reset(&self) {
+        self.now().prefetch = None;
+    }
+
+    fn look(
+        &self,
+        text: &str,
+        kept: &Kept,
+        cancelled: &CancellationToken,
+    ) -> Prefetch<Vec<Selected>> {
+        let asked = Selecting {
+            memories: self.memories.clone(),
+            prompt: Arc::from(text),
+            except: kept.shown(),
+        };
+        if let Some(found) = self.select.at_once(&asked) {
+            return Prefetch::settled(found);
+        }
+        let (select, id) = (Arc::clone(&self.select), self.id.clone());
+        Prefetch::begin(cancelled, |stop| async move {
+            select.select(asked, stop).await.unwrap_or_else(|error| {
+                tracing::warn!(conversation = %id, %error, "nothing is recalled");
+                Vec::new()
+            })
+        })
+    }
+
+    fn keep(&self, now: &Now) {
+        self.writer.write(&self.id, &self.workspace, &now.kept);
+    }
+
+    fn now(&self) -> MutexGuard<'_, Now> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Takes what is settled. What was shown meanwhile, for an earlier prompt, is left out.
+fn take(now: &mut Now) -> Vec<Selected> {
+    let mut found = match now.prefetch.take().map(Prefetch::take) {
+        Some(Taken::Settled(found)) => found,
+        Some(Taken::NotYet(prefetch)) => {
+            now.prefetch = Some(prefetch);
+            Vec::new()
+        }
+        Some(Taken::Nothing) | None => Vec::new(),
+    };
+    let shown = now.kept.shown();
+    found.retain(|found| !shown.has(&found.path, &found.revision));
+    for found in &found {
+        now.kept.show(&found.path, &found.revision);
+    }
+    found
+}

@@ -1,0 +1,151 @@
+//! The conversations of a process.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use memory::clock::Clock;
+use memory::limits::CONVERSATIONS_OPEN_MAX;
+use state::{StateError, Tasks};
+use store::Memories;
+
+use super::kept::Kept;
+use super::writer::{Writer, read};
+use super::{Conversation, ConversationId, Now, Select};
+
+/// Conversations, those under way and those that went on before this process.
+#[derive(Debug)]
+pub struct Conversations {
+    tasks: Arc<dyn Tasks>,
+    select: Arc<dyn Select>,
+    writer: Arc<Writer>,
+    open: Mutex<Open>,
+}
+
+/// The conversations at hand, each with when it was used last.
+#[derive(Debug, Default)]
+struct Open {
+    uses: u64,
+    by_id: HashMap<ConversationId, (u64, Arc<Conversation>)>,
+}
+
+/// Why there is no conversation.
+#[derive(Debug, thiserror::Error)]
+pub enum ConversationError {
+    /// It goes on in another workspace.
+    #[error("there is a conversation of this id in another workspace")]
+    Elsewhere,
+    /// The state cannot be read.
+    #[error("the conversation cannot be looked for")]
+    State(#[from] StateError),
+}
+
+/// A conversation that was begun, or goes on.
+#[derive(Clone, Debug)]
+pub struct Opened {
+    /// The conversation.
+    pub conversation: Arc<Conversation>,
+    /// Whether it was there before.
+    pub resumed: bool,
+}
+
+impl Conversations {
+    /// Returns the conversations that are kept in `tasks`, whose memories are found by `select`.
+    pub fn new(tasks: Arc<dyn Tasks>, select: Arc<dyn Select>, clock: Arc<dyn Clock>) -> Self {
+        let writer = Arc::new(Writer::new(Arc::clone(&tasks), clock));
+        Self { tasks, select, writer, open: Mutex::default() }
+    }
+
+    /// Begins a conversation in a workspace, or goes on with the one of this id, as the caller of these
+    /// memories.
+    pub async fn open(
+        &self,
+        id: &ConversationId,
+        workspace: &str,
+        memories: &Memories,
+    ) -> Result<Opened, ConversationError> {
+        if let Some(conversation) = self.at_hand(id) {
+            return of_workspace(conversation, workspace);
+        }
+        let row = self.tasks.conversation(id.as_str()).await?;
+        if row.as_ref().is_some_and(|row| row.workspace != workspace) {
+            return Err(ConversationError::Elsewhere);
+        }
+        let kept = row.as_ref().and_then(read);
+        let resumed = kept.is_some();
+        let new = Arc::new(Conversation {
+            id: id.clone(),
+            workspace: workspace.to_owned(),
+            memories: memories.clone(),
+            select: Arc::clone(&self.select),
+            writer: Arc::clone(&self.writer),
+            now: Mutex::new(Now { kept: kept.unwrap_or_else(Kept::default), prefetch: None }),
+        });
+        let conversation = self.lock().take_in(new);
+        if !resumed {
+            conversation.keep(&conversation.now());
+        }
+        Ok(Opened { resumed, ..of_workspace(conversation, workspace)? })
+    }
+
+    /// Returns a conversation that is under way; [`open`](Self::open) also finds one of before.
+    pub fn at_hand(&self, id: &ConversationId) -> Option<Arc<Conversation>> {
+        self.lock().used(id)
+    }
+
+    /// Lets a conversation go: what is looked for is dropped. What it was shown stays known, so that it may go
+    /// on some day. Returns whether it was at hand.
+    pub async fn close(&self, id: &ConversationId) -> bool {
+        let open = self.lock().by_id.remove(id);
+        if let Some((_, conversation)) = &open {
+            conversation.reset();
+        }
+        self.written().await;
+        open.is_some()
+    }
+
+    /// Waits until all is kept that was shown until now.
+    pub async fn written(&self) {
+        self.writer.written().await;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Open> {
+        self.open.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Open {
+    fn used(&mut self, id: &ConversationId) -> Option<Arc<Conversation>> {
+        self.uses += 1;
+        let (used, conversation) = self.by_id.get_mut(id)?;
+        *used = self.uses;
+        Some(Arc::clone(conversation))
+    }
+
+    /// Takes a conversation in, unless somebody else just did. The one unused for the longest time goes when
+    /// there are too many: the state has it, all but what is looked for at that moment.
+    fn take_in(&mut self, conversation: Arc<Conversation>) -> Arc<Conversation> {
+        if let Some(there) = self.used(&conversation.id) {
+            return there;
+        }
+        if self.by_id.len() >= CONVERSATIONS_OPEN_MAX {
+            let oldest = self.by_id.iter().min_by_key(|(_, (used, _))| *used);
+            if let Some(id) = oldest.map(|(id, _)| id.clone()) {
+                self.by_id.remove(&id);
+            }
+        }
+        let taken = (self.uses, Arc::clone(&conversation));
+        self.by_id.insert(conversation.id.clone(), taken);
+        conversation
+    }
+}
+
+fn of_workspace(
+    conversation: Arc<Conversation>,
+    workspace: &str,
+) -> Result<Opened, ConversationError> {
+    if conversation.workspace == workspace {
+        Ok(Opened { conversation, resumed: true })
+    } else {
+        Err(ConversationError::Elsewhere)
+    }
+}

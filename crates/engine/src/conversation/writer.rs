@@ -1,0 +1,117 @@
+//! Writes conversations down, behind the answers that were given.
+//!
+//! One task writes, one conversation after the other, each as it is by then: what changes again while it waits
+//! is written once. When somebody else has written to the same conversation, what they kept is taken in first.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use memory::clock::Clock;
+use memory::limits::CONVERSATION_WRITES_MAX;
+use state::{ConversationRow, StateError, Tasks};
+use tokio::sync::Notify;
+
+use super::id::ConversationId;
+use super::kept::Kept;
+
+/// Writes conversations down.
+#[derive(Debug)]
+pub(super) struct Writer {
+    tasks: Arc<dyn Tasks>,
+    clock: Arc<dyn Clock>,
+    waiting: Mutex<Waiting>,
+    /// Told each time that nothing waits any more.
+    idle: Notify,
+}
+
+#[derive(Debug, Default)]
+struct Waiting {
+    rows: BTreeMap<ConversationId, (String, Kept)>,
+    /// Whether a task writes.
+    is_written: bool,
+}
+
+impl Writer {
+    pub(super) fn new(tasks: Arc<dyn Tasks>, clock: Arc<dyn Clock>) -> Self {
+        Self { tasks, clock, waiting: Mutex::default(), idle: Notify::new() }
+    }
+
+    /// Has a conversation written down soon.
+    pub(super) fn write(self: &Arc<Self>, id: &ConversationId, workspace: &str, kept: &Kept) {
+        let mut waiting = self.waiting();
+        waiting.rows.insert(id.clone(), (workspace.to_owned(), kept.clone()));
+        if !waiting.is_written {
+            waiting.is_written = true;
+            tokio::spawn(Arc::clone(self).work());
+        }
+    }
+
+    /// Waits until all is written that there was to write.
+    pub(super) async fn written(&self) {
+        loop {
+            let mut idle = std::pin::pin!(self.idle.notified());
+            // Told of it from here on, also if it happens before it is waited for.
+            idle.as_mut().enable();
+            if !self.waiting().is_written {
+                return;
+            }
+            idle.await;
+        }
+    }
+
+    async fn work(self: Arc<Self>) {
+        while let Some((id, (workspace, kept))) = self.next() {
+            if let Err(error) = self.keep(&id, &workspace, kept).await {
+                tracing::warn!(conversation = %id, %error, "what was shown is not kept");
+            }
+        }
+        self.idle.notify_waiters();
+    }
+
+    fn next(&self) -> Option<(ConversationId, (String, Kept))> {
+        let mut waiting = self.waiting();
+        let next = waiting.rows.pop_first();
+        waiting.is_written = next.is_some();
+        next
+    }
+
+    async fn keep(
+        &self,
+        id: &ConversationId,
+        workspace: &str,
+        mut kept: Kept,
+    ) -> Result<(), StateError> {
+        for _ in 0..CONVERSATION_WRITES_MAX {
+            let there = self.tasks.conversation(id.as_str()).await?;
+            let version = there.as_ref().map_or(0, |row| row.version) + 1;
+            if let Some(there) = there.as_ref().and_then(read) {
+                kept.merge(there);
+            }
+            let row = ConversationRow {
+                id: id.to_string(),
+                workspace: workspace.to_owned(),
+                version,
+                heard_at: self.clock.now(),
+                data: serde_json::to_string(&kept).unwrap_or_default(),
+            };
+            if self.tasks.keep_conversation(row).await? {
+                return Ok(());
+            }
+        }
+        tracing::warn!(conversation = %id, "too many write to one conversation; what was shown is not kept");
+        Ok(())
+    }
+
+    fn waiting(&self) -> MutexGuard<'_, Waiting> {
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Reads what was kept; what cannot be read is as good as nothing.
+pub(super) fn read(row: &ConversationRow) -> Option<Kept> {
+    serde_json::from_str(&row.data)
+        .inspect_err(|error| {
+            tracing::warn!(conversation = row.id, %error, "what was kept cannot be read");
+        })
+        .ok()
+}

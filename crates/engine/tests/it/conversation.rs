@@ -1,0 +1,469 @@
+//! Conversations: what fits is shown once, at the first moment at which it is there, and nobody waits.
+
+use std::collections::VecDeque;
+use std::error::Error;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use engine::{
+    BindingRequest, Caller, Conversation, Conversations, Engine, Memories, Select, Selected,
+    Selecting,
+};
+use memory::clock::Timestamp;
+use memory::document::Revision;
+use proptest::prelude::*;
+use state::{SqliteState, Tasks};
+use tempfile::TempDir;
+use testkit::ManualClock;
+use tokio::time::{Instant, advance, sleep};
+use tokio_util::sync::CancellationToken;
+
+use crate::{config, path};
+
+/// What a selection does.
+#[derive(Clone, Debug)]
+enum Does {
+    AtOnce(Vec<&'static str>),
+    After(Duration, Vec<&'static str>),
+    Fails,
+    Panics,
+}
+
+/// Selects as it was told, one prompt after the other.
+#[derive(Debug, Default)]
+struct Scripted {
+    script: Mutex<VecDeque<Does>>,
+    under_way: Arc<AtomicUsize>,
+    asked: Mutex<Vec<String>>,
+}
+
+/// Counts a selection while it is under way.
+struct UnderWay(Arc<AtomicUsize>);
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+fn selected(name: &str) -> Selected {
+    Selected {
+        path: path(&format!("/memories/global/{name}.md")),
+        revision: Revision::of(name.as_bytes()),
+        title: name.to_owned(),
+        text: format!("- {name}"),
+        modified_at: Timestamp::UNIX_EPOCH,
+        why: "it was told to".to_owned(),
+    }
+}
+
+/// Returns these memories, those left out that were shown.
+fn all(names: &[&'static str], asked: &Selecting) -> Vec<Selected> {
+    let all = names.iter().map(|name| selected(name));
+    all.filter(|one| !asked.except.has(&one.path, &one.revision)).collect()
+}
+
+#[async_trait]
+impl Select for Scripted {
+    fn at_once(&self, asked: &Selecting) -> Option<Vec<Selected>> {
+        self.asked.lock().unwrap().push(asked.prompt.to_string());
+        let mut script = self.script.lock().unwrap();
+        let Some(Does::AtOnce(names)) = script.front().cloned() else { return None };
+        script.pop_front();
+        Some(all(&names, asked))
+    }
+
+    async fn select(
+        &self,
+        asked: Selecting,
+        _stop: CancellationToken,
+    ) -> Result<Vec<Selected>, Box<dyn Error + Send + Sync>> {
+        self.under_way.fetch_add(1, Ordering::SeqCst);
+        let _under_way = UnderWay(Arc::clone(&self.under_way));
+        let does = self.script.lock().unwrap().pop_front();
+        match does {
+            Some(Does::After(wait, names)) => {
+                sleep(wait).await;
+                Ok(all(&names, &asked))
+            }
+            Some(Does::Panics) => panic!("the selection died"),
+            _ => Err("the selection failed".into()),
+        }
+    }
+}
+
+/// A home with an engine, and conversations whose selections are scripted.
+struct World {
+    _home: TempDir,
+    memories: Memories,
+    tasks: Arc<dyn Tasks>,
+    scripted: Arc<Scripted>,
+    conversations: Conversations,
+    clock: Arc<ManualClock>,
+}
+
+impl World {
+    fn new(script: impl IntoIterator<Item = Does>) -> Self {
+        let home = tempfile::tempdir().unwrap();
+        let engine = Engine::open(config(home.path())).unwrap();
+        let memories = engine.memories(&BindingRequest::default(), Caller::person("test"));
+        let database = home.path().join("conversations.db");
+        let tasks: Arc<dyn Tasks> = Arc::new(SqliteState::new(database));
+        let clock = Arc::new(ManualClock::at(Timestamp::UNIX_EPOCH));
+        let script = script.into_iter().collect();
+        let scripted = Arc::new(Scripted { script: Mutex::new(script), ..Scripted::default() });
+        let conversations = Conversations::new(
+            Arc::clone(&tasks),
+            Arc::clone(&scripted) as _,
+            Arc::clone(&clock) as _,
+        );
+        Self { _home: home, memories, tasks, scripted, conversations, clock }
+    }
+
+    async fn open(&self, id: &str) -> Arc<Conversation> {
+        let id = id.parse().unwrap();
+        self.conversations.open(&id, "here", &self.memories).await.unwrap().conversation
+    }
+
+    /// Returns the same in the next life of the process.
+    fn restarted(&self) -> Conversations {
+        Conversations::new(
+            Arc::clone(&self.tasks),
+            Arc::clone(&self.scripted) as _,
+            Arc::clone(&self.clock) as _,
+        )
+    }
+
+    fn under_way(&self) -> usize {
+        self.scripted.under_way.load(Ordering::SeqCst)
+    }
+}
+
+fn names(found: &[Selected]) -> Vec<&str> {
+    found.iter().map(|found| found.title.as_str()).collect()
+}
+
+fn prompt(conversation: &Conversation, text: &str) -> Vec<Selected> {
+    conversation.prompt(text, None, &CancellationToken::new())
+}
+
+/// Lets everything happen that can happen now.
+async fn let_happen() {
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+}
+
+/// Lets time go by, with time stopped but for this.
+async fn pass(millis: u64) {
+    let_happen().await;
+    advance(Duration::from_millis(millis)).await;
+    let_happen().await;
+}
+
+#[tokio::test]
+async fn what_is_there_at_once_leads_the_prompt() {
+    let world = World::new([Does::AtOnce(vec!["tea", "cups"])]);
+    let conversation = world.open("c").await;
+    assert_eq!(names(&prompt(&conversation, "what do I drink?")), ["tea", "cups"]);
+    assert_eq!(conversation.tool_result(None), []);
+    assert_eq!(*world.scripted.asked.lock().unwrap(), ["what do I drink?"]);
+}
+
+/// Opens a conversation while time goes by as ever: the state has threads of its own. Then time stops.
+async fn stopped(world: &World) -> Arc<Conversation> {
+    let conversation = world.open("c").await;
+    world.conversations.written().await;
+    tokio::time::pause();
+    conversation
+}
+
+#[tokio::test]
+async fn a_slow_selection_is_handed_over_once_at_the_first_moment_at_which_it_is_there() {
+    for delay in [40, 250, 600, 1500, 3000] {
+        let does = Does::After(Duration::from_millis(delay), vec!["tea"]);
+        let world = World::new([does]);
+        let conversation = stopped(&world).await;
+        let begun = Instant::now();
+        assert_eq!(prompt(&conversation, "tea?"), []);
+        assert_eq!(begun.elapsed(), Duration::ZERO, "a prompt waited");
+        let mut given = Vec::new();
+        // A tool answers every 100 ms. Timers count in milliseconds, so none is due at one of those moments.
+        pass(5).await;
+        for step in 1..=40_u64 {
+            pass(100).await;
+            let before = Instant::now();
+            let found = conversation.tool_result(None);
+            assert_eq!(before.elapsed(), Duration::ZERO, "a tool's result waited");
+            if !found.is_empty() {
+                assert_eq!(names(&found), ["tea"]);
+                given.push(step * 100);
+            }
+        }
+        assert_eq!(given, [delay.div_ceil(100) * 100], "{delay}");
+        tokio::time::resume();
+    }
+}
+
+#[tokio::test]
+async fn a_prompt_ends_what_was_looked_for_before_it() {
+    let long = Duration::from_mins(1);
+    let world = World::new([Does::After(long, vec!["tea"]), Does::After(long, vec!["cups"])]);
+    let conversation = stopped(&world).await;
+    assert_eq!(prompt(&conversation, "tea?"), []);
+    let_happen().await;
+    assert_eq!(world.under_way(), 1);
+    assert_eq!(prompt(&conversation, "cups?"), []);
+    let_happen().await;
+    assert_eq!(world.under_way(), 1, "the first goes on");
+    pass(60_005).await;
+    assert_eq!(names(&conversation.tool_result(None)), ["cups"]);
+    pass(60_000).await;
+    assert_eq!(conversation.tool_result(None), []);
+}
+
+/// What ends a selection.
+type End = fn(&Conversation, &CancellationToken);
+
+#[tokio::test]
+async fn whatever_ends_a_turn_ends_the_work_and_nothing_is_shown_any_more() {
+    let ends: [(&str, End); 4] = [
+        ("reset", |conversation, _| conversation.reset()),
+        ("the end of the turn", |conversation, _| {
+            conversation.turn_ended(None);
+        }),
+        ("compaction", |conversation, _| conversation.compacted(None)),
+        ("the caller", |_, cancelled| cancelled.cancel()),
+    ];
+    for (what, end) in ends {
+        for settled in [false, true] {
+            let world = World::new([Does::After(Duration::from_secs(1), vec!["tea"])]);
+            let conversation = stopped(&world).await;
+            let cancelled = CancellationToken::new();
+            assert_eq!(conversation.prompt("tea?", None, &cancelled), []);
+            pass(if settled { 1005 } else { 500 }).await;
+            assert_eq!(world.under_way(), usize::from(!settled), "{what}");
+            end(&conversation, &cancelled);
+            let_happen().await;
+            assert_eq!(world.under_way(), 0, "{what} leaves work behind");
+            pass(5000).await;
+            let shown = conversation.tool_result(None);
+            // What is there when the caller loses interest is there: it is for the host not to ask.
+            let may_be_shown = settled && what == "the caller";
+            assert_eq!(!shown.is_empty(), may_be_shown, "{what}");
+            tokio::time::resume();
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_conversation_that_is_let_go_leaves_no_work_behind() {
+    let world = World::new([Does::After(Duration::from_hours(1), vec!["tea"])]);
+    let conversation = world.open("c").await;
+    assert_eq!(prompt(&conversation, "tea?"), []);
+    let_happen().await;
+    assert_eq!(world.under_way(), 1);
+    assert!(world.conversations.close(conversation.id()).await);
+    let_happen().await;
+    assert_eq!(world.under_way(), 0);
+    assert!(!world.conversations.close(conversation.id()).await);
+}
+
+#[tokio::test]
+async fn a_selection_that_fails_or_dies_shows_nothing_and_the_next_one_works() {
+    let world = World::new([Does::Fails, Does::Panics, Does::AtOnce(vec!["tea"])]);
+    let conversation = world.open("c").await;
+    for _ in 0..2 {
+        assert_eq!(prompt(&conversation, "tea?"), []);
+        let_happen().await;
+        assert_eq!(conversation.tool_result(None), []);
+        assert_eq!(world.under_way(), 0);
+    }
+    assert_eq!(names(&prompt(&conversation, "tea?")), ["tea"]);
+}
+
+#[tokio::test]
+async fn what_was_shown_is_not_shown_again_until_it_is_another_text() {
+    let again = || Does::AtOnce(vec!["tea", "cups"]);
+    let world = World::new([Does::AtOnce(vec!["tea"]), again(), again()]);
+    let conversation = world.open("c").await;
+    assert_eq!(names(&prompt(&conversation, "1")), ["tea"]);
+    assert_eq!(names(&prompt(&conversation, "2")), ["cups"]);
+    assert_eq!(prompt(&conversation, "3"), []);
+    let other = world.open("d").await;
+    world.scripted.script.lock().unwrap().push_back(again());
+    assert_eq!(names(&prompt(&other, "1")), ["tea", "cups"], "another conversation");
+}
+
+#[tokio::test]
+async fn what_is_said_twice_is_done_once() {
+    let tea = || Does::AtOnce(vec!["tea"]);
+    let world = World::new([tea(), tea()]);
+    let conversation = world.open("c").await;
+    let cancelled = CancellationToken::new();
+    assert_eq!(names(&conversation.prompt("tea?", Some("e1"), &cancelled)), ["tea"]);
+    assert_eq!(conversation.prompt("tea?", Some("e1"), &cancelled), []);
+    assert_eq!(world.scripted.asked.lock().unwrap().len(), 1);
+    assert_eq!(conversation.turn_ended(Some("e2")), 1);
+    assert_eq!(conversation.turn_ended(Some("e2")), 1);
+    assert_eq!(conversation.turn_ended(Some("e3")), 2);
+    conversation.compacted(Some("e4"));
+    conversation.compacted(Some("e4"));
+    assert_eq!(conversation.counts(), (2, 1));
+}
+
+#[tokio::test]
+async fn a_conversation_goes_on_after_a_restart() {
+    let tea = || Does::AtOnce(vec!["tea", "cups"]);
+    let world = World::new([Does::AtOnce(vec!["tea"]), tea()]);
+    let conversation = world.open("c").await;
+    assert_eq!(names(&prompt(&conversation, "1")), ["tea"]);
+    assert_eq!(conversation.turn_ended(Some("end of 1")), 1);
+    world.conversations.written().await;
+    let later = world.restarted();
+    let opened = later.open(conversation.id(), "here", &world.memories).await.unwrap();
+    assert!(opened.resumed);
+    let conversation = opened.conversation;
+    assert_eq!(conversation.turn_ended(Some("end of 1")), 1, "said again after the restart");
+    assert_eq!(names(&prompt(&conversation, "2")), ["cups"]);
+    let elsewhere = later.open(conversation.id(), "there", &world.memories).await.unwrap_err();
+    assert_eq!(elsewhere.to_string(), "there is a conversation of this id in another workspace");
+}
+
+#[tokio::test]
+async fn two_processes_that_show_something_in_one_conversation_both_have_it_kept() {
+    let world = World::new([Does::AtOnce(vec!["tea"]), Does::AtOnce(vec!["cups"])]);
+    let other = world.restarted();
+    let here = world.open("c").await;
+    let there = other.open(here.id(), "here", &world.memories).await.unwrap().conversation;
+    assert_eq!(names(&prompt(&here, "1")), ["tea"]);
+    assert_eq!(names(&prompt(&there, "1")), ["cups"]);
+    world.conversations.written().await;
+    other.written().await;
+    world.scripted.script.lock().unwrap().push_back(Does::AtOnce(vec!["tea", "cups"]));
+    let later = world.restarted();
+    let third = later.open(here.id(), "here", &world.memories).await.unwrap().conversation;
+    assert_eq!(prompt(&third, "2"), []);
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_of_a_conversation_begins_it_anew() {
+    let world = World::new([Does::AtOnce(vec!["tea"])]);
+    let row = state::ConversationRow {
+        id: "c".to_owned(),
+        workspace: "here".to_owned(),
+        version: 1,
+        heard_at: Timestamp::UNIX_EPOCH,
+        data: "[broken".to_owned(),
+    };
+    assert!(world.tasks.keep_conversation(row).await.unwrap());
+    let conversation = world.open("c").await;
+    assert_eq!(names(&prompt(&conversation, "1")), ["tea"]);
+    world.conversations.written().await;
+    assert_eq!(world.tasks.conversation("c").await.unwrap().unwrap().version, 2);
+}
+
+#[tokio::test]
+async fn a_host_may_not_name_a_conversation_as_it_likes() {
+    let long = "x".repeat(129);
+    let longest = "x".repeat(128);
+    for bad in ["", "a b", "a/b", "ä", "a\n", long.as_str()] {
+        assert!(bad.parse::<engine::ConversationId>().is_err(), "{bad:?}");
+    }
+    for good in ["a", "0f2c-77:x_.y", longest.as_str()] {
+        assert_eq!(good.parse::<engine::ConversationId>().unwrap().as_str(), good);
+    }
+}
+
+/// What a host does. Times are in hundredths of a second; what is looked for is there half of one earlier, since
+/// timers count in whole milliseconds.
+#[derive(Clone, Debug)]
+enum Step {
+    Prompt(u16),
+    ToolResult,
+    Pass(u16),
+    TurnEnded,
+    Compacted,
+    Reset,
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let step = prop_oneof![
+        1 => (0..40_u16).prop_map(Step::Prompt),
+        4 => Just(Step::ToolResult),
+        4 => (1..30_u16).prop_map(Step::Pass),
+        1 => Just(Step::TurnEnded),
+        1 => Just(Step::Compacted),
+        1 => Just(Step::Reset),
+    ];
+    proptest::collection::vec(step, 1..40)
+}
+
+/// Does the steps beside a model: what is looked for, and when it will be there.
+async fn as_the_model_says(steps: Vec<Step>) {
+    let world = World::new([]);
+    let conversation = stopped(&world).await;
+    let (mut now, mut coming) = (0_u64, None);
+    let mut prompts = 0;
+    for step in steps {
+        let shown = match step {
+            Step::Prompt(delay) => {
+                prompts += 1;
+                let name: &'static str = Box::leak(format!("memory-{prompts}").into_boxed_str());
+                let wait = Duration::from_millis((10 * u64::from(delay)).saturating_sub(5));
+                let does = if delay == 0 {
+                    Does::AtOnce(vec![name])
+                } else {
+                    Does::After(wait, vec![name])
+                };
+                world.scripted.script.lock().unwrap().push_back(does);
+                coming = Some((now + u64::from(delay), name));
+                let shown = prompt(&conversation, "?");
+                let_happen().await;
+                Some(shown)
+            }
+            Step::ToolResult => Some(conversation.tool_result(None)),
+            Step::Pass(hundredths) => {
+                pass(10 * u64::from(hundredths)).await;
+                now += u64::from(hundredths);
+                None
+            }
+            Step::TurnEnded => {
+                conversation.turn_ended(None);
+                coming = None;
+                None
+            }
+            Step::Compacted => {
+                conversation.compacted(None);
+                coming = None;
+                None
+            }
+            Step::Reset => {
+                conversation.reset();
+                coming = None;
+                None
+            }
+        };
+        let_happen().await;
+        if let Some(shown) = shown {
+            let due = coming.take_if(|(at, _)| *at <= now).map(|(_, name)| name);
+            assert_eq!(names(&shown), due.into_iter().collect::<Vec<_>>());
+        }
+        let under_way = coming.is_some_and(|(at, _)| at > now);
+        assert_eq!(world.under_way(), usize::from(under_way));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn whatever_a_host_does_each_prompt_is_answered_at_most_once_and_as_early_as_can_be(
+        steps in steps(),
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+        runtime.block_on(as_the_model_says(steps));
+    }
+}

@@ -1,0 +1,62 @@
+//! The rows of conversations.
+
+use memory::limits::CONVERSATIONS_KEPT_MAX;
+use sqlx::SqliteConnection;
+
+use crate::error::Fault;
+use crate::sqlite::queue::{hasty, unsynchronized};
+use crate::sqlite::row::{Columns, Read, readable, stored_time};
+use crate::sqlite::script::{Repeats, Script};
+use crate::task::ConversationRow;
+
+/// Reads one.
+pub(super) async fn one(
+    connection: &mut SqliteConnection,
+    id: &str,
+) -> Result<Option<ConversationRow>, Fault> {
+    let rows = Script::of(
+        "SELECT id, workspace, version, heard_at, data FROM conversations WHERE id = $1",
+    )
+    .bind(id)
+    .rows(connection, Repeats::Often)
+    .await?;
+    Ok(readable("conversations", rows.iter().map(|row| conversation(Columns(row)))).pop())
+}
+
+/// Writes one whose version is the one after what is there, or the first. Those heard of the longest ago go
+/// when there are too many. Returns whether it was written.
+pub(super) async fn keep(
+    connection: &mut SqliteConnection,
+    row: &ConversationRow,
+) -> Result<bool, Fault> {
+    let kept = i64::try_from(CONVERSATIONS_KEPT_MAX).unwrap_or(i64::MAX);
+    let script = hasty(
+        "BEGIN IMMEDIATE;
+        INSERT INTO conversations (id, workspace, version, heard_at, data)
+            SELECT $1, $2, $3, $4, $5
+            WHERE $3 = 1 + coalesce((SELECT version FROM conversations WHERE id = $1), 0)
+            ON CONFLICT (id) DO UPDATE SET workspace = excluded.workspace,
+                version = excluded.version, heard_at = excluded.heard_at, data = excluded.data
+            RETURNING version;
+        DELETE FROM conversations WHERE $3 = 1 AND id IN (
+            SELECT id FROM conversations ORDER BY heard_at DESC LIMIT -1 OFFSET $6);
+        COMMIT",
+    )
+    .bind(row.id.as_str())
+    .bind(row.workspace.as_str())
+    .bind(i64::try_from(row.version).unwrap_or(i64::MAX))
+    .bind(stored_time(row.heard_at))
+    .bind(row.data.as_str())
+    .bind(kept);
+    Ok(!unsynchronized(connection, script).await?.is_empty())
+}
+
+fn conversation(row: Columns<'_>) -> Read<ConversationRow> {
+    Ok(ConversationRow {
+        id: row.get("id")?,
+        workspace: row.get("workspace")?,
+        version: row.count("version")?,
+        heard_at: row.time("heard_at")?,
+        data: row.get("data")?,
+    })
+}

@@ -1,0 +1,65 @@
+//! Claims about conversations.
+
+use memory::limits::CONVERSATIONS_KEPT_MAX;
+use state::{ConversationRow, Tasks};
+
+use super::super::state::time;
+use super::Both;
+
+pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
+    a_conversation_is_as_it_was_written_last(&*make().await.0).await;
+    whoever_read_an_older_version_writes_nothing(&*make().await.0).await;
+    of_those_that_write_at_once_one_does(&*make().await.0).await;
+    the_longest_unheard_of_make_room(&*make().await.0).await;
+}
+
+fn row(id: &str, version: u64, second: i64) -> ConversationRow {
+    ConversationRow {
+        id: id.to_owned(),
+        workspace: "here".to_owned(),
+        version,
+        heard_at: time(second),
+        data: format!("{{\"of\":\"{id} {version}\"}}"),
+    }
+}
+
+async fn a_conversation_is_as_it_was_written_last(tasks: &dyn Tasks) {
+    assert_eq!(tasks.conversation("one").await.unwrap(), None);
+    assert!(tasks.keep_conversation(row("one", 1, 1)).await.unwrap());
+    assert!(tasks.keep_conversation(row("two", 1, 1)).await.unwrap());
+    assert!(tasks.keep_conversation(row("one", 2, 3)).await.unwrap());
+    assert_eq!(tasks.conversation("one").await.unwrap(), Some(row("one", 2, 3)));
+    assert_eq!(tasks.conversation("two").await.unwrap(), Some(row("two", 1, 1)));
+}
+
+async fn whoever_read_an_older_version_writes_nothing(tasks: &dyn Tasks) {
+    assert!(!tasks.keep_conversation(row("one", 2, 1)).await.unwrap());
+    assert_eq!(tasks.conversation("one").await.unwrap(), None);
+    assert!(tasks.keep_conversation(row("one", 1, 1)).await.unwrap());
+    for late in [1, 3] {
+        assert!(!tasks.keep_conversation(row("one", late, 9)).await.unwrap(), "{late}");
+    }
+    assert_eq!(tasks.conversation("one").await.unwrap(), Some(row("one", 1, 1)));
+}
+
+async fn of_those_that_write_at_once_one_does(tasks: &dyn Tasks) {
+    assert!(tasks.keep_conversation(row("one", 1, 1)).await.unwrap());
+    let (a, b) = tokio::join!(
+        tasks.keep_conversation(row("one", 2, 2)),
+        tasks.keep_conversation(row("one", 2, 2)),
+    );
+    assert!(a.unwrap() != b.unwrap());
+}
+
+async fn the_longest_unheard_of_make_room(tasks: &dyn Tasks) {
+    for number in 0..CONVERSATIONS_KEPT_MAX {
+        let second = i64::try_from(number).unwrap() + 10;
+        assert!(tasks.keep_conversation(row(&number.to_string(), 1, second)).await.unwrap());
+    }
+    assert!(tasks.keep_conversation(row("0", 2, 100_000)).await.unwrap());
+    assert!(tasks.keep_conversation(row("new", 1, 100_001)).await.unwrap());
+    assert_eq!(tasks.conversation("1").await.unwrap(), None);
+    for there in ["0", "2", "new"] {
+        assert!(tasks.conversation(there).await.unwrap().is_some(), "{there}");
+    }
+}
