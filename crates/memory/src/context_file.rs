@@ -1,4 +1,5 @@
-//! What is added to a context file: an instruction file of the project, such as `AGENTS.md`.
+//! A context file: an instruction file of the project, such as `AGENTS.md`. What is added to it, and what it
+//! imports.
 //!
 //! A fact becomes the last line of the section that holds added memories; every other byte stays as it
 //! was. Where that section begins and ends is what a Markdown parser says: a `## ` in a block of code is
@@ -10,6 +11,10 @@ use std::ops::Range;
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use crate::document::body;
+
+mod import;
+
+pub use self::import::{Asked, Import, Reading, Source, Target, imports};
 
 /// The file names that are looked for, in this order, unless a person sets others.
 pub const NAMES_DEFAULT: [&str; 2] = ["QWEN.md", "AGENTS.md"];

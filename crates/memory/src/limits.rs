@@ -78,6 +78,59 @@ pub const CONTEXT_FILE_BYTES_MAX: usize = 1024 * 1024;
 /// Context files that are looked at for one folder; more names and folders than this are a mistake.
 pub const CONTEXT_FILES_MAX: usize = 200;
 
+/// Bytes of context files that are loaded for one folder, imports included, and that they come to once
+/// imports are in their places.
+pub const CONTEXT_BYTES_MAX: usize = 4 * CONTEXT_FILE_BYTES_MAX;
+
+/// How deep imports nest: a file that a file imports that a file imports, and so on.
+pub const IMPORT_DEPTH_MAX: usize = 5;
+
+/// Places in one context file that are looked at as imports; an index of a handbook is shorter.
+pub const IMPORTS_A_FILE_MAX: usize = 200;
+
+/// Tokens of all context files of a segment: a quarter of the smallest window in common use. What is
+/// over it is shared out, see `context::files`.
+pub const CONTEXT_TOKENS_MAX: usize = 32_000;
+
+/// Lines of the index of memories, its frame included.
+pub const INDEX_LINES_MAX: usize = 200;
+
+/// Characters of the index of memories, its frame included.
+pub const INDEX_CHARS_MAX: usize = 25_000;
+
+/// The most bytes that a memory has in the hot set: it is there whole, or nearly.
+pub const HOT_ITEM_BYTES_MAX: usize = 16_384;
+
+/// Bytes of the hot set as it is shown.
+pub const HOT_BYTES_MAX: usize = 49_152;
+
+/// Tokens of the hot set as it is shown.
+pub const HOT_TOKENS_MAX: usize = 12_000;
+
+/// Memories in the hot set.
+pub const HOT_ITEMS_MAX: usize = 8;
+
+/// Memories that are tried for the hot set before it is as full as it gets.
+pub const HOT_ATTEMPTS_MAX: usize = 64;
+
+/// Memories that one recall shows.
+pub const RECALLED_ITEMS_MAX: usize = 5;
+
+/// Characters of a memory that a recall shows.
+pub const RECALLED_ITEM_CHARS_MAX: usize = 1_200;
+
+/// Characters below which a memory is not shown at all: fewer say nothing.
+pub const RECALLED_ITEM_CHARS_MIN: usize = 120;
+
+/// Tokens of what one recall shows: it is added to every prompt that it fits.
+pub const RECALLED_TOKENS_DEFAULT: usize = 700;
+
+/// How old a memory is when it may be out of date.
+pub const STALE_AGE: Duration = Duration::from_hours(30 * 24);
+
+/// Changes that one delta names; the rest are counted.
+pub const DELTA_LINES_MAX: usize = 20;
+
 /// The most bytes of earlier contents that one change keeps: a folder of a hostile checkout must not
 /// fill the memory by being deleted.
 pub const HISTORY_CHANGE_BYTES_MAX: usize = 128 * 1024 * 1024;
@@ -152,6 +205,9 @@ const _: () = assert!(OPEN_CHANGES_SETTLE < OPEN_CHANGES_MAX);
 const _: () = assert!(HEAD_BYTES_MAX < MEMORY_BYTES_MAX);
 const _: () = assert!(MEMORY_BYTES_MAX < HISTORY_FILE_BYTES_MAX);
 const _: () = assert!(MEMORY_BYTES_MAX < CONTEXT_FILE_BYTES_MAX);
+const _: () = assert!(HOT_ITEM_BYTES_MAX < HOT_BYTES_MAX);
+const _: () = assert!(HOT_ITEMS_MAX < HOT_ATTEMPTS_MAX);
+const _: () = assert!(RECALLED_ITEM_CHARS_MIN < RECALLED_ITEM_CHARS_MAX);
 
 /// The largest body of an HTTP request, in bytes: an archive of a hundred full memories.
 pub const HTTP_BODY_BYTES_MAX: usize = 10 * 1024 * 1024;

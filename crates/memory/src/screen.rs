@@ -28,6 +28,8 @@ use std::str::FromStr;
 
 use crate::document::Revision;
 
+pub use self::fold::taken_for;
+
 /// What kind of harm a rule looks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Family {

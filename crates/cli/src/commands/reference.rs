@@ -127,8 +127,61 @@ fn limits() -> String {
 
 fn limit_rows() -> Vec<Row> {
     let mut rows = memory_rows();
+    rows.extend(context_rows());
     rows.extend(task_rows());
     rows
+}
+
+fn context_rows() -> Vec<Row> {
+    let in_tokens = |count: usize| format!("{count} tokens");
+    vec![
+        (
+            "largest context file",
+            bytes(limits::CONTEXT_FILE_BYTES_MAX),
+            "a handbook fits; what is larger is neither read nor written",
+        ),
+        (
+            "context files of a folder, imports included",
+            format!("{}, {}", limits::CONTEXT_FILES_MAX, bytes(limits::CONTEXT_BYTES_MAX)),
+            "what comes after is left out",
+        ),
+        (
+            "context files as they are shown",
+            in_tokens(limits::CONTEXT_TOKENS_MAX),
+            "each has an equal share, and is cut to it only if it is longer",
+        ),
+        (
+            "depth of imports",
+            limits::IMPORT_DEPTH_MAX.to_string(),
+            "deeper ones stay as they are written",
+        ),
+        (
+            "index of memories",
+            format!("{} lines, {} characters", limits::INDEX_LINES_MAX, limits::INDEX_CHARS_MAX),
+            "the rest is counted",
+        ),
+        (
+            "memories given whole",
+            format!(
+                "{}, {}, {}",
+                limits::HOT_ITEMS_MAX,
+                bytes(limits::HOT_BYTES_MAX),
+                in_tokens(limits::HOT_TOKENS_MAX)
+            ),
+            "pinned ones first, then those used most",
+        ),
+        ("one memory given whole", bytes(limits::HOT_ITEM_BYTES_MAX), "the rest is for `view`"),
+        (
+            "memories of one recall",
+            format!(
+                "{}, {} characters each, {}",
+                limits::RECALLED_ITEMS_MAX,
+                limits::RECALLED_ITEM_CHARS_MAX,
+                in_tokens(limits::RECALLED_TOKENS_DEFAULT)
+            ),
+            "more than that is a distraction",
+        ),
+    ]
 }
 
 fn task_rows() -> Vec<Row> {
@@ -142,11 +195,6 @@ fn task_rows() -> Vec<Row> {
             "those of them that forget or dream",
             limits::TASKS_MINOR_MAX.to_string(),
             "room is left for what would be lost",
-        ),
-        (
-            "largest context file",
-            bytes(limits::CONTEXT_FILE_BYTES_MAX),
-            "a handbook fits; what is larger is neither read nor written",
         ),
         (
             "time for a task",

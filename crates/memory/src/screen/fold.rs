@@ -148,6 +148,26 @@ impl LookAlikes {
     }
 }
 
+/// Returns the letter or mark that a reader takes a character for, in lower case: a full-width or
+/// mathematical one for the plain one, a Cyrillic or Greek one for the Latin one that it looks like. `None`
+/// for what shows as nothing.
+pub fn taken_for(character: char) -> Option<char> {
+    if character.is_ascii() {
+        return (!character.is_control() || character.is_whitespace())
+            .then(|| character.to_ascii_lowercase());
+    }
+    if is_invisible(character) || is_combining_mark(character) {
+        return None;
+    }
+    if let Some(latin) = latin_look_alike(character) {
+        return Some(latin.to_ascii_lowercase());
+    }
+    let mut first = None;
+    decompose_compatible(character, |part| first = first.or(Some(part)));
+    let plain = first.unwrap_or(character);
+    Some(plain.to_lowercase().next().unwrap_or(plain))
+}
+
 /// What becomes of a character.
 #[derive(Clone, Copy)]
 enum Change {

@@ -1,0 +1,257 @@
+//! Taking their meaning from texts that would pass for a part of the frame around them.
+//!
+//! A text is left as it is, byte for byte, but for two things: what reads as an opening or closing tag of one
+//! of our blocks loses its angle bracket, and a line that reads as a border of a context file is marked. Reads
+//! as: in either case, in full-width, mathematical and look-alike letters, with white space and invisible
+//! characters in between, for a model reads past all of these.
+
+use std::borrow::Cow;
+
+use memory::document::description_line;
+use memory::screen::taken_for;
+
+/// The tags of our blocks.
+pub const TAGS: [&str; 6] = [
+    "memory_index",
+    "hot_memories",
+    "recalled_memories",
+    "memory_changes",
+    "memory_file",
+    "imported",
+];
+
+/// What the borders of a context file begin with, without spaces.
+const BORDERS: [&str; 2] = ["contextfrom:", "endofcontextfrom:"];
+
+/// Dashes that a border begins with.
+const BORDER_DASHES: usize = 3;
+
+/// What stands for `<` where it would begin a tag of ours.
+const LESS: &str = "&lt;";
+
+/// Returns a text of several lines as data: it neither opens nor closes a block.
+pub fn data(text: &str) -> Cow<'_, str> {
+    match without_tags(text) {
+        Cow::Borrowed(text) => borders_marked(text),
+        Cow::Owned(text) => Cow::Owned(borders_marked(&text).into_owned()),
+    }
+}
+
+/// Returns a text as data on one line, at most so long as a description is, with no character left that means
+/// something in XML.
+pub fn line(text: &str) -> String {
+    data(&xml(&description_line(text))).into_owned()
+}
+
+/// Returns a path for an attribute or a border: on one line, with nothing in it that ends either. A path is
+/// given back by the model as it stands here, so nothing else in it is changed.
+pub fn path(path: &str) -> String {
+    let shown = |c: char| if c.is_control() || is_line_end(c) { '\u{fffd}' } else { c };
+    let one_line: String = path.chars().map(shown).collect();
+    data(&one_line).replace('<', LESS).replace('>', "&gt;").replace('"', "&quot;")
+}
+
+/// Returns a text with the characters escaped that mean something in XML.
+fn xml(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str(LESS),
+            '>' => escaped.push_str("&gt;"),
+            '"' => escaped.push_str("&quot;"),
+            c => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+const fn is_line_end(c: char) -> bool {
+    matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+/// Takes the angle bracket from what reads as a tag of ours.
+fn without_tags(text: &str) -> Cow<'_, str> {
+    let mut changed: Option<String> = None;
+    let mut copied = 0;
+    for (at, character) in text.char_indices() {
+        // Nothing else in ASCII opens anything, and most of most texts is ASCII.
+        if character != '<' && character.is_ascii() {
+            continue;
+        }
+        let end = at + character.len_utf8();
+        let rest = text.get(end..).unwrap_or_default();
+        if opens(character) && is_our_tag(rest) {
+            let so_far = changed.get_or_insert_with(|| String::with_capacity(text.len() + 16));
+            so_far.push_str(text.get(copied..at).unwrap_or_default());
+            so_far.push_str(LESS);
+            copied = end;
+        }
+    }
+    finished(text, copied, changed)
+}
+
+/// Returns a text whose beginning was changed and copied up to here.
+fn finished(text: &str, copied: usize, changed: Option<String>) -> Cow<'_, str> {
+    match changed {
+        None => Cow::Borrowed(text),
+        Some(mut changed) => {
+            changed.push_str(text.get(copied..).unwrap_or_default());
+            Cow::Owned(changed)
+        }
+    }
+}
+
+/// Tells whether a character is taken for `<`.
+fn opens(character: char) -> bool {
+    matches!(character, '\u{2039}' | '\u{27e8}' | '\u{2329}' | '\u{3008}' | '\u{276e}' | '\u{02c2}')
+        || taken_for(character) == Some('<')
+}
+
+/// Tells whether a character is taken for the slash of a closing tag.
+fn is_slash(character: char) -> bool {
+    matches!(character, '/' | '\\' | '\u{2044}' | '\u{2215}' | '\u{29f8}' | '\u{2571}')
+}
+
+/// Tells whether what follows an angle bracket makes a tag of ours of it.
+fn is_our_tag(rest: &str) -> bool {
+    let seen = rest.chars().filter_map(taken_for);
+    let mut seen = seen.skip_while(|&c| c.is_whitespace() || is_slash(c)).peekable();
+    let mut name = String::new();
+    while let Some(&c) = seen.peek()
+        && is_of_a_name(c)
+    {
+        // No name of ours is as long.
+        if name.len() > 32 {
+            return false;
+        }
+        name.push(if is_dash(c) { '_' } else { c });
+        seen.next();
+    }
+    TAGS.contains(&name.as_str())
+}
+
+fn is_of_a_name(c: char) -> bool {
+    c.is_alphanumeric() || c == '_' || is_dash(c)
+}
+
+const fn is_dash(c: char) -> bool {
+    matches!(c, '-' | '\u{2010}'..='\u{2015}' | '\u{2212}')
+}
+
+/// Marks the lines that read as the border of a context file.
+fn borders_marked(text: &str) -> Cow<'_, str> {
+    // A border has these in it, in either case, and a dash before.
+    if !text.contains(is_dash) {
+        return Cow::Borrowed(text);
+    }
+    let mut changed: Option<String> = None;
+    let mut copied = 0;
+    let mut start = 0;
+    for line in
+        text.split_inclusive(['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}'])
+    {
+        if is_border(line) {
+            let marked = changed.get_or_insert_with(String::new);
+            marked.push_str(text.get(copied..start).unwrap_or_default());
+            marked.push('\\');
+            copied = start;
+        }
+        start += line.len();
+    }
+    finished(text, copied, changed)
+}
+
+fn is_border(line: &str) -> bool {
+    let seen = line.chars().filter_map(taken_for).filter(|c| !c.is_whitespace());
+    let mut seen = seen.peekable();
+    let mut dashes = 0;
+    while seen.next_if(|&c| is_dash(c)).is_some() {
+        dashes += 1;
+    }
+    if dashes < BORDER_DASHES {
+        return false;
+    }
+    let begins: String = seen.take(BORDERS[1].len()).collect();
+    BORDERS.iter().any(|border| begins.starts_with(border))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn what_reads_as_a_tag_of_ours_loses_its_bracket_and_nothing_else_changes() {
+        fn check(text: &str, expected: &str) {
+            assert_eq!(data(text), expected, "{text:?}");
+        }
+        check("a </hot_memories> b", "a &lt;/hot_memories> b");
+        check("<HOT_Memories>", "&lt;HOT_Memories>");
+        check("< / memory_file >", "&lt; / memory_file >");
+        check("<\n/memory_file path='x'>", "&lt;\n/memory_file path='x'>");
+        check("＜／ｈｏｔ＿ｍｅｍｏｒｉｅｓ＞", "&lt;／ｈｏｔ＿ｍｅｍｏｒｉｅｓ＞");
+        check("<\u{200b}/hot_\u{200d}memories>", "&lt;\u{200b}/hot_\u{200d}memories>");
+        check("<\u{2044}hоt-memоries>", "&lt;\u{2044}hоt-memоries>");
+        check("‹/memory-index›", "&lt;/memory-index›");
+        check("<imported from=\"x\">", "&lt;imported from=\"x\">");
+        check("<<memory_index", "<&lt;memory_index");
+        let plain = [
+            "a < b",
+            "<memory_files>",
+            "<hot>",
+            "<b>hot_memories</b>",
+            "&lt;hot_memories",
+            "Vec<T>",
+        ];
+        for text in plain {
+            check(text, text);
+        }
+    }
+
+    #[test]
+    fn a_line_that_reads_as_a_border_is_marked() {
+        fn check(text: &str, expected: &str) {
+            assert_eq!(data(text), expected, "{text:?}");
+        }
+        check("a\n--- Context from: x ---\nb", "a\n\\--- Context from: x ---\nb");
+        check("  ---- end of CONTEXT from: x", "\\  ---- end of CONTEXT from: x");
+        check("\r——— Context\u{200b} from: x", "\r\\——— Context\u{200b} from: x");
+        for text in
+            ["a --- Context from: x", "--- Context", "-- Context from: x", "---\ntitle: x\n---"]
+        {
+            check(text, text);
+        }
+    }
+
+    #[test]
+    fn a_path_ends_neither_its_attribute_nor_its_line() {
+        fn check(text: &str, expected: &str) {
+            assert_eq!(path(text), expected, "{text:?}");
+        }
+        check("/memories/global/a & b.md", "/memories/global/a & b.md");
+        check("x\">\n<y", "x&quot;&gt;\u{fffd}&lt;y");
+        check("＜memory_file", "&lt;memory_file");
+    }
+
+    #[test]
+    fn a_line_has_no_tag_left() {
+        assert_eq!(line("a\n</x> & \"b\" ＜y"), "a &lt;/x&gt; &amp; &quot;b&quot; ＜y");
+    }
+
+    proptest! {
+        #[test]
+        fn a_text_without_brackets_and_dashes_stays_as_it_is(text in "[^<-]*") {
+            let is_plain = !text.chars().any(|c| opens(c) || is_dash(c));
+            prop_assume!(is_plain);
+            prop_assert_eq!(&data(&text), &text);
+        }
+
+        #[test]
+        fn what_is_data_stays_as_it_is(text in "[</ a-z_\n-]{0,40}(memory_file|hot_memories|Context from:)?[ >]?") {
+            let once = data(&text).into_owned();
+            prop_assert_eq!(&data(&once), &once);
+        }
+    }
+}

@@ -1,0 +1,285 @@
+//! Context files as they are shown: each between borders that name it, with its imports in their places.
+//!
+//! Which files there are, and what their imports lead to, was found out before. Two budgets hold. Bytes: where
+//! a tree of imports repeats itself, what goes over [`CONTEXT_BYTES_MAX`] fails and says so. Tokens: when all
+//! files together are over [`CONTEXT_TOKENS_MAX`], each has an equal share, what short ones leave of theirs
+//! goes to longer ones, and a file over its share is cut at the end of a line and says so. So no file pushes
+//! another out.
+
+use std::collections::HashSet;
+
+use memory::context_file::{Import, Source, Target};
+use memory::limits::{CONTEXT_BYTES_MAX, CONTEXT_TOKENS_MAX, IMPORT_DEPTH_MAX};
+
+use crate::{escape, tokens};
+
+/// What stands where a file was cut.
+const CUT: &str = "[cut here: over its share of the tokens]";
+
+/// How imports are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Style {
+    /// What is imported takes the place of what asked for it.
+    #[default]
+    Tree,
+    /// Texts stay as they are; imported files follow, each once.
+    Flat,
+}
+
+/// A file as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// Which source it is.
+    pub source: usize,
+    /// Its bytes, with imports, and with its borders.
+    pub bytes: usize,
+    /// Its tokens.
+    pub tokens: usize,
+    /// Whether it was cut to its share of the tokens.
+    pub is_cut: bool,
+}
+
+/// All context files as they are shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Files {
+    /// The text; empty if there are none.
+    pub text: String,
+    /// The files, in the order of their load; those that say nothing are left out.
+    pub shown: Vec<Shown>,
+}
+
+/// Returns the text of these files, in their order, each with its imports.
+pub fn text(sources: &[Source], files: &[usize], style: Style) -> Files {
+    let files = match style {
+        Style::Tree => files.to_vec(),
+        Style::Flat => with_imported(sources, files),
+    };
+    let mut bytes_left = CONTEXT_BYTES_MAX;
+    let mut blocks = Vec::new();
+    for file in files {
+        let Some(block) = Block::of(sources, file, style, usize::MAX, bytes_left) else { continue };
+        bytes_left = bytes_left.saturating_sub(block.text.len());
+        blocks.push(block);
+    }
+    let tokens: Vec<usize> = blocks.iter().map(|block| block.tokens).collect();
+    let share = share(&tokens, CONTEXT_TOKENS_MAX);
+    for block in blocks.iter_mut().filter(|block| block.tokens > share) {
+        let cut = Block::of(sources, block.source, style, share, CONTEXT_BYTES_MAX);
+        *block = cut.unwrap_or_else(|| std::mem::take(block));
+    }
+    let shown = |block: &Block| Shown {
+        source: block.source,
+        bytes: block.text.len(),
+        tokens: block.tokens,
+        is_cut: block.is_cut,
+    };
+    let shown = blocks.iter().map(shown).collect();
+    let texts: Vec<_> = blocks.into_iter().map(|block| block.text).collect();
+    Files { text: texts.join("\n"), shown }
+}
+
+/// Returns the files with all that they import right after them, each once.
+fn with_imported(sources: &[Source], files: &[usize]) -> Vec<usize> {
+    let mut seen: HashSet<usize> = files.iter().copied().collect();
+    let mut all = Vec::new();
+    for &file in files {
+        all.push(file);
+        let mut waiting: Vec<(usize, usize)> = imported(sources, file, 0);
+        while let Some((next, depth)) = waiting.pop() {
+            if depth <= IMPORT_DEPTH_MAX && seen.insert(next) {
+                all.push(next);
+                waiting.extend(imported(sources, next, depth));
+            }
+        }
+    }
+    all
+}
+
+/// Returns what a file imports, the last first, and how deep that is.
+fn imported(sources: &[Source], file: usize, depth: usize) -> Vec<(usize, usize)> {
+    let imports = sources.get(file).map_or(&[][..], |source| &source.imports);
+    let target = |import: &Import| match import.target {
+        Target::Source(source) => Some((source, depth + 1)),
+        Target::Failed(_) => None,
+    };
+    imports.iter().rev().filter_map(target).collect()
+}
+
+/// Returns how many tokens each may have so that all together keep to the most.
+fn share(tokens: &[usize], most: usize) -> usize {
+    if tokens.iter().sum::<usize>() <= most {
+        return usize::MAX;
+    }
+    let mut sorted = tokens.to_vec();
+    sorted.sort_unstable();
+    let (mut left, mut share) = (most, most);
+    for (at, &size) in sorted.iter().enumerate() {
+        share = left / (sorted.len() - at);
+        if size > share {
+            break;
+        }
+        left -= size;
+    }
+    share
+}
+
+/// One file between its borders.
+#[derive(Default)]
+struct Block {
+    source: usize,
+    text: String,
+    tokens: usize,
+    is_cut: bool,
+}
+
+impl Block {
+    /// Returns the block of a file that keeps to so many tokens and bytes; `None` if it says nothing.
+    fn of(
+        sources: &[Source],
+        file: usize,
+        style: Style,
+        tokens_max: usize,
+        bytes_max: usize,
+    ) -> Option<Self> {
+        let source = sources.get(file)?;
+        if trimmed(&source.text).is_empty() {
+            return None;
+        }
+        let path = escape::path(&source.shown);
+        let (begin, end) = (
+            format!("--- Context from: {path} ---\n"),
+            format!("\n--- End of Context from: {path} ---\n"),
+        );
+        let frame = tokens::count(&begin) + tokens::count(&end);
+        let mut writing = Writing {
+            sources,
+            style,
+            text: begin,
+            tokens_left: tokens_max.saturating_sub(frame + tokens::count(CUT)),
+            bytes_max,
+            chain: vec![file],
+            is_cut: false,
+        };
+        writing.source(source);
+        let Writing { mut text, is_cut, .. } = writing;
+        text.push_str(&end);
+        Some(Self { source: file, tokens: tokens::count(&text), text, is_cut })
+    }
+}
+
+/// A block on its way.
+struct Writing<'a> {
+    sources: &'a [Source],
+    style: Style,
+    text: String,
+    tokens_left: usize,
+    bytes_max: usize,
+    /// The file, what it imports, and so on, down to the one that is written.
+    chain: Vec<usize>,
+    /// Whether something did not fit. Nothing more is written then but the end of what was begun.
+    is_cut: bool,
+}
+
+impl Writing<'_> {
+    fn source(&mut self, source: &Source) {
+        let body = trimmed(&source.text);
+        let mut at = body.start;
+        let imports = match self.style {
+            Style::Tree if self.chain.len() <= IMPORT_DEPTH_MAX => source.imports.as_slice(),
+            Style::Tree | Style::Flat => &[],
+        };
+        for import in imports {
+            self.piece(source.text.get(at..import.range.start).unwrap_or_default());
+            self.import(import);
+            at = import.range.end;
+        }
+        self.piece(source.text.get(at..body.end).unwrap_or_default());
+    }
+
+    fn import(&mut self, import: &Import) {
+        let path = escape::path(&import.path);
+        let target = match &import.target {
+            Target::Failed(why) => {
+                self.whole(&format!("<!-- Import failed: {path} - {} -->", escape::path(why)));
+                return;
+            }
+            Target::Source(target) => *target,
+        };
+        if self.chain.contains(&target) {
+            self.whole(&format!("<!-- File already processed: {path} -->"));
+            return;
+        }
+        let Some(source) = self.sources.get(target) else { return };
+        if self.text.len().saturating_add(source.text.len()) > self.bytes_max {
+            let why = "all context files together are too large";
+            self.whole(&format!("<!-- Import failed: {path} - {why} -->"));
+            return;
+        }
+        let begin = format!("<imported from=\"{}\">\n", escape::path(&source.shown));
+        let end = "\n</imported>";
+        // Both, or neither: what is begun is ended, whatever is cut in between.
+        let frame = tokens::count(&begin) + tokens::count(end);
+        if self.is_cut || frame > self.tokens_left {
+            self.cut();
+            return;
+        }
+        self.tokens_left -= frame;
+        self.text.push_str(&begin);
+        self.chain.push(target);
+        self.source(source);
+        self.chain.pop();
+        self.text.push_str(end);
+    }
+
+    /// Writes text of a file: what fits of it.
+    fn piece(&mut self, text: &str) {
+        if text.is_empty() || self.is_cut {
+            return;
+        }
+        let text = escape::data(text);
+        let count = tokens::count(&text);
+        if count <= self.tokens_left {
+            self.tokens_left -= count;
+            self.text.push_str(&text);
+            return;
+        }
+        for line in text.split_inclusive('\n') {
+            let count = tokens::count(line);
+            if count > self.tokens_left {
+                break;
+            }
+            self.tokens_left -= count;
+            self.text.push_str(line);
+        }
+        self.cut();
+    }
+
+    /// Writes what is ours, all of it or nothing.
+    fn whole(&mut self, text: &str) {
+        let count = tokens::count(text);
+        if self.is_cut || count > self.tokens_left {
+            self.cut();
+            return;
+        }
+        self.tokens_left -= count;
+        self.text.push_str(text);
+    }
+
+    fn cut(&mut self) {
+        if !self.is_cut {
+            self.is_cut = true;
+            self.text.push_str(CUT);
+        }
+    }
+}
+
+/// Returns where a text begins and ends that says something.
+fn trimmed(text: &str) -> std::ops::Range<usize> {
+    let is_blank = |c: char| c.is_whitespace() || c == '\u{feff}';
+    let end = text.trim_end_matches(is_blank).len();
+    let start = text.len() - text.trim_start_matches(is_blank).len();
+    start.min(end)..end
+}
+
+#[cfg(test)]
+mod tests;

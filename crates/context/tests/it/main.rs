@@ -1,0 +1,3 @@
+//! What holds for every block, whatever a memory or a file says.
+
+mod frames;
