@@ -18,8 +18,10 @@ mod writer;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
-use memory::clock::Timestamp;
+use context::recalled::{self, Item};
+use memory::clock::{Clock, Timestamp};
 use memory::document::Revision;
+use memory::limits::RECALLED_TOKENS_DEFAULT;
 use memory::path::MemoryPath;
 use store::Memories;
 use tokio_util::sync::CancellationToken;
@@ -59,6 +61,15 @@ pub struct Selecting {
     pub except: Shown,
 }
 
+/// What a model is shown beside a prompt, or behind the results of tools.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recalled {
+    /// The block, which holds untrusted text as data.
+    pub block: String,
+    /// The memories that are in it, in its order.
+    pub memories: Vec<Selected>,
+}
+
 /// Finds what fits a prompt.
 #[async_trait]
 pub trait Select: std::fmt::Debug + Send + Sync {
@@ -81,6 +92,7 @@ pub struct Conversation {
     memories: Memories,
     select: Arc<dyn Select>,
     writer: Arc<Writer>,
+    clock: Arc<dyn Clock>,
     now: Mutex<Now>,
 }
 
@@ -124,28 +136,28 @@ impl Conversation {
         text: &str,
         event: Option<&str>,
         cancelled: &CancellationToken,
-    ) -> Vec<Selected> {
+    ) -> Option<Recalled> {
         let mut now = self.now();
         if !now.kept.is_new(event) {
-            return Vec::new();
+            return None;
         }
         // Dropped first: two are never under way.
         now.prefetch = None;
         now.prefetch = Some(self.look(text, &now.kept, cancelled));
-        let found = take(&mut now);
+        let found = self.take(&mut now);
         self.keep(&now);
         found
     }
 
     /// Says that a tool has answered. Returns what was found since, to be shown behind the results of all
     /// tools that were called together; nothing if it was shown before or is still looked for.
-    pub fn tool_result(&self, event: Option<&str>) -> Vec<Selected> {
+    pub fn tool_result(&self, event: Option<&str>) -> Option<Recalled> {
         let mut now = self.now();
         if !now.kept.is_new(event) {
-            return Vec::new();
+            return None;
         }
-        let found = take(&mut now);
-        if event.is_some() || !found.is_empty() {
+        let found = self.take(&mut now);
+        if event.is_some() || found.is_some() {
             self.keep(&now);
         }
         found
@@ -202,6 +214,33 @@ impl Conversation {
         })
     }
 
+    /// Takes what is settled, as much of it as may be shown. What was shown meanwhile, for an earlier prompt,
+    /// is left out.
+    fn take(&self, now: &mut Now) -> Option<Recalled> {
+        let mut found = match now.prefetch.take()?.take() {
+            Taken::Settled(found) => found,
+            Taken::NotYet(prefetch) => {
+                now.prefetch = Some(prefetch);
+                return None;
+            }
+            Taken::Nothing => return None,
+        };
+        let shown = now.kept.shown();
+        found.retain(|found| !shown.has(&found.path, &found.revision));
+        let recalled = self.render(&found)?;
+        for memory in &recalled.memories {
+            now.kept.show(&memory.path, &memory.revision);
+        }
+        Some(recalled)
+    }
+
+    fn render(&self, found: &[Selected]) -> Option<Recalled> {
+        let items: Vec<_> = found.iter().map(item).collect();
+        let rendered = recalled::block(&items, RECALLED_TOKENS_DEFAULT, self.clock.now())?;
+        let memories = rendered.shown.iter().filter_map(|&at| found.get(at).cloned()).collect();
+        Some(Recalled { block: rendered.text, memories })
+    }
+
     fn keep(&self, now: &Now) {
         self.writer.write(&self.id, &self.workspace, &now.kept);
     }
@@ -211,20 +250,7 @@ impl Conversation {
     }
 }
 
-/// Takes what is settled. What was shown meanwhile, for an earlier prompt, is left out.
-fn take(now: &mut Now) -> Vec<Selected> {
-    let mut found = match now.prefetch.take().map(Prefetch::take) {
-        Some(Taken::Settled(found)) => found,
-        Some(Taken::NotYet(prefetch)) => {
-            now.prefetch = Some(prefetch);
-            Vec::new()
-        }
-        Some(Taken::Nothing) | None => Vec::new(),
-    };
-    let shown = now.kept.shown();
-    found.retain(|found| !shown.has(&found.path, &found.revision));
-    for found in &found {
-        now.kept.show(&found.path, &found.revision);
-    }
-    found
+fn item(selected: &Selected) -> Item<'_> {
+    let Selected { path, title, text, modified_at, .. } = selected;
+    Item { path, title, text, saved_at: *modified_at }
 }

@@ -59,7 +59,7 @@ pub use callers::{BadSessionId, BeginError, Callers, Session, SessionId};
 pub use config::Config;
 pub use conversation::{
     BadConversationId, Conversation, ConversationError, ConversationId, Conversations, Opened,
-    Select, Selected, Selecting, Shown,
+    Recalled, Select, Selected, Selecting, Shown,
 };
 pub use enter::{NotEntered, enter};
 pub use feed::{Feed, FeedError, Feeds, ManagedChange, Unheard};

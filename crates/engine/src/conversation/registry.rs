@@ -18,6 +18,7 @@ pub struct Conversations {
     tasks: Arc<dyn Tasks>,
     select: Arc<dyn Select>,
     writer: Arc<Writer>,
+    clock: Arc<dyn Clock>,
     open: Mutex<Open>,
 }
 
@@ -51,8 +52,8 @@ pub struct Opened {
 impl Conversations {
     /// Returns the conversations that are kept in `tasks`, whose memories are found by `select`.
     pub fn new(tasks: Arc<dyn Tasks>, select: Arc<dyn Select>, clock: Arc<dyn Clock>) -> Self {
-        let writer = Arc::new(Writer::new(Arc::clone(&tasks), clock));
-        Self { tasks, select, writer, open: Mutex::default() }
+        let writer = Arc::new(Writer::new(Arc::clone(&tasks), Arc::clone(&clock)));
+        Self { tasks, select, writer, clock, open: Mutex::default() }
     }
 
     /// Begins a conversation in a workspace, or goes on with the one of this id, as the caller of these
@@ -78,6 +79,7 @@ impl Conversations {
             memories: memories.clone(),
             select: Arc::clone(&self.select),
             writer: Arc::clone(&self.writer),
+            clock: Arc::clone(&self.clock),
             now: Mutex::new(Now { kept: kept.unwrap_or_else(Kept::default), prefetch: None }),
         });
         let conversation = self.lock().take_in(new);

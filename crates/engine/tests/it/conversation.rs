@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use engine::{
-    BindingRequest, Caller, Conversation, Conversations, Engine, Memories, Select, Selected,
-    Selecting,
+    BindingRequest, Caller, Conversation, Conversations, Engine, Memories, Recalled, Select,
+    Selected, Selecting,
 };
 use memory::clock::Timestamp;
 use memory::document::Revision;
@@ -141,11 +141,12 @@ impl World {
     }
 }
 
-fn names(found: &[Selected]) -> Vec<&str> {
-    found.iter().map(|found| found.title.as_str()).collect()
+fn names(recalled: Option<Recalled>) -> Vec<String> {
+    let memories = recalled.into_iter().flat_map(|recalled| recalled.memories);
+    memories.map(|memory| memory.title).collect()
 }
 
-fn prompt(conversation: &Conversation, text: &str) -> Vec<Selected> {
+fn prompt(conversation: &Conversation, text: &str) -> Option<Recalled> {
     conversation.prompt(text, None, &CancellationToken::new())
 }
 
@@ -167,8 +168,8 @@ async fn pass(millis: u64) {
 async fn what_is_there_at_once_leads_the_prompt() {
     let world = World::new([Does::AtOnce(vec!["tea", "cups"])]);
     let conversation = world.open("c").await;
-    assert_eq!(names(&prompt(&conversation, "what do I drink?")), ["tea", "cups"]);
-    assert_eq!(conversation.tool_result(None), []);
+    assert_eq!(names(prompt(&conversation, "what do I drink?")), ["tea", "cups"]);
+    assert_eq!(conversation.tool_result(None), None);
     assert_eq!(*world.scripted.asked.lock().unwrap(), ["what do I drink?"]);
 }
 
@@ -187,7 +188,7 @@ async fn a_slow_selection_is_handed_over_once_at_the_first_moment_at_which_it_is
         let world = World::new([does]);
         let conversation = stopped(&world).await;
         let begun = Instant::now();
-        assert_eq!(prompt(&conversation, "tea?"), []);
+        assert_eq!(prompt(&conversation, "tea?"), None);
         assert_eq!(begun.elapsed(), Duration::ZERO, "a prompt waited");
         let mut given = Vec::new();
         // A tool answers every 100 ms. Timers count in milliseconds, so none is due at one of those moments.
@@ -197,8 +198,8 @@ async fn a_slow_selection_is_handed_over_once_at_the_first_moment_at_which_it_is
             let before = Instant::now();
             let found = conversation.tool_result(None);
             assert_eq!(before.elapsed(), Duration::ZERO, "a tool's result waited");
-            if !found.is_empty() {
-                assert_eq!(names(&found), ["tea"]);
+            if found.is_some() {
+                assert_eq!(names(found), ["tea"]);
                 given.push(step * 100);
             }
         }
@@ -212,16 +213,16 @@ async fn a_prompt_ends_what_was_looked_for_before_it() {
     let long = Duration::from_mins(1);
     let world = World::new([Does::After(long, vec!["tea"]), Does::After(long, vec!["cups"])]);
     let conversation = stopped(&world).await;
-    assert_eq!(prompt(&conversation, "tea?"), []);
+    assert_eq!(prompt(&conversation, "tea?"), None);
     let_happen().await;
     assert_eq!(world.under_way(), 1);
-    assert_eq!(prompt(&conversation, "cups?"), []);
+    assert_eq!(prompt(&conversation, "cups?"), None);
     let_happen().await;
     assert_eq!(world.under_way(), 1, "the first goes on");
     pass(60_005).await;
-    assert_eq!(names(&conversation.tool_result(None)), ["cups"]);
+    assert_eq!(names(conversation.tool_result(None)), ["cups"]);
     pass(60_000).await;
-    assert_eq!(conversation.tool_result(None), []);
+    assert_eq!(conversation.tool_result(None), None);
 }
 
 /// What ends a selection.
@@ -242,7 +243,7 @@ async fn whatever_ends_a_turn_ends_the_work_and_nothing_is_shown_any_more() {
             let world = World::new([Does::After(Duration::from_secs(1), vec!["tea"])]);
             let conversation = stopped(&world).await;
             let cancelled = CancellationToken::new();
-            assert_eq!(conversation.prompt("tea?", None, &cancelled), []);
+            assert_eq!(conversation.prompt("tea?", None, &cancelled), None);
             pass(if settled { 1005 } else { 500 }).await;
             assert_eq!(world.under_way(), usize::from(!settled), "{what}");
             end(&conversation, &cancelled);
@@ -252,7 +253,7 @@ async fn whatever_ends_a_turn_ends_the_work_and_nothing_is_shown_any_more() {
             let shown = conversation.tool_result(None);
             // What is there when the caller loses interest is there: it is for the host not to ask.
             let may_be_shown = settled && what == "the caller";
-            assert_eq!(!shown.is_empty(), may_be_shown, "{what}");
+            assert_eq!(shown.is_some(), may_be_shown, "{what}");
             tokio::time::resume();
         }
     }
@@ -262,7 +263,7 @@ async fn whatever_ends_a_turn_ends_the_work_and_nothing_is_shown_any_more() {
 async fn a_conversation_that_is_let_go_leaves_no_work_behind() {
     let world = World::new([Does::After(Duration::from_hours(1), vec!["tea"])]);
     let conversation = world.open("c").await;
-    assert_eq!(prompt(&conversation, "tea?"), []);
+    assert_eq!(prompt(&conversation, "tea?"), None);
     let_happen().await;
     assert_eq!(world.under_way(), 1);
     assert!(world.conversations.close(conversation.id()).await);
@@ -276,12 +277,12 @@ async fn a_selection_that_fails_or_dies_shows_nothing_and_the_next_one_works() {
     let world = World::new([Does::Fails, Does::Panics, Does::AtOnce(vec!["tea"])]);
     let conversation = world.open("c").await;
     for _ in 0..2 {
-        assert_eq!(prompt(&conversation, "tea?"), []);
+        assert_eq!(prompt(&conversation, "tea?"), None);
         let_happen().await;
-        assert_eq!(conversation.tool_result(None), []);
+        assert_eq!(conversation.tool_result(None), None);
         assert_eq!(world.under_way(), 0);
     }
-    assert_eq!(names(&prompt(&conversation, "tea?")), ["tea"]);
+    assert_eq!(names(prompt(&conversation, "tea?")), ["tea"]);
 }
 
 #[tokio::test]
@@ -289,12 +290,26 @@ async fn what_was_shown_is_not_shown_again_until_it_is_another_text() {
     let again = || Does::AtOnce(vec!["tea", "cups"]);
     let world = World::new([Does::AtOnce(vec!["tea"]), again(), again()]);
     let conversation = world.open("c").await;
-    assert_eq!(names(&prompt(&conversation, "1")), ["tea"]);
-    assert_eq!(names(&prompt(&conversation, "2")), ["cups"]);
-    assert_eq!(prompt(&conversation, "3"), []);
+    assert_eq!(names(prompt(&conversation, "1")), ["tea"]);
+    assert_eq!(names(prompt(&conversation, "2")), ["cups"]);
+    assert_eq!(prompt(&conversation, "3"), None);
     let other = world.open("d").await;
     world.scripted.script.lock().unwrap().push_back(again());
-    assert_eq!(names(&prompt(&other, "1")), ["tea", "cups"], "another conversation");
+    assert_eq!(names(prompt(&other, "1")), ["tea", "cups"], "another conversation");
+}
+
+#[tokio::test]
+async fn a_block_has_no_more_than_may_be_shown_and_the_rest_may_come_later() {
+    let many = || Does::AtOnce(vec!["a", "b", "c", "d", "e", "f", "g"]);
+    let world = World::new([many(), many()]);
+    let conversation = world.open("c").await;
+    let first = prompt(&conversation, "1");
+    assert_eq!(names(first.clone()), ["a", "b", "c", "d", "e"]);
+    let block = first.unwrap().block;
+    assert!(block.starts_with("<recalled_memories>\n"), "{block}");
+    assert_eq!(block.matches("<memory_file ").count(), 5, "{block}");
+    assert!(block.contains("- e\n") && !block.contains("- f\n"), "{block}");
+    assert_eq!(names(prompt(&conversation, "2")), ["f", "g"]);
 }
 
 #[tokio::test]
@@ -303,8 +318,8 @@ async fn what_is_said_twice_is_done_once() {
     let world = World::new([tea(), tea()]);
     let conversation = world.open("c").await;
     let cancelled = CancellationToken::new();
-    assert_eq!(names(&conversation.prompt("tea?", Some("e1"), &cancelled)), ["tea"]);
-    assert_eq!(conversation.prompt("tea?", Some("e1"), &cancelled), []);
+    assert_eq!(names(conversation.prompt("tea?", Some("e1"), &cancelled)), ["tea"]);
+    assert_eq!(conversation.prompt("tea?", Some("e1"), &cancelled), None);
     assert_eq!(world.scripted.asked.lock().unwrap().len(), 1);
     assert_eq!(conversation.turn_ended(Some("e2")), 1);
     assert_eq!(conversation.turn_ended(Some("e2")), 1);
@@ -319,7 +334,7 @@ async fn a_conversation_goes_on_after_a_restart() {
     let tea = || Does::AtOnce(vec!["tea", "cups"]);
     let world = World::new([Does::AtOnce(vec!["tea"]), tea()]);
     let conversation = world.open("c").await;
-    assert_eq!(names(&prompt(&conversation, "1")), ["tea"]);
+    assert_eq!(names(prompt(&conversation, "1")), ["tea"]);
     assert_eq!(conversation.turn_ended(Some("end of 1")), 1);
     world.conversations.written().await;
     let later = world.restarted();
@@ -327,7 +342,7 @@ async fn a_conversation_goes_on_after_a_restart() {
     assert!(opened.resumed);
     let conversation = opened.conversation;
     assert_eq!(conversation.turn_ended(Some("end of 1")), 1, "said again after the restart");
-    assert_eq!(names(&prompt(&conversation, "2")), ["cups"]);
+    assert_eq!(names(prompt(&conversation, "2")), ["cups"]);
     let elsewhere = later.open(conversation.id(), "there", &world.memories).await.unwrap_err();
     assert_eq!(elsewhere.to_string(), "there is a conversation of this id in another workspace");
 }
@@ -338,14 +353,14 @@ async fn two_processes_that_show_something_in_one_conversation_both_have_it_kept
     let other = world.restarted();
     let here = world.open("c").await;
     let there = other.open(here.id(), "here", &world.memories).await.unwrap().conversation;
-    assert_eq!(names(&prompt(&here, "1")), ["tea"]);
-    assert_eq!(names(&prompt(&there, "1")), ["cups"]);
+    assert_eq!(names(prompt(&here, "1")), ["tea"]);
+    assert_eq!(names(prompt(&there, "1")), ["cups"]);
     world.conversations.written().await;
     other.written().await;
     world.scripted.script.lock().unwrap().push_back(Does::AtOnce(vec!["tea", "cups"]));
     let later = world.restarted();
     let third = later.open(here.id(), "here", &world.memories).await.unwrap().conversation;
-    assert_eq!(prompt(&third, "2"), []);
+    assert_eq!(prompt(&third, "2"), None);
 }
 
 #[tokio::test]
@@ -360,7 +375,7 @@ async fn what_cannot_be_read_of_a_conversation_begins_it_anew() {
     };
     assert!(world.tasks.keep_conversation(row).await.unwrap());
     let conversation = world.open("c").await;
-    assert_eq!(names(&prompt(&conversation, "1")), ["tea"]);
+    assert_eq!(names(prompt(&conversation, "1")), ["tea"]);
     world.conversations.written().await;
     assert_eq!(world.tasks.conversation("c").await.unwrap().unwrap().version, 2);
 }
@@ -449,7 +464,7 @@ async fn as_the_model_says(steps: Vec<Step>) {
         let_happen().await;
         if let Some(shown) = shown {
             let due = coming.take_if(|(at, _)| *at <= now).map(|(_, name)| name);
-            assert_eq!(names(&shown), due.into_iter().collect::<Vec<_>>());
+            assert_eq!(names(shown), due.into_iter().collect::<Vec<_>>());
         }
         let under_way = coming.is_some_and(|(at, _)| at > now);
         assert_eq!(world.under_way(), usize::from(under_way));
