@@ -1,0 +1,192 @@
+//! What words mean, as far as a table can tell: a vector for each token of a small English vocabulary.
+//!
+//! The table was distilled from a sentence encoder by `scripts/distil`; where it comes from and its
+//! licence stand beside it in `data/`. A word is cut into the longest tokens that the vocabulary knows,
+//! and its vector is the middle of theirs. Words that are not written in Latin letters have none.
+//! Without the feature `embedder` no word has one, and recall goes by the words alone.
+
+use std::sync::LazyLock;
+
+/// How much the number of a direction is worth once a vector is made whole numbers.
+const WHOLE: f32 = 127.0;
+/// The longest word that is looked up, in bytes.
+const WORD_BYTES_MAX: usize = 40;
+/// How many bytes the table's head takes.
+const HEAD_BYTES: usize = 16;
+
+#[cfg(feature = "embedder")]
+static BYTES: &[u8] = include_bytes!("../data/tokens.qtv");
+#[cfg(not(feature = "embedder"))]
+static BYTES: &[u8] = &[];
+
+static TABLE: LazyLock<Option<Table<'static>>> = LazyLock::new(|| Table::read(BYTES));
+
+/// Returns the table that this program carries, if it does.
+pub(crate) fn table() -> Option<&'static Table<'static>> {
+    TABLE.as_ref()
+}
+
+/// Tokens and their vectors.
+#[derive(Debug)]
+pub(crate) struct Table<'a> {
+    dims: usize,
+    bits: usize,
+    /// What one step of a number is worth, dimension by dimension.
+    steps: Vec<f32>,
+    /// How rare each token is: sixteenths of a doubling of its place in the order of frequency.
+    ranks: &'a [u8],
+    /// The tokens in the order of their bytes, a line each.
+    words: &'a [u8],
+    /// Where each token starts, and one past the end.
+    starts: Vec<usize>,
+    numbers: &'a [u8],
+}
+
+impl<'a> Table<'a> {
+    /// Reads a table; `None` if these bytes are none.
+    pub(crate) fn read(bytes: &'a [u8]) -> Option<Self> {
+        let whole = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
+        let half = |at: usize| Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
+        (bytes.get(..4)? == b"QTV1").then_some(())?;
+        let count = usize::try_from(whole(4)?).ok()?;
+        let (dims, bits) = (usize::from(half(8)?), usize::from(half(10)?));
+        let words_len = usize::try_from(whole(12)?).ok()?;
+        (matches!(bits, 4 | 8) && dims > 0 && dims.is_multiple_of(2)).then_some(())?;
+        let (steps, rest) = bytes.get(HEAD_BYTES..)?.split_at_checked(dims * 4)?;
+        let (ranks, rest) = rest.split_at_checked(count)?;
+        let (words, numbers) = rest.split_at_checked(words_len)?;
+        let steps = steps.as_chunks::<4>().0.iter().map(|step| f32::from_le_bytes(*step)).collect();
+        let ends = words.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
+        let mut starts: Vec<usize> = std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect();
+        starts.push(words.len() + 1);
+        let sound = starts.len() == count + 1 && numbers.len() == count * dims * bits / 8;
+        sound.then_some(Self { dims, bits, steps, ranks, words, starts, numbers })
+    }
+
+    /// Returns how many numbers a vector has.
+    pub(crate) const fn dims(&self) -> usize {
+        self.dims
+    }
+
+    /// Returns the vector of a word in plain small letters, of length 127; `None` if it has none.
+    pub(crate) fn vector(&self, word: &str) -> Option<Vec<i8>> {
+        let mut sum = vec![0.0_f32; self.dims];
+        for token in self.cut(word)? {
+            self.add(token, &mut sum);
+        }
+        let length = sum.iter().map(|number| number * number).sum::<f32>().sqrt();
+        (length > f32::EPSILON).then(|| {
+            let scale = WHOLE / length;
+            sum.iter().map(|number| rounded(number * scale)).collect()
+        })
+    }
+
+    /// Returns how rare a word is, from 0 to 1; `None` if it is no token by itself.
+    pub(crate) fn rarity(&self, word: &str) -> Option<f32> {
+        Some(f32::from(*self.ranks.get(self.find(word.as_bytes())?)?) / 255.0)
+    }
+
+    /// Cuts a word into the longest tokens there are, from its beginning.
+    fn cut(&self, word: &str) -> Option<Vec<usize>> {
+        let word = word.as_bytes();
+        let cuttable = word.len() <= WORD_BYTES_MAX && word.iter().all(u8::is_ascii_lowercase);
+        (cuttable && word.len() > 1).then_some(())?;
+        let mut tokens = Vec::new();
+        let mut at = 0;
+        let mut piece = Vec::with_capacity(word.len() + 2);
+        while at < word.len() {
+            let found = (at + 1..=word.len()).rev().find_map(|end| {
+                piece.clear();
+                if at > 0 {
+                    piece.extend_from_slice(b"##");
+                }
+                piece.extend_from_slice(&word[at..end]);
+                Some((self.find(&piece)?, end))
+            });
+            let (token, end) = found?;
+            tokens.push(token);
+            at = end;
+        }
+        Some(tokens)
+    }
+
+    fn find(&self, token: &[u8]) -> Option<usize> {
+        let (mut low, mut high) = (0, self.starts.len() - 1);
+        while low < high {
+            let middle = usize::midpoint(low, high);
+            match self.words.get(self.starts[middle]..self.starts[middle + 1] - 1)?.cmp(token) {
+                std::cmp::Ordering::Equal => return Some(middle),
+                std::cmp::Ordering::Less => low = middle + 1,
+                std::cmp::Ordering::Greater => high = middle,
+            }
+        }
+        None
+    }
+
+    fn add(&self, token: usize, sum: &mut [f32]) {
+        let bytes = self.dims * self.bits / 8;
+        let numbers = self.numbers.get(token * bytes..(token + 1) * bytes).unwrap_or_default();
+        let places = sum.iter_mut().zip(&self.steps);
+        if self.bits == 8 {
+            for ((place, step), number) in places.zip(numbers) {
+                *place += f32::from(number.cast_signed()) * step;
+            }
+        } else {
+            let halves = numbers.iter().flat_map(|pair| [pair << 4, *pair]);
+            for ((place, step), half) in places.zip(halves) {
+                *place += f32::from(half.cast_signed() >> 4) * step;
+            }
+        }
+    }
+}
+
+/// Returns how near two vectors are: 1 for the same, 0 for nothing in common.
+pub(crate) fn nearness(one: &[i8], other: &[i8]) -> f32 {
+    let dot: i32 = one.iter().zip(other).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum();
+    #[expect(clippy::cast_precision_loss, reason = "a sum of some hundred small products")]
+    let dot = dot as f32;
+    dot / (WHOLE * WHOLE)
+}
+
+#[expect(clippy::cast_possible_truncation, reason = "bounded to what the number can hold")]
+fn rounded(number: f32) -> i8 {
+    number.round().clamp(-WHOLE, WHOLE) as i8
+}
+
+#[cfg(test)]
+#[cfg(feature = "embedder")]
+mod tests {
+    use super::*;
+
+    fn near(one: &str, other: &str) -> f32 {
+        let table = table().expect("a table");
+        nearness(&table.vector(one).expect(one), &table.vector(other).expect(other))
+    }
+
+    #[test]
+    fn words_that_mean_the_same_are_nearer_than_words_that_do_not() {
+        assert!(near("notebook", "laptop") > near("notebook", "harvest"));
+        assert!(near("defect", "bug") > near("defect", "holiday"));
+        assert!((near("ship", "ship") - 1.0).abs() < 0.01);
+    }
+
+    #[test]
+    fn a_word_that_is_no_token_is_cut_and_one_of_other_letters_has_no_vector() {
+        let table = table().expect("a table");
+        assert!(table.vector("transcoding").is_some());
+        for word in ["", "x", "naïve", "r2d2", "сборка", &"a".repeat(41)] {
+            assert_eq!(table.vector(word), None, "{word}");
+        }
+        assert!(table.rarity("the") < table.rarity("harvest"));
+    }
+
+    #[test]
+    fn bytes_that_are_no_table_are_refused() {
+        assert!(Table::read(b"").is_none());
+        assert!(Table::read(b"QTV1").is_none());
+        assert!(Table::read(&BYTES[..BYTES.len() - 1]).is_none());
+        let mut other = BYTES.to_vec();
+        other[10] = 5;
+        assert!(Table::read(&other).is_none());
+    }
+}

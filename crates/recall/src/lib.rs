@@ -1,0 +1,36 @@
+//! Finds the memories that fit a prompt.
+//!
+//! [`Corpus`] holds the words of memories, cut into entries, and answers a prompt with [`Hit`]s, best
+//! first, each with its reasons; or with nothing, when nothing fits. It is made of texts alone, follows
+//! them one memory at a time, and can be made anew at any time: what it holds is derived. It
+//! asks no model and no network. What means the same in other words is found by a small table of token
+//! vectors (feature `embedder`).
+
+#![expect(
+    clippy::cast_precision_loss,
+    reason = "counts of words and entries become scores, where the last digits mean nothing"
+)]
+
+mod words;
+
+mod embedder;
+
+mod unit;
+
+mod terms;
+
+mod corpus;
+
+mod question;
+
+mod weights;
+
+mod look;
+
+mod features;
+
+mod rank;
+
+pub use corpus::Corpus;
+pub use features::{ENTRY_FEATURES, MEMORY_FEATURES};
+pub use rank::{EntryHit, Hit, Options, Ranking, Reason};

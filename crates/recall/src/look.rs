@@ -1,0 +1,180 @@
+//! Which entries are worth a closer look: those that hold a word of the question, or one near it.
+//!
+//! Entries are counted up by the postings of their words, and the best of them are taken with their
+//! neighbours. The work is bounded, however large the corpus: a word that stands nearly everywhere is passed
+//! over once enough was counted.
+
+use crate::corpus::Corpus;
+use crate::features::{REACH, Row, Rows};
+use crate::question::Question;
+use crate::terms::{Posting, number};
+
+/// How many entries are looked at word by word, besides their neighbours.
+const CANDIDATES: usize = 320;
+/// How many postings are counted up, at most; the rarest words' first.
+const POSTINGS_MAX: usize = 16_384;
+/// How much a word that was meant to be another counts as it, by its slips.
+const SLIP: f32 = 0.8;
+/// How often a word may be said before saying it again hardly counts.
+const SATURATION: f32 = 1.2;
+
+/// A word of the corpus that answers to a word of the question.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Match {
+    pub(crate) term: u32,
+    /// Which word of the question.
+    pub(crate) asked: usize,
+    /// How much it counts as that word itself.
+    pub(crate) same: f32,
+    /// How near it is in meaning.
+    pub(crate) near: f32,
+}
+
+/// What ranking needs for a while; kept, so that it need not be made each time.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    scores: Vec<f32>,
+    touched: Vec<u32>,
+    /// For each term, one past where its matches begin; 0 for none.
+    slots: Vec<u32>,
+    /// For each entry, one past its row; 0 for none.
+    places: Vec<u32>,
+}
+
+/// Returns the words of the corpus that answer to those of a question, term by term.
+pub(crate) fn matches(corpus: &Corpus, question: &Question, by_sense: bool) -> Vec<Match> {
+    let mut matches = Vec::new();
+    for (asked, of) in question.asked.iter().enumerate() {
+        let exact = corpus.terms.stem(&of.word.text);
+        let members = exact.map_or(&[][..], |stem| &stem.members);
+        matches.extend(members.iter().map(|&term| Match { term, asked, same: 1.0, near: 1.0 }));
+        if exact.is_none() {
+            for (term, slips) in corpus.terms.misspelled(&of.word) {
+                let stem = corpus.terms.list[term as usize].stem;
+                let same = SLIP.powi(i32::try_from(slips).unwrap_or(i32::MAX));
+                let forms = &corpus.terms.stems[stem as usize].members;
+                matches.extend(forms.iter().map(|&term| Match { term, asked, same, near: same }));
+            }
+        }
+        if by_sense {
+            for &(term, near) in corpus.terms.near(&of.word).iter() {
+                if !members.contains(&term) {
+                    matches.push(Match { term, asked, same: 0.0, near });
+                }
+            }
+        }
+    }
+    matches.retain(|found| !corpus.terms.list[found.term as usize].postings.is_empty());
+    matches.sort_unstable_by(|a, b| {
+        (a.term, a.asked).cmp(&(b.term, b.asked)).then(b.near.total_cmp(&a.near))
+    });
+    matches.dedup_by_key(|found| (found.term, found.asked));
+    matches
+}
+
+impl Scratch {
+    /// Returns the entries that may fit, the likeliest first.
+    fn candidates(&mut self, corpus: &Corpus, question: &Question, matches: &[Match]) -> Vec<u32> {
+        self.scores.resize(corpus.entries.len(), 0.0);
+        let worth = |found: &Match| question.asked[found.asked].weight * found.near;
+        let mut order: Vec<&Match> = matches.iter().collect();
+        order.sort_by(|a, b| {
+            let word = |found: &Match| &corpus.terms.list[found.term as usize].word;
+            worth(b).total_cmp(&worth(a)).then_with(|| (word(a), a.asked).cmp(&(word(b), b.asked)))
+        });
+        let mut left = POSTINGS_MAX;
+        for found in order {
+            let postings = &corpus.terms.list[found.term as usize].postings;
+            if postings.len() > left && !self.touched.is_empty() {
+                continue;
+            }
+            left = left.saturating_sub(postings.len());
+            let worth = worth(found);
+            for Posting { entry, weight } in postings {
+                let score = &mut self.scores[*entry as usize];
+                if *score == 0.0 {
+                    self.touched.push(*entry);
+                }
+                *score += worth * weight / (weight + SATURATION);
+            }
+        }
+        let place = |entry: u32| {
+            let of = corpus.entries[entry as usize].as_ref();
+            of.map(|of| {
+                let memory = corpus.memories[of.memory as usize].as_ref();
+                (memory.map(|memory| &memory.path), of.ordinal)
+            })
+        };
+        let scores = &self.scores;
+        let better = |a: &u32, b: &u32| {
+            let (score_a, score_b) = (scores[*a as usize], scores[*b as usize]);
+            score_b.total_cmp(&score_a).then_with(|| place(*a).cmp(&place(*b)))
+        };
+        let mut best = self.touched.clone();
+        if best.len() > CANDIDATES {
+            best.select_nth_unstable_by(CANDIDATES, better);
+            best.truncate(CANDIDATES);
+        }
+        for entry in self.touched.drain(..) {
+            self.scores[entry as usize] = 0.0;
+        }
+        best
+    }
+
+    /// Looks at the likeliest entries and their neighbours.
+    pub(crate) fn rows(&mut self, corpus: &Corpus, question: &Question, matches: &[Match]) -> Rows {
+        let mut rows = Rows { width: question.asked.len(), ..Rows::default() };
+        self.places.resize(corpus.entries.len(), 0);
+        let mut around: Vec<u32> = Vec::new();
+        for entry in self.candidates(corpus, question, matches) {
+            let Some(of) = corpus.entries[entry as usize].as_ref() else { continue };
+            let Some(memory) = corpus.memories[of.memory as usize].as_ref() else { continue };
+            let at = of.ordinal as usize;
+            let end = (at + REACH + 1).min(memory.entries.len());
+            for neighbour in &memory.entries[at.saturating_sub(REACH)..end] {
+                if self.places[*neighbour as usize] == 0 {
+                    self.places[*neighbour as usize] = 1;
+                    around.push(*neighbour);
+                }
+            }
+        }
+        let place = |entry: &u32| {
+            let of = corpus.entries[*entry as usize].as_ref();
+            of.map_or((0, 0), |of| (of.memory, of.ordinal))
+        };
+        around.sort_unstable_by_key(place);
+        self.slots.resize(corpus.terms.list.len(), 0);
+        for (at, found) in matches.iter().enumerate().rev() {
+            self.slots[found.term as usize] = number(at + 1);
+        }
+        for entry in around {
+            self.places[entry as usize] = 0;
+            self.row(corpus, matches, entry, &mut rows);
+        }
+        for found in matches {
+            self.slots[found.term as usize] = 0;
+        }
+        rows.fill(corpus, question);
+        rows
+    }
+
+    /// Counts what an entry has of each word of the question.
+    fn row(&self, corpus: &Corpus, matches: &[Match], id: u32, rows: &mut Rows) {
+        let Some(entry) = corpus.entries[id as usize].as_ref() else { return };
+        let start = rows.counts.len();
+        rows.counts.resize(start + rows.width, 0.0);
+        rows.nears.resize(start + rows.width, 0.0);
+        for (term, weight) in &entry.terms {
+            let slot = self.slots[*term as usize] as usize;
+            if slot > 0 {
+                let own = matches[slot - 1..].iter().take_while(|found| found.term == *term);
+                for found in own {
+                    rows.counts[start + found.asked] += found.same * weight;
+                    let near = &mut rows.nears[start + found.asked];
+                    *near = near.max(found.near);
+                }
+            }
+        }
+        rows.list.push(Row::of(id, entry));
+    }
+}

@@ -1,0 +1,197 @@
+//! A prompt as what it asks for: words with their weight, days, and who it is about.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use jiff::civil::Date;
+
+use crate::corpus::Corpus;
+use crate::embedder::table;
+use crate::terms::Stem;
+use crate::words::{Kind, Word, plain, stem, words};
+
+/// Words that a prompt is searched by, at most; the rarest of it.
+pub(crate) const WORDS_MAX: usize = 24;
+/// Characters of a prompt that are read; what follows is left out.
+const PROMPT_CHARS_MAX: usize = 8_000;
+/// As many entries begin with a name that tells who speaks, rather than what is spoken of.
+const SPEAKER_ENTRIES_MIN: usize = 8;
+
+/// How much a pair of characters counts that mostly is grammar.
+const SMALL_PAIR: f32 = 0.25;
+
+const MONTHS: [&str; 12] = [
+    "january",
+    "february",
+    "march",
+    "april",
+    "may",
+    "june",
+    "july",
+    "august",
+    "september",
+    "october",
+    "november",
+    "december",
+];
+
+static TIME_WORDS: LazyLock<HashSet<&str>> = LazyLock::new(|| {
+    let others = "yesterday today tonight tomorrow ago last next week weeks weekend month months year \
+                  years day days morning night summer winter spring autumn fall monday tuesday \
+                  wednesday thursday friday saturday sunday recently since";
+    others.split_whitespace().chain(MONTHS).collect()
+});
+
+/// Whether a word says when something is or was.
+pub(crate) fn tells_time(word: &str) -> bool {
+    TIME_WORDS.contains(word)
+}
+
+/// A word that is asked for.
+#[derive(Debug)]
+pub(crate) struct Asked {
+    pub(crate) word: Word,
+    /// How much it tells: the rarer it is in the corpus, the more.
+    pub(crate) weight: f32,
+    /// How rare it is in the language, from 0 to 1.
+    pub(crate) rarity: f32,
+}
+
+/// A month that is named, with a day and a year if they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Named {
+    month: i8,
+    day: Option<i8>,
+    year: Option<i16>,
+}
+
+/// A prompt, read.
+#[derive(Debug, Default)]
+pub(crate) struct Question {
+    /// How much a word would tell that no entry has.
+    pub(crate) weight_max: f32,
+    pub(crate) asked: Vec<Asked>,
+    pub(crate) subjects: HashSet<Box<str>>,
+    pub(crate) days: Vec<Named>,
+    pub(crate) asks_when: bool,
+}
+
+impl Question {
+    /// Reads a prompt for a corpus.
+    pub(crate) fn read(prompt: &str, corpus: &Corpus) -> Self {
+        let prompt: String = prompt.chars().take(PROMPT_CHARS_MAX).collect();
+        let all = words(&prompt);
+        let mut subjects = HashSet::new();
+        let mut speakers = HashSet::new();
+        for span in [1, 2] {
+            for run in all.windows(span) {
+                let name = run.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
+                if let Some(entries) = corpus.subjects.get(name.as_str()) {
+                    subjects.insert(name.as_str().into());
+                    if *entries >= SPEAKER_ENTRIES_MIN {
+                        speakers.extend(run.iter().map(|word| word.text.clone()));
+                    }
+                }
+            }
+        }
+        let mut seen = HashSet::new();
+        let mut asked: Vec<Asked> = Vec::new();
+        for word in &all {
+            if !word.is_small() && seen.insert(stem(&word.text).into_owned()) {
+                asked.push(Asked::new(word, corpus));
+            }
+        }
+        if asked.iter().any(|asked| !speakers.contains(&asked.word.text)) {
+            asked.retain(|asked| !speakers.contains(&asked.word.text));
+        }
+        if asked.len() > WORDS_MAX {
+            asked.sort_by(|a, b| b.weight.total_cmp(&a.weight));
+            asked.truncate(WORDS_MAX);
+        }
+        let texts: Vec<&str> = all.iter().map(|word| word.text.as_str()).collect();
+        let asks_when = texts.first() == Some(&"when")
+            || texts.contains(&"date")
+            || texts.windows(2).any(|pair| pair == ["how", "long"]);
+        Self {
+            weight_max: telling(0, corpus),
+            asked,
+            subjects,
+            days: days(&prompt, &texts),
+            asks_when,
+        }
+    }
+
+    /// Whether this day's month is named, and whether the day itself is.
+    pub(crate) fn names(&self, date: Option<Date>) -> (bool, bool) {
+        let Some(date) = date else { return (false, false) };
+        let mut of_month = self.days.iter().filter(|named| {
+            named.month == date.month() && named.year.is_none_or(|year| year == date.year())
+        });
+        let month = of_month.clone().next().is_some();
+        (month, of_month.any(|named| named.day == Some(date.day())))
+    }
+}
+
+impl Asked {
+    fn new(word: &Word, corpus: &Corpus) -> Self {
+        let entries = corpus.terms.stem(&word.text).map_or(0, |stem: &Stem| stem.entries);
+        let rare = telling(entries, corpus);
+        let small = if word.kind == Kind::SmallPair { SMALL_PAIR } else { 1.0 };
+        let rarity = match word.kind {
+            Kind::Plain => table().and_then(|table| table.rarity(&word.text)).unwrap_or(1.0),
+            Kind::Sign | Kind::Pair | Kind::SmallPair => 1.0,
+        };
+        Self { word: word.clone(), weight: rare * small, rarity }
+    }
+}
+
+/// How much a word tells that so many entries have.
+fn telling(entries: usize, corpus: &Corpus) -> f32 {
+    let (all, has) = (corpus.entries() as f32, entries as f32);
+    (1.0 + (all - has + 0.5).max(0.0) / (has + 0.5)).ln()
+}
+
+/// The months that a prompt names in English or by numbers, each with the day and year beside it.
+fn days(prompt: &str, words: &[&str]) -> Vec<Named> {
+    let mut days = Vec::new();
+    let mut rest = prompt;
+    while let Some(date) = crate::unit::first_date(rest) {
+        days.push(Named { month: date.month(), day: Some(date.day()), year: Some(date.year()) });
+        let written = date.to_string();
+        rest = rest.split_once(written.as_str()).map_or("", |(_, after)| after);
+    }
+    let numbers = || {
+        words.iter().filter_map(|word| {
+            word.trim_end_matches(['s', 't', 'h', 'n', 'd', 'r']).parse::<i16>().ok()
+        })
+    };
+    for (number, name) in (1_i8..).zip(MONTHS) {
+        if words.contains(&plain(name).as_str()) {
+            let day = numbers().find_map(|n| i8::try_from(n).ok().filter(|n| (1..=31).contains(n)));
+            let year = numbers().find(|n| (1900..2200).contains(n));
+            days.push(Named { month: number, day, year });
+        }
+    }
+    days
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(prompt: &str, date: Date, expected: (bool, bool)) {
+        let question = Question::read(prompt, &Corpus::default());
+        assert_eq!(question.names(Some(date)), expected, "{prompt}");
+    }
+
+    #[test]
+    fn a_prompt_may_name_a_month_or_a_day() {
+        let day = jiff::civil::date(2031, 4, 5);
+        check("what did we decide in April?", day, (true, false));
+        check("what did we decide on April 5th, 2031?", day, (true, true));
+        check("what did we decide in April 2030?", day, (false, false));
+        check("since 2031-04-05", day, (true, true));
+        check("2031-04-06 and 2031-04-05", day, (true, true));
+        check("in the fifth week", day, (false, false));
+    }
+}

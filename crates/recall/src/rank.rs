@@ -1,0 +1,288 @@
+//! Which memories and entries fit a prompt, best first, and why.
+
+use std::cmp::Reverse;
+use std::ops::Range;
+use std::sync::PoisonError;
+
+use memory::path::MemoryPath;
+
+use crate::corpus::Corpus;
+use crate::features::{ENTRY, Group, MEMORY, MONTH, Rows, SUBJECT};
+use crate::look::{Match, matches};
+use crate::question::Question;
+use crate::weights::{OF_ENTRY, OF_MEMORY};
+
+/// How many entries of a memory a hit shows, at most.
+const SHOWN: usize = 3;
+
+/// How much of the question's words the best memory must have, or nothing is answered; a word that only one
+/// entry has and that is rare in the language counts nearly 1.
+const FIT_MIN: f32 = 0.78;
+/// How much another memory must have beside the best one, or it is left out.
+const FIT_SHARE_MIN: f32 = 0.25;
+/// From which nearness on another word counts towards that.
+const NEAR_FROM: f32 = 0.55;
+
+/// How to look.
+#[derive(Clone, Copy, Debug)]
+pub struct Options {
+    /// How many hits are wanted, at most.
+    pub limit: usize,
+    /// Whether to answer nothing when nothing seems to fit.
+    pub abstain: bool,
+    /// Whether words that mean about the same count, besides the words themselves.
+    pub by_sense: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self { limit: 5, abstain: true, by_sense: true }
+    }
+}
+
+/// A memory that fits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hit {
+    /// Its path.
+    pub path: MemoryPath,
+    /// How well it fits, beside others of the same prompt.
+    pub score: f32,
+    /// Its entries that fit best, the best first; at most three.
+    pub entries: Vec<EntryHit>,
+    /// Why it was chosen.
+    pub reasons: Vec<Reason>,
+}
+
+/// An entry that fits.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EntryHit {
+    /// The path of its memory.
+    pub path: MemoryPath,
+    /// Which entry of the memory it is, from 0.
+    pub ordinal: usize,
+    /// Where it is in the file, in bytes.
+    pub range: Range<usize>,
+    /// How well it fits, beside others of the same prompt.
+    pub score: f32,
+}
+
+/// One reason for a hit.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Reason {
+    /// A word of the prompt stands in it, in some form.
+    Word {
+        /// As the prompt has it.
+        asked: String,
+        /// As the memory has it.
+        found: String,
+    },
+    /// A word of the prompt is probably this one, misspelled.
+    Misspelled {
+        /// As the prompt has it.
+        asked: String,
+        /// As the memory has it.
+        found: String,
+    },
+    /// A word means about the same as one of the prompt.
+    Near {
+        /// As the prompt has it.
+        asked: String,
+        /// As the memory has it.
+        found: String,
+        /// How near they are; 1 is the same.
+        nearness: f32,
+    },
+    /// It is from the day or month that the prompt names.
+    Date,
+    /// An entry is about somebody or something that the prompt names.
+    Subject,
+}
+
+/// Everything that was looked at for a prompt, for learning weights and for measuring.
+#[derive(Clone, Debug, Default)]
+pub struct Ranking {
+    /// Entries with their features, the best first.
+    pub entries: Vec<(EntryHit, [f32; ENTRY])>,
+    /// Memories with their features, the best first.
+    pub memories: Vec<(MemoryPath, f32, [f32; MEMORY])>,
+    /// What the decision to answer nothing goes by.
+    pub fit: [f32; 3],
+}
+
+/// A prompt that was looked up.
+struct Found {
+    question: Question,
+    matches: Vec<Match>,
+    rows: Rows,
+    /// How well each row fits.
+    scores: Vec<f32>,
+    /// Memories, the best first.
+    memories: Vec<Scored>,
+}
+
+/// A memory that was looked at.
+#[derive(Clone, Debug)]
+struct Scored {
+    group: Group,
+    score: f32,
+    features: [f32; MEMORY],
+}
+
+impl Corpus {
+    /// Returns the memories that fit a prompt, the best first; nothing if nothing fits.
+    pub fn rank(&self, prompt: &str, options: &Options) -> Vec<Hit> {
+        let found = self.find(prompt, options.by_sense);
+        let fit = |scored: &Scored| found.fit(&scored.group).iter().take(2).sum::<f32>();
+        let best = found.memories.first().map_or(0.0, fit);
+        if options.abstain && best < FIT_MIN {
+            return Vec::new();
+        }
+        let fits = |scored: &&Scored| !options.abstain || fit(scored) >= best * FIT_SHARE_MIN;
+        let hits = found.memories.iter().filter(fits).take(options.limit);
+        hits.filter_map(|scored| self.hit(&found, scored)).collect()
+    }
+
+    /// Returns the entries that fit a prompt, the best first, of whatever memory; nothing is held back.
+    pub fn rank_entries(&self, prompt: &str, options: &Options) -> Vec<EntryHit> {
+        let found = self.find(prompt, options.by_sense);
+        let order = self.in_order(&found, 0..found.rows.list.len());
+        let best = order.into_iter().take(options.limit);
+        best.filter_map(|row| self.entry_hit(&found, row)).collect()
+    }
+
+    /// Returns all that speaks for and against whatever was looked at.
+    pub fn ranking(&self, prompt: &str, options: &Options) -> Ranking {
+        let found = self.find(prompt, options.by_sense);
+        let order = self.in_order(&found, 0..found.rows.list.len());
+        let entries = order
+            .into_iter()
+            .filter_map(|row| Some((self.entry_hit(&found, row)?, found.rows.list[row].features)))
+            .collect();
+        let memories = found.memories.iter().filter_map(|scored| {
+            Some((self.path_of(scored.group.memory)?.clone(), scored.score, scored.features))
+        });
+        Ranking {
+            entries,
+            memories: memories.collect(),
+            fit: found.memories.first().map_or([0.0; 3], |best| found.fit(&best.group)),
+        }
+    }
+
+    fn find(&self, prompt: &str, by_sense: bool) -> Found {
+        let question = Question::read(prompt, self);
+        let matches = matches(self, &question, by_sense);
+        let kept = self.scratch.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut scratch = kept.unwrap_or_default();
+        let rows = scratch.rows(self, &question, &matches);
+        self.scratch.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
+        let scores: Vec<f32> = rows.list.iter().map(|row| dot(&row.features, &OF_ENTRY)).collect();
+        let groups = rows.groups.iter();
+        let mut memories: Vec<Scored> = groups
+            .map(|group| {
+                let features = rows.of_memory(group, &scores);
+                Scored { group: group.clone(), score: dot(&features, &OF_MEMORY), features }
+            })
+            .collect();
+        memories.sort_by(|a, b| {
+            let path = |scored: &Scored| self.path_of(scored.group.memory);
+            b.score.total_cmp(&a.score).then_with(|| path(a).cmp(&path(b)))
+        });
+        Found { question, matches, rows, scores, memories }
+    }
+
+    fn path_of(&self, memory: u32) -> Option<&MemoryPath> {
+        Some(&self.memories.get(memory as usize)?.as_ref()?.path)
+    }
+
+    /// Rows, the best first.
+    fn in_order(&self, found: &Found, rows: Range<usize>) -> Vec<usize> {
+        let place = |row: usize| {
+            let of = self.entries[found.rows.list[row].entry as usize].as_ref()?;
+            Some((self.path_of(of.memory)?, of.ordinal))
+        };
+        let mut order: Vec<usize> = rows.collect();
+        order.sort_by(|a, b| {
+            found.scores[*b].total_cmp(&found.scores[*a]).then_with(|| place(*a).cmp(&place(*b)))
+        });
+        order
+    }
+
+    fn entry_hit(&self, found: &Found, row: usize) -> Option<EntryHit> {
+        let entry = self.entries.get(found.rows.list[row].entry as usize)?.as_ref()?;
+        Some(EntryHit {
+            path: self.path_of(entry.memory)?.clone(),
+            ordinal: entry.ordinal as usize,
+            range: entry.range.clone(),
+            score: found.scores[row],
+        })
+    }
+
+    fn hit(&self, found: &Found, scored: &Scored) -> Option<Hit> {
+        let order = self.in_order(found, scored.group.rows.clone());
+        let shown = order.into_iter().take(SHOWN);
+        Some(Hit {
+            path: self.path_of(scored.group.memory)?.clone(),
+            score: scored.score,
+            entries: shown.filter_map(|row| self.entry_hit(found, row)).collect(),
+            reasons: self.reasons(found, &scored.group),
+        })
+    }
+
+    /// Why a memory fits: for each word of the prompt the best that answers to it, then the rest.
+    fn reasons(&self, found: &Found, group: &Group) -> Vec<Reason> {
+        let rows = &found.rows.list[group.rows.clone()];
+        let has_term = |term: u32| {
+            rows.iter().any(|row| {
+                let entry = self.entries[row.entry as usize].as_ref();
+                entry.is_some_and(|of| of.terms.binary_search_by_key(&term, |(id, _)| *id).is_ok())
+            })
+        };
+        let mut reasons = Vec::new();
+        for (asked, of) in found.question.asked.iter().enumerate() {
+            let own = found.matches.iter().filter(|one| one.asked == asked && has_term(one.term));
+            let best = own.max_by(|a, b| {
+                let word = |one: &Match| Reverse(&self.terms.list[one.term as usize].word);
+                a.near.total_cmp(&b.near).then_with(|| word(a).cmp(&word(b)))
+            });
+            let Some(best) = best else { continue };
+            let asked = of.word.text.clone();
+            let found = self.terms.list[best.term as usize].word.to_string();
+            reasons.push(if best.same >= 1.0 {
+                Reason::Word { asked, found }
+            } else if best.same > 0.0 {
+                Reason::Misspelled { asked, found }
+            } else {
+                Reason::Near { asked, found, nearness: best.near }
+            });
+        }
+        let has = |feature: usize| rows.iter().any(|row| row.features[feature] > 0.0);
+        reasons.extend(has(MONTH).then_some(Reason::Date));
+        reasons.extend(has(SUBJECT).then_some(Reason::Subject));
+        reasons
+    }
+}
+
+impl Found {
+    /// What the decision to leave a memory out goes by: how much the words tell that it has, how much those
+    /// tell that it has others for; and how much all words tell.
+    fn fit(&self, group: &Group) -> [f32; 3] {
+        let (mut same, mut near, mut total) = (0.0_f32, 0.0, 0.0);
+        for (at, asked) in self.question.asked.iter().enumerate() {
+            let rows = group.rows.clone();
+            let most = |of: &[f32]| {
+                let rows = rows.clone().map(|row| of[row * self.rows.width + at]);
+                rows.fold(0.0_f32, f32::max)
+            };
+            let (own, nearest) = (most(&self.rows.counts).min(1.0), most(&self.rows.nears));
+            let weight = asked.weight / self.question.weight_max * asked.rarity;
+            total += weight;
+            same += weight * own;
+            near += weight * (((nearest - NEAR_FROM) / (1.0 - NEAR_FROM)).max(0.0) - own).max(0.0);
+        }
+        [same, near, total]
+    }
+}
+
+fn dot<const N: usize>(features: &[f32; N], weights: &[f32; N]) -> f32 {
+    features.iter().zip(weights).map(|(feature, weight)| feature * weight).sum()
+}

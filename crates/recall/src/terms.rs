@@ -1,0 +1,227 @@
+//! The words of a corpus: where each stands, and which others are near it.
+//!
+//! A term is a word as it is written, made plain; a stem joins the terms that are forms of one word. A
+//! term whose last entry goes away stays known and is found nowhere.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use crate::embedder::{Table, nearness, table};
+use crate::words::{Kind, Word, stem};
+
+/// Below this, two words have nothing in common.
+const NEAR_MIN: f32 = 0.35;
+/// How many words' neighbours are kept.
+const NEAR_KEPT: usize = 1_024;
+/// Shortest words that may hold one and two slips of the hand, in characters.
+const ONE_SLIP_CHARS_MIN: usize = 4;
+const TWO_SLIPS_CHARS_MIN: usize = 8;
+
+/// One occurrence: in which entry, and how weighty there.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct Posting {
+    pub(crate) entry: u32,
+    pub(crate) weight: f32,
+}
+
+/// A word as it is written.
+#[derive(Debug)]
+pub(crate) struct Term {
+    pub(crate) word: Box<str>,
+    pub(crate) stem: u32,
+    pub(crate) postings: Vec<Posting>,
+    /// Its characters, for telling slips of the hand quickly.
+    letters: u32,
+    chars: usize,
+    has_vector: bool,
+}
+
+/// All forms of one word.
+#[derive(Debug, Default)]
+pub(crate) struct Stem {
+    pub(crate) members: Vec<u32>,
+    /// How many entries have one of them.
+    pub(crate) entries: usize,
+}
+
+/// Terms that are near a word, the nearest first, and how many terms had been looked at.
+#[derive(Clone, Debug, Default)]
+struct Near {
+    seen: usize,
+    terms: Arc<[(u32, f32)]>,
+}
+
+/// Every word of a corpus.
+#[derive(Debug, Default)]
+pub(crate) struct Terms {
+    pub(crate) list: Vec<Term>,
+    pub(crate) stems: Vec<Stem>,
+    ids: HashMap<Box<str>, u32>,
+    stem_ids: HashMap<Box<str>, u32>,
+    /// The vectors, term by term.
+    vectors: Vec<i8>,
+    near: Mutex<HashMap<Box<str>, Near>>,
+}
+
+impl Terms {
+    /// Returns the number of a word, which is made known.
+    pub(crate) fn add(&mut self, word: &Word) -> u32 {
+        if let Some(id) = self.ids.get(word.text.as_str()) {
+            return *id;
+        }
+        let id = number(self.list.len());
+        let text: Box<str> = word.text.as_str().into();
+        let root = stem(&word.text);
+        let stem = self.stem_ids.get(root.as_ref()).copied().unwrap_or_else(|| {
+            let id = number(self.stems.len());
+            self.stems.push(Stem::default());
+            self.stem_ids.insert(root.as_ref().into(), id);
+            id
+        });
+        self.stems[stem as usize].members.push(id);
+        let vector = vector_of(table(), word);
+        self.vectors.resize(self.list.len() * dims(), 0);
+        self.vectors.extend(vector.iter().flatten());
+        self.list.push(Term {
+            letters: letters(&text),
+            chars: text.chars().count(),
+            word: text.clone(),
+            stem,
+            postings: Vec::new(),
+            has_vector: vector.is_some(),
+        });
+        self.ids.insert(text, id);
+        id
+    }
+
+    /// Returns the forms that an entry may have a word in.
+    pub(crate) fn stem(&self, word: &str) -> Option<&Stem> {
+        let id = self.stem_ids.get(stem(word).as_ref())?;
+        self.stems.get(*id as usize).filter(|stem| stem.entries > 0)
+    }
+
+    /// Returns the terms that mean about the same as a word, the nearest first.
+    pub(crate) fn near(&self, word: &Word) -> Arc<[(u32, f32)]> {
+        let kept = {
+            let near = self.near.lock().unwrap_or_else(PoisonError::into_inner);
+            near.get(word.text.as_str()).cloned().unwrap_or_default()
+        };
+        if kept.seen == self.list.len() && kept.seen > 0 {
+            return kept.terms;
+        }
+        let terms = self.look_near(word, &kept);
+        let mut near = self.near.lock().unwrap_or_else(PoisonError::into_inner);
+        if near.len() >= NEAR_KEPT {
+            near.clear();
+        }
+        let kept = Near { seen: self.list.len(), terms: Arc::clone(&terms) };
+        near.insert(word.text.as_str().into(), kept);
+        terms
+    }
+
+    /// Looks at the terms that came since the last time.
+    fn look_near(&self, word: &Word, kept: &Near) -> Arc<[(u32, f32)]> {
+        let Some(vector) = vector_of(table(), word) else { return Arc::default() };
+        let mut near = kept.terms.to_vec();
+        for (id, term) in self.list.iter().enumerate().skip(kept.seen) {
+            if term.has_vector {
+                let own = self.vectors.get(id * dims()..(id + 1) * dims()).unwrap_or_default();
+                let nearness = nearness(&vector, own);
+                if nearness >= NEAR_MIN {
+                    near.push((number(id), nearness.min(1.0)));
+                }
+            }
+        }
+        near.sort_unstable_by(|(a, near_a), (b, near_b)| {
+            let word = |id: &u32| &self.list[*id as usize].word;
+            near_b.total_cmp(near_a).then_with(|| word(a).cmp(word(b)))
+        });
+        near.into()
+    }
+
+    /// Returns the terms that a word may have been meant to be, and how many slips each would take.
+    pub(crate) fn misspelled(&self, word: &Word) -> Vec<(u32, usize)> {
+        let chars: Vec<char> = word.text.chars().collect();
+        let slips_max = match chars.len() {
+            TWO_SLIPS_CHARS_MIN.. => 2,
+            ONE_SLIP_CHARS_MIN.. => 1,
+            _ => 0,
+        };
+        let is_word = word.kind == Kind::Plain && chars.iter().all(|c| c.is_alphabetic());
+        if slips_max == 0 || !is_word || table().is_some_and(|t| t.rarity(&word.text).is_some()) {
+            return Vec::new();
+        }
+        let own = letters(&word.text);
+        let likely = self.list.iter().enumerate().filter(|(_, term)| {
+            term.chars.abs_diff(chars.len()) <= slips_max
+                && (term.letters ^ own).count_ones() as usize <= 2 * slips_max
+                && term.word.starts_with(chars[0])
+                && !term.postings.is_empty()
+        });
+        let mut found: Vec<(u32, usize)> = likely
+            .filter_map(|(id, term)| {
+                let other: Vec<char> = term.word.chars().collect();
+                let slips = slips(&chars, &other);
+                (slips <= slips_max).then(|| (number(id), slips))
+            })
+            .collect();
+        let least = found.iter().map(|(_, slips)| *slips).min();
+        found.retain(|(_, slips)| Some(*slips) == least);
+        found
+    }
+}
+
+fn dims() -> usize {
+    table().map_or(0, Table::dims)
+}
+
+fn vector_of(table: Option<&Table<'_>>, word: &Word) -> Option<Vec<i8>> {
+    (word.kind == Kind::Plain).then(|| table?.vector(&word.text)).flatten()
+}
+
+/// A number of something that there are fewer of than the type can count.
+pub(crate) fn number(count: usize) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+/// Which characters a word has, roughly.
+fn letters(word: &str) -> u32 {
+    word.chars().fold(0, |letters, c| letters | 1 << (u32::from(c) % 32))
+}
+
+/// How many letters must be put in, left out, changed or swapped to make one word of the other.
+fn slips(one: &[char], other: &[char]) -> usize {
+    let mut before: Vec<usize> = Vec::new();
+    let mut last: Vec<usize> = (0..=other.len()).collect();
+    for (row, a) in one.iter().enumerate() {
+        let mut next = vec![row + 1];
+        for (column, b) in other.iter().enumerate() {
+            let changed = last[column] + usize::from(a != b);
+            let mut slips = changed.min(last[column + 1] + 1).min(next[column] + 1);
+            if row > 0 && column > 0 && *a == other[column - 1] && one[row - 1] == *b {
+                slips = slips.min(before[column - 1] + 1);
+            }
+            next.push(slips);
+        }
+        before = last;
+        last = next;
+    }
+    last[other.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_counted() {
+        let check = |one: &str, other: &str, expected| {
+            let chars = |word: &str| word.chars().collect::<Vec<_>>();
+            assert_eq!(slips(&chars(one), &chars(other)), expected, "{one} {other}");
+        };
+        check("harbour", "harbour", 0);
+        check("harbuor", "harbour", 1);
+        check("habour", "harbour", 1);
+        check("", "abc", 3);
+    }
+}

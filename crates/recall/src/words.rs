@@ -1,0 +1,261 @@
+//! Cuts a text of any script into the words that it is found by.
+//!
+//! Words are compared in NFKC, small letters, without accents. Scripts that are written without spaces
+//! are cut into pairs of characters. What programs are made of (`rest_hours_min`, `toCents`) is found
+//! whole and by its parts, numbers with their points (`3.4`, `2026-03-13`) are found whole. Small
+//! words that say nothing are left out.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use snowball_stemmers_rs::{Algorithm, Stemmer};
+use unicode_normalization::UnicodeNormalization;
+
+static SMALL: LazyLock<HashSet<String>> = LazyLock::new(|| {
+    let lines = include_str!("../data/stop.txt").lines().filter(|line| !line.starts_with('#'));
+    lines.flat_map(str::split_whitespace).map(plain).collect()
+});
+
+static ENGLISH: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::create(Algorithm::English));
+static RUSSIAN: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::create(Algorithm::Russian));
+static ARABIC: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::create(Algorithm::Arabic));
+
+/// The longest word that is told from others, in characters; a longer one is cut off.
+const WORD_CHARS_MAX: usize = 64;
+
+/// What a word is to the text that it stands in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A word between spaces.
+    Plain,
+    /// A number, or a name that is made of parts.
+    Sign,
+    /// Two characters of a script without spaces.
+    Pair,
+    /// Two characters that mostly are grammar.
+    SmallPair,
+}
+
+/// One word of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Word {
+    pub(crate) text: String,
+    pub(crate) kind: Kind,
+}
+
+impl Word {
+    /// Whether it says nothing by itself.
+    pub(crate) fn is_small(&self) -> bool {
+        let one_letter = self.kind == Kind::Plain
+            && self.text.len() == 1
+            && !self.text.bytes().all(|byte| byte.is_ascii_digit());
+        one_letter || SMALL.contains(&self.text)
+    }
+}
+
+/// Returns a text in small letters without accents, in NFKC.
+pub(crate) fn plain(text: &str) -> String {
+    if text.is_ascii() {
+        return text.to_ascii_lowercase();
+    }
+    let small = text.nfkc().collect::<String>().to_lowercase();
+    let mut letter = ' ';
+    let bare = small.nfd().filter(|&c| {
+        let is_mark = matches!(c,
+            '\u{300}'..='\u{36F}' | '\u{591}'..='\u{5C7}' | '\u{64B}'..='\u{652}' | '\u{640}');
+        let is_breve = c == '\u{306}' && letter == 'и';
+        letter = if is_mark { letter } else { c };
+        is_breve || !is_mark
+    });
+    bare.nfc().collect()
+}
+
+/// Returns what a word is compared by.
+pub(crate) fn stem(word: &str) -> Cow<'_, str> {
+    match word.chars().next() {
+        Some('a'..='z') if word.bytes().all(|byte| byte.is_ascii_lowercase()) => ENGLISH.stem(word),
+        Some('\u{400}'..='\u{4FF}') => RUSSIAN.stem(word),
+        Some('\u{600}'..='\u{6FF}') => ARABIC.stem(word),
+        _ => Cow::Borrowed(word),
+    }
+}
+
+/// Returns the words of a text in their order.
+pub(crate) fn words(text: &str) -> Vec<Word> {
+    let text: Cow<'_, str> =
+        if text.is_ascii() { Cow::Borrowed(text) } else { text.nfkc().collect::<String>().into() };
+    let mut cut = Cut::default();
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        if is_unspaced(c) {
+            cut.end_word();
+            cut.unspaced.push(c);
+        } else if c.is_alphanumeric() || c == '_' || is_mark(c) {
+            cut.end_run();
+            cut.word.push(c);
+        } else {
+            cut.end_run();
+            let joins = cut.joins(c) && chars.peek().is_some_and(|next| goes_on(c, *next));
+            if joins {
+                cut.word.push(c);
+            } else {
+                cut.end_word();
+            }
+        }
+    }
+    cut.end_word();
+    cut.end_run();
+    cut.words
+}
+
+/// A text on its way to words.
+#[derive(Debug, Default)]
+struct Cut {
+    words: Vec<Word>,
+    word: String,
+    unspaced: Vec<char>,
+}
+
+impl Cut {
+    fn joins(&self, c: char) -> bool {
+        let last = self.word.chars().next_back();
+        match c {
+            '\'' | '’' => last.is_some_and(char::is_alphabetic),
+            '.' | ',' | ':' | '-' | '/' => {
+                last.is_some_and(|last| last.is_ascii_digit())
+                    && self.word.starts_with(|first: char| first.is_ascii_digit())
+            }
+            _ => false,
+        }
+    }
+
+    fn push(&mut self, text: &str, kind: Kind) {
+        let text = plain(text).chars().take(WORD_CHARS_MAX).collect::<String>();
+        if !text.is_empty() {
+            self.words.push(Word { text, kind });
+        }
+    }
+
+    fn end_word(&mut self) {
+        if self.word.is_empty() {
+            return;
+        }
+        let word = std::mem::take(&mut self.word);
+        if let Some((head, _)) = word.split_once(['\'', '’']) {
+            // `don't`, `Marta's`, `l'heure`: the longest part is the word.
+            let longest = word.split(['\'', '’']).max_by_key(|part| part.chars().count());
+            self.push(
+                longest.filter(|part| part.len() > head.len() + 1).unwrap_or(head),
+                Kind::Plain,
+            );
+        } else if word.starts_with(|c: char| c.is_ascii_digit())
+            && word.contains(['.', ',', ':', '-', '/'])
+        {
+            self.push(&word, Kind::Sign);
+            for part in word.split(['.', ',', ':', '-', '/']).filter(|part| part.len() > 3) {
+                self.push(part, Kind::Plain);
+            }
+        } else {
+            let parts = parts(&word);
+            if parts.len() > 1 {
+                for part in &parts {
+                    self.push(part, Kind::Plain);
+                }
+                self.push(&word, Kind::Sign);
+            } else {
+                self.push(word.trim_matches('_'), Kind::Plain);
+            }
+        }
+        self.word.clear();
+    }
+
+    fn end_run(&mut self) {
+        let run = std::mem::take(&mut self.unspaced);
+        if let [one] = run.as_slice() {
+            self.push(&one.to_string(), Kind::Pair);
+        }
+        for pair in run.windows(2) {
+            let small = pair.iter().all(|c| matches!(c, '\u{3041}'..='\u{309F}'));
+            let text: String = pair.iter().collect();
+            self.push(&text, if small { Kind::SmallPair } else { Kind::Pair });
+        }
+    }
+}
+
+/// Whether a word goes on behind what joins it.
+const fn goes_on(joint: char, next: char) -> bool {
+    match joint {
+        '\'' | '’' => next.is_ascii_alphabetic() || !next.is_ascii(),
+        _ => next.is_ascii_digit(),
+    }
+}
+
+/// The parts of a name such as `rest_hours_min` or `toCents`.
+fn parts(word: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut start = 0;
+    let mut before = ' ';
+    for (at, c) in word.char_indices() {
+        if c == '_' || (before.is_lowercase() && c.is_uppercase()) {
+            parts.push(word.get(start..at).unwrap_or_default());
+            start = at;
+        }
+        before = c;
+    }
+    parts.push(word.get(start..).unwrap_or_default());
+    parts.retain_mut(|part| {
+        *part = part.trim_matches('_');
+        !part.is_empty()
+    });
+    parts
+}
+
+const fn is_mark(c: char) -> bool {
+    matches!(c, '\u{300}'..='\u{36F}' | '\u{591}'..='\u{5C7}' | '\u{610}'..='\u{61A}'
+        | '\u{64B}'..='\u{65F}' | '\u{900}'..='\u{903}' | '\u{93A}'..='\u{94F}'
+        | '\u{E31}' | '\u{E34}'..='\u{E3A}' | '\u{E47}'..='\u{E4E}')
+}
+
+/// Whether its script is written without spaces, or with so much hung on a word that pairs tell more.
+const fn is_unspaced(c: char) -> bool {
+    matches!(c,
+        '\u{E00}'..='\u{EFF}' | '\u{1000}'..='\u{109F}' | '\u{1780}'..='\u{17FF}'
+        | '\u{3005}'..='\u{3007}' | '\u{3041}'..='\u{30FF}' | '\u{31F0}'..='\u{31FF}'
+        | '\u{3400}'..='\u{9FFF}' | '\u{AC00}'..='\u{D7A3}' | '\u{F900}'..='\u{FAFF}'
+        | '\u{20000}'..='\u{3FFFF}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &[&str]) {
+        let found: Vec<String> = words(text).into_iter().map(|word| word.text).collect();
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn words_of_any_script_are_cut_and_made_plain() {
+        check("The Café's door, naïve", &["the", "cafe", "door", "naive"]);
+        check("l'heure d’été", &["heure", "ete"]);
+        check("ｆｕｌｌ width", &["full", "width"]);
+        check("Релиз приложения й", &["релиз", "приложения", "й"]);
+        check("本番ログ", &["本番", "番ロ", "ログ"]);
+        check("木 ok", &["木", "ok"]);
+    }
+
+    #[test]
+    fn names_of_programs_are_found_whole_and_by_their_parts() {
+        check("max_retry_count", &["max", "retry", "count", "max_retry_count"]);
+        check("parseDate()", &["parse", "date", "parsedate"]);
+        check("_private", &["private"]);
+        check("on 2031-04-05 at 3.7", &["on", "2031-04-05", "2031", "at", "3.7"]);
+    }
+
+    #[test]
+    fn small_words_say_nothing() {
+        let small: Vec<bool> = words("where is the harbour").iter().map(Word::is_small).collect();
+        assert_eq!(small, [true, true, true, false]);
+    }
+}

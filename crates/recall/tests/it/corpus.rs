@@ -1,0 +1,164 @@
+//! Which memories answer a prompt.
+
+use memory::screen::Screen;
+use recall::{Corpus, Options, Reason};
+
+use crate::{corpus, names, path};
+
+/// A bakery and its software.
+const BAKERY: [(&str, &str, &str); 12] = [
+    (
+        "ovens",
+        "Ovens",
+        "- The deck oven needs 40 minutes to reach 250 degrees\n- Steam only on the left one",
+    ),
+    (
+        "flour",
+        "Flour deliveries",
+        "- Rye comes on Thursdays from Mill Brandt\n- Wheat is ordered by fax",
+    ),
+    (
+        "till",
+        "Till software",
+        "- The till prints receipts through cups_bridge\n- Restart it after `E_DRAWER_OPEN`",
+    ),
+    (
+        "allergens",
+        "Allergen labels",
+        "- Sesame is printed in capitals\n- Labels are checked by Oda",
+    ),
+    ("wages", "Wages", "- Paid on the 27th, night shifts get 25 percent more"),
+    ("shop-test", "Test shop", "- The test shop is reset each night at 03:15"),
+    ("sourdough", "Starter", "- Feed the starter twice a day, 1:5:5"),
+    ("vans", "Delivery vans", "- Van two has a broken tail lift\n- Winter tires go on in October"),
+    (
+        "kasse",
+        "Kassenschluss",
+        "- Die Kasse wird um 18 Uhr gezählt\n- Der Tresorschlüssel hängt im Büro",
+    ),
+    ("ja", "店舗の決まり", "- 開店は朝七時\n- 定休日は水曜日"),
+    ("uk", "Печь", "- Печь чистят каждую субботу"),
+    ("reviews", "Code reviews", "- Two people look at a change of prices"),
+];
+
+#[test]
+fn words_of_any_script_find_their_memory() {
+    let corpus = corpus(&BAKERY);
+    let check = |prompt: &str, name: &str| {
+        assert_eq!(names(&corpus, prompt).first().map(String::as_str), Some(name), "{prompt}");
+    };
+    check("how long until the deck oven is hot?", "ovens");
+    check("who delivers the rye flour", "flour");
+    check("定休日はいつですか", "ja");
+    check("когда чистят печь", "uk");
+    check("Wann wird die Kasse gezählt?", "kasse");
+    check("when is the test shop reset", "shop-test");
+}
+
+#[test]
+fn names_of_programs_and_slips_of_the_hand_find_their_memory() {
+    let corpus = corpus(&BAKERY);
+    let check = |prompt: &str, name: &str| {
+        assert_eq!(names(&corpus, prompt).first().map(String::as_str), Some(name), "{prompt}");
+    };
+    check("E_DRAWER_OPEN", "till");
+    check("what is cups_bridge for", "till");
+    check("alergen lables", "allergens");
+    check("sourdoguh stater feeding", "sourdough");
+}
+
+#[test]
+fn nothing_is_answered_when_nothing_fits() {
+    let corpus = corpus(&BAKERY);
+    for prompt in [
+        "",
+        "go on",
+        "thanks!",
+        "What is a monad?",
+        "Explain TCP slow start",
+        "??? --- ;",
+        "素数とは何ですか",
+    ] {
+        assert_eq!(names(&corpus, prompt), [""; 0], "{prompt}");
+    }
+    let all = Options { abstain: false, ..Options::default() };
+    assert!(!corpus.rank("winter holidays", &all).is_empty(), "it says something when it must");
+}
+
+#[test]
+fn a_hit_tells_why_it_was_chosen() {
+    let corpus = corpus(&BAKERY);
+    let hit = corpus.rank("alergen labels", &Options::default()).remove(0);
+    let of = |asked: &str, found: &str| (asked.to_owned(), found.to_owned());
+    let (slip_asked, slip_found) = of("alergen", "allergen");
+    let (asked, found) = of("labels", "labels");
+    assert_eq!(
+        hit.reasons,
+        [
+            Reason::Misspelled { asked: slip_asked, found: slip_found },
+            Reason::Word { asked, found }
+        ]
+    );
+}
+
+#[cfg(feature = "embedder")]
+#[test]
+fn another_word_for_the_same_finds_a_memory() {
+    let mut memories = BAKERY.to_vec();
+    memories.push(("cars", "Company automobiles", "- Parked behind the house"));
+    let corpus = corpus(&memories);
+    let options = Options { abstain: false, ..Options::default() };
+    let first = corpus.rank("where does the vehicle stand", &options).remove(0);
+    assert_eq!(first.path, path("cars"));
+    let near = |reason: &Reason| matches!(reason, Reason::Near { asked, .. } if asked == "vehicle");
+    assert!(first.reasons.iter().any(near), "{:?}", first.reasons);
+    let by_words = Options { by_sense: false, ..options };
+    let hits = corpus.rank("vehicle", &by_words);
+    assert_eq!(hits, [], "by the words alone there is none");
+}
+
+#[test]
+fn the_neighbours_of_an_entry_and_whom_it_is_about_tell_it_from_others() {
+    let talk = |lines: &[&str]| format!("- {}\n", lines.join("\n- "));
+    let mut corpus = Corpus::new(Screen::default());
+    let first = talk(&[
+        "Ines: How was the regatta?",
+        "Tomas: Wonderful, we came second",
+        "Ines: My sister kept bees once",
+        "Tomas: We lost the anchor on the way",
+    ]);
+    let second = talk(&["Tomas: I sold the old piano", "Ines: I came second in chess"]);
+    corpus.put(&path("talk-1"), &first, Some(jiff::civil::date(2031, 3, 2)));
+    corpus.put(&path("talk-2"), &second, Some(jiff::civil::date(2031, 8, 9)));
+    let best = |prompt: &str| {
+        let hit = corpus.rank_entries(prompt, &Options::default()).remove(0);
+        (hit.path, hit.ordinal)
+    };
+    assert_eq!(best("Which place did Tomas reach in the regatta?"), (path("talk-1"), 1));
+    assert_eq!(best("Who came second in August?"), (path("talk-2"), 1));
+    assert_eq!(best("What did Tomas lose?"), (path("talk-1"), 3));
+}
+
+#[test]
+fn a_memory_that_changed_is_found_by_what_it_says_now_and_one_that_went_is_not_found() {
+    let mut corpus = corpus(&BAKERY);
+    let count = corpus.memories();
+    corpus.put(&path("ovens"), "- Replaced by a tunnel kiln\n", None);
+    assert_eq!(names(&corpus, "deck oven degrees"), [""; 0]);
+    assert_eq!(names(&corpus, "tunnel kiln"), ["ovens"]);
+    assert!(corpus.remove(&path("ovens")));
+    assert!(!corpus.remove(&path("ovens")));
+    assert_eq!(names(&corpus, "tunnel kiln"), [""; 0]);
+    assert_eq!(corpus.memories(), count - 1);
+}
+
+#[test]
+fn what_screening_objects_to_is_never_found() {
+    let key = format!("ghp_{}", "a1B2c3D4e5".repeat(4).get(..36).unwrap());
+    let body = format!("- The parcel robot is called Otto\n- parcel robot token {key}");
+    let corpus = corpus(&[("robot", "Parcel robot", &body), ("other", "Other", "- nothing")]);
+    let hits = corpus.rank("parcel robot token", &Options { abstain: false, ..Options::default() });
+    let texts: Vec<usize> = hits[0].entries.iter().map(|entry| entry.ordinal).collect();
+    assert_eq!(texts, [0], "the entry with the token is no entry of the corpus");
+    assert_eq!(corpus.entries(), 2);
+}
