@@ -39,6 +39,8 @@ mod daemon;
 
 mod load;
 
+mod recall;
+
 mod rivals;
 
 use std::io::Write as _;
@@ -99,6 +101,18 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", env = "QUIPU_TEST_PYTHON")]
     python: Option<PathBuf>,
 
+    /// The folder of questions and answers for `recall-found`; nothing is downloaded
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+
+    /// Write what `recall-found` ranked to FILE, for another program to score
+    #[arg(long, value_name = "FILE")]
+    ranked: Option<PathBuf>,
+
+    /// Write the features of what `recall-found` ranked to FILE, for `scripts/learn`
+    #[arg(long, value_name = "FILE")]
+    features: Option<PathBuf>,
+
     /// Answer each line on stdin with a text of so many bytes, and do nothing else
     #[arg(long, hide = true, value_name = "BYTES")]
     echo: Option<usize>,
@@ -123,6 +137,10 @@ enum Subject {
     Daemon,
     /// `quipu serve` under load; takes minutes, so only when it is named
     Load,
+    /// How long recall takes, in process
+    Recall,
+    /// What recall finds in the data of --data; only when it is named
+    RecallFound,
     /// npm's server-memory through the same client
     ServerMemory,
     /// The memory tool of the Python SDK, in process there
@@ -138,6 +156,11 @@ impl Subject {
             Self::Served => served::measure(bench, &args.quipu()?),
             Self::Daemon => daemon::measure(bench, &args.quipu()?),
             Self::Load => load::measure(bench, &args.quipu()?, Duration::from_secs(args.seconds)),
+            Self::Recall => recall::speed(bench),
+            Self::RecallFound => {
+                let (ranked, features) = (args.ranked.clone(), args.features.clone());
+                recall::quality(args.data.as_deref(), &recall::Outputs { ranked, features })
+            }
             Self::ServerMemory => rivals::server_memory::measure(bench, args),
             Self::PythonSdk => rivals::python_sdk::measure(bench, args),
         }
@@ -148,7 +171,8 @@ impl Args {
     fn subjects(&self) -> Vec<Subject> {
         if self.only.is_empty() {
             let all = Subject::value_variants().iter().copied();
-            all.filter(|subject| *subject != Subject::Load).collect()
+            let named = [Subject::Load, Subject::RecallFound];
+            all.filter(|subject| !named.contains(subject)).collect()
         } else {
             self.only.clone()
         }

@@ -51,6 +51,8 @@ enum Measured {
     Count(u64),
     /// So long, once.
     Seconds(f64),
+    /// So much of all there is, which is 1.
+    Share(f64),
 }
 
 /// What it is compared with.
@@ -81,6 +83,8 @@ pub(crate) enum Target {
     Rate(f64),
     /// At most so many.
     Count(u64),
+    /// At least so much of all there is.
+    Share(f64),
 }
 
 impl Line {
@@ -115,6 +119,11 @@ impl Line {
     pub(crate) fn seconds(what: impl Into<String>, took: Duration) -> Self {
         let value = Measured::Seconds(took.as_secs_f64());
         Self { what: what.into(), value, against: None, target: None }
+    }
+
+    /// Returns a line of a share of all there is.
+    pub(crate) fn share(what: impl Into<String>, share: f64) -> Self {
+        Self { what: what.into(), value: Measured::Share(share), against: None, target: None }
     }
 
     /// Shows what 99 of a hundred calls kept within.
@@ -153,6 +162,7 @@ impl Line {
             (Target::Bytes(most), _, Measured::Bytes(bytes)) => *bytes <= most,
             (Target::Rate(most), _, Measured::Rate(rate)) => *rate <= most,
             (Target::Count(most), _, Measured::Count(count)) => *count <= most,
+            (Target::Share(least), _, Measured::Share(share)) => *share >= least,
             // A target of something that was not measured is not reached.
             _ => false,
         })
@@ -176,6 +186,9 @@ impl Line {
             }
             Measured::Seconds(seconds) => {
                 (String::new(), shown(*seconds), String::new(), String::new())
+            }
+            Measured::Share(share) => {
+                (String::new(), format!("{share:.3}"), String::new(), String::new())
             }
         };
         let is_tail = matches!(self.target, Some(Target::P99(_)));
@@ -202,6 +215,7 @@ impl Line {
             Some(Target::Rate(most)) => format!("≤ {most}"),
             Some(Target::Count(most)) => format!("≤ {most}"),
             Some(Target::Bytes(most)) => format!("≤ {}", mebibytes(most)),
+            Some(Target::Share(least)) => format!("≥ {least}"),
         };
         let met = match self.is_met() {
             None => "",
@@ -225,6 +239,7 @@ impl Line {
             Measured::Rate(rate) => line["a_second"] = json!(rate),
             Measured::Count(count) => line["count"] = json!(count),
             Measured::Seconds(seconds) => line["took_us"] = micros(*seconds),
+            Measured::Share(share) => line["share"] = json!(share),
         }
         match &self.against {
             None | Some(Against::Tail) => {}

@@ -10,7 +10,9 @@ use crate::question::Question;
 use crate::terms::{Posting, number};
 
 /// How many entries are looked at word by word, besides their neighbours.
-const CANDIDATES: usize = 320;
+const CANDIDATES: usize = 96;
+/// How many terms may answer to a word by their meaning, at most; the nearest.
+const NEAR_MAX: usize = 64;
 /// How many postings are counted up, at most; the rarest words' first.
 const POSTINGS_MAX: usize = 16_384;
 /// How much a word that was meant to be another counts as it, by its slips.
@@ -57,7 +59,7 @@ pub(crate) fn matches(corpus: &Corpus, question: &Question, by_sense: bool) -> V
             }
         }
         if by_sense {
-            for &(term, near) in corpus.terms.near(&of.word).iter() {
+            for &(term, near) in corpus.terms.near(&of.word).iter().take(NEAR_MAX) {
                 if !members.contains(&term) {
                     matches.push(Match { term, asked, same: 0.0, near });
                 }

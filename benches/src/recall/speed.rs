@@ -1,0 +1,127 @@
+//! How long it takes to find something, and to take memories in.
+
+use std::time::{Duration, Instant};
+
+use memory::path::{Layout, MemoryPath};
+use memory::screen::Screen;
+use recall::{Corpus, Options};
+
+use crate::Bench;
+use crate::measure::{Times, take_turns};
+use crate::report::{Line, Section, Target};
+
+/// Memories of the small corpus, and entries of each.
+const SMALL: (usize, usize) = (1_000, 4);
+/// The same of the large one.
+const LARGE: (usize, usize) = (20_000, 5);
+const ENTRY_WORDS: usize = 12;
+const PROMPTS: usize = 200;
+/// Different words that texts are made of.
+const WORDS: usize = 6_000;
+
+const BY_WORDS: Options = Options { limit: 5, abstain: true, by_sense: false };
+const BY_SENSE: Options = Options { limit: 5, abstain: true, by_sense: true };
+
+/// Measures both corpora.
+pub(super) fn measure(bench: &Bench) -> anyhow::Result<Section> {
+    let mut texts = Texts::new();
+    let (small, _) = corpus(SMALL, &mut texts)?;
+    let (large, built) = corpus(LARGE, &mut texts)?;
+    let prompts: Vec<String> = (0..PROMPTS).map(|number| texts.prompt(number)).collect();
+    let ask = |corpus: &Corpus, options: &Options, times: &mut Times| {
+        for prompt in &prompts {
+            drop(times.time(|| corpus.rank(prompt, options)));
+        }
+        Ok(())
+    };
+    let [words, sense, large_words, large_sense] = take_turns(
+        bench.passes,
+        [
+            &mut |times: &mut Times| ask(&small, &BY_WORDS, times),
+            &mut |times: &mut Times| ask(&small, &BY_SENSE, times),
+            &mut |times: &mut Times| ask(&large, &BY_WORDS, times),
+            &mut |times: &mut Times| ask(&large, &BY_SENSE, times),
+        ],
+    )?;
+    let p50 = |micros| Target::P50(Duration::from_micros(micros));
+    let tail = Line::calls("1,000 memories, by words, the slowest", &words);
+    let lines = vec![
+        Line::calls("1,000 memories, by words", &words).target(p50(50)),
+        tail.target(Target::P99(Duration::from_millis(1))),
+        Line::calls("1,000 memories, by words and sense", &sense).target(p50(300)),
+        Line::calls("100,000 entries, by words", &large_words).target(p50(1_000)),
+        Line::calls("100,000 entries, by words and sense", &large_sense).target(p50(1_000)),
+        Line::seconds("taking 100,000 entries in", built),
+    ];
+    let method = format!(
+        "{} memories of {} entries, and {} of {}, of {ENTRY_WORDS} words each out of {WORDS} English ones, few of them often; \
+         {PROMPTS} prompts of 3 to 9 words a pass, {} passes. What is near to a word is kept, so prompts of \
+         the first pass, which does not count, take longer.",
+        SMALL.0, SMALL.1, LARGE.0, LARGE.1, bench.passes
+    );
+    Ok(Section { title: "Recall, how long it takes", method, lines })
+}
+
+fn corpus(of: (usize, usize), texts: &mut Texts) -> anyhow::Result<(Corpus, Duration)> {
+    let (memories, entries) = of;
+    let mut made = Vec::new();
+    for number in 0..memories {
+        let path = format!("/memories/project/topic-{}/note-{number}.md", number % 20);
+        let head =
+            format!("---\nname: {}\ndescription: {}\n---\n\n", texts.words(2), texts.words(5));
+        let lines = (0..entries).map(|_| format!("- {}\n", texts.words(ENTRY_WORDS)));
+        let body: Vec<String> = lines.collect();
+        made.push((MemoryPath::parse(&path, Layout::Scoped)?, head + &body.concat()));
+    }
+    let mut corpus = Corpus::new(Screen::default());
+    let started = Instant::now();
+    for (path, text) in &made {
+        corpus.put(path, text, None);
+    }
+    Ok((corpus, started.elapsed()))
+}
+
+/// Texts of words that come by chance, the same in each run.
+struct Texts {
+    words: Vec<String>,
+    state: u64,
+}
+
+impl Texts {
+    fn new() -> Self {
+        // The table begins with numbers and goes on with its words, a line each.
+        let table =
+            String::from_utf8_lossy(include_bytes!("../../../crates/recall/data/tokens.qtv"));
+        let is_word =
+            |line: &&str| line.len() > 3 && line.bytes().all(|byte| byte.is_ascii_lowercase());
+        let words: Vec<String> = table.lines().filter(is_word).map(str::to_owned).collect();
+        // A stride that shares no divisor with the count takes them out of the order of the alphabet.
+        let shuffled = (0..WORDS).map(|number| words[number * 7_919 % words.len()].clone());
+        Self { words: shuffled.collect(), state: 7 }
+    }
+
+    /// A number below `end`; small ones come much more often.
+    fn below(&mut self, end: usize) -> usize {
+        // Knuth's constants for a linear congruential generator.
+        self.state = self
+            .state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let chance = usize::try_from(self.state >> 44).unwrap_or(0);
+        let most = 1 << 20;
+        // The cube of a chance: the first eighth of the words makes half of the text.
+        chance * chance / most * chance / most * end / most
+    }
+
+    fn words(&mut self, count: usize) -> String {
+        let mut words = Vec::with_capacity(count);
+        for _ in 0..count {
+            words.push(self.below(WORDS));
+        }
+        words.into_iter().map(|at| self.words[at].as_str()).collect::<Vec<_>>().join(" ")
+    }
+
+    fn prompt(&mut self, number: usize) -> String {
+        format!("what do we know about {}?", self.words(3 + number % 7))
+    }
+}

@@ -1,0 +1,137 @@
+//! Conversations: a session is a memory, a turn an entry.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use memory::path::{Layout, MemoryPath, RelativePath};
+use memory::screen::Screen;
+use recall::{Corpus, Options, Ranking};
+use serde_json::{Value, json};
+
+use crate::recall::{Scores, read, text, texts};
+use crate::report::{Line, Target};
+
+/// Where to write what others score or learn from.
+#[derive(Debug, Default)]
+pub(crate) struct Outputs {
+    /// Ranked turns, a question a line.
+    pub(crate) ranked: Option<PathBuf>,
+    /// Features of all that was looked at, a question a line.
+    pub(crate) features: Option<PathBuf>,
+}
+
+/// Ranks everything: a question should have its answers somewhere in the list.
+const ALL: Options = Options { limit: usize::MAX, abstain: false, by_sense: true };
+
+/// Ranks turns and sessions for each question.
+pub(super) fn measure(
+    corpus: &Path,
+    questions: &Path,
+    outputs: &Outputs,
+) -> anyhow::Result<Vec<Line>> {
+    let corpora = corpora(&read(corpus)?)?;
+    let open = |file: &Option<PathBuf>| -> anyhow::Result<Option<BufWriter<File>>> {
+        Ok(file.as_ref().map(File::create).transpose()?.map(BufWriter::new))
+    };
+    let (mut ranked_file, mut features_file) = (open(&outputs.ranked)?, open(&outputs.features)?);
+    let (mut turns, mut sessions, mut by_words) =
+        (Scores::default(), Scores::default(), Scores::default());
+    for question in read(questions)? {
+        let talk = text(&question, "conv")?;
+        let corpus = corpora.get(talk).with_context(|| format!("no conversation `{talk}`"))?;
+        let prompt = text(&question, "question")?;
+        let gold = texts(&question, "gold");
+        let mut gold_sessions: Vec<String> =
+            gold.iter().filter_map(|turn| Some(turn.split_once(':')?.0.to_owned())).collect();
+        gold_sessions.sort();
+        gold_sessions.dedup();
+        let ranking = corpus.ranking(prompt, &ALL);
+        let (ranked, ranked_sessions) = names(&ranking);
+        turns.add(&gold, &ranked);
+        sessions.add(&gold_sessions, &ranked_sessions);
+        let words = Options { by_sense: false, ..ALL };
+        by_words.add(&gold, &names(&corpus.ranking(prompt, &words)).0);
+        if let Some(file) = &mut ranked_file {
+            writeln!(file, "{}", json!({ "qid": question["qid"], "ranked": ranked }))?;
+        }
+        if let Some(file) = &mut features_file {
+            writeln!(file, "{}", features(talk, &gold, &gold_sessions, &ranking))?;
+        }
+    }
+    Ok(lines(&turns, &sessions, &by_words))
+}
+
+fn lines(turns: &Scores, sessions: &Scores, by_words: &Scores) -> Vec<Line> {
+    let of = |scores: &Scores, at: usize| scores.mean(scores.within[at]);
+    vec![
+        Line::share("turns, recall@5", of(turns, 0)),
+        Line::share("turns, recall@10", of(turns, 1)).target(Target::Share(0.82)),
+        Line::share("turns, recall@20", of(turns, 2)).target(Target::Share(0.875)),
+        Line::share("turns, MRR", turns.mean(turns.reciprocal)).target(Target::Share(0.65)),
+        Line::share("turns by words alone, recall@10", of(by_words, 1)),
+        Line::share("turns by words alone, MRR", by_words.mean(by_words.reciprocal)),
+        Line::share("sessions, recall@5", of(sessions, 0)).target(Target::Share(0.91)),
+        Line::share("sessions, recall@10", of(sessions, 1)).target(Target::Share(0.955)),
+        Line::share("sessions, MRR", sessions.mean(sessions.reciprocal))
+            .target(Target::Share(0.86)),
+    ]
+}
+
+/// Makes a corpus of each conversation.
+fn corpora(turns: &[Value]) -> anyhow::Result<BTreeMap<String, Corpus>> {
+    let mut sessions: BTreeMap<(String, u64), (String, String)> = BTreeMap::new();
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for turn in turns {
+        let number = turn["session"].as_u64().context("a turn has no session")?;
+        let key = (text(turn, "conv")?.to_owned(), number);
+        let session = sessions.entry(key).or_default();
+        let said = one_line(text(turn, "text")?);
+        session.0.extend(["- ", text(turn, "speaker")?, ": ", &said]);
+        match turn["caption"].as_str().map(one_line) {
+            Some(caption) if !caption.is_empty() => {
+                session.0.extend([" [shared a picture: ", &caption, "]"]);
+            }
+            _ => {}
+        }
+        session.0.push('\n');
+        text(turn, "date")?.clone_into(&mut session.1);
+    }
+    let mut corpora: BTreeMap<String, Corpus> = BTreeMap::new();
+    for ((talk, number), (turns, date)) in sessions {
+        let path = format!("/memories/project/session-{number}.md");
+        let path = MemoryPath::parse(&path, Layout::Scoped)?;
+        let date = date.get(..10).and_then(|date| date.parse().ok());
+        let corpus = corpora.entry(talk).or_insert_with(|| Corpus::new(Screen::default()));
+        corpus.put(&path, &turns, date);
+    }
+    Ok(corpora)
+}
+
+/// The name of a session as the questions have it.
+fn session(path: &MemoryPath) -> String {
+    let name = path.relative().map(RelativePath::file_name).unwrap_or_default();
+    format!("D{}", name.trim_start_matches("session-").trim_end_matches(".md"))
+}
+
+/// The names of turns and of sessions, the best first.
+fn names(ranking: &Ranking) -> (Vec<String>, Vec<String>) {
+    let turns = ranking.entries.iter();
+    let turns = turns.map(|(hit, _)| format!("{}:{}", session(&hit.path), hit.ordinal + 1));
+    (turns.collect(), ranking.memories.iter().map(|(path, ..)| session(path)).collect())
+}
+
+/// What `scripts/learn` reads.
+fn features(talk: &str, gold: &[String], gold_sessions: &[String], ranking: &Ranking) -> Value {
+    let (entries, memories) = names(ranking);
+    let owner = |path: &MemoryPath| ranking.memories.iter().position(|(memory, ..)| memory == path);
+    let owners: Vec<_> = ranking.entries.iter().map(|(hit, _)| owner(&hit.path)).collect();
+    let entry_features: Vec<_> = ranking.entries.iter().map(|(_, of)| of.to_vec()).collect();
+    let memory_features: Vec<_> = ranking.memories.iter().map(|(.., of)| of.to_vec()).collect();
+    json!({
+        "group": talk, "gold": gold, "memory_gold": gold_sessions, "entries": entries, "owners": owners,
+        "memories": memories, "entry_features": entry_features, "memory_features": memory_features,
+    })
+}
