@@ -10,10 +10,12 @@ use clap_complete::engine::ArgValueCompleter;
 
 use crate::complete;
 
+mod context;
 mod serve;
 mod service;
 mod tasks;
 
+pub(crate) use context::{Context, Trust};
 pub(crate) use serve::{Events, Guard, Serve, Token};
 pub(crate) use service::{Service, ServiceAction};
 pub(crate) use tasks::{Dream, Forget, Remember, Save, SaveScope, Tasks};
@@ -55,6 +57,10 @@ Settings, in config.toml in $QUIPU_HOME, or else in the system's folder for them
   after_sessions = 5            after how many sessions since
   [context]
   file_names = [\"AGENTS.md\"]    names of context files; else QWEN.md, then AGENTS.md
+  profile = \"qwen\"              load your own from ~/.qwen too
+  include = [\"~/rules\"]         folders whose context files are loaded, and imported from
+  files = [\"~/me.md\"]           further context files
+  imports = \"tree\"              or \"flat\": texts stay, imported files follow
   [screening]
   allowed = []                  SHA-256 digests of texts that are let through
   [screening.policies]
@@ -157,6 +163,10 @@ pub(crate) enum Command {
     Dream(Dream),
     Tasks(Tasks),
     Save(Save),
+    Context(Context),
+    /// List the memories that models are given whole, warmest first
+    Hot,
+    Trust(Trust),
     /// Show where memories lie and how much there is
     Status,
     Doctor(Doctor),

@@ -17,6 +17,8 @@ use crate::exit::{Failure, Status};
 
 mod ask;
 
+mod context;
+
 pub(crate) mod demo;
 
 mod edit;
@@ -53,6 +55,8 @@ mod task;
 
 mod token;
 
+mod trust;
+
 mod undo;
 
 mod view;
@@ -82,6 +86,9 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> 
         Command::Dream(args) => task::dream(app, &args).await,
         Command::Tasks(args) => task::tasks(app, &args).await,
         Command::Save(args) => save::run(app, args).await,
+        Command::Context(args) => context::run(app, &args).await,
+        Command::Hot => context::hot(app).await,
+        Command::Trust(args) => trust::run(app, &args).await,
         Command::Status => status::status(app).await,
         Command::Doctor(args) => status::doctor(app, &args).await,
         Command::Import(args) => import::run(app, &args).await,

@@ -191,6 +191,7 @@ impl Composed {
         if let Some(folder) = settings_file.parent() {
             folder.clone_into(&mut config.context.folder);
         }
+        config.context.home = system_folders().ok().map(|(home, _)| home);
         settings.apply(&mut config);
         let engine = open(config).map_err(|error| {
             Failure::from(error).help(format!("the settings are in {}", settings_file.display()))

@@ -5,7 +5,7 @@
 
 use std::io;
 
-use engine::{ContextFileError, EngineError, StateError, StoreError};
+use engine::{ContextFileError, EngineError, StateError, StoreError, TrustError};
 use memory::code::Code;
 use memory::command::CommandError;
 
@@ -295,6 +295,12 @@ impl From<ContextFileError> for Failure {
             ContextFileError::Screened(refusal) => refusal.into(),
             other => Self::new(other.code(), chain(&other)),
         }
+    }
+}
+
+impl From<TrustError> for Failure {
+    fn from(error: TrustError) -> Self {
+        Self::new(error.code(), chain(&error))
     }
 }
 

@@ -253,8 +253,8 @@ mod tests {
         let set = set.unwrap();
         assert_eq!(set.shown, [0, 1, 2, 4]);
         assert!(set.text.len() <= HOT_BYTES_MAX);
-        // Marks are a token each, so these fill the tokens long before the bytes.
-        let dense = "}".repeat(7_000);
+        // Digits are a token each, so these fill the tokens long before the bytes.
+        let dense = "7".repeat(7_000);
         let set = filled(&[("a.md", &dense), ("b.md", &dense), ("c.md", "small")]).unwrap();
         assert_eq!(set.shown, [0, 2]);
         assert!(tokens::count(&set.text) <= HOT_TOKENS_MAX);

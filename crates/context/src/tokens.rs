@@ -9,13 +9,16 @@
 /// ASCII letters that a token holds at the least, but for the last of a word.
 const LETTERS_A_TOKEN: usize = 4;
 
+/// Marks in a row that a token holds at the least.
+const MARKS_A_TOKEN: usize = 2;
+
 /// Bytes of other letters that a token holds at the least.
 const OTHER_BYTES_A_TOKEN: usize = 2;
 
 /// Returns how many tokens a text is at the most, for texts as people and programs write them.
 ///
-/// A run of ASCII letters is a token for every four letters begun. A digit and a mark are one each. Other
-/// characters are one for every two bytes begun. A run of spaces is nothing if it is one space, else one; so
+/// A run of ASCII letters is a token for every four letters begun, a run of marks for every two. A digit is
+/// one. Other characters are one for every two bytes begun. A run of spaces is nothing if it is one space, else one; so
 /// is a run of line breaks.
 pub fn count(text: &str) -> usize {
     let mut total = 0;
@@ -59,7 +62,8 @@ impl Kind {
     const fn tokens(self, length: usize) -> usize {
         match self {
             Self::Letters => length.div_ceil(LETTERS_A_TOKEN),
-            Self::Digits | Self::Marks => length,
+            Self::Digits => length,
+            Self::Marks => length.div_ceil(MARKS_A_TOKEN),
             // One space is a part of the word that follows.
             Self::Space => (length > 1) as usize,
             Self::Break => 1,
@@ -85,7 +89,8 @@ mod tests {
         check("tea pot", 2);
         check("tea  pot\n\n\npot", 5);
         check("v1.25", 5);
-        check("}));", 4);
+        check("}));", 2);
+        check("a.b", 3);
         check("日本語", 5);
         check("Привет", 6);
         check("🫖", 2);

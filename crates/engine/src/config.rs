@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use context::files::Style as ImportStyle;
 use memory::limits::TASKS_KEPT_FOR_DEFAULT;
 use memory::screen::Policy;
 use state::Retention;
@@ -27,6 +28,8 @@ pub struct Config {
     pub memory_list: bool,
     /// Which context files there are; those of the person lie beside their memories unless that is set.
     pub context: ContextSettings,
+    /// How the imports of context files are shown.
+    pub imports: ImportStyle,
     /// What to do about screening rules and families, by their ids.
     pub screening: BTreeMap<String, Policy>,
     /// Digests of values that a person allowed although a rule objects to them.
@@ -45,6 +48,7 @@ impl Config {
             tasks_kept_for: TASKS_KEPT_FOR_DEFAULT,
             dream: None,
             memory_list,
+            imports: ImportStyle::default(),
             screening: BTreeMap::new(),
             screening_allowed: Vec::new(),
         }

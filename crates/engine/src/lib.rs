@@ -51,8 +51,12 @@ mod browse;
 
 mod search;
 
+mod segment;
+
 mod precondition;
 
+pub use ::context::files::Style as ImportStyle;
+pub use ::context::segment::{Kind as PartKind, Part, Segment, Told};
 pub use agents::{ContextMode, Curator, ForgetRequest, Refusal, RememberRequest, Removed, Topic};
 pub use browse::{BadCursor, Browse, Cursor, Known, Order, Page, browse};
 pub use callers::{BadSessionId, BeginError, Callers, Session, SessionId};
@@ -71,6 +75,7 @@ pub use open::{Engine, EngineError};
 pub use precondition::delete_revision;
 pub use runner::{InProcess, Job, RunError, Runner, chain};
 pub use search::{Hit, Hits, search};
+pub use segment::{FileShown, HotShown, Showing};
 pub use serving::Serving;
 pub use state::{Healed, Pruned, Retention, StateError, Stats, TaskCount};
 pub use store::backend::BackendError;
@@ -78,8 +83,9 @@ pub use store::{
     Binding, BindingRequest, Blocked, Call, Caller, ChangesQuery, Checkout, ContextFile,
     ContextFileError, ContextFiles, ContextListing, ContextSaved, ContextScope, ContextSettings,
     Depth, Draft, Dry, Elsewhere, Expected, FileDiff, Finding, FindingKind, Folders, Glanced,
-    Health, Listed, Listing, Memories, MemoryText, MountState, Notice, ProjectRoot, Repaired,
-    RootHealth, Saved, StoreError, UndoTarget, Undone, Watch, WorkspaceId,
+    Health, Listed, Listing, LoadScope, Memories, MemoryText, MountState, NotLoaded, Notice,
+    ProjectRoot, Repaired, RootHealth, Saved, Skipped, StoreError, TrustError, TrustedFolders,
+    UndoTarget, Undone, Watch, WorkspaceId,
 };
 pub use task::{
     Asker, BadClientId, BadTaskId, ClientId, Request, Status, Task, TaskError, TaskErrorCode,

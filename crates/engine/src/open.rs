@@ -5,13 +5,14 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agents::Embedded;
+use context::files::Style as ImportStyle;
 use memory::clock::Clock;
 use memory::screen::{Screen, UnknownRule};
 use state::{Healed, SqliteState, StateError};
 use store::clock::SystemClock;
 use store::{
-    Binding, BindingRequest, Caller, ContextFiles, ContextSettings, Folders, Memories, Notice,
-    Settings, Store,
+    Binding, BindingRequest, Caller, ContextCache, ContextFiles, ContextSettings, Folders,
+    Memories, Notice, Settings, Store, StoreError, TrustedFolders,
 };
 use tokio::sync::broadcast;
 
@@ -20,6 +21,7 @@ use crate::config::Config;
 use crate::feed::{Feed, Feeds};
 use crate::lane::{DreamSchedule, LaneParts, LaneSettings, Lanes};
 use crate::runner::{InProcess, Runner};
+use crate::segment::{self, Showing};
 use crate::workspace::Workspace;
 
 /// The name of the state database in the state folder.
@@ -40,6 +42,8 @@ pub struct Engine {
     state: Arc<SqliteState>,
     folders: Folders,
     context: Arc<ContextSettings>,
+    context_cache: Arc<ContextCache>,
+    imports: ImportStyle,
     screen: Screen,
     tasks_kept_for: Duration,
     dream: Option<DreamSchedule>,
@@ -74,12 +78,14 @@ impl Engine {
             Arc::new(SystemClock),
             settings,
         );
-        let Config { folders, tasks_kept_for, dream, context, .. } = config;
+        let Config { folders, tasks_kept_for, dream, context, imports, .. } = config;
         Ok(Self {
             store,
             state,
             folders,
             context: Arc::new(context),
+            context_cache: Arc::default(),
+            imports,
             screen,
             tasks_kept_for,
             dream,
@@ -94,8 +100,24 @@ impl Engine {
     /// Returns the context files for the folder of a workspace, as `caller` may touch them.
     pub fn context_files(&self, workspace: &Workspace, caller: Caller) -> ContextFiles {
         let shared = (self.folders.clone(), Arc::clone(&self.context), self.screen.clone());
-        let files = ContextFiles::new(shared, workspace.cwd.clone(), caller);
+        let files = ContextFiles::new(shared, workspace.cwd.clone(), caller)
+            .remembering(Arc::clone(&self.context_cache));
         if workspace.binding.read_only { files.read_only() } else { files }
+    }
+
+    /// Returns what a model that works in a folder is given at the beginning of a segment, and why. Nothing of
+    /// it counts as a use.
+    pub async fn segment(
+        &self,
+        memories: &Memories,
+        files: &ContextFiles,
+    ) -> Result<Showing, StoreError> {
+        segment::gather(memories, files, self.imports, SystemClock.now()).await
+    }
+
+    /// Returns the folders whose context files may be shown to models.
+    pub fn trusted_folders(&self) -> TrustedFolders {
+        TrustedFolders::new(&self.folders)
     }
 
     /// Returns the settings of lanes, with what the [`Config`] says about tasks.

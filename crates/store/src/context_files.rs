@@ -8,6 +8,12 @@
 
 mod find;
 
+mod load;
+
+mod read;
+
+mod trust;
+
 mod write;
 
 use std::path::PathBuf;
@@ -23,6 +29,9 @@ use memory::limits::CONTEXT_FILE_BYTES_MAX;
 use memory::path::{Mount, RelativePath, Scope};
 use memory::screen::{Screen, UnknownRule, Writer, rule_or_family};
 
+pub use self::load::{LoadScope, Loaded, Origin, Skipped};
+pub use self::read::{ContextCache, NotLoaded};
+pub use self::trust::{TrustError, TrustedFolders};
 use crate::backend::BackendError;
 use crate::binding::{Checkout, Folders};
 use crate::memories::Caller;
@@ -35,12 +44,27 @@ pub struct ContextSettings {
     pub names: Vec<RelativePath>,
     /// The folder of the person's own.
     pub folder: PathBuf,
+    /// Further folders of the person's own, that other products have.
+    pub folders_of_others: Vec<PathBuf>,
+    /// Folders that a person listed: their context files are loaded everywhere, and may be imported from.
+    pub included: Vec<PathBuf>,
+    /// Files that are loaded everywhere, after all others.
+    pub files: Vec<PathBuf>,
+    /// What `~/` means in an import.
+    pub home: Option<PathBuf>,
 }
 
 impl ContextSettings {
     /// Returns the default names, with the person's own files in this folder.
     pub fn new(folder: PathBuf) -> Self {
-        Self { names: default_names(), folder }
+        Self {
+            names: default_names(),
+            folder,
+            folders_of_others: Vec::new(),
+            included: Vec::new(),
+            files: Vec::new(),
+            home: None,
+        }
     }
 }
 
@@ -192,6 +216,9 @@ pub struct ContextFiles {
     /// The top of the checkout, else the folder itself.
     project: PathBuf,
     caller: Caller,
+    cache: Arc<ContextCache>,
+    /// Names of files that the host loads itself.
+    host_has: Vec<String>,
     is_read_only: bool,
     /// Rules and families that only warn this person.
     answered: Vec<&'static str>,
@@ -212,9 +239,23 @@ impl ContextFiles {
             cwd,
             project,
             caller,
+            cache: Arc::default(),
+            host_has: Vec::new(),
             is_read_only: false,
             answered: Vec::new(),
         }
+    }
+
+    /// Returns the same files, which remember what was loaded in this cache.
+    #[must_use]
+    pub fn remembering(self, cache: Arc<ContextCache>) -> Self {
+        Self { cache, ..self }
+    }
+
+    /// Returns the same files without those of these names, which the host shows its model itself.
+    #[must_use]
+    pub fn loaded_by_host(self, names: &[&str]) -> Self {
+        Self { host_has: names.iter().map(|&name| name.to_owned()).collect(), ..self }
     }
 
     /// Returns the same files for somebody who may write none of them.

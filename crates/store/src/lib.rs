@@ -51,8 +51,9 @@ pub use binding::{
     Binding, BindingRequest, Checkout, Folders, ProjectRoot, WorkspaceId, folder_slug,
 };
 pub use context_files::{
-    ContextFile, ContextFileError, ContextFiles, ContextListing, ContextSaved, ContextScope,
-    ContextSettings, PassedOver,
+    ContextCache, ContextFile, ContextFileError, ContextFiles, ContextListing, ContextSaved,
+    ContextScope, ContextSettings, LoadScope, Loaded, NotLoaded, Origin, PassedOver, Skipped,
+    TrustError, TrustedFolders,
 };
 pub use draft::Draft;
 pub use error::StoreError;

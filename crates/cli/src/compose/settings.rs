@@ -5,10 +5,10 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use engine::{Config, DreamSchedule, ProjectRoot};
+use engine::{Config, DreamSchedule, ImportStyle, ProjectRoot};
 use memory::limits::SCOPE_FILES_MAX;
 use memory::path::RelativePath;
 use memory::screen::Policy;
@@ -22,6 +22,9 @@ const DAY: Duration = Duration::from_hours(24);
 
 /// The longest retention: what a hundred years have in days. More is a slip of the finger.
 const RETENTION_DAYS_MAX: u32 = 36_500;
+
+/// Where Qwen Code has a person's own context files, below their home.
+const QWEN_FOLDER: &str = ".qwen";
 
 const MINUTE: Duration = Duration::from_mins(1);
 
@@ -93,6 +96,62 @@ impl Dream {
 #[serde(default, deny_unknown_fields)]
 struct Context {
     file_names: Option<Spanned<Names>>,
+    profile: Option<Profile>,
+    include: Option<Spanned<Vec<PathBuf>>>,
+    files: Option<Spanned<Vec<PathBuf>>>,
+    imports: Option<Imports>,
+}
+
+/// The product whose own context files are loaded too.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Profile {
+    Qwen,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Imports {
+    Tree,
+    Flat,
+}
+
+impl Context {
+    /// Returns the setting that has a path which depends on where somebody is, if one has.
+    fn relative_path(&self) -> Option<(&'static str, Range<usize>)> {
+        let settings = [("include", &self.include), ("files", &self.files)];
+        let is_fixed = |path: &PathBuf| path.is_absolute() || path.starts_with("~");
+        settings.into_iter().find_map(|(name, paths)| {
+            let paths = paths.as_ref()?;
+            let is_wrong = paths.get_ref().iter().any(|path| !is_fixed(path));
+            is_wrong.then(|| (name, paths.span()))
+        })
+    }
+
+    /// Puts what was set in the place of the defaults.
+    fn apply(&self, config: &mut Config) {
+        let context = &mut config.context;
+        if let Some(names) = self.file_names.as_ref().and_then(|names| names.get_ref().read()) {
+            context.names = names;
+        }
+        let home = context.home.clone();
+        let fixed = |path: &PathBuf| match (path.strip_prefix("~"), &home) {
+            (Ok(below), Some(home)) => home.join(below),
+            _ => path.clone(),
+        };
+        let all = |paths: &Option<Spanned<Vec<PathBuf>>>| {
+            paths.iter().flat_map(Spanned::get_ref).map(fixed).collect::<Vec<_>>()
+        };
+        context.included = all(&self.include);
+        context.files = all(&self.files);
+        if let (Some(Profile::Qwen), Some(home)) = (self.profile, &home) {
+            context.folders_of_others.push(home.join(QWEN_FOLDER));
+        }
+        config.imports = match self.imports {
+            None | Some(Imports::Tree) => ImportStyle::Tree,
+            Some(Imports::Flat) => ImportStyle::Flat,
+        };
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -173,6 +232,10 @@ impl Settings {
             let what = "context.file_names has names of files, without folders and not hidden";
             return Err(wrong(Some(names.span()), what));
         }
+        if let Some((name, span)) = settings.context.relative_path() {
+            let what = format!("context.{name} has paths that begin with `/` or `~/`");
+            return Err(wrong(Some(span), &what));
+        }
         for policy in settings.screening.policies.values() {
             if policy.get_ref().parse::<Policy>().is_err() {
                 let what = "a screening policy is `off`, `warn` or `refuse`";
@@ -200,11 +263,7 @@ impl Settings {
             config.tasks_kept_for = MINUTE * *minutes.get_ref();
         }
         config.dream = self.dream.read();
-        if let Some(names) =
-            self.context.file_names.as_ref().and_then(|names| names.get_ref().read())
-        {
-            config.context.names = names;
-        }
+        self.context.apply(config);
         for (rule, policy) in &self.screening.policies {
             if let Ok(policy) = policy.get_ref().parse() {
                 config.screening.insert(rule.clone(), policy);
@@ -235,6 +294,7 @@ mod tests {
     fn config(text: &str) -> Result<Config, String> {
         let folders = Folders { data: "d".into(), state: "s".into() };
         let mut config = Config::new(folders);
+        config.context.home = Some("/h".into());
         match Settings::parse(text, Path::new("config.toml")) {
             Ok(settings) => {
                 settings.apply(&mut config);
@@ -261,6 +321,10 @@ mod tests {
             after_sessions = 0\n\
             [context]\n\
             file_names = [\"CLAUDE.md\", \" \", \"a.txt\"]\n\
+            profile = \"qwen\"\n\
+            include = [\"/rules\", \"~/rules\"]\n\
+            files = [\"~/me.md\"]\n\
+            imports = \"flat\"\n\
             [screening]\n\
             allowed = [\"00\"]\n\
             [screening.policies]\n\
@@ -274,6 +338,10 @@ mod tests {
         assert_eq!(config.dream, Some(DreamSchedule { every: 48 * HOUR, after_sessions: 0 }));
         let names: Vec<_> = config.context.names.iter().map(RelativePath::as_str).collect();
         assert_eq!(names, ["CLAUDE.md", "a.txt"]);
+        assert_eq!(config.context.folders_of_others, [Path::new("/h/.qwen")]);
+        assert_eq!(config.context.included, [Path::new("/rules"), Path::new("/h/rules")]);
+        assert_eq!(config.context.files, [Path::new("/h/me.md")]);
+        assert_eq!(config.imports, ImportStyle::Flat);
         assert_eq!(config.screening_allowed, ["00"]);
         assert_eq!(config.screening.get("secrets.jwt"), Some(&Policy::Warn));
     }
@@ -311,6 +379,11 @@ mod tests {
             let text = format!("[context]\nfile_names = [\"AGENTS.md\", \"{name}\"]\n");
             check(&text, "config.toml:2: context.file_names has names of files, without folders");
         }
+        check("[context]\nprofile = 'other'\n", "config.toml:2: unknown variant `other`");
+        check(
+            "[context]\n\nfiles = ['me.md']\n",
+            "config.toml:3: context.files has paths that begin with `/` or `~/`",
+        );
         check("project_root = 'cloud'\n", "config.toml:1: unknown variant `cloud`");
         check(
             "[screening.policies]\nsecrets = 'never'\n",

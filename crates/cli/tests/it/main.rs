@@ -21,6 +21,7 @@ mod permissions;
 mod care;
 
 mod complete;
+mod context;
 
 mod edit;
 

@@ -34,6 +34,9 @@ fn the_help_lists_the_commands() {
       dream        Tidy memories up
       tasks        List the tasks of this workspace, latest first
       save         Add a fact to a context file, such as `AGENTS.md`
+      context      Show what a model would be shown here
+      hot          List the memories that models are given whole, warmest first
+      trust        Trust a folder: its context files may instruct models
       status       Show where memories lie and how much there is
       doctor       Look for trouble, and mend it
       import       Take over memories of another product or folder

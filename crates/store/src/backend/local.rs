@@ -272,6 +272,29 @@ fn read_in(folder: &Dir, name: &str, max: usize) -> Result<Read, BackendError> {
     Ok(Read { bytes, stat })
 }
 
+/// Reads a file in a folder, up to `max` bytes of it: through no link below what a person chose, and in no
+/// way that waits for anybody.
+pub(crate) fn read_contained(
+    anchor: &Anchor,
+    name: &str,
+    max: usize,
+) -> Result<Read, BackendError> {
+    let folder = anchor.open()?.ok_or(BackendError::NotFound)?;
+    read_in(&folder, name, max)
+}
+
+/// Looks at what a path leads to, links followed; `None` if there is nothing.
+pub(crate) fn look_through(path: &std::path::Path) -> Option<(Kind, Stat)> {
+    let looked_at = Instant::now();
+    let facts = rustix::fs::stat(path).ok()?;
+    let kind = match rustix::fs::FileType::from_raw_mode(facts.st_mode) {
+        rustix::fs::FileType::RegularFile => Kind::File,
+        rustix::fs::FileType::Directory => Kind::Folder,
+        _ => Kind::Other,
+    };
+    Some((kind, Facts::from(&facts).stat(looked_at)))
+}
+
 /// What the kernel says of a file, whichever way it was asked. Moments are seconds since 1970 and
 /// nanoseconds.
 #[derive(Clone, Copy, Debug)]

@@ -22,8 +22,8 @@ const QUIPU_FOLDER: &str = ".quipu";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Spot {
     pub(super) scope: ContextScope,
-    base: PathBuf,
-    folders: Vec<String>,
+    pub(super) base: PathBuf,
+    pub(super) folders: Vec<String>,
     pub(super) file: RelativePath,
 }
 
@@ -77,7 +77,7 @@ impl Spot {
 
     /// Follows the file if it is a link: to a Markdown file below `base` that is not hidden. A checkout must
     /// not have us write into whatever it likes.
-    fn followed(self) -> Result<Self, ContextFileError> {
+    pub(super) fn followed(self) -> Result<Self, ContextFileError> {
         let path = self.path();
         if !host::facts(&path).is_some_and(|facts| facts.is_symlink()) {
             return Ok(self);
@@ -155,7 +155,7 @@ impl ContextFiles {
         Spot { scope, base, folders: Vec::new(), file }.followed()
     }
 
-    fn spots(&self) -> Vec<Spot> {
+    pub(super) fn spots(&self) -> Vec<Spot> {
         let names = self.names();
         let in_folder = |scope, base: PathBuf, folders: Vec<String>| {
             let spot = move |file: &RelativePath| Spot {

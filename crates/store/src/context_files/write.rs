@@ -229,7 +229,7 @@ impl ContextFiles {
 
 /// Puts bytes in place if what is there is as expected: safe on the disk before, and when this returns.
 /// Whoever dies in it leaves the folder interrupted.
-async fn put(
+pub(super) async fn put(
     backend: &LocalBackend,
     held: &mut dyn Held,
     file: &RelativePath,

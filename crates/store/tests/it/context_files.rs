@@ -54,7 +54,7 @@ impl Home {
     fn named(&self, cwd: &str, caller: Caller, names: &[&str]) -> ContextFiles {
         let folders = Folders { data: self.path("data"), state: self.path("state") };
         let names = names.iter().map(|name| RelativePath::parse(name).unwrap()).collect();
-        let settings = ContextSettings { names, folder: self.path("config") };
+        let settings = ContextSettings { names, ..ContextSettings::new(self.path("config")) };
         let shared = (folders, Arc::new(settings), Screen::default());
         ContextFiles::new(shared, self.path(cwd), caller)
     }

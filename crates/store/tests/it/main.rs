@@ -11,6 +11,7 @@ mod host;
 mod cases;
 
 mod context_files;
+mod context_load;
 
 mod conformance;
 

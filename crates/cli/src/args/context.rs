@@ -1,0 +1,47 @@
+//! The grammar of what a model is shown: context, hot set, trust.
+
+use std::path::PathBuf;
+
+use clap::{Args, ValueHint};
+
+/// Show what a model would be shown here
+///
+/// The context files of this folder with their imports, the index of memories, and the memories that are
+/// given whole: as text, or with `--why` as a list of what each part costs, where it comes from, and what
+/// was left out and why. Nothing of it counts as a use.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quipu context
+  quipu context --why
+  quipu context --json | jq '.parts[] | {part, tokens}'")]
+pub(crate) struct Context {
+    /// Show what there is and why, instead of the text
+    #[arg(long)]
+    pub(crate) why: bool,
+}
+
+/// Trust a folder: its context files may instruct models
+///
+/// Nothing of a folder that is not trusted is shown to a model as an instruction. Trust is kept on this
+/// host, for the folder by its real path and all below it. Look at its context files first.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quipu trust                    the project of the current folder
+  quipu trust ~/src              everything below it
+  quipu trust --list
+  quipu trust --remove ~/src")]
+pub(crate) struct Trust {
+    /// The folder; else the top of the current project, else the current folder
+    #[arg(value_hint = ValueHint::DirPath)]
+    pub(crate) dir: Option<PathBuf>,
+
+    /// List the trusted folders
+    #[arg(long, conflicts_with_all = ["dir", "remove"])]
+    pub(crate) list: bool,
+
+    /// Trust it no longer
+    #[arg(long)]
+    pub(crate) remove: bool,
+}

@@ -1,0 +1,210 @@
+//! `quipu context` and `quipu hot`: what a model would be shown, and why.
+
+use std::path::Path;
+
+use engine::{FileShown, HotShown, NotLoaded, Showing, Skipped};
+use serde_json::{Value, json};
+
+use crate::args::{Answered, Context};
+use crate::compose::App;
+use crate::exit::{Failure, Status};
+use crate::render::table::Column;
+use crate::render::text::Text;
+use crate::render::{FAINT, Look, MARK, STRONG, WARN, counted, short, table, visible};
+
+/// Shows the segment that would begin now.
+pub(crate) async fn run(app: &App, args: &Context) -> Result<Status, Failure> {
+    let showing = gather(app).await?;
+    if app.output.json {
+        app.output.value(&value(&showing))?;
+        return Ok(Status::Done);
+    }
+    let (text, look) = (showing.segment.text(), app.output.look);
+    if args.why {
+        app.output.text(&reasons(&showing, &app.workspace().cwd, look))?;
+    } else {
+        app.output.text(&look.memory_text(text))?;
+        let tokens = showing.segment.tokens();
+        app.output.note(&format!("about {tokens} tokens, {} bytes", text.len()));
+    }
+    let untrusted = showing.skipped.iter().filter(|one| one.why == NotLoaded::Untrusted).count();
+    if untrusted > 0 {
+        let files = counted(untrusted, "context file is", "context files are");
+        app.output.warning(&format!(
+            "{files} not shown, since nobody trusts the folder; `quipu trust` does"
+        ));
+    }
+    Ok(Status::Done)
+}
+
+/// Lists the memories that were tried for the hot set.
+pub(crate) async fn hot(app: &App) -> Result<Status, Failure> {
+    let showing = gather(app).await?;
+    if app.output.json {
+        let hot: Vec<_> = showing.hot.iter().map(hot_value).collect();
+        app.output.value(&json!({ "hot": hot }))?;
+        return Ok(Status::Done);
+    }
+    let look = app.output.look;
+    let text = if look.terminal {
+        hot_table(&showing.hot, look)
+    } else {
+        showing.hot.iter().map(hot_line).collect()
+    };
+    app.output.text(&text)?;
+    if showing.hot.is_empty() {
+        app.output.note("no memory is pinned or used yet; `quipu pin PATH` pins one");
+    }
+    Ok(Status::Done)
+}
+
+async fn gather(app: &App) -> Result<Showing, Failure> {
+    let files = app.context_files_with(&Answered::default())?;
+    let memories = app.memories();
+    Ok(app.wait("gathering", app.engine.segment(&memories, &files)).await?)
+}
+
+fn value(showing: &Showing) -> Value {
+    let parts = showing.segment.parts().iter().map(|part| {
+        json!({
+            "part": part.kind.as_str(),
+            "bytes": part.text.len(),
+            "tokens": part.tokens,
+            "revision": part.revision.to_string(),
+            "text": part.text,
+        })
+    });
+    let files = showing.files.iter().map(|file| {
+        json!({
+            "path": file.path.display().to_string(),
+            "scope": file.scope.as_str(),
+            "parent": file.parent.as_ref().map(|parent| parent.display().to_string()),
+            "bytes": file.bytes,
+            "tokens": file.tokens,
+            "cut": file.is_cut,
+        })
+    });
+    let skipped = showing.skipped.iter().map(|one| {
+        json!({
+            "path": one.path.display().to_string(),
+            "parent": one.parent.as_ref().map(|parent| parent.display().to_string()),
+            "why": one.why.to_string(),
+        })
+    });
+    json!({
+        "revision": showing.segment.revision().to_string(),
+        "bytes": showing.segment.text().len(),
+        "tokens": showing.segment.tokens(),
+        "parts": parts.collect::<Vec<_>>(),
+        "files": files.collect::<Vec<_>>(),
+        "skipped": skipped.collect::<Vec<_>>(),
+        "memories": showing.memories,
+        "hot": showing.hot.iter().map(hot_value).collect::<Vec<_>>(),
+    })
+}
+
+fn hot_value(hot: &HotShown) -> Value {
+    json!({
+        "path": hot.path.to_string(),
+        "pinned": hot.pinned,
+        "uses": hot.uses,
+        "heat": hot.heat,
+        "shown": hot.shown,
+    })
+}
+
+/// Returns what there is and why, part by part.
+fn reasons(showing: &Showing, cwd: &Path, look: Look) -> String {
+    let mut text = Text::default();
+    let costs = |tokens: usize, bytes: usize| format!("{tokens} tokens, {bytes} bytes");
+    for part in showing.segment.parts() {
+        let name = look.paint(MARK, part.kind.as_str());
+        text.line(format_args!("{name}: {}", costs(part.tokens, part.text.len())));
+        match part.kind {
+            engine::PartKind::ContextFiles => {
+                for file in &showing.files {
+                    text.line(format_args!("{}", file_line(file, cwd)));
+                }
+            }
+            engine::PartKind::Index => {
+                let all = counted(showing.memories, "memory", "memories");
+                text.line(format_args!(
+                    "  {all}, pinned ones and the first of each scope before the rest"
+                ));
+            }
+            engine::PartKind::HotSet => {
+                for one in showing.hot.iter().filter(|one| one.shown) {
+                    text.line(format_args!("  {}", hot_reason(one)));
+                }
+            }
+            engine::PartKind::Delta | engine::PartKind::Recalled => {}
+        }
+    }
+    let all = costs(showing.segment.tokens(), showing.segment.text().len());
+    text.line(format_args!("{}: {all}", look.paint(STRONG, "all")));
+    if !showing.skipped.is_empty() {
+        text.line(format_args!("{}:", look.paint(WARN, "left out")));
+        for one in &showing.skipped {
+            text.line(format_args!("{}", skipped_line(one, cwd)));
+        }
+    }
+    text.into_string()
+}
+
+fn file_line(file: &FileShown, cwd: &Path) -> String {
+    let path = near(&file.path, cwd);
+    let why = match &file.parent {
+        Some(parent) => format!("imported by {}", near(parent, cwd)),
+        None => file.scope.as_str().to_owned(),
+    };
+    let indent = if file.parent.is_some() { "    " } else { "  " };
+    let cut = if file.is_cut { ", cut to its share" } else { "" };
+    format!("{indent}{path} ({why}): {} tokens, {} bytes{cut}", file.tokens, file.bytes)
+}
+
+fn skipped_line(one: &Skipped, cwd: &Path) -> String {
+    let path = near(&one.path, cwd);
+    match &one.parent {
+        Some(parent) => format!("  {path}, asked for by {}: {}", near(parent, cwd), one.why),
+        None => format!("  {path}: {}", one.why),
+    }
+}
+
+/// Returns a path as somebody who works in a folder would write it.
+fn near(path: &Path, cwd: &Path) -> String {
+    let path = path.strip_prefix(cwd).unwrap_or(path);
+    visible::line(&path.display().to_string()).into_owned()
+}
+
+fn hot_reason(hot: &HotShown) -> String {
+    let pin = if hot.pinned { "pinned, " } else { "" };
+    let uses = counted(usize::try_from(hot.uses).unwrap_or(usize::MAX), "use", "uses");
+    format!("{}: {pin}{uses}, worth {:.2} now", short(&hot.path), hot.heat)
+}
+
+fn hot_table(hot: &[HotShown], look: Look) -> String {
+    if hot.is_empty() {
+        return String::new();
+    }
+    let columns = [
+        Column::left("SHOWN").styled(WARN),
+        Column::left("PIN").styled(WARN),
+        Column::right("USES").styled(FAINT),
+        Column::right("HEAT").styled(FAINT),
+        Column::left("PATH").styled(STRONG),
+    ];
+    let mark = |is: bool| if is { "*".to_owned() } else { String::new() };
+    let row = |one: &HotShown| {
+        let heat = format!("{:.2}", one.heat);
+        vec![mark(one.shown), mark(one.pinned), one.uses.to_string(), heat, short(&one.path)]
+    };
+    let rows: Vec<_> = hot.iter().map(row).collect();
+    table::aligned(&columns, &rows, look)
+}
+
+fn hot_line(hot: &HotShown) -> String {
+    let HotShown { uses, heat, .. } = hot;
+    let word = |is: bool, word: &'static str| if is { word } else { "" };
+    let (pinned, shown) = (word(hot.pinned, "pinned"), word(hot.shown, "shown"));
+    format!("{}\t{uses}\t{heat:.2}\t{pinned}\t{shown}\n", short(&hot.path))
+}

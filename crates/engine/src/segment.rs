@@ -1,0 +1,244 @@
+//! What a model is shown, gathered: memories, how they are used, pins and context files become the parts of a
+//! segment.
+//!
+//! Gathering is here, deciding is in `context`. Nothing is written, and nothing counts as a use.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+
+use context::files::{self, Style};
+use context::hot_set::{self, Body, Candidate, HotSet, Ranked};
+use context::index::{self, Entry};
+use context::segment::{Kind, Part, Seen, Segment, Told};
+use memory::clock::Timestamp;
+use memory::command::view::FROM_CHECKOUT;
+use memory::limits::{HOT_ITEM_BYTES_MAX, HOT_ITEMS_MAX, INDEX_LINES_MAX};
+use memory::path::{MemoryPath, Mount};
+use store::{ContextFiles, Listing, LoadScope, Loaded, Memories, Skipped, StoreError};
+
+/// What stands for the description of a memory that came with a repository and that screening objects to.
+const OBJECTED: &str = "(screening objects to this memory)";
+
+/// Memories that are read at a time for the hot set; so many are most often enough.
+const READ_AT_A_TIME: usize = 2 * HOT_ITEMS_MAX;
+
+/// What a model is given at the beginning of a segment, and why.
+#[derive(Clone, Debug)]
+pub struct Showing {
+    /// What it is given.
+    pub segment: Segment,
+    /// What it knows by that of which memories there are; deltas go on from here.
+    pub told: Told,
+    /// The context files in it, in their order, each followed by what it imports first.
+    pub files: Vec<FileShown>,
+    /// The context files and imports that are not in it.
+    pub skipped: Vec<Skipped>,
+    /// The memories that were tried for the hot set, the warmest first.
+    pub hot: Vec<HotShown>,
+    /// How many memories the index is of.
+    pub memories: usize,
+}
+
+/// A context file that is shown, or what it imports.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileShown {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Why it is loaded.
+    pub scope: LoadScope,
+    /// The file that imports it; `None` for a context file itself.
+    pub parent: Option<PathBuf>,
+    /// The bytes of a context file as it is shown, with imports; those of an import as it is.
+    pub bytes: usize,
+    /// Its tokens, counted in the same way.
+    pub tokens: usize,
+    /// Whether it was cut to its share of the tokens.
+    pub is_cut: bool,
+}
+
+/// A memory that was tried for the hot set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HotShown {
+    /// Where it is.
+    pub path: MemoryPath,
+    /// Whether a person pinned it.
+    pub pinned: bool,
+    /// How often it was used on this host.
+    pub uses: u64,
+    /// What that is worth now.
+    pub heat: f64,
+    /// Whether it is in the hot set.
+    pub shown: bool,
+}
+
+/// Gathers what is shown and puts it together.
+pub(crate) async fn gather(
+    memories: &Memories,
+    context_files: &ContextFiles,
+    style: Style,
+    now: Timestamp,
+) -> Result<Showing, StoreError> {
+    let (listing, loaded) = tokio::join!(memories.list(None), context_files.load());
+    let listing = listing?;
+    let files = files::text(&loaded.sources, &loaded.files, style);
+    let descriptions = descriptions(memories, &listing).await;
+    let seen: Vec<Seen<'_>> = listing
+        .memories
+        .iter()
+        .map(|listed| {
+            let objected = descriptions.get(&listed.path).copied();
+            let description = objected.unwrap_or(&listed.description);
+            let entry = Entry { path: &listed.path, description, pinned: listed.pinned };
+            Seen { entry, bytes: listed.bytes, modified_at: listed.modified_at }
+        })
+        .collect();
+    let entries: Vec<_> = seen.iter().map(|seen| seen.entry).collect();
+    let index = index::block(&entries, listing.left_out);
+    let ranked = ranked(&listing, now);
+    let (hot_text, hot) = hot_set(memories, &ranked).await?;
+    let shown_files = files_shown(&loaded, &files);
+    let parts = [
+        Part::new(Kind::ContextFiles, files.text),
+        Part::new(Kind::Index, index),
+        Part::new(Kind::HotSet, hot_text),
+    ];
+    Ok(Showing {
+        segment: Segment::of(parts.into_iter().flatten().collect()),
+        told: Told::of(&seen),
+        files: shown_files,
+        skipped: loaded.skipped.clone(),
+        hot,
+        memories: listing.memories.len() + listing.left_out,
+    })
+}
+
+/// Returns what is said instead of their descriptions of memories that screening objects to, of those that
+/// may be in the index.
+async fn descriptions<'a>(
+    memories: &Memories,
+    listing: &'a Listing,
+) -> HashMap<&'a MemoryPath, &'static str> {
+    let mut looked_at: HashMap<Option<Mount>, usize> = HashMap::new();
+    let mut objected = HashMap::new();
+    for listed in &listing.memories {
+        let turn = looked_at.entry(listed.path.mount()).or_default();
+        *turn += 1;
+        let may_be_shown = listed.pinned || *turn <= INDEX_LINES_MAX;
+        if may_be_shown && !memories.objections(&listed.path).await.is_empty() {
+            objected.insert(&listed.path, OBJECTED);
+        }
+    }
+    objected
+}
+
+fn ranked(listing: &Listing, now: Timestamp) -> Vec<Ranked<'_>> {
+    let candidates: Vec<_> = listing
+        .memories
+        .iter()
+        .map(|listed| Candidate { path: &listed.path, pinned: listed.pinned, usage: listed.usage })
+        .collect();
+    hot_set::rank(&candidates, now)
+}
+
+/// A memory that was read for the hot set.
+struct Head {
+    place: usize,
+    text: String,
+    bytes: usize,
+    is_objected: bool,
+}
+
+/// Reads the warmest memories, as many as fit; what cannot be read is passed over.
+async fn hot_set(
+    memories: &Memories,
+    ranked: &[Ranked<'_>],
+) -> Result<(String, Vec<HotShown>), StoreError> {
+    let mut heads: Vec<Head> = Vec::new();
+    let mut filled: Option<HotSet> = None;
+    for (turn, some) in ranked.chunks(READ_AT_A_TIME).enumerate() {
+        for (at, one) in some.iter().enumerate() {
+            heads.extend(head(memories, turn * READ_AT_A_TIME + at, one.candidate.path).await?);
+        }
+        let bodies: Vec<_> = heads
+            .iter()
+            .filter_map(|head| {
+                let path = ranked.get(head.place)?.candidate.path;
+                let notice = head.is_objected.then_some(FROM_CHECKOUT);
+                Some(Body { path, text: &head.text, bytes: head.bytes, notice })
+            })
+            .collect();
+        filled = hot_set::fill(&bodies);
+        if filled.as_ref().is_some_and(|set| set.shown.len() == HOT_ITEMS_MAX) {
+            break;
+        }
+    }
+    let HotSet { text, shown } =
+        filled.unwrap_or(HotSet { text: String::new(), shown: Vec::new() });
+    let places: Vec<usize> =
+        shown.iter().filter_map(|&at| heads.get(at)).map(|head| head.place).collect();
+    let tried = ranked.iter().enumerate().map(|(at, one)| HotShown {
+        path: one.candidate.path.clone(),
+        pinned: one.candidate.pinned,
+        uses: one.candidate.usage.uses,
+        heat: one.heat,
+        shown: places.contains(&at),
+    });
+    Ok((text, tried.collect()))
+}
+
+/// Reads the beginning of a memory; nothing if it went, or is no text, or outgrew the cap.
+async fn head(
+    memories: &Memories,
+    place: usize,
+    path: &MemoryPath,
+) -> Result<Option<Head>, StoreError> {
+    let read = match memories.read(path).await {
+        Ok(read) => read,
+        Err(StoreError::Refused(_)) => return Ok(None),
+        Err(fault) => return Err(fault),
+    };
+    let is_objected = !memories.objections(path).await.is_empty();
+    let bytes = read.text.len();
+    let mut text = read.text;
+    // One character more than is shown is all that has to be kept.
+    text.truncate(text.ceil_char_boundary(HOT_ITEM_BYTES_MAX));
+    Ok(Some(Head { place, text, bytes, is_objected }))
+}
+
+fn files_shown(loaded: &Loaded, files: &files::Files) -> Vec<FileShown> {
+    let origin = |at: usize| loaded.origins.get(at);
+    let mut all = Vec::new();
+    for shown in &files.shown {
+        let Some(of) = origin(shown.source) else { continue };
+        let parent = of.parent.and_then(origin).map(|parent| parent.path.clone());
+        all.push(FileShown {
+            path: of.path.clone(),
+            scope: of.scope,
+            parent,
+            bytes: shown.bytes,
+            tokens: shown.tokens,
+            is_cut: shown.is_cut,
+        });
+    }
+    let is_shown = |at: usize| files.shown.iter().any(|shown| shown.source == at);
+    for (at, of) in loaded.origins.iter().enumerate() {
+        let (Some(parent), Some(source)) = (of.parent, loaded.sources.get(at)) else { continue };
+        if is_shown(at) || source.text.is_empty() {
+            continue;
+        }
+        let Some(parent) = origin(parent) else { continue };
+        let before = all.iter().rposition(|one: &FileShown| {
+            one.path == parent.path || one.parent.as_ref() == Some(&parent.path)
+        });
+        let import = FileShown {
+            path: of.path.clone(),
+            scope: of.scope,
+            parent: Some(parent.path.clone()),
+            bytes: source.text.len(),
+            tokens: context::tokens::count(&source.text),
+            is_cut: false,
+        };
+        all.insert(before.map_or(all.len(), |at| at + 1), import);
+    }
+    all
+}

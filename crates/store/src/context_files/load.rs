@@ -1,0 +1,440 @@
+//! Loading the context files for a folder, with everything that they import.
+//!
+//! Two things decide what is read. Trust: of a folder that nobody trusts nothing is, whatever asks for it.
+//! Containment: an import may lead, by its real path, below the folders that its file may import from, and
+//! nowhere else. What is not loaded is reported with its reason; it never fails the rest.
+
+use std::collections::{HashMap, HashSet};
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use memory::context_file::{Asked, Import, Source, Target};
+use memory::limits::{
+    CONTEXT_BYTES_MAX, CONTEXT_FILE_BYTES_MAX, CONTEXT_FILES_MAX, IMPORT_DEPTH_MAX,
+};
+
+use super::find::Spot;
+use super::read::{NotLoaded, Parsed, Place, Probes, Question, read_all};
+use super::trust::{TrustedFolders, is_trusted};
+use super::{ContextFiles, ContextScope};
+use crate::backend::{Kind, Stat};
+use crate::binding::resolved;
+use crate::host;
+
+/// Why a context file is among those that are loaded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadScope {
+    /// It is the person's own, in all projects.
+    Global,
+    /// It is the project's.
+    Project,
+    /// It is in a folder that a person listed.
+    Included,
+    /// A person, or an extension, named the file itself.
+    Extension,
+}
+
+impl LoadScope {
+    /// Returns the public word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Global => "global",
+            Self::Project => "project",
+            Self::Included => "included",
+            Self::Extension => "extension",
+        }
+    }
+}
+
+/// Where a source comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Why it is loaded; of an import, why the file that imports it is.
+    pub scope: LoadScope,
+    /// The source that imports it first; `None` for a context file itself.
+    pub parent: Option<usize>,
+}
+
+/// What is there, or asked for, and is not loaded.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// Where it is, as far as that is known; of an import, also how it is written.
+    pub path: PathBuf,
+    /// The file that asks for it; `None` for a context file itself.
+    pub parent: Option<PathBuf>,
+    /// Why.
+    pub why: NotLoaded,
+}
+
+/// The context files for a folder, loaded.
+#[derive(Debug, Default)]
+pub struct Loaded {
+    /// All texts: context files and what they import.
+    pub sources: Vec<Source>,
+    /// Where each of them comes from.
+    pub origins: Vec<Origin>,
+    /// Which of them are context files, in the order in which they are shown.
+    pub files: Vec<usize>,
+    /// What is not loaded.
+    pub skipped: Vec<Skipped>,
+}
+
+impl ContextFiles {
+    /// Loads the context files for the folder, with their imports. Never fails: what cannot be loaded is
+    /// among what was skipped. If nothing changed since it was loaded before, this is one look at each file.
+    pub async fn load(&self) -> Arc<Loaded> {
+        let trusted = TrustedFolders::new(&self.folders).list().await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the list of trusted folders cannot be read; none is trusted");
+            Vec::new()
+        });
+        let files = self.clone();
+        match tokio::task::spawn_blocking(move || files.load_now(&trusted)).await {
+            Ok(loaded) => loaded,
+            Err(died) => match died.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                // The program is shutting down.
+                Err(_) => Arc::default(),
+            },
+        }
+    }
+
+    fn load_now(&self, trusted: &[PathBuf]) -> Arc<Loaded> {
+        let wanted = self.wanted();
+        let question = Question {
+            project: self.project.clone(),
+            cwd: self.cwd.clone(),
+            spots: wanted.iter().map(|wanted| wanted.spot.path()).collect(),
+            trusted: trusted.to_vec(),
+            by_host: self.host_has.clone(),
+        };
+        if let Some(loaded) = self.cache.loaded(&question) {
+            return loaded;
+        }
+        let mut loading = Loading {
+            files: self,
+            trusted,
+            included: self.settings.included.iter().map(|folder| resolved(folder)).collect(),
+            probes: Probes::default(),
+            places: HashMap::new(),
+            slots: Vec::new(),
+            bytes_left: CONTEXT_BYTES_MAX,
+            skipped: Vec::new(),
+        };
+        let files = loading.files(wanted);
+        loading.imports();
+        let Loading { probes, slots, skipped, .. } = loading;
+        let loaded = Arc::new(finished(&self.cwd, slots, files, skipped));
+        self.cache.remember(question, probes, &loaded);
+        loaded
+    }
+
+    /// Returns where context files are looked for, in the order of their load.
+    fn wanted(&self) -> Vec<Wanted> {
+        let names = self.names();
+        let spot = |base: &Path, file| Spot {
+            scope: ContextScope::Global,
+            base: base.to_owned(),
+            folders: Vec::new(),
+            file,
+        };
+        let in_folder = |scope, folder: &PathBuf| {
+            let base = resolved(folder);
+            let wanted = |name| Wanted { scope, spot: spot(&base, name) };
+            names.iter().cloned().map(wanted).collect::<Vec<_>>()
+        };
+        let settings = &self.settings;
+        let own = |folder| in_folder(LoadScope::Global, folder);
+        let mut wanted = own(&settings.folder);
+        wanted.extend(settings.folders_of_others.iter().flat_map(own));
+        let of_project =
+            self.spots().into_iter().filter(|spot| spot.scope == ContextScope::Project);
+        wanted.extend(of_project.map(|spot| Wanted { scope: LoadScope::Project, spot }));
+        let included = settings.included.iter();
+        wanted.extend(included.flat_map(|folder| in_folder(LoadScope::Included, folder)));
+        for file in &settings.files {
+            let name = file.file_name().and_then(|name| name.to_str());
+            let name = name.and_then(|name| memory::path::RelativePath::parse(name).ok());
+            if let (Some(folder), Some(name)) = (file.parent(), name) {
+                let spot = spot(&resolved(folder), name);
+                wanted.push(Wanted { scope: LoadScope::Extension, spot });
+            }
+        }
+        wanted
+    }
+}
+
+/// A place where a context file may be.
+struct Wanted {
+    scope: LoadScope,
+    spot: Spot,
+}
+
+/// A file that is loaded, or will be.
+struct Slot {
+    place: Place,
+    origin: Origin,
+    /// The folder that it may import from.
+    base: PathBuf,
+    depth: usize,
+    text: Result<Arc<Parsed>, NotLoaded>,
+    imports: Vec<Import>,
+}
+
+/// A load under way.
+struct Loading<'a> {
+    files: &'a ContextFiles,
+    trusted: &'a [PathBuf],
+    included: Vec<PathBuf>,
+    probes: Probes,
+    places: HashMap<PathBuf, usize>,
+    slots: Vec<Slot>,
+    bytes_left: usize,
+    skipped: Vec<Skipped>,
+}
+
+impl Loading<'_> {
+    /// Finds and reads the context files; returns which they are.
+    fn files(&mut self, wanted: Vec<Wanted>) -> Vec<usize> {
+        let mut files = Vec::new();
+        for Wanted { scope, spot } in wanted {
+            let path = spot.path();
+            let Some(found) = self.probes.look(&path) else { continue };
+            match self.file(scope, spot, found) {
+                Ok(slot) => files.push(slot),
+                Err(why) => self.skipped.push(Skipped { path, parent: None, why }),
+            }
+        }
+        self.read_from(0);
+        let mut texts = HashSet::new();
+        files.retain(|&at| {
+            let Some(slot) = self.slots.get(at) else { return false };
+            let why = match &slot.text {
+                Ok(text) if texts.insert(text.revision) => return true,
+                Ok(_) => NotLoaded::SameText,
+                Err(why) => *why,
+            };
+            let path = slot.origin.path.clone();
+            self.skipped.push(Skipped { path, parent: None, why });
+            false
+        });
+        files
+    }
+
+    fn file(
+        &mut self,
+        scope: LoadScope,
+        spot: Spot,
+        found: (Kind, Stat),
+    ) -> Result<usize, NotLoaded> {
+        let by_host = &self.files.host_has;
+        if by_host.iter().any(|name| name == spot.file.as_str()) {
+            return Err(NotLoaded::ByHost);
+        }
+        if scope == LoadScope::Project && !is_trusted(self.trusted, &spot.folder()) {
+            return Err(NotLoaded::Untrusted);
+        }
+        let base = spot.base.clone();
+        let spot = spot.followed().map_err(|_| NotLoaded::Link)?;
+        let file = spot.file.as_str().to_owned();
+        let place = Place { base: spot.base, folders: spot.folders, file, stamp: found.1.stamp };
+        let path = place.path();
+        if self.places.contains_key(&path) {
+            return Err(NotLoaded::SameFile);
+        }
+        if scope == LoadScope::Project && !is_trusted(self.trusted, &path) {
+            return Err(NotLoaded::Untrusted);
+        }
+        let origin = Origin { path, scope, parent: None };
+        self.admit(found, (place, origin, base), 0)
+    }
+
+    /// Takes a file in, to be read, if there is room for it.
+    fn admit(
+        &mut self,
+        (kind, stat): (Kind, Stat),
+        (place, origin, base): (Place, Origin, PathBuf),
+        depth: usize,
+    ) -> Result<usize, NotLoaded> {
+        if kind != Kind::File {
+            return Err(NotLoaded::NotAFile);
+        }
+        let bytes = usize::try_from(stat.bytes).unwrap_or(usize::MAX);
+        if bytes > CONTEXT_FILE_BYTES_MAX {
+            return Err(NotLoaded::TooLarge);
+        }
+        if self.slots.len() == CONTEXT_FILES_MAX {
+            return Err(NotLoaded::TooMany);
+        }
+        self.bytes_left = self.bytes_left.checked_sub(bytes).ok_or(NotLoaded::TooMuch)?;
+        let slot = self.slots.len();
+        self.places.insert(place.path(), slot);
+        let text = Err(NotLoaded::Unreadable);
+        self.slots.push(Slot { place, origin, base, depth, text, imports: Vec::new() });
+        Ok(slot)
+    }
+
+    /// Reads the files that were taken in from this one on.
+    fn read_from(&mut self, first: usize) {
+        let waiting = self.slots.get_mut(first..).unwrap_or_default();
+        let places: Vec<_> = waiting.iter().map(|slot| slot.place.clone()).collect();
+        let texts = read_all(&places, &self.files.cache);
+        for (slot, text) in waiting.iter_mut().zip(texts) {
+            slot.text = text;
+        }
+    }
+
+    /// Follows imports, from the files that are there to those that they lead to, and so on.
+    fn imports(&mut self) {
+        let mut first = 0;
+        while first < self.slots.len() {
+            let end = self.slots.len();
+            for at in first..end {
+                self.imports_of(at);
+            }
+            self.read_from(end);
+            first = end;
+        }
+    }
+
+    fn imports_of(&mut self, at: usize) {
+        let Some(slot) = self.slots.get(at) else { return };
+        let Ok(text) = &slot.text else { return };
+        let (text, path) = (Arc::clone(text), slot.origin.path.clone());
+        let mut skip = |path: PathBuf, parent: &Path, why| {
+            self.skipped.push(Skipped { path, parent: Some(parent.to_owned()), why });
+        };
+        if text.asks_more {
+            skip(path.clone(), &path, NotLoaded::TooManyImports);
+        }
+        if slot.depth == IMPORT_DEPTH_MAX {
+            if let Some(reading) = text.asked.iter().find_map(|asked| asked.readings.first()) {
+                skip(PathBuf::from(&reading.path), &path, NotLoaded::TooDeep);
+            }
+            return;
+        }
+        let imports = text.asked.iter().filter_map(|asked| self.import(at, asked)).collect();
+        if let Some(slot) = self.slots.get_mut(at) {
+            slot.imports = imports;
+        }
+    }
+
+    /// Finds what an import leads to; `None` if there is no such file, so that it may be any word.
+    fn import(&mut self, at: usize, asked: &Asked) -> Option<Import> {
+        let (importer, base) = {
+            let slot = self.slots.get(at)?;
+            (slot.origin.clone(), slot.base.clone())
+        };
+        for reading in &asked.readings {
+            let import = |target| {
+                Some(Import { range: reading.range.clone(), path: reading.path.clone(), target })
+            };
+            if reading.path.contains("://") {
+                self.skip_import(&importer, &reading.path, NotLoaded::Url);
+                return import(Target::Failed(NotLoaded::Url.to_string()));
+            }
+            let Some(path) = self.path_of(&importer, &reading.path) else { continue };
+            let Some(found) = self.probes.look(&path).filter(|found| found.0 != Kind::Folder)
+            else {
+                continue;
+            };
+            return import(match self.imported(at, (&path, &base), found) {
+                Ok(slot) => Target::Source(slot),
+                Err(why) => {
+                    self.skip_import(&importer, &reading.path, why);
+                    Target::Failed(why.to_string())
+                }
+            });
+        }
+        let last = asked.readings.last()?;
+        // A lone word after an at sign is most often somebody's name.
+        if asked.is_explicit || last.path.contains(['/', '.']) {
+            self.skip_import(&importer, &last.path, NotLoaded::Missing);
+        }
+        None
+    }
+
+    fn skip_import(&mut self, importer: &Origin, path: &str, why: NotLoaded) {
+        let parent = Some(importer.path.clone());
+        self.skipped.push(Skipped { path: PathBuf::from(path), parent, why });
+    }
+
+    fn path_of(&self, importer: &Origin, path: &str) -> Option<PathBuf> {
+        match path.strip_prefix("~/") {
+            Some(below) => Some(self.files.settings.home.as_ref()?.join(below)),
+            None => Some(importer.path.parent()?.join(path)),
+        }
+    }
+
+    /// Takes an imported file in, if it is where it may be.
+    fn imported(
+        &mut self,
+        importer: usize,
+        (path, base): (&Path, &Path),
+        found: (Kind, Stat),
+    ) -> Result<usize, NotLoaded> {
+        let real = host::real_path(path).map_err(|_| NotLoaded::Unreadable)?;
+        let Some(slot) = self.slots.get(importer) else { return Err(NotLoaded::Unreadable) };
+        let (scope, depth) = (slot.origin.scope, slot.depth + 1);
+        let roots = std::iter::once(base).chain(self.included.iter().map(PathBuf::as_path));
+        let mut roots = roots.filter(|root| real.starts_with(root));
+        let root = roots.next().ok_or(NotLoaded::Outside)?.to_owned();
+        let is_listed = self.included.contains(&root);
+        if scope == LoadScope::Project && !is_listed && !is_trusted(self.trusted, &real) {
+            return Err(NotLoaded::Untrusted);
+        }
+        let place = place(&root, &real, found.1)?;
+        if let Some(&slot) = self.places.get(&real) {
+            return Ok(slot);
+        }
+        let origin = Origin { path: real, scope, parent: Some(importer) };
+        self.admit(found, (place, origin, base.to_owned()), depth)
+    }
+}
+
+/// Returns the way from a folder to a file below it. Hidden files, and what git keeps, are no texts for
+/// a model.
+fn place(root: &Path, real: &Path, stat: Stat) -> Result<Place, NotLoaded> {
+    let below = real.strip_prefix(root).map_err(|_| NotLoaded::Outside)?;
+    let names: Option<Vec<String>> =
+        below.iter().map(|name| name.to_str().map(str::to_owned)).collect();
+    let mut folders = names.ok_or(NotLoaded::NotText)?;
+    let file = folders.pop().ok_or(NotLoaded::NotAFile)?;
+    if file.starts_with('.') || folders.iter().any(|name| name == ".git") {
+        return Err(NotLoaded::Hidden);
+    }
+    Ok(Place { base: root.to_owned(), folders, file, stamp: stat.stamp })
+}
+
+/// Puts together what was loaded. An import whose file could not be read in the end has failed.
+fn finished(cwd: &Path, slots: Vec<Slot>, files: Vec<usize>, mut skipped: Vec<Skipped>) -> Loaded {
+    let failed: HashMap<usize, NotLoaded> = slots
+        .iter()
+        .enumerate()
+        .filter_map(|(at, slot)| Some((at, *slot.text.as_ref().err()?)))
+        .collect();
+    let mut loaded = Loaded { files, ..Loaded::default() };
+    for Slot { origin, text, mut imports, .. } in slots {
+        for import in &mut imports {
+            let Target::Source(target) = import.target else { continue };
+            if let Some(why) = failed.get(&target) {
+                let (path, parent) = (PathBuf::from(&import.path), Some(origin.path.clone()));
+                skipped.push(Skipped { path, parent, why: *why });
+                import.target = Target::Failed(why.to_string());
+            }
+        }
+        let text = text.map_or_else(|_| Arc::from(""), |text| Arc::clone(&text.text));
+        let shown = relative(cwd, &origin.path).display().to_string();
+        loaded.sources.push(Source { shown, text, imports });
+        loaded.origins.push(origin);
+    }
+    Loaded { skipped, ..loaded }
+}
+
+/// Returns the way from one folder to a path, both without links.
+fn relative(from: &Path, to: &Path) -> PathBuf {
+    let shared = from.iter().zip(to).take_while(|(a, b)| a == b).count();
+    let up = from.iter().skip(shared).map(|_| Component::ParentDir.as_os_str());
+    up.chain(to.iter().skip(shared)).collect()
+}

@@ -1,0 +1,255 @@
+//! Reading context files: through open folders, several at once, and again only if they changed.
+
+use std::collections::HashMap;
+use std::num::NonZeroUsize;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use memory::context_file::{Asked, imports};
+use memory::document::Revision;
+use memory::limits::{
+    CONTEXT_BYTES_MAX, CONTEXT_FILE_BYTES_MAX, CONTEXT_FILES_MAX, IMPORT_DEPTH_MAX,
+};
+
+use super::load::Loaded;
+use crate::backend::local::{Anchor, Privacy, look_through, read_contained};
+use crate::backend::{BackendError, Kind, Stamp, Stat};
+
+/// Why a context file is not loaded. Says nothing of where it is: a model may be shown it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NotLoaded {
+    /// Nobody trusts its folder.
+    #[error("its folder is not trusted")]
+    Untrusted,
+    /// The same file was loaded before, by this name or another.
+    #[error("the same file is loaded before")]
+    SameFile,
+    /// A file with the same text was loaded before.
+    #[error("a file with the same text is loaded before")]
+    SameText,
+    /// The host shows it to its model itself.
+    #[error("the host loads it itself")]
+    ByHost,
+    /// It is a link that leads to where it may not, or is behind one.
+    #[error("a link that is not followed")]
+    Link,
+    /// It is a pipe, a device, a folder.
+    #[error("not a file")]
+    NotAFile,
+    /// It is larger than a context file may be.
+    #[error("larger than {CONTEXT_FILE_BYTES_MAX} bytes")]
+    TooLarge,
+    /// Its bytes are no text.
+    #[error("not UTF-8 text")]
+    NotText,
+    /// The system does not let it be read.
+    #[error("cannot be read")]
+    Unreadable,
+    /// There are too many others.
+    #[error("more than {CONTEXT_FILES_MAX} files")]
+    TooMany,
+    /// The others have too many bytes.
+    #[error("all files together are larger than {CONTEXT_BYTES_MAX} bytes")]
+    TooMuch,
+    /// An import asks for what is on the net.
+    #[error("a URL is not loaded")]
+    Url,
+    /// An import leads out of where it may.
+    #[error("outside of the folders that it may import from")]
+    Outside,
+    /// An import asks for a file that is hidden, or git's.
+    #[error("a hidden file is not imported")]
+    Hidden,
+    /// An import asks for a file that does not exist. Its text stays as it is.
+    #[error("no such file")]
+    Missing,
+    /// A file asks for more imports than are looked at.
+    #[error("more imports than are looked at")]
+    TooManyImports,
+    /// A file imports others deeper than is looked at. Its text stays as it is.
+    #[error("imports nest deeper than {IMPORT_DEPTH_MAX}")]
+    TooDeep,
+}
+
+/// A file with its imports found.
+#[derive(Debug)]
+pub(super) struct Parsed {
+    pub(super) text: Arc<str>,
+    pub(super) revision: Revision,
+    pub(super) asked: Vec<Asked>,
+    pub(super) asks_more: bool,
+}
+
+/// Where a file really is: below a folder that it may be read in, through no link.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    pub(super) base: PathBuf,
+    pub(super) folders: Vec<String>,
+    pub(super) file: String,
+    pub(super) stamp: Stamp,
+}
+
+impl Place {
+    pub(super) fn path(&self) -> PathBuf {
+        let folder = self.folders.iter().fold(self.base.clone(), |path, name| path.join(name));
+        folder.join(&self.file)
+    }
+}
+
+/// What was looked at in a load, and what was there.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Probes {
+    seen: Vec<(PathBuf, Option<Stamp>)>,
+    /// Whether one of them may change yet without its stamp telling.
+    is_fresh: bool,
+}
+
+impl Probes {
+    /// Looks at a path, and remembers what was there.
+    pub(super) fn look(&mut self, path: &Path) -> Option<(Kind, Stat)> {
+        let found = look_through(path);
+        self.is_fresh |= found.is_some_and(|(_, stat)| stat.recent);
+        self.seen.push((path.to_owned(), found.map(|(_, stat)| stat.stamp)));
+        found
+    }
+
+    /// Tells whether everything is as it was: one look at each.
+    fn hold(&self) -> bool {
+        let same = |(path, known): &(PathBuf, Option<Stamp>)| {
+            look_through(path).map(|(_, stat)| stat.stamp) == *known
+        };
+        self.seen.iter().all(same)
+    }
+}
+
+/// What loads of one process remember. Only what no file tells otherwise is ever used.
+#[derive(Debug, Default)]
+pub struct ContextCache {
+    remembered: Mutex<Remembered>,
+}
+
+#[derive(Debug, Default)]
+struct Remembered {
+    texts: HashMap<PathBuf, (Stamp, Arc<Parsed>)>,
+    bytes: usize,
+    loads: HashMap<Question, (Arc<Probes>, Arc<Loaded>)>,
+}
+
+/// What a load depends on beside the files.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Question {
+    pub(super) project: PathBuf,
+    pub(super) cwd: PathBuf,
+    pub(super) spots: Vec<PathBuf>,
+    pub(super) trusted: Vec<PathBuf>,
+    pub(super) by_host: Vec<String>,
+}
+
+/// Bytes of texts that are remembered: four folders' worth.
+const REMEMBERED_BYTES_MAX: usize = 4 * CONTEXT_BYTES_MAX;
+
+/// Loads that are remembered: the folders that a person's agents work in.
+const REMEMBERED_LOADS_MAX: usize = 32;
+
+impl ContextCache {
+    /// Returns what was loaded before, if nothing that it came from has changed.
+    pub(super) fn loaded(&self, question: &Question) -> Option<Arc<Loaded>> {
+        let (probes, loaded) = {
+            let remembered = self.lock();
+            let (probes, loaded) = remembered.loads.get(question)?;
+            (Arc::clone(probes), Arc::clone(loaded))
+        };
+        probes.hold().then_some(loaded)
+    }
+
+    /// Remembers what was loaded, unless a file could change yet without anybody noticing.
+    pub(super) fn remember(&self, question: Question, probes: Probes, loaded: &Arc<Loaded>) {
+        if probes.is_fresh {
+            return;
+        }
+        let mut remembered = self.lock();
+        if remembered.loads.len() >= REMEMBERED_LOADS_MAX {
+            remembered.loads.clear();
+        }
+        remembered.loads.insert(question, (Arc::new(probes), Arc::clone(loaded)));
+    }
+
+    fn text(&self, place: &Place) -> Option<Arc<Parsed>> {
+        let remembered = self.lock();
+        let (stamp, text) = remembered.texts.get(&place.path())?;
+        (*stamp == place.stamp).then(|| Arc::clone(text))
+    }
+
+    fn keep(&self, place: &Place, stat: Stat, text: &Arc<Parsed>) {
+        if stat.recent {
+            return;
+        }
+        let mut remembered = self.lock();
+        if remembered.bytes + text.text.len() > REMEMBERED_BYTES_MAX {
+            remembered.texts.clear();
+            remembered.bytes = 0;
+        }
+        let replaced = remembered.texts.insert(place.path(), (stat.stamp, Arc::clone(text)));
+        remembered.bytes += text.text.len();
+        remembered.bytes -= replaced.map_or(0, |(_, text)| text.text.len());
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Remembered> {
+        self.remembered.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Files that one thread reads before a second one is worth its start.
+const FILES_A_THREAD: usize = 16;
+
+/// Threads that read at the same time.
+const THREADS_MAX: usize = 4;
+
+/// Reads files, several at once where there are many, and finds their imports.
+pub(super) fn read_all(
+    places: &[Place],
+    cache: &ContextCache,
+) -> Vec<Result<Arc<Parsed>, NotLoaded>> {
+    let read_some =
+        |places: &[Place]| -> Vec<_> { places.iter().map(|place| read(place, cache)).collect() };
+    let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
+    let threads = places.len().div_ceil(FILES_A_THREAD).min(THREADS_MAX).min(cores);
+    if threads <= 1 {
+        return read_some(places);
+    }
+    std::thread::scope(|scope| {
+        let parts = places.chunks(places.len().div_ceil(threads));
+        let threads: Vec<_> = parts.map(|part| scope.spawn(move || read_some(part))).collect();
+        let joined = threads.into_iter().map(|thread| match thread.join() {
+            Ok(read) => read,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        joined.flatten().collect()
+    })
+}
+
+fn read(place: &Place, cache: &ContextCache) -> Result<Arc<Parsed>, NotLoaded> {
+    if let Some(text) = cache.text(place) {
+        return Ok(text);
+    }
+    let folders: Vec<_> = place.folders.iter().map(String::as_str).collect();
+    let anchor = Anchor::new(place.base.clone(), &folders, Privacy::Shared);
+    let read = read_contained(&anchor, &place.file, CONTEXT_FILE_BYTES_MAX);
+    let read = read.map_err(|error| match error {
+        BackendError::Escapes(_) => NotLoaded::Link,
+        BackendError::WrongKind => NotLoaded::NotAFile,
+        _ => NotLoaded::Unreadable,
+    })?;
+    if !read.is_whole() {
+        return Err(NotLoaded::TooLarge);
+    }
+    let text = String::from_utf8(read.bytes).map_err(|_| NotLoaded::NotText)?;
+    if text.contains('\0') {
+        return Err(NotLoaded::NotText);
+    }
+    let (asked, asks_more) = imports(&text);
+    let revision = Revision::of(text.as_bytes());
+    let text = Arc::new(Parsed { text: Arc::from(text), revision, asked, asks_more });
+    cache.keep(place, read.stat, &text);
+    Ok(text)
+}
