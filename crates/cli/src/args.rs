@@ -11,11 +11,15 @@ use clap_complete::engine::ArgValueCompleter;
 use crate::complete;
 
 mod context;
+mod hook;
+mod install;
 mod serve;
 mod service;
 mod tasks;
 
 pub(crate) use context::{Context, Trust};
+pub(crate) use hook::Hook;
+pub(crate) use install::{Install, Installation, Uninstall};
 pub(crate) use serve::{Events, Guard, Serve, Token};
 pub(crate) use service::{Service, ServiceAction};
 pub(crate) use tasks::{Dream, Forget, Remember, Save, SaveScope, Tasks};
@@ -177,6 +181,9 @@ pub(crate) enum Command {
     Token(Token),
     Events(Events),
     Mcp(Mcp),
+    Install(Install),
+    Uninstall(Uninstall),
+    Hook(Hook),
     Demo(Demo),
     Completions(Completions),
     Man(Man),

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use crate::args::Command;
 use crate::compose::App;
 use crate::exit::{Failure, Status};
+use crate::hooks;
 
 mod ask;
 
@@ -34,6 +35,8 @@ mod grep;
 mod history;
 
 mod import;
+
+mod install;
 
 mod ls;
 
@@ -98,6 +101,9 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> 
         Command::Token(_) => token::run(app),
         Command::Events(args) => events::run(app, &args).await,
         Command::Mcp(args) => mcp::run(app, &args).await,
+        Command::Install(args) => install::install(app, &args.what).await,
+        Command::Uninstall(args) => install::uninstall(app, &args.what).await,
+        Command::Hook(args) => Ok(hooks::run(app.globals.clone(), args)),
         Command::Demo(args) => demo::run(&app.output, &args).await,
         Command::Completions(args) => shell::completions(&args),
         Command::Man(args) => shell::man(&app.output, &args),

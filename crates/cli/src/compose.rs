@@ -20,6 +20,7 @@ use store::clock::SystemClock;
 use crate::args::{Answered, Globals, ProjectPlace};
 use crate::exit::Failure;
 use crate::files;
+use crate::install::agents::Homes;
 use crate::interrupt::Interrupts;
 use crate::lane::Lane;
 use crate::render::Output;
@@ -259,6 +260,27 @@ pub(crate) fn system_folders() -> Result<(PathBuf, PathBuf), Failure> {
     let system = etcetera::choose_base_strategy()
         .map_err(|_| Failure::usage("no home folder is known to this system"))?;
     Ok((system.home_dir().to_owned(), system.config_dir()))
+}
+
+/// Returns the folder of the state, without looking at settings.
+pub(crate) fn state_folder() -> Result<PathBuf, Failure> {
+    let (folders, _) = folders(&here().unwrap_or_default())?;
+    Ok(folders.state)
+}
+
+/// Returns where agents keep their settings.
+pub(crate) fn agent_homes() -> Result<Homes, Failure> {
+    let (home, config) = system_folders()?;
+    let here = here().unwrap_or_default();
+    let set = |name: &str| variable(name).map(|value| here.join(value));
+    Ok(Homes {
+        claude: set("CLAUDE_CONFIG_DIR"),
+        codex: set("CODEX_HOME"),
+        gemini: set("GEMINI_CLI_HOME"),
+        qwen: set("QWEN_HOME"),
+        home,
+        config,
+    })
 }
 
 /// Returns the words that the program was called with, its own name first.

@@ -72,6 +72,23 @@ pub(crate) fn open_private(path: &Path) -> io::Result<fs::File> {
     options.open(path)
 }
 
+/// Adds bytes to a file that only this person may read; makes it if it is not there, and begins anew when it is
+/// larger than `max` bytes.
+pub(crate) fn append_private(path: &Path, bytes: &[u8], max: u64) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        make_private_folder(folder)?;
+    }
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    if file.metadata()?.len() > max {
+        file.set_len(0)?;
+    }
+    file.write_all(bytes)
+}
+
 /// Lets only this person use what is at a path.
 pub(crate) fn make_private(path: &Path) -> io::Result<()> {
     fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))
@@ -123,6 +140,72 @@ pub(crate) fn write_out(path: &Path, bytes: &[u8], overwrite: Overwrite) -> io::
         Overwrite::Always => file.persist(path)?,
     };
     Ok(())
+}
+
+/// Why another program's file is not replaced.
+#[derive(Debug)]
+pub(crate) enum NotReplaced {
+    /// It is a link, to there.
+    Link(PathBuf),
+    /// Nobody may write it.
+    ReadOnly,
+    /// It is not what it was.
+    Changed,
+    /// The system said no.
+    System(io::Error),
+}
+
+impl From<io::Error> for NotReplaced {
+    fn from(error: io::Error) -> Self {
+        Self::System(error)
+    }
+}
+
+/// Tells whether a file of another program may be replaced: it is no link, and may be written.
+pub(crate) fn may_replace(path: &Path) -> Result<(), NotReplaced> {
+    match fs::symlink_metadata(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(error.into()),
+        Ok(facts) if facts.is_symlink() => Err(NotReplaced::Link(fs::read_link(path)?)),
+        Ok(facts) if facts.permissions().readonly() => Err(NotReplaced::ReadOnly),
+        Ok(_) => Ok(()),
+    }
+}
+
+/// Replaces a file of another program as a whole, with its permissions, or removes it, if it still holds
+/// `before`.
+///
+/// A file that is not there is made with the permissions that this person gives new files.
+pub(crate) fn replace(
+    path: &Path,
+    before: Option<&str>,
+    after: Option<&str>,
+) -> Result<(), NotReplaced> {
+    may_replace(path)?;
+    let Some(after) = after else {
+        unchanged(path, before)?;
+        return Ok(remove(path)?);
+    };
+    let folder = path.parent().unwrap_or(Path::new("."));
+    fs::create_dir_all(folder)?;
+    let mut builder = tempfile::Builder::new();
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mut file = builder.tempfile_in(folder)?;
+    if before.is_some() {
+        file.as_file().set_permissions(fs::metadata(path)?.permissions())?;
+    }
+    file.write_all(after.as_bytes())?;
+    file.as_file().sync_all()?;
+    unchanged(path, before)?;
+    match before {
+        None => file.persist_noclobber(path).map_err(|error| error.error)?,
+        Some(_) => file.persist(path).map_err(|error| error.error)?,
+    };
+    Ok(())
+}
+
+fn unchanged(path: &Path, before: Option<&str>) -> Result<(), NotReplaced> {
+    if read_if_there(path)?.as_deref() == before { Ok(()) } else { Err(NotReplaced::Changed) }
 }
 
 /// Deletes a file; that it is gone already is no error.

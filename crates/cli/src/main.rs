@@ -19,6 +19,10 @@ mod exit;
 
 mod files;
 
+mod hooks;
+
+mod install;
+
 mod interrupt;
 
 mod lane;
@@ -45,6 +49,10 @@ fn main() -> ExitCode {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
+    // An agent is told nothing but the answer, and kept waiting for as little as can be.
+    if let Command::Hook(args) = cli.command {
+        return hooks::run(cli.globals, args).into();
+    }
     let output = Output::new(&cli.globals);
     log(&cli.globals, &output);
     let ended = match cli.command {
@@ -89,6 +97,10 @@ fn usage(error: &clap::Error) -> ExitCode {
         return match error.print() {
             Ok(()) | Err(_) => Status::Done.into(),
         };
+    }
+    if compose::words().nth(1).is_some_and(|word| word == "hook") {
+        // To some agents a status that is not 0 is an order to stop.
+        return hooks::misunderstood(error).into();
     }
     if compose::words().any(|word| word == "--json") {
         let output = Output::new(&Globals { json: true, ..Globals::default() });

@@ -51,6 +51,10 @@ mod daemon;
 
 mod service;
 
+mod install;
+
+mod hooks;
+
 mod demo;
 
 mod served;

@@ -46,6 +46,9 @@ fn the_help_lists_the_commands() {
       token        Print the token that the daemon asks for
       events       Show what changes, as the running daemon tells it
       mcp          Serve memories to an agent over MCP on stdin and stdout
+      install      Let an agent use Quipu
+      uninstall    Take from an agent what `install` gave it
+      hook         Answer an agent's hook
       demo         Show all of it in a throw-away home
       completions  Print the completion script of a shell
       man          Print the manual page, or write all of them to a folder

@@ -206,3 +206,21 @@ fn an_edit_that_is_ended_leaves_no_file_behind() {
     assert_eq!(fs::read_dir(place.temporary()).unwrap().count(), 0);
     assert_eq!(place.view("global/a.md"), "one\n");
 }
+
+#[test]
+fn an_agent_is_told_only_after_a_yes() {
+    let place = Place::new();
+    let file = place.home().join(".cursor/mcp.json");
+    for (answer, status, written) in [("n\n", 1, false), ("y\n", 0, true)] {
+        let mut session = Session::begin(in_terminal(&place, "quipu install cursor"));
+        session.wait_for("[y/N]");
+        assert!(session.seen.contains("\"mcpServers\": {"), "{}", session.seen);
+        assert!(!file.exists());
+        session.press(answer);
+        let (ended, screen) = session.end();
+        assert_eq!((ended, file.exists()), (status, written), "{screen}");
+    }
+    fs::remove_file(&file).unwrap();
+    assert_eq!(run(&place, "quipu install cursor --yes").0, 0);
+    assert!(file.exists());
+}

@@ -1,0 +1,21 @@
+//! The hooks of Qwen Code, as its version 0.15 documents them.
+//!
+//! They are those of Claude Code, with time limits in milliseconds and names. A test runs the agent itself.
+
+use crate::hooks::{Event, Format};
+
+/// What its documentation says.
+pub(super) const FORMAT: Format = Format {
+    names: &[
+        (Event::SessionStart, "SessionStart"),
+        (Event::UserPrompt, "UserPromptSubmit"),
+        (Event::PostToolUse, "PostToolUse"),
+        (Event::PreCompact, "PreCompact"),
+        (Event::Stop, "Stop"),
+        (Event::SessionEnd, "SessionEnd"),
+    ],
+    answered: &[Event::SessionStart, Event::UserPrompt, Event::PostToolUse],
+    text_bytes_max: 25_000,
+    second: 1_000,
+    has_names: true,
+};

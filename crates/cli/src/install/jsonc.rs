@@ -1,0 +1,392 @@
+//! Edits of JSON, with or without notes, that leave every other byte as it is.
+//!
+//! A parser says where things are; what is added or left out is spliced into the text. The result is parsed again
+//! and has to be the value that was meant, so that a text that reads in two ways, such as one with a name twice,
+//! is refused and not changed.
+
+use std::ops::Range;
+
+use jsonc_parser::ast;
+use jsonc_parser::tokens::{Token, TokenAndRange};
+use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+use serde_json::{Map, Value};
+
+use crate::install::Misread;
+use crate::install::entry::{Entry, Lines, quoted};
+
+/// A step on the way to a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Step<'a> {
+    /// The member of an object with this name.
+    Member(&'a str),
+    /// The item of a list at this place.
+    Element(usize),
+    /// A new item at the end of a list; comes last.
+    New,
+}
+
+/// Returns what a text says. A text that holds nothing is an empty object.
+pub(super) fn read(text: &str) -> Result<Value, Misread> {
+    if text.trim().is_empty() {
+        return Ok(Value::Object(Map::new()));
+    }
+    Ok(Parsed::new(text)?.root.into())
+}
+
+/// Puts a value at a place, and what is missing on the way there.
+pub(super) fn put(text: &str, at: &[Step<'_>], entry: &Entry) -> Result<String, Misread> {
+    let text = if text.trim().is_empty() { "{}\n" } else { text };
+    let mut meant = read(text)?;
+    let known = reach(&mut meant, at);
+    let Some(place) = known.place else { return Err(Misread::Shape(named(at))) };
+    *place = entry.value();
+    let parsed = Parsed::new(text)?;
+    let splices = match at.get(..known.there).filter(|there| there.len() == at.len()) {
+        Some(whole) => {
+            let old = parsed.find(whole).ok_or_else(|| Misread::Form(named(at)))?;
+            let indent = parsed.indent_of_line(old.start);
+            vec![Splice { at: old, with: entry.written(parsed.lines(indent)) }]
+        }
+        None => parsed.insertion(at, known.there, entry).ok_or_else(|| Misread::Form(named(at)))?,
+    };
+    checked(spliced(text, splices), &meant, at)
+}
+
+/// Leaves out what is at a place, and what then holds nothing; the object that is the whole file stays.
+pub(super) fn remove(text: &str, at: &[Step<'_>]) -> Result<String, Misread> {
+    let parsed = Parsed::new(text)?;
+    let mut at = at;
+    // What holds our entry alone goes with it.
+    while let [above @ .., _] = at
+        && !above.is_empty()
+        && parsed.is_alone(at)
+    {
+        at = above;
+    }
+    let mut meant = read(text)?;
+    leave_out(&mut meant, at);
+    let splices = parsed.removal(at).ok_or_else(|| Misread::Form(named(at)))?;
+    checked(spliced(text, splices), &meant, at)
+}
+
+fn checked(text: String, meant: &Value, at: &[Step<'_>]) -> Result<String, Misread> {
+    match read(&text) {
+        Ok(read) if read == *meant => Ok(text),
+        Ok(_) | Err(_) => Err(Misread::Form(named(at))),
+    }
+}
+
+fn named(at: &[Step<'_>]) -> String {
+    let names = at.iter().filter_map(|step| match step {
+        Step::Member(name) => Some(*name),
+        Step::Element(_) | Step::New => None,
+    });
+    names.collect::<Vec<_>>().join(".")
+}
+
+/// A place in a value, and how many steps towards it were there.
+struct Reached<'v> {
+    place: Option<&'v mut Value>,
+    there: usize,
+}
+
+/// Goes to a place, making what is missing.
+fn reach<'v>(value: &'v mut Value, at: &[Step<'_>]) -> Reached<'v> {
+    let mut place = value;
+    let mut there = 0;
+    let mut missing = false;
+    for step in at {
+        if missing && place.is_null() {
+            *place = match step {
+                Step::Member(_) => Value::Object(Map::new()),
+                Step::Element(_) | Step::New => Value::Array(Vec::new()),
+            };
+        }
+        let next = match (step, place) {
+            (Step::Member(name), Value::Object(members)) => {
+                missing |= !members.contains_key(*name);
+                Some(members.entry(*name).or_insert(Value::Null))
+            }
+            (Step::Element(index), Value::Array(items)) => items.get_mut(*index),
+            (Step::New, Value::Array(items)) => {
+                missing = true;
+                items.push(Value::Null);
+                items.last_mut()
+            }
+            _ => None,
+        };
+        let Some(next) = next else { return Reached { place: None, there } };
+        place = next;
+        there += usize::from(!missing);
+    }
+    Reached { place: Some(place), there }
+}
+
+fn leave_out(value: &mut Value, at: &[Step<'_>]) {
+    let [way @ .., last] = at else { return };
+    match (reach(value, way).place, last) {
+        (Some(Value::Object(members)), Step::Member(name)) => {
+            members.remove(*name);
+        }
+        (Some(Value::Array(items)), Step::Element(index)) if *index < items.len() => {
+            items.remove(*index);
+        }
+        _ => {}
+    }
+}
+
+/// A part of a text, and what comes in its stead.
+struct Splice {
+    at: Range<usize>,
+    with: String,
+}
+
+/// Replaces parts of a text that do not overlap, given in order.
+fn spliced(text: &str, splices: Vec<Splice>) -> String {
+    let mut made = String::with_capacity(text.len());
+    let mut done = 0;
+    for Splice { at, with } in splices {
+        made.push_str(text.get(done..at.start).unwrap_or_default());
+        made.push_str(&with);
+        done = at.end;
+    }
+    made.push_str(text.get(done..).unwrap_or_default());
+    made
+}
+
+/// A text, and where things are in it.
+struct Parsed<'t> {
+    text: &'t str,
+    root: ast::Value<'t>,
+    tokens: Vec<TokenAndRange<'t>>,
+}
+
+/// An object or list in the text.
+struct Container {
+    /// Between its brackets.
+    inside: Range<usize>,
+    /// What it holds, names included.
+    items: Vec<Range<usize>>,
+}
+
+impl<'t> Parsed<'t> {
+    fn new(text: &'t str) -> Result<Self, Misread> {
+        let options = ParseOptions {
+            allow_loose_object_property_names: false,
+            allow_missing_commas: false,
+            allow_single_quoted_strings: false,
+            allow_hexadecimal_numbers: false,
+            allow_unary_plus_numbers: false,
+            allow_bare_decimal_point_numbers: false,
+            allow_non_finite_numbers: false,
+            allow_extended_string_escapes: false,
+            ..ParseOptions::default()
+        };
+        let collect = CollectOptions { tokens: true, ..CollectOptions::default() };
+        let parsed = parse_to_ast(text, &collect, &options).map_err(|error| Misread::Syntax {
+            line: error.line_display(),
+            what: error.kind().to_string().to_lowercase(),
+        })?;
+        match (parsed.value, parsed.tokens) {
+            (Some(root @ ast::Value::Object(_)), Some(tokens)) => Ok(Self { text, root, tokens }),
+            _ => Err(Misread::Syntax { line: 1, what: "an object is expected".to_owned() }),
+        }
+    }
+
+    fn value(&self, at: &[Step<'_>]) -> Option<&ast::Value<'t>> {
+        at.iter().try_fold(&self.root, |value, step| match (step, value) {
+            (Step::Member(name), ast::Value::Object(object)) => {
+                object.get(name).map(|property| &property.value)
+            }
+            (Step::Element(index), ast::Value::Array(list)) => list.elements.get(*index),
+            _ => None,
+        })
+    }
+
+    fn find(&self, at: &[Step<'_>]) -> Option<Range<usize>> {
+        self.value(at).map(range)
+    }
+
+    fn container(&self, at: &[Step<'_>]) -> Option<Container> {
+        let value = self.value(at)?;
+        let whole = range(value);
+        let items = match value {
+            ast::Value::Object(object) => object.properties.iter().map(range).collect(),
+            ast::Value::Array(list) => list.elements.iter().map(range).collect(),
+            _ => return None,
+        };
+        Some(Container { inside: whole.start + 1..whole.end.saturating_sub(1), items })
+    }
+
+    /// Returns how lines are broken here, `None` in a text of one line.
+    fn lines<'a>(&self, indent: &'a str) -> Option<Lines<'a>>
+    where
+        't: 'a,
+    {
+        let root = self.container(&[])?;
+        let unit = match root.items.first() {
+            Some(first) => self.indent_of(first.start).filter(|indent| !indent.is_empty()),
+            None => Some("  "),
+        };
+        let end = if self.text.contains("\r\n") { "\r\n" } else { "\n" };
+        Some(Lines { end, unit: unit?, indent })
+    }
+
+    /// Returns the white space before something that begins its line.
+    fn indent_of(&self, offset: usize) -> Option<&'t str> {
+        let before = self.text.get(..offset)?;
+        let begun = before.trim_end_matches([' ', '\t']);
+        if begun.ends_with('\n') { before.get(begun.len()..) } else { None }
+    }
+
+    /// Returns the white space that a line begins with.
+    fn indent_of_line(&self, offset: usize) -> &'t str {
+        let before = self.text.get(..offset).unwrap_or_default();
+        let start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        let line = self.text.get(start..).unwrap_or_default();
+        let blank = line.len() - line.trim_start_matches([' ', '\t']).len();
+        line.get(..blank).unwrap_or_default()
+    }
+
+    /// Adds a value, and what is missing on the way to it. `there` steps are there already.
+    fn insertion(&self, at: &[Step<'_>], there: usize, entry: &Entry) -> Option<Vec<Splice>> {
+        let (known, missing) = at.split_at_checked(there)?;
+        let (first, deeper) = missing.split_first()?;
+        let container = self.container(known)?;
+        let outer = self.indent_of_line(container.inside.start);
+        let inner = match container.items.first() {
+            Some(item) => self.indent_of(item.start).map(str::to_owned),
+            None => self.lines(outer).map(Lines::indent_of_items),
+        };
+        let lines = inner.as_deref().and_then(|inner| self.lines(inner));
+        let written = written(first, deeper, entry, lines);
+        match (container.items.last(), lines) {
+            (None, None) => Some(vec![Splice { at: container.inside, with: written }]),
+            (None, Some(lines)) => {
+                let notes = self.text.get(container.inside.clone())?.trim_end();
+                let at = container.inside.start + notes.len()..container.inside.end;
+                let Lines { end, indent, .. } = lines;
+                Some(vec![Splice { at, with: format!("{end}{indent}{written}{end}{outer}") }])
+            }
+            (Some(last), lines) => {
+                let comma = self.comma(last.end..container.inside.end);
+                let mut splices = Vec::new();
+                if comma.is_none() {
+                    splices.push(Splice { at: last.end..last.end, with: ",".to_owned() });
+                }
+                let after = comma.as_ref().map_or(last.end, |comma| comma.end);
+                let place = if lines.is_some() { self.end_of_line(after) } else { after };
+                let lead = lines
+                    .map_or(" ".to_owned(), |Lines { end, indent, .. }| format!("{end}{indent}"));
+                let tail = if comma.is_some() { "," } else { "" };
+                splices.push(Splice { at: place..place, with: format!("{lead}{written}{tail}") });
+                Some(splices)
+            }
+        }
+    }
+
+    /// Tells whether nothing but this is in what it is in.
+    fn is_alone(&self, at: &[Step<'_>]) -> bool {
+        let [way @ .., _] = at else { return false };
+        self.container(way).is_some_and(|container| match container.items.as_slice() {
+            [only] => {
+                self.is_blank(container.inside.start..only.start)
+                    && self.is_blank(only.end..container.inside.end)
+            }
+            _ => false,
+        })
+    }
+
+    /// Tells whether there is nothing but white space and the comma after an item.
+    fn is_blank(&self, at: Range<usize>) -> bool {
+        let text = self.text.get(at).unwrap_or_default();
+        text.chars().all(|c| c.is_whitespace() || c == ',')
+    }
+
+    fn removal(&self, at: &[Step<'_>]) -> Option<Vec<Splice>> {
+        let [way @ .., last] = at else { return None };
+        let container = self.container(way)?;
+        if self.is_alone(at) {
+            return Some(vec![Splice { at: container.inside, with: String::new() }]);
+        }
+        let index = match (last, self.value(way)?) {
+            (Step::Element(index), _) => *index,
+            (Step::Member(name), ast::Value::Object(object)) => {
+                object.properties.iter().position(|member| member.name.as_str() == *name)?
+            }
+            _ => return None,
+        };
+        let item = container.items.get(index)?;
+        let begun = self.start_with_line(item.start);
+        let next = container.items.get(index + 1).map_or(container.inside.end, |next| next.start);
+        let after = self.comma(item.end..next);
+        let before = index.checked_sub(1).and_then(|before| container.items.get(before));
+        let comma_before = match (&after, before) {
+            (None, Some(before)) => Some(self.comma(before.end..item.start)?),
+            _ => None,
+        };
+        let item = begun..item.end;
+        let ranges = comma_before.into_iter().chain([item]).chain(after);
+        Some(ranges.map(|at| Splice { at, with: String::new() }).collect())
+    }
+
+    /// Returns where the white space before something begins, its own line's beginning included.
+    fn start_with_line(&self, offset: usize) -> usize {
+        let before = self.text.get(..offset).unwrap_or_default();
+        let blank = before.trim_end_matches([' ', '\t']);
+        let line = blank.strip_suffix('\n').map(|line| line.strip_suffix('\r').unwrap_or(line));
+        line.unwrap_or(blank).len()
+    }
+
+    /// Returns where a line ends, if nothing but notes follows.
+    fn end_of_line(&self, offset: usize) -> usize {
+        let rest = self.text.get(offset..).unwrap_or_default();
+        let line = rest.lines().next().unwrap_or_default();
+        let text = line.trim();
+        let is_note = text.starts_with("//")
+            || (text.starts_with("/*") && text.find("*/") == Some(text.len().saturating_sub(2)));
+        if is_note { offset + line.trim_end().len() } else { offset }
+    }
+
+    fn comma(&self, within: Range<usize>) -> Option<Range<usize>> {
+        let commas = self.tokens.iter().filter(|token| token.token == Token::Comma);
+        let mut ranges = commas.map(|token| token.range.start..token.range.end);
+        ranges.find(|comma| within.start <= comma.start && comma.end <= within.end)
+    }
+}
+
+fn range(node: &impl jsonc_parser::common::Ranged) -> Range<usize> {
+    let range = node.range();
+    range.start..range.end
+}
+
+/// Writes an item with what is missing on the way to the entry around it.
+fn written(
+    first: &Step<'_>,
+    deeper: &[Step<'_>],
+    entry: &Entry,
+    lines: Option<Lines<'_>>,
+) -> String {
+    let inner = match deeper.split_first() {
+        None => entry.written(lines),
+        Some((next, deeper)) => {
+            let indent = lines.map(Lines::indent_of_items);
+            let within = indent.as_deref().and_then(|indent| Some(Lines { indent, ..lines? }));
+            let inner = written(next, deeper, entry, within);
+            let (open, close) = match next {
+                Step::Member(_) => ('{', '}'),
+                Step::Element(_) | Step::New => ('[', ']'),
+            };
+            match (within, lines) {
+                (Some(Lines { end, indent, .. }), Some(outer)) => {
+                    format!("{open}{end}{indent}{inner}{end}{}{close}", outer.indent)
+                }
+                _ => format!("{open}{inner}{close}"),
+            }
+        }
+    };
+    match first {
+        Step::Member(name) => format!("{}: {inner}", quoted(name)),
+        Step::Element(_) | Step::New => inner,
+    }
+}

@@ -1,0 +1,351 @@
+//! Files as people and programs leave them: what goes in comes out again, and the rest stays.
+
+use serde_json::Value;
+
+use super::*;
+
+fn server() -> Part {
+    let (program, args) = ("/opt/quipu".to_owned(), vec!["mcp".to_owned()]);
+    Part::Server { servers: "mcpServers", program, args, typed: false }
+}
+
+fn hook(event: &'static str) -> Part {
+    let command = format!("/opt/quipu hook {event} --agent qwen");
+    Part::Hook { event, command, timeout: 5_000, named: true }
+}
+
+fn parts() -> Vec<Part> {
+    vec![server(), hook("SessionStart"), hook("Stop")]
+}
+
+fn installed(text: &str) -> String {
+    let edited = install(Some(text), &parts()).unwrap();
+    assert_eq!(edited.notes, Vec::<String>::new(), "{text}");
+    edited.text.unwrap()
+}
+
+fn uninstalled(text: &str) -> Edited {
+    uninstall(text, &parts()).unwrap()
+}
+
+/// Texts as people and programs leave them.
+const TEXTS: &[&str] = &[
+    "{\n  \"model\": \"x\"\n}\n",
+    "{\n\t\"model\": \"x\",\n\t\"mcpServers\": {\n\t\t\"a\": { \"command\": \"b\" }\n\t}\n}",
+    "{\r\n    \"model\": \"x\", // why\r\n    /* last */ \"n\": 1\r\n}\r\n",
+    "// mine\n{\n  // a note\n  \"a\": [1, 2],\n\n  \"hooks\": {\n    // here\n    \"Stop\": [\n      { \"hooks\": \
+     [{ \"type\": \"command\", \"command\": \"make hook all\" }] }\n    ]\n  } // end\n  // and on\n}\n",
+    "{\n  \"mcpServers\": {\"a\": {\"command\": \"b\"}},\n  \"hooks\": {\"Stop\": [{\"hooks\": []}]},\n}\n",
+    "{\"model\":\"x\",\"deep\":{\"list\":[1,2,[]]}}",
+    "{ \"model\": \"x\" }\n",
+    "{\n  \"z\": 1,\n  \"a\": \"\\u00e9 \\/ \u{e9}\",\n  \"big\": 1.0e3,\n}\n\n\n",
+    "\n\n  {\n     \"odd\":   {  }\n  }",
+];
+
+#[test]
+fn what_is_taken_away_is_what_was_added_to_the_byte() {
+    for text in TEXTS {
+        let with = installed(text);
+        let left = uninstalled(&with);
+        assert_eq!(left.text.as_deref(), Some(*text), "{with}");
+        assert_eq!(left.notes, Vec::<String>::new());
+    }
+}
+
+#[test]
+fn everything_else_means_what_it_meant() {
+    for text in TEXTS {
+        let (before, after) = (jsonc::read(text).unwrap(), jsonc::read(&installed(text)).unwrap());
+        let mut rest = after.clone();
+        assert_eq!(rest["mcpServers"]["quipu"]["command"], "/opt/quipu");
+        for event in ["SessionStart", "Stop"] {
+            let groups = rest["hooks"][event].as_array_mut().unwrap();
+            let ours = groups.pop().unwrap();
+            let command = ours["hooks"][0]["command"].as_str().unwrap();
+            assert!(is_our_hook(command), "{command}");
+        }
+        for (name, value) in before.as_object().unwrap() {
+            if name != "hooks" && name != "mcpServers" {
+                assert_eq!(&rest[name.as_str()], value, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn to_install_twice_changes_nothing_more() {
+    for text in TEXTS {
+        let once = installed(text);
+        assert_eq!(installed(&once), once);
+    }
+}
+
+#[test]
+fn a_file_that_is_not_there_is_made_and_goes_again() {
+    let made = install(None, &parts()).unwrap().text.unwrap();
+    insta::assert_snapshot!(made, @r#"
+    {
+      "mcpServers": {
+        "quipu": {
+          "command": "/opt/quipu",
+          "args": ["mcp"]
+        }
+      },
+      "hooks": {
+        "SessionStart": [
+          {
+            "hooks": [
+              {
+                "name": "quipu",
+                "type": "command",
+                "command": "/opt/quipu hook SessionStart --agent qwen",
+                "timeout": 5000
+              }
+            ]
+          }
+        ],
+        "Stop": [
+          {
+            "hooks": [
+              {
+                "name": "quipu",
+                "type": "command",
+                "command": "/opt/quipu hook Stop --agent qwen",
+                "timeout": 5000
+              }
+            ]
+          }
+        ]
+      }
+    }
+    "#);
+    assert_eq!(uninstalled(&made).text, None);
+}
+
+#[test]
+fn notes_and_form_stay_around_what_is_added() {
+    insta::assert_snapshot!(installed(TEXTS[3]), @r#"
+    // mine
+    {
+      // a note
+      "a": [1, 2],
+
+      "hooks": {
+        // here
+        "Stop": [
+          { "hooks": [{ "type": "command", "command": "make hook all" }] },
+          {
+            "hooks": [
+              {
+                "name": "quipu",
+                "type": "command",
+                "command": "/opt/quipu hook Stop --agent qwen",
+                "timeout": 5000
+              }
+            ]
+          }
+        ],
+        "SessionStart": [
+          {
+            "hooks": [
+              {
+                "name": "quipu",
+                "type": "command",
+                "command": "/opt/quipu hook SessionStart --agent qwen",
+                "timeout": 5000
+              }
+            ]
+          }
+        ]
+      }, // end
+      "mcpServers": {
+        "quipu": {
+          "command": "/opt/quipu",
+          "args": ["mcp"]
+        }
+      }
+      // and on
+    }
+    "#);
+    assert_eq!(
+        installed(TEXTS[5]),
+        concat!(
+            r#"{"model":"x","deep":{"list":[1,2,[]]}, "mcpServers": {"quipu": { "command": "/opt/quipu", "#,
+            r#""args": ["mcp"] }}, "hooks": {"SessionStart": [{ "hooks": [{ "name": "quipu", "#,
+            r#""type": "command", "command": "/opt/quipu hook SessionStart --agent qwen", "#,
+            r#""timeout": 5000 }] }], "Stop": [{ "hooks": [{ "name": "quipu", "type": "command", "#,
+            r#""command": "/opt/quipu hook Stop --agent qwen", "timeout": 5000 }] }]}}"#
+        )
+    );
+}
+
+#[test]
+fn what_a_person_put_into_ours_does_not_keep_it_and_what_they_put_beside_it_stays() {
+    let text = r#"{
+      "mcpServers": {
+        "before": { "command": "b" },
+        // the memory
+        "quipu": { "command": "quipu", "args": ["mcp", "--read-only"], "env": { "A": "b" } },
+        "after": { "command": "a" }
+      },
+      "hooks": {
+        "SessionStart": [
+          { "matcher": "startup", "hooks": [
+            { "type": "command", "command": "date" },
+            { "type": "command", "command": "'/my tools/quipu' hook session-start", "timeout": 9 }
+          ] },
+          { "matcher": "x", "hooks": [{ "type": "command", "command": "quipu hook session-start" }] }
+        ]
+      }
+    }"#;
+    assert_eq!(
+        uninstalled(text).text.unwrap(),
+        r#"{
+      "mcpServers": {
+        "before": { "command": "b" },
+        // the memory
+        "after": { "command": "a" }
+      },
+      "hooks": {
+        "SessionStart": [
+          { "matcher": "startup", "hooks": [
+            { "type": "command", "command": "date" }
+          ] }
+        ]
+      }
+    }"#
+    );
+}
+
+#[test]
+fn what_is_there_stays_as_a_person_has_it_but_for_the_program() {
+    let text = |program: &str| {
+        format!(
+            r#"{{ "mcpServers": {{ "quipu": {{ "args": ["mcp", "--read-only"], "command": "{program}" }} }},
+  "hooks": {{ "Stop": [{{ "hooks": [{{ "command": "{program} hook Stop --agent qwen", "timeout": 1 }}] }}],
+    "SessionStart": [{{ "hooks": [{{ "command": "{program} hook SessionStart --agent qwen" }}] }}] }} }}"#
+        )
+    };
+    assert_eq!(installed(&text("/old/quipu")), text("/opt/quipu"));
+}
+
+#[test]
+fn another_program_of_our_name_stays_and_is_told() {
+    let text = r#"{ "mcpServers": { "quipu": { "command": "npx", "args": ["quipu"] } } }"#;
+    let told = vec!["`mcpServers.quipu` calls another program; it stays as it is".to_owned()];
+    let edited = install(Some(text), &[server()]).unwrap();
+    assert_eq!(edited, Edited { text: Some(text.to_owned()), notes: told.clone() });
+    assert_eq!(uninstalled(text), Edited { text: Some(text.to_owned()), notes: told });
+}
+
+#[test]
+fn a_file_that_is_not_understood_is_named_with_its_line() {
+    fn check(text: &str, expected: &str) {
+        let misread = install(Some(text), &parts()).unwrap_err();
+        assert_eq!(misread.reason(), expected, "{text}");
+        assert!(uninstall(text, &parts()).is_err() || jsonc::read(text).is_ok(), "{text}");
+    }
+    check("{\n  \"a\": 1\n  \"b\": 2\n}", "line 2: expected comma");
+    check("{\n  \"a\": \n", "line 3: expected value after colon in object property");
+    check("[]", "line 1: an object is expected");
+    check("{ 'a': 1 }", "line 1: single-quoted strings are not allowed");
+    check("{} {}", "line 1: text cannot contain more than one json value");
+    check(
+        r#"{ "mcpServers": [] }"#,
+        "`mcpServers.quipu` is not of the kind that the agent reads there",
+    );
+    check(
+        r#"{ "hooks": { "Stop": {} } }"#,
+        "`hooks.Stop` is not of the kind that the agent reads there",
+    );
+    check(
+        r#"{ "mcpServers": {}, "mcpServers": { "a": {} } }"#,
+        "`mcpServers.quipu` is written in a form that is not edited here",
+    );
+}
+
+mod codex {
+    use super::*;
+
+    fn part() -> [Part; 1] {
+        let program = "/opt/quipu".to_owned();
+        [Part::TomlServer { program, variables: vec!["QUIPU_HOME"] }]
+    }
+
+    fn installed(text: &str) -> String {
+        install(Some(text), &part()).unwrap().text.unwrap()
+    }
+
+    #[test]
+    fn the_server_is_added_and_taken_away_as_lines() {
+        insta::assert_snapshot!(installed("model = 'o' # mine\n"), @r#"
+        model = 'o' # mine
+
+        [mcp_servers.quipu]
+        command = "/opt/quipu"
+        args = ["mcp"]
+        env_vars = ["QUIPU_HOME"]
+        "#);
+        let texts = [
+            "model = 'o' # mine\n",
+            "a = 1\r\n[mcp_servers.docs]\r\ncommand = 'x'\r\n",
+            "[[skills]]\nx = 1\n\n\n",
+            "a = \"\"\"\n[mcp_servers.quipu]\n\"\"\"\n",
+        ];
+        for text in texts.iter().take(3) {
+            let with = installed(text);
+            assert_eq!(installed(&with), with);
+            assert_eq!(uninstall(&with, &part()).unwrap().text.unwrap(), *text);
+        }
+        // A text that only looks like our table is not taken for it.
+        let with = installed(texts[3]);
+        let form = Misread::Form("mcp_servers.quipu".to_owned());
+        assert_eq!(uninstall(&with, &part()), Err(form));
+        let made = install(None, &part()).unwrap().text.unwrap();
+        assert_eq!(uninstall(&made, &part()).unwrap().text, None);
+    }
+
+    #[test]
+    fn what_was_edited_around_it_stays() {
+        let text = "a = 1\n# the memory\n[mcp_servers.quipu]\ncommand = \"quipu\"\nargs = [\"mcp\"]\n\n\
+                    [mcp_servers.quipu.env]\nA = \"b\"\n\n# docs\n[mcp_servers.docs]\ncommand = \"d\"\n";
+        let left = uninstall(text, &part()).unwrap().text.unwrap();
+        assert_eq!(left, "a = 1\n# the memory\n\n# docs\n[mcp_servers.docs]\ncommand = \"d\"\n");
+        assert_eq!(installed(text), text);
+    }
+
+    #[test]
+    fn another_form_is_refused_and_another_program_stays() {
+        let form = Misread::Form("mcp_servers.quipu".to_owned());
+        let inline = "mcp_servers = { quipu = { command = 'quipu', args = ['mcp'] } }\n";
+        assert_eq!(uninstall(inline, &part()), Err(form.clone()));
+        assert_eq!(install(Some("mcp_servers = {}\n"), &part()), Err(form));
+        let other = "[mcp_servers.quipu]\ncommand = 'npx'\n";
+        assert_eq!(uninstall(other, &part()).unwrap().text.as_deref(), Some(other));
+        assert_eq!(
+            install(Some("a = 1\nb = = 2\n"), &part()).map_err(|misread| misread.reason()),
+            Err("line 2: extra `=`, expected nothing".to_owned())
+        );
+    }
+
+    #[test]
+    fn the_program_is_brought_up_to_date() {
+        let text = |program| {
+            format!(
+                "[mcp_servers.quipu]\nargs = [\"mcp\", \"-q\"]\ncommand = \"{program}\" \n[x]\ncommand = 1\n"
+            )
+        };
+        assert_eq!(installed(&text("/old/quipu")), text("/opt/quipu"));
+    }
+}
+
+#[test]
+fn a_hook_is_ours_by_what_it_calls() {
+    for command in ["quipu hook stop", "/a/quipu hook x --agent y", "'/a b/quipu' hook stop"] {
+        assert!(is_our_hook(command), "{command}");
+    }
+    for command in ["make hook all", "quipu-lint hook x", "echo quipu", "quipu remember hook", ""] {
+        assert!(!is_our_hook(command), "{command}");
+    }
+    assert_eq!(Value::from("a"), Entry::text("a").value());
+}
