@@ -56,6 +56,8 @@ pub struct Corpus {
     pub(crate) terms: Terms,
     pub(crate) memories: Vec<Option<Held>>,
     pub(crate) entries: Vec<Option<Entry>>,
+    /// Which of two entries comes first that are alike: the same in every corpus, and quick to compare.
+    pub(crate) keys: Vec<u64>,
     by_path: BTreeMap<MemoryPath, u32>,
     free_memories: Vec<u32>,
     free_entries: Vec<u32>,
@@ -111,7 +113,7 @@ impl Corpus {
         let date = cut.date.or(named).or_else(|| unit::first_date(&file_name)).or(written);
         let mut entries = Vec::new();
         for unit in cut.units {
-            entries.push(self.enter(id, number(entries.len()), &unit, &head));
+            entries.push(self.enter((id, path), number(entries.len()), &unit, &head));
         }
         self.by_path.insert(path.clone(), id);
         self.memories[id as usize] = Some(Held { path: path.clone(), entries, date });
@@ -143,7 +145,7 @@ impl Corpus {
 
     fn enter(
         &mut self,
-        memory: u32,
+        (memory, path): (u32, &MemoryPath),
         ordinal: u32,
         unit: &Unit,
         head: &BTreeMap<Box<str>, (Word, f32)>,
@@ -168,8 +170,10 @@ impl Corpus {
         }
         let id = self.free_entries.pop().unwrap_or_else(|| {
             self.entries.push(None);
+            self.keys.push(0);
             number(self.entries.len() - 1)
         });
+        self.keys[id as usize] = key(path, ordinal);
         let mut stems = HashSet::new();
         for (&term, &weight) in &weights {
             let term = &mut self.terms.list[term as usize];
@@ -220,6 +224,16 @@ impl Corpus {
         self.words -= f64::from(entry.length);
         self.free_entries.push(id);
     }
+}
+
+/// FNV-1a of a path and a number.
+fn key(path: &MemoryPath, ordinal: u32) -> u64 {
+    let mount = path.mount().map(|mount| mount.to_string()).unwrap_or_default();
+    let relative = path.relative().map_or("", |relative| relative.as_str());
+    let bytes = mount.bytes().chain(relative.bytes()).chain(ordinal.to_le_bytes());
+    bytes.fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3)
+    })
 }
 
 /// The folders of a path below its scope, and the name of its file.

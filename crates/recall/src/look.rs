@@ -100,17 +100,11 @@ impl Scratch {
                 *score += worth * weight / (weight + SATURATION);
             }
         }
-        let place = |entry: u32| {
-            let of = corpus.entries[entry as usize].as_ref();
-            of.map(|of| {
-                let memory = corpus.memories[of.memory as usize].as_ref();
-                (memory.map(|memory| &memory.path), of.ordinal)
-            })
-        };
         let scores = &self.scores;
+        let key = |id: u32| corpus.keys[id as usize];
         let better = |a: &u32, b: &u32| {
             let (score_a, score_b) = (scores[*a as usize], scores[*b as usize]);
-            score_b.total_cmp(&score_a).then_with(|| place(*a).cmp(&place(*b)))
+            score_b.total_cmp(&score_a).then_with(|| key(*a).cmp(&key(*b)))
         };
         let mut best = self.touched.clone();
         if best.len() > CANDIDATES {
