@@ -9,7 +9,7 @@ use memory::path::MemoryPath;
 use memory::screen::Screen;
 
 use crate::look::Scratch;
-use crate::terms::{Posting, Terms, number};
+use crate::terms::{Gist, Posting, Terms, dims, number};
 use crate::unit::{self, Unit};
 use crate::words::{Kind, Word, words};
 
@@ -45,6 +45,8 @@ pub(crate) struct Held {
     pub(crate) path: MemoryPath,
     pub(crate) entries: Vec<u32>,
     pub(crate) date: Option<Date>,
+    /// The direction of what it means as a whole.
+    pub(crate) gist: Vec<i8>,
 }
 
 /// The words of memories, and where each stands. See the crate's documentation.
@@ -58,6 +60,8 @@ pub struct Corpus {
     pub(crate) entries: Vec<Option<Entry>>,
     /// Which of two entries comes first that are alike: the same in every corpus, and quick to compare.
     pub(crate) keys: Vec<u64>,
+    /// The directions of what entries mean, entry by entry.
+    pub(crate) gists: Vec<i8>,
     by_path: BTreeMap<MemoryPath, u32>,
     free_memories: Vec<u32>,
     free_entries: Vec<u32>,
@@ -112,11 +116,20 @@ impl Corpus {
         let named = unit::first_date(name).or_else(|| unit::first_date(description));
         let date = cut.date.or(named).or_else(|| unit::first_date(&file_name)).or(written);
         let mut entries = Vec::new();
-        for unit in cut.units {
-            entries.push(self.enter((id, path), number(entries.len()), &unit, &head));
+        let mut of_head = Gist::default();
+        for (word, _) in head.values() {
+            of_head.add_word(word);
         }
+        let mut gist = of_head.clone();
+        for unit in cut.units {
+            let (entry, own) =
+                self.enter((id, path), number(entries.len()), &unit, (&head, &of_head));
+            entries.push(entry);
+            gist.merge(&own);
+        }
+        let gist = gist.direction();
         self.by_path.insert(path.clone(), id);
-        self.memories[id as usize] = Some(Held { path: path.clone(), entries, date });
+        self.memories[id as usize] = Some(Held { path: path.clone(), entries, date, gist });
     }
 
     /// Takes a memory out. Returns whether it was there.
@@ -148,8 +161,8 @@ impl Corpus {
         (memory, path): (u32, &MemoryPath),
         ordinal: u32,
         unit: &Unit,
-        head: &BTreeMap<Box<str>, (Word, f32)>,
-    ) -> u32 {
+        (head, of_head): (&BTreeMap<Box<str>, (Word, f32)>, &Gist),
+    ) -> (u32, Gist) {
         let own = words(&unit.text);
         let own_words = own.iter().filter(|word| word.kind != Kind::Sign).count() as f32;
         let tells_time = own.iter().any(|word| crate::question::tells_time(&word.text));
@@ -164,6 +177,10 @@ impl Corpus {
             *weights.entry(self.terms.add(word)).or_default() += HEADING;
             length += HEADING;
         }
+        let mut gist = Gist::default();
+        for &term in weights.keys() {
+            self.terms.add_meaning(term, &mut gist);
+        }
         for (word, weight) in head.values() {
             *weights.entry(self.terms.add(word)).or_default() += weight;
             length += weight;
@@ -174,6 +191,11 @@ impl Corpus {
             number(self.entries.len() - 1)
         });
         self.keys[id as usize] = key(path, ordinal);
+        let mut whole = gist.clone();
+        whole.merge(of_head);
+        let at = id as usize * dims();
+        self.gists.resize(self.entries.len() * dims(), 0);
+        self.gists[at..at + dims()].copy_from_slice(&whole.direction());
         let mut stems = HashSet::new();
         for (&term, &weight) in &weights {
             let term = &mut self.terms.list[term as usize];
@@ -198,7 +220,7 @@ impl Corpus {
             asks: asks(&unit.text),
             tells_time,
         });
-        id
+        (id, gist)
     }
 
     fn leave(&mut self, id: u32) {

@@ -74,11 +74,7 @@ impl<'a> Table<'a> {
         for token in self.cut(word)? {
             self.add(token, &mut sum);
         }
-        let length = sum.iter().map(|number| number * number).sum::<f32>().sqrt();
-        (length > f32::EPSILON).then(|| {
-            let scale = WHOLE / length;
-            sum.iter().map(|number| rounded(number * scale)).collect()
-        })
+        unit(&sum)
     }
 
     /// Returns how rare a word is, from 0 to 1; `None` if it is no token by itself.
@@ -138,6 +134,15 @@ impl<'a> Table<'a> {
             }
         }
     }
+}
+
+/// Returns the direction of a vector, of length 127; `None` if it has none.
+pub(crate) fn unit(vector: &[f32]) -> Option<Vec<i8>> {
+    let length = vector.iter().map(|number| number * number).sum::<f32>().sqrt();
+    (length > f32::EPSILON).then(|| {
+        let scale = WHOLE / length;
+        vector.iter().map(|number| rounded(number * scale)).collect()
+    })
 }
 
 /// Returns how near two vectors are: 1 for the same, 0 for nothing in common.

@@ -6,7 +6,9 @@
 use std::ops::Range;
 
 use crate::corpus::{Corpus, Entry};
+use crate::embedder::nearness;
 use crate::question::{Question, WORDS_MAX};
+use crate::terms::dims;
 
 /// How far the neighbours of an entry reach.
 pub(crate) const REACH: usize = 4;
@@ -21,6 +23,12 @@ const REACHES: [usize; 3] = [1, 2, REACH];
 const SATURATION: f32 = 1.2;
 const LENGTH: f32 = 0.75;
 
+/// The least that counts as much: of what all words tell together, of how far the question is met, and of how
+/// near a text as a whole is to it. Less than that in the best entry is little in all.
+const WORDS_FLOOR: f32 = 0.4;
+const SENSE_FLOOR: f32 = 0.4;
+const GIST_FLOOR: f32 = 0.5;
+
 /// What speaks for an entry.
 pub const ENTRY_FEATURES: [&str; ENTRY] = [
     "words",
@@ -33,6 +41,8 @@ pub const ENTRY_FEATURES: [&str; ENTRY] = [
     "sense far",
     "sense of the memory",
     "sense around, sharp",
+    "gist",
+    "gist of the memory",
     "subject",
     "asks",
     "after a question",
@@ -41,12 +51,12 @@ pub const ENTRY_FEATURES: [&str; ENTRY] = [
     "month",
     "day",
 ];
-pub(crate) const ENTRY: usize = 17;
+pub(crate) const ENTRY: usize = 19;
 /// Those of an entry that are divided by the largest of the question: the first so many.
-const SCALED: usize = 10;
+const SCALED: usize = 12;
 /// Where the features stand that are reasons by themselves.
-pub(crate) const SUBJECT: usize = 10;
-pub(crate) const MONTH: usize = 15;
+pub(crate) const SUBJECT: usize = 12;
+pub(crate) const MONTH: usize = 17;
 
 /// What speaks for a memory.
 pub const MEMORY_FEATURES: [&str; MEMORY] = [
@@ -63,14 +73,16 @@ pub const MEMORY_FEATURES: [&str; MEMORY] = [
     "sense",
     "sense around",
     "sense far",
+    "gist",
+    "gist of the memory",
     "entries",
     "rare words of the memory",
     "rare sense of the memory",
     "rare sense of the subject",
 ];
-pub(crate) const MEMORY: usize = 17;
+pub(crate) const MEMORY: usize = 19;
 /// Which features of its entries a memory has the largest of, in its order.
-const LARGEST: [usize; 10] = [4, 8, 15, 16, 0, 2, 3, 5, 6, 7];
+const LARGEST: [usize; 12] = [4, 8, 17, 18, 0, 2, 3, 5, 6, 7, 10, 11];
 
 /// A number for each word of the question.
 type PerWord = [f32; WORDS_MAX];
@@ -182,13 +194,16 @@ impl Rows {
                 features[7] = weights.met(&around.far);
                 features[8] = met;
                 features[9] = weights.met(&around.near.map(|near| near.powi(3)));
+                features[10] = gist_of(corpus, question, self.list[row].entry);
+                features[11] =
+                    held.map_or(0.0, |held| nearness(&question.gist, &held.gist)).max(0.0);
                 self.flags(corpus, question, row, features);
                 features[MONTH] = flag(month);
                 features[MONTH + 1] = flag(day);
                 self.list[row].features = *features;
             }
         }
-        self.scale();
+        self.scale(weights.total);
     }
 
     /// Finds which rows are of one memory.
@@ -259,10 +274,10 @@ impl Rows {
         let before = before.and_then(|at| memory?.entries.get(at));
         let before = before.and_then(|id| corpus.entries[*id as usize].as_ref());
         features[SUBJECT] = flag(self.is_about(corpus, question, row));
-        features[11] = flag(entry.asks);
-        features[12] = flag(before.is_some_and(|before| before.asks));
-        features[13] = entry.own_words.ln_1p() / 4.0;
-        features[14] = flag(question.asks_when && entry.tells_time);
+        features[13] = flag(entry.asks);
+        features[14] = flag(before.is_some_and(|before| before.asks));
+        features[15] = entry.own_words.ln_1p() / 4.0;
+        features[16] = flag(question.asks_when && entry.tells_time);
     }
 
     /// Adds up an entry and its neighbours, those in `rows`.
@@ -292,9 +307,13 @@ impl Rows {
         around
     }
 
-    /// Divides what is told by words and sense by the largest of the question.
-    fn scale(&mut self) {
-        let mut most = [f32::EPSILON; SCALED];
+    /// Divides what is told by words and sense by the largest of the question, unless that is little.
+    fn scale(&mut self, total: f32) {
+        let mut most: [f32; SCALED] = std::array::from_fn(|at| match at {
+            0..5 => WORDS_FLOOR * total,
+            5..10 => SENSE_FLOOR,
+            _ => GIST_FLOOR,
+        });
         for row in &self.list {
             most.iter_mut().zip(row.features).for_each(|(most, of)| *most = most.max(of));
         }
@@ -324,10 +343,17 @@ impl Rows {
             let rows = self.list[group.rows.clone()].iter();
             features[3 + at] = rows.map(|row| row.features[of_entry]).fold(0.0, f32::max);
         }
-        features[13] = (own.len() as f32).ln();
-        features[14..].copy_from_slice(&group.rare);
+        features[15] = (own.len() as f32).ln();
+        features[16..].copy_from_slice(&group.rare);
         features
     }
+}
+
+/// How near an entry as a whole is to the question.
+fn gist_of(corpus: &Corpus, question: &Question, entry: u32) -> f32 {
+    let at = entry as usize * dims();
+    let own = corpus.gists.get(at..at + dims()).unwrap_or_default();
+    nearness(&question.gist, own).max(0.0)
 }
 
 fn flag(is: bool) -> f32 {

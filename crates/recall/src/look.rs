@@ -4,7 +4,8 @@
 //! neighbours. The work is bounded, however large the corpus: a word that stands nearly everywhere is passed
 //! over once enough was counted.
 
-use crate::corpus::Corpus;
+use crate::corpus::{Corpus, Held};
+use crate::embedder::nearness;
 use crate::features::{REACH, Row, Rows};
 use crate::question::Question;
 use crate::terms::{Posting, number};
@@ -15,6 +16,11 @@ const CANDIDATES: usize = 96;
 const NEAR_MAX: usize = 64;
 /// How many postings are counted up, at most; the rarest words' first.
 const POSTINGS_MAX: usize = 16_384;
+/// How many memories are looked at because as wholes they mean what the question means, among how many at
+/// most, and how many entries of each.
+const ALIKE: usize = 8;
+const ALIKE_AMONG_MAX: usize = 4_096;
+const ALIKE_ENTRIES: usize = 16;
 /// How much a word that was meant to be another counts as it, by its slips.
 const SLIP: f32 = 0.8;
 /// How often a word may be said before saying it again hardly counts.
@@ -74,6 +80,26 @@ pub(crate) fn matches(corpus: &Corpus, question: &Question, by_sense: bool) -> V
     matches
 }
 
+/// Returns the entries of the memories that as wholes mean what the question means; of none when there are
+/// too many to compare.
+fn alike(corpus: &Corpus, question: &Question) -> Vec<u32> {
+    if question.gist.iter().all(|number| *number == 0) || corpus.memories() > ALIKE_AMONG_MAX {
+        return Vec::new();
+    }
+    let held = corpus.memories.iter().flatten();
+    let mut near: Vec<(f32, &Held)> =
+        held.map(|memory| (nearness(&question.gist, &memory.gist), memory)).collect();
+    let nearer = |a: &(f32, &Held), b: &(f32, &Held)| {
+        b.0.total_cmp(&a.0).then_with(|| a.1.path.cmp(&b.1.path))
+    };
+    if near.len() > ALIKE {
+        near.select_nth_unstable_by(ALIKE, nearer);
+        near.truncate(ALIKE);
+    }
+    let entries = near.iter().flat_map(|(_, memory)| memory.entries.iter().take(ALIKE_ENTRIES));
+    entries.copied().collect()
+}
+
 impl Scratch {
     /// Returns the entries that may fit, the likeliest first.
     fn candidates(&mut self, corpus: &Corpus, question: &Question, matches: &[Match]) -> Vec<u32> {
@@ -122,7 +148,9 @@ impl Scratch {
         let mut rows = Rows { width: question.asked.len(), ..Rows::default() };
         self.places.resize(corpus.entries.len(), 0);
         let mut around: Vec<u32> = Vec::new();
-        for entry in self.candidates(corpus, question, matches) {
+        let mut likely = self.candidates(corpus, question, matches);
+        likely.extend(alike(corpus, question));
+        for entry in likely {
             let Some(of) = corpus.entries[entry as usize].as_ref() else { continue };
             let Some(memory) = corpus.memories[of.memory as usize].as_ref() else { continue };
             let at = of.ordinal as usize;

@@ -7,7 +7,7 @@ use jiff::civil::Date;
 
 use crate::corpus::Corpus;
 use crate::embedder::table;
-use crate::terms::Stem;
+use crate::terms::{Gist, Stem};
 use crate::words::{Kind, Word, plain, stem, words};
 
 /// Words that a prompt is searched by, at most; the rarest of it.
@@ -70,6 +70,8 @@ pub(crate) struct Named {
 pub(crate) struct Question {
     /// How much a word would tell that no entry has.
     pub(crate) weight_max: f32,
+    /// The direction of what it means as a whole; empty when meaning does not count.
+    pub(crate) gist: Vec<i8>,
     pub(crate) asked: Vec<Asked>,
     pub(crate) subjects: HashSet<Box<str>>,
     pub(crate) days: Vec<Named>,
@@ -78,7 +80,7 @@ pub(crate) struct Question {
 
 impl Question {
     /// Reads a prompt for a corpus.
-    pub(crate) fn read(prompt: &str, corpus: &Corpus) -> Self {
+    pub(crate) fn read(prompt: &str, corpus: &Corpus, by_sense: bool) -> Self {
         let prompt: String = prompt.chars().take(PROMPT_CHARS_MAX).collect();
         let all = words(&prompt);
         let mut subjects = HashSet::new();
@@ -112,8 +114,14 @@ impl Question {
         let asks_when = texts.first() == Some(&"when")
             || texts.contains(&"date")
             || texts.windows(2).any(|pair| pair == ["how", "long"]);
+        let mut gist = Gist::default();
+        for asked in &asked {
+            gist.add_word(&asked.word);
+        }
+        let gist = if by_sense { gist.direction() } else { Vec::new() };
         Self {
             weight_max: telling(0, corpus),
+            gist,
             asked,
             subjects,
             days: days(&prompt, &texts),
@@ -180,7 +188,7 @@ mod tests {
     use super::*;
 
     fn check(prompt: &str, date: Date, expected: (bool, bool)) {
-        let question = Question::read(prompt, &Corpus::default());
+        let question = Question::read(prompt, &Corpus::default(), true);
         assert_eq!(question.names(Some(date)), expected, "{prompt}");
     }
 

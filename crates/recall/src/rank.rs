@@ -169,7 +169,7 @@ impl Corpus {
     }
 
     fn find(&self, prompt: &str, by_sense: bool) -> Found {
-        let question = Question::read(prompt, self);
+        let question = Question::read(prompt, self, by_sense);
         let matches = matches(self, &question, by_sense);
         let kept = self.scratch.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut scratch = kept.unwrap_or_default();

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::embedder::{Table, nearness, table};
+use crate::embedder::{Table, nearness, table, unit};
 use crate::words::{Kind, Word, stem};
 
 /// Below this, two words have nothing in common.
@@ -34,6 +34,8 @@ pub(crate) struct Term {
     letters: u32,
     chars: usize,
     has_vector: bool,
+    /// How rare it is in the language, in sixteenths.
+    rarity: i32,
 }
 
 /// All forms of one word.
@@ -89,9 +91,19 @@ impl Terms {
             stem,
             postings: Vec::new(),
             has_vector: vector.is_some(),
+            rarity: rarity(word),
         });
         self.ids.insert(text, id);
         id
+    }
+
+    /// Adds what a term means to a gist.
+    pub(crate) fn add_meaning(&self, id: u32, gist: &mut Gist) {
+        let term = &self.list[id as usize];
+        if term.has_vector {
+            let at = id as usize * dims();
+            gist.add(self.vectors.get(at..at + dims()).unwrap_or_default(), term.rarity);
+        }
     }
 
     /// Returns the forms that an entry may have a word in.
@@ -171,7 +183,47 @@ impl Terms {
     }
 }
 
-fn dims() -> usize {
+/// What a text means, taken together: the rarer a word, the more it counts. Whole numbers, so that the order
+/// of the words makes no difference.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gist(Vec<i32>);
+
+impl Gist {
+    fn add(&mut self, vector: &[i8], weight: i32) {
+        self.0.resize(dims(), 0);
+        self.0.iter_mut().zip(vector).for_each(|(sum, number)| *sum += weight * i32::from(*number));
+    }
+
+    /// Adds a word that may stand nowhere in the corpus.
+    pub(crate) fn add_word(&mut self, word: &Word) {
+        if let Some(vector) = vector_of(table(), word) {
+            self.add(&vector, rarity(word));
+        }
+    }
+
+    /// Adds another gist.
+    pub(crate) fn merge(&mut self, other: &Self) {
+        self.0.resize(dims(), 0);
+        self.0.iter_mut().zip(&other.0).for_each(|(sum, number)| *sum += number);
+    }
+
+    /// Returns its direction; all zero if it means nothing.
+    pub(crate) fn direction(&self) -> Vec<i8> {
+        unit(&self.0.iter().map(|number| *number as f32).collect::<Vec<_>>())
+            .unwrap_or_else(|| vec![0; dims()])
+    }
+}
+
+/// How rare a word is in the language, in sixteenths.
+fn rarity(word: &Word) -> i32 {
+    let rarity = table().and_then(|table| table.rarity(&word.text)).unwrap_or(1.0);
+    #[expect(clippy::cast_possible_truncation, reason = "between 0 and 16")]
+    let sixteenths = (rarity * 16.0).round() as i32;
+    sixteenths
+}
+
+/// Returns how many numbers a vector has.
+pub(crate) fn dims() -> usize {
     table().map_or(0, Table::dims)
 }
 
