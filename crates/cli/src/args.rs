@@ -17,7 +17,7 @@ mod serve;
 mod service;
 mod tasks;
 
-pub(crate) use context::{Context, Trust};
+pub(crate) use context::{Context, Recall, Trust};
 pub(crate) use hook::Hook;
 pub(crate) use install::{Install, Installation, Uninstall};
 pub(crate) use serve::{Events, Guard, Serve, Token};
@@ -158,6 +158,7 @@ pub(crate) enum Command {
     /// Keep memories in context no longer
     Unpin(Pin),
     Grep(Grep),
+    Recall(Recall),
     Log(Log),
     Show(Show),
     Diff(Diff),

@@ -31,6 +31,7 @@ mod events;
 mod export;
 
 mod grep;
+mod recall;
 
 mod history;
 
@@ -80,6 +81,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> 
         Command::Pin(args) => write::pin(app, &args, true).await,
         Command::Unpin(args) => write::pin(app, &args, false).await,
         Command::Grep(args) => grep::run(app, &args).await,
+        Command::Recall(args) => recall::run(app, &args).await,
         Command::Log(args) => history::log(app, &args).await,
         Command::Show(args) => history::show(app, &args).await,
         Command::Diff(args) => history::diff(app, &args).await,

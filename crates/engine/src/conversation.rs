@@ -102,6 +102,16 @@ struct Now {
     kept: Kept,
     /// What is looked for, for the last prompt. Whoever takes it out is the one who shows it.
     prefetch: Option<Prefetch<Vec<Selected>>>,
+    /// The digest of that prompt, until its turn has ended.
+    prompt: Option<Revision>,
+}
+
+impl Now {
+    /// Ends the turn of the last prompt: what is looked for is dropped.
+    fn drop_prompt(&mut self) {
+        self.prefetch = None;
+        self.prompt = None;
+    }
 }
 
 impl Conversation {
@@ -130,7 +140,9 @@ impl Conversation {
     /// for from now on, until `cancelled` is. Returns what is there already: it leads what is shown beside
     /// the prompt.
     ///
-    /// Said twice with one event id, it is done once, and answered with nothing the second time.
+    /// Said twice with one event id, it is done once, and answered with nothing the second time. The same text
+    /// again before the turn has ended is the same prompt, which some hosts send once more behind each tool
+    /// result: it is answered as [`tool_result`](Self::tool_result) is.
     pub fn prompt(
         &self,
         text: &str,
@@ -141,9 +153,13 @@ impl Conversation {
         if !now.kept.is_new(event) {
             return None;
         }
-        // Dropped first: two are never under way.
-        now.prefetch = None;
-        now.prefetch = Some(self.look(text, &now.kept, cancelled));
+        let prompt = Revision::of(text.as_bytes());
+        if now.prompt != Some(prompt) {
+            // Dropped first: two are never under way.
+            now.drop_prompt();
+            now.prefetch = Some(self.look(text, &now.kept, cancelled));
+            now.prompt = Some(prompt);
+        }
         let found = self.take(&mut now);
         self.keep(&now);
         found
@@ -168,7 +184,7 @@ impl Conversation {
     pub fn turn_ended(&self, event: Option<&str>) -> u64 {
         let mut now = self.now();
         if now.kept.is_new(event) {
-            now.prefetch = None;
+            now.drop_prompt();
             now.kept.turns += 1;
             self.keep(&now);
         }
@@ -180,7 +196,7 @@ impl Conversation {
     pub fn compacted(&self, event: Option<&str>) {
         let mut now = self.now();
         if now.kept.is_new(event) {
-            now.prefetch = None;
+            now.drop_prompt();
             now.kept.segment += 1;
             self.keep(&now);
         }
@@ -188,7 +204,7 @@ impl Conversation {
 
     /// Drops what is looked for: the turn was stopped, or all was cleared.
     pub fn reset(&self) {
-        self.now().prefetch = None;
+        self.now().drop_prompt();
     }
 
     fn look(

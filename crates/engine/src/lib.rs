@@ -41,6 +41,8 @@ mod prefetch;
 
 mod conversation;
 
+mod recaller;
+
 mod serving;
 
 pub mod import;
@@ -73,6 +75,7 @@ pub use lane::{
 };
 pub use open::{Engine, EngineError};
 pub use precondition::delete_revision;
+pub use recaller::Recaller;
 pub use runner::{InProcess, Job, RunError, Runner, chain};
 pub use search::{Hit, Hits, search};
 pub use segment::{FileShown, HotShown, Showing};

@@ -18,8 +18,10 @@ use tokio::sync::broadcast;
 
 use crate::callers::Callers;
 use crate::config::Config;
+use crate::conversation::{Conversations, Select};
 use crate::feed::{Feed, Feeds};
 use crate::lane::{DreamSchedule, LaneParts, LaneSettings, Lanes};
+use crate::recaller::Recaller;
 use crate::runner::{InProcess, Runner};
 use crate::segment::{self, Showing};
 use crate::workspace::Workspace;
@@ -163,6 +165,18 @@ impl Engine {
     pub fn callers(&self, feeds: Arc<Feeds>) -> Callers {
         let tasks = Arc::<SqliteState>::clone(&self.state);
         Callers::new(tasks, feeds, Arc::new(SystemClock), self.folders.clone())
+    }
+
+    /// Returns what finds memories that fit a prompt. Whoever wants edits from outside seen at once follows what
+    /// [changes](Self::subscribe) with it, and watches.
+    pub fn recaller(&self) -> Recaller {
+        Recaller::new(self.screen.clone())
+    }
+
+    /// Returns the conversations that the state keeps, whose memories are found by `select`.
+    pub fn conversations(&self, select: Arc<dyn Select>) -> Conversations {
+        let tasks = Arc::<SqliteState>::clone(&self.state);
+        Conversations::new(tasks, select, Arc::new(SystemClock))
     }
 
     /// Tells feeds of everything that changes from now on. Goes on until whoever runs it ends it.

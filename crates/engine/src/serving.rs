@@ -7,9 +7,11 @@ use store::Caller;
 use tokio::task::JoinHandle;
 
 use crate::callers::Callers;
+use crate::conversation::{Conversations, Select};
 use crate::feed::{Feed, Feeds};
 use crate::lane::{LaneSettings, Lanes};
 use crate::open::Engine;
+use crate::recaller::Recaller;
 use crate::workspace::Workspace;
 
 /// What is kept going for some workspaces. Whoever drops it tells no changes any more.
@@ -21,6 +23,10 @@ pub struct Serving {
     pub feeds: Arc<Feeds>,
     /// Knows who is registered.
     pub callers: Callers,
+    /// Knows who was shown what.
+    pub conversations: Conversations,
+    /// Finds what fits a prompt.
+    pub recaller: Arc<Recaller>,
     following: JoinHandle<()>,
 }
 
@@ -44,13 +50,22 @@ impl Engine {
         }
         let lanes = self.lanes(settings, Arc::clone(&feeds) as Arc<dyn Feed>);
         let callers = self.callers(Arc::clone(&feeds));
+        let recaller = Arc::new(self.recaller());
+        let conversations = self.conversations(Arc::clone(&recaller) as Arc<dyn Select>);
         let following = self.follow(Arc::clone(&feeds));
         // What was left is gone on with before anything new is taken.
         lanes.resume(workspaces).await?;
-        let (kept_up, notices, served) = (lanes.clone(), self.subscribe(), workspaces.to_vec());
+        let (kept_up, served) = (lanes.clone(), workspaces.to_vec());
+        let (of_lanes, of_memories) = (self.subscribe(), self.subscribe());
+        let finds = Arc::clone(&recaller);
         let following = tokio::spawn(async move {
-            tokio::join!(following, kept_up.follow(notices), kept_up.keep_up(&served));
+            tokio::join!(
+                following,
+                kept_up.follow(of_lanes),
+                kept_up.keep_up(&served),
+                finds.follow(of_memories),
+            );
         });
-        Ok(Serving { lanes, feeds, callers, following })
+        Ok(Serving { lanes, feeds, callers, conversations, recaller, following })
     }
 }

@@ -367,6 +367,16 @@ pub const CONVERSATION_ID_CHARS_MAX: usize = 128;
 /// Events of a conversation that are noted, so that saying one twice does nothing.
 pub const CONVERSATION_EVENTS_KEPT: usize = 64;
 
+/// Corpora that a process has at hand: one for each set of roots that somebody sees.
+pub const CORPORA_KEPT_MAX: usize = 16;
+
+/// Characters of a prompt, from its beginning, that decide what is recalled for it.
+pub const PROMPT_CHARS_MAX: usize = 8_192;
+
+/// How long a corpus counts as current while nobody tells of a change. Where folders are watched, all is told;
+/// elsewhere this bounds how long an edit from outside may go unseen by recall.
+pub const CORPUS_AGE_MAX: Duration = Duration::from_mins(1);
+
 /// How often what was shown is written anew because another process wrote at the same moment.
 pub const CONVERSATION_WRITES_MAX: u32 = 8;
 

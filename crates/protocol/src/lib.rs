@@ -15,6 +15,8 @@ pub mod capabilities;
 
 pub mod task;
 
+pub mod conversation;
+
 pub mod session;
 
 pub mod event;

@@ -68,8 +68,8 @@ pub(crate) struct Named {
 /// A prompt, read.
 #[derive(Debug, Default)]
 pub(crate) struct Question {
-    /// How much a word would tell that no entry has.
-    pub(crate) weight_max: f32,
+    /// How much a word tells that one entry has.
+    pub(crate) weight_of_one: f32,
     /// The direction of what it means as a whole; empty when meaning does not count.
     pub(crate) gist: Vec<i8>,
     pub(crate) asked: Vec<Asked>,
@@ -120,7 +120,7 @@ impl Question {
         }
         let gist = if by_sense { gist.direction() } else { Vec::new() };
         Self {
-            weight_max: telling(0, corpus),
+            weight_of_one: telling(1, corpus),
             gist,
             asked,
             subjects,

@@ -8,6 +8,7 @@ mod about;
 mod body;
 mod changes;
 mod context_files;
+mod conversations;
 mod daemon;
 mod events;
 mod faults;

@@ -45,3 +45,23 @@ pub(crate) struct Trust {
     #[arg(long)]
     pub(crate) remove: bool,
 }
+
+/// Find the memories that fit a prompt
+///
+/// What an agent is shown beside it: at most five memories, the best first, and nothing when nothing fits.
+/// No model is asked.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quipu recall how do I run the slow tests
+  quipu recall --explain 'which port does staging listen on?'
+  quipu recall --json deploy | jq -r .path")]
+pub(crate) struct Recall {
+    /// What a person would say to the agent
+    #[arg(required = true, value_name = "PROMPT")]
+    pub(crate) prompt: Vec<String>,
+
+    /// Say why each memory was chosen
+    #[arg(long)]
+    pub(crate) explain: bool,
+}

@@ -3,6 +3,7 @@
 mod abuse;
 
 mod context_files;
+mod conversations;
 
 mod crash;
 

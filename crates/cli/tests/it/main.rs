@@ -31,6 +31,7 @@ mod list;
 
 mod readme;
 
+mod recall;
 mod save;
 
 mod search;

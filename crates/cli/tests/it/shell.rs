@@ -25,6 +25,7 @@ fn the_help_lists_the_commands() {
       pin          Keep memories in the agents' context
       unpin        Keep memories in context no longer
       grep         Search the text of memories
+      recall       Find the memories that fit a prompt
       log          Show what was changed, newest first
       show         Show one change in full
       diff         Show what a change did, or what became of a memory

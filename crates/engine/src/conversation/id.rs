@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use memory::limits::CONVERSATION_ID_CHARS_MAX;
+use uuid::Uuid;
 
 /// The name of a conversation, as its host has it: letters, digits, `.`, `_`, `:` and `-`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -17,6 +18,11 @@ pub struct ConversationId(String);
 pub struct BadConversationId;
 
 impl ConversationId {
+    /// Returns a name that nobody else has.
+    pub fn random() -> Self {
+        Self(Uuid::new_v4().to_string())
+    }
+
     /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0

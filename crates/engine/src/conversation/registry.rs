@@ -80,7 +80,11 @@ impl Conversations {
             select: Arc::clone(&self.select),
             writer: Arc::clone(&self.writer),
             clock: Arc::clone(&self.clock),
-            now: Mutex::new(Now { kept: kept.unwrap_or_else(Kept::default), prefetch: None }),
+            now: Mutex::new(Now {
+                kept: kept.unwrap_or_else(Kept::default),
+                prefetch: None,
+                prompt: None,
+            }),
         });
         let conversation = self.lock().take_in(new);
         if !resumed {
@@ -92,6 +96,14 @@ impl Conversations {
     /// Returns a conversation that is under way; [`open`](Self::open) also finds one of before.
     pub fn at_hand(&self, id: &ConversationId) -> Option<Arc<Conversation>> {
         self.lock().used(id)
+    }
+
+    /// Returns the id of the workspace of a conversation, at hand or not.
+    pub async fn workspace_of(&self, id: &ConversationId) -> Result<Option<String>, StateError> {
+        if let Some(conversation) = self.at_hand(id) {
+            return Ok(Some(conversation.workspace.clone()));
+        }
+        Ok(self.tasks.conversation(id.as_str()).await?.map(|row| row.workspace))
     }
 
     /// Lets a conversation go: what is looked for is dropped. What it was shown stays known, so that it may go

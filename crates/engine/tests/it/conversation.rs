@@ -281,6 +281,7 @@ async fn a_selection_that_fails_or_dies_shows_nothing_and_the_next_one_works() {
         let_happen().await;
         assert_eq!(conversation.tool_result(None), None);
         assert_eq!(world.under_way(), 0);
+        conversation.turn_ended(None);
     }
     assert_eq!(names(prompt(&conversation, "tea?")), ["tea"]);
 }
@@ -327,6 +328,25 @@ async fn what_is_said_twice_is_done_once() {
     conversation.compacted(Some("e4"));
     conversation.compacted(Some("e4"));
     assert_eq!(conversation.counts(), (2, 1));
+}
+
+#[tokio::test]
+async fn the_same_prompt_again_in_one_turn_is_the_same_prompt() {
+    let world = World::new([
+        Does::After(Duration::from_millis(100), vec!["tea"]),
+        Does::AtOnce(vec!["cups"]),
+    ]);
+    let conversation = stopped(&world).await;
+    assert_eq!(prompt(&conversation, "tea?"), None);
+    pass(50).await;
+    assert_eq!(prompt(&conversation, "tea?"), None);
+    assert_eq!(world.under_way(), 1);
+    pass(55).await;
+    assert_eq!(names(prompt(&conversation, "tea?")), ["tea"]);
+    assert_eq!(prompt(&conversation, "tea?"), None);
+    assert_eq!(world.scripted.asked.lock().unwrap().len(), 1);
+    conversation.turn_ended(None);
+    assert_eq!(names(prompt(&conversation, "tea?")), ["cups"], "another turn");
 }
 
 #[tokio::test]
@@ -435,7 +455,7 @@ async fn as_the_model_says(steps: Vec<Step>) {
                 };
                 world.scripted.script.lock().unwrap().push_back(does);
                 coming = Some((now + u64::from(delay), name));
-                let shown = prompt(&conversation, "?");
+                let shown = prompt(&conversation, &format!("{prompts}?"));
                 let_happen().await;
                 Some(shown)
             }

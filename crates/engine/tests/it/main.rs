@@ -10,6 +10,7 @@
 mod conversation;
 mod feeds;
 mod lane;
+mod recaller;
 
 use std::collections::BTreeMap;
 use std::path::Path;

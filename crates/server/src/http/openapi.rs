@@ -16,7 +16,8 @@ use super::daemon::Shared;
 use super::page;
 use super::routes::{Routes, routes};
 use super::{
-    about, changes, context_files, events, mcp, memories, sessions, tasks, tool, transfer,
+    about, changes, context_files, conversations, events, mcp, memories, sessions, tasks, tool,
+    transfer,
 };
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
@@ -43,6 +44,7 @@ pub(super) fn routes() -> Routes {
         .merge(about::routes())
         .merge(tasks::routes())
         .merge(sessions::routes())
+        .merge(conversations::routes())
         .merge(events::routes())
         .merge(memories::routes())
         .merge(context_files::routes())

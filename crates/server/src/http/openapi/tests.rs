@@ -71,6 +71,7 @@ fn it_is_of_version_3_1_and_names_every_route_of_the_spec() {
     delete /session/{id}
     delete /v1/memories/{path}
     delete /v1/pins/{path}
+    delete /v1/sessions/{id}
     delete /workspace/memory/{kind}/{task}
     delete /workspaces/{workspace}/memory/{kind}/{task}
     get /capabilities
@@ -100,6 +101,11 @@ fn it_is_of_version_3_1_and_names_every_route_of_the_spec() {
     post /v1/changes/{id}/undo
     post /v1/import
     post /v1/memories/move
+    post /v1/sessions
+    post /v1/sessions/{id}/compactions
+    post /v1/sessions/{id}/prompts
+    post /v1/sessions/{id}/tool-results
+    post /v1/sessions/{id}/turns
     post /v1/tool
     post /workspace/memory
     post /workspace/memory/{kind}

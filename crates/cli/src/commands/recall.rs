@@ -1,0 +1,52 @@
+//! `quipu recall`: what fits a prompt.
+
+use engine::Selected;
+use serde_json::{Value, json};
+
+use crate::args::Recall;
+use crate::compose::App;
+use crate::exit::{Failure, Status};
+use crate::render::text::Text;
+use crate::render::{FAINT, Look, MARK, short, visible};
+
+/// Finds what an agent would be shown beside a prompt.
+pub(crate) async fn run(app: &App, args: &Recall) -> Result<Status, Failure> {
+    let prompt = args.prompt.join(" ");
+    let memories = app.memories();
+    let recaller = app.engine.recaller();
+    let found = app.wait("looking", recaller.recall(&memories, &prompt)).await?;
+    if app.output.json {
+        app.output.values(&found.iter().map(value).collect::<Vec<_>>())?;
+    } else {
+        let mut text = Text::default();
+        for found in &found {
+            write(found, args.explain, app.output.look, &mut text);
+        }
+        app.output.text(&text.into_string())?;
+        if found.is_empty() {
+            app.output.note("nothing fits; `quipu grep` searches for words as they stand");
+        }
+    }
+    Ok(if found.is_empty() { Status::Refused } else { Status::Done })
+}
+
+fn value(found: &Selected) -> Value {
+    json!({
+        "path": found.path.to_string(),
+        "title": found.title,
+        "text": found.text,
+        "revision": found.revision.to_string(),
+        "modifiedAt": found.modified_at.to_string(),
+        "why": found.why,
+    })
+}
+
+fn write(found: &Selected, explain: bool, look: Look, text: &mut Text) {
+    text.line(look.paint(MARK, &short(&found.path)));
+    if explain {
+        text.line(look.paint(FAINT, &format!("  {}", visible::line(&found.why))));
+    }
+    for line in visible::text(&found.text).lines() {
+        text.line(format!("  {line}"));
+    }
+}

@@ -1,0 +1,111 @@
+//! Conversations over HTTP: what a host is given to show, once, also after a restart of the daemon.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::{Answer, Daemon};
+use crate::place::Place;
+
+const SESSIONS: &str = "/v1/sessions";
+
+fn done(answer: &Answer) -> Value {
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    answer.json()
+}
+
+fn open(daemon: &Daemon, id: &str) -> Value {
+    done(&daemon.post(SESSIONS, &json!({ "sessionId": id })))
+}
+
+fn prompt(daemon: &Daemon, id: &str, text: &str) -> Value {
+    done(&daemon.post(&format!("{SESSIONS}/{id}/prompts"), &json!({ "text": text })))
+}
+
+fn happened(daemon: &Daemon, id: &str, what: &str, event: &str) -> Value {
+    done(&daemon.post(&format!("{SESSIONS}/{id}/{what}"), &json!({ "eventId": event })))
+}
+
+/// Returns what is shown for a prompt, be it at once or behind a tool's result.
+fn shown(daemon: &Daemon, id: &str, text: &str) -> Value {
+    let at_once = prompt(daemon, id, text);
+    let begun = Instant::now();
+    let mut shown = at_once;
+    while shown["recalled"].is_null() {
+        assert!(begun.elapsed() < super::PATIENCE, "nothing is found for {text}");
+        std::thread::sleep(Duration::from_millis(5));
+        shown = done(&daemon.post(&format!("{SESSIONS}/{id}/tool-results"), &json!({})));
+    }
+    shown["recalled"].clone()
+}
+
+fn remembered(place: &Place) {
+    for (name, text) in [
+        ("harbour", "- The harbour master of Brenn is called Olga Tveit.\n"),
+        ("bread", "- The sourdough rests for eleven hours before it is baked.\n"),
+        ("tests", "- Integration tests need the variable TARN_URL.\n"),
+    ] {
+        place.create(&format!("project/{name}.md"), text);
+    }
+}
+
+#[test]
+fn a_host_is_given_what_fits_a_prompt_and_given_it_once() {
+    let place = Place::new();
+    remembered(&place);
+    let daemon = Daemon::start(&place);
+    let opened = open(&daemon, "talk-1");
+    assert_eq!(opened["resumed"], false, "{opened}");
+    assert_eq!(opened["workspaceId"], daemon.workspace(0), "{opened}");
+    let recalled = shown(&daemon, "talk-1", "how long does the sourdough rest?");
+    assert_eq!(recalled["memories"][0]["path"], "/memories/project/bread.md", "{recalled}");
+    let block = recalled["text"].as_str().unwrap();
+    assert!(block.starts_with("<recalled_memories>\n"), "{block}");
+    assert!(block.contains("rests for eleven hours"), "{block}");
+    assert!(!block.contains("Olga"), "{block}");
+    assert_eq!(happened(&daemon, "talk-1", "tool-results", "t1"), json!({}));
+    let again = prompt(&daemon, "talk-1", "how long does the sourdough rest?");
+    assert_eq!(again, json!({}), "it was shown before");
+    assert_eq!(prompt(&daemon, "talk-1", "what do penguins eat?"), json!({}));
+}
+
+#[test]
+fn a_conversation_goes_on_in_the_next_life_of_the_daemon() {
+    let place = Place::new();
+    remembered(&place);
+    let daemon = Daemon::start(&place);
+    open(&daemon, "talk-1");
+    shown(&daemon, "talk-1", "how long does the sourdough rest?");
+    assert_eq!(happened(&daemon, "talk-1", "turns", "end-1")["turns"], 1);
+    assert_eq!(happened(&daemon, "talk-1", "turns", "end-1")["turns"], 1, "said twice");
+    assert_eq!(happened(&daemon, "talk-1", "compactions", "c-1")["segment"], 1);
+    daemon.signal("TERM");
+    assert_eq!(daemon.end().0, Some(0));
+
+    let daemon = Daemon::start(&place);
+    let after = happened(&daemon, "talk-1", "turns", "end-1");
+    assert_eq!((&after["turns"], &after["segment"]), (&json!(1), &json!(1)), "{after}");
+    let recalled = shown(&daemon, "talk-1", "what do the integration tests need?");
+    assert_eq!(recalled["memories"][0]["path"], "/memories/project/tests.md", "{recalled}");
+    let again = prompt(&daemon, "talk-1", "how long does the sourdough rest?");
+    assert_eq!(again, json!({}), "it was shown in the life before");
+    assert_eq!(open(&daemon, "talk-1")["resumed"], true);
+}
+
+#[test]
+fn what_is_no_conversation_is_refused() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let nowhere = daemon.post(&format!("{SESSIONS}/nobody/prompts"), &json!({ "text": "a" }));
+    assert_eq!((nowhere.status, &nowhere.json()["code"]), (404, &json!("session_not_found")));
+    let bad = daemon.post(SESSIONS, &json!({ "sessionId": "a b" }));
+    assert_eq!((bad.status, &bad.json()["code"]), (400, &json!("invalid_arguments")));
+    assert!(bad.json()["error"].as_str().unwrap().contains("1 to 128"), "{}", bad.text());
+    let elsewhere = daemon.post(SESSIONS, &json!({ "cwd": "/nowhere" }));
+    assert_eq!(elsewhere.json()["code"], "workspace_mismatch", "{}", elsewhere.text());
+    let given = done(&daemon.post(SESSIONS, &json!({})));
+    let id = given["sessionId"].as_str().unwrap();
+    assert_eq!(daemon.ask("DELETE", &format!("{SESSIONS}/{id}")).send().status, 204);
+    let text = daemon.post(&format!("{SESSIONS}/{id}/prompts"), &json!({ "txt": "a" }));
+    assert_eq!(text.status, 400, "{}", text.text());
+}

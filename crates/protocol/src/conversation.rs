@@ -1,0 +1,93 @@
+//! Conversations: what a host's model is shown of memories, below `/v1/sessions`.
+
+use serde::{Deserialize, Serialize};
+
+/// What a conversation is opened with.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct OpenConversation {
+    /// The id that the host has for it: 1 to 128 letters, digits, `.`, `_`, `:` or `-`. One that was there
+    /// before goes on. Left out, it is given one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session_id: Option<String>,
+    /// The folder of the workspace; left out, the daemon's first one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+}
+
+/// A conversation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Conversation {
+    /// Its id.
+    pub session_id: String,
+    /// The id of its workspace.
+    pub workspace_id: String,
+    /// Whether it was there before.
+    pub resumed: bool,
+    /// How many of its turns have ended.
+    pub turns: u64,
+    /// How often what the model knew was compacted.
+    pub segment: u64,
+}
+
+/// A person's prompt.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SaidPrompt {
+    /// What the person said.
+    pub text: String,
+    /// The host's id of this event: said twice, it is done once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<String>,
+}
+
+/// Something that happened in a conversation.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Happened {
+    /// The host's id of this event: said twice, it is done once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<String>,
+}
+
+/// What is to be shown to the model now.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ToShow {
+    /// The block to put beside the prompt, or behind the results of tools; none when there is nothing, or
+    /// nothing yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recalled: Option<RecalledBlock>,
+}
+
+/// Memories that fit a prompt, as they are shown.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RecalledBlock {
+    /// The block: what memories say is in it as data.
+    pub text: String,
+    /// The memories in it, the best first.
+    pub memories: Vec<RecalledMemory>,
+}
+
+/// One of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RecalledMemory {
+    /// Its path.
+    pub path: String,
+    /// Its title.
+    pub title: String,
+    /// When it was written last: ISO 8601, UTC, milliseconds.
+    pub modified_at: String,
+    /// Why it fits, for people.
+    pub why: String,
+}

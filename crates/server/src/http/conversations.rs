@@ -1,0 +1,280 @@
+//! Conversations: a host says what happens, and is answered at once with what there is to show.
+
+use std::sync::Arc;
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use engine::{
+    BadConversationId, ConversationError, ConversationId, Memories, Opened, Recalled, Workspace,
+};
+use protocol::conversation::{
+    Conversation, Happened, OpenConversation, RecalledBlock, RecalledMemory, SaidPrompt, ToShow,
+};
+use protocol::error::{ErrorBody, ErrorCode};
+use tokio_util::sync::CancellationToken;
+
+use super::body;
+use super::daemon::{Daemon, Shared};
+use super::path::Path;
+use super::refused::Refused;
+use super::routes::{Routes, routes};
+use crate::to_wire;
+
+pub(super) fn routes() -> Routes {
+    Routes::new()
+        .routes(routes!(open))
+        .routes(routes!(prompt))
+        .routes(routes!(tool_result))
+        .routes(routes!(turn))
+        .routes(routes!(compaction))
+        .routes(routes!(close))
+}
+
+impl From<ConversationError> for Refused {
+    fn from(error: ConversationError) -> Self {
+        match error {
+            ConversationError::Elsewhere => ErrorCode::WorkspaceMismatch.into(),
+            ConversationError::State(error) => error.into(),
+        }
+    }
+}
+
+impl Daemon {
+    async fn open(
+        &self,
+        workspace: &Workspace,
+        id: &ConversationId,
+        headers: &HeaderMap,
+    ) -> Result<Opened, Refused> {
+        let memories = self.agent(Some(&workspace.id), headers).await?;
+        let opened = self.serving.conversations.open(id, &workspace.id, &memories).await?;
+        self.prepare(&workspace.id, &memories);
+        Ok(opened)
+    }
+
+    /// Sees to it, beside the answer, that prompts are answered at once: memories are looked at, and what
+    /// changes in them is heard of.
+    fn prepare(&self, workspace: &str, memories: &Memories) {
+        let (feeds, recaller) =
+            (Arc::clone(&self.serving.feeds), Arc::clone(&self.serving.recaller));
+        let (workspace, memories) = (workspace.to_owned(), memories.clone());
+        tokio::spawn(async move {
+            feeds.see_to_watching(&workspace).await;
+            if let Err(error) = recaller.prepare(&memories).await {
+                tracing::warn!(%error, "memories cannot be looked at ahead");
+            }
+        });
+    }
+
+    /// Returns the conversation of this id; one that went on before this daemon is taken up again.
+    async fn conversation(
+        &self,
+        id: &str,
+        headers: &HeaderMap,
+    ) -> Result<Arc<engine::Conversation>, Refused> {
+        let id: ConversationId = id.parse().map_err(|_| ErrorCode::SessionNotFound)?;
+        if let Some(conversation) = self.serving.conversations.at_hand(&id) {
+            return Ok(conversation);
+        }
+        let workspace = self.serving.conversations.workspace_of(&id).await?;
+        let workspace = workspace.ok_or(ErrorCode::SessionNotFound)?;
+        let workspace = self.trusted(Some(&workspace))?;
+        Ok(self.open(workspace, &id, headers).await?.conversation)
+    }
+}
+
+/// Open a conversation, or go on with one.
+///
+/// From then on the host says what happens in it, and shows its model what it is answered with. No answer
+/// waits for a search: what fits a prompt is looked for beside the turn, and handed over once, with the prompt
+/// or with the first tool result at which it is there.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions",
+    tag = "conversations",
+    params(
+        ("X-Quipu-Agent-Class" = Option<String>, Header,
+            description = "`exec` (when left out), `plan` or `explore`"),
+    ),
+    request_body = Option<OpenConversation>,
+    responses(
+        (status = 200, description = "It is open", body = Conversation),
+        (status = "4XX", description = "It is not", body = ErrorBody),
+        (status = "5XX", description = "It is not", body = ErrorBody),
+    ),
+)]
+async fn open(
+    State(daemon): State<Shared>,
+    request: Request,
+) -> Result<Json<Conversation>, Refused> {
+    let headers = request.headers().clone();
+    let OpenConversation { session_id, cwd } = body::value(request).await?;
+    let workspace = match cwd.as_deref() {
+        None => daemon.trusted(None)?,
+        Some(cwd) => daemon.trusted(Some(&daemon.workspace_in(cwd)?.id))?,
+    };
+    let id = match session_id {
+        Some(id) => id.parse().map_err(|error| bad_id(&error))?,
+        None => ConversationId::random(),
+    };
+    let Opened { conversation, resumed } = daemon.open(workspace, &id, &headers).await?;
+    let (turns, segment) = conversation.counts();
+    Ok(Json(Conversation {
+        session_id: id.to_string(),
+        workspace_id: workspace.id.clone(),
+        resumed,
+        turns,
+        segment,
+    }))
+}
+
+/// Say what a person asked. What fits is looked for; what is there at once is answered.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{id}/prompts",
+    tag = "conversations",
+    params(("id" = String, Path, description = "The id of the conversation")),
+    request_body = SaidPrompt,
+    responses(
+        (status = 200, description = "What to show beside the prompt", body = ToShow),
+        (status = "4XX", description = "There is no such conversation", body = ErrorBody),
+        (status = "5XX", description = "The machine failed", body = ErrorBody),
+    ),
+)]
+async fn prompt(
+    State(daemon): State<Shared>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Json<ToShow>, Refused> {
+    let headers = request.headers().clone();
+    let SaidPrompt { text, event_id } = body::value(request).await?;
+    let conversation = daemon.conversation(&id, &headers).await?;
+    // It goes on after this request: the next prompt, or the end of the turn, ends it.
+    let never = CancellationToken::new();
+    Ok(Json(to_show(conversation.prompt(&text, event_id.as_deref(), &never))))
+}
+
+/// Say that tools have answered. What was found since the prompt is answered, once.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{id}/tool-results",
+    tag = "conversations",
+    params(("id" = String, Path, description = "The id of the conversation")),
+    request_body = Option<Happened>,
+    responses(
+        (status = 200, description = "What to show behind the results", body = ToShow),
+        (status = "4XX", description = "There is no such conversation", body = ErrorBody),
+        (status = "5XX", description = "The machine failed", body = ErrorBody),
+    ),
+)]
+async fn tool_result(
+    State(daemon): State<Shared>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Json<ToShow>, Refused> {
+    let headers = request.headers().clone();
+    let Happened { event_id } = body::value(request).await?;
+    let conversation = daemon.conversation(&id, &headers).await?;
+    Ok(Json(to_show(conversation.tool_result(event_id.as_deref()))))
+}
+
+/// Say that a turn has ended. Nothing more is shown for its prompt.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{id}/turns",
+    tag = "conversations",
+    params(("id" = String, Path, description = "The id of the conversation")),
+    request_body = Option<Happened>,
+    responses(
+        (status = 200, description = "How the conversation is", body = Conversation),
+        (status = "4XX", description = "There is no such conversation", body = ErrorBody),
+        (status = "5XX", description = "The machine failed", body = ErrorBody),
+    ),
+)]
+async fn turn(
+    State(daemon): State<Shared>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Json<Conversation>, Refused> {
+    let headers = request.headers().clone();
+    let Happened { event_id } = body::value(request).await?;
+    let conversation = daemon.conversation(&id, &headers).await?;
+    conversation.turn_ended(event_id.as_deref());
+    Ok(Json(state_of(&conversation)))
+}
+
+/// Say that what the model knew was compacted: a new segment begins.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{id}/compactions",
+    tag = "conversations",
+    params(("id" = String, Path, description = "The id of the conversation")),
+    request_body = Option<Happened>,
+    responses(
+        (status = 200, description = "How the conversation is", body = Conversation),
+        (status = "4XX", description = "There is no such conversation", body = ErrorBody),
+        (status = "5XX", description = "The machine failed", body = ErrorBody),
+    ),
+)]
+async fn compaction(
+    State(daemon): State<Shared>,
+    Path(id): Path<String>,
+    request: Request,
+) -> Result<Json<Conversation>, Refused> {
+    let headers = request.headers().clone();
+    let Happened { event_id } = body::value(request).await?;
+    let conversation = daemon.conversation(&id, &headers).await?;
+    conversation.compacted(event_id.as_deref());
+    Ok(Json(state_of(&conversation)))
+}
+
+/// Close a conversation. What it was shown stays known, so that it may go on some day.
+#[utoipa::path(
+    delete,
+    path = "/v1/sessions/{id}",
+    tag = "conversations",
+    params(("id" = String, Path, description = "The id of the conversation")),
+    responses(
+        (status = 204, description = "It is closed"),
+        (status = "4XX", description = "There is no such conversation", body = ErrorBody),
+        (status = "5XX", description = "The machine failed", body = ErrorBody),
+    ),
+)]
+async fn close(
+    State(daemon): State<Shared>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<StatusCode, Refused> {
+    let conversation = daemon.conversation(&id, &headers).await?;
+    daemon.serving.conversations.close(conversation.id()).await;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+fn state_of(conversation: &engine::Conversation) -> Conversation {
+    let (turns, segment) = conversation.counts();
+    Conversation {
+        session_id: conversation.id().to_string(),
+        workspace_id: conversation.workspace().to_owned(),
+        resumed: true,
+        turns,
+        segment,
+    }
+}
+
+fn to_show(recalled: Option<Recalled>) -> ToShow {
+    let recalled = recalled.map(|Recalled { block, memories }| {
+        let memories = memories.into_iter().map(|memory| RecalledMemory {
+            path: memory.path.to_string(),
+            title: memory.title,
+            modified_at: to_wire::time(memory.modified_at),
+            why: memory.why,
+        });
+        RecalledBlock { text: block, memories: memories.collect() }
+    });
+    ToShow { recalled }
+}
+
+fn bad_id(error: &BadConversationId) -> Refused {
+    Refused::from(ErrorCode::InvalidArguments).saying(error.to_string())
+}
