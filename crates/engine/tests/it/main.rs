@@ -9,6 +9,7 @@
 
 mod feeds;
 mod lane;
+mod segment;
 
 use std::collections::BTreeMap;
 use std::path::Path;
