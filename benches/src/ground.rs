@@ -45,6 +45,11 @@ impl Ground {
         &self.home
     }
 
+    /// Returns the engine.
+    pub(crate) const fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
     /// Returns the memories.
     pub(crate) const fn memories(&self) -> &Memories {
         &self.memories

@@ -31,6 +31,8 @@ mod reads;
 
 mod growth;
 
+mod context;
+
 mod served;
 
 mod http;
@@ -131,6 +133,8 @@ enum Subject {
     Reads,
     /// What a write costs as memories and history grow
     Growth,
+    /// What a model is shown: segments, context files with imports
+    Context,
     /// `quipu mcp`: calls, start, memory, size
     Served,
     /// `quipu serve`: reads, tasks, events, start, idle
@@ -153,6 +157,7 @@ impl Subject {
             Self::Writes => writes::measure(bench),
             Self::Reads => reads::measure(bench),
             Self::Growth => growth::measure(bench),
+            Self::Context => context::measure(bench),
             Self::Served => served::measure(bench, &args.quipu()?),
             Self::Daemon => daemon::measure(bench, &args.quipu()?),
             Self::Load => load::measure(bench, &args.quipu()?, Duration::from_secs(args.seconds)),

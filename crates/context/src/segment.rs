@@ -130,6 +130,11 @@ impl Told {
         Self { memories: memories.iter().map(known).collect() }
     }
 
+    /// Tells whether a memory was told of as it is.
+    pub fn knows(&self, path: &MemoryPath, bytes: u64, modified_at: Timestamp) -> bool {
+        self.memories.get(path) == Some(&(bytes, modified_at))
+    }
+
     /// Returns what is new since anything was told, and takes it for told; `None` if nothing is.
     ///
     /// At most [`DELTA_LINES_MAX`] changes are named, what is gone first; the rest are counted.

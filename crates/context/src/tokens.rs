@@ -2,9 +2,10 @@
 //!
 //! Every model counts in its own way, and the tables that would be needed to count as one of them does are
 //! larger than the whole program. So runs of characters are counted, each as what common tokenizers make of it
-//! when they do not know the word well: more rather than fewer. Text in Latin script and code come out some
-//! tenths above what is counted by models of these years; other scripts further above. A budget in these
-//! tokens is kept in theirs.
+//! when they do not know the word well: more rather than fewer. English and code come out a third to a half
+//! above what two tables in common use make of them (measured on the documents and sources of this
+//! repository), Chinese twice, Russian up to four times. Only what looks like chance, such as digests, comes out
+//! below, by up to a fifth.
 
 /// ASCII letters that a token holds at the least, but for the last of a word.
 const LETTERS_A_TOKEN: usize = 4;
@@ -15,7 +16,7 @@ const MARKS_A_TOKEN: usize = 2;
 /// Bytes of other letters that a token holds at the least.
 const OTHER_BYTES_A_TOKEN: usize = 2;
 
-/// Returns how many tokens a text is at the most, for texts as people and programs write them.
+/// Returns how many tokens a text is, rather too many, for texts as people and programs write them.
 ///
 /// A run of ASCII letters is a token for every four letters begun, a run of marks for every two. A digit is
 /// one. Other characters are one for every two bytes begun. A run of spaces is nothing if it is one space, else one; so

@@ -83,12 +83,12 @@ pub use serving::Serving;
 pub use state::{Healed, Pruned, Retention, StateError, Stats, TaskCount};
 pub use store::backend::BackendError;
 pub use store::{
-    Binding, BindingRequest, Blocked, Call, Caller, ChangesQuery, Checkout, ContextFile,
-    ContextFileError, ContextFiles, ContextListing, ContextSaved, ContextScope, ContextSettings,
-    Depth, Draft, Dry, Elsewhere, Expected, FileDiff, Finding, FindingKind, Folders, Glanced,
-    Health, Listed, Listing, LoadScope, Memories, MemoryText, MountState, NotLoaded, Notice,
-    ProjectRoot, Repaired, RootHealth, Saved, Skipped, StoreError, TrustError, TrustedFolders,
-    UndoTarget, Undone, Watch, WorkspaceId,
+    Binding, BindingRequest, Blocked, Call, Caller, ChangesQuery, Checkout, ContextCache,
+    ContextFile, ContextFileError, ContextFiles, ContextListing, ContextSaved, ContextScope,
+    ContextSettings, Depth, Draft, Dry, Elsewhere, Expected, FileDiff, Finding, FindingKind,
+    Folders, Glanced, Health, Listed, Listing, LoadScope, Memories, MemoryText, MountState,
+    NotLoaded, Notice, ProjectRoot, Repaired, RootHealth, Saved, Skipped, StoreError, TrustError,
+    TrustedFolders, UndoTarget, Undone, Watch, WorkspaceId,
 };
 pub use task::{
     Asker, BadClientId, BadTaskId, ClientId, Request, Status, Task, TaskError, TaskErrorCode,

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use agents::Embedded;
 use context::files::Style as ImportStyle;
+use context::segment::{Part, Told};
 use memory::clock::Clock;
 use memory::screen::{Screen, UnknownRule};
 use state::{Healed, SqliteState, StateError};
@@ -115,6 +116,16 @@ impl Engine {
         files: &ContextFiles,
     ) -> Result<Showing, StoreError> {
         segment::gather(memories, files, self.imports, SystemClock.now()).await
+    }
+
+    /// Returns what changed since a model was told which memories there are, as a short part for the tail, and
+    /// takes it for told; `None` if nothing did. What it was given before stays as it is.
+    pub async fn delta(
+        &self,
+        memories: &Memories,
+        told: &mut Told,
+    ) -> Result<Option<Part>, StoreError> {
+        segment::delta(memories, told).await
     }
 
     /// Returns the folders whose context files may be shown to models.

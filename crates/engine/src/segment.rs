@@ -71,6 +71,36 @@ pub struct HotShown {
     pub shown: bool,
 }
 
+/// Returns what changed since a model was told which memories there are, and takes it for told; `None` if
+/// nothing did.
+pub(crate) async fn delta(
+    memories: &Memories,
+    told: &mut Told,
+) -> Result<Option<Part>, StoreError> {
+    let listing = memories.list(None).await?;
+    let mut objected = HashMap::new();
+    for listed in &listing.memories {
+        let is_told = told.knows(&listed.path, listed.bytes, listed.modified_at);
+        if !is_told && !memories.objections(&listed.path).await.is_empty() {
+            objected.insert(&listed.path, OBJECTED);
+        }
+    }
+    Ok(told.delta(&seen(&listing, &objected)))
+}
+
+fn seen<'a>(
+    listing: &'a Listing,
+    descriptions: &HashMap<&'a MemoryPath, &'static str>,
+) -> Vec<Seen<'a>> {
+    let seen = listing.memories.iter().map(|listed| {
+        let objected = descriptions.get(&listed.path).copied();
+        let description = objected.unwrap_or(&listed.description);
+        let entry = Entry { path: &listed.path, description, pinned: listed.pinned };
+        Seen { entry, bytes: listed.bytes, modified_at: listed.modified_at }
+    });
+    seen.collect()
+}
+
 /// Gathers what is shown and puts it together.
 pub(crate) async fn gather(
     memories: &Memories,
@@ -82,16 +112,7 @@ pub(crate) async fn gather(
     let listing = listing?;
     let files = files::text(&loaded.sources, &loaded.files, style);
     let descriptions = descriptions(memories, &listing).await;
-    let seen: Vec<Seen<'_>> = listing
-        .memories
-        .iter()
-        .map(|listed| {
-            let objected = descriptions.get(&listed.path).copied();
-            let description = objected.unwrap_or(&listed.description);
-            let entry = Entry { path: &listed.path, description, pinned: listed.pinned };
-            Seen { entry, bytes: listed.bytes, modified_at: listed.modified_at }
-        })
-        .collect();
+    let seen = seen(&listing, &descriptions);
     let entries: Vec<_> = seen.iter().map(|seen| seen.entry).collect();
     let index = index::block(&entries, listing.left_out);
     let ranked = ranked(&listing, now);

@@ -1,4 +1,4 @@
-//! The Model Context Protocol: memories as one tool and as resources, to one client over a pair of streams
+//! The Model Context Protocol: memories as a tool and as resources, to one client over a pair of streams
 //! or to many over HTTP.
 //!
 //! The revisions from 2024-11-05 to 2026-07-28 are served. Nothing that a request needs is kept

@@ -11,6 +11,7 @@ mod conversation;
 mod feeds;
 mod lane;
 mod recaller;
+mod segment;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -125,7 +125,12 @@ fn bare(text: &str, at: usize) -> Option<Asked> {
     if before.is_some_and(|c| !c.is_whitespace()) {
         return None;
     }
-    let rest = text.get(at + 1..)?;
+    let rest = text.get(at..)?;
+    // A comment that asks for nothing is no path either.
+    if rest.starts_with(IMPORT) {
+        return None;
+    }
+    let rest = rest.strip_prefix('@')?;
     let mut path = rest.split(char::is_whitespace).next().unwrap_or_default();
     let begins = path.starts_with(['.', '/']) || path.starts_with("~/");
     if !begins && !path.starts_with(char::is_alphabetic) {

@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use engine::{BindingRequest, Memories, Notice};
+use engine::{BindingRequest, Memories, Notice, Workspace};
 use memory::path::{Layout, MemoryPath};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
@@ -28,6 +28,7 @@ use tokio_util::task::TaskTracker;
 
 use super::changes::{Bound, Changes, Subscriptions, Watcher};
 use super::roots::Roots;
+use super::tools::{Called, SaveFiles};
 use super::wire::Wire;
 use super::{Host, caller, resources, tools};
 
@@ -119,11 +120,23 @@ impl Connection {
     }
 
     fn memories_of(&self, project: Option<PathBuf>, caller: engine::Caller) -> Memories {
-        let binding = match project {
+        self.host.engine.memories(&self.binding(project), caller)
+    }
+
+    fn binding(&self, project: Option<PathBuf>) -> BindingRequest {
+        match project {
             Some(_) => BindingRequest { project_dir: project, ..self.host.binding.clone() },
             None => self.host.binding.clone(),
-        };
-        self.host.engine.memories(&binding, caller)
+        }
+    }
+
+    /// Returns the context files that a client may add to.
+    fn context_files(&self, project: Option<PathBuf>, caller: engine::Caller) -> SaveFiles {
+        let binding = self.binding(project);
+        let in_project = binding.project_dir.is_some();
+        let cwd = binding.project_dir.clone().unwrap_or_default();
+        let files = self.host.engine.context_files(&Workspace::new(cwd, binding), caller);
+        SaveFiles { files, in_project }
     }
 
     /// Returns what a client's changes are told by.
@@ -184,15 +197,24 @@ impl ServerHandler for Connection {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let command = match tools::decode(&request.name, request.arguments, self.layout)? {
-            Ok(command) => command,
+        let asked = match tools::decode(&request.name, request.arguments, self.layout)? {
+            Ok(asked) => asked,
             Err(refused) => return Ok(tools::result(&refused).into()),
         };
-        let memories = self.memories(&context).await?;
+        let project = self.project(&context.peer).await?;
         if context.ct.is_cancelled() {
             // Nobody reads this: a request that was cancelled is not answered.
             return Err(ErrorData::internal_error("cancelled", None));
         }
+        let caller = caller::caller(&self.host.caller, &context);
+        let command = match asked {
+            Called::Command(command) => command,
+            Called::Save(save) => {
+                let files = (self.context_files(project, caller), caller::held(&context));
+                return Ok(tools::save(&self.calls, files, save).await.into());
+            }
+        };
+        let memories = self.memories_of(project, caller);
         let call = caller::call(&context);
         Ok(tools::carry_out(&self.calls, (memories, caller::held(&context)), command, call)
             .await

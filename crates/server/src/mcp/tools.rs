@@ -1,14 +1,15 @@
-//! The tool `memory`: how clients see it, and how a call becomes a command and its result.
+//! The tools `memory` and `save_memory`: how clients see them, and how a call becomes a command and its result.
 //!
 //! A refusal and a failure of the machine are both results that say they are errors, so that the
 //! model reads them; only what is no call of this tool is an error of the protocol.
 
 use std::sync::Arc;
 
-use engine::{Call, Memories, StoreError};
+use engine::{Call, ContextFileError, ContextFiles, ContextScope, Memories, StoreError};
 use memory::code::Code;
-use memory::command::{Command, Reply};
+use memory::command::{Command, Reply, Warning};
 use memory::path::Layout;
+use memory::tool::save::{self, Save, SaveScope};
 use memory::tool::{self, Rendered};
 use rmcp::ErrorData;
 use rmcp::model::{
@@ -20,10 +21,32 @@ use tokio_util::task::TaskTracker;
 use super::caller::Held;
 use super::fault;
 
-/// Returns the one tool, whatever the caller may do: what is refused says so when it is called, and
-/// a list that depends on the caller would be a second place that decides.
+/// What a client calls for.
+pub(super) enum Called {
+    /// A command on memories.
+    Command(Command),
+    /// A fact for a context file.
+    Save(Save),
+}
+
+/// Returns the tools, whatever the caller may do: what is refused says so when it is called, and
+/// a list that depends on the caller would be a second place that decides. Where one folder is all there is,
+/// there are no context files.
 pub(super) fn list(layout: Layout) -> ListToolsResult {
-    ListToolsResult::with_all_items(vec![definition(layout)])
+    let mut tools = vec![definition(layout)];
+    if layout == Layout::Scoped {
+        tools.push(save_definition());
+    }
+    ListToolsResult::with_all_items(tools)
+}
+
+fn save_definition() -> Tool {
+    let hints = ToolAnnotations::new()
+        .read_only(false)
+        .destructive(false)
+        .idempotent(false)
+        .open_world(false);
+    Tool::new(save::NAME, save::DESCRIPTION, object(save::schema())).with_annotations(hints)
 }
 
 fn definition(layout: Layout) -> Tool {
@@ -65,13 +88,117 @@ pub(super) fn decode(
     name: &str,
     arguments: Option<JsonObject>,
     layout: Layout,
-) -> Result<Result<Command, Reply>, ErrorData> {
-    if name != tool::NAME {
-        let what = format!("unknown tool `{name}`; the only one is `{}`", tool::NAME);
-        return Err(ErrorData::invalid_params(what, None));
-    }
+) -> Result<Result<Called, Reply>, ErrorData> {
     let arguments = Value::Object(arguments.unwrap_or_default());
-    Ok(tool::decode(&arguments, layout).map_err(Reply::Refused))
+    let decoded = match name {
+        tool::NAME => tool::decode(&arguments, layout).map(Called::Command),
+        save::NAME if layout == Layout::Scoped => save::decode(&arguments).map(Called::Save),
+        _ => {
+            let what = match layout {
+                Layout::Scoped => {
+                    format!(
+                        "unknown tool `{name}`; there are `{}` and `{}`",
+                        tool::NAME,
+                        save::NAME
+                    )
+                }
+                Layout::Flat => format!("unknown tool `{name}`; the only one is `{}`", tool::NAME),
+            };
+            return Err(ErrorData::invalid_params(what, None));
+        }
+    };
+    Ok(decoded.map_err(Reply::Refused))
+}
+
+/// Saves a fact, or asks whose file is meant. It is carried out among the `calls`, as a command is.
+pub(super) async fn save(
+    calls: &TaskTracker,
+    (files, held): (SaveFiles, Option<Held>),
+    save: Save,
+) -> CallToolResult {
+    let running = calls.spawn(async move {
+        let saved = files.save(&save).await;
+        drop(held);
+        saved
+    });
+    running.await.unwrap_or_else(|crash| {
+        tracing::error!(error = crate::chain(&crash), "a tool call crashed");
+        failed(Code::StorageFailed)
+    })
+}
+
+/// The context files that a client may add to.
+pub(super) struct SaveFiles {
+    pub(super) files: ContextFiles,
+    /// Whether there is a project.
+    pub(super) in_project: bool,
+}
+
+impl SaveFiles {
+    async fn save(&self, save: &Save) -> CallToolResult {
+        let scope = match save.scope {
+            Some(SaveScope::Global) => ContextScope::Global,
+            Some(SaveScope::Project) if self.in_project => ContextScope::Project,
+            Some(SaveScope::Project) => {
+                let text =
+                    "No project is associated with this session: only 'global' can be saved to.";
+                return refused(Code::ScopeUnavailable, text.to_owned());
+            }
+            None => return self.ask(),
+        };
+        match self.files.save(scope, &save.fact).await {
+            Ok(saved) => {
+                let added = format!("Added to the {} instruction file.", scope.as_str());
+                let lines = saved.warnings.iter().map(ToString::to_string);
+                let text = std::iter::once(added).chain(lines).collect::<Vec<_>>().join("\n");
+                let warning = |one: &Warning| json!({ "rule": one.rule, "line": one.line });
+                let warnings: Vec<_> = saved.warnings.iter().map(warning).collect();
+                let facts = json!({ "ok": true, "scope": scope.as_str(), "warnings": warnings });
+                encode(text, false, facts)
+            }
+            Err(error) => not_saved(&error),
+        }
+    }
+
+    /// Returns the question which file is meant, with where each of them is.
+    fn ask(&self) -> CallToolResult {
+        let mut text =
+            "Nothing is saved yet. Ask the person which file is meant, then call again:".to_owned();
+        let scopes = [ContextScope::Project, ContextScope::Global];
+        for scope in
+            scopes.into_iter().filter(|scope| self.in_project || *scope == ContextScope::Global)
+        {
+            match self.files.target(scope) {
+                Ok(path) => {
+                    let line = format!(
+                        "\n- `scope: \"{}\"` adds it to {}",
+                        scope.as_str(),
+                        path.display()
+                    );
+                    text.push_str(&line);
+                }
+                Err(error) => return not_saved(&error),
+            }
+        }
+        refused(Code::InvalidArguments, text)
+    }
+}
+
+/// Returns what a model is told when a fact was not saved: no more of where the files are than it was told.
+fn not_saved(error: &ContextFileError) -> CallToolResult {
+    let code = error.code();
+    match error {
+        ContextFileError::Screened(refusal) => result(&Reply::Refused(refusal.clone())),
+        ContextFileError::ReadOnly(_) => refused(code, error.to_string()),
+        _ => {
+            tracing::warn!(%code, error = crate::chain(error), "a fact could not be saved");
+            failed(code)
+        }
+    }
+}
+
+fn refused(code: Code, text: String) -> CallToolResult {
+    encode(text, true, json!({ "ok": false, "code": code.as_str() }))
 }
 
 /// Carries out a command among the `calls` that the server waits for before it ends. Runs on by

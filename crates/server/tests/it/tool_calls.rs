@@ -1,4 +1,4 @@
-//! The tool `memory`: how it is listed, what calls answer, what history keeps of who called.
+//! The tools `memory` and `save_memory`: how it is listed, what calls answer, what history keeps of who called.
 
 use std::fs;
 
@@ -21,7 +21,7 @@ fn reader(world: &World) -> Host {
 }
 
 #[tokio::test]
-async fn the_list_is_one_cheap_tool_for_every_caller_in_every_revision() {
+async fn the_list_is_two_cheap_tools_for_every_caller_in_every_revision() {
     let world = World::new();
     let mut lists = Vec::new();
     for revision in WITH_HANDSHAKE.into_iter().chain([NEWEST]) {
@@ -33,7 +33,15 @@ async fn the_list_is_one_cheap_tool_for_every_caller_in_every_revision() {
     let first = lists.first().unwrap();
     assert!(lists.iter().all(|list| list == first));
     assert!(first.to_string().len() / 3 < LIST_TOKENS_MAX, "{} bytes", first.to_string().len());
-    let [tool] = &first.as_array().unwrap()[..] else { panic!("not one tool: {first}") };
+    let [tool, save] = &first.as_array().unwrap()[..] else { panic!("not two tools: {first}") };
+    assert_eq!(
+        [&save["name"], &save["description"], &save["inputSchema"]],
+        [
+            &json!("save_memory"),
+            &json!(memory::tool::save::DESCRIPTION),
+            &memory::tool::save::schema(),
+        ]
+    );
     assert_eq!(tool["inputSchema"], memory::tool::schema());
     assert_eq!(tool["description"], memory::tool::DESCRIPTION);
     assert_eq!(
@@ -71,6 +79,9 @@ async fn a_flat_folder_has_its_own_description() {
     let mut client = Client::of(Host { binding, ..world.host() }, NEWEST).await;
     let listed = client.request("tools/list", json!({})).await;
     assert_eq!(listed["tools"][0]["description"], memory::tool::FLAT_DESCRIPTION);
+    assert_eq!(listed["tools"][1], Value::Null, "there are no context files");
+    let save = json!({ "name": "save_memory", "arguments": { "fact": "x", "scope": "global" } });
+    assert_eq!(client.request("tools/call", save).await["error"]["code"], -32602);
     client.create("/memories/a.md", "flat\n").await;
     assert_eq!(fs::read_to_string(world.folder().join("flat/a.md")).unwrap(), "flat\n");
 }
@@ -219,7 +230,7 @@ async fn another_tool_is_an_error_of_the_protocol() {
     let answer = client.request("tools/call", json!({ "name": "shell", "arguments": {} })).await;
     assert_eq!(
         answer["error"],
-        json!({ "code": -32602, "message": "unknown tool `shell`; the only one is `memory`" })
+        json!({ "code": -32602, "message": "unknown tool `shell`; there are `memory` and `save_memory`" })
     );
 }
 
@@ -304,4 +315,82 @@ async fn many_calls_at_once_are_all_answered_and_all_done() {
     let listed = client.request("resources/list", json!({})).await;
     let names = listed["resources"].as_array().unwrap();
     assert_eq!(names.iter().filter(|one| one["name"] != "global/MEMORY.md").count(), 50);
+}
+
+/// Calls `save_memory` and returns what a model reads, whether it is an error, and the code or scope.
+async fn save(client: &mut Client, arguments: Value) -> (String, bool, Value) {
+    let call = json!({ "name": "save_memory", "arguments": arguments });
+    let (text, is_error, facts) = shown(&client.request("tools/call", call).await);
+    let fact = if is_error { &facts["code"] } else { &facts["scope"] };
+    (text, is_error, fact.clone())
+}
+
+fn in_project(world: &World) -> (Host, std::path::PathBuf) {
+    let project = world.project("app");
+    let mut host = world.host();
+    host.binding.project_dir = Some(project.clone());
+    (host, project)
+}
+
+#[tokio::test]
+async fn a_fact_is_saved_to_the_file_of_its_scope_in_every_revision() {
+    for revision in WITH_HANDSHAKE.into_iter().chain([NEWEST]) {
+        let world = World::new();
+        let (host, project) = in_project(&world);
+        let mut client = Client::of(host, revision).await;
+        let added =
+            |scope: &str| (format!("Added to the {scope} instruction file."), false, json!(scope));
+        let arguments = json!({ "fact": "- Builds with make", "scope": "project" });
+        assert_eq!(save(&mut client, arguments).await, added("project"));
+        let arguments = json!({ "fact": "Likes tea", "scope": "global" });
+        assert_eq!(save(&mut client, arguments).await, added("global"));
+        let text = |folder: &std::path::Path| fs::read_to_string(folder.join("QWEN.md")).unwrap();
+        assert_eq!(text(&project), "## Quipu Added Memories\n- Builds with make\n");
+        assert_eq!(text(&world.data_folder()), "## Quipu Added Memories\n- Likes tea\n");
+    }
+}
+
+#[tokio::test]
+async fn without_a_scope_a_fact_is_not_saved_and_both_files_are_named() {
+    let world = World::new();
+    let (host, project) = in_project(&world);
+    fs::write(project.join("AGENTS.md"), "rules\n").unwrap();
+    let mut client = Client::of(host, NEWEST).await;
+    let (text, is_error, code) = save(&mut client, json!({ "fact": "x" })).await;
+    let global = fs::canonicalize(world.folder()).unwrap().join("data/QWEN.md");
+    let project = fs::canonicalize(&project).unwrap();
+    let expected = format!(
+        "Nothing is saved yet. Ask the person which file is meant, then call again:\n\
+         - `scope: \"project\"` adds it to {}\n- `scope: \"global\"` adds it to {}",
+        project.join("AGENTS.md").display(),
+        global.display()
+    );
+    assert_eq!((text, is_error, code), (expected, true, json!("invalid_arguments")));
+    assert_eq!(fs::read_to_string(project.join("AGENTS.md")).unwrap(), "rules\n");
+    assert!(!global.exists());
+}
+
+#[tokio::test]
+async fn a_fact_that_may_not_be_saved_is_refused_and_nothing_is_written() {
+    let world = World::new();
+    let (host, project) = in_project(&world);
+    let mut client = Client::of(host.clone(), NEWEST).await;
+    let secret = format!("use ghp_{}", "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8");
+    let of_project = |fact: &str| json!({ "fact": fact, "scope": "project" });
+    let (text, is_error, code) = save(&mut client, of_project(&secret)).await;
+    assert_eq!((is_error, code), (true, json!("screened")));
+    assert!(!text.contains("ghp_"), "{text}");
+    assert_eq!(save(&mut client, json!({ "scope": "global" })).await.2, "invalid_arguments");
+    let mut reading =
+        Client::of(Host { caller: reader(&world).caller, ..host.clone() }, NEWEST).await;
+    assert_eq!(save(&mut reading, of_project("x")).await.2, "read_only");
+    let mut frozen = host;
+    frozen.binding.read_only = true;
+    let mut frozen = Client::of(frozen, NEWEST).await;
+    assert_eq!(save(&mut frozen, of_project("x")).await.2, "read_only");
+    let mut nowhere = Client::of(world.host(), NEWEST).await;
+    assert_eq!(save(&mut nowhere, of_project("x")).await.2, "scope_unavailable");
+    let asked = save(&mut nowhere, json!({ "fact": "x" })).await.0;
+    assert!(asked.contains("global") && !asked.contains("project"), "{asked}");
+    assert!(!project.join("QWEN.md").exists());
 }

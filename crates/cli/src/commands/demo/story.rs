@@ -77,10 +77,10 @@ fn begin<'a>(teller: &Teller, stage: &'a Stage) -> Result<Client<'a>, Failure> {
     teller.claim(info["name"] == "quipu", "a child process speaks MCP as a server")?;
     teller.sent("tools/list")?;
     let listed = client.request("tools/list", &json!({}))?;
-    let tools = listed["tools"].as_array().map_or(0, Vec::len);
-    let tool = &listed["tools"][0];
+    let (tool, save) = (&listed["tools"][0], &listed["tools"][1]);
     teller.got(tool["description"].as_str().unwrap_or_default())?;
-    teller.claim(tools == 1 && tool["name"] == "memory", "it offers one tool, `memory`")?;
+    let offers_both = tool["name"] == "memory" && save["name"] == "save_memory";
+    teller.claim(offers_both, "it offers the tools `memory` and `save_memory`")?;
     Ok(client)
 }
 

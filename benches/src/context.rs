@@ -1,0 +1,161 @@
+//! What a model is shown: a segment put together anew, and context files loaded cold and warm.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::{BindingRequest, Caller, ContextFiles, Workspace};
+
+use crate::Bench;
+use crate::ground::Ground;
+use crate::measure::{Times, take_turns};
+use crate::report::{Line, Section, Target};
+
+/// Memories in the scope: its default cap.
+const MEMORIES: usize = 1_000;
+/// Context files of the segment.
+const SEGMENT_FILES: usize = 20;
+/// Folders of the tree.
+const FOLDERS: usize = 200;
+/// Context files in it; those on the way to the deepest folder are loaded.
+const FILES: usize = 50;
+/// How deep the deepest folder lies, the top counted.
+const DEPTH: usize = 10;
+/// Files of the tree that a load reads: each context file on the way, and six imports of each.
+const LOADED: usize = 7 * DEPTH;
+const SEGMENTS: usize = 10;
+const LOADS: usize = 10;
+const SEGMENT_MAX: Duration = Duration::from_millis(10);
+
+const RULE: &str = "- Prefer small changes, run the tests that are near, and say why a rule is there; \
+                    `@not/an/import` is code.\n";
+
+/// Measures what is gathered, loaded and put together.
+pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Section> {
+    let ground = Ground::open(&bench.dir.join("context"))?;
+    ground.fill(MEMORIES)?;
+    let shallow = bench.dir.join("shallow");
+    let near = chain(&shallow, SEGMENT_FILES, |_| RULE.repeat(10))?;
+    let deep = bench.dir.join("deep");
+    let (deepest, files) = tree(&deep)?;
+    for folder in [&shallow, &deep] {
+        ground.run(ground.engine().trusted_folders().add(folder))?;
+    }
+    ground.rest()?;
+    let near = context_files(&ground, &near);
+    let far = context_files(&ground, &deepest);
+    let mut segment = |times: &mut Times| {
+        for _ in 0..SEGMENTS {
+            let segment = ground.engine().segment(ground.memories(), &near);
+            let showing = times.time(|| ground.run(segment))?;
+            anyhow::ensure!(showing.files.len() == SEGMENT_FILES, "context files are missing");
+        }
+        Ok(())
+    };
+    let mut bare = |times: &mut Times| {
+        for _ in 0..LOADS {
+            let read =
+                || files.iter().try_fold(0, |sum, file| Ok(sum + std::fs::read(file)?.len()));
+            let read: std::io::Result<usize> = times.time(read);
+            anyhow::ensure!(read? > 0, "files are missing");
+        }
+        Ok(())
+    };
+    let mut cold = |times: &mut Times| {
+        for _ in 0..LOADS {
+            let fresh = far.clone().remembering(Arc::default());
+            let loaded = times.time(|| ground.run(fresh.load()));
+            anyhow::ensure!(loaded.sources.len() == LOADED, "{} are loaded", loaded.sources.len());
+        }
+        Ok(())
+    };
+    let mut warm = |times: &mut Times| {
+        for _ in 0..LOADS {
+            let loaded = times.time(|| ground.run(far.load()));
+            anyhow::ensure!(loaded.sources.len() == LOADED, "files are missing");
+        }
+        Ok(())
+    };
+    let [segment, bare, cold, warm] =
+        take_turns(bench.passes, [&mut segment, &mut bare, &mut cold, &mut warm])?;
+    ground.close();
+    let lines = vec![
+        Line::calls("segment: context files, index, hot set", &segment)
+            .target(Target::P50(SEGMENT_MAX)),
+        Line::calls("bare reads of the files of the tree", &bare),
+        Line::calls("context files of the tree, nothing remembered", &cold)
+            .ratio("bare reads", cold.ratio_to(&bare)),
+        Line::calls("the same, remembered", &warm).ratio("bare reads", warm.ratio_to(&bare)),
+    ];
+    let method = format!(
+        "The segment is of {MEMORIES} memories and {SEGMENT_FILES} context files, each in a folder of its \
+         own, everything warm. The tree has {FOLDERS} folders and {FILES} context files, each of which \
+         imports two files that import one each that imports one; {LOADED} files are loaded for the \
+         deepest folder. *Nothing remembered* finds, reads and parses them anew, their bytes in the \
+         cache of the system. {} passes.",
+        bench.passes
+    );
+    Ok(Section { title: "What a model is shown", method, lines })
+}
+
+fn context_files(ground: &Ground, folder: &Path) -> ContextFiles {
+    let project_dir = Some(folder.to_owned());
+    let binding = BindingRequest { project_dir, ..BindingRequest::default() };
+    let workspace = Workspace::new(folder.to_owned(), binding);
+    ground.engine().context_files(&workspace, Caller::person("bench"))
+}
+
+/// Makes a checkout of folders in each other, each with a context file; returns the deepest.
+fn chain(top: &Path, depth: usize, text: impl Fn(usize) -> String) -> anyhow::Result<PathBuf> {
+    std::fs::create_dir_all(top.join(".git"))?;
+    let mut folder = std::fs::canonicalize(top)?;
+    for level in 0..depth {
+        if level > 0 {
+            folder.push(format!("level{level}"));
+            std::fs::create_dir(&folder)?;
+        }
+        std::fs::write(folder.join("AGENTS.md"), format!("# Level {level}\n\n{}", text(level)))?;
+    }
+    Ok(folder)
+}
+
+/// Makes the tree; returns its deepest folder and the files that are loaded for it.
+fn tree(top: &Path) -> anyhow::Result<(PathBuf, Vec<PathBuf>)> {
+    let importing = |_| {
+        let rules = RULE.repeat(10);
+        format!("{rules}\n@./notes/a.md\n\nMore:\n\n@./notes/b.md\n\n```\n@./notes/code.md\n```\n")
+    };
+    let deepest = chain(top, DEPTH, importing)?;
+    let mut files = Vec::new();
+    for folder in deepest.ancestors().take(DEPTH) {
+        files.push(folder.join("AGENTS.md"));
+        files.extend(notes(folder)?);
+    }
+    let beside = FOLDERS - 2 * DEPTH - (FILES - DEPTH);
+    for number in 0..beside {
+        let folder = top.join(format!("area{}", number % 8)).join(format!("part{number}"));
+        std::fs::create_dir_all(&folder)?;
+        if number < FILES - DEPTH {
+            std::fs::write(folder.join("AGENTS.md"), format!("{number}\n{}", importing(number)))?;
+            notes(&folder)?;
+        }
+    }
+    Ok((deepest, files))
+}
+
+/// Makes what a context file imports.
+fn notes(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let notes = folder.join("notes");
+    std::fs::create_dir(&notes)?;
+    let mut files = Vec::new();
+    for name in ["a", "b"] {
+        for (level, next) in [("", "2"), ("2", "3"), ("3", "")] {
+            let import =
+                if next.is_empty() { String::new() } else { format!("@./{name}{next}.md\n") };
+            let file = notes.join(format!("{name}{level}.md"));
+            std::fs::write(&file, format!("# {name}{level}\n\n{}\n{import}", RULE.repeat(5)))?;
+            files.push(file);
+        }
+    }
+    Ok(files)
+}
