@@ -54,6 +54,8 @@ mod install;
 
 mod hooks;
 
+mod qwen_code;
+
 mod demo;
 
 mod served;
