@@ -33,6 +33,8 @@ mod growth;
 
 mod served;
 
+mod hook;
+
 mod http;
 
 mod daemon;
@@ -119,6 +121,8 @@ enum Subject {
     Growth,
     /// `quipu mcp`: calls, start, memory, size
     Served,
+    /// `quipu hook`: what it adds to a turn
+    Hook,
     /// `quipu serve`: reads, tasks, events, start, idle
     Daemon,
     /// `quipu serve` under load; takes minutes, so only when it is named
@@ -136,6 +140,7 @@ impl Subject {
             Self::Reads => reads::measure(bench),
             Self::Growth => growth::measure(bench),
             Self::Served => served::measure(bench, &args.quipu()?),
+            Self::Hook => hook::measure(bench, &args.quipu()?),
             Self::Daemon => daemon::measure(bench, &args.quipu()?),
             Self::Load => load::measure(bench, &args.quipu()?, Duration::from_secs(args.seconds)),
             Self::ServerMemory => rivals::server_memory::measure(bench, args),
