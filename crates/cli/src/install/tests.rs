@@ -223,11 +223,12 @@ fn what_is_there_stays_as_a_person_has_it_but_for_the_program() {
     let text = |program: &str| {
         format!(
             r#"{{ "mcpServers": {{ "quipu": {{ "args": ["mcp", "--read-only"], "command": "{program}" }} }},
-  "hooks": {{ "Stop": [{{ "hooks": [{{ "command": "{program} hook Stop --agent qwen", "timeout": 1 }}] }}],
+  "hooks": {{ "Stop": [{{ "hooks": [{{ "command": "A=b {program} hook Stop --agent qwen", "timeout": 1 }}] }}],
     "SessionStart": [{{ "hooks": [{{ "command": "{program} hook SessionStart --agent qwen" }}] }}] }} }}"#
         )
     };
     assert_eq!(installed(&text("/old/quipu")), text("/opt/quipu"));
+    assert_eq!(installed(&text("quipu")), text("quipu"));
 }
 
 #[test]
@@ -439,10 +440,15 @@ fn however_a_file_is_written_it_comes_back_to_the_byte() {
 
 #[test]
 fn a_hook_is_ours_by_what_it_calls() {
-    for command in ["quipu hook stop", "/a/quipu hook x --agent y", "'/a b/quipu' hook stop"] {
-        assert!(is_our_hook(command), "{command}");
+    for (command, program) in [
+        ("quipu hook stop", "quipu"),
+        ("/a/quipu hook x --agent y", "/a/quipu"),
+        ("'/a b/quipu' hook stop", "'/a b/quipu'"),
+        ("env QUIPU_HOME=/x A=1 /a/quipu hook stop", "/a/quipu"),
+    ] {
+        assert_eq!(program_of(command), Some(program), "{command}");
     }
-    for command in ["make hook all", "quipu-lint hook x", "echo quipu", "quipu remember hook", ""] {
+    for command in ["make hook all", "quipu-lint hook x", "echo quipu hook x", "quipu hook", ""] {
         assert!(!is_our_hook(command), "{command}");
     }
     assert_eq!(Value::from("a"), Entry::text("a").value());
