@@ -35,6 +35,8 @@ mod context;
 
 mod served;
 
+mod hook;
+
 mod http;
 
 mod daemon;
@@ -137,6 +139,8 @@ enum Subject {
     Context,
     /// `quipu mcp`: calls, start, memory, size
     Served,
+    /// `quipu hook`: what it adds to a turn
+    Hook,
     /// `quipu serve`: reads, tasks, events, start, idle
     Daemon,
     /// `quipu serve` under load; takes minutes, so only when it is named
@@ -159,6 +163,7 @@ impl Subject {
             Self::Growth => growth::measure(bench),
             Self::Context => context::measure(bench),
             Self::Served => served::measure(bench, &args.quipu()?),
+            Self::Hook => hook::measure(bench, &args.quipu()?),
             Self::Daemon => daemon::measure(bench, &args.quipu()?),
             Self::Load => load::measure(bench, &args.quipu()?, Duration::from_secs(args.seconds)),
             Self::Recall => recall::speed(bench),

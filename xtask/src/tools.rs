@@ -56,6 +56,7 @@ pub(crate) const FOR_TESTS: &[Tool] = &[
     Tool::npm("@modelcontextprotocol/sdk", "1.32.2"),
     Tool::npm("mcp-conformance-0.1@npm:@modelcontextprotocol/conformance", "0.1.16"),
     Tool::npm("mcp-conformance-0.2@npm:@modelcontextprotocol/conformance", "0.2.0-alpha.12"),
+    Tool::npm("@qwen-code/qwen-code", "0.24.4"),
     Tool::npm("qwen-code-sdk-0.1.8@npm:@qwen-code/sdk", "0.1.8"),
     Tool::npm("qwen-code-sdk-0.1.14@npm:@qwen-code/sdk", "0.1.14"),
     Tool::python("mcp", "2.3.0"),

@@ -142,6 +142,15 @@ pub(crate) fn write_out(path: &Path, bytes: &[u8], overwrite: Overwrite) -> io::
     Ok(())
 }
 
+/// Who may read a file that is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Readers {
+    /// This person alone.
+    Owner,
+    /// Whoever may read what this person makes.
+    Usual,
+}
+
 /// Why another program's file is not replaced.
 #[derive(Debug)]
 pub(crate) enum NotReplaced {
@@ -175,11 +184,11 @@ pub(crate) fn may_replace(path: &Path) -> Result<(), NotReplaced> {
 /// Replaces a file of another program as a whole, with its permissions, or removes it, if it still holds
 /// `before`.
 ///
-/// A file that is not there is made with the permissions that this person gives new files.
+/// A file that is not there is made for `readers`.
 pub(crate) fn replace(
     path: &Path,
-    before: Option<&str>,
-    after: Option<&str>,
+    (before, after): (Option<&str>, Option<&str>),
+    readers: Readers,
 ) -> Result<(), NotReplaced> {
     may_replace(path)?;
     let Some(after) = after else {
@@ -189,7 +198,11 @@ pub(crate) fn replace(
     let folder = path.parent().unwrap_or(Path::new("."));
     fs::create_dir_all(folder)?;
     let mut builder = tempfile::Builder::new();
-    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o666));
+    let mode = match readers {
+        Readers::Owner => 0o600,
+        Readers::Usual => 0o666,
+    };
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(mode));
     let mut file = builder.tempfile_in(folder)?;
     if before.is_some() {
         file.as_file().set_permissions(fs::metadata(path)?.permissions())?;

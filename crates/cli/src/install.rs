@@ -207,8 +207,25 @@ fn is_our_program(program: &str) -> bool {
 
 /// Tells whether a hook's command is `quipu hook …`, wherever the program lies.
 fn is_our_hook(command: &str) -> bool {
-    let Some((program, _)) = command.split_once(" hook ") else { return false };
-    is_our_program(program.trim().trim_matches(['\'', '"']))
+    program_of(command).is_some()
+}
+
+/// Returns what stands for our program in a hook's command, quotes included. Variables that are set for it may come
+/// first.
+fn program_of(command: &str) -> Option<&str> {
+    let (before, _) = command.split_once(" hook ")?;
+    let mut program = before.trim();
+    while let Some((word, rest)) = program.split_once(' ')
+        && (word == "env" || is_assignment(word))
+    {
+        program = rest.trim_start();
+    }
+    is_our_program(program.trim_matches(['\'', '"'])).then_some(program)
+}
+
+fn is_assignment(word: &str) -> bool {
+    let name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    word.split_once('=').is_some_and(|(left, _)| !left.is_empty() && left.chars().all(name))
 }
 
 /// Where our handlers of an event are: the group in the event's list, and the handler in the group.
@@ -240,12 +257,15 @@ fn add_hook(text: &str, event: &str, part: &Part) -> Result<Option<String>, Misr
         let at = [Step::Member("hooks"), Step::Member(event), Step::New];
         return jsonc::put(text, &at, &entry).map(Some);
     };
-    if value["hooks"][event][group]["hooks"][handler]["command"] == *command {
+    let there = value["hooks"][event][group]["hooks"][handler]["command"].as_str();
+    let (Some(there), Some(new)) = (there, program_of(command)) else { return Ok(None) };
+    let old = program_of(there).unwrap_or(new);
+    if old == new || old == SERVER {
         return Ok(Some(text.to_owned()));
     }
     let mut at = hook_steps(event, group, handler).to_vec();
     at.push(Step::Member("command"));
-    jsonc::put(text, &at, &Entry::text(command)).map(Some)
+    jsonc::put(text, &at, &Entry::text(&there.replacen(old, new, 1))).map(Some)
 }
 
 fn remove_hook(mut text: String, event: &str) -> Result<String, Misread> {

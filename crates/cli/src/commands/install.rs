@@ -12,7 +12,7 @@ use crate::args::{Globals, Installation};
 use crate::commands::ask;
 use crate::compose::{self, App};
 use crate::exit::{Failure, Status};
-use crate::files::{self, NotReplaced};
+use crate::files::{self, NotReplaced, Readers};
 use crate::install::agents::{AgentName, Reach, Target, Wanted};
 use crate::install::{self, Edited, Misread};
 use crate::render::diff;
@@ -65,7 +65,7 @@ async fn run(app: &App, args: &Installation, doing: Doing) -> Result<Status, Fai
             return Ok(Status::Refused);
         }
         for change in changes.iter().filter(|change| !change.diff.is_empty()) {
-            write(change)?;
+            write(change, args.scope)?;
             if !app.output.json {
                 let done = if change.after.is_some() { "wrote" } else { "removed" };
                 app.output.note(&format!("{done} {}", change.path.display()));
@@ -171,9 +171,14 @@ fn not_replaced(path: &Path, why: &NotReplaced) -> Failure {
     }
 }
 
-fn write(change: &Change) -> Result<(), Failure> {
-    files::replace(&change.path, change.before.as_deref(), change.after.as_deref())
-        .map_err(|why| not_replaced(&change.path, &why))
+fn write(change: &Change, scope: Reach) -> Result<(), Failure> {
+    let readers = match scope {
+        // Agents keep keys beside what is written here.
+        Reach::User => Readers::Owner,
+        Reach::Project => Readers::Usual,
+    };
+    let texts = (change.before.as_deref(), change.after.as_deref());
+    files::replace(&change.path, texts, readers).map_err(|why| not_replaced(&change.path, &why))
 }
 
 fn show(app: &App, changes: &[Change]) -> Result<(), Failure> {

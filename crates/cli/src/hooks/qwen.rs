@@ -1,6 +1,7 @@
-//! The hooks of Qwen Code, as its version 0.15 documents them.
+//! The hooks of Qwen Code, as its versions 0.15 and 0.24 document them.
 //!
-//! They are those of Claude Code, with time limits in milliseconds and names. A test runs the agent itself.
+//! They are those of Claude Code, with names, and time limits that both take for milliseconds: the newer one counts in
+//! seconds below 1,000. A test runs the agent itself.
 
 use crate::hooks::{Event, Format};
 

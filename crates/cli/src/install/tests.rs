@@ -1,6 +1,7 @@
 //! Files as people and programs leave them: what goes in comes out again, and the rest stays.
 
 use serde_json::Value;
+use testkit::Random;
 
 use super::*;
 
@@ -222,11 +223,12 @@ fn what_is_there_stays_as_a_person_has_it_but_for_the_program() {
     let text = |program: &str| {
         format!(
             r#"{{ "mcpServers": {{ "quipu": {{ "args": ["mcp", "--read-only"], "command": "{program}" }} }},
-  "hooks": {{ "Stop": [{{ "hooks": [{{ "command": "{program} hook Stop --agent qwen", "timeout": 1 }}] }}],
+  "hooks": {{ "Stop": [{{ "hooks": [{{ "command": "A=b {program} hook Stop --agent qwen", "timeout": 1 }}] }}],
     "SessionStart": [{{ "hooks": [{{ "command": "{program} hook SessionStart --agent qwen" }}] }}] }} }}"#
         )
     };
     assert_eq!(installed(&text("/old/quipu")), text("/opt/quipu"));
+    assert_eq!(installed(&text("quipu")), text("quipu"));
 }
 
 #[test]
@@ -339,12 +341,114 @@ mod codex {
     }
 }
 
+/// Writes JSON in all the ways in which people and programs do.
+struct Writer {
+    random: Random,
+    end: &'static str,
+    text: String,
+}
+
+impl Writer {
+    fn gap(&mut self) {
+        let end = self.end;
+        for _ in 0..self.random.below(3) {
+            let gaps = [" ", "\t", end, "  ", end, "/* é */", "// x, \"y\": {", "// \u{1f600}"];
+            let gap = *self.random.pick(&gaps);
+            self.text.push_str(gap);
+            if gap.starts_with("//") {
+                self.text.push_str(end);
+            }
+        }
+    }
+
+    /// Writes items between brackets, with a comma after the last one now and then.
+    fn within(
+        &mut self,
+        brackets: [char; 2],
+        count: usize,
+        mut item: impl FnMut(&mut Self, usize),
+    ) {
+        self.text.push(brackets[0]);
+        for index in 0..count {
+            self.gap();
+            item(self, index);
+            self.gap();
+            if index + 1 < count || self.random.one_in(5) {
+                self.text.push(',');
+            }
+        }
+        self.gap();
+        self.text.push(brackets[1]);
+    }
+
+    fn value(&mut self, depth: usize) {
+        let count = self.random.below(3);
+        match self.random.below(if depth == 0 { 2 } else { 4 }) {
+            0 => self.text.push_str("\"quipu hook\""),
+            1 => self.text.push_str("-1.5e3"),
+            2 => self.within(['[', ']'], count, |writer, _| writer.value(depth - 1)),
+            _ => self.within(['{', '}'], count, |writer, index| {
+                writer.member(["k", "é", "\\n"][index], |writer| writer.value(depth - 1));
+            }),
+        }
+    }
+
+    fn member(&mut self, name: &str, value: impl FnOnce(&mut Self)) {
+        self.text.extend(["\"", name, "\""]);
+        self.gap();
+        self.text.push(':');
+        self.gap();
+        value(self);
+    }
+
+    fn document(&mut self) {
+        let count = 1 + self.random.below(4);
+        let names = ["model", "mcpServers", "hooks", "z"];
+        let from = self.random.below(2);
+        self.gap();
+        self.within(['{', '}'], count - from.min(count - 1), |writer, index| {
+            match names[(index + from) % 4] {
+                "mcpServers" => writer.member("mcpServers", |writer| {
+                    writer.within(['{', '}'], 1, |writer, _| writer.member("a", |w| w.value(2)));
+                }),
+                "hooks" => writer.member("hooks", |writer| {
+                    writer.within(['{', '}'], 1, |writer, _| {
+                        writer.member("Stop", |writer| {
+                            writer.within(['[', ']'], 1, |writer, _| writer.value(2));
+                        });
+                    });
+                }),
+                other => writer.member(other, |writer| writer.value(3)),
+            }
+        });
+        self.gap();
+    }
+}
+
+#[test]
+fn however_a_file_is_written_it_comes_back_to_the_byte() {
+    for seed in 0..3_000 {
+        let mut random = Random::of(seed);
+        let end = if random.one_in(4) { "\r\n" } else { "\n" };
+        let mut writer = Writer { random, end, text: String::new() };
+        writer.document();
+        let text = writer.text;
+        let with = installed(&text);
+        assert_eq!(uninstalled(&with).text.as_deref(), Some(text.as_str()), "seed {seed}: {with}");
+    }
+}
+
 #[test]
 fn a_hook_is_ours_by_what_it_calls() {
-    for command in ["quipu hook stop", "/a/quipu hook x --agent y", "'/a b/quipu' hook stop"] {
-        assert!(is_our_hook(command), "{command}");
+    for (command, program) in [
+        ("quipu hook stop", "quipu"),
+        ("/a/quipu hook x --agent y", "/a/quipu"),
+        ("'/a b/quipu' hook stop", "'/a b/quipu'"),
+        ("env QUIPU_HOME=/x A=1 /a/quipu hook stop", "/a/quipu"),
+    ] {
+        assert_eq!(program_of(command), Some(program), "{command}");
     }
-    for command in ["make hook all", "quipu-lint hook x", "echo quipu", "quipu remember hook", ""] {
+    for command in ["make hook all", "quipu-lint hook x", "echo quipu hook x", "quipu hook", ""] {
         assert!(!is_our_hook(command), "{command}");
     }
     assert_eq!(Value::from("a"), Entry::text("a").value());

@@ -155,15 +155,17 @@ fn a_project_is_told_what_runs_on_every_machine() {
 }
 
 #[test]
-fn permissions_stay_and_new_files_have_the_usual_ones() {
+fn permissions_stay_and_new_files_are_yours_alone_but_for_those_of_a_project() {
     let place = Place::new();
     let file = write(&place, ".claude/settings.json", "{}\n");
     fs::set_permissions(&file, Permissions::from_mode(0o640)).unwrap();
     place.done(&["install", "claude-code"]);
     let mode = |path: PathBuf| fs::metadata(path).unwrap().permissions().mode() & 0o777;
     assert_eq!(mode(file), 0o640);
+    assert_eq!(mode(settings(&place, ".claude.json")), 0o600);
+    place.done(&["install", "claude-code", "--scope", "project"]);
     let usual = write(&place, "usual", "");
-    assert_eq!(mode(settings(&place, ".claude.json")), mode(usual));
+    assert_eq!(mode(place.checkout().join(".mcp.json")), mode(usual));
 }
 
 #[test]

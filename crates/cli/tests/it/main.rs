@@ -56,6 +56,8 @@ mod install;
 
 mod hooks;
 
+mod qwen_code;
+
 mod demo;
 
 mod served;

@@ -1,0 +1,116 @@
+//! `quipu hook` as an agent has it: what it adds to a turn, beside a daemon and without one.
+//!
+//! An agent starts a process for each hook whatever the hook does; that process is not counted.
+
+use std::io::Write as _;
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::Context as _;
+use serde_json::json;
+
+use crate::Bench;
+use crate::ground::MEMORY_BYTES;
+use crate::http::Server;
+use crate::measure::{Times, take_turns};
+use crate::report::{Line, Section, Target};
+use crate::served::fill;
+use crate::stdio;
+
+const MEMORIES: usize = 1_000;
+const HOOKS: usize = 10;
+const ALONE_MAX: Duration = Duration::from_millis(30);
+const BESIDE_DAEMON_MAX: Duration = Duration::from_millis(10);
+
+/// Measures the hooks of `quipu`.
+pub(crate) fn measure(bench: &Bench, quipu: &Path) -> anyhow::Result<Section> {
+    let home = bench.dir.join("hook");
+    fill(&home, MEMORIES)?;
+    let agent = Agent { quipu, home: &home };
+    let mut lines = hooks(bench, &agent, ("no daemon", ALONE_MAX))?;
+    let daemon = Server::daemon(quipu, &home, std::slice::from_ref(&home))?;
+    lines.extend(hooks(bench, &agent, ("a daemon runs", BESIDE_DAEMON_MAX))?);
+    drop(daemon);
+    let method = format!(
+        "A process for each hook, from its start to its end, with what Claude Code tells on stdin; {MEMORIES} \
+         memories of {MEMORY_BYTES} bytes in the scope, {HOOKS} of each a pass, {} passes. *Empty* is the start \
+         and end of a Rust program that reads its input and does nothing.",
+        bench.passes
+    );
+    Ok(Section { title: "Hooks", method, lines })
+}
+
+/// Whoever calls hooks.
+struct Agent<'a> {
+    quipu: &'a Path,
+    home: &'a Path,
+}
+
+impl Agent<'_> {
+    fn hook(&self, word: &str) -> Command {
+        let mut command = Command::new(self.quipu);
+        command.args(["hook", word, "--agent", "claude-code"]);
+        command.env("QUIPU_HOME", self.home).current_dir(self.home);
+        command
+    }
+
+    fn told(&self, name: &str) -> String {
+        let told = json!({
+            "session_id": "bench", "cwd": self.home, "hook_event_name": name, "source": "startup",
+            "prompt": "How is this built?", "tool_name": "Bash", "tool_response": "x".repeat(2_000),
+        });
+        told.to_string()
+    }
+}
+
+/// Measures hooks beside an empty process.
+fn hooks(
+    bench: &Bench,
+    agent: &Agent<'_>,
+    (beside, most): (&str, Duration),
+) -> anyhow::Result<Vec<Line>> {
+    let mut empty = |times: &mut Times| {
+        for _ in 0..HOOKS {
+            let mut command = stdio::echo_server(1)?;
+            times.time(|| end(&mut command, ""))?;
+        }
+        Ok(())
+    };
+    let of = |word: &'static str, name: &'static str, answers: bool| {
+        move |times: &mut Times| {
+            for _ in 0..HOOKS {
+                let (mut command, told) = (agent.hook(word), agent.told(name));
+                let answer = times.time(|| end(&mut command, &told))?;
+                anyhow::ensure!(answer.is_empty() != answers, "{word} was answered {answer:?}");
+            }
+            Ok(())
+        }
+    };
+    let mut start = of("session-start", "SessionStart", true);
+    let mut prompt = of("user-prompt", "UserPromptSubmit", false);
+    let mut tool = of("post-tool-use", "PostToolUse", false);
+    let [empty, start, prompt, tool] =
+        take_turns(bench.passes, [&mut empty, &mut start, &mut prompt, &mut tool])?;
+    let line = |word: &str, times: &Times| {
+        Line::calls(format!("`{word}`, {beside}"), times)
+            .more("empty", times.more_than(&empty))
+            .target(Target::More(most))
+    };
+    Ok(vec![
+        Line::calls(format!("an empty process, {beside}"), &empty),
+        line("session-start", &start),
+        line("user-prompt", &prompt),
+        line("post-tool-use", &tool),
+    ])
+}
+
+/// Runs a process to its end, with something on stdin; returns what it prints.
+fn end(command: &mut Command, stdin: &str) -> anyhow::Result<String> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = command.spawn().with_context(|| format!("cannot start {command:?}"))?;
+    child.stdin.take().context("the child has no input")?.write_all(stdin.as_bytes())?;
+    let output = child.wait_with_output()?;
+    anyhow::ensure!(output.status.success(), "{command:?} failed: {}", output.status);
+    Ok(String::from_utf8(output.stdout)?)
+}
