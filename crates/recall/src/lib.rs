@@ -31,6 +31,9 @@ mod features;
 
 mod rank;
 
+mod follow;
+
 pub use corpus::Corpus;
 pub use features::{ENTRY_FEATURES, MEMORY_FEATURES};
+pub use follow::{Brought, Followed};
 pub use rank::{EntryHit, Hit, Options, Ranking, Reason};

@@ -274,7 +274,7 @@ impl Found {
                 rows.fold(0.0_f32, f32::max)
             };
             let (own, nearest) = (most(&self.rows.counts).min(1.0), most(&self.rows.nears));
-            let weight = asked.weight / self.question.weight_max * asked.rarity;
+            let weight = asked.share * asked.rarity;
             total += weight;
             same += weight * own;
             near += weight * (((nearest - NEAR_FROM) / (1.0 - NEAR_FROM)).max(0.0) - own).max(0.0);

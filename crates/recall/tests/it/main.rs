@@ -1,8 +1,13 @@
 //! Recall as its callers see it: which memories answer a prompt, why, and when nothing does.
 
-#![expect(clippy::unwrap_used, reason = "these are tests, helpers included")]
+#![expect(
+    clippy::disallowed_methods,
+    clippy::unwrap_used,
+    reason = "the helpers of these tests lay out real folders, and fail where that fails"
+)]
 
 mod corpus;
+mod follow;
 mod properties;
 
 use memory::path::{Layout, MemoryPath};
