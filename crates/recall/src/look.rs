@@ -13,7 +13,7 @@ use crate::terms::{Posting, number};
 /// How many entries are looked at word by word, besides their neighbours.
 const CANDIDATES: usize = 96;
 /// How many terms may answer to a word by their meaning, at most; the nearest.
-const NEAR_MAX: usize = 64;
+const NEAR_MAX: usize = 48;
 /// How many postings are counted up, at most; the rarest words' first.
 const POSTINGS_MAX: usize = 16_384;
 /// How many memories are looked at because as wholes they mean what the question means, among how many at

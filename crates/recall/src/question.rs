@@ -20,6 +20,9 @@ const SPEAKER_ENTRIES_MIN: usize = 8;
 /// How much a pair of characters counts that mostly is grammar.
 const SMALL_PAIR: f32 = 0.25;
 
+/// From how many entries on it counts how many there are, when it is asked whether anything fits.
+const ENTRIES_ASSUMED: usize = 64;
+
 const MONTHS: [&str; 12] = [
     "january",
     "february",
@@ -53,6 +56,8 @@ pub(crate) struct Asked {
     pub(crate) word: Word,
     /// How much it tells: the rarer it is in the corpus, the more.
     pub(crate) weight: f32,
+    /// How much of what a word can tell at most, from 0 to 1; in a small corpus as if it were larger.
+    pub(crate) share: f32,
     /// How rare it is in the language, from 0 to 1.
     pub(crate) rarity: f32,
 }
@@ -68,8 +73,6 @@ pub(crate) struct Named {
 /// A prompt, read.
 #[derive(Debug, Default)]
 pub(crate) struct Question {
-    /// How much a word tells that one entry has.
-    pub(crate) weight_of_one: f32,
     /// The direction of what it means as a whole; empty when meaning does not count.
     pub(crate) gist: Vec<i8>,
     pub(crate) asked: Vec<Asked>,
@@ -119,14 +122,7 @@ impl Question {
             gist.add_word(&asked.word);
         }
         let gist = if by_sense { gist.direction() } else { Vec::new() };
-        Self {
-            weight_of_one: telling(1, corpus),
-            gist,
-            asked,
-            subjects,
-            days: days(&prompt, &texts),
-            asks_when,
-        }
+        Self { gist, asked, subjects, days: days(&prompt, &texts), asks_when }
     }
 
     /// Whether this day's month is named, and whether the day itself is.
@@ -143,19 +139,21 @@ impl Question {
 impl Asked {
     fn new(word: &Word, corpus: &Corpus) -> Self {
         let entries = corpus.terms.stem(&word.text).map_or(0, |stem: &Stem| stem.entries);
-        let rare = telling(entries, corpus);
+        let rare = telling(entries, corpus.entries());
+        let all = corpus.entries().max(ENTRIES_ASSUMED);
+        let share = telling(entries, all) / telling(0, all);
         let small = if word.kind == Kind::SmallPair { SMALL_PAIR } else { 1.0 };
         let rarity = match word.kind {
             Kind::Plain => table().and_then(|table| table.rarity(&word.text)).unwrap_or(1.0),
             Kind::Sign | Kind::Pair | Kind::SmallPair => 1.0,
         };
-        Self { word: word.clone(), weight: rare * small, rarity }
+        Self { word: word.clone(), weight: rare * small, share: share * small, rarity }
     }
 }
 
-/// How much a word tells that so many entries have.
-fn telling(entries: usize, corpus: &Corpus) -> f32 {
-    let (all, has) = (corpus.entries() as f32, entries as f32);
+/// How much a word tells that so many entries of all have.
+fn telling(entries: usize, all: usize) -> f32 {
+    let (all, has) = (all as f32, entries as f32);
     (1.0 + (all - has + 0.5).max(0.0) / (has + 0.5)).ln()
 }
 

@@ -16,8 +16,8 @@ use crate::weights::{OF_ENTRY, OF_MEMORY};
 const SHOWN: usize = 3;
 
 /// How much of the question's words the best memory must have, or nothing is answered; a word that only one
-/// entry has and that is rare in the language counts nearly 1, however few entries there are.
-const FIT_MIN: f32 = 0.95;
+/// entry has and that is rare in the language counts nearly 1.
+const FIT_MIN: f32 = 0.78;
 /// How much another memory must have beside the best one, or it is left out.
 const FIT_SHARE_MIN: f32 = 0.25;
 /// From which nearness on another word counts towards that.
@@ -134,9 +134,7 @@ impl Corpus {
         let found = self.find(prompt, options.by_sense);
         let fit = |scored: &Scored| found.fit(&scored.group).iter().take(2).sum::<f32>();
         let best = found.memories.first().map_or(0.0, fit);
-        // Where there are few memories no word is rare in them, but all words of a prompt are many.
-        let has_all = || found.memories.first().is_some_and(|best| found.has_all(&best.group));
-        if options.abstain && best < FIT_MIN && !has_all() {
+        if options.abstain && best < FIT_MIN {
             return Vec::new();
         }
         let fits = |scored: &&Scored| !options.abstain || fit(scored) >= best * FIT_SHARE_MIN;
@@ -265,14 +263,6 @@ impl Corpus {
 }
 
 impl Found {
-    /// Tells whether a memory has every word of the prompt, and that is more than one.
-    fn has_all(&self, group: &Group) -> bool {
-        let has = |at: usize| {
-            group.rows.clone().any(|row| self.rows.counts[row * self.rows.width + at] >= 1.0)
-        };
-        self.question.asked.len() > 1 && (0..self.question.asked.len()).all(has)
-    }
-
     /// What the decision to leave a memory out goes by: how much the words tell that it has, how much those
     /// tell that it has others for; and how much all words tell.
     fn fit(&self, group: &Group) -> [f32; 3] {
@@ -284,7 +274,7 @@ impl Found {
                 rows.fold(0.0_f32, f32::max)
             };
             let (own, nearest) = (most(&self.rows.counts).min(1.0), most(&self.rows.nears));
-            let weight = asked.weight / self.question.weight_of_one * asked.rarity;
+            let weight = asked.share * asked.rarity;
             total += weight;
             same += weight * own;
             near += weight * (((nearest - NEAR_FROM) / (1.0 - NEAR_FROM)).max(0.0) - own).max(0.0);

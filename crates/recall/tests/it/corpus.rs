@@ -153,6 +153,13 @@ fn a_memory_that_changed_is_found_by_what_it_says_now_and_one_that_went_is_not_f
 }
 
 #[test]
+fn a_corpus_of_one_memory_answers_and_holds_back_like_a_larger_one() {
+    let corpus = corpus(&BAKERY[..1]);
+    assert_eq!(names(&corpus, "how hot is the deck oven, in degrees?"), ["ovens"]);
+    assert_eq!(names(&corpus, "how hot is the sun?"), [""; 0]);
+}
+
+#[test]
 fn what_screening_objects_to_is_never_found() {
     let key = format!("ghp_{}", "a1B2c3D4e5".repeat(4).get(..36).unwrap());
     let body = format!("- The parcel robot is called Otto\n- parcel robot token {key}");
