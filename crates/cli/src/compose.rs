@@ -55,14 +55,47 @@ pub(crate) struct Glimpse {
     pub(crate) memories: Memories,
     engine: Engine,
     binding: BindingRequest,
+    folders: Folders,
 }
 
 impl Glimpse {
     /// Reads settings and environment as a command would.
     pub(crate) fn new(globals: &Globals) -> Result<Self, Failure> {
-        let Composed { engine, binding, .. } = Composed::with(globals, Engine::open_for_a_glance)?;
+        Self::with(globals, Engine::open_for_a_glance)
+    }
+
+    fn with(
+        globals: &Globals,
+        open: impl FnOnce(Config) -> Result<Engine, EngineError>,
+    ) -> Result<Self, Failure> {
+        let Composed { engine, binding, folders, .. } = Composed::with(globals, open)?;
         let memories = engine.memories(&binding, Caller::person("cli"));
-        Ok(Self { memories, engine, binding })
+        Ok(Self { memories, engine, binding, folders })
+    }
+
+    /// The same for somebody who may have to write.
+    pub(crate) fn working(globals: &Globals) -> Result<Self, Failure> {
+        Self::with(globals, Engine::open)
+    }
+
+    /// Returns the library.
+    pub(crate) const fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Returns the folder of the state.
+    pub(crate) fn state_folder(&self) -> &Path {
+        &self.folders.state
+    }
+
+    /// Returns the workspace that the flags and the current folder mean.
+    pub(crate) fn workspace(&self) -> Workspace {
+        workspace(&self.binding)
+    }
+
+    /// Returns the context files for its folder.
+    pub(crate) fn context_files(&self) -> ContextFiles {
+        self.engine.context_files(&self.workspace(), Caller::person("cli"))
     }
 
     /// Reads a path as [`App::path`] does.

@@ -8,8 +8,10 @@ use std::io::{Seek as _, Write as _};
 use std::path::{Path, PathBuf};
 
 use memory::code::Code;
+use protocol::client::{BadDoor, Client, Door};
 use serde::{Deserialize, Serialize};
 
+use crate::compose;
 use crate::exit::Failure;
 use crate::files::{self, Overwrite};
 
@@ -27,6 +29,27 @@ pub(crate) struct Place {
     pub(crate) socket: Option<PathBuf>,
     /// The file that holds its token, unless it was given one.
     pub(crate) token_file: Option<PathBuf>,
+}
+
+impl Place {
+    /// Returns somebody who may call it.
+    pub(crate) fn client(&self) -> Result<Client, Failure> {
+        let door = match &self.socket {
+            Some(socket) => Ok(Door::Socket(socket.clone())),
+            None => self.url.parse(),
+        };
+        let failed =
+            |error: &dyn std::error::Error| Failure::new(Code::StorageFailed, error.to_string());
+        let door = door.map_err(|error: BadDoor| failed(&error))?;
+        let token = match &self.token_file {
+            Some(file) => token(file)?,
+            None => compose::token().ok_or_else(|| {
+                Failure::usage("the daemon was given a token that is in no file")
+                    .help("set QUIPU_TOKEN to it")
+            })?,
+        };
+        Client::new(door, &token).map_err(|error| failed(&error))
+    }
 }
 
 /// The right to be the daemon of a state folder; given back when it is dropped.

@@ -26,8 +26,6 @@ mod gemini;
 
 mod qwen;
 
-mod segment;
-
 mod session;
 
 mod wire;
@@ -83,6 +81,8 @@ pub(crate) struct Format {
     pub(crate) answered: &'static [Event],
     /// How long such a text may be, in bytes, before the agent cuts it or puts it elsewhere.
     pub(crate) text_bytes_max: usize,
+    /// Which context files it shows its model itself.
+    pub(crate) context_files: &'static [&'static str],
     /// How many of its units a second has, in which it counts time limits.
     pub(crate) second: u64,
     /// Whether hooks have names.

@@ -212,8 +212,9 @@ mod tests {
         let (a, b, c) = (path("a.md"), path("b.md"), path("c.md"));
         let before = [seen(&a, "A", 1), seen(&b, "B", 1)];
         let entries: Vec<_> = before.iter().map(|one| one.entry).collect();
-        let segment =
-            Segment::of(Part::new(Kind::Index, index::block(&entries, 0)).into_iter().collect());
+        let segment = Segment::of(
+            Part::new(Kind::Index, index::block(&entries, 0, usize::MAX)).into_iter().collect(),
+        );
         let given = segment.clone();
         let mut told = Told::of(&before);
         assert_eq!(told.delta(&before), None);

@@ -70,6 +70,16 @@ pub struct Recalled {
     pub memories: Vec<Selected>,
 }
 
+impl Recalled {
+    /// Returns the block of what was selected, as much of it as may be shown; `None` when nothing was.
+    pub fn of(found: &[Selected], now: Timestamp) -> Option<Self> {
+        let items: Vec<_> = found.iter().map(item).collect();
+        let rendered = recalled::block(&items, RECALLED_TOKENS_DEFAULT, now)?;
+        let memories = rendered.shown.iter().filter_map(|&at| found.get(at).cloned()).collect();
+        Some(Self { block: rendered.text, memories })
+    }
+}
+
 /// Finds what fits a prompt.
 #[async_trait]
 pub trait Select: std::fmt::Debug + Send + Sync {
@@ -243,18 +253,11 @@ impl Conversation {
         };
         let shown = now.kept.shown();
         found.retain(|found| !shown.has(&found.path, &found.revision));
-        let recalled = self.render(&found)?;
+        let recalled = Recalled::of(&found, self.clock.now())?;
         for memory in &recalled.memories {
             now.kept.show(&memory.path, &memory.revision);
         }
         Some(recalled)
-    }
-
-    fn render(&self, found: &[Selected]) -> Option<Recalled> {
-        let items: Vec<_> = found.iter().map(item).collect();
-        let rendered = recalled::block(&items, RECALLED_TOKENS_DEFAULT, self.clock.now())?;
-        let memories = rendered.shown.iter().filter_map(|&at| found.get(at).cloned()).collect();
-        Some(Recalled { block: rendered.text, memories })
     }
 
     fn keep(&self, now: &Now) {

@@ -19,7 +19,7 @@ use tokio::sync::broadcast;
 
 use crate::callers::Callers;
 use crate::config::Config;
-use crate::conversation::{Conversations, Select};
+use crate::conversation::{Conversations, Recalled, Select};
 use crate::feed::{Feed, Feeds};
 use crate::lane::{DreamSchedule, LaneParts, LaneSettings, Lanes};
 use crate::recaller::Recaller;
@@ -41,6 +41,7 @@ pub enum EngineError {
 /// The library, opened. Cheap to clone; all clones share roots, caches and the state.
 #[derive(Clone, Debug)]
 pub struct Engine {
+    recaller: Arc<Recaller>,
     store: Arc<Store>,
     state: Arc<SqliteState>,
     folders: Folders,
@@ -82,7 +83,9 @@ impl Engine {
             settings,
         );
         let Config { folders, tasks_kept_for, dream, context, imports, .. } = config;
+        let recaller = Arc::new(Recaller::new(screen.clone()));
         Ok(Self {
+            recaller,
             store,
             state,
             folders,
@@ -115,7 +118,18 @@ impl Engine {
         memories: &Memories,
         files: &ContextFiles,
     ) -> Result<Showing, StoreError> {
-        segment::gather(memories, files, self.imports, SystemClock.now()).await
+        self.segment_within(memories, files, usize::MAX).await
+    }
+
+    /// The same in at most so many bytes, for a host that shows no more: as much of the index as fits, then the
+    /// hot set and the context files, each as a whole or not at all.
+    pub async fn segment_within(
+        &self,
+        memories: &Memories,
+        files: &ContextFiles,
+        bytes_max: usize,
+    ) -> Result<Showing, StoreError> {
+        segment::gather(memories, files, (self.imports, bytes_max), SystemClock.now()).await
     }
 
     /// Returns what changed since a model was told which memories there are, as a short part for the tail, and
@@ -178,10 +192,20 @@ impl Engine {
         Callers::new(tasks, feeds, Arc::new(SystemClock), self.folders.clone())
     }
 
-    /// Returns what finds memories that fit a prompt. Whoever wants edits from outside seen at once follows what
-    /// [changes](Self::subscribe) with it, and watches.
-    pub fn recaller(&self) -> Recaller {
-        Recaller::new(self.screen.clone())
+    /// Returns what finds memories that fit a prompt; the same for all that this engine serves. Whoever wants
+    /// edits from outside seen at once follows what [changes](Self::subscribe) with it, and watches.
+    pub fn recaller(&self) -> Arc<Recaller> {
+        Arc::clone(&self.recaller)
+    }
+
+    /// Returns what fits a prompt, as it is shown to a model; `None` when nothing does.
+    pub async fn recall(
+        &self,
+        memories: &Memories,
+        prompt: &str,
+    ) -> Result<Option<Recalled>, StoreError> {
+        let found = self.recaller.recall(memories, prompt).await?;
+        Ok(Recalled::of(&found, SystemClock.now()))
     }
 
     /// Returns the conversations that the state keeps, whose memories are found by `select`.

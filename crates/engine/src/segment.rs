@@ -105,7 +105,7 @@ fn seen<'a>(
 pub(crate) async fn gather(
     memories: &Memories,
     context_files: &ContextFiles,
-    style: Style,
+    (style, bytes_max): (Style, usize),
     now: Timestamp,
 ) -> Result<Showing, StoreError> {
     let (listing, loaded) = tokio::join!(memories.list(None), context_files.load());
@@ -114,23 +114,56 @@ pub(crate) async fn gather(
     let descriptions = descriptions(memories, &listing).await;
     let seen = seen(&listing, &descriptions);
     let entries: Vec<_> = seen.iter().map(|seen| seen.entry).collect();
-    let index = index::block(&entries, listing.left_out);
+    let index = fitting_index(&entries, listing.left_out, bytes_max);
     let ranked = ranked(&listing, now);
     let (hot_text, hot) = hot_set(memories, &ranked).await?;
     let shown_files = files_shown(&loaded, &files);
-    let parts = [
-        Part::new(Kind::ContextFiles, files.text),
-        Part::new(Kind::Index, index),
-        Part::new(Kind::HotSet, hot_text),
-    ];
+    let parts = within(
+        bytes_max,
+        [
+            Part::new(Kind::ContextFiles, files.text),
+            Part::new(Kind::Index, index),
+            Part::new(Kind::HotSet, hot_text),
+        ],
+    );
     Ok(Showing {
-        segment: Segment::of(parts.into_iter().flatten().collect()),
+        segment: Segment::of(parts),
         told: Told::of(&seen),
         files: shown_files,
         skipped: loaded.skipped.clone(),
         hot,
         memories: listing.memories.len() + listing.left_out,
     })
+}
+
+/// Returns the index, so much of it that it has at most so many bytes.
+fn fitting_index(entries: &[Entry<'_>], more: usize, bytes_max: usize) -> String {
+    let mut chars_max = bytes_max;
+    loop {
+        let block = index::block(entries, more, chars_max);
+        // The frame alone may be more than there is room for; then it is passed over as a whole.
+        if block.len() <= bytes_max || chars_max == 0 {
+            return block;
+        }
+        let fewer = chars_max.saturating_sub(block.len() - bytes_max);
+        chars_max = fewer.min(chars_max - 1);
+    }
+}
+
+/// Returns the parts that fit into so many bytes together, in their order: the index first of all, then the
+/// hot set, then context files.
+fn within(bytes_max: usize, parts: [Option<Part>; 3]) -> Vec<Part> {
+    let mut left = bytes_max;
+    let mut fits = |kind| {
+        let part = parts.iter().flatten().find(|part| part.kind == kind);
+        // One more for the blank line before it.
+        let rest = part.and_then(|part| left.checked_sub(part.text.len() + 1));
+        left = rest.unwrap_or(left);
+        rest.is_some()
+    };
+    let [index, hot_set, files] = [Kind::Index, Kind::HotSet, Kind::ContextFiles].map(&mut fits);
+    let kept = [files, index, hot_set];
+    parts.into_iter().zip(kept).filter_map(|(part, kept)| part.filter(|_| kept)).collect()
 }
 
 /// Returns what is said instead of their descriptions of memories that screening objects to, of those that

@@ -50,7 +50,7 @@ impl Engine {
         }
         let lanes = self.lanes(settings, Arc::clone(&feeds) as Arc<dyn Feed>);
         let callers = self.callers(Arc::clone(&feeds));
-        let recaller = Arc::new(self.recaller());
+        let recaller = self.recaller();
         let conversations = self.conversations(Arc::clone(&recaller) as Arc<dyn Select>);
         let following = self.follow(Arc::clone(&feeds));
         // What was left is gone on with before anything new is taken.

@@ -9,6 +9,8 @@ use serde_json::{Map, Value, json};
 use crate::command::{Command, CommandError, Lines, Reply};
 use crate::path::{self, Layout, MemoryPath, PathError, PathFault};
 
+pub mod recall;
+
 pub mod save;
 
 /// The tool's name.

@@ -16,6 +16,7 @@
 
 mod call;
 mod context_files;
+mod conversations;
 mod door;
 mod error;
 mod events;

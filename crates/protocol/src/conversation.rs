@@ -11,6 +11,9 @@ pub struct OpenConversation {
     /// before goes on. Left out, it is given one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
+    /// The id of the workspace; left out, `cwd` says which.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub workspace_id: Option<String>,
     /// The folder of the workspace; left out, the daemon's first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,

@@ -1,22 +1,20 @@
 //! `quipu events`: what the running daemon tells of changes.
 
 use memory::code::Code;
-use protocol::client::{BadDoor, Begin, Client, ClientError, Door};
+use protocol::client::{Begin, ClientError};
 use protocol::event::{Envelope, Event, MemoryChanged};
 use serde_json::json;
 
 use crate::args::Events;
-use crate::compose::{self, App};
-use crate::daemon::{self, Place};
+use crate::compose::App;
+use crate::daemon;
 use crate::exit::{Failure, Status, chain};
 use crate::render::{FAINT, Look, MARK, print, visible};
 
 /// Prints events as they come, or those that came.
 pub(crate) async fn run(app: &App, args: &Events) -> Result<Status, Failure> {
     let place = daemon::find(&app.folders.state).ok_or_else(no_daemon)?;
-    let door =
-        door(&place).map_err(|error| Failure::new(Code::StorageFailed, error.to_string()))?;
-    let client = Client::new(door, &token(&place)?).map_err(failure)?;
+    let client = place.client()?;
     let begin = if args.follow { Begin::Now } else { Begin::Oldest };
     let mut events = client.events(begin).await.map_err(failure)?.once();
     while let Some(envelope) = events.next().await.map_err(failure)? {
@@ -35,23 +33,6 @@ pub(crate) async fn run(app: &App, args: &Events) -> Result<Status, Failure> {
 
 fn no_daemon() -> Failure {
     Failure::new(Code::NotFound, "no daemon serves this state folder").help("start `quipu serve`")
-}
-
-fn door(place: &Place) -> Result<Door, BadDoor> {
-    match &place.socket {
-        Some(socket) => Ok(Door::Socket(socket.clone())),
-        None => place.url.parse(),
-    }
-}
-
-fn token(place: &Place) -> Result<String, Failure> {
-    match &place.token_file {
-        Some(file) => daemon::token(file),
-        None => compose::token().ok_or_else(|| {
-            Failure::usage("the daemon was given a token that is in no file")
-                .help("set QUIPU_TOKEN to it")
-        }),
-    }
 }
 
 fn failure(error: ClientError) -> Failure {

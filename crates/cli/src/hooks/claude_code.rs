@@ -18,6 +18,7 @@ pub(super) const FORMAT: Format = Format {
     ],
     answered: &[Event::SessionStart, Event::UserPrompt, Event::PostToolUse],
     text_bytes_max: 10_000,
+    context_files: &["CLAUDE.md", "CLAUDE.local.md"],
     second: 1,
     has_names: false,
 };

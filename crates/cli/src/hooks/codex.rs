@@ -16,6 +16,7 @@ pub(super) const FORMAT: Format = Format {
     ],
     answered: &[Event::SessionStart, Event::UserPrompt, Event::PostToolUse],
     text_bytes_max: 10_000,
+    context_files: &["AGENTS.md"],
     second: 1,
     has_names: false,
 };

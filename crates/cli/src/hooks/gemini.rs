@@ -17,6 +17,7 @@ pub(super) const FORMAT: Format = Format {
     ],
     answered: &[Event::SessionStart, Event::UserPrompt, Event::PostToolUse],
     text_bytes_max: 25_000,
+    context_files: &["GEMINI.md"],
     second: 1_000,
     has_names: true,
 };

@@ -1,48 +1,130 @@
 //! What a session of an agent asks of memory, and what it gets.
 //!
-//! A session is opened with the index of memories. Recall, reviews and harvests are not there yet: prompts and
-//! results of tools are answered with nothing, and the rest is heard and not acted upon.
+//! A session begins with a segment: index, hot set, context files. Beside prompts and tools' results the model is
+//! shown what fits, by the daemon when it serves the folder. Without one a prompt is answered in this process, from
+//! what the memories are at this moment; what takes longer than a hook may is dropped.
+
+use engine::{Engine, Recalled, Workspace};
+use memory::code::Code;
+use protocol::client::{Client, ClientError};
+use protocol::conversation::{Happened, OpenConversation, SaidPrompt, ToShow};
+use tokio_util::sync::CancellationToken;
 
 use crate::args::Globals;
 use crate::compose::Glimpse;
-use crate::exit::Failure;
-use crate::hooks::segment::segment;
+use crate::daemon;
+use crate::exit::{Failure, chain};
 use crate::hooks::wire::Told;
 use crate::hooks::{Event, Format};
 
 /// A session of an agent, for as long as one hook runs.
 pub(super) struct Session {
     globals: Globals,
-    text_bytes_max: usize,
+    format: &'static Format,
 }
 
 impl Session {
     /// Returns the session that an agent told of; its folder is the project, unless a flag names another.
-    pub(super) fn new(mut globals: Globals, format: &Format, told: &Told) -> Self {
+    pub(super) fn new(mut globals: Globals, format: &'static Format, told: &Told) -> Self {
         globals.project = globals.project.or_else(|| told.folder.clone());
-        Self { globals, text_bytes_max: format.text_bytes_max }
+        Self { globals, format }
     }
 
     /// Hears of an event and returns what the model is shown, if anything.
     pub(super) async fn happened(&self, told: &Told) -> Result<Option<String>, Failure> {
-        match told.event {
-            Event::SessionStart => self.open().await.map(Some),
-            Event::UserPrompt => Ok(recalled(told.prompt.as_deref())),
-            Event::PostToolUse => Ok(recalled(None)),
-            Event::PreCompact | Event::Stop | Event::SessionEnd => Ok(None),
+        if told.event == Event::SessionStart {
+            let glimpse = Glimpse::new(&self.globals)?;
+            let text = self.segment(&glimpse).await;
+            glimpse.close().await;
+            return text.map(Some);
         }
+        let place = Glimpse::working(&self.globals)?;
+        let answer = match at_daemon(&place, told).await {
+            Some(answer) => answer,
+            None => in_process(place.engine(), &place.workspace(), &place, told).await,
+        };
+        place.close().await;
+        answer
     }
 
     /// Looks at the memories; nothing is written, and no use is counted.
-    async fn open(&self) -> Result<String, Failure> {
-        let glimpse = Glimpse::new(&self.globals)?;
-        let segment = segment(&glimpse.memories, self.text_bytes_max).await;
-        glimpse.close().await;
-        Ok(segment?)
+    async fn segment(&self, glimpse: &Glimpse) -> Result<String, Failure> {
+        let files = glimpse.context_files().loaded_by_host(self.format.context_files);
+        let bytes_max = self.format.text_bytes_max;
+        let showing = glimpse.engine().segment_within(&glimpse.memories, &files, bytes_max).await?;
+        Ok(showing.segment.text().to_owned())
     }
 }
 
-/// Returns what fits a prompt, or what was found since for the prompt before. Nothing is searched yet.
-fn recalled(_prompt: Option<&str>) -> Option<String> {
-    None
+/// Tells the daemon, if there is one that serves this workspace; `None` if not.
+async fn at_daemon(place: &Glimpse, told: &Told) -> Option<Result<Option<String>, Failure>> {
+    let found = daemon::find(place.state_folder())?;
+    let client = found.client().ok()?;
+    let open = OpenConversation {
+        session_id: Some(told.session.clone()),
+        workspace_id: Some(place.workspace().id),
+        cwd: None,
+    };
+    match client.open_conversation(&open).await {
+        Ok(_) => {}
+        // It serves other folders, or is about to end.
+        Err(ClientError::Refused(_) | ClientError::Unreachable(_)) => return None,
+        Err(error) => return Some(Err(failure(&error))),
+    }
+    let answer = tell(&client, told).await.map_err(|error| failure(&error));
+    Some(answer.map(|shown| shown.recalled.map(|recalled| recalled.text)))
+}
+
+async fn tell(client: &Client, told: &Told) -> Result<ToShow, ClientError> {
+    let (id, happened) = (told.session.as_str(), Happened::default());
+    match told.event {
+        Event::SessionStart => {}
+        Event::UserPrompt => {
+            let text = told.prompt.clone().unwrap_or_default();
+            return client.said_prompt(id, &SaidPrompt { text, event_id: None }).await;
+        }
+        Event::PostToolUse => return client.had_tool_result(id, &happened).await,
+        Event::PreCompact => drop(client.compacted(id, &happened).await?),
+        Event::Stop => drop(client.ended_turn(id, &happened).await?),
+        Event::SessionEnd => client.close_conversation(id).await?,
+    }
+    Ok(ToShow::default())
+}
+
+fn failure(error: &ClientError) -> Failure {
+    Failure::new(Code::StorageFailed, chain(error))
+}
+
+/// Does what can be done without a daemon: what is not found before this ends is found by nobody.
+async fn in_process(
+    engine: &Engine,
+    workspace: &Workspace,
+    place: &Glimpse,
+    told: &Told,
+) -> Result<Option<String>, Failure> {
+    if told.event == Event::PostToolUse {
+        return Ok(None);
+    }
+    let id =
+        told.session.parse().map_err(|_| Failure::usage("the session has an id that is none"))?;
+    let recaller = engine.recaller();
+    if told.event == Event::UserPrompt {
+        recaller.prepare(&place.memories).await?;
+    }
+    let conversations = engine.conversations(recaller);
+    let opened = conversations.open(&id, &workspace.id, &place.memories).await;
+    let conversation = opened.map_err(|error| Failure::new(Code::StorageFailed, chain(&error)))?;
+    let conversation = conversation.conversation;
+    let mut shown = None;
+    match told.event {
+        Event::UserPrompt => {
+            let text = told.prompt.as_deref().unwrap_or_default();
+            shown = conversation.prompt(text, None, &CancellationToken::new());
+        }
+        Event::Stop => drop(conversation.turn_ended(None)),
+        Event::PreCompact => conversation.compacted(None),
+        Event::SessionStart | Event::PostToolUse | Event::SessionEnd => {}
+    }
+    conversations.written().await;
+    Ok(shown.map(|Recalled { block, .. }| block))
 }

@@ -39,7 +39,7 @@ use serde_json::Value;
 use crate::place::Place;
 
 /// How long a test waits for anything before it fails.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// What callers bring in these tests.
 pub(crate) const TOKEN: &str = "a-token-for-tests-only";

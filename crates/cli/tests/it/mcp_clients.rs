@@ -158,7 +158,7 @@ fn check(revision: &str, way: Way, client: impl FnOnce(&Home, &str) -> Command) 
         .collect();
     let expected = json!({
         "revision": revision,
-        "tools": ["memory", "save_memory"],
+        "tools": ["memory", "recall", "save_memory"],
         "calls": answers,
         "resources": ["quipu://memories/global/kept.md"],
         "read": "one\nsecond\nthree\n",

@@ -25,7 +25,7 @@ impl World {
         let home = tempfile::tempdir().unwrap();
         let engine = Engine::open(config(home.path())).unwrap();
         let memories = engine.memories(&BindingRequest::default(), Caller::person("test"));
-        let recaller = Arc::new(engine.recaller());
+        let recaller = engine.recaller();
         Self { home, engine, memories, recaller }
     }
 

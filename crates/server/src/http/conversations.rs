@@ -109,10 +109,10 @@ async fn open(
     request: Request,
 ) -> Result<Json<Conversation>, Refused> {
     let headers = request.headers().clone();
-    let OpenConversation { session_id, cwd } = body::value(request).await?;
-    let workspace = match cwd.as_deref() {
-        None => daemon.trusted(None)?,
-        Some(cwd) => daemon.trusted(Some(&daemon.workspace_in(cwd)?.id))?,
+    let OpenConversation { session_id, workspace_id, cwd } = body::value(request).await?;
+    let workspace = match (&workspace_id, &cwd) {
+        (None, Some(cwd)) => daemon.trusted(Some(&daemon.workspace_in(cwd)?.id))?,
+        (named, _) => daemon.trusted(named.as_deref())?,
     };
     let id = match session_id {
         Some(id) => id.parse().map_err(|error| bad_id(&error))?,

@@ -209,6 +209,10 @@ impl ServerHandler for Connection {
         let caller = caller::caller(&self.host.caller, &context);
         let command = match asked {
             Called::Command(command) => command,
+            Called::Recall(prompt) => {
+                let memories = self.memories_of(project, caller);
+                return Ok(tools::recall(&self.host.engine, &memories, &prompt).await.into());
+            }
             Called::Save(save) => {
                 let files = (self.context_files(project, caller), caller::held(&context));
                 return Ok(tools::save(&self.calls, files, save).await.into());

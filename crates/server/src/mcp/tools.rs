@@ -1,14 +1,17 @@
-//! The tools `memory` and `save_memory`: how clients see them, and how a call becomes a command and its result.
+//! The tools `memory`, `recall` and `save_memory`: how clients see them, and how a call becomes a command and its result.
 //!
 //! A refusal and a failure of the machine are both results that say they are errors, so that the
 //! model reads them; only what is no call of this tool is an error of the protocol.
 
 use std::sync::Arc;
 
-use engine::{Call, ContextFileError, ContextFiles, ContextScope, Memories, StoreError};
+use engine::{
+    Call, ContextFileError, ContextFiles, ContextScope, Engine, Memories, Recalled, StoreError,
+};
 use memory::code::Code;
 use memory::command::{Command, Reply, Warning};
 use memory::path::Layout;
+use memory::tool::recall;
 use memory::tool::save::{self, Save, SaveScope};
 use memory::tool::{self, Rendered};
 use rmcp::ErrorData;
@@ -25,6 +28,8 @@ use super::fault;
 pub(super) enum Called {
     /// A command on memories.
     Command(Command),
+    /// A question to all memories.
+    Recall(String),
     /// A fact for a context file.
     Save(Save),
 }
@@ -33,11 +38,16 @@ pub(super) enum Called {
 /// a list that depends on the caller would be a second place that decides. Where one folder is all there is,
 /// there are no context files.
 pub(super) fn list(layout: Layout) -> ListToolsResult {
-    let mut tools = vec![definition(layout)];
+    let mut tools = vec![definition(layout), recall_definition()];
     if layout == Layout::Scoped {
         tools.push(save_definition());
     }
     ListToolsResult::with_all_items(tools)
+}
+
+fn recall_definition() -> Tool {
+    let hints = ToolAnnotations::new().read_only(true).open_world(false);
+    Tool::new(recall::NAME, recall::DESCRIPTION, object(recall::schema())).with_annotations(hints)
 }
 
 fn save_definition() -> Tool {
@@ -92,22 +102,32 @@ pub(super) fn decode(
     let arguments = Value::Object(arguments.unwrap_or_default());
     let decoded = match name {
         tool::NAME => tool::decode(&arguments, layout).map(Called::Command),
+        recall::NAME => recall::decode(&arguments).map(Called::Recall),
         save::NAME if layout == Layout::Scoped => save::decode(&arguments).map(Called::Save),
         _ => {
-            let what = match layout {
-                Layout::Scoped => {
-                    format!(
-                        "unknown tool `{name}`; there are `{}` and `{}`",
-                        tool::NAME,
-                        save::NAME
-                    )
-                }
-                Layout::Flat => format!("unknown tool `{name}`; the only one is `{}`", tool::NAME),
-            };
+            let known = list(layout).tools;
+            let known: Vec<_> = known.iter().map(|tool| format!("`{}`", tool.name)).collect();
+            let what = format!("unknown tool `{name}`; there are {}", known.join(", "));
             return Err(ErrorData::invalid_params(what, None));
         }
     };
     Ok(decoded.map_err(Reply::Refused))
+}
+
+/// Answers a question with what fits it.
+pub(super) async fn recall(engine: &Engine, memories: &Memories, prompt: &str) -> CallToolResult {
+    match engine.recall(memories, prompt).await {
+        Ok(recalled) => {
+            let (text, shown) = match recalled {
+                Some(Recalled { block, memories }) => (block, memories),
+                None => (recall::NOTHING.to_owned(), Vec::new()),
+            };
+            let paths: Vec<_> = shown.iter().map(|memory| memory.path.to_string()).collect();
+            encode(text, false, json!({ "ok": true, "memories": paths }))
+        }
+        Err(StoreError::Refused(refusal)) => result(&Reply::Refused(refusal)),
+        Err(error) => failed(fault::log("recall", &error)),
+    }
 }
 
 /// Saves a fact, or asks whose file is meant. It is carried out among the `calls`, as a command is.

@@ -21,7 +21,7 @@ fn reader(world: &World) -> Host {
 }
 
 #[tokio::test]
-async fn the_list_is_two_cheap_tools_for_every_caller_in_every_revision() {
+async fn the_list_is_three_cheap_tools_for_every_caller_in_every_revision() {
     let world = World::new();
     let mut lists = Vec::new();
     for revision in WITH_HANDSHAKE.into_iter().chain([NEWEST]) {
@@ -33,7 +33,13 @@ async fn the_list_is_two_cheap_tools_for_every_caller_in_every_revision() {
     let first = lists.first().unwrap();
     assert!(lists.iter().all(|list| list == first));
     assert!(first.to_string().len() / 3 < LIST_TOKENS_MAX, "{} bytes", first.to_string().len());
-    let [tool, save] = &first.as_array().unwrap()[..] else { panic!("not two tools: {first}") };
+    let [tool, recall, save] = &first.as_array().unwrap()[..] else {
+        panic!("not three tools: {first}")
+    };
+    assert_eq!(
+        [&recall["name"], &recall["inputSchema"], &recall["annotations"]["readOnlyHint"]],
+        [&json!("recall"), &memory::tool::recall::schema(), &json!(true)]
+    );
     assert_eq!(
         [&save["name"], &save["description"], &save["inputSchema"]],
         [
@@ -79,7 +85,8 @@ async fn a_flat_folder_has_its_own_description() {
     let mut client = Client::of(Host { binding, ..world.host() }, NEWEST).await;
     let listed = client.request("tools/list", json!({})).await;
     assert_eq!(listed["tools"][0]["description"], memory::tool::FLAT_DESCRIPTION);
-    assert_eq!(listed["tools"][1], Value::Null, "there are no context files");
+    assert_eq!(listed["tools"][1]["name"], "recall");
+    assert_eq!(listed["tools"][2], Value::Null, "there are no context files");
     let save = json!({ "name": "save_memory", "arguments": { "fact": "x", "scope": "global" } });
     assert_eq!(client.request("tools/call", save).await["error"]["code"], -32602);
     client.create("/memories/a.md", "flat\n").await;
@@ -230,7 +237,7 @@ async fn another_tool_is_an_error_of_the_protocol() {
     let answer = client.request("tools/call", json!({ "name": "shell", "arguments": {} })).await;
     assert_eq!(
         answer["error"],
-        json!({ "code": -32602, "message": "unknown tool `shell`; there are `memory` and `save_memory`" })
+        json!({ "code": -32602, "message": "unknown tool `shell`; there are `memory`, `recall`, `save_memory`" })
     );
 }
 
@@ -393,4 +400,36 @@ async fn a_fact_that_may_not_be_saved_is_refused_and_nothing_is_written() {
     let asked = save(&mut nowhere, json!({ "fact": "x" })).await.0;
     assert!(asked.contains("global") && !asked.contains("project"), "{asked}");
     assert!(!project.join("QWEN.md").exists());
+}
+
+#[tokio::test]
+async fn a_question_is_answered_with_what_fits_or_with_nothing() {
+    for revision in WITH_HANDSHAKE.into_iter().chain([NEWEST]) {
+        let world = World::new();
+        let mut client = Client::of(reader(&world), revision).await;
+        let mut writer = Client::of(world.host(), revision).await;
+        for (name, text) in [
+            ("harbour", "- The harbour master of Brenn is called Olga.\n"),
+            ("bread", "- The sourdough rests for eleven hours.\n"),
+        ] {
+            let path = format!("/memories/global/{name}.md");
+            let create = json!({ "command": "create", "path": path, "file_text": text });
+            let call = json!({ "name": "memory", "arguments": create });
+            writer.request("tools/call", call).await;
+        }
+        let mut ask = async |prompt: &str| {
+            let arguments = json!({ "prompt": prompt });
+            let call = json!({ "name": "recall", "arguments": arguments });
+            shown(&client.request("tools/call", call).await)
+        };
+        let (text, is_error, facts) = ask("who is the harbour master?").await;
+        assert!(!is_error && text.starts_with("<recalled_memories>\n"), "{text}");
+        assert!(text.contains("is called Olga.") && !text.contains("sourdough"), "{text}");
+        assert_eq!(facts["memories"], json!(["/memories/global/harbour.md"]));
+        let (text, is_error, facts) = ask("what do penguins eat in winter?").await;
+        assert_eq!((text.as_str(), is_error), ("No memory fits.", false));
+        assert_eq!(facts["memories"], json!([]));
+        let (text, is_error, _) = ask(" ").await;
+        assert!(is_error && text.contains("recall requires 'prompt'"), "{text}");
+    }
 }

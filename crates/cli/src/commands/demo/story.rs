@@ -77,10 +77,10 @@ fn begin<'a>(teller: &Teller, stage: &'a Stage) -> Result<Client<'a>, Failure> {
     teller.claim(info["name"] == "quipu", "a child process speaks MCP as a server")?;
     teller.sent("tools/list")?;
     let listed = client.request("tools/list", &json!({}))?;
-    let (tool, save) = (&listed["tools"][0], &listed["tools"][1]);
-    teller.got(tool["description"].as_str().unwrap_or_default())?;
-    let offers_both = tool["name"] == "memory" && save["name"] == "save_memory";
-    teller.claim(offers_both, "it offers the tools `memory` and `save_memory`")?;
+    teller.got(listed["tools"][0]["description"].as_str().unwrap_or_default())?;
+    let named = |(at, name): (usize, &str)| listed["tools"][at]["name"] == name;
+    let offers_all = ["memory", "recall", "save_memory"].into_iter().enumerate().all(named);
+    teller.claim(offers_all, "it offers the tools `memory`, `recall` and `save_memory`")?;
     Ok(client)
 }
 

@@ -1,0 +1,40 @@
+//! Conversations: a host says what happens, and is answered with what there is to show.
+
+use super::call::Call;
+use super::{Client, ClientError};
+use crate::conversation::{Conversation, Happened, OpenConversation, SaidPrompt, ToShow};
+
+impl Client {
+    /// Opens a conversation, or goes on with one.
+    pub async fn open_conversation(
+        &self,
+        request: &OpenConversation,
+    ) -> Result<Conversation, ClientError> {
+        self.value(Call::post("/v1/sessions").json(request)?).await
+    }
+
+    /// Says what a person asked. Returns what is there at once to be shown beside it.
+    pub async fn said_prompt(&self, id: &str, prompt: &SaidPrompt) -> Result<ToShow, ClientError> {
+        self.value(Call::post(&format!("/v1/sessions/{id}/prompts")).json(prompt)?).await
+    }
+
+    /// Says that tools have answered. Returns what was found since the prompt, once.
+    pub async fn had_tool_result(&self, id: &str, what: &Happened) -> Result<ToShow, ClientError> {
+        self.value(Call::post(&format!("/v1/sessions/{id}/tool-results")).json(what)?).await
+    }
+
+    /// Says that a turn has ended.
+    pub async fn ended_turn(&self, id: &str, what: &Happened) -> Result<Conversation, ClientError> {
+        self.value(Call::post(&format!("/v1/sessions/{id}/turns")).json(what)?).await
+    }
+
+    /// Says that what the model knew was compacted.
+    pub async fn compacted(&self, id: &str, what: &Happened) -> Result<Conversation, ClientError> {
+        self.value(Call::post(&format!("/v1/sessions/{id}/compactions")).json(what)?).await
+    }
+
+    /// Closes a conversation; it may go on some day.
+    pub async fn close_conversation(&self, id: &str) -> Result<(), ClientError> {
+        self.body(Call::delete(&format!("/v1/sessions/{id}"))).await.map(drop)
+    }
+}
