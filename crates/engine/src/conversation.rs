@@ -4,6 +4,23 @@
 //! what there is to show. What fits a prompt is looked for beside the turn ([`Select`]); it is handed over at
 //! the first moment at which it is there, once, and never for another prompt.
 //!
+//! ```
+//! # async fn example(engine: engine::Engine, memories: engine::Memories) -> Result<(), Box<dyn std::error::Error>> {
+//! # use tokio_util::sync::CancellationToken;
+//! let conversations = engine.conversations(engine.recaller());
+//! let opened = conversations.open(&"talk-1".parse()?, "my-app", &memories).await?;
+//! let turn = CancellationToken::new();
+//! let mut beside_prompt = opened.conversation.prompt("how are the tests run?", None, &turn);
+//! // ... a tool was called, and has answered:
+//! let behind_results = opened.conversation.tool_result(None);
+//! for shown in beside_prompt.take().into_iter().chain(behind_results) {
+//!     println!("{}", shown.block);
+//! }
+//! opened.conversation.turn_ended(None);
+//! # Ok(())
+//! # }
+//! ```
+//!
 //! What a conversation was shown is kept in the state, so that nothing is shown twice after a restart. It is
 //! written behind the answer: a turn does not wait for a database.
 
@@ -23,7 +40,7 @@ use memory::clock::{Clock, Timestamp};
 use memory::document::Revision;
 use memory::limits::RECALLED_TOKENS_DEFAULT;
 use memory::path::MemoryPath;
-use store::Memories;
+use store::{ContextFiles, Memories, StoreError};
 use tokio_util::sync::CancellationToken;
 
 pub use self::id::{BadConversationId, ConversationId};
@@ -31,7 +48,9 @@ use self::kept::Kept;
 pub use self::kept::Shown;
 pub use self::registry::{ConversationError, Conversations, Opened};
 use self::writer::Writer;
+use crate::open::Engine;
 use crate::prefetch::{Prefetch, Taken};
+use crate::segment::Showing;
 
 /// A memory that fits a prompt, or the part of one.
 #[derive(Clone, Debug, PartialEq)]
@@ -114,6 +133,8 @@ struct Now {
     prefetch: Option<Prefetch<Vec<Selected>>>,
     /// The digest of that prompt, until its turn has ended.
     prompt: Option<Revision>,
+    /// What the model was given at the beginning of a segment, and of which.
+    showing: Option<(u64, Arc<Showing>)>,
 }
 
 impl Now {
@@ -144,6 +165,33 @@ impl Conversation {
     pub fn counts(&self) -> (u64, u64) {
         let now = self.now();
         (now.kept.turns, now.kept.segment)
+    }
+
+    /// Returns what the model is given at the beginning of the segment that the conversation is in: gathered once,
+    /// and the same bytes until the next compaction, whatever is written meanwhile. A process that took the
+    /// conversation up again gathers it anew.
+    pub async fn context(
+        &self,
+        engine: &Engine,
+        files: &ContextFiles,
+    ) -> Result<Arc<Showing>, StoreError> {
+        let (segment, known) = {
+            let now = self.now();
+            (now.kept.segment, now.showing.clone())
+        };
+        if let Some((_, showing)) = known.filter(|(of, _)| *of == segment) {
+            return Ok(showing);
+        }
+        let gathered = Arc::new(Box::pin(engine.segment(&self.memories, files)).await?);
+        let mut now = self.now();
+        // Whoever was first is whom the others are given.
+        match &now.showing {
+            Some((of, showing)) if *of == segment => Ok(Arc::clone(showing)),
+            _ => {
+                now.showing = Some((segment, Arc::clone(&gathered)));
+                Ok(gathered)
+            }
+        }
     }
 
     /// Says that a person asked something. What was looked for until now is dropped; what fits this is looked

@@ -17,6 +17,9 @@ pub struct OpenConversation {
     /// The folder of the workspace; left out, the daemon's first one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
+    /// Whether what its segment begins with is wanted, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub context: bool,
 }
 
 /// A conversation.
@@ -34,6 +37,39 @@ pub struct Conversation {
     pub turns: u64,
     /// How often what the model knew was compacted.
     pub segment: u64,
+    /// What the model is given at the beginning of this segment, where it was asked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<SegmentContext>,
+}
+
+/// What a model is given at the beginning of a segment: the same bytes as long as it lasts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SegmentContext {
+    /// All of it; what memories and files say is in it as data.
+    pub text: String,
+    /// The SHA-256 of its bytes.
+    pub revision: String,
+    /// Its tokens, estimated.
+    pub tokens: u64,
+    /// Its parts, in their order.
+    pub parts: Vec<SegmentPart>,
+}
+
+/// One part of that.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SegmentPart {
+    /// What it is made of: `context_files`, `index`, `hot_set`.
+    pub part: String,
+    /// The SHA-256 of its bytes.
+    pub revision: String,
+    /// Its bytes.
+    pub bytes: u64,
+    /// Its tokens, estimated.
+    pub tokens: u64,
 }
 
 /// A person's prompt.
@@ -46,6 +82,19 @@ pub struct SaidPrompt {
     /// The host's id of this event: said twice, it is done once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<String>,
+}
+
+/// That what the model knew was compacted.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Compacted {
+    /// The host's id of this event: said twice, it is done once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<String>,
+    /// Whether what the new segment begins with is wanted, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub context: bool,
 }
 
 /// Something that happened in a conversation.

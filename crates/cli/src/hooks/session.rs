@@ -7,7 +7,7 @@
 use engine::{Engine, Recalled, Workspace};
 use memory::code::Code;
 use protocol::client::{Client, ClientError};
-use protocol::conversation::{Happened, OpenConversation, SaidPrompt, ToShow};
+use protocol::conversation::{Compacted, Happened, OpenConversation, SaidPrompt, ToShow};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::Globals;
@@ -63,7 +63,7 @@ async fn at_daemon(place: &Glimpse, told: &Told) -> Option<Result<Option<String>
     let open = OpenConversation {
         session_id: Some(told.session.clone()),
         workspace_id: Some(place.workspace().id),
-        cwd: None,
+        ..OpenConversation::default()
     };
     match client.open_conversation(&open).await {
         Ok(_) => {}
@@ -84,7 +84,7 @@ async fn tell(client: &Client, told: &Told) -> Result<ToShow, ClientError> {
             return client.said_prompt(id, &SaidPrompt { text, event_id: None }).await;
         }
         Event::PostToolUse => return client.had_tool_result(id, &happened).await,
-        Event::PreCompact => drop(client.compacted(id, &happened).await?),
+        Event::PreCompact => drop(client.compacted(id, &Compacted::default()).await?),
         Event::Stop => drop(client.ended_turn(id, &happened).await?),
         Event::SessionEnd => client.close_conversation(id).await?,
     }

@@ -84,6 +84,7 @@ impl Conversations {
                 kept: kept.unwrap_or_else(Kept::default),
                 prefetch: None,
                 prompt: None,
+                showing: None,
             }),
         });
         let conversation = self.lock().take_in(new);

@@ -2,7 +2,9 @@
 
 use super::call::Call;
 use super::{Client, ClientError};
-use crate::conversation::{Conversation, Happened, OpenConversation, SaidPrompt, ToShow};
+use crate::conversation::{
+    Compacted, Conversation, Happened, OpenConversation, SaidPrompt, ToShow,
+};
 
 impl Client {
     /// Opens a conversation, or goes on with one.
@@ -29,7 +31,7 @@ impl Client {
     }
 
     /// Says that what the model knew was compacted.
-    pub async fn compacted(&self, id: &str, what: &Happened) -> Result<Conversation, ClientError> {
+    pub async fn compacted(&self, id: &str, what: &Compacted) -> Result<Conversation, ClientError> {
         self.value(Call::post(&format!("/v1/sessions/{id}/compactions")).json(what)?).await
     }
 

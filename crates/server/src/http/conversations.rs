@@ -6,10 +6,12 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use engine::{
-    BadConversationId, ConversationError, ConversationId, Memories, Opened, Recalled, Workspace,
+    BadConversationId, ConversationError, ConversationId, Memories, Opened, Recalled, Showing,
+    Workspace,
 };
 use protocol::conversation::{
-    Conversation, Happened, OpenConversation, RecalledBlock, RecalledMemory, SaidPrompt, ToShow,
+    Compacted, Conversation, Happened, OpenConversation, RecalledBlock, RecalledMemory, SaidPrompt,
+    SegmentContext, SegmentPart, ToShow,
 };
 use protocol::error::{ErrorBody, ErrorCode};
 use tokio_util::sync::CancellationToken;
@@ -67,6 +69,23 @@ impl Daemon {
         });
     }
 
+    /// Answers how a conversation is, with what its segment begins with where that is wanted.
+    async fn answer(
+        &self,
+        conversation: &engine::Conversation,
+        state: Conversation,
+        (wanted, headers): (bool, &HeaderMap),
+    ) -> Result<Json<Conversation>, Refused> {
+        if !wanted {
+            return Ok(Json(state));
+        }
+        let workspace = self.trusted(Some(conversation.workspace()))?;
+        let client = self.client(workspace, headers).await?;
+        let files = self.context_files(workspace, headers, client.as_ref());
+        let showing = conversation.context(&self.engine, &files).await?;
+        Ok(Json(Conversation { context: Some(context_of(&showing)), ..state }))
+    }
+
     /// Returns the conversation of this id; one that went on before this daemon is taken up again.
     async fn conversation(
         &self,
@@ -109,7 +128,7 @@ async fn open(
     request: Request,
 ) -> Result<Json<Conversation>, Refused> {
     let headers = request.headers().clone();
-    let OpenConversation { session_id, workspace_id, cwd } = body::value(request).await?;
+    let OpenConversation { session_id, workspace_id, cwd, context } = body::value(request).await?;
     let workspace = match (&workspace_id, &cwd) {
         (None, Some(cwd)) => daemon.trusted(Some(&daemon.workspace_in(cwd)?.id))?,
         (named, _) => daemon.trusted(named.as_deref())?,
@@ -119,14 +138,8 @@ async fn open(
         None => ConversationId::random(),
     };
     let Opened { conversation, resumed } = daemon.open(workspace, &id, &headers).await?;
-    let (turns, segment) = conversation.counts();
-    Ok(Json(Conversation {
-        session_id: id.to_string(),
-        workspace_id: workspace.id.clone(),
-        resumed,
-        turns,
-        segment,
-    }))
+    let state = Conversation { resumed, ..state_of(&conversation) };
+    daemon.answer(&conversation, state, (context, &headers)).await
 }
 
 /// Say what a person asked. What fits is looked for; what is there at once is answered.
@@ -210,7 +223,7 @@ async fn turn(
     path = "/v1/sessions/{id}/compactions",
     tag = "conversations",
     params(("id" = String, Path, description = "The id of the conversation")),
-    request_body = Option<Happened>,
+    request_body = Option<Compacted>,
     responses(
         (status = 200, description = "How the conversation is", body = Conversation),
         (status = "4XX", description = "There is no such conversation", body = ErrorBody),
@@ -223,10 +236,10 @@ async fn compaction(
     request: Request,
 ) -> Result<Json<Conversation>, Refused> {
     let headers = request.headers().clone();
-    let Happened { event_id } = body::value(request).await?;
+    let Compacted { event_id, context } = body::value(request).await?;
     let conversation = daemon.conversation(&id, &headers).await?;
     conversation.compacted(event_id.as_deref());
-    Ok(Json(state_of(&conversation)))
+    daemon.answer(&conversation, state_of(&conversation), (context, &headers)).await
 }
 
 /// Close a conversation. What it was shown stays known, so that it may go on some day.
@@ -259,6 +272,23 @@ fn state_of(conversation: &engine::Conversation) -> Conversation {
         resumed: true,
         turns,
         segment,
+        context: None,
+    }
+}
+
+fn context_of(showing: &Showing) -> SegmentContext {
+    let segment = &showing.segment;
+    let parts = segment.parts().iter().map(|part| SegmentPart {
+        part: part.kind.as_str().to_owned(),
+        revision: part.revision.to_string(),
+        bytes: to_wire::count(part.text.len()),
+        tokens: to_wire::count(part.tokens),
+    });
+    SegmentContext {
+        text: segment.text().to_owned(),
+        revision: segment.revision().to_string(),
+        tokens: to_wire::count(segment.tokens()),
+        parts: parts.collect(),
     }
 }
 

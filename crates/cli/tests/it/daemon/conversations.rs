@@ -109,3 +109,31 @@ fn what_is_no_conversation_is_refused() {
     let text = daemon.post(&format!("{SESSIONS}/{id}/prompts"), &json!({ "txt": "a" }));
     assert_eq!(text.status, 400, "{}", text.text());
 }
+
+#[test]
+fn what_a_segment_begins_with_stays_as_it_is_until_the_next_one() {
+    let place = Place::new();
+    remembered(&place);
+    let daemon = Daemon::start(&place);
+    let open = || done(&daemon.post(SESSIONS, &json!({ "sessionId": "talk-1", "context": true })));
+    let first = open()["context"].clone();
+    let text = first["text"].as_str().unwrap();
+    assert!(text.starts_with("<memory_index>\n") && text.contains("project/bread.md"), "{text}");
+    let sum: u64 = first["parts"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|part| part["tokens"].as_u64().unwrap())
+        .sum();
+    assert_eq!(first["tokens"], sum, "{first}");
+    place.create("project/new.md", "- Something new.\n");
+    assert_eq!(open()["context"], first, "a write moved what was given already");
+    let compacted = json!({ "context": true });
+    let second = done(&daemon.post(&format!("{SESSIONS}/talk-1/compactions"), &compacted));
+    assert_eq!(second["segment"], 1);
+    let second = &second["context"];
+    assert_ne!(second["revision"], first["revision"]);
+    assert!(second["text"].as_str().unwrap().contains("project/new.md"), "{second}");
+    let other = done(&daemon.post(SESSIONS, &json!({ "context": true })));
+    assert_eq!(other["context"]["revision"], second["revision"], "the same is the same bytes");
+}
