@@ -34,7 +34,7 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use engine::{Engine, Serving, Workspace};
 use memory::clock::Clock;
-use memory::limits::DRAIN_WAIT;
+use memory::limits::{DRAIN_WAIT, HTTP_SHUTDOWN_WAIT};
 use protocol::error::ErrorCode;
 use tokio_util::sync::CancellationToken;
 
@@ -91,6 +91,11 @@ pub async fn serve(host: Host, listeners: Vec<Listener>, stop: CancellationToken
     };
     tokio::join!(taking, shutting_down);
     connections.ended().await;
+    // Answers do not wait for it, so the end does.
+    let written = daemon.serving.conversations.written();
+    if tokio::time::timeout(HTTP_SHUTDOWN_WAIT, written).await.is_err() {
+        tracing::warn!("gave up waiting for the state: something may be shown once more");
+    }
 }
 
 fn router(daemon: Arc<Daemon>, gate: Arc<Gate>) -> Router {
