@@ -419,6 +419,113 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/sessions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Open a conversation, or go on with one.
+         * @description From then on the host says what happens in it, and shows its model what it is answered with. No answer
+         *     waits for a search: what fits a prompt is looked for beside the turn, and handed over once, with the prompt
+         *     or with the first tool result at which it is there.
+         */
+        post: operations["open"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /** Close a conversation. What it was shown stays known, so that it may go on some day. */
+        delete: operations["close"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/compactions": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Say that what the model knew was compacted: a new segment begins. */
+        post: operations["compaction"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/prompts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Say what a person asked. What fits is looked for; what is there at once is answered. */
+        post: operations["prompt"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/tool-results": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Say that tools have answered. What was found since the prompt is answered, once. */
+        post: operations["tool_result"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/turns": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Say that a turn has ended. Nothing more is shown for its prompt. */
+        post: operations["turn"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/stats": {
         parameters: {
             query?: never;
@@ -684,6 +791,13 @@ export interface components {
             /** @description The memory. */
             path: string;
         };
+        /** @description That what the model knew was compacted. */
+        Compacted: {
+            /** @description Whether what the new segment begins with is wanted, too. */
+            context?: boolean;
+            /** @description The host's id of this event: said twice, it is done once. */
+            eventId?: string | null;
+        };
         /**
          * @description What may be known of earlier memories while a text is remembered.
          * @enum {string}
@@ -694,6 +808,26 @@ export interface components {
          * @enum {string}
          */
         ContextScope: "workspace" | "global";
+        /** @description A conversation. */
+        Conversation: {
+            context?: components["schemas"]["SegmentContext"] | null;
+            /** @description Whether it was there before. */
+            resumed: boolean;
+            /**
+             * Format: int64
+             * @description How often what the model knew was compacted.
+             */
+            segment: number;
+            /** @description Its id. */
+            sessionId: string;
+            /**
+             * Format: int64
+             * @description How many of its turns have ended.
+             */
+            turns: number;
+            /** @description The id of its workspace. */
+            workspaceId: string;
+        };
         /** @description What a change did to the text of one memory. */
         Diff: {
             /** @description The difference, as a unified diff; empty when history has not kept both texts. */
@@ -826,6 +960,11 @@ export interface components {
             matches: components["schemas"]["Match"][];
             /** @description Whether there are more than are told. */
             more: boolean;
+        };
+        /** @description Something that happened in a conversation. */
+        Happened: {
+            /** @description The host's id of this event: said twice, it is done once. */
+            eventId?: string | null;
         };
         /** @description The answer of `GET /health`. */
         Health: {
@@ -1103,6 +1242,20 @@ export interface components {
             /** @description The path that it gets, in the same scope. */
             to: string;
         };
+        /** @description What a conversation is opened with. */
+        OpenConversation: {
+            /** @description Whether what its segment begins with is wanted, too. */
+            context?: boolean;
+            /** @description The folder of the workspace; left out, the daemon's first one. */
+            cwd?: string | null;
+            /**
+             * @description The id that the host has for it: 1 to 128 letters, digits, `.`, `_`, `:` or `-`. One that was there
+             *     before goes on. Left out, it is given one.
+             */
+            sessionId?: string | null;
+            /** @description The id of the workspace; left out, `cwd` says which. */
+            workspaceId?: string | null;
+        };
         /** @description Whether a memory is pinned. */
         Pin: {
             /** @description Whether that is new. */
@@ -1123,6 +1276,24 @@ export interface components {
         PutMemory: {
             /** @description The whole text. */
             text: string;
+        };
+        /** @description Memories that fit a prompt, as they are shown. */
+        RecalledBlock: {
+            /** @description The memories in it, the best first. */
+            memories: components["schemas"]["RecalledMemory"][];
+            /** @description The block: what memories say is in it as data. */
+            text: string;
+        };
+        /** @description One of them. */
+        RecalledMemory: {
+            /** @description When it was written last: ISO 8601, UTC, milliseconds. */
+            modifiedAt: string;
+            /** @description Its path. */
+            path: string;
+            /** @description Its title. */
+            title: string;
+            /** @description Why it fits, for people. */
+            why: string;
         };
         /** @description What a request is refused with. */
         Refusal: components["schemas"]["ErrorBody"] | {
@@ -1184,6 +1355,13 @@ export interface components {
             /** @description Why: `ring_evicted`, `epoch_reset`, `replay_truncated`. */
             reason: string;
         };
+        /** @description A person's prompt. */
+        SaidPrompt: {
+            /** @description The host's id of this event: said twice, it is done once. */
+            eventId?: string | null;
+            /** @description What the person said. */
+            text: string;
+        };
         /** @description How much one scope holds. */
         ScopeStats: {
             /**
@@ -1205,6 +1383,37 @@ export interface components {
             scope: string;
             /** @description Why it has no root here; none when it has. */
             unavailable?: string | null;
+        };
+        /** @description What a model is given at the beginning of a segment: the same bytes as long as it lasts. */
+        SegmentContext: {
+            /** @description Its parts, in their order. */
+            parts: components["schemas"]["SegmentPart"][];
+            /** @description The SHA-256 of its bytes. */
+            revision: string;
+            /** @description All of it; what memories and files say is in it as data. */
+            text: string;
+            /**
+             * Format: int64
+             * @description Its tokens, estimated.
+             */
+            tokens: number;
+        };
+        /** @description One part of that. */
+        SegmentPart: {
+            /**
+             * Format: int64
+             * @description Its bytes.
+             */
+            bytes: number;
+            /** @description What it is made of: `context_files`, `index`, `hot_set`. */
+            part: string;
+            /** @description The SHA-256 of its bytes. */
+            revision: string;
+            /**
+             * Format: int64
+             * @description Its tokens, estimated.
+             */
+            tokens: number;
         };
         /** @description A session. */
         Session: {
@@ -1339,6 +1548,10 @@ export interface components {
          * @enum {string}
          */
         Threshold: "frames" | "bytes" | "frames_and_bytes";
+        /** @description What is to be shown to the model now. */
+        ToShow: {
+            recalled?: components["schemas"]["RecalledBlock"] | null;
+        };
         /** @description What a model reads after one call of the tool. */
         ToolReply: {
             /**
@@ -2712,6 +2925,270 @@ export interface operations {
                 };
             };
             /** @description It cannot be searched for */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    open: {
+        parameters: {
+            query?: never;
+            header?: {
+                /** @description `exec` (when left out), `plan` or `explore` */
+                "X-Quipu-Agent-Class"?: string | null;
+            };
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["OpenConversation"] | null;
+            };
+        };
+        responses: {
+            /** @description It is open */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Conversation"];
+                };
+            };
+            /** @description It is not */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It is not */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    close: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the conversation */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is closed */
+            204: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description There is no such conversation */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The machine failed */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    compaction: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the conversation */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Compacted"] | null;
+            };
+        };
+        responses: {
+            /** @description How the conversation is */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Conversation"];
+                };
+            };
+            /** @description There is no such conversation */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The machine failed */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    prompt: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the conversation */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["SaidPrompt"];
+            };
+        };
+        responses: {
+            /** @description What to show beside the prompt */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToShow"];
+                };
+            };
+            /** @description There is no such conversation */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The machine failed */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    tool_result: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the conversation */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Happened"] | null;
+            };
+        };
+        responses: {
+            /** @description What to show behind the results */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ToShow"];
+                };
+            };
+            /** @description There is no such conversation */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The machine failed */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    turn: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the conversation */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["Happened"] | null;
+            };
+        };
+        responses: {
+            /** @description How the conversation is */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Conversation"];
+                };
+            };
+            /** @description There is no such conversation */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The machine failed */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
