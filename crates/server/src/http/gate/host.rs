@@ -47,10 +47,19 @@ impl Hosts {
     }
 
     fn knows(&self, host: &str) -> bool {
-        let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
+        let host = host.to_ascii_lowercase();
+        // Only an address of the sixth version stands in brackets.
+        if let Some(inside) = host.strip_prefix('[') {
+            let known = |text: &str| {
+                let address = Ipv6Addr::from_str(text);
+                address.is_ok_and(|address| {
+                    address.is_loopback() || self.0.iter().any(|ours| ours == text)
+                })
+            };
+            return inside.strip_suffix(']').is_some_and(known);
+        }
         host == OURS
             || Ipv4Addr::from_str(&host).is_ok_and(|address| address.is_loopback())
-            || Ipv6Addr::from_str(&host).is_ok_and(|address| address.is_loopback())
             || self.0.contains(&host)
     }
 }
@@ -62,9 +71,18 @@ fn name_of(header: &str) -> Option<String> {
     (!header.contains('@') && is_port_a_number(&authority)).then(|| authority.host().to_owned())
 }
 
-/// Tells whether the port of an authority is a number, or is not there.
+/// Tells whether an authority is its host and perhaps a port that is a number, with nothing between or before.
 pub(super) fn is_port_a_number(authority: &Authority) -> bool {
-    authority.port_u16().is_some() || authority.as_str() == authority.host()
+    let (text, host) = (authority.as_str(), authority.host());
+    let rest = text.rsplit_once('@').map_or(text, |(_, rest)| rest).strip_prefix(host);
+    match rest {
+        Some("") => true,
+        Some(rest) => authority.port_u16().is_some_and(|_| {
+            rest.strip_prefix(':')
+                .is_some_and(|port| port.bytes().all(|byte| byte.is_ascii_digit()))
+        }),
+        None => false,
+    }
 }
 
 #[cfg(test)]
@@ -108,6 +126,10 @@ mod tests {
             "10.0.0.1",
             "0.0.0.0",
             "[::]",
+            "[localhost]",
+            "[box.lan]",
+            "[127.0.0.1]:80",
+            "[::1]localhost:80",
             "[fd00::8]",
             "localhost:port",
             "local host",
