@@ -42,7 +42,7 @@ pub(crate) struct Root {
     looked: AtomicBool,
     /// Counts the looks that watchers had begun; one looks at a time.
     looks: AtomicU64,
-    looking: tokio::sync::Mutex<()>,
+    pub(crate) looking: tokio::sync::Mutex<()>,
 }
 
 /// What is remembered of a root.
