@@ -73,7 +73,8 @@ pub(crate) fn measure(bench: &Bench, quipu: &Path) -> anyhow::Result<Section> {
     let method = format!(
         "A client over one kept connection on the loopback; {MEMORIES} memories of {MEMORY_BYTES} bytes and \
          {CHANGES} recorded changes. {READS} reads, {TASKS} tasks and {STARTS} starts a pass, {} \
-         passes; tasks beside {REMEMBERED_BESIDE} memories. *Bare* is a route of axum that answers \
+         passes; tasks beside {REMEMBERED_BESIDE} memories. Which processor the kernel wakes a server on decides \
+         much of what a read takes, so reads are measured on one processor too. *Bare* is a route of axum that answers \
          with a text of the size of a memory. Tasks \
          at {POSTS_A_SECOND} a second for {} s go to {LANES} workspaces, and those that find a lane \
          full count too. The fan-out is from sending a change to the last of {STREAMS} streams that \
@@ -164,17 +165,23 @@ fn reads(bench: &Bench, server: &Server) -> anyhow::Result<Vec<Line>> {
     let id = task["taskId"].as_str().context("no task was made")?;
     let path = format!("/workspace/memory/remember/{id}");
     let mut task = repeated(connection, request("GET", &path, None));
-    let [bare, memory, task] = take_turns(bench.passes, [&mut bare, &mut memory, &mut task])?;
-    let beside = |what: &str, times: &Times| {
-        Line::calls(what, times)
-            .ratio("bare", times.ratio_to(&bare))
-            .target(Target::Ratio(READ_RATIO_MAX))
-    };
-    Ok(vec![
-        Line::calls("bare route of axum", &bare),
-        beside("GET of a memory", &memory),
-        beside("GET of a task", &task),
-    ])
+    let mut lines = Vec::new();
+    for place in ["", ", all on one processor"] {
+        if !place.is_empty() {
+            crate::machine::keep_on_one_processor(&[bare_server.pid(), server.pid()])?;
+        }
+        let [bare, memory, task] = take_turns(bench.passes, [&mut bare, &mut memory, &mut task])?;
+        let beside = |what: &str, times: &Times| {
+            Line::calls(format!("{what}{place}"), times)
+                .ratio("bare", times.ratio_to(&bare))
+                .target(Target::Ratio(READ_RATIO_MAX))
+        };
+        lines.push(Line::calls(format!("bare route of axum{place}"), &bare));
+        lines.push(beside("GET of a memory", &memory));
+        lines.push(beside("GET of a task", &task));
+    }
+    crate::machine::keep_on_all_processors(&[server.pid()])?;
+    Ok(lines)
 }
 
 fn repeated(

@@ -4,6 +4,7 @@ use std::fmt;
 use std::path::Path;
 
 use anyhow::Context as _;
+use rustix::thread::{CpuSet, Pid, sched_setaffinity};
 
 /// What is said of the machine, the disk and the build.
 #[derive(Debug)]
@@ -73,6 +74,31 @@ fn file_system_of(mounts: &str, folder: &Path) -> Option<String> {
     });
     // Of mounts over each other the last one is seen.
     mounted.max_by_key(|(length, _)| *length).map(|(_, kind)| kind.to_owned())
+}
+
+/// Keeps this thread and all threads of these processes on one processor, so that what they tell each other
+/// does not depend on where the kernel wakes whom.
+pub(crate) fn keep_on_one_processor(processes: &[u32]) -> anyhow::Result<()> {
+    keep_on(processes, 0..1)
+}
+
+/// Lets them run everywhere again.
+pub(crate) fn keep_on_all_processors(processes: &[u32]) -> anyhow::Result<()> {
+    keep_on(processes, 0..CpuSet::MAX_CPU)
+}
+
+fn keep_on(processes: &[u32], processors: std::ops::Range<usize>) -> anyhow::Result<()> {
+    let mut set = CpuSet::new();
+    processors.for_each(|processor| set.set(processor));
+    sched_setaffinity(None, &set)?;
+    for process in processes {
+        for thread in std::fs::read_dir(format!("/proc/{process}/task"))? {
+            let name = thread?.file_name();
+            let thread = name.to_str().and_then(|name| name.parse().ok()).and_then(Pid::from_raw);
+            sched_setaffinity(Some(thread.context("a thread has no number")?), &set)?;
+        }
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -81,7 +81,7 @@ pub use search::{Hit, Hits, search};
 pub use segment::{FileShown, HotShown, Showing};
 pub use serving::Serving;
 pub use state::{Healed, Pruned, Retention, StateError, Stats, TaskCount};
-pub use store::backend::BackendError;
+pub use store::backend::{BackendError, Stamp};
 pub use store::{
     Binding, BindingRequest, Blocked, Call, Caller, ChangesQuery, Checkout, ContextCache,
     ContextFile, ContextFileError, ContextFiles, ContextListing, ContextSaved, ContextScope,

@@ -227,8 +227,8 @@ pub const HTTP_HEADERS_WAIT: Duration = Duration::from_secs(30);
 /// Bytes of the head of an HTTP request: a browser's with many cookies is a tenth of it.
 pub const HTTP_HEADER_BYTES_MAX: usize = 64 * 1024;
 
-/// Header lines of an HTTP request.
-pub const HTTP_HEADERS_MAX: usize = 100;
+/// Bytes of answers that the daemon keeps, so as not to make them again while their memories stay the same.
+pub const HTTP_ANSWERS_BYTES_MAX: usize = 2 * 1024 * 1024;
 
 /// How long a client may read nothing of an answer before its connection is cut.
 pub const HTTP_READ_WAIT: Duration = Duration::from_secs(30);

@@ -5,6 +5,7 @@
 //! ([`serve`]), streams of events end with the daemon, and whatever is wrong is answered as JSON.
 
 mod about;
+mod answers;
 mod body;
 mod changes;
 mod context_files;
@@ -76,7 +77,9 @@ pub async fn serve(host: Host, listeners: Vec<Listener>, stop: CancellationToken
     let ending = CancellationToken::new();
     let mcp = mcp::endpoints(&engine, &feeds, &workspaces, &ending);
     let found = daemon::Found::default();
-    let daemon = Arc::new(Daemon { engine, serving, workspaces, measures, clock, mcp, found });
+    let answers = answers::Answers::default();
+    let daemon = Daemon { engine, serving, workspaces, measures, clock, mcp, found, answers };
+    let daemon = Arc::new(daemon);
     let router = router(Arc::clone(&daemon), gate);
     let measures = Arc::clone(&daemon.measures);
     let connections = Connections::new(router, connections_max, measures, ending.clone());

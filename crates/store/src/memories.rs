@@ -78,6 +78,8 @@ pub struct MemoryText {
     pub revision: Revision,
     /// When its file was last modified.
     pub modified_at: Timestamp,
+    /// The version of its file, unless a write so soon after it might not change that.
+    pub stamp: Option<Stamp>,
 }
 
 /// What a save left.

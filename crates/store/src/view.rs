@@ -14,7 +14,7 @@ use memory::path::{MemoryPath, Mount, RelativePath};
 use state::{Mark, Use};
 
 use crate::apply::{is_part, look, refuse, virtual_path};
-use crate::backend::{BackendError, Extent, Found, Kind, Walk};
+use crate::backend::{BackendError, Extent, Found, Kind, Stamp, Walk};
 use crate::error::StoreError;
 use crate::memories::{BoundMount, Listed, Listing, Memories, MemoryText, Surveyed};
 use crate::root::Root;
@@ -150,7 +150,16 @@ impl Memories {
         }
         let text = command::text_of(path, &read.bytes)?.to_owned();
         let revision = Revision::of(&read.bytes);
-        Ok(MemoryText { text, revision, modified_at: read.stat.modified_at })
+        let stamp = (!read.stat.recent).then_some(read.stat.stamp);
+        Ok(MemoryText { text, revision, modified_at: read.stat.modified_at, stamp })
+    }
+
+    /// Returns the version of a memory's file, if that can be told on the spot: whoever has what was read of
+    /// the same version need not read it again. `None` says nothing.
+    #[must_use]
+    pub fn stamp(&self, path: &MemoryPath) -> Option<Stamp> {
+        let (root, relative) = self.inside(path).ok()?;
+        root.backend.stamp_at_hand(relative)
     }
 
     /// Lists the memories of all scopes, or of one scope or folder, up to what a scope may hold.

@@ -1,20 +1,47 @@
-//! Reading what a request brings: bounded in size and time, as JSON.
+//! What a request brings, bounded in size and time, and what an answer carries: JSON.
 
 use std::error::Error;
 
-use axum::body::Bytes;
+use axum::body::{Body, Bytes};
 use axum::extract::Request;
-use axum::http::header::CONTENT_LENGTH;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 use axum::http::request::Parts;
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
 use memory::limits::{HTTP_BODY_BYTES_MAX, HTTP_BODY_WAIT, HTTP_RETRY_AFTER_SECONDS};
 use protocol::error::{ErrorBody, ErrorCode};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
 use super::refused::Refused;
 use super::room::NoRoom;
+
+/// An answer. Unlike that of axum it is made in one buffer that grows, not in pieces.
+#[derive(Debug)]
+pub(super) struct Json<T>(pub(super) T);
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        match serde_json::to_vec(&self.0) {
+            Ok(bytes) => json(bytes.into()),
+            Err(error) => {
+                tracing::error!(%error, "an answer cannot be put into JSON");
+                StatusCode::INTERNAL_SERVER_ERROR.into_response()
+            }
+        }
+    }
+}
+
+/// Answers with a text that is JSON already.
+pub(super) fn json(text: Bytes) -> Response {
+    let mut response = Response::new(Body::from(text));
+    let json = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(CONTENT_TYPE, json);
+    response
+}
 
 /// Returns the bytes of a body.
 pub(super) async fn bytes(request: Request) -> Result<Bytes, Refused> {

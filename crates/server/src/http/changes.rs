@@ -1,6 +1,5 @@
 //! History: what was done, with what it did line by line, and taking it back.
 
-use axum::Json;
 use axum::extract::{Query, State};
 use axum::http::HeaderMap;
 use engine::{Call, ChangesQuery, Dry, UndoTarget};
@@ -11,6 +10,7 @@ use protocol::error::ErrorBody;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
+use super::body::Json;
 use super::daemon::Shared;
 use super::memories::{Asked, Where, invalid, whole_path};
 use super::path::Path;

@@ -12,6 +12,7 @@ use memory::limits::BINDING_AGE_MAX;
 use protocol::error::{ErrorBody, ErrorCode};
 use tokio::time::Instant;
 
+use super::answers::Answers;
 use super::gate::client_name;
 use super::measure::Measures;
 use super::refused::Refused;
@@ -38,6 +39,7 @@ pub(super) struct Daemon {
     /// Where MCP clients of each workspace are served, by its id.
     pub(super) mcp: HashMap<String, Endpoint>,
     pub(super) found: Found,
+    pub(super) answers: Answers,
 }
 
 /// The memories of workspaces as a person may touch them, with when their roots were looked for.

@@ -76,7 +76,8 @@ pub(super) struct Gate {
 /// Gives requests names: a word of this process and a number.
 #[derive(Debug)]
 struct RequestNames {
-    process: u32,
+    /// What the names of this process begin with.
+    process: String,
     last: AtomicU64,
 }
 
@@ -88,7 +89,7 @@ impl RequestNames {
             return given.clone();
         }
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
-        let name = format!("{:x}-{number}", self.process);
+        let name = [&self.process, itoa::Buffer::new().format(number)].concat();
         HeaderValue::try_from(name).unwrap_or(HeaderValue::from_static("-"))
     }
 }
@@ -96,7 +97,8 @@ impl RequestNames {
 impl Gate {
     pub(super) fn new(rules: Rules, measures: Arc<Measures>) -> Self {
         let rates = rules.requests_a_second_max.map(Rates::new);
-        let names = RequestNames { process: std::process::id(), last: AtomicU64::new(0) };
+        let process = format!("{:x}-", std::process::id());
+        let names = RequestNames { process, last: AtomicU64::new(0) };
         let room = Room::new(HTTP_BODIES_BYTES_MAX);
         Self { rules, rates, room, names, measures }
     }
@@ -147,7 +149,8 @@ fn too_often(seconds: u64) -> Refused {
 /// Lets a request through to the routes, or answers it.
 pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
     let name = gate.names.of(request.headers());
-    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let method = request.method().clone();
+    let path = tracing::enabled!(tracing::Level::DEBUG).then(|| request.uri().path().to_owned());
     let origin = origin::allowed_of(&gate.rules.origins, request.headers()).cloned();
     let route = super::measure::route(&request);
     let began = Instant::now();
@@ -158,8 +161,10 @@ pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: 
             Ok(()) if origin::is_preflight(&request) => origin::preflight(),
             Ok(()) => {
                 let (mut request, held) = gate.room.bound(request);
-                // Whoever answers later than this is over holds it as long.
-                request.extensions_mut().insert(held.clone());
+                if let Some(held) = &held {
+                    // Whoever answers later than this is over holds it as long.
+                    request.extensions_mut().insert(held.clone());
+                }
                 let answering = next.run(request);
                 to_its_end(async move {
                     let response = answering.await;

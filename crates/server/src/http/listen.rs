@@ -20,7 +20,7 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use memory::limits::{
-    HTTP_ACCEPT_RETRY_DELAY, HTTP_CONNECTIONS_WAITING_MAX, HTTP_HEADER_BYTES_MAX, HTTP_HEADERS_MAX,
+    HTTP_ACCEPT_RETRY_DELAY, HTTP_CONNECTIONS_WAITING_MAX, HTTP_HEADER_BYTES_MAX,
     HTTP_HEADERS_WAIT, HTTP_READ_WAIT, HTTP_SHUTDOWN_WAIT, HTTP_SOCKET_CONNECTIONS_KEPT,
     HTTP_STRANGERS_MAX,
 };
@@ -177,7 +177,7 @@ impl Connections {
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HTTP_HEADERS_WAIT)
-            .max_headers(HTTP_HEADERS_MAX)
+            // At most 100 headers, which hyper takes when nothing is said, and is quicker then.
             .max_buf_size(HTTP_HEADER_BYTES_MAX)
             .serve_connection(TokioIo::new(Box::pin(stream)), service);
         let mut connection = pin!(connection);

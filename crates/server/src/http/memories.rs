@@ -4,7 +4,6 @@
 //! `If-None-Match: *` says that nothing is there, as does saying nothing; whoever is not right about it
 //! changes nothing.
 
-use axum::Json;
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request, State};
 use axum::http::header::{ETAG, IF_MATCH, IF_NONE_MATCH};
@@ -22,7 +21,8 @@ use protocol::memories::{
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::body;
+use super::answers::Answer;
+use super::body::{self, Json};
 use super::daemon::Shared;
 use super::path::{Headers, Path};
 use super::refused::Refused;
@@ -165,23 +165,22 @@ async fn read(
 ) -> Result<Response, Refused> {
     let Query(Where { workspace }) = asked?;
     let memories = daemon.person(workspace.as_deref(), &headers).await?;
+    let workspace = &daemon.trusted(workspace.as_deref())?.id;
     let path = path(&memories, &at)?;
-    let read = memories.read(&path).await?;
-    let tag = tag(&read.revision);
-    if headers.get(IF_NONE_MATCH) == Some(&tag) {
-        return Ok((StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response());
+    if let Some(answer) = daemon.answers.get(workspace, &path, || memories.stamp(&path)) {
+        return Ok(answer.to(&headers));
     }
-    let memory = Memory {
-        path: path.to_string(),
-        text: read.text,
-        revision: read.revision.to_string(),
-        modified_at: to_wire::time(read.modified_at),
-    };
-    Ok(([(ETAG, tag)], Json(memory)).into_response())
+    let read = memories.read(&path).await?;
+    let stamp = read.stamp;
+    let answer = Answer::new(&path, read)?;
+    if let Some(stamp) = stamp {
+        daemon.answers.keep(workspace, path, stamp, answer.clone());
+    }
+    Ok(answer.to(&headers))
 }
 
 /// Returns a revision as `ETag` has it.
-fn tag(revision: &Revision) -> HeaderValue {
+pub(super) fn tag(revision: &Revision) -> HeaderValue {
     let tag = format!("\"{revision}\"");
     HeaderValue::try_from(tag).unwrap_or(HeaderValue::from_static("\"\""))
 }

@@ -1,10 +1,11 @@
 //! Answers that are no success: a status, a sentence, a code and its facts.
 
-use axum::Json;
 use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use protocol::error::{ErrorBody, ErrorCode};
+
+use super::body::Json;
 
 /// Why a request is not answered as it wants.
 #[derive(Debug)]

@@ -32,16 +32,16 @@ impl Room {
     }
 
     /// Lets the body of a request be read as far as there is room; then reading it fails with
-    /// [`NoRoom`]. What is returned beside it keeps the room.
-    pub(super) fn bound(&self, request: Request) -> (Request, Held) {
-        let held = Held::default();
+    /// [`NoRoom`]. What is returned beside it keeps the room; without a body there is none to keep.
+    pub(super) fn bound(&self, request: Request) -> (Request, Option<Held>) {
         if request.body().is_end_stream() {
-            return (request, held);
+            return (request, None);
         }
+        let held = Held::default();
         let room = self.clone();
         let taken = held.clone();
         let request = request.map(|body| Body::new(Bounded { body, room, held: taken }));
-        (request, held)
+        (request, Some(held))
     }
 
     /// Takes room for so many bytes.

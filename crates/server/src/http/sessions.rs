@@ -1,13 +1,12 @@
 //! Sessions: a client registers with a workspace, and leaves again.
 
-use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use engine::{BeginError, SessionId};
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::session::{Heartbeat, Session, SessionRequest};
 
-use super::body;
+use super::body::{self, Json};
 use super::daemon::{Daemon, Shared};
 use super::path::Path;
 use super::refused::Refused;

@@ -4,7 +4,6 @@
 //! the client, and then the lane's own. Each kind has its routes twice: for the first workspace, and
 //! for any.
 
-use axum::Json;
 use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
@@ -15,7 +14,7 @@ use protocol::task::{Task, TaskKind, TaskList, TaskStatus};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::body;
+use super::body::{self, Json};
 use super::daemon::{Daemon, Shared};
 use super::path::{Headers, Path};
 use super::refused::Refused;

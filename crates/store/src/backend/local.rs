@@ -138,6 +138,11 @@ impl Backend for LocalBackend {
         self.run(move |anchor| kind(anchor, &path)).await
     }
 
+    #[cfg(target_os = "linux")]
+    fn stamp_at_hand(&self, path: &RelativePath) -> Option<Stamp> {
+        at_hand::stamp(&self.anchor, path)
+    }
+
     async fn read(&self, path: &RelativePath, max: usize) -> Result<Read, BackendError> {
         #[cfg(target_os = "linux")]
         if let Some(read) = at_hand::read(&self.anchor, path, max) {

@@ -42,6 +42,9 @@ impl Hosts {
     pub(super) fn allow(&self, uri: &Uri, headers: &HeaderMap) -> bool {
         let mut named = headers.get_all(HOST).iter();
         let (Some(host), None) = (named.next(), named.next()) else { return false };
+        if uri.host().is_none() && is_plainly_ours(host.as_bytes()) {
+            return true;
+        }
         let host = host.to_str().ok().and_then(name_of);
         host.is_some_and(|host| self.knows(&host)) && uri.host().is_none_or(|host| self.knows(host))
     }
@@ -62,6 +65,21 @@ impl Hosts {
             || Ipv4Addr::from_str(&host).is_ok_and(|address| address.is_loopback())
             || self.0.contains(&host)
     }
+}
+
+/// Tells whether a `Host` header is one that nearly all callers send: nothing in it is to be taken apart.
+fn is_plainly_ours(header: &[u8]) -> bool {
+    let port = |rest: &[u8]| match rest {
+        [] => true,
+        [b':', port @ ..] => {
+            let number = str::from_utf8(port).ok().and_then(|text| text.parse::<u16>().ok());
+            number.is_some() && port.iter().all(u8::is_ascii_digit)
+        }
+        _ => false,
+    };
+    [OURS.as_bytes(), b"127.0.0.1"]
+        .into_iter()
+        .any(|ours| header.strip_prefix(ours).is_some_and(port))
 }
 
 /// Returns the host of a `Host` header without its port; `None` if it is malformed.

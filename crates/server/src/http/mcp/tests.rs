@@ -61,7 +61,8 @@ async fn serve(endpoint: MakeEndpoint) -> Served {
     let clock = Arc::new(ManualClock::default());
     let measures = Arc::clone(&measures);
     let found = crate::http::daemon::Found::default();
-    let daemon = Daemon { engine, serving, workspaces, measures, clock, mcp, found };
+    let answers = crate::http::answers::Answers::default();
+    let daemon = Daemon { engine, serving, workspaces, measures, clock, mcp, found, answers };
     let router: Router = crate::http::router(Arc::new(daemon), gate);
     let router = router.layer(map_request(async |mut request: Request| {
         let token = HeaderValue::try_from(format!("Bearer {TOKEN}")).unwrap();

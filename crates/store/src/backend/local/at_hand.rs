@@ -13,7 +13,7 @@ use rustix::io::{Errno, ReadWriteFlags, preadv2};
 use super::Facts;
 use super::anchor::Anchor;
 use super::instant::Instant;
-use crate::backend::{Kind, Read};
+use crate::backend::{Kind, Read, Stamp};
 
 /// Through no link.
 const UNLINKED: ResolveFlags =
@@ -42,6 +42,14 @@ pub(super) fn read(anchor: &Anchor, path: &RelativePath, max: usize) -> Option<R
     }
     bytes.truncate(count);
     Some(Read { bytes, stat })
+}
+
+/// Returns the version of a memory's file.
+pub(super) fn stamp(anchor: &Anchor, path: &RelativePath) -> Option<Stamp> {
+    let file = open(anchor, Some(path), OFlags::PATH | OFlags::NOFOLLOW)?;
+    let facts = fstat(&file).ok()?;
+    let is_file = FileType::from_raw_mode(facts.st_mode) == FileType::RegularFile;
+    is_file.then(|| Facts::from(&facts).stamp())
 }
 
 /// The kernel would have to look on the disk, or something is in the way.
@@ -142,6 +150,7 @@ mod tests {
             for max in [0, 1, 11, 12, 13, 4_096] {
                 // What the kernel has cached is its own affair, so no answer is an answer here.
                 if let Some(read) = read(anchor, &path(name), max) {
+                    assert_eq!(stamp(anchor, &path(name)), Some(read.stat.stamp), "{name}");
                     let waiting = read_waiting(anchor, &path(name), max).unwrap();
                     let seen = |read: Read| (read.bytes, read.stat.bytes, read.stat.stamp);
                     assert_eq!(seen(read), seen(waiting), "{name}, {max}");
