@@ -64,6 +64,7 @@ impl Engine {
                 kept_up.follow(of_lanes),
                 kept_up.keep_up(&served),
                 finds.follow(of_memories),
+                finds.keep_up(),
             );
         });
         Ok(Serving { lanes, feeds, callers, conversations, recaller, following })

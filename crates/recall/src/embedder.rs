@@ -26,6 +26,12 @@ pub(crate) fn table() -> Option<&'static Table<'static>> {
     TABLE.as_ref()
 }
 
+/// Returns bytes that are others when the table is another: all but its words and its numbers.
+pub(crate) fn head() -> &'static [u8] {
+    let numbers = table().map_or(0, |table| table.numbers.len() + table.words.len());
+    BYTES.get(..BYTES.len() - numbers).unwrap_or_default()
+}
+
 /// Tokens and their vectors.
 #[derive(Debug)]
 pub(crate) struct Table<'a> {
@@ -70,9 +76,14 @@ impl<'a> Table<'a> {
 
     /// Returns the vector of a word in plain small letters, of length 127; `None` if it has none.
     pub(crate) fn vector(&self, word: &str) -> Option<Vec<i8>> {
+        self.vector_of(&self.cut(word)?)
+    }
+
+    /// Returns the vector of a word that is made of these tokens; `None` if it has none.
+    pub(crate) fn vector_of(&self, tokens: &[u32]) -> Option<Vec<i8>> {
         let mut sum = vec![0.0_f32; self.dims];
-        for token in self.cut(word)? {
-            self.add(token, &mut sum);
+        for token in tokens {
+            self.add(*token as usize, &mut sum);
         }
         unit(&sum)
     }
@@ -82,8 +93,9 @@ impl<'a> Table<'a> {
         Some(f32::from(*self.ranks.get(self.find(word.as_bytes())?)?) / 255.0)
     }
 
-    /// Cuts a word into the longest tokens there are, from its beginning.
-    fn cut(&self, word: &str) -> Option<Vec<usize>> {
+    /// Cuts a word in plain small letters into the longest tokens there are, from its beginning; `None` if it
+    /// cannot be.
+    pub(crate) fn cut(&self, word: &str) -> Option<Vec<u32>> {
         let word = word.as_bytes();
         let cuttable = word.len() <= WORD_BYTES_MAX && word.iter().all(u8::is_ascii_lowercase);
         (cuttable && word.len() > 1).then_some(())?;
@@ -100,7 +112,7 @@ impl<'a> Table<'a> {
                 Some((self.find(&piece)?, end))
             });
             let (token, end) = found?;
-            tokens.push(token);
+            tokens.push(u32::try_from(token).ok()?);
             at = end;
         }
         Some(tokens)

@@ -8,7 +8,6 @@ use std::ops::Range;
 use crate::corpus::{Corpus, Entry};
 use crate::embedder::nearness;
 use crate::question::{Question, WORDS_MAX};
-use crate::terms::dims;
 
 /// How far the neighbours of an entry reach.
 pub(crate) const REACH: usize = 4;
@@ -181,6 +180,8 @@ impl Rows {
                 keep_largest(&mut best, self.nears_of(row), 1.0);
             }
             let met = weights.met(&best);
+            let of_memory = held.map_or(&[][..], |held| corpus.gist_of_memory(held));
+            let gist = nearness(&question.gist, of_memory).max(0.0);
             for row in rows.clone() {
                 let around = self.around(&rows, row);
                 let features = &mut [0.0; ENTRY];
@@ -195,8 +196,7 @@ impl Rows {
                 features[8] = met;
                 features[9] = weights.met(&around.near.map(|near| near.powi(3)));
                 features[10] = gist_of(corpus, question, self.list[row].entry);
-                features[11] =
-                    held.map_or(0.0, |held| nearness(&question.gist, &held.gist)).max(0.0);
+                features[11] = gist;
                 self.flags(corpus, question, row, features);
                 features[MONTH] = flag(month);
                 features[MONTH + 1] = flag(day);
@@ -351,8 +351,8 @@ impl Rows {
 
 /// How near an entry as a whole is to the question.
 fn gist_of(corpus: &Corpus, question: &Question, entry: u32) -> f32 {
-    let at = entry as usize * dims();
-    let own = corpus.gists.get(at..at + dims()).unwrap_or_default();
+    let entry = corpus.entries[entry as usize].as_ref();
+    let own = entry.map_or(&[][..], |entry| corpus.gist(entry));
     nearness(&question.gist, own).max(0.0)
 }
 

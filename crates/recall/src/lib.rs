@@ -21,6 +21,8 @@ mod terms;
 
 mod corpus;
 
+mod packed;
+
 mod question;
 
 mod weights;

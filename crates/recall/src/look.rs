@@ -19,7 +19,7 @@ const POSTINGS_MAX: usize = 16_384;
 /// How many memories are looked at because as wholes they mean what the question means, among how many at
 /// most, and how many entries of each.
 const ALIKE: usize = 8;
-const ALIKE_AMONG_MAX: usize = 4_096;
+pub(crate) const ALIKE_AMONG_MAX: usize = 4_096;
 const ALIKE_ENTRIES: usize = 16;
 /// How much a word that was meant to be another counts as it, by its slips.
 const SLIP: f32 = 0.8;
@@ -87,8 +87,9 @@ fn alike(corpus: &Corpus, question: &Question) -> Vec<u32> {
         return Vec::new();
     }
     let held = corpus.memories.iter().flatten();
-    let mut near: Vec<(f32, &Held)> =
-        held.map(|memory| (nearness(&question.gist, &memory.gist), memory)).collect();
+    let mut near: Vec<(f32, &Held)> = held
+        .map(|memory| (nearness(&question.gist, corpus.gist_of_memory(memory)), memory))
+        .collect();
     let nearer = |a: &(f32, &Held), b: &(f32, &Held)| {
         b.0.total_cmp(&a.0).then_with(|| a.1.path.cmp(&b.1.path))
     };
