@@ -140,6 +140,15 @@ impl Recaller {
         followed.found(memories, prompt, |_, _| true).await
     }
 
+    /// Looks at the memories of several callers, one after the other, as many as corpora are at hand.
+    pub(crate) async fn prepare_all(&self, callers: &[Memories]) {
+        for memories in callers.iter().take(CORPORA_KEPT_MAX) {
+            if let Err(error) = self.prepare(memories).await {
+                tracing::warn!(%error, "memories cannot be looked at ahead");
+            }
+        }
+    }
+
     /// Keeps what changed since it was kept last, for the next process.
     pub async fn keep(&self) {
         let followed: Vec<Arc<Followed>> = {

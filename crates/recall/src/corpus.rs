@@ -13,6 +13,8 @@ use crate::terms::{Gist, Posting, Terms, number};
 use crate::unit::{self, Unit};
 use crate::words::{Kind, Word, words};
 
+/// Marks what an entry that is taken out was subtracted from already.
+const GONE: u32 = u32::MAX;
 /// How much a word counts by where it stands.
 const BODY: f32 = 1.0;
 const HEADING: f32 = 0.75;
@@ -224,7 +226,6 @@ impl Corpus {
         });
         self.keys[id as usize] = fnv(of_path, &ordinal.to_le_bytes());
         let terms = sum(&own.terms, head);
-        let mut stems = Vec::with_capacity(terms.len());
         for &(term, weight) in &terms {
             let term = &mut self.terms.list[term as usize];
             let at = match term.postings.last() {
@@ -234,12 +235,9 @@ impl Corpus {
                 _ => term.postings.len(),
             };
             term.postings.insert(at, Posting { entry: id, weight });
-            stems.push(term.stem);
-        }
-        stems.sort_unstable();
-        stems.dedup();
-        for stem in stems {
-            self.terms.stems[stem as usize].entries += 1;
+            let stem = &mut self.terms.stems[term.stem as usize];
+            stem.entries += usize::from(stem.counted != id + 1);
+            stem.counted = id + 1;
         }
         if let Some(subject) = &own.subject {
             match self.subjects.get_mut(subject) {
@@ -253,7 +251,7 @@ impl Corpus {
             memory,
             ordinal,
             range: own.range,
-            terms: terms.into(),
+            terms,
             length,
             own_words: own.words,
             subject: own.subject,
@@ -299,18 +297,18 @@ impl Corpus {
 
     fn leave(&mut self, id: u32) {
         let Some(entry) = self.entries[id as usize].take() else { return };
-        let mut stems = Vec::with_capacity(entry.terms.len());
         for (term, _) in &entry.terms {
             let term = &mut self.terms.list[*term as usize];
             if let Ok(at) = term.postings.binary_search_by_key(&id, |posting| posting.entry) {
                 term.postings.remove(at);
             }
-            stems.push(term.stem);
+            let stem = &mut self.terms.stems[term.stem as usize];
+            stem.entries -= usize::from(stem.counted != GONE);
+            stem.counted = GONE;
         }
-        stems.sort_unstable();
-        stems.dedup();
-        for stem in stems {
-            self.terms.stems[stem as usize].entries -= 1;
+        for (term, _) in &entry.terms {
+            let stem = self.terms.list[*term as usize].stem;
+            self.terms.stems[stem as usize].counted = 0;
         }
         if let Some(subject) = &entry.subject
             && let Some(count) = self.subjects.get_mut(subject)
@@ -326,18 +324,24 @@ impl Corpus {
 }
 
 /// Adds up two lists of terms in their order.
-fn sum(own: &[(u32, f32)], head: &[(u32, f32)]) -> Vec<(u32, f32)> {
+fn sum(own: &[(u32, f32)], head: &[(u32, f32)]) -> Box<[(u32, f32)]> {
     let mut sum = Vec::with_capacity(own.len() + head.len());
-    let mut head = head.iter().copied().peekable();
+    let mut of_head = 0;
     for &(term, weight) in own {
-        while let Some(before) = head.next_if(|(of_head, _)| *of_head < term) {
-            sum.push(before);
+        while let Some(before) = head.get(of_head).filter(|before| before.0 < term) {
+            sum.push(*before);
+            of_head += 1;
         }
-        let more = head.next_if(|(of_head, _)| *of_head == term).map_or(0.0, |(_, more)| more);
-        sum.push((term, weight + more));
+        match head.get(of_head) {
+            Some((same, more)) if *same == term => {
+                sum.push((term, weight + more));
+                of_head += 1;
+            }
+            _ => sum.push((term, weight)),
+        }
     }
-    sum.extend(head);
-    sum
+    sum.extend(head.get(of_head..).unwrap_or_default());
+    sum.into()
 }
 
 /// The terms that an entry has beside those of its memory's head, each with its weight.

@@ -124,6 +124,7 @@ impl Corpus {
                 to.count(shared);
                 to.text(root.as_bytes().get(shared..).unwrap_or_default());
             }
+            to.count(term.postings.len());
             let (tokens, rarity) = self.terms.made_of(term);
             to.0.push(rarity);
             to.count(tokens.len());
@@ -138,6 +139,7 @@ impl Corpus {
         let count = from.count(5)?;
         (count <= COUNT_MAX).then_some(())?;
         self.terms.reserve(count);
+        let mut pairs = PAIRS_MAX;
         let mut tokens = Vec::new();
         for _ in 0..count {
             let word = str::from_utf8(from.text()?).ok()?;
@@ -152,13 +154,16 @@ impl Corpus {
                 }
             }
             (stem < self.terms.stems.len()).then_some(())?;
+            let postings = from.index()?;
+            pairs = pairs.checked_sub(postings)?;
             let rarity = from.byte()?;
             (rarity <= RARITY_MAX).then_some(())?;
             tokens.clear();
             for _ in 0..from.count(1)? {
                 tokens.push(from.short()?);
             }
-            self.terms.push(word, number(stem), (&tokens, rarity));
+            let term = self.terms.push(word, number(stem), (&tokens, rarity));
+            self.terms.list[term as usize].postings.reserve_exact(postings);
         }
         Some(())
     }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::embedder::{Table, nearness, table, unit};
+use crate::embedder::{Table, nearness, put_unit, table};
 use crate::words::{Kind, Word, stem};
 
 /// Below this, two words have nothing in common.
@@ -46,6 +46,8 @@ pub(crate) struct Stem {
     pub(crate) members: Vec<u32>,
     /// How many entries have one of them.
     pub(crate) entries: usize,
+    /// One past the entry that was counted last; 0 for none.
+    pub(crate) counted: u32,
 }
 
 /// Terms that are near a word, the nearest first, and how many terms had been looked at.
@@ -105,7 +107,11 @@ impl Terms {
         let start = number(self.tokens.len());
         self.tokens.extend_from_slice(tokens);
         if let Some(vectors) = self.vectors.get_mut() {
-            add_vector(tokens, vectors);
+            let start = vectors.len();
+            vectors.resize(start + dims(), 0);
+            if let Some(table) = table() {
+                table.put_vector(tokens, &mut Vec::new(), &mut vectors[start..]);
+            }
         }
         self.list.push(Term {
             letters: letters(text),
@@ -129,9 +135,11 @@ impl Terms {
     /// Returns the vectors, term by term; those of words that have none are zero.
     fn vectors(&self) -> &[i8] {
         self.vectors.get_or_init(|| {
-            let mut vectors = Vec::with_capacity(self.list.len() * dims());
-            for term in &self.list {
-                add_vector(self.made_of(term).0, &mut vectors);
+            let mut vectors = vec![0; self.list.len() * dims()];
+            let Some(table) = table() else { return vectors };
+            let mut sum = Vec::new();
+            for (term, vector) in self.list.iter().zip(vectors.chunks_exact_mut(table.dims())) {
+                table.put_vector(self.made_of(term).0, &mut sum, vector);
             }
             vectors
         })
@@ -243,16 +251,11 @@ impl Gist {
 
     /// Returns its direction; all zero if it means nothing.
     pub(crate) fn direction(&self) -> Vec<i8> {
-        unit(&self.0.iter().map(|number| *number as f32).collect::<Vec<_>>())
-            .unwrap_or_else(|| vec![0; dims()])
+        let mut direction = vec![0; dims()];
+        let numbers: Vec<f32> = self.0.iter().map(|number| *number as f32).collect();
+        put_unit(&numbers, &mut direction);
+        direction
     }
-}
-
-/// Adds the vector of a word of these tokens to others.
-fn add_vector(tokens: &[u32], vectors: &mut Vec<i8>) {
-    let end = vectors.len() + dims();
-    vectors.extend(table().and_then(|table| table.vector_of(tokens)).iter().flatten());
-    vectors.resize(end, 0);
 }
 
 /// How rare a word is in the language, in sixteenths.

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use engine::{
-    BindingRequest, Call, Caller, Engine, Memories, Recaller, Select as _, Selected, Selecting,
-    Shown,
+    BindingRequest, Call, Caller, Engine, LaneSettings, Memories, Recaller, Select as _, Selected,
+    Selecting, Shown, Workspace,
 };
 use memory::command::Command;
 use memory::screen::Policy;
@@ -177,7 +177,7 @@ impl World {
     fn age(&self) {
         for entry in fs::read_dir(self.home.path().join("data/memory")).unwrap() {
             let file = fs::File::options().append(true).open(entry.unwrap().path()).unwrap();
-            file.set_modified(SystemTime::now() - Duration::from_secs(3_600)).unwrap();
+            file.set_modified(SystemTime::now() - Duration::from_hours(1)).unwrap();
         }
     }
 
@@ -315,4 +315,20 @@ async fn where_nothing_can_be_kept_all_is_found_nevertheless() {
     assert_eq!(world.recall("harbour master").await, ["/memories/global/harbour.md"]);
     world.engine.close().await;
     assert_eq!(world.anew().recall("harbour master").await, ["/memories/global/harbour.md"]);
+}
+
+#[tokio::test]
+async fn whoever_serves_a_folder_looks_at_it_ahead_and_keeps_what_changes_after_a_while() {
+    let world = filled().await;
+    let workspace = Workspace::new(world.home.path().to_owned(), BindingRequest::default());
+    let serving = world.engine.serve(&[workspace], LaneSettings::default()).await.unwrap();
+    while world.at_once("harbour master").is_none() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(world.kept(), [] as [PathBuf; 0], "changes come in heaps");
+    tokio::time::pause();
+    while world.kept().is_empty() {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    drop(serving);
 }
