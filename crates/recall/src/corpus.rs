@@ -36,6 +36,8 @@ pub(crate) struct Entry {
     pub(crate) length: f32,
     /// How many words it has of its own.
     pub(crate) own_words: f32,
+    /// The logarithm of one more than that.
+    pub(crate) own_words_log: f32,
     pub(crate) subject: Option<Box<str>>,
     pub(crate) asks: bool,
     pub(crate) tells_time: bool,
@@ -254,6 +256,7 @@ impl Corpus {
             terms,
             length,
             own_words: own.words,
+            own_words_log: own.words.ln_1p(),
             subject: own.subject,
             asks: own.asks,
             tells_time: own.tells_time,

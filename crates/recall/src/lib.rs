@@ -15,6 +15,8 @@ mod words;
 
 mod embedder;
 
+mod lanes;
+
 mod unit;
 
 mod terms;
