@@ -12,7 +12,7 @@ use serde_json::json;
 
 use crate::Bench;
 use crate::ground::MEMORY_BYTES;
-use crate::http::Server;
+use crate::http::{Server, TOKEN};
 use crate::measure::{Times, take_turns};
 use crate::report::{Line, Section, Target};
 use crate::served::fill;
@@ -52,6 +52,8 @@ impl Agent<'_> {
         let mut command = Command::new(self.quipu);
         command.args(["hook", word, "--agent", "claude-code"]);
         command.env("QUIPU_HOME", self.home).current_dir(self.home);
+        // A daemon that was given its token has it in no file.
+        command.env("QUIPU_TOKEN", TOKEN);
         command
     }
 

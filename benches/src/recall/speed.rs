@@ -1,7 +1,8 @@
 //! How long it takes to find something, and to take memories in.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use anyhow::Context as _;
 use memory::path::{Layout, MemoryPath};
 use memory::screen::Screen;
 use recall::{Corpus, Options};
@@ -12,6 +13,10 @@ use crate::report::{Line, Section, Target};
 
 /// Memories of the small corpus, and entries of each.
 const SMALL: (usize, usize) = (1_000, 4);
+/// The same of one that is made again and again.
+const MIDDLE: (usize, usize) = (10_000, 4);
+/// How often a corpus is taken from where it was kept, a pass.
+const LOADS: usize = 10;
 /// The same of the large one.
 const LARGE: (usize, usize) = (20_000, 5);
 const ENTRY_WORDS: usize = 12;
@@ -25,8 +30,11 @@ const BY_SENSE: Options = Options { limit: 5, abstain: true, by_sense: true };
 /// Measures both corpora.
 pub(super) fn measure(bench: &Bench) -> anyhow::Result<Section> {
     let mut texts = Texts::new();
-    let (small, _) = corpus(SMALL, &mut texts)?;
-    let (large, built) = corpus(LARGE, &mut texts)?;
+    let (small, small_text) = corpus(&texts.memories(SMALL)?);
+    let middle = texts.memories(MIDDLE)?;
+    let (large, large_text) = corpus(&texts.memories(LARGE)?);
+    let pack = |corpus: &Corpus| corpus.pack(b"").context("it is too large to be kept");
+    let (kept_small, kept_large) = (pack(&small)?, pack(&large)?);
     let prompts: Vec<String> = (0..PROMPTS).map(|number| texts.prompt(number)).collect();
     let ask = |corpus: &Corpus, options: &Options, times: &mut Times| {
         for prompt in &prompts {
@@ -34,13 +42,25 @@ pub(super) fn measure(bench: &Bench) -> anyhow::Result<Section> {
         }
         Ok(())
     };
-    let [words, sense, large_words, large_sense] = take_turns(
+    let load = |bytes: &[u8], times: &mut Times| {
+        for _ in 0..LOADS {
+            let read = times.time(|| Corpus::unpack(Screen::default(), bytes));
+            read.context("what was kept cannot be read")?;
+        }
+        Ok(())
+    };
+    let [words, sense, large_words, large_sense, loaded, made] = take_turns(
         bench.passes,
         [
             &mut |times: &mut Times| ask(&small, &BY_WORDS, times),
             &mut |times: &mut Times| ask(&small, &BY_SENSE, times),
             &mut |times: &mut Times| ask(&large, &BY_WORDS, times),
             &mut |times: &mut Times| ask(&large, &BY_SENSE, times),
+            &mut |times: &mut Times| load(&kept_small, times),
+            &mut |times: &mut Times| {
+                drop(times.time(|| corpus(&middle)));
+                Ok(())
+            },
         ],
     )?;
     let p50 = |micros| Target::P50(Duration::from_micros(micros));
@@ -51,7 +71,10 @@ pub(super) fn measure(bench: &Bench) -> anyhow::Result<Section> {
         Line::calls("1,000 memories, by words and sense", &sense).target(p50(300)),
         Line::calls("100,000 entries, by words", &large_words).target(p50(1_000)),
         Line::calls("100,000 entries, by words and sense", &large_sense).target(p50(1_000)),
-        Line::seconds("taking 100,000 entries in", built),
+        Line::calls("1,000 memories, taken from where they were kept", &loaded).target(p50(5_000)),
+        Line::calls("10,000 memories, made anew", &made).target(p50(1_000_000)),
+        of_text("1,000 memories, bytes that are kept", &kept_small, small_text),
+        of_text("100,000 entries, bytes that are kept", &kept_large, large_text),
     ];
     let method = format!(
         "{} memories of {} entries, and {} of {}, of {ENTRY_WORDS} words each out of {WORDS} English ones, few of them often; \
@@ -62,23 +85,21 @@ pub(super) fn measure(bench: &Bench) -> anyhow::Result<Section> {
     Ok(Section { title: "Recall, how long it takes", method, lines })
 }
 
-fn corpus(of: (usize, usize), texts: &mut Texts) -> anyhow::Result<(Corpus, Duration)> {
-    let (memories, entries) = of;
-    let mut made = Vec::new();
-    for number in 0..memories {
-        let path = format!("/memories/project/topic-{}/note-{number}.md", number % 20);
-        let head =
-            format!("---\nname: {}\ndescription: {}\n---\n\n", texts.words(2), texts.words(5));
-        let lines = (0..entries).map(|_| format!("- {}\n", texts.words(ENTRY_WORDS)));
-        let body: Vec<String> = lines.collect();
-        made.push((MemoryPath::parse(&path, Layout::Scoped)?, head + &body.concat()));
-    }
+/// A line of how many bytes are kept, beside those of the texts.
+fn of_text(what: &str, kept: &[u8], text: usize) -> Line {
+    let number = |bytes: usize| u32::try_from(bytes).map_or(f64::MAX, f64::from);
+    let line = Line::bytes(what, kept.len() as u64);
+    let line = line.ratio("the text", number(kept.len()) / number(text.max(1)));
+    line.target(Target::Ratio(1.0))
+}
+
+/// Makes a corpus; returns it, and how many bytes of text it was made of.
+fn corpus(memories: &[(MemoryPath, String)]) -> (Corpus, usize) {
     let mut corpus = Corpus::new(Screen::default());
-    let started = Instant::now();
-    for (path, text) in &made {
+    for (path, text) in memories {
         corpus.put(path, text, None);
     }
-    Ok((corpus, started.elapsed()))
+    (corpus, memories.iter().map(|(_, text)| text.len()).sum())
 }
 
 /// Texts of words that come by chance, the same in each run.
@@ -119,6 +140,23 @@ impl Texts {
             words.push(self.below(WORDS));
         }
         words.into_iter().map(|at| self.words[at].as_str()).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Memories of so many entries each.
+    fn memories(
+        &mut self,
+        (memories, entries): (usize, usize),
+    ) -> anyhow::Result<Vec<(MemoryPath, String)>> {
+        let mut made = Vec::new();
+        for number in 0..memories {
+            let path = format!("/memories/project/topic-{}/note-{number}.md", number % 20);
+            let head =
+                format!("---\nname: {}\ndescription: {}\n---\n\n", self.words(2), self.words(5));
+            let lines = (0..entries).map(|_| format!("- {}\n", self.words(ENTRY_WORDS)));
+            let body: Vec<String> = lines.collect();
+            made.push((MemoryPath::parse(&path, Layout::Scoped)?, head + &body.concat()));
+        }
+        Ok(made)
     }
 
     fn prompt(&mut self, number: usize) -> String {

@@ -8,12 +8,13 @@ use agents::Embedded;
 use context::files::Style as ImportStyle;
 use context::segment::{Part, Told};
 use memory::clock::Clock;
+use memory::limits::{CORPUS_FILE_BYTES_MAX, CORPUS_FILES_MAX, CORPUS_KEPT_FOR};
 use memory::screen::{Screen, UnknownRule};
 use state::{Healed, SqliteState, StateError};
 use store::clock::SystemClock;
 use store::{
-    Binding, BindingRequest, Caller, ContextCache, ContextFiles, ContextSettings, Folders,
-    Memories, Notice, Settings, Store, StoreError, TrustedFolders,
+    Binding, BindingRequest, Caller, ContextCache, ContextFiles, ContextSettings, DerivedFiles,
+    Folders, Memories, Notice, Settings, Store, StoreError, TrustedFolders,
 };
 use tokio::sync::broadcast;
 
@@ -29,6 +30,9 @@ use crate::workspace::Workspace;
 
 /// The name of the state database in the state folder.
 const STATE_FILE: &str = "quipu.db";
+
+/// The folder of the state that corpora are kept in.
+const CORPORA_FOLDER: &str = "corpora";
 
 /// Why the library could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -83,7 +87,9 @@ impl Engine {
             settings,
         );
         let Config { folders, tasks_kept_for, dream, context, imports, .. } = config;
-        let recaller = Arc::new(Recaller::new(screen.clone()));
+        let bounds = (CORPUS_FILE_BYTES_MAX, CORPUS_FILES_MAX, CORPUS_KEPT_FOR);
+        let corpora = DerivedFiles::new(&folders, CORPORA_FOLDER, bounds);
+        let recaller = Arc::new(Recaller::new(screen.clone(), Some(corpora)));
         Ok(Self {
             recaller,
             store,
@@ -241,8 +247,9 @@ impl Engine {
         self.state.healed()
     }
 
-    /// Synchronizes files, stores what waits, closes the state. What is written later opens again.
+    /// Synchronizes files, stores what waits, keeps corpora, closes the state. What is written later opens again.
     pub async fn close(&self) {
+        self.recaller.keep().await;
         self.store.close().await;
     }
 }

@@ -3,28 +3,35 @@
 //! A corpus is made of the memories that a caller sees and is brought up to date by looking at stamps: a memory
 //! is read again only if its file has another one. As long as nobody told of a change since, a prompt is
 //! answered from it at once; otherwise it is brought up to date first, beside the turn.
+//!
+//! Corpora are [kept](kept) in the state folder, without the texts: those are read when they are shown first.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use async_trait::async_trait;
 use memory::clock::Timestamp;
 use memory::document::{self, Revision};
 use memory::limits::{
-    CORPORA_KEPT_MAX, CORPUS_AGE_MAX, PROMPT_CHARS_MAX, RECALLED_ITEM_CHARS_MAX, RECALLED_ITEMS_MAX,
+    CORPORA_KEPT_MAX, CORPUS_AGE_MAX, CORPUS_BATCH, CORPUS_DRIFT_SHARE, CORPUS_KEEP_DELAY,
+    PROMPT_CHARS_MAX, RECALLED_ITEM_CHARS_MAX, RECALLED_ITEMS_MAX,
 };
 use memory::path::{MemoryPath, Mount, Scope};
 use memory::screen::Screen;
 use recall::{Corpus, EntryHit, Hit, Options, Reason};
 use store::backend::Stamp;
-use store::{MEMORY_LIST, Memories, Notice, StoreError, Surveyed};
+use store::{DerivedFiles, MEMORY_LIST, Memories, Notice, StoreError, Surveyed};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{Notify, OwnedMutexGuard};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
 use crate::conversation::{Select, Selected, Selecting};
+use crate::recaller::kept::Place;
+
+mod kept;
 
 /// Finds what fits a prompt, without a model and without a network.
 #[derive(Debug)]
@@ -34,6 +41,10 @@ pub struct Recaller {
     corpora: Mutex<Corpora>,
     /// How often something changed, as far as anybody told.
     changes: AtomicU64,
+    /// Where corpora are kept, if they are.
+    files: Option<DerivedFiles>,
+    /// Told when a corpus is another than the one that is kept.
+    drifted: Notify,
 }
 
 #[derive(Debug, Default)]
@@ -46,8 +57,8 @@ struct Corpora {
 #[derive(Debug)]
 struct Followed {
     held: RwLock<Held>,
-    /// Held by whoever brings it up to date.
-    updating: tokio::sync::Mutex<()>,
+    /// Where it is kept. Held by whoever brings it up to date, or keeps it, until that is done.
+    place: Arc<tokio::sync::Mutex<Place>>,
 }
 
 #[derive(Debug)]
@@ -64,7 +75,8 @@ struct Read {
     stamp: Option<Stamp>,
     revision: Revision,
     modified_at: Timestamp,
-    text: Arc<str>,
+    /// Not there yet if it was indexed by another process.
+    text: OnceLock<Arc<str>>,
 }
 
 /// What is new in a corpus.
@@ -75,9 +87,11 @@ struct Update {
 }
 
 impl Recaller {
-    /// Returns one that has looked at nothing yet. What the screen objects to is never found.
-    pub fn new(screen: Screen) -> Self {
-        Self { screen, corpora: Mutex::default(), changes: AtomicU64::new(0) }
+    /// Returns one that has looked at nothing yet. What the screen objects to is never found. Corpora are
+    /// kept in `files`, if there is such a folder.
+    pub fn new(screen: Screen, files: Option<DerivedFiles>) -> Self {
+        let (corpora, changes) = (Mutex::default(), AtomicU64::new(0));
+        Self { screen, corpora, changes, files, drifted: Notify::new() }
     }
 
     /// Notes what is told of changes. Goes on until whoever runs it ends it.
@@ -94,7 +108,24 @@ impl Recaller {
 
     /// Looks at these memories, so that the next prompt is answered at once.
     pub async fn prepare(&self, memories: &Memories) -> Result<(), StoreError> {
-        self.update(&self.corpus(memories), memories).await
+        let followed = self.corpus(memories);
+        self.update(&followed, memories).await?;
+        let texts = followed.read().without_text();
+        followed.read_texts(memories, &texts).await?;
+        Ok(())
+    }
+
+    /// Looks at these memories, so that this prompt is answered at once.
+    pub async fn prepare_for(&self, memories: &Memories, prompt: &str) -> Result<(), StoreError> {
+        let followed = self.corpus(memories);
+        self.update(&followed, memories).await?;
+        let texts: Vec<MemoryPath> = {
+            let held = followed.read();
+            let found = held.find(prompt).into_iter();
+            found.filter(|(_, read)| read.text.get().is_none()).map(|(hit, _)| hit.path).collect()
+        };
+        followed.read_texts(memories, &texts).await?;
+        Ok(())
     }
 
     /// Returns the memories that fit a prompt, the best first, from what they are at this moment. Nothing
@@ -106,7 +137,36 @@ impl Recaller {
     ) -> Result<Vec<Selected>, StoreError> {
         let followed = self.corpus(memories);
         self.update(&followed, memories).await?;
-        Ok(found(&followed.read(), prompt, |_, _| true))
+        followed.found(memories, prompt, |_, _| true).await
+    }
+
+    /// Looks at the memories of several callers, one after the other, as many as corpora are at hand.
+    pub(crate) async fn prepare_all(&self, callers: &[Memories]) {
+        for memories in callers.iter().take(CORPORA_KEPT_MAX) {
+            if let Err(error) = self.prepare(memories).await {
+                tracing::warn!(%error, "memories cannot be looked at ahead");
+            }
+        }
+    }
+
+    /// Keeps what changed since it was kept last, for the next process.
+    pub async fn keep(&self) {
+        let followed: Vec<Arc<Followed>> = {
+            let corpora = self.corpora.lock().unwrap_or_else(PoisonError::into_inner);
+            corpora.by_name.values().map(|(_, followed)| Arc::clone(followed)).collect()
+        };
+        for followed in followed {
+            followed.keep(followed.alone().await).await;
+        }
+    }
+
+    /// Keeps corpora a while after they changed. Goes on until whoever runs it ends it.
+    pub(crate) async fn keep_up(&self) {
+        loop {
+            self.drifted.notified().await;
+            tokio::time::sleep(CORPUS_KEEP_DELAY).await;
+            self.keep().await;
+        }
     }
 
     /// Returns the corpus of what these memories are; those that nobody wanted for the longest time go.
@@ -132,7 +192,8 @@ impl Recaller {
                 corpora.by_name.remove(&name);
             }
         }
-        let followed = Arc::new(Followed::new(self.screen.clone()));
+        let place = Place::new(self.files.clone(), &name);
+        let followed = Arc::new(Followed::new(self.screen.clone(), place));
         corpora.by_name.insert(name, (wanted, Arc::clone(&followed)));
         followed
     }
@@ -143,20 +204,35 @@ impl Recaller {
         followed: &Arc<Followed>,
         memories: &Memories,
     ) -> Result<(), StoreError> {
-        let _alone = followed.updating.lock().await;
+        let place = followed.alone().await;
         // Counted first: what changes from here on is looked at the next time.
         let (changes, looked_at) = (self.changes.load(Ordering::SeqCst), Instant::now());
-        let surveyed = Box::pin(memories.survey()).await?;
-        let update = followed.differences(memories, surveyed).await?;
-        let followed = Arc::clone(followed);
-        // Indexing takes a processor for a while when there is much that is new.
-        let taken_in = tokio::task::spawn_blocking(move || {
-            followed.take_in(update, (changes, looked_at));
-        });
-        if let Err(error) = taken_in.await {
-            tracing::error!(%error, "memories could not be taken in");
+        let (surveyed, taken_up) =
+            tokio::join!(Box::pin(memories.survey()), followed.take_up(place, &self.screen));
+        let (gone, new) = followed.differences(surveyed?);
+        let mut update = Update { gone, ..Update::default() };
+        let mut batches = new.chunks(CORPUS_BATCH).peekable();
+        let mut place = taken_up;
+        loop {
+            let batch = batches.next().unwrap_or_default();
+            followed.read_memories(memories, batch, &mut update).await?;
+            let is_last = batches.peek().is_none();
+            let current = is_last.then_some((changes, looked_at));
+            let Some(alone) = place else { return Ok(()) };
+            let update = std::mem::take(&mut update);
+            let taken_in = followed.take_in(update, current, alone).await;
+            if is_last {
+                if taken_in.is_some_and(|place| place.drift > 0) {
+                    self.drifted.notify_one();
+                }
+                return Ok(());
+            }
+            // Whoever is ended before the end goes on from here.
+            place = match taken_in {
+                Some(place) => followed.keep(place).await,
+                None => None,
+            };
         }
-        Ok(())
     }
 }
 
@@ -166,7 +242,10 @@ impl Select for Recaller {
         let followed = self.corpus(&asked.memories);
         // Somebody takes in what is new at this moment.
         let held = followed.held.try_read().ok()?;
-        held.is_current(self.changes.load(Ordering::SeqCst)).then(|| select(&held, asked))
+        if !held.is_current(self.changes.load(Ordering::SeqCst)) {
+            return None;
+        }
+        held.selected(&asked.prompt, |path, revision| !asked.except.has(path, revision)).ok()
     }
 
     async fn select(
@@ -179,16 +258,16 @@ impl Select for Recaller {
         if stop.is_cancelled() {
             return Ok(Vec::new());
         }
-        let found = select(&followed.read(), &asked);
-        Ok(found)
+        let may_be = |path: &MemoryPath, revision: &Revision| !asked.except.has(path, revision);
+        Ok(followed.found(&asked.memories, &asked.prompt, may_be).await?)
     }
 }
 
 impl Followed {
-    fn new(screen: Screen) -> Self {
+    fn new(screen: Screen, place: Place) -> Self {
         let corpus = Corpus::new(screen);
         let held = Held { corpus, memories: HashMap::new(), current: None };
-        Self { held: RwLock::new(held), updating: tokio::sync::Mutex::default() }
+        Self { held: RwLock::new(held), place: Arc::new(tokio::sync::Mutex::new(place)) }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Held> {
@@ -199,59 +278,143 @@ impl Followed {
         self.held.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Reads what is another text than was read before. What is no text, or too large, or gone since it was
-    /// found, is passed over, and so is a listing that was generated.
-    async fn differences(
+    /// Waits until nobody else brings it up to date or keeps it.
+    async fn alone(&self) -> Alone {
+        Arc::clone(&self.place).lock_owned().await
+    }
+
+    /// Begins with what another process kept, the first time.
+    async fn take_up(self: &Arc<Self>, mut place: Alone, screen: &Screen) -> Option<Alone> {
+        let Some(unread) = place.unread.take() else { return Some(place) };
+        let (followed, screen) = (Arc::clone(self), screen.clone());
+        let read = blocking(move || {
+            if let Some((corpus, memories)) = unread.read(screen) {
+                let mut held = followed.write();
+                (held.corpus, held.memories) = (corpus, memories);
+            }
+            place
+        });
+        read.await
+    }
+
+    /// Keeps it if enough changed.
+    async fn keep(self: &Arc<Self>, mut place: Alone) -> Option<Alone> {
+        let is_near = place.drift * CORPUS_DRIFT_SHARE < self.read().memories.len();
+        let file = place.file.clone().filter(|_| place.drift > 0 && !is_near);
+        let Some(file) = file else { return Some(place) };
+        let followed = Arc::clone(self);
+        let keeping = blocking(move || {
+            let packed = {
+                let held = followed.read();
+                file.pack(&held.corpus, &held.memories)
+            };
+            file.write(packed);
+            place.drift = 0;
+            place
+        });
+        keeping.await
+    }
+
+    /// Tells what went, and what is another text than was read before.
+    fn differences(&self, surveyed: Vec<Surveyed>) -> (Vec<MemoryPath>, Vec<Surveyed>) {
+        let held = self.read();
+        let found: HashSet<&MemoryPath> = surveyed.iter().map(|one| &one.path).collect();
+        let gone = held.memories.keys().filter(|path| !found.contains(path)).cloned().collect();
+        (gone, surveyed.into_iter().filter(|one| !held.has(one)).collect())
+    }
+
+    /// Reads memories. What is no text, or too large, or gone since it was found, is passed over, and so is a
+    /// listing that was generated.
+    async fn read_memories(
         &self,
         memories: &Memories,
-        surveyed: Vec<Surveyed>,
-    ) -> Result<Update, StoreError> {
-        let mut update = Update::default();
-        let wanted = {
-            let held = self.read();
-            let mut gone: Vec<_> = held.memories.keys().cloned().collect();
-            gone.sort_unstable();
-            for one in &surveyed {
-                if let Ok(at) = gone.binary_search(&one.path) {
-                    gone.remove(at);
-                }
-            }
-            update.gone = gone;
-            surveyed.into_iter().filter(|one| !held.has(one)).collect::<Vec<_>>()
-        };
-        for Surveyed { path, stamp, .. } in wanted {
-            match memories.read(&path).await {
-                Ok(read) if !is_list(&path, &read.text) => {
-                    let text = Arc::from(read.text);
+        new: &[Surveyed],
+        update: &mut Update,
+    ) -> Result<(), StoreError> {
+        for Surveyed { path, stamp, .. } in new {
+            match memories.read(path).await {
+                Ok(read) if !is_list(path, &read.text) => {
                     let (revision, modified_at) = (read.revision, read.modified_at);
-                    update.read.push((path, Read { stamp, revision, modified_at, text }));
+                    let text = OnceLock::from(Arc::from(read.text));
+                    let read = Read { stamp: *stamp, revision, modified_at, text };
+                    update.read.push((path.clone(), read));
                 }
-                Ok(_) | Err(StoreError::Refused(_)) => update.gone.push(path),
+                Ok(_) | Err(StoreError::Refused(_)) => update.gone.push(path.clone()),
                 Err(error) => return Err(error),
             }
         }
-        Ok(update)
+        Ok(())
     }
 
-    fn take_in(&self, update: Update, current: (u64, Instant)) {
-        let mut held = self.write();
-        for path in &update.gone {
-            held.memories.remove(path);
-            held.corpus.remove(path);
-        }
-        for (path, read) in update.read {
-            let is_same = held.memories.get(&path).is_some_and(|had| had.revision == read.revision);
-            if !is_same {
-                // The files of a checkout have the time of the checkout.
-                let ours = path.mount() != Some(Mount::Scope(Scope::Project));
-                let written =
-                    ours.then(|| read.modified_at.to_zoned(jiff::tz::TimeZone::UTC).date());
-                held.corpus.put(&path, &read.text, written);
-            }
-            held.memories.insert(path, read);
-        }
-        held.current = Some(current);
+    async fn take_in(
+        self: &Arc<Self>,
+        update: Update,
+        current: Option<(u64, Instant)>,
+        mut place: Alone,
+    ) -> Option<Alone> {
+        let followed = Arc::clone(self);
+        // Indexing takes a processor for a while when there is much that is new.
+        let taking_in = blocking(move || {
+            place.drift += followed.write().take_in(update, current);
+            place
+        });
+        taking_in.await
     }
+
+    /// Reads texts of memories that were indexed by another process; returns those that are not what they
+    /// were then.
+    async fn read_texts(
+        &self,
+        memories: &Memories,
+        paths: &[MemoryPath],
+    ) -> Result<Vec<MemoryPath>, StoreError> {
+        let mut changed = Vec::new();
+        for path in paths {
+            let now = match memories.read(path).await {
+                Ok(now) => Some(now),
+                Err(StoreError::Refused(_)) => None,
+                Err(error) => return Err(error),
+            };
+            let held = self.read();
+            match (now, held.memories.get(path)) {
+                (Some(now), Some(read)) if now.revision == read.revision => {
+                    read.text.get_or_init(|| Arc::from(now.text));
+                }
+                _ => changed.push(path.clone()),
+            }
+        }
+        Ok(changed)
+    }
+
+    /// Returns what fits, of what may be shown.
+    async fn found(
+        &self,
+        memories: &Memories,
+        prompt: &str,
+        may_be: impl Fn(&MemoryPath, &Revision) -> bool,
+    ) -> Result<Vec<Selected>, StoreError> {
+        let mut changed: HashSet<MemoryPath> = HashSet::new();
+        loop {
+            let may_be = |path: &MemoryPath, revision: &Revision| {
+                !changed.contains(path) && may_be(path, revision)
+            };
+            let selected = self.read().selected(prompt, may_be);
+            match selected {
+                Ok(selected) => return Ok(selected),
+                Err(texts) => changed.extend(self.read_texts(memories, &texts).await?),
+            }
+        }
+    }
+}
+
+/// The right to change a corpus. Whoever works on it where nobody waits takes it along, so that what is begun and
+/// not waited for is done before the next begins.
+type Alone = OwnedMutexGuard<Place>;
+
+/// Does what takes a processor or waits for the disk where nobody waits; `None` if it died.
+async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let done = tokio::task::spawn_blocking(work).await;
+    done.inspect_err(|error| tracing::error!(%error, "a corpus could not be worked on")).ok()
 }
 
 impl Held {
@@ -264,6 +427,64 @@ impl Held {
         let read = self.memories.get(&one.path);
         one.stamp.is_some() && read.is_some_and(|read| read.stamp == one.stamp)
     }
+
+    /// Returns the memories whose text was not read yet.
+    fn without_text(&self) -> Vec<MemoryPath> {
+        let without = self.memories.iter().filter(|(_, read)| read.text.get().is_none());
+        without.map(|(path, _)| path.clone()).collect()
+    }
+
+    /// Takes an update in; returns how many memories the next process would have to read again for it.
+    fn take_in(&mut self, update: Update, current: Option<(u64, Instant)>) -> usize {
+        let mut drift = 0;
+        for path in &update.gone {
+            drift += usize::from(self.memories.remove(path).is_some());
+            self.corpus.remove(path);
+        }
+        for (path, read) in update.read {
+            let is_same = self.memories.get(&path).is_some_and(|had| had.revision == read.revision);
+            if !is_same {
+                // The files of a checkout have the time of the checkout.
+                let ours = path.mount() != Some(Mount::Scope(Scope::Project));
+                let written =
+                    ours.then(|| read.modified_at.to_zoned(jiff::tz::TimeZone::UTC).date());
+                let text = read.text.get().map_or("", |text| text);
+                self.corpus.put(&path, text, written);
+            }
+            drift += usize::from(!is_same || read.stamp.is_some());
+            self.memories.insert(path, read);
+        }
+        self.current = current;
+        drift
+    }
+
+    /// Returns the memories that fit, the best first: more than are shown, since those that were make room.
+    fn find(&self, prompt: &str) -> Vec<(Hit, &Read)> {
+        let options = Options { limit: 4 * RECALLED_ITEMS_MAX, ..Options::default() };
+        let end = prompt.char_indices().nth(PROMPT_CHARS_MAX).map_or(prompt.len(), |(end, _)| end);
+        let hits = self.corpus.rank(prompt.get(..end).unwrap_or(prompt), &options).into_iter();
+        hits.filter_map(|hit| Some((self.memories.get(&hit.path)?, hit)))
+            .map(|(read, hit)| (hit, read))
+            .collect()
+    }
+
+    /// Returns what fits, of what may be shown; or the memories whose texts must be read first.
+    fn selected(
+        &self,
+        prompt: &str,
+        may_be: impl Fn(&MemoryPath, &Revision) -> bool,
+    ) -> Result<Vec<Selected>, Vec<MemoryPath>> {
+        let (mut chosen, mut without) = (Vec::new(), Vec::new());
+        let found = self.find(prompt).into_iter();
+        let may_be = found.filter(|(hit, read)| may_be(&hit.path, &read.revision));
+        for (hit, read) in may_be.take(RECALLED_ITEMS_MAX) {
+            match read.text.get() {
+                Some(text) => chosen.push(selected(hit, read, text)),
+                None => without.push(hit.path),
+            }
+        }
+        if without.is_empty() { Ok(chosen) } else { Err(without) }
+    }
 }
 
 fn is_list(path: &MemoryPath, text: &str) -> bool {
@@ -271,32 +492,10 @@ fn is_list(path: &MemoryPath, text: &str) -> bool {
         && document::is_generated_list(text)
 }
 
-fn select(held: &Held, asked: &Selecting) -> Vec<Selected> {
-    found(held, &asked.prompt, |path, revision| !asked.except.has(path, revision))
-}
-
-/// Returns what fits, of what may be shown.
-fn found(
-    held: &Held,
-    prompt: &str,
-    may_be: impl Fn(&MemoryPath, &Revision) -> bool,
-) -> Vec<Selected> {
-    // Those that were shown make room for others.
-    let options = Options { limit: 4 * RECALLED_ITEMS_MAX, ..Options::default() };
-    let end = prompt.char_indices().nth(PROMPT_CHARS_MAX).map_or(prompt.len(), |(end, _)| end);
-    let prompt = prompt.get(..end).unwrap_or(prompt);
-    let hits = held.corpus.rank(prompt, &options).into_iter();
-    let selected = hits.filter_map(|hit| {
-        let read = held.memories.get(&hit.path)?;
-        may_be(&hit.path, &read.revision).then(|| selected(hit, read))
-    });
-    selected.take(RECALLED_ITEMS_MAX).collect()
-}
-
-fn selected(hit: Hit, read: &Read) -> Selected {
+fn selected(hit: Hit, read: &Read, text: &str) -> Selected {
     Selected {
-        title: title(&hit.path, &read.text),
-        text: excerpt(&read.text, &hit.entries),
+        title: title(&hit.path, text),
+        text: excerpt(text, &hit.entries),
         why: why(&hit.reasons),
         path: hit.path,
         revision: read.revision,

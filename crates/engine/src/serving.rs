@@ -58,12 +58,18 @@ impl Engine {
         let (kept_up, served) = (lanes.clone(), workspaces.to_vec());
         let (of_lanes, of_memories) = (self.subscribe(), self.subscribe());
         let finds = Arc::clone(&recaller);
+        let looking =
+            |workspace: &Workspace| self.memories(&workspace.binding, Caller::person("recall"));
+        let looked_at: Vec<_> = workspaces.iter().map(looking).collect();
         let following = tokio::spawn(async move {
             tokio::join!(
                 following,
                 kept_up.follow(of_lanes),
                 kept_up.keep_up(&served),
                 finds.follow(of_memories),
+                finds.keep_up(),
+                // The first prompts find what they need.
+                finds.prepare_all(&looked_at),
             );
         });
         Ok(Serving { lanes, feeds, callers, conversations, recaller, following })

@@ -367,6 +367,25 @@ pub const CONVERSATION_ID_CHARS_MAX: usize = 128;
 /// Events of a conversation that are noted, so that saying one twice does nothing.
 pub const CONVERSATION_EVENTS_KEPT: usize = 64;
 
+/// The largest corpus that is kept in the state folder, in bytes: hundreds of thousands of entries.
+pub const CORPUS_FILE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Corpora that are kept in the state folder; beyond that those go that nobody used for the longest time.
+pub const CORPUS_FILES_MAX: usize = 64;
+
+/// How long a corpus is kept that nobody uses: its project may be gone.
+pub const CORPUS_KEPT_FOR: Duration = Duration::from_hours(24 * 30);
+
+/// How much of a corpus changes before it is kept anew, as one part in so many: what is not kept is read again by the
+/// next process, which costs less than that.
+pub const CORPUS_DRIFT_SHARE: usize = 64;
+
+/// Memories that are taken in before others may use a corpus and before it is kept, where there are many.
+pub const CORPUS_BATCH: usize = 2_000;
+
+/// How long after a change a daemon waits before it keeps a corpus: changes come in heaps.
+pub const CORPUS_KEEP_DELAY: Duration = Duration::from_secs(20);
+
 /// Corpora that a process has at hand: one for each set of roots that somebody sees.
 pub const CORPORA_KEPT_MAX: usize = 16;
 

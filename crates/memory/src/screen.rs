@@ -240,6 +240,18 @@ impl Screen {
         Ok(Self { policies: chosen, allowed })
     }
 
+    /// Returns what tells these rules and choices from others: while it is the same, a text that was found
+    /// clean is clean still.
+    pub fn fingerprint(&self) -> Revision {
+        let mut told = catalog::sources();
+        let policies: BTreeMap<_, _> = self.policies.iter().collect();
+        for (name, policy) in policies {
+            told.extend([name, " ", policy.as_str(), "\n"]);
+        }
+        self.allowed.iter().for_each(|digest| told.extend([digest, "\n"]));
+        Revision::of(told.as_bytes())
+    }
+
     /// Returns what the rules object to in `text`, sorted by position.
     ///
     /// Rules with [`Policy::Off`] and allowed values are left out. Within the secrets, a rule that

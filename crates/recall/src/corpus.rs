@@ -1,18 +1,20 @@
 //! The corpus: memories as words, one memory at a time.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 
 use jiff::civil::Date;
 use memory::path::MemoryPath;
 use memory::screen::Screen;
 
 use crate::look::Scratch;
-use crate::terms::{Gist, Posting, Terms, dims, number};
+use crate::terms::{Gist, Posting, Terms, number};
 use crate::unit::{self, Unit};
 use crate::words::{Kind, Word, words};
 
+/// Marks what an entry that is taken out was subtracted from already.
+const GONE: u32 = u32::MAX;
 /// How much a word counts by where it stands.
 const BODY: f32 = 1.0;
 const HEADING: f32 = 0.75;
@@ -34,6 +36,31 @@ pub(crate) struct Entry {
     pub(crate) length: f32,
     /// How many words it has of its own.
     pub(crate) own_words: f32,
+    /// The logarithm of one more than that.
+    pub(crate) own_words_log: f32,
+    pub(crate) subject: Option<Box<str>>,
+    pub(crate) asks: bool,
+    pub(crate) tells_time: bool,
+    gist: OnceLock<Box<[i8]>>,
+}
+
+/// What is said of a memory as a whole, before it is taken in.
+#[derive(Debug)]
+pub(crate) struct Summary {
+    pub(crate) date: Option<Date>,
+    /// The terms of its head, in their order, each once.
+    pub(crate) head: Box<[(u32, f32)]>,
+    /// The direction of what it means, if that is known.
+    pub(crate) gist: Option<Box<[i8]>>,
+}
+
+/// An entry's own part, before it is taken in.
+#[derive(Debug)]
+pub(crate) struct Own {
+    pub(crate) range: Range<usize>,
+    /// The terms of its text and its headings, in their order, each once.
+    pub(crate) terms: Vec<(u32, f32)>,
+    pub(crate) words: f32,
     pub(crate) subject: Option<Box<str>>,
     pub(crate) asks: bool,
     pub(crate) tells_time: bool,
@@ -45,8 +72,9 @@ pub(crate) struct Held {
     pub(crate) path: MemoryPath,
     pub(crate) entries: Vec<u32>,
     pub(crate) date: Option<Date>,
-    /// The direction of what it means as a whole.
-    pub(crate) gist: Vec<i8>,
+    /// The terms of its path, its name and its description, which all its entries are found by.
+    pub(crate) head: Box<[(u32, f32)]>,
+    gist: OnceLock<Box<[i8]>>,
 }
 
 /// The words of memories, and where each stands. See the crate's documentation.
@@ -54,15 +82,13 @@ pub(crate) struct Held {
 /// Ranking takes `&self` and may be done by several threads at once.
 #[derive(Debug, Default)]
 pub struct Corpus {
-    screen: Screen,
+    pub(crate) screen: Screen,
     pub(crate) terms: Terms,
     pub(crate) memories: Vec<Option<Held>>,
     pub(crate) entries: Vec<Option<Entry>>,
     /// Which of two entries comes first that are alike: the same in every corpus, and quick to compare.
     pub(crate) keys: Vec<u64>,
-    /// The directions of what entries mean, entry by entry.
-    pub(crate) gists: Vec<i8>,
-    by_path: BTreeMap<MemoryPath, u32>,
+    pub(crate) by_path: BTreeMap<MemoryPath, u32>,
     free_memories: Vec<u32>,
     free_entries: Vec<u32>,
     /// How many entries begin with each subject.
@@ -93,43 +119,47 @@ impl Corpus {
     pub fn put(&mut self, path: &MemoryPath, text: &str, written: Option<Date>) {
         self.remove(path);
         let cut = unit::cut(text, &self.screen);
+        let name = cut.head.name.as_deref().unwrap_or_default();
+        let description = cut.head.description.as_str();
+        let (folders, file) = folders_and_file(path);
+        let named = unit::first_date(name).or_else(|| unit::first_date(description));
+        let date = cut.date.or(named).or_else(|| unit::first_date(&file)).or(written);
+        let mut head: BTreeMap<u32, f32> = BTreeMap::new();
+        for (text, weight) in [
+            (folders.as_str(), FOLDER),
+            (file.as_str(), NAME),
+            (name, NAME),
+            (description, DESCRIPTION),
+        ] {
+            for word in words(text).into_iter().filter(|word| !word.is_small()) {
+                let known = head.entry(self.terms.add(&word)).or_insert(0.0);
+                *known = known.max(weight);
+            }
+        }
+        let summary = Summary { date, head: head.into_iter().collect(), gist: None };
+        let units: Vec<Own> = cut.units.iter().map(|unit| self.own(unit)).collect();
+        self.insert(path, summary, units);
+    }
+
+    /// Takes in a memory that is in words, and is not there.
+    pub(crate) fn insert(
+        &mut self,
+        path: &MemoryPath,
+        Summary { date, head, gist }: Summary,
+        entries: Vec<Own>,
+    ) {
         let id = self.free_memories.pop().unwrap_or_else(|| {
             self.memories.push(None);
             number(self.memories.len() - 1)
         });
-        let name = cut.head.name.as_deref().unwrap_or_default();
-        let description = cut.head.description.as_str();
-        let mut head: BTreeMap<Box<str>, (Word, f32)> = BTreeMap::new();
-        let (folders, file) = folders_and_file(path);
-        let file_name = file.clone();
-        for (text, weight) in [
-            (folders, FOLDER),
-            (file, NAME),
-            (name.to_owned(), NAME),
-            (description.to_owned(), DESCRIPTION),
-        ] {
-            for word in words(&text).into_iter().filter(|word| !word.is_small()) {
-                let known = head.entry(word.text.as_str().into()).or_insert((word, 0.0));
-                known.1 = known.1.max(weight);
-            }
-        }
-        let named = unit::first_date(name).or_else(|| unit::first_date(description));
-        let date = cut.date.or(named).or_else(|| unit::first_date(&file_name)).or(written);
-        let mut entries = Vec::new();
-        let mut of_head = Gist::default();
-        for (word, _) in head.values() {
-            of_head.add_word(word);
-        }
-        let mut gist = of_head.clone();
-        for unit in cut.units {
-            let (entry, own) =
-                self.enter((id, path), number(entries.len()), &unit, (&head, &of_head));
-            entries.push(entry);
-            gist.merge(&own);
-        }
-        let gist = gist.direction();
+        let of_path = key(path);
+        let entries = entries.into_iter().enumerate();
+        let entries = entries
+            .map(|(ordinal, own)| self.enter((id, of_path, &head), number(ordinal), own))
+            .collect();
         self.by_path.insert(path.clone(), id);
-        self.memories[id as usize] = Some(Held { path: path.clone(), entries, date, gist });
+        let gist = gist.map_or_else(OnceLock::new, OnceLock::from);
+        self.memories[id as usize] = Some(Held { path: path.clone(), entries, date, head, gist });
     }
 
     /// Takes a memory out. Returns whether it was there.
@@ -156,84 +186,132 @@ impl Corpus {
         average.max(1.0)
     }
 
+    /// Returns the words of a unit as terms, which are made known.
+    fn own(&mut self, unit: &Unit) -> Own {
+        let all = words(&unit.text);
+        let heading = words(&unit.heading);
+        let weight = |word: &Word| if word.kind == Kind::Sign { SIGN } else { BODY };
+        let weighed = all.iter().map(|word| (word, weight(word)));
+        let weighed = weighed.chain(heading.iter().map(|word| (word, HEADING)));
+        let mut terms: Vec<(u32, f32)> = weighed
+            .filter(|(word, _)| !word.is_small())
+            .map(|(word, weight)| (self.terms.add(word), weight))
+            .collect();
+        terms.sort_unstable_by_key(|(term, _)| *term);
+        terms.dedup_by(|(term, weight), (kept, sum)| {
+            let is_same = term == kept;
+            if is_same {
+                *sum += *weight;
+            }
+            is_same
+        });
+        Own {
+            range: unit.range.clone(),
+            terms,
+            words: all.iter().filter(|word| word.kind != Kind::Sign).count() as f32,
+            subject: unit.subject.as_deref().map(Into::into),
+            asks: asks(&unit.text),
+            tells_time: all.iter().any(|word| crate::question::tells_time(&word.text)),
+        }
+    }
+
     fn enter(
         &mut self,
-        (memory, path): (u32, &MemoryPath),
+        (memory, of_path, head): (u32, u64, &[(u32, f32)]),
         ordinal: u32,
-        unit: &Unit,
-        (head, of_head): (&BTreeMap<Box<str>, (Word, f32)>, &Gist),
-    ) -> (u32, Gist) {
-        let own = words(&unit.text);
-        let own_words = own.iter().filter(|word| word.kind != Kind::Sign).count() as f32;
-        let tells_time = own.iter().any(|word| crate::question::tells_time(&word.text));
-        let mut weights: BTreeMap<u32, f32> = BTreeMap::new();
-        let mut length = 0.0;
-        for word in own.iter().filter(|word| !word.is_small()) {
-            let weight = if word.kind == Kind::Sign { SIGN } else { BODY };
-            *weights.entry(self.terms.add(word)).or_default() += weight;
-            length += weight;
-        }
-        for word in words(&unit.heading).iter().filter(|word| !word.is_small()) {
-            *weights.entry(self.terms.add(word)).or_default() += HEADING;
-            length += HEADING;
-        }
-        let mut gist = Gist::default();
-        for &term in weights.keys() {
-            self.terms.add_meaning(term, &mut gist);
-        }
-        for (word, weight) in head.values() {
-            *weights.entry(self.terms.add(word)).or_default() += weight;
-            length += weight;
-        }
+        own: Own,
+    ) -> u32 {
         let id = self.free_entries.pop().unwrap_or_else(|| {
             self.entries.push(None);
             self.keys.push(0);
             number(self.entries.len() - 1)
         });
-        self.keys[id as usize] = key(path, ordinal);
-        let mut whole = gist.clone();
-        whole.merge(of_head);
-        let at = id as usize * dims();
-        self.gists.resize(self.entries.len() * dims(), 0);
-        self.gists[at..at + dims()].copy_from_slice(&whole.direction());
-        let mut stems = HashSet::new();
-        for (&term, &weight) in &weights {
+        self.keys[id as usize] = fnv(of_path, &ordinal.to_le_bytes());
+        let terms = sum(&own.terms, head);
+        for &(term, weight) in &terms {
             let term = &mut self.terms.list[term as usize];
-            let at = term.postings.partition_point(|posting| posting.entry < id);
+            let at = match term.postings.last() {
+                Some(last) if last.entry > id => {
+                    term.postings.partition_point(|posting| posting.entry < id)
+                }
+                _ => term.postings.len(),
+            };
             term.postings.insert(at, Posting { entry: id, weight });
-            if stems.insert(term.stem) {
-                self.terms.stems[term.stem as usize].entries += 1;
+            let stem = &mut self.terms.stems[term.stem as usize];
+            stem.entries += usize::from(stem.counted != id + 1);
+            stem.counted = id + 1;
+        }
+        if let Some(subject) = &own.subject {
+            match self.subjects.get_mut(subject) {
+                Some(count) => *count += 1,
+                None => drop(self.subjects.insert(subject.clone(), 1)),
             }
         }
-        if let Some(subject) = &unit.subject {
-            *self.subjects.entry(subject.as_str().into()).or_default() += 1;
-        }
+        let length = terms.iter().map(|(_, weight)| weight).sum();
         self.words += f64::from(length);
         self.entries[id as usize] = Some(Entry {
             memory,
             ordinal,
-            range: unit.range.clone(),
-            terms: weights.into_iter().collect(),
+            range: own.range,
+            terms,
             length,
-            own_words,
-            subject: unit.subject.as_deref().map(Into::into),
-            asks: asks(&unit.text),
-            tells_time,
+            own_words: own.words,
+            own_words_log: own.words.ln_1p(),
+            subject: own.subject,
+            asks: own.asks,
+            tells_time: own.tells_time,
+            gist: OnceLock::new(),
         });
-        (id, gist)
+        id
+    }
+
+    /// Returns the direction of what an entry means; all zero if it means nothing.
+    pub(crate) fn gist<'a>(&self, entry: &'a Entry) -> &'a [i8] {
+        entry.gist.get_or_init(|| {
+            let mut gist = Gist::default();
+            if let Some(memory) = &self.memories[entry.memory as usize] {
+                self.add_own(memory, entry, &mut gist);
+                self.add_head(memory, &mut gist);
+            }
+            gist.direction().into()
+        })
+    }
+
+    /// Returns the direction of what a memory means as a whole; all zero if it means nothing.
+    pub(crate) fn gist_of_memory<'a>(&self, memory: &'a Held) -> &'a [i8] {
+        memory.gist.get_or_init(|| {
+            let mut gist = Gist::default();
+            for entry in memory.entries.iter().filter_map(|id| self.entries[*id as usize].as_ref())
+            {
+                self.add_own(memory, entry, &mut gist);
+            }
+            self.add_head(memory, &mut gist);
+            gist.direction().into()
+        })
+    }
+
+    fn add_head(&self, memory: &Held, gist: &mut Gist) {
+        memory.head.iter().for_each(|(term, _)| self.terms.add_meaning(*term, gist));
+    }
+
+    fn add_own(&self, memory: &Held, entry: &Entry, gist: &mut Gist) {
+        own_terms(memory, entry).for_each(|(term, _)| self.terms.add_meaning(term, gist));
     }
 
     fn leave(&mut self, id: u32) {
         let Some(entry) = self.entries[id as usize].take() else { return };
-        let mut stems = HashSet::new();
         for (term, _) in &entry.terms {
             let term = &mut self.terms.list[*term as usize];
             if let Ok(at) = term.postings.binary_search_by_key(&id, |posting| posting.entry) {
                 term.postings.remove(at);
             }
-            if stems.insert(term.stem) {
-                self.terms.stems[term.stem as usize].entries -= 1;
-            }
+            let stem = &mut self.terms.stems[term.stem as usize];
+            stem.entries -= usize::from(stem.counted != GONE);
+            stem.counted = GONE;
+        }
+        for (term, _) in &entry.terms {
+            let stem = self.terms.list[*term as usize].stem;
+            self.terms.stems[stem as usize].counted = 0;
         }
         if let Some(subject) = &entry.subject
             && let Some(count) = self.subjects.get_mut(subject)
@@ -248,14 +326,47 @@ impl Corpus {
     }
 }
 
-/// FNV-1a of a path and a number.
-fn key(path: &MemoryPath, ordinal: u32) -> u64 {
+/// Adds up two lists of terms in their order.
+fn sum(own: &[(u32, f32)], head: &[(u32, f32)]) -> Box<[(u32, f32)]> {
+    let mut sum = Vec::with_capacity(own.len() + head.len());
+    let mut of_head = 0;
+    for &(term, weight) in own {
+        while let Some(before) = head.get(of_head).filter(|before| before.0 < term) {
+            sum.push(*before);
+            of_head += 1;
+        }
+        match head.get(of_head) {
+            Some((same, more)) if *same == term => {
+                sum.push((term, weight + more));
+                of_head += 1;
+            }
+            _ => sum.push((term, weight)),
+        }
+    }
+    sum.extend(head.get(of_head..).unwrap_or_default());
+    sum.into()
+}
+
+/// The terms that an entry has beside those of its memory's head, each with its weight.
+pub(crate) fn own_terms(memory: &Held, entry: &Entry) -> impl Iterator<Item = (u32, f32)> + Clone {
+    let mut head = memory.head.iter().copied().peekable();
+    entry.terms.iter().filter_map(move |&(term, weight)| {
+        let of_head = head.next_if(|(of_head, _)| *of_head == term).map_or(0.0, |(_, of)| of);
+        // Weights are quarters: what is added is taken off again to the last digit.
+        (weight > of_head).then_some((term, weight - of_head))
+    })
+}
+
+/// FNV-1a of a path.
+fn key(path: &MemoryPath) -> u64 {
     let mount = path.mount().map(|mount| mount.to_string()).unwrap_or_default();
     let relative = path.relative().map_or("", |relative| relative.as_str());
-    let bytes = mount.bytes().chain(relative.bytes()).chain(ordinal.to_le_bytes());
-    bytes.fold(0xCBF2_9CE4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01B3)
-    })
+    fnv(fnv(0xCBF2_9CE4_8422_2325, mount.as_bytes()), relative.as_bytes())
+}
+
+/// FNV-1a, gone on with.
+fn fnv(hash: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3))
 }
 
 /// The folders of a path below its scope, and the name of its file.

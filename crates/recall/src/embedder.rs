@@ -26,6 +26,12 @@ pub(crate) fn table() -> Option<&'static Table<'static>> {
     TABLE.as_ref()
 }
 
+/// Returns bytes that are others when the table is another: all but its words and its numbers.
+pub(crate) fn head() -> &'static [u8] {
+    let numbers = table().map_or(0, |table| table.numbers.len() + table.words.len());
+    BYTES.get(..BYTES.len() - numbers).unwrap_or_default()
+}
+
 /// Tokens and their vectors.
 #[derive(Debug)]
 pub(crate) struct Table<'a> {
@@ -70,11 +76,24 @@ impl<'a> Table<'a> {
 
     /// Returns the vector of a word in plain small letters, of length 127; `None` if it has none.
     pub(crate) fn vector(&self, word: &str) -> Option<Vec<i8>> {
-        let mut sum = vec![0.0_f32; self.dims];
-        for token in self.cut(word)? {
-            self.add(token, &mut sum);
+        self.vector_of(&self.cut(word)?)
+    }
+
+    /// Returns the vector of a word that is made of these tokens; `None` if it has none.
+    pub(crate) fn vector_of(&self, tokens: &[u32]) -> Option<Vec<i8>> {
+        let (mut sum, mut vector) = (Vec::new(), vec![0; self.dims]);
+        self.put_vector(tokens, &mut sum, &mut vector).then_some(vector)
+    }
+
+    /// Puts the vector of a word of these tokens where there are zeros; returns whether it has one. `sum` may hold
+    /// anything.
+    pub(crate) fn put_vector(&self, tokens: &[u32], sum: &mut Vec<f32>, vector: &mut [i8]) -> bool {
+        sum.clear();
+        sum.resize(self.dims, 0.0);
+        for token in tokens {
+            self.add(*token as usize, sum);
         }
-        unit(&sum)
+        put_unit(sum, vector)
     }
 
     /// Returns how rare a word is, from 0 to 1; `None` if it is no token by itself.
@@ -82,8 +101,9 @@ impl<'a> Table<'a> {
         Some(f32::from(*self.ranks.get(self.find(word.as_bytes())?)?) / 255.0)
     }
 
-    /// Cuts a word into the longest tokens there are, from its beginning.
-    fn cut(&self, word: &str) -> Option<Vec<usize>> {
+    /// Cuts a word in plain small letters into the longest tokens there are, from its beginning; `None` if it
+    /// cannot be.
+    pub(crate) fn cut(&self, word: &str) -> Option<Vec<u32>> {
         let word = word.as_bytes();
         let cuttable = word.len() <= WORD_BYTES_MAX && word.iter().all(u8::is_ascii_lowercase);
         (cuttable && word.len() > 1).then_some(())?;
@@ -100,7 +120,7 @@ impl<'a> Table<'a> {
                 Some((self.find(&piece)?, end))
             });
             let (token, end) = found?;
-            tokens.push(token);
+            tokens.push(u32::try_from(token).ok()?);
             at = end;
         }
         Some(tokens)
@@ -119,43 +139,59 @@ impl<'a> Table<'a> {
         None
     }
 
-    fn add(&self, token: usize, sum: &mut [f32]) {
+    fn add(&self, token: usize, places: &mut [f32]) {
         let bytes = self.dims * self.bits / 8;
         let numbers = self.numbers.get(token * bytes..(token + 1) * bytes).unwrap_or_default();
-        let places = sum.iter_mut().zip(&self.steps);
         if self.bits == 8 {
-            for ((place, step), number) in places.zip(numbers) {
+            for ((place, step), number) in places.iter_mut().zip(&self.steps).zip(numbers) {
                 *place += f32::from(number.cast_signed()) * step;
             }
         } else {
-            let halves = numbers.iter().flat_map(|pair| [pair << 4, *pair]);
-            for ((place, step), half) in places.zip(halves) {
-                *place += f32::from(half.cast_signed() >> 4) * step;
+            let pairs = places.as_chunks_mut::<2>().0.iter_mut().zip(self.steps.as_chunks::<2>().0);
+            for ((places, steps), pair) in pairs.zip(numbers) {
+                places[0] += f32::from((pair << 4).cast_signed() >> 4) * steps[0];
+                places[1] += f32::from(pair.cast_signed() >> 4) * steps[1];
             }
         }
     }
 }
 
-/// Returns the direction of a vector, of length 127; `None` if it has none.
-pub(crate) fn unit(vector: &[f32]) -> Option<Vec<i8>> {
+/// Puts the direction of a vector, of length 127, where there are zeros; returns whether it has one.
+pub(crate) fn put_unit(vector: &[f32], direction: &mut [i8]) -> bool {
     let length = vector.iter().map(|number| number * number).sum::<f32>().sqrt();
-    (length > f32::EPSILON).then(|| {
+    let is_any = length > f32::EPSILON;
+    if is_any {
         let scale = WHOLE / length;
-        vector.iter().map(|number| rounded(number * scale)).collect()
-    })
+        let numbers = direction.iter_mut().zip(vector);
+        numbers.for_each(|(to, number)| *to = rounded(number * scale));
+    }
+    is_any
 }
 
 /// Returns how near two vectors are: 1 for the same, 0 for nothing in common.
 pub(crate) fn nearness(one: &[i8], other: &[i8]) -> f32 {
-    let dot: i32 = one.iter().zip(other).map(|(a, b)| i32::from(*a) * i32::from(*b)).sum();
+    // Sums side by side; a product of two such numbers fits a short number.
+    let mut sums = [0_i32; 8];
+    let (ones, rest) = one.as_chunks::<8>();
+    let (others, other_rest) = other.as_chunks::<8>();
+    for (one, other) in ones.iter().zip(others) {
+        for (sum, (a, b)) in sums.iter_mut().zip(one.iter().zip(other)) {
+            *sum += i32::from(i16::from(*a) * i16::from(*b));
+        }
+    }
+    let rest = rest.iter().zip(other_rest).map(|(a, b)| i32::from(*a) * i32::from(*b));
+    let dot = sums.iter().sum::<i32>() + rest.sum::<i32>();
     #[expect(clippy::cast_precision_loss, reason = "a sum of some hundred small products")]
     let dot = dot as f32;
     dot / (WHOLE * WHOLE)
 }
 
+/// The nearest whole number, of halves the one further from zero.
 #[expect(clippy::cast_possible_truncation, reason = "bounded to what the number can hold")]
 fn rounded(number: f32) -> i8 {
-    number.round().clamp(-WHOLE, WHOLE) as i8
+    // The largest number below a half: with a half, what is just below one would become two halves.
+    const HALF: f32 = 0.499_999_97;
+    (number.clamp(-WHOLE, WHOLE) + HALF.copysign(number)) as i32 as i8
 }
 
 #[cfg(test)]
@@ -183,6 +219,25 @@ mod tests {
             assert_eq!(table.vector(word), None, "{word}");
         }
         assert!(table.rarity("the") < table.rarity("harvest"));
+    }
+
+    #[test]
+    fn numbers_are_rounded_to_the_nearest() {
+        for (number, expected) in [
+            (0.0, 0),
+            (0.49, 0),
+            (0.5, 1),
+            (-0.5, -1),
+            (1.49, 1),
+            (-1.51, -2),
+            (500.0, 127),
+            (-500.0, -127),
+        ] {
+            assert_eq!(rounded(number), expected, "{number}");
+let whole = number.round().clamp(-WHOLE, WHOLE);
+            assert!((f32::from(rounded(number)) - whole).abs() < f32::EPSILON, "{number}");
+        }
+        assert_eq!(rounded(0.499_999_97), 0);
     }
 
     #[test]

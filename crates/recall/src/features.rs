@@ -7,8 +7,8 @@ use std::ops::Range;
 
 use crate::corpus::{Corpus, Entry};
 use crate::embedder::nearness;
+use crate::lanes::{add, filled_up, keep_largest, sum_of};
 use crate::question::{Question, WORDS_MAX};
-use crate::terms::dims;
 
 /// How far the neighbours of an entry reach.
 pub(crate) const REACH: usize = 4;
@@ -112,7 +112,7 @@ pub(crate) struct Rows {
     /// Memory by memory, in the order of the entries.
     pub(crate) list: Vec<Row>,
     pub(crate) groups: Vec<Group>,
-    /// Row by row, question word by question word: how much of it, and how near to it.
+    /// Row by row, question word by question word, filled up: how much of it, and how near to it.
     pub(crate) counts: Vec<f32>,
     pub(crate) nears: Vec<f32>,
     pub(crate) width: usize,
@@ -138,22 +138,23 @@ struct Weights {
 }
 
 impl Weights {
-    fn of(each: Vec<f32>) -> Self {
+    fn of(mut each: Vec<f32>) -> Self {
         let total = each.iter().sum::<f32>().max(f32::EPSILON);
+        each.resize(filled_up(each.len()), 0.0);
         Self { each, total }
     }
 
     /// BM25 of what is counted in a text that is so many times as long as others.
     fn bm25(&self, counts: &[f32], relative_length: f32) -> f32 {
         let held = SATURATION * (1.0 - LENGTH + LENGTH * relative_length);
-        let of =
-            |(count, weight): (&f32, &f32)| weight * count * (SATURATION + 1.0) / (count + held);
-        counts.iter().zip(&self.each).filter(|(count, _)| **count > 0.0).map(of).sum()
+        sum_of(counts, &self.each, |count, weight| {
+            weight * count * (SATURATION + 1.0) / (count + held)
+        })
     }
 
     /// How much of the question is met, from 0 to 1.
     fn met(&self, nears: &[f32]) -> f32 {
-        nears.iter().zip(&self.each).map(|(near, weight)| near * weight).sum::<f32>() / self.total
+        sum_of(nears, &self.each, |near, weight| near * weight) / self.total
     }
 }
 
@@ -181,6 +182,8 @@ impl Rows {
                 keep_largest(&mut best, self.nears_of(row), 1.0);
             }
             let met = weights.met(&best);
+            let of_memory = held.map_or(&[][..], |held| corpus.gist_of_memory(held));
+            let gist = nearness(&question.gist, of_memory).max(0.0);
             for row in rows.clone() {
                 let around = self.around(&rows, row);
                 let features = &mut [0.0; ENTRY];
@@ -195,8 +198,7 @@ impl Rows {
                 features[8] = met;
                 features[9] = weights.met(&around.near.map(|near| near.powi(3)));
                 features[10] = gist_of(corpus, question, self.list[row].entry);
-                features[11] =
-                    held.map_or(0.0, |held| nearness(&question.gist, &held.gist)).max(0.0);
+                features[11] = gist;
                 self.flags(corpus, question, row, features);
                 features[MONTH] = flag(month);
                 features[MONTH + 1] = flag(day);
@@ -220,7 +222,7 @@ impl Rows {
     /// Works out what memories as wholes have of the question, by how few of them have it.
     fn fill_rare(&mut self, corpus: &Corpus, question: &Question) {
         let all = corpus.memories() as f32;
-        let mut with = vec![0.0_f32; self.width];
+        let mut with = vec![0.0_f32; question.asked.len()];
         for group in &self.groups {
             for (at, with) in with.iter_mut().enumerate() {
                 let mut rows = group.rows.clone();
@@ -276,7 +278,7 @@ impl Rows {
         features[SUBJECT] = flag(self.is_about(corpus, question, row));
         features[13] = flag(entry.asks);
         features[14] = flag(before.is_some_and(|before| before.asks));
-        features[15] = entry.own_words.ln_1p() / 4.0;
+        features[15] = entry.own_words_log / 4.0;
         features[16] = flag(question.asks_when && entry.tells_time);
     }
 
@@ -351,19 +353,11 @@ impl Rows {
 
 /// How near an entry as a whole is to the question.
 fn gist_of(corpus: &Corpus, question: &Question, entry: u32) -> f32 {
-    let at = entry as usize * dims();
-    let own = corpus.gists.get(at..at + dims()).unwrap_or_default();
+    let entry = corpus.entries[entry as usize].as_ref();
+    let own = entry.map_or(&[][..], |entry| corpus.gist(entry));
     nearness(&question.gist, own).max(0.0)
 }
 
 fn flag(is: bool) -> f32 {
     if is { 1.0 } else { 0.0 }
-}
-
-fn add(sums: &mut PerWord, more: &[f32], weight: f32) {
-    sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += weight * more);
-}
-
-fn keep_largest(largest: &mut PerWord, more: &[f32], weight: f32) {
-    largest.iter_mut().zip(more).for_each(|(most, more)| *most = most.max(weight * more));
 }

@@ -15,11 +15,15 @@ mod words;
 
 mod embedder;
 
+mod lanes;
+
 mod unit;
 
 mod terms;
 
 mod corpus;
+
+mod packed;
 
 mod question;
 

@@ -4,9 +4,12 @@
 //! neighbours. The work is bounded, however large the corpus: a word that stands nearly everywhere is passed
 //! over once enough was counted.
 
+use std::cmp::Ordering;
+
 use crate::corpus::{Corpus, Held};
 use crate::embedder::nearness;
 use crate::features::{REACH, Row, Rows};
+use crate::lanes::filled_up;
 use crate::question::Question;
 use crate::terms::{Posting, number};
 
@@ -19,7 +22,7 @@ const POSTINGS_MAX: usize = 16_384;
 /// How many memories are looked at because as wholes they mean what the question means, among how many at
 /// most, and how many entries of each.
 const ALIKE: usize = 8;
-const ALIKE_AMONG_MAX: usize = 4_096;
+pub(crate) const ALIKE_AMONG_MAX: usize = 4_096;
 const ALIKE_ENTRIES: usize = 16;
 /// How much a word that was meant to be another counts as it, by its slips.
 const SLIP: f32 = 0.8;
@@ -43,6 +46,7 @@ pub(crate) struct Match {
 pub(crate) struct Scratch {
     scores: Vec<f32>,
     touched: Vec<u32>,
+    bits: Vec<u32>,
     /// For each term, one past where its matches begin; 0 for none.
     slots: Vec<u32>,
     /// For each entry, one past its row; 0 for none.
@@ -87,8 +91,9 @@ fn alike(corpus: &Corpus, question: &Question) -> Vec<u32> {
         return Vec::new();
     }
     let held = corpus.memories.iter().flatten();
-    let mut near: Vec<(f32, &Held)> =
-        held.map(|memory| (nearness(&question.gist, &memory.gist), memory)).collect();
+    let mut near: Vec<(f32, &Held)> = held
+        .map(|memory| (nearness(&question.gist, corpus.gist_of_memory(memory)), memory))
+        .collect();
     let nearer = |a: &(f32, &Held), b: &(f32, &Held)| {
         b.0.total_cmp(&a.0).then_with(|| a.1.path.cmp(&b.1.path))
     };
@@ -126,26 +131,41 @@ impl Scratch {
                 *score += worth * weight / (weight + SATURATION);
             }
         }
-        let scores = &self.scores;
-        let key = |id: u32| corpus.keys[id as usize];
-        let better = |a: &u32, b: &u32| {
-            let (score_a, score_b) = (scores[*a as usize], scores[*b as usize]);
-            score_b.total_cmp(&score_a).then_with(|| key(*a).cmp(&key(*b)))
-        };
-        let mut best = self.touched.clone();
-        if best.len() > CANDIDATES {
-            best.select_nth_unstable_by(CANDIDATES, better);
-            best.truncate(CANDIDATES);
-        }
+        let best = self.best(corpus);
         for entry in self.touched.drain(..) {
             self.scores[entry as usize] = 0.0;
         }
         best
     }
 
+    /// Returns the entries that counted up to most.
+    fn best(&mut self, corpus: &Corpus) -> Vec<u32> {
+        if self.touched.len() <= CANDIDATES {
+            return self.touched.clone();
+        }
+        // Numbers above zero are in the order of their bits.
+        self.bits.clear();
+        self.bits.extend(self.touched.iter().map(|id| self.scores[*id as usize].to_bits()));
+        let from = self.bits.len() - CANDIDATES;
+        let (_, least, _) = self.bits.select_nth_unstable(from);
+        let least = *least;
+        let (mut best, mut alike) = (Vec::with_capacity(CANDIDATES), Vec::new());
+        for &id in &self.touched {
+            match self.scores[id as usize].to_bits().cmp(&least) {
+                Ordering::Greater => best.push(id),
+                Ordering::Equal => alike.push(id),
+                Ordering::Less => {}
+            }
+        }
+        alike.sort_unstable_by_key(|id| corpus.keys[*id as usize]);
+        best.extend(alike.into_iter().take(CANDIDATES - best.len()));
+        best
+    }
+
     /// Looks at the likeliest entries and their neighbours.
     pub(crate) fn rows(&mut self, corpus: &Corpus, question: &Question, matches: &[Match]) -> Rows {
-        let mut rows = Rows { width: question.asked.len(), ..Rows::default() };
+        let width = filled_up(question.asked.len());
+        let mut rows = Rows { width, ..Rows::default() };
         self.places.resize(corpus.entries.len(), 0);
         let mut around: Vec<u32> = Vec::new();
         let mut likely = self.candidates(corpus, question, matches);

@@ -4,9 +4,10 @@
 //! term whose last entry goes away stays known and is found nowhere.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::ops::Range;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::embedder::{Table, nearness, table, unit};
+use crate::embedder::{Table, nearness, put_unit, table};
 use crate::words::{Kind, Word, stem};
 
 /// Below this, two words have nothing in common.
@@ -33,9 +34,10 @@ pub(crate) struct Term {
     /// Its characters, for telling slips of the hand quickly.
     letters: u32,
     chars: usize,
-    has_vector: bool,
+    /// Which of the table's tokens it is made of; none if it has no vector.
+    tokens: Range<u32>,
     /// How rare it is in the language, in sixteenths.
-    rarity: i32,
+    rarity: u8,
 }
 
 /// All forms of one word.
@@ -44,6 +46,8 @@ pub(crate) struct Stem {
     pub(crate) members: Vec<u32>,
     /// How many entries have one of them.
     pub(crate) entries: usize,
+    /// One past the entry that was counted last; 0 for none.
+    pub(crate) counted: u32,
 }
 
 /// Terms that are near a word, the nearest first, and how many terms had been looked at.
@@ -60,8 +64,10 @@ pub(crate) struct Terms {
     pub(crate) stems: Vec<Stem>,
     ids: HashMap<Box<str>, u32>,
     stem_ids: HashMap<Box<str>, u32>,
-    /// The vectors, term by term.
-    vectors: Vec<i8>,
+    /// The tokens of all terms.
+    tokens: Vec<u32>,
+    /// The vectors, term by term; made when they are needed first.
+    vectors: OnceLock<Vec<i8>>,
     near: Mutex<HashMap<Box<str>, Near>>,
 }
 
@@ -71,38 +77,80 @@ impl Terms {
         if let Some(id) = self.ids.get(word.text.as_str()) {
             return *id;
         }
-        let id = number(self.list.len());
-        let text: Box<str> = word.text.as_str().into();
         let root = stem(&word.text);
-        let stem = self.stem_ids.get(root.as_ref()).copied().unwrap_or_else(|| {
-            let id = number(self.stems.len());
-            self.stems.push(Stem::default());
-            self.stem_ids.insert(root.as_ref().into(), id);
-            id
-        });
+        let stem = self.stem_ids.get(root.as_ref()).copied();
+        let stem = stem.unwrap_or_else(|| self.add_stem(&root));
+        let tokens =
+            if word.kind == Kind::Plain { table().and_then(|t| t.cut(&word.text)) } else { None };
+        self.push(&word.text, stem, (&tokens.unwrap_or_default(), rarity(word)))
+    }
+
+    /// Makes room for so many terms.
+    pub(crate) fn reserve(&mut self, count: usize) {
+        self.list.reserve(count);
+        self.ids.reserve(count);
+        self.stem_ids.reserve(count);
+    }
+
+    /// Makes a stem known.
+    pub(crate) fn add_stem(&mut self, root: &str) -> u32 {
+        let id = number(self.stems.len());
+        self.stems.push(Stem::default());
+        self.stem_ids.insert(root.into(), id);
+        id
+    }
+
+    /// Makes a word known that is not, by its stem, its tokens and how rare it is.
+    pub(crate) fn push(&mut self, text: &str, stem: u32, (tokens, rarity): (&[u32], u8)) -> u32 {
+        let id = number(self.list.len());
         self.stems[stem as usize].members.push(id);
-        let vector = vector_of(table(), word);
-        self.vectors.resize(self.list.len() * dims(), 0);
-        self.vectors.extend(vector.iter().flatten());
+        let start = number(self.tokens.len());
+        self.tokens.extend_from_slice(tokens);
+        if let Some(vectors) = self.vectors.get_mut() {
+            let start = vectors.len();
+            vectors.resize(start + dims(), 0);
+            if let Some(table) = table() {
+                table.put_vector(tokens, &mut Vec::new(), &mut vectors[start..]);
+            }
+        }
         self.list.push(Term {
-            letters: letters(&text),
+            letters: letters(text),
             chars: text.chars().count(),
-            word: text.clone(),
+            word: text.into(),
             stem,
             postings: Vec::new(),
-            has_vector: vector.is_some(),
-            rarity: rarity(word),
+            tokens: start..number(self.tokens.len()),
+            rarity,
         });
-        self.ids.insert(text, id);
+        self.ids.insert(text.into(), id);
         id
+    }
+
+    /// Returns which tokens a term is made of, and how rare it is.
+    pub(crate) fn made_of(&self, term: &Term) -> (&[u32], u8) {
+        let tokens = term.tokens.start as usize..term.tokens.end as usize;
+        (self.tokens.get(tokens).unwrap_or_default(), term.rarity)
+    }
+
+    /// Returns the vectors, term by term; those of words that have none are zero.
+    fn vectors(&self) -> &[i8] {
+        self.vectors.get_or_init(|| {
+            let mut vectors = vec![0; self.list.len() * dims()];
+            let Some(table) = table() else { return vectors };
+            let mut sum = Vec::new();
+            for (term, vector) in self.list.iter().zip(vectors.chunks_exact_mut(table.dims())) {
+                table.put_vector(self.made_of(term).0, &mut sum, vector);
+            }
+            vectors
+        })
     }
 
     /// Adds what a term means to a gist.
     pub(crate) fn add_meaning(&self, id: u32, gist: &mut Gist) {
         let term = &self.list[id as usize];
-        if term.has_vector {
+        if !term.tokens.is_empty() {
             let at = id as usize * dims();
-            gist.add(self.vectors.get(at..at + dims()).unwrap_or_default(), term.rarity);
+            gist.add(self.vectors().get(at..at + dims()).unwrap_or_default(), term.rarity);
         }
     }
 
@@ -135,13 +183,10 @@ impl Terms {
     fn look_near(&self, word: &Word, kept: &Near) -> Arc<[(u32, f32)]> {
         let Some(vector) = vector_of(table(), word) else { return Arc::default() };
         let mut near = kept.terms.to_vec();
-        for (id, term) in self.list.iter().enumerate().skip(kept.seen) {
-            if term.has_vector {
-                let own = self.vectors.get(id * dims()..(id + 1) * dims()).unwrap_or_default();
-                let nearness = nearness(&vector, own);
-                if nearness >= NEAR_MIN {
-                    near.push((number(id), nearness.min(1.0)));
-                }
+        for (id, own) in self.vectors().chunks_exact(dims()).enumerate().skip(kept.seen) {
+            let nearness = nearness(&vector, own);
+            if nearness >= NEAR_MIN {
+                near.push((number(id), nearness.min(1.0)));
             }
         }
         near.sort_unstable_by(|(a, near_a), (b, near_b)| {
@@ -189,9 +234,12 @@ impl Terms {
 pub(crate) struct Gist(Vec<i32>);
 
 impl Gist {
-    fn add(&mut self, vector: &[i8], weight: i32) {
+    fn add(&mut self, vector: &[i8], weight: u8) {
         self.0.resize(dims(), 0);
-        self.0.iter_mut().zip(vector).for_each(|(sum, number)| *sum += weight * i32::from(*number));
+        // A product of two such numbers is none that a short number cannot hold.
+        let product = |number: &i8| i32::from(i16::from(*number) * i16::from(weight));
+        let sums = self.0.iter_mut().zip(vector);
+        sums.for_each(|(sum, number)| *sum = sum.wrapping_add(product(number)));
     }
 
     /// Adds a word that may stand nowhere in the corpus.
@@ -201,24 +249,20 @@ impl Gist {
         }
     }
 
-    /// Adds another gist.
-    pub(crate) fn merge(&mut self, other: &Self) {
-        self.0.resize(dims(), 0);
-        self.0.iter_mut().zip(&other.0).for_each(|(sum, number)| *sum += number);
-    }
-
     /// Returns its direction; all zero if it means nothing.
     pub(crate) fn direction(&self) -> Vec<i8> {
-        unit(&self.0.iter().map(|number| *number as f32).collect::<Vec<_>>())
-            .unwrap_or_else(|| vec![0; dims()])
+        let mut direction = vec![0; dims()];
+        let numbers: Vec<f32> = self.0.iter().map(|number| *number as f32).collect();
+        put_unit(&numbers, &mut direction);
+        direction
     }
 }
 
 /// How rare a word is in the language, in sixteenths.
-fn rarity(word: &Word) -> i32 {
+fn rarity(word: &Word) -> u8 {
     let rarity = table().and_then(|table| table.rarity(&word.text)).unwrap_or(1.0);
-    #[expect(clippy::cast_possible_truncation, reason = "between 0 and 16")]
-    let sixteenths = (rarity * 16.0).round() as i32;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 16")]
+    let sixteenths = (rarity * 16.0).round() as u8;
     sixteenths
 }
 

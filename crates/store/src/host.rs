@@ -2,11 +2,11 @@
 //! and the kernel say. All of them lie where a person's settings point, never in a checkout.
 
 use std::fs::{self, DirBuilder, File};
-use std::io::{self, Read as _};
+use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
-use rustix::fs::{Access, OFlags};
+use rustix::fs::{Access, OFlags, Timespec, Timestamps};
 
 /// The longest of those small files that is read.
 const SMALL_FILE_BYTES_MAX: u64 = 4_096;
@@ -85,4 +85,49 @@ pub(crate) fn is_at(path: &Path, file: &File) -> bool {
     file.metadata().is_ok_and(|ours| {
         at_path.is_some_and(|found| (found.dev(), found.ino()) == (ours.dev(), ours.ino()))
     })
+}
+
+/// Returns the bytes of a file of at most so many, and notes that it was used; `None` when there is none, or it
+/// is larger, or no file, or a link.
+#[expect(clippy::disallowed_types, reason = "this is the one place that opens such files")]
+pub(crate) fn read_used_file(path: &Path, bytes_max: usize) -> Option<Vec<u8>> {
+    let patience = (OFlags::NONBLOCK | OFlags::NOFOLLOW).bits().cast_signed();
+    let file = fs::OpenOptions::new().read(true).custom_flags(patience).open(path).ok()?;
+    let facts = file.metadata().ok()?;
+    let bytes = usize::try_from(facts.len()).ok()?;
+    if !facts.is_file() || bytes > bytes_max {
+        return None;
+    }
+    let mut read = Vec::with_capacity(bytes + 1);
+    (&file).take(facts.len() + 1).read_to_end(&mut read).ok()?;
+    let now = Timespec { tv_sec: 0, tv_nsec: rustix::fs::UTIME_NOW };
+    let used = Timestamps { last_access: now, last_modification: now };
+    // Where that cannot be noted, the file is only made anew sooner.
+    rustix::fs::futimens(&file, &used).unwrap_or_default();
+    (read.len() == bytes).then_some(read)
+}
+
+/// Writes a file for the person alone and gives it its place in its folder, from one moment to the next.
+/// Nothing is synchronized.
+#[expect(clippy::disallowed_types, reason = "this is the one place that opens such files")]
+#[expect(clippy::disallowed_methods, reason = "this is the one place that moves such files")]
+pub(crate) fn put_private_file(
+    folder: &Path,
+    (temporary, name): (&str, &str),
+    bytes: &[u8],
+) -> io::Result<()> {
+    let from = folder.join(temporary);
+    let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&from)?;
+    let put = file.write_all(bytes).and_then(|()| fs::rename(&from, folder.join(name)));
+    if put.is_err() {
+        // What stays is swept later.
+        remove_file(&from).unwrap_or_default();
+    }
+    put
+}
+
+/// Removes a file.
+#[expect(clippy::disallowed_methods, reason = "this is the one place that removes such files")]
+pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
+    fs::remove_file(path)
 }

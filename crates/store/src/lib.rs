@@ -31,6 +31,8 @@ mod root;
 
 mod host;
 
+mod derived;
+
 mod objection;
 
 mod glance;
@@ -55,6 +57,7 @@ pub use context_files::{
     ContextScope, ContextSettings, LoadScope, Loaded, NotLoaded, Origin, PassedOver, Skipped,
     TrustError, TrustedFolders,
 };
+pub use derived::DerivedFiles;
 pub use draft::Draft;
 pub use error::StoreError;
 pub use glance::Glanced;

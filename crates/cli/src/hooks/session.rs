@@ -109,7 +109,8 @@ async fn in_process(
         told.session.parse().map_err(|_| Failure::usage("the session has an id that is none"))?;
     let recaller = engine.recaller();
     if told.event == Event::UserPrompt {
-        recaller.prepare(&place.memories).await?;
+        let prompt = told.prompt.as_deref().unwrap_or_default();
+        recaller.prepare_for(&place.memories, prompt).await?;
     }
     let conversations = engine.conversations(recaller);
     let opened = conversations.open(&id, &workspace.id, &place.memories).await;

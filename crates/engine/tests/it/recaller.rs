@@ -1,13 +1,16 @@
 //! Following memories with a corpus.
 
 use std::fs;
+use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use engine::{
-    BindingRequest, Call, Caller, Engine, Memories, Recaller, Select as _, Selected, Selecting,
-    Shown,
+    BindingRequest, Call, Caller, Engine, LaneSettings, Memories, Recaller, Select as _, Selected,
+    Selecting, Shown, Workspace,
 };
 use memory::command::Command;
+use memory::screen::Policy;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
@@ -159,4 +162,173 @@ async fn callers_that_see_other_roots_find_nothing_of_each_other() {
     let found = world.recaller.recall(&inside, asked).await.unwrap();
     assert_eq!(paths(&found), ["/memories/project/launch.md"]);
     assert_eq!(world.recall(asked).await, [] as [&str; 0]);
+}
+
+impl World {
+    /// Returns the world as another process finds it.
+    fn anew(self) -> Self {
+        let engine = Engine::open(config(self.home.path())).unwrap();
+        let memories = engine.memories(&BindingRequest::default(), Caller::person("test"));
+        let recaller = engine.recaller();
+        Self { home: self.home, engine, memories, recaller }
+    }
+
+    /// Lets files be old enough to be known by their stamps.
+    fn age(&self) {
+        for entry in fs::read_dir(self.home.path().join("data/memory")).unwrap() {
+            let file = fs::File::options().append(true).open(entry.unwrap().path()).unwrap();
+            file.set_modified(SystemTime::now() - Duration::from_hours(1)).unwrap();
+        }
+    }
+
+    /// Returns the files of corpora.
+    fn kept(&self) -> Vec<PathBuf> {
+        let folder = self.home.path().join("state/corpora");
+        let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+        entries.map(|entry| entry.unwrap().path()).collect()
+    }
+}
+
+#[tokio::test]
+async fn a_corpus_is_kept_for_the_next_process_and_follows_what_changed_meanwhile() {
+    let world = filled().await;
+    world.age();
+    assert_eq!(world.recall("harbour master").await, ["/memories/global/harbour.md"]);
+    assert_eq!(world.kept(), [] as [PathBuf; 0], "nobody waits for that");
+    world.engine.close().await;
+    let [kept] = world.kept().try_into().unwrap();
+    let before = fs::read(&kept).unwrap();
+
+    let world = world.anew();
+    let data = world.home.path().join("data/memory");
+    fs::write(data.join("tests.md"), "- Integration tests need the variable BROOK_KEY.\n").unwrap();
+    fs::remove_file(data.join("bread.md")).unwrap();
+    let found = world.recaller.recall(&world.memories, "harbour master").await.unwrap();
+    assert_eq!(paths(&found), ["/memories/global/harbour.md"]);
+    assert!(found[0].text.contains("is called Olga."), "{}", found[0].text);
+    assert_eq!(world.recall("variable BROOK_KEY").await, ["/memories/global/tests.md"]);
+    assert_eq!(world.recall("variable TARN_URL").await, [] as [&str; 0]);
+    assert_eq!(world.recall("how long does the dough rest").await, [] as [&str; 0]);
+    world.engine.close().await;
+    assert_ne!(fs::read(&kept).unwrap(), before);
+}
+
+#[tokio::test]
+async fn a_corpus_is_not_kept_again_while_nothing_changed() {
+    let world = filled().await;
+    world.age();
+    world.recall("harbour master").await;
+    world.engine.close().await;
+    let file = world.home.path().join("data/memory/harbour.md");
+    let [kept] = world.kept().try_into().unwrap();
+    let world = world.anew();
+    let bytes = fs::read(&kept).unwrap();
+    assert_eq!(world.recall("harbour master").await, ["/memories/global/harbour.md"]);
+    world.engine.close().await;
+    assert_eq!(fs::read(&kept).unwrap(), bytes, "there was nothing to keep");
+    fs::remove_file(&file).unwrap();
+    assert_eq!(world.anew().recall("harbour master").await, [] as [&str; 0]);
+}
+
+#[tokio::test]
+async fn a_corpus_that_is_damaged_or_of_other_rules_is_made_anew() {
+    let mut world = filled().await;
+    world.age();
+    let harbour = ["/memories/global/harbour.md"];
+    assert_eq!(world.recall("harbour master").await, harbour);
+    world.engine.close().await;
+    let [kept] = world.kept().try_into().unwrap();
+    let whole = fs::read(&kept).unwrap();
+    let half = whole[..whole.len() / 2].to_vec();
+    let mut other = whole.clone();
+    *other.last_mut().unwrap() ^= 1;
+    for bytes in [Vec::new(), b"no corpus".to_vec(), half, other] {
+        fs::write(&kept, bytes).unwrap();
+        world = world.anew();
+        assert_eq!(world.recall("harbour master").await, harbour);
+        world.engine.close().await;
+        assert_eq!(fs::read(&kept).unwrap(), whole, "it is as it was");
+    }
+    let mut settings = config(world.home.path());
+    settings.screening.insert("secrets".to_owned(), Policy::Off);
+    let engine = Engine::open(settings).unwrap();
+    let memories = engine.memories(&BindingRequest::default(), Caller::person("test"));
+    engine.recaller().recall(&memories, "harbour master").await.unwrap();
+    engine.close().await;
+    assert_ne!(fs::read(&kept).unwrap(), whole);
+}
+
+#[tokio::test]
+async fn no_secret_and_no_text_is_kept_and_each_project_has_a_file_of_its_own() {
+    let world = filled().await;
+    let token = format!("sk-ant-api03-{}", "Ab3".repeat(31));
+    let secret = format!("- The key of the ferry is {token}.\n");
+    fs::write(world.home.path().join("data/memory/ferry.md"), secret).unwrap();
+    let mut projects = Vec::new();
+    for word in ["heron", "plover"] {
+        let project = tempfile::tempdir().unwrap();
+        fs::create_dir(project.path().join(".git")).unwrap();
+        let folder = Some(project.path().to_owned());
+        let request = BindingRequest { project_dir: folder, ..BindingRequest::default() };
+        let inside = world.engine.memories(&request, Caller::person("test"));
+        let file_text = format!("- The launch code word of the project is {word}.\n");
+        let command = Command::Create { path: path("/memories/project/launch.md"), file_text };
+        inside.apply(command, &Call::default()).await.unwrap();
+        let found = world.recaller.recall(&inside, "what is the launch code word?").await.unwrap();
+        assert_eq!(found.len(), 1, "{word}");
+        projects.push(project);
+    }
+    world.engine.close().await;
+    let kept: Vec<String> = world
+        .kept()
+        .iter()
+        .map(|file| String::from_utf8_lossy(&fs::read(file).unwrap()).into())
+        .collect();
+    let having = |word: &str| kept.iter().filter(|text| text.contains(word)).count();
+    assert_eq!((kept.len(), having("launch")), (2, 2));
+    assert_eq!((having("heron"), having("plover")), (1, 1));
+    assert_eq!(having("is called Olga"), 0);
+    assert_eq!(having(&token) + having("sk-ant") + having("ab3ab3"), 0);
+}
+
+#[tokio::test]
+async fn a_text_is_read_when_it_is_shown_first_and_a_prompt_that_was_prepared_for_is_answered_at_once()
+ {
+    let world = filled().await;
+    world.age();
+    world.recall("harbour master").await;
+    world.engine.close().await;
+    let harbour = || Some(vec!["/memories/global/harbour.md".to_owned()]);
+
+    let world = world.anew();
+    world.recaller.prepare_for(&world.memories, "who is the harbour master?").await.unwrap();
+    assert_eq!(world.at_once("who is the harbour master?"), harbour());
+    assert_eq!(world.at_once("dough of rye bread"), None, "its text was not read yet");
+    world.recaller.prepare(&world.memories).await.unwrap();
+    assert!(world.at_once("dough of rye bread").is_some());
+}
+
+#[tokio::test]
+async fn where_nothing_can_be_kept_all_is_found_nevertheless() {
+    let world = filled().await;
+    fs::write(world.home.path().join("state/corpora"), "in the way").unwrap();
+    assert_eq!(world.recall("harbour master").await, ["/memories/global/harbour.md"]);
+    world.engine.close().await;
+    assert_eq!(world.anew().recall("harbour master").await, ["/memories/global/harbour.md"]);
+}
+
+#[tokio::test]
+async fn whoever_serves_a_folder_looks_at_it_ahead_and_keeps_what_changes_after_a_while() {
+    let world = filled().await;
+    let workspace = Workspace::new(world.home.path().to_owned(), BindingRequest::default());
+    let serving = world.engine.serve(&[workspace], LaneSettings::default()).await.unwrap();
+    while world.at_once("harbour master").is_none() {
+        tokio::task::yield_now().await;
+    }
+    assert_eq!(world.kept(), [] as [PathBuf; 0], "changes come in heaps");
+    tokio::time::pause();
+    while world.kept().is_empty() {
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    drop(serving);
 }

@@ -76,6 +76,17 @@ pub(super) fn rules() -> &'static [Rule] {
     &CATALOG.rules
 }
 
+/// Returns what all patterns look for, one after the other; makes nothing ready.
+pub(super) fn sources() -> String {
+    let patterns = [secrets::PATTERNS, values::PATTERNS, injection::PATTERNS];
+    let mut sources = String::new();
+    for pattern in patterns.into_iter().flatten() {
+        sources.extend([pattern.rule.id, "\n", pattern.source, "\n"]);
+        pattern.words.iter().for_each(|word| sources.extend([word, "\n"]));
+    }
+    sources
+}
+
 impl Catalog {
     /// Returns the one catalog of this process.
     pub(super) fn get() -> &'static Self {

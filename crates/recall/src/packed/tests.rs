@@ -1,0 +1,170 @@
+//! What was packed is read as it was, and whatever else is read does no harm.
+
+use memory::path::{Layout, MemoryPath};
+use memory::screen::Policy;
+use proptest::prelude::*;
+
+use super::*;
+use crate::rank::Options;
+
+const ALL: Options = Options { limit: 8, abstain: false, by_sense: true };
+
+const TEXTS: [&str; 5] = [
+    "---\nname: Harbour rules\ndescription: who moors where\ndate: 2031-04-05\n---\n\n# Piers\n\n- Olga: the \
+     ferry moors at pier_nine\n- Is the ferry late? Ask Olga\n- Olga: the ferry the ferry the ferry\n",
+    "- 開店は朝七時\n- 定休日は水曜日 3.75 toPort\n",
+    "",
+    "- Sailing ships and rowing boats\n\nUnder no roof at all, since 2031-02-03 or yesterday.\n",
+    "---\nname: nothing but a head\n---\n",
+];
+
+fn path(name: &str) -> MemoryPath {
+    MemoryPath::parse(&format!("/memories/{name}.md"), Layout::Scoped).unwrap()
+}
+
+fn corpus() -> Corpus {
+    let mut corpus = Corpus::new(Screen::default());
+    corpus.put(&path("global/gone"), "- words that nobody has any more\n", None);
+    for (at, text) in TEXTS.iter().enumerate() {
+        let scope = ["global", "project", "workspace"][at % 3];
+        corpus.put(&path(&format!("{scope}/folder/note-{at}")), text, None);
+    }
+    corpus.remove(&path("global/gone"));
+    corpus
+}
+
+fn unpack(bytes: &[u8]) -> Option<(Corpus, Vec<u8>)> {
+    Corpus::unpack(Screen::default(), bytes)
+}
+
+fn packed() -> Vec<u8> {
+    corpus().pack(b"about").unwrap()
+}
+
+/// Uses a corpus in every way.
+fn use_all(mut corpus: Corpus) {
+    let prompts = ["the ferry of Olga at the pier in April", "定休日", "boat", "feryr saling"];
+    for prompt in prompts {
+        for hit in corpus.rank(prompt, &ALL) {
+            assert!(hit.entries.len() <= 3);
+        }
+        drop(corpus.rank_entries(prompt, &ALL));
+    }
+    corpus.put(&path("global/folder/note-0"), TEXTS[3], None);
+    let paths: Vec<MemoryPath> = corpus.paths().cloned().collect();
+    assert_eq!(paths.len(), corpus.memories());
+    drop(corpus.pack(b""));
+    for path in paths {
+        assert!(corpus.remove(&path));
+    }
+    assert_eq!((corpus.entries(), corpus.memories()), (0, 0));
+}
+
+#[test]
+fn a_corpus_that_was_packed_answers_as_before_and_can_be_gone_on_with() {
+    let made = corpus();
+    let (mut read, about) = unpack(&packed()).unwrap();
+    assert_eq!(about, b"about");
+    assert!(read.paths().eq(made.paths()));
+    assert_eq!(read.entries(), made.entries());
+    for prompt in
+        ["who moors where in April?", "定休日はいつですか", "what does Olga say of ships", "feryr"]
+    {
+        assert_eq!(read.rank(prompt, &ALL), made.rank(prompt, &ALL), "{prompt}");
+        assert_eq!(read.rank_entries(prompt, &ALL), made.rank_entries(prompt, &ALL), "{prompt}");
+    }
+    assert_eq!(read.pack(b"about"), Some(packed()), "it becomes the same bytes again");
+    read.put(&path("project/folder/note-1"), "- The dock has a crane for sailing yachts\n", None);
+    let mut anew = corpus();
+    anew.put(&path("project/folder/note-1"), "- The dock has a crane for sailing yachts\n", None);
+    for prompt in ["crane at the dock", "定休日はいつですか", "yachts that sail"] {
+        assert_eq!(read.rank(prompt, &ALL), anew.rank(prompt, &ALL), "{prompt}");
+    }
+    use_all(read);
+}
+
+#[test]
+fn words_that_no_memory_has_any_more_are_not_kept() {
+    let bytes = packed();
+    let has = |word: &[u8]| bytes.windows(word.len()).any(|window| window == word);
+    assert!(has(b"ferry") && has(b"rowing"));
+    assert!(!has(b"nobody") && !has(b"gone"));
+}
+
+#[test]
+fn what_screening_objects_to_is_not_kept() {
+    let key = format!("ghp_{}", "a1B2c3D4e5".repeat(4).get(..36).unwrap());
+    let mut corpus = corpus();
+    corpus.put(&path("global/key"), &format!("- the robot\n- parcel token {key}\n"), None);
+    let bytes = corpus.pack(b"").unwrap();
+    let has = |word: &str| bytes.windows(word.len()).any(|window| window == word.as_bytes());
+    assert!(has("robot"));
+    assert!(!has("parcel") && !has("a1b2") && !has("a1B2"));
+}
+
+#[test]
+fn bytes_of_other_rules_or_another_form_and_torn_bytes_are_no_corpus() {
+    let bytes = packed();
+    let rules = [("secrets".to_owned(), Policy::Warn)].into();
+    let other = Screen::new(&rules, &[]).unwrap();
+    assert!(Corpus::unpack(other, &bytes).is_none());
+    let allowing = Screen::new(&[].into(), &["ab".repeat(32)]).unwrap();
+    assert!(Corpus::unpack(allowing, &bytes).is_none());
+    for end in 0..bytes.len() {
+        assert!(unpack(&bytes[..end]).is_none(), "cut at {end}");
+    }
+    for at in 0..bytes.len() {
+        let mut other = bytes.clone();
+        other[at] ^= 1;
+        assert!(unpack(&other).is_none(), "another bit at {at}");
+    }
+    let longer = [bytes.as_slice(), &[0]].concat();
+    assert!(unpack(&longer).is_none());
+}
+
+#[test]
+fn counts_that_nothing_stands_behind_take_no_memory() {
+    let about = packed().len().min(HEAD_BYTES) + 1 + b"about".len();
+    for count in [u64::MAX, u64::from(u32::MAX), 1 << 40] {
+        let mut bytes = Writer(packed()[..about].to_vec());
+        bytes.number(count);
+        bytes.0.extend_from_slice(&[0; 64]);
+        seal(&mut bytes.0);
+        assert!(unpack(&bytes.0).is_none());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(256))]
+
+    #[test]
+    fn any_bytes_with_a_fitting_checksum_are_a_corpus_that_can_be_used_or_none(
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        cut in prop::option::weighted(0.1, any::<prop::sample::Index>()),
+    ) {
+        let mut bytes = packed();
+        for (at, byte) in changes {
+            let at = HEAD_BYTES + at.index(bytes.len() - HEAD_BYTES);
+            bytes[at] = byte;
+        }
+        if let Some(cut) = cut {
+            bytes.truncate(HEAD_BYTES + cut.index(bytes.len() - HEAD_BYTES));
+        }
+        seal(&mut bytes);
+        if let Some((corpus, _)) = unpack(&bytes) {
+            use_all(corpus);
+        }
+    }
+
+    #[test]
+    fn bytes_by_chance_are_a_corpus_that_can_be_used_or_none(
+        random in prop::collection::vec(any::<u8>(), 0..512),
+    ) {
+        let mut bytes = [&packed()[..HEAD_BYTES], &random].concat();
+        seal(&mut bytes);
+        if let Some((corpus, _)) = unpack(&bytes) {
+            use_all(corpus);
+        }
+        prop_assert!(unpack(&random).is_none());
+    }
+}

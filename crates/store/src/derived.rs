@@ -1,0 +1,211 @@
+//! Files of the state that are made from others, and may go at any time.
+//!
+//! Whoever reads one must be able to tell whether it is whole: a file takes its place at once, but
+//! nothing is synchronized. Of two that write at the same time, the later one stays.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use crate::binding::Folders;
+use crate::host;
+
+/// How a file is called that is not whole yet.
+const TEMPORARY: &str = "tmp";
+/// How long a writer may take: what is older was left behind.
+const WRITING_MAX: Duration = Duration::from_hours(1);
+
+static WRITES: AtomicU64 = AtomicU64::new(0);
+
+/// A folder of the state for such files.
+#[derive(Clone, Debug)]
+pub struct DerivedFiles {
+    folder: PathBuf,
+    bytes_max: usize,
+    files_max: usize,
+    kept_for: Duration,
+}
+
+impl DerivedFiles {
+    /// Returns the folder of this name for files of so many bytes at most. Whenever one is written, files
+    /// go that nobody read or wrote for `kept_for`, and the oldest of more than `files_max`.
+    pub fn new(
+        folders: &Folders,
+        name: &str,
+        (bytes_max, files_max, kept_for): (usize, usize, Duration),
+    ) -> Self {
+        Self { folder: folders.state.join(name), bytes_max, files_max, kept_for }
+    }
+
+    /// Returns the bytes of a file, and notes that somebody wanted it; `None` if there is none, or it is too
+    /// large, or cannot be read. Waits for the disk.
+    pub fn read(&self, name: &str) -> Option<Vec<u8>> {
+        host::read_used_file(&self.folder.join(name), self.bytes_max)
+    }
+
+    /// Puts a file in place of what was there, for the person alone; nothing is written when it is too large.
+    /// Waits for the disk.
+    pub fn write(&self, name: &str, bytes: &[u8]) -> io::Result<()> {
+        if bytes.len() > self.bytes_max {
+            return Ok(());
+        }
+        host::make_private_folder(&self.folder)?;
+        let number = WRITES.fetch_add(1, Ordering::Relaxed);
+        let temporary = format!("{name}.{}-{number}.{TEMPORARY}", process::id());
+        host::put_private_file(&self.folder, (&temporary, name), bytes)?;
+        self.sweep(name);
+        Ok(())
+    }
+
+    /// Removes what nobody wants. The time is that of the file which was just written.
+    fn sweep(&self, written: &str) {
+        let modified_at = |name: &OsString| {
+            let facts = host::facts(&self.folder.join(name))?;
+            facts.is_file().then(|| facts.modified().ok()).flatten()
+        };
+        let Some(now) = modified_at(&written.into()) else { return };
+        let names = host::names_in(&self.folder).into_iter();
+        let mut aged: Vec<(Duration, OsString)> = names
+            .filter(|name| name != written)
+            .filter_map(|name| {
+                Some((now.duration_since(modified_at(&name)?).unwrap_or_default(), name))
+            })
+            .collect();
+        aged.sort_unstable();
+        let mut files = 1;
+        for (age, name) in aged {
+            let is_temporary = name.to_string_lossy().ends_with(TEMPORARY);
+            files += usize::from(!is_temporary);
+            let age_max = if is_temporary { WRITING_MAX } else { self.kept_for };
+            if age > age_max || (!is_temporary && files > self.files_max) {
+                // Another process may have been quicker.
+                host::remove_file(&self.folder.join(name)).unwrap_or_default();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "looks at what is really there")]
+mod tests {
+    use std::fs::{self, File};
+    use std::os::unix::fs::{PermissionsExt as _, symlink};
+    use std::time::SystemTime;
+
+    use super::*;
+
+    const DAY: Duration = Duration::from_hours(24);
+
+    fn files(state: &tempfile::TempDir) -> DerivedFiles {
+        let folders = Folders { data: state.path().join("data"), state: state.path().to_owned() };
+        DerivedFiles::new(&folders, "made", (16, 3, 30 * DAY))
+    }
+
+    fn age(state: &tempfile::TempDir, name: &str, age: Duration) {
+        let file = File::options().append(true).open(state.path().join("made").join(name)).unwrap();
+        file.set_modified(SystemTime::now() - age).unwrap();
+    }
+
+    fn names(state: &tempfile::TempDir) -> Vec<String> {
+        let entries = fs::read_dir(state.path().join("made")).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn the_last_bytes_that_were_written_are_read_by_this_person_alone() {
+        let state = tempfile::tempdir().unwrap();
+        let files = files(&state);
+        assert_eq!(files.read("a"), None);
+        files.write("a", b"one").unwrap();
+        files.write("a", b"two").unwrap();
+        assert_eq!(files.read("a").as_deref(), Some(&b"two"[..]));
+        let mode = |name: &str| {
+            fs::metadata(state.path().join(name)).unwrap().permissions().mode() & 0o777
+        };
+        assert_eq!((mode("made"), mode("made/a")), (0o700, 0o600));
+        assert_eq!(names(&state), ["a"], "nothing else is left there");
+    }
+
+    #[test]
+    fn what_is_too_large_is_neither_written_nor_read() {
+        let state = tempfile::tempdir().unwrap();
+        let files = files(&state);
+        files.write("a", &[1; 17]).unwrap();
+        assert_eq!(files.read("a"), None);
+        files.write("a", &[1; 16]).unwrap();
+        fs::write(state.path().join("made/a"), [1; 17]).unwrap();
+        assert_eq!(files.read("a"), None);
+    }
+
+    #[test]
+    fn a_link_or_a_folder_in_its_place_is_not_read_and_a_link_is_not_followed() {
+        let state = tempfile::tempdir().unwrap();
+        let files = files(&state);
+        files.write("b", b"b").unwrap();
+        let other = state.path().join("other");
+        fs::write(&other, "other").unwrap();
+        symlink(&other, state.path().join("made/a")).unwrap();
+        fs::create_dir(state.path().join("made/c")).unwrap();
+        assert_eq!((files.read("a"), files.read("c")), (None, None));
+        files.write("a", b"mine").unwrap();
+        assert_eq!(fs::read_to_string(&other).unwrap(), "other");
+        assert_eq!(files.read("a").as_deref(), Some(&b"mine"[..]));
+        assert!(files.write("c", b"c").is_err());
+    }
+
+    #[test]
+    fn what_nobody_used_for_long_goes_and_the_oldest_of_too_many() {
+        let state = tempfile::tempdir().unwrap();
+        let files = files(&state);
+        for name in ["a", "b", "c"] {
+            files.write(name, b"x").unwrap();
+        }
+        age(&state, "a", 31 * DAY);
+        age(&state, "b", 29 * DAY);
+        files.write("c", b"y").unwrap();
+        assert_eq!(names(&state), ["b", "c"]);
+        files.write("d", b"z").unwrap();
+        assert!(files.read("b").is_some(), "that is a use");
+        age(&state, "c", DAY);
+        files.write("e", b"z").unwrap();
+        assert_eq!(names(&state), ["b", "d", "e"]);
+    }
+
+    #[test]
+    fn what_a_writer_left_behind_goes_and_what_another_is_writing_stays() {
+        let state = tempfile::tempdir().unwrap();
+        let files = files(&state);
+        files.write("a", b"x").unwrap();
+        for name in ["a.1-0.tmp", "a.2-0.tmp"] {
+            fs::write(state.path().join("made").join(name), "half").unwrap();
+        }
+        age(&state, "a.1-0.tmp", DAY);
+        files.write("a", b"y").unwrap();
+        assert_eq!(names(&state), ["a", "a.2-0.tmp"]);
+    }
+
+    #[test]
+    fn of_writers_at_the_same_time_one_stays_and_is_whole() {
+        let state = tempfile::tempdir().unwrap();
+        let files = files(&state);
+        std::thread::scope(|scope| {
+            for byte in 0..4 {
+                let files = files.clone();
+                scope.spawn(move || {
+                    for _ in 0..50 {
+                        files.write("a", &[byte; 16]).unwrap();
+                        let read = files.read("a").unwrap();
+                        assert_eq!(read, [read[0]; 16]);
+                    }
+                });
+            }
+        });
+        assert_eq!(names(&state), ["a"]);
+    }
+}
