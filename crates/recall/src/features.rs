@@ -52,13 +52,19 @@ pub const ENTRY_FEATURES: [&str; ENTRY] = [
     "time",
     "month",
     "day",
+    "words of the question before",
+    "gist of the question before",
 ];
-pub(crate) const ENTRY: usize = 21;
+pub(crate) const ENTRY: usize = 23;
 /// Those of an entry that are divided by the largest of the question: the first so many.
 const SCALED: usize = 14;
 /// Where the features stand that are reasons by themselves.
 pub(crate) const SUBJECT: usize = 14;
 pub(crate) const MONTH: usize = 19;
+/// Whether an entry asks something; what the entry after it has of it, and from where on.
+const ASKS: usize = 15;
+const OF_BEFORE: [usize; 2] = [0, 10];
+const BEFORE: usize = 21;
 
 /// What speaks for a memory.
 pub const MEMORY_FEATURES: [&str; MEMORY] = [
@@ -212,6 +218,19 @@ impl Rows {
             }
         }
         self.scale(weights.total);
+        self.answers();
+    }
+
+    /// Tells entries that come after a question how well that question fits: they may be its answer.
+    fn answers(&mut self) {
+        for row in 1..self.list.len() {
+            let (before, after) = (&self.list[row - 1], &self.list[row]);
+            let follows = before.memory == after.memory && before.ordinal + 1 == after.ordinal;
+            if follows && before.features[ASKS] > 0.0 {
+                let asked = OF_BEFORE.map(|at| before.features[at]);
+                self.list[row].features[BEFORE..].copy_from_slice(&asked);
+            }
+        }
     }
 
     /// Finds which rows are of one memory.
@@ -284,7 +303,7 @@ impl Rows {
         let before = before.and_then(|at| memory?.entries.get(at));
         let before = before.and_then(|id| corpus.entries[*id as usize].as_ref());
         features[SUBJECT] = flag(self.is_about(corpus, question, row));
-        features[15] = flag(entry.asks);
+        features[ASKS] = flag(entry.asks);
         features[16] = flag(before.is_some_and(|before| before.asks));
         features[17] = entry.own_words.ln_1p() / 4.0;
         features[18] = flag(question.asks_when && entry.tells_time);
