@@ -380,6 +380,7 @@ fn folders_and_file(path: &MemoryPath) -> (String, String) {
     (folders.join(" "), file)
 }
 
+/// Whether a text asks something, there or on its way: a question mark that no address goes on after.
 fn asks(text: &str) -> bool {
-    text.trim_end().ends_with(['?', '？', '؟'])
+    text.contains(['？', '؟']) || text.split_whitespace().any(|word| word.ends_with('?'))
 }

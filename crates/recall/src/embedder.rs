@@ -234,7 +234,7 @@ mod tests {
             (-500.0, -127),
         ] {
             assert_eq!(rounded(number), expected, "{number}");
-let whole = number.round().clamp(-WHOLE, WHOLE);
+            let whole = number.round().clamp(-WHOLE, WHOLE);
             assert!((f32::from(rounded(number)) - whole).abs() < f32::EPSILON, "{number}");
         }
         assert_eq!(rounded(0.499_999_97), 0);

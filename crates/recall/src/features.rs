@@ -43,6 +43,8 @@ pub const ENTRY_FEATURES: [&str; ENTRY] = [
     "sense around, sharp",
     "gist",
     "gist of the memory",
+    "kindred words near",
+    "kindred words far",
     "subject",
     "asks",
     "after a question",
@@ -50,13 +52,19 @@ pub const ENTRY_FEATURES: [&str; ENTRY] = [
     "time",
     "month",
     "day",
+    "words of the question before",
+    "gist of the question before",
 ];
-pub(crate) const ENTRY: usize = 19;
+pub(crate) const ENTRY: usize = 23;
 /// Those of an entry that are divided by the largest of the question: the first so many.
-const SCALED: usize = 12;
+const SCALED: usize = 14;
 /// Where the features stand that are reasons by themselves.
-pub(crate) const SUBJECT: usize = 12;
-pub(crate) const MONTH: usize = 17;
+pub(crate) const SUBJECT: usize = 14;
+pub(crate) const MONTH: usize = 19;
+/// Whether an entry asks something; what the entry after it has of it, and from where on.
+const ASKS: usize = 15;
+const OF_BEFORE: [usize; 2] = [0, 10];
+const BEFORE: usize = 21;
 
 /// What speaks for a memory.
 pub const MEMORY_FEATURES: [&str; MEMORY] = [
@@ -79,10 +87,11 @@ pub const MEMORY_FEATURES: [&str; MEMORY] = [
     "rare words of the memory",
     "rare sense of the memory",
     "rare sense of the subject",
+    "kindred words of the memory",
 ];
-pub(crate) const MEMORY: usize = 19;
+pub(crate) const MEMORY: usize = 20;
 /// Which features of its entries a memory has the largest of, in its order.
-const LARGEST: [usize; 12] = [4, 8, 17, 18, 0, 2, 3, 5, 6, 7, 10, 11];
+const LARGEST: [usize; 12] = [4, 8, 19, 20, 0, 2, 3, 5, 6, 7, 10, 11];
 
 /// A number for each word of the question.
 type PerWord = [f32; WORDS_MAX];
@@ -103,7 +112,7 @@ pub(crate) struct Group {
     pub(crate) memory: u32,
     pub(crate) rows: Range<usize>,
     /// What its words, its sense and what its subject says tell by how few memories have them.
-    rare: [f32; 3],
+    rare: [f32; 4],
 }
 
 /// Rows, and what each has of each word of the question.
@@ -115,6 +124,8 @@ pub(crate) struct Rows {
     /// Row by row, question word by question word, filled up: how much of it, and how near to it.
     pub(crate) counts: Vec<f32>,
     pub(crate) nears: Vec<f32>,
+    /// How much of all that is near to it.
+    pub(crate) kindred: Vec<f32>,
     pub(crate) width: usize,
 }
 
@@ -161,6 +172,7 @@ impl Weights {
 /// An entry with its neighbours.
 struct Around {
     counts: [PerWord; REACHES.len()],
+    kindred: [PerWord; REACHES.len()],
     lengths: [f32; REACHES.len()],
     near: PerWord,
     far: PerWord,
@@ -199,6 +211,8 @@ impl Rows {
                 features[9] = weights.met(&around.near.map(|near| near.powi(3)));
                 features[10] = gist_of(corpus, question, self.list[row].entry);
                 features[11] = gist;
+                features[12] = weights.bm25(&around.kindred[0], around.lengths[0] / average);
+                features[13] = weights.bm25(&around.kindred[2], around.lengths[2] / average);
                 self.flags(corpus, question, row, features);
                 features[MONTH] = flag(month);
                 features[MONTH + 1] = flag(day);
@@ -206,6 +220,19 @@ impl Rows {
             }
         }
         self.scale(weights.total);
+        self.answers();
+    }
+
+    /// Tells entries that come after a question how well that question fits: they may be its answer.
+    fn answers(&mut self) {
+        for row in 1..self.list.len() {
+            let (before, after) = (&self.list[row - 1], &self.list[row]);
+            let follows = before.memory == after.memory && before.ordinal + 1 == after.ordinal;
+            if follows && before.features[ASKS] > 0.0 {
+                let asked = OF_BEFORE.map(|at| before.features[at]);
+                self.list[row].features[BEFORE..].copy_from_slice(&asked);
+            }
+        }
     }
 
     /// Finds which rows are of one memory.
@@ -215,7 +242,7 @@ impl Rows {
             let rows = start..start + of_memory.len();
             start = rows.end;
             let memory = of_memory[0].memory;
-            self.groups.push(Group { memory, rows, rare: [0.0; 3] });
+            self.groups.push(Group { memory, rows, rare: [0.0; 4] });
         }
     }
 
@@ -233,13 +260,14 @@ impl Rows {
         let weights = Weights::of(with.iter().map(rare).collect());
         let lengths: f32 = self.list.iter().map(|row| row.length).sum();
         let average = (lengths / self.groups.len().max(1) as f32).max(1.0);
-        let mut most = [f32::EPSILON; 3];
+        let mut most = [f32::EPSILON; 4];
         for at in 0..self.groups.len() {
             let rows = self.groups[at].rows.clone();
-            let (mut counts, mut nears, mut of_subject) =
-                ([0.0; WORDS_MAX], [0.0; WORDS_MAX], [0.0; WORDS_MAX]);
+            let (mut counts, mut nears, mut of_subject, mut kindred) =
+                ([0.0; WORDS_MAX], [0.0; WORDS_MAX], [0.0; WORDS_MAX], [0.0; WORDS_MAX]);
             for row in rows.clone() {
                 add(&mut counts, self.counts_of(row), 1.0);
+                add(&mut kindred, self.kindred_of(row), 1.0);
                 keep_largest(&mut nears, self.nears_of(row), 1.0);
                 if self.is_about(corpus, question, row) {
                     keep_largest(&mut of_subject, self.nears_of(row), 1.0);
@@ -250,6 +278,7 @@ impl Rows {
                 weights.bm25(&counts, length / average),
                 weights.met(&nears),
                 weights.met(&of_subject),
+                weights.bm25(&kindred, length / average),
             ];
             for (most, made) in most.iter_mut().zip(made) {
                 *most = most.max(made);
@@ -276,16 +305,17 @@ impl Rows {
         let before = before.and_then(|at| memory?.entries.get(at));
         let before = before.and_then(|id| corpus.entries[*id as usize].as_ref());
         features[SUBJECT] = flag(self.is_about(corpus, question, row));
-        features[13] = flag(entry.asks);
-        features[14] = flag(before.is_some_and(|before| before.asks));
-        features[15] = entry.own_words_log / 4.0;
-        features[16] = flag(question.asks_when && entry.tells_time);
+        features[ASKS] = flag(entry.asks);
+        features[16] = flag(before.is_some_and(|before| before.asks));
+        features[17] = entry.own_words_log / 4.0;
+        features[18] = flag(question.asks_when && entry.tells_time);
     }
 
     /// Adds up an entry and its neighbours, those in `rows`.
     fn around(&self, rows: &Range<usize>, row: usize) -> Around {
         let mut around = Around {
             counts: [[0.0; WORDS_MAX]; REACHES.len()],
+            kindred: [[0.0; WORDS_MAX]; REACHES.len()],
             lengths: [0.0; REACHES.len()],
             near: [0.0; WORDS_MAX],
             far: [0.0; WORDS_MAX],
@@ -297,6 +327,7 @@ impl Rows {
             for (to, reach) in REACHES.into_iter().enumerate() {
                 if distance <= reach {
                     add(&mut around.counts[to], self.counts_of(other), *spread);
+                    add(&mut around.kindred[to], self.kindred_of(other), *spread);
                     around.lengths[to] += spread * self.list[other].length;
                 }
             }
@@ -312,7 +343,7 @@ impl Rows {
     /// Divides what is told by words and sense by the largest of the question, unless that is little.
     fn scale(&mut self, total: f32) {
         let mut most: [f32; SCALED] = std::array::from_fn(|at| match at {
-            0..5 => WORDS_FLOOR * total,
+            0..5 | 12..14 => WORDS_FLOOR * total,
             5..10 => SENSE_FLOOR,
             _ => GIST_FLOOR,
         });
@@ -326,6 +357,10 @@ impl Rows {
 
     pub(crate) fn nears_of(&self, row: usize) -> &[f32] {
         &self.nears[row * self.width..(row + 1) * self.width]
+    }
+
+    fn kindred_of(&self, row: usize) -> &[f32] {
+        &self.kindred[row * self.width..(row + 1) * self.width]
     }
 
     pub(crate) fn counts_of(&self, row: usize) -> &[f32] {

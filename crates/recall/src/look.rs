@@ -26,6 +26,8 @@ pub(crate) const ALIKE_AMONG_MAX: usize = 4_096;
 const ALIKE_ENTRIES: usize = 16;
 /// How much a word that was meant to be another counts as it, by its slips.
 const SLIP: f32 = 0.8;
+/// In how many steps it is counted how near words are that are added up.
+const KINSHIP_STEPS: f32 = 256.0;
 /// How often a word may be said before saying it again hardly counts.
 const SATURATION: f32 = 1.2;
 
@@ -39,6 +41,14 @@ pub(crate) struct Match {
     pub(crate) same: f32,
     /// How near it is in meaning.
     pub(crate) near: f32,
+}
+
+impl Match {
+    /// How much it counts among all that is near. In steps that can be added up in any order: the numbers
+    /// of words depend on which came first.
+    fn kinship(&self) -> f32 {
+        (self.near * self.near * KINSHIP_STEPS).round() / KINSHIP_STEPS
+    }
 }
 
 /// What ranking needs for a while; kept, so that it need not be made each time.
@@ -208,12 +218,14 @@ impl Scratch {
         let start = rows.counts.len();
         rows.counts.resize(start + rows.width, 0.0);
         rows.nears.resize(start + rows.width, 0.0);
+        rows.kindred.resize(start + rows.width, 0.0);
         for (term, weight) in &entry.terms {
             let slot = self.slots[*term as usize] as usize;
             if slot > 0 {
                 let own = matches[slot - 1..].iter().take_while(|found| found.term == *term);
                 for found in own {
                     rows.counts[start + found.asked] += found.same * weight;
+                    rows.kindred[start + found.asked] += found.kinship() * weight;
                     let near = &mut rows.nears[start + found.asked];
                     *near = near.max(found.near);
                 }

@@ -20,7 +20,7 @@ use crate::terms::{dims, number};
 use crate::words::{stem, words};
 
 /// Changes whenever bytes come to mean something else.
-const MAGIC: &[u8; 4] = b"QRC1";
+const MAGIC: &[u8; 4] = b"QRC2";
 /// How many bytes the fingerprint and the checksum take, each.
 const SUM_BYTES: usize = 8;
 const HEAD_BYTES: usize = MAGIC.len() + 2 * SUM_BYTES;

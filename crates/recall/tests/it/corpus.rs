@@ -140,6 +140,28 @@ fn the_neighbours_of_an_entry_and_whom_it_is_about_tell_it_from_others() {
 }
 
 #[test]
+fn what_comes_after_a_question_is_taken_for_its_answer() {
+    let talk = |mark: &str| {
+        let before = "- Ada: The ferry was late\n- Ben: Poor you\n";
+        let asked = format!("- Ada: Which instrument are you practising{mark}\n");
+        format!("{before}{asked}- Ben: Mostly the cello\n- Ada: Lovely\n- Ben: See you soon\n")
+    };
+    let answer = |text: &str| {
+        let corpus = corpus(&[("talk", "Talk", text)]);
+        let found = corpus.ranking("Which instrument is being practised?", &Options::default());
+        let of = |entry: usize| {
+            let mut hits = found.entries.iter().filter(|(hit, _)| hit.ordinal == entry);
+            hits.next().map(|(hit, _)| hit.score).expect("an entry that was looked at")
+        };
+        of(3) - of(1)
+    };
+    assert!(answer(&talk("?")) > answer(&talk(".")));
+    assert!(answer(&talk("? [shared a picture: a hall]")) > answer(&talk(".")));
+    let address = answer(&talk(" https://ada.example/list?a=b"));
+    assert!((address - answer(&talk(" https://ada.example/list/a=b"))).abs() < 0.01, "{address}");
+}
+
+#[test]
 fn a_memory_that_changed_is_found_by_what_it_says_now_and_one_that_went_is_not_found() {
     let mut corpus = corpus(&BAKERY);
     let count = corpus.memories();
