@@ -24,7 +24,7 @@ use crate::feed::{Feed, Feeds};
 use crate::lane::{DreamSchedule, LaneParts, LaneSettings, Lanes};
 use crate::recaller::Recaller;
 use crate::runner::{InProcess, Runner};
-use crate::segment::{self, Showing};
+use crate::segment::{self, Look, Showing};
 use crate::workspace::Workspace;
 
 /// The name of the state database in the state folder.
@@ -139,7 +139,7 @@ impl Engine {
         memories: &Memories,
         told: &mut Told,
     ) -> Result<Option<Part>, StoreError> {
-        segment::delta(memories, told).await
+        Ok(Look::new(memories, told).await?.delta(told))
     }
 
     /// Returns the folders whose context files may be shown to models.
