@@ -147,8 +147,7 @@ fn flat_texts_stay_and_imported_files_follow_once_in_order() {
 fn a_bomb_of_imports_stays_within_the_bytes() {
     let bulk = "x".repeat(CONTEXT_FILE_BYTES_MAX / 8);
     let names: Vec<String> = (0..50).map(|n| format!("{n}.md")).collect();
-    let all: String = names.iter().map(|name| format!("\n@./{name}")).collect();
-    let text = format!("{bulk}{all}");
+    let text = format!("{bulk}\n@./{}", names.join("\n@./"));
     let files: Vec<_> = names.iter().map(|name| (name.as_str(), text.as_str())).collect();
     let sources = sources(&files);
     let block = Block::of(&sources, 0, Style::Tree, ROOMY, &HashSet::new()).unwrap();
