@@ -17,7 +17,7 @@ mod serve;
 mod service;
 mod tasks;
 
-pub(crate) use context::{Context, Recall, Trust};
+pub(crate) use context::{Context, Moment, Recall, Trust};
 pub(crate) use hook::Hook;
 pub(crate) use install::{Install, Installation, Uninstall};
 pub(crate) use serve::{Events, Guard, Serve, Token};

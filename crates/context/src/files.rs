@@ -48,7 +48,8 @@ pub struct Files {
     pub shown: Vec<Shown>,
 }
 
-/// Returns the text of these files, in their order, each with its imports.
+/// Returns the text of these files, in their order, each with its imports. A file that was written already, or is
+/// one of these, is not written again where it is imported.
 pub fn text(sources: &[Source], files: &[usize], style: Style) -> Files {
     let files = match style {
         Style::Tree => files.to_vec(),
@@ -56,16 +57,26 @@ pub fn text(sources: &[Source], files: &[usize], style: Style) -> Files {
     };
     let mut bytes_left = CONTEXT_BYTES_MAX;
     let mut blocks = Vec::new();
+    let roots: HashSet<usize> = files.iter().copied().collect();
+    let mut written = roots.clone();
     for file in files {
-        let Some(block) = Block::of(sources, file, style, usize::MAX, bytes_left) else { continue };
+        let room = Room { tokens: usize::MAX, bytes: bytes_left };
+        let Some(block) = Block::of(sources, file, style, room, &written) else { continue };
         bytes_left = bytes_left.saturating_sub(block.text.len());
+        written.extend(&block.imported);
         blocks.push(block);
     }
     let tokens: Vec<usize> = blocks.iter().map(|block| block.tokens).collect();
     let share = share(&tokens, CONTEXT_TOKENS_MAX);
-    for block in blocks.iter_mut().filter(|block| block.tokens > share) {
-        let cut = Block::of(sources, block.source, style, share, CONTEXT_BYTES_MAX);
-        *block = cut.unwrap_or_else(|| std::mem::take(block));
+    let mut written = roots;
+    for block in &mut blocks {
+        let imported = std::mem::take(&mut block.imported);
+        if block.tokens > share {
+            let room = Room { tokens: share, bytes: CONTEXT_BYTES_MAX };
+            let cut = Block::of(sources, block.source, style, room, &written);
+            *block = cut.unwrap_or_else(|| std::mem::take(block));
+        }
+        written.extend(imported);
     }
     let shown = |block: &Block| Shown {
         source: block.source,
@@ -130,16 +141,26 @@ struct Block {
     text: String,
     tokens: usize,
     is_cut: bool,
+    /// The files that are written in it whole.
+    imported: Vec<usize>,
+}
+
+/// How much may be written.
+#[derive(Clone, Copy)]
+struct Room {
+    tokens: usize,
+    bytes: usize,
 }
 
 impl Block {
-    /// Returns the block of a file that keeps to so many tokens and bytes; `None` if it says nothing.
+    /// Returns the block of a file that keeps to the room; `None` if it says nothing. What was written elsewhere
+    /// is not written in it.
     fn of(
         sources: &[Source],
         file: usize,
         style: Style,
-        tokens_max: usize,
-        bytes_max: usize,
+        room: Room,
+        elsewhere: &HashSet<usize>,
     ) -> Option<Self> {
         let source = sources.get(file)?;
         if trimmed(&source.text).is_empty() {
@@ -155,15 +176,17 @@ impl Block {
             sources,
             style,
             text: begin,
-            tokens_left: tokens_max.saturating_sub(frame + tokens::count(CUT)),
-            bytes_max,
+            tokens_left: room.tokens.saturating_sub(frame + tokens::count(CUT)),
+            bytes_max: room.bytes,
             chain: vec![file],
+            elsewhere,
+            imported: Vec::new(),
             is_cut: false,
         };
         writing.source(source);
-        let Writing { mut text, is_cut, .. } = writing;
+        let Writing { mut text, is_cut, imported, .. } = writing;
         text.push_str(&end);
-        Some(Self { source: file, tokens: tokens::count(&text), text, is_cut })
+        Some(Self { source: file, tokens: tokens::count(&text), text, is_cut, imported })
     }
 }
 
@@ -176,6 +199,10 @@ struct Writing<'a> {
     bytes_max: usize,
     /// The file, what it imports, and so on, down to the one that is written.
     chain: Vec<usize>,
+    /// The files that are written in other blocks.
+    elsewhere: &'a HashSet<usize>,
+    /// The files that were written in this one.
+    imported: Vec<usize>,
     /// Whether something did not fit. Nothing more is written then but the end of what was begun.
     is_cut: bool,
 }
@@ -205,7 +232,9 @@ impl Writing<'_> {
             }
             Target::Source(target) => *target,
         };
-        if self.chain.contains(&target) {
+        if [&self.chain, &self.imported].iter().any(|files| files.contains(&target))
+            || self.elsewhere.contains(&target)
+        {
             self.whole(&format!("<!-- File already processed: {path} -->"));
             return;
         }
@@ -228,6 +257,9 @@ impl Writing<'_> {
         self.chain.push(target);
         self.source(source);
         self.chain.pop();
+        if !self.is_cut {
+            self.imported.push(target);
+        }
         self.text.push_str(end);
     }
 

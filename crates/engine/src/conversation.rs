@@ -24,6 +24,10 @@
 //! What a conversation was shown is kept in the state, so that nothing is shown twice after a restart. It is
 //! written behind the answer: a turn does not wait for a database.
 
+mod changes;
+
+mod given;
+
 mod id;
 
 mod kept;
@@ -40,17 +44,19 @@ use memory::clock::{Clock, Timestamp};
 use memory::document::Revision;
 use memory::limits::RECALLED_TOKENS_DEFAULT;
 use memory::path::MemoryPath;
-use store::{ContextFiles, Memories, StoreError};
+use state::Tasks;
+use store::Memories;
 use tokio_util::sync::CancellationToken;
 
+pub use self::changes::Begun;
+use self::changes::Looked;
+use self::given::Given;
 pub use self::id::{BadConversationId, ConversationId};
 use self::kept::Kept;
 pub use self::kept::Shown;
 pub use self::registry::{ConversationError, Conversations, Opened};
 use self::writer::Writer;
-use crate::open::Engine;
 use crate::prefetch::{Prefetch, Taken};
-use crate::segment::Showing;
 
 /// A memory that fits a prompt, or the part of one.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,6 +127,7 @@ pub struct Conversation {
     memories: Memories,
     select: Arc<dyn Select>,
     writer: Arc<Writer>,
+    tasks: Arc<dyn Tasks>,
     clock: Arc<dyn Clock>,
     now: Mutex<Now>,
 }
@@ -133,8 +140,10 @@ struct Now {
     prefetch: Option<Prefetch<Vec<Selected>>>,
     /// The digest of that prompt, until its turn has ended.
     prompt: Option<Revision>,
-    /// What the model was given at the beginning of a segment, and of which.
-    showing: Option<(u64, Arc<Showing>)>,
+    /// What the model was given at the beginning of a segment, this one or one before.
+    given: Option<Given>,
+    /// A look at what changed since.
+    look: Option<Prefetch<Option<Looked>>>,
 }
 
 impl Now {
@@ -165,33 +174,6 @@ impl Conversation {
     pub fn counts(&self) -> (u64, u64) {
         let now = self.now();
         (now.kept.turns, now.kept.segment)
-    }
-
-    /// Returns what the model is given at the beginning of the segment that the conversation is in: gathered once,
-    /// and the same bytes until the next compaction, whatever is written meanwhile. A process that took the
-    /// conversation up again gathers it anew.
-    pub async fn context(
-        &self,
-        engine: &Engine,
-        files: &ContextFiles,
-    ) -> Result<Arc<Showing>, StoreError> {
-        let (segment, known) = {
-            let now = self.now();
-            (now.kept.segment, now.showing.clone())
-        };
-        if let Some((_, showing)) = known.filter(|(of, _)| *of == segment) {
-            return Ok(showing);
-        }
-        let gathered = Arc::new(Box::pin(engine.segment(&self.memories, files)).await?);
-        let mut now = self.now();
-        // Whoever was first is whom the others are given.
-        match &now.showing {
-            Some((of, showing)) if *of == segment => Ok(Arc::clone(showing)),
-            _ => {
-                now.showing = Some((segment, Arc::clone(&gathered)));
-                Ok(gathered)
-            }
-        }
     }
 
     /// Says that a person asked something. What was looked for until now is dropped; what fits this is looked
@@ -255,6 +237,7 @@ impl Conversation {
         let mut now = self.now();
         if now.kept.is_new(event) {
             now.drop_prompt();
+            now.look = None;
             now.kept.segment += 1;
             self.keep(&now);
         }

@@ -25,7 +25,7 @@ use crate::feed::{Feed, Feeds};
 use crate::lane::{DreamSchedule, LaneParts, LaneSettings, Lanes};
 use crate::recaller::Recaller;
 use crate::runner::{InProcess, Runner};
-use crate::segment::{self, Showing};
+use crate::segment::{self, Look, Showing};
 use crate::workspace::Workspace;
 
 /// The name of the state database in the state folder.
@@ -145,7 +145,7 @@ impl Engine {
         memories: &Memories,
         told: &mut Told,
     ) -> Result<Option<Part>, StoreError> {
-        segment::delta(memories, told).await
+        Ok(Look::new(memories, told).await?.delta(told))
     }
 
     /// Returns the folders whose context files may be shown to models.

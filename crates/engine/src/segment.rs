@@ -3,7 +3,7 @@
 //!
 //! Gathering is here, deciding is in `context`. Nothing is written, and nothing counts as a use.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use context::files::{self, Style};
@@ -71,21 +71,34 @@ pub struct HotShown {
     pub shown: bool,
 }
 
-/// Returns what changed since a model was told which memories there are, and takes it for told; `None` if
-/// nothing did.
-pub(crate) async fn delta(
-    memories: &Memories,
-    told: &mut Told,
-) -> Result<Option<Part>, StoreError> {
-    let listing = memories.list(None).await?;
-    let mut objected = HashMap::new();
-    for listed in &listing.memories {
-        let is_told = told.knows(&listed.path, listed.bytes, listed.modified_at);
-        if !is_told && !memories.objections(&listed.path).await.is_empty() {
-            objected.insert(&listed.path, OBJECTED);
+/// Which memories there are, looked at to be compared with what a model was told.
+#[derive(Clone, Debug)]
+pub(crate) struct Look {
+    listing: Listing,
+    /// Those that screening objects to, of what was not told yet.
+    objected: HashSet<MemoryPath>,
+}
+
+impl Look {
+    /// Looks at the memories.
+    pub(crate) async fn new(memories: &Memories, told: &Told) -> Result<Self, StoreError> {
+        let listing = memories.list(None).await?;
+        let mut objected = HashSet::new();
+        for listed in &listing.memories {
+            let is_told = told.knows(&listed.path, listed.bytes, listed.modified_at);
+            if !is_told && !memories.objections(&listed.path).await.is_empty() {
+                objected.insert(listed.path.clone());
+            }
         }
+        Ok(Self { listing, objected })
     }
-    Ok(told.delta(&seen(&listing, &objected)))
+
+    /// Returns what changed since a model was told which memories there are, and takes it for told; `None` if
+    /// nothing did.
+    pub(crate) fn delta(&self, told: &mut Told) -> Option<Part> {
+        let objected = self.objected.iter().map(|path| (path, OBJECTED)).collect();
+        told.delta(&seen(&self.listing, &objected), &self.listing.not_whole)
+    }
 }
 
 fn seen<'a>(

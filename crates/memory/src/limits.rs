@@ -131,6 +131,9 @@ pub const STALE_AGE: Duration = Duration::from_hours(30 * 24);
 /// Changes that one delta names; the rest are counted.
 pub const DELTA_LINES_MAX: usize = 20;
 
+/// The most bytes of those lines: what hosts cut leaves room for this and for what is recalled.
+pub const DELTA_BYTES_MAX: usize = 4 * 1024;
+
 /// The most bytes of earlier contents that one change keeps: a folder of a hostile checkout must not
 /// fill the memory by being deleted.
 pub const HISTORY_CHANGE_BYTES_MAX: usize = 128 * 1024 * 1024;
@@ -357,6 +360,10 @@ pub const TASK_STEP_ASIDE_MAX: Duration = Duration::from_millis(200);
 
 /// Conversations of which is kept what they were shown; beyond that those heard of the longest ago go.
 pub const CONVERSATIONS_KEPT_MAX: usize = 1000;
+
+/// Conversations of which is kept what their segment began with; beyond that those written the longest ago go.
+/// Each may have a quarter of a megabyte.
+pub const SEGMENTS_KEPT_MAX: usize = 64;
 
 /// Conversations that a process has at hand; the state has the others.
 pub const CONVERSATIONS_OPEN_MAX: usize = 256;

@@ -40,6 +40,20 @@ pub struct Conversation {
     /// What the model is given at the beginning of this segment, where it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<SegmentContext>,
+    /// What changed since the segment began, where that was asked for and the model was not told yet.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<ChangedMemories>,
+}
+
+/// Which memories are new, changed or gone since the model was told which there are; told once.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ChangedMemories {
+    /// The block, to be put behind everything else; what memories say is in it as data.
+    pub text: String,
+    /// Its tokens, estimated.
+    pub tokens: u64,
 }
 
 /// What a model is given at the beginning of a segment: the same bytes as long as it lasts.
@@ -116,6 +130,10 @@ pub struct ToShow {
     /// nothing yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recalled: Option<RecalledBlock>,
+    /// What changed since the model was told which memories there are; none when nothing did, or it was given no
+    /// context.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<ChangedMemories>,
 }
 
 /// Memories that fit a prompt, as they are shown.

@@ -18,7 +18,7 @@ pub use record::{
 pub use sqlite::{Healed, SqliteState, Version};
 pub use task::{
     Attempt, ConversationRow, DREAM, DreamGates, End, Enqueued, LastDream, NewTask, OwnedBy,
-    QueueLimits, REMEMBER, RunRow, SessionRow, TaskCount, TaskQuery, TaskRow, Tasks,
+    QueueLimits, REMEMBER, RunRow, SegmentRow, SessionRow, TaskCount, TaskQuery, TaskRow, Tasks,
 };
 
 use async_trait::async_trait;

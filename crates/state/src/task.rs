@@ -209,6 +209,21 @@ pub struct ConversationRow {
     pub data: String,
 }
 
+/// What a conversation was given at the beginning of a segment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SegmentRow {
+    /// The id of the conversation.
+    pub conversation: String,
+    /// Which segment of it, from 0.
+    pub segment: u64,
+    /// How often a segment of this conversation was written, with this time.
+    pub version: u64,
+    /// When it was written last.
+    pub heard_at: Timestamp,
+    /// What was given and told, as JSON.
+    pub data: String,
+}
+
 /// One attempt at a task.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRow {
@@ -359,6 +374,16 @@ pub trait Tasks: Debug + Send + Sync {
     ///
     /// [`CONVERSATIONS_KEPT_MAX`]: memory::limits::CONVERSATIONS_KEPT_MAX
     async fn keep_conversation(&self, row: ConversationRow) -> Result<bool, StateError>;
+
+    /// Returns what a conversation was given at the beginning of its latest segment.
+    async fn segment(&self, conversation: &str) -> Result<Option<SegmentRow>, StateError>;
+
+    /// Writes what a conversation was given, in the place of what it was given before, if its version is the
+    /// one after that; the first is 1. Those written the longest ago go when there are more than
+    /// [`SEGMENTS_KEPT_MAX`]. Returns whether it was written. Survives a kill.
+    ///
+    /// [`SEGMENTS_KEPT_MAX`]: memory::limits::SEGMENTS_KEPT_MAX
+    async fn keep_segment(&self, row: SegmentRow) -> Result<bool, StateError>;
 
     /// Notes that an attempt began. Runs go with their task. Survives a kill.
     async fn add_run(&self, run: RunRow) -> Result<(), StateError>;

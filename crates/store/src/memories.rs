@@ -121,6 +121,8 @@ pub struct Listing {
     pub memories: Vec<Listed>,
     /// How many more there are.
     pub left_out: usize,
+    /// The mounts of which not all is listed: they are unavailable, or hold too much.
+    pub not_whole: Vec<Mount>,
 }
 
 /// A memory that a survey came across.

@@ -173,7 +173,10 @@ impl Memories {
             }
             let root = match (&bound.root, wanted) {
                 (Ok(root), _) => root,
-                (Err(_), None) => continue,
+                (Err(_), None) => {
+                    listing.not_whole.push(bound.mount);
+                    continue;
+                }
                 (Err(_), Some(_)) => self.root(bound.mount)?,
             };
             self.list_root(bound, root, wanted, &mut listing).await?;
@@ -257,8 +260,15 @@ impl Memories {
         listing: &mut Listing,
     ) -> Result<(), StoreError> {
         let walked = Box::pin(self.walk(bound, root, wanted)).await?;
-        let Some((walk, mut marks)) = walked else { return Ok(()) };
-        listing.left_out += walk.files_total.saturating_sub(walk.files.len());
+        let Some((walk, mut marks)) = walked else {
+            listing.not_whole.push(bound.mount);
+            return Ok(());
+        };
+        let left_out = walk.files_total.saturating_sub(walk.files.len());
+        if left_out > 0 {
+            listing.not_whole.push(bound.mount);
+        }
+        listing.left_out += left_out;
         for file in &walk.files {
             let head = document_head(root, file).await.map_err(StoreError::at(bound.mount))?;
             if root.is_list(&file.path) && head.generated {

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use memory::clock::Timestamp;
 use state::{
     Attempt, ConversationRow, DreamGates, End, Enqueued, LastDream, NewTask, QueueLimits, RunRow,
-    SessionRow, StateError, TaskCount, TaskQuery, TaskRow, Tasks,
+    SegmentRow, SessionRow, StateError, TaskCount, TaskQuery, TaskRow, Tasks,
 };
 
 use crate::faults::{Fates, Faults};
@@ -153,6 +153,14 @@ impl Tasks for FaultyTasks {
 
     async fn keep_conversation(&self, row: ConversationRow) -> Result<bool, StateError> {
         self.fates.run(self.inner.keep_conversation(row)).await
+    }
+
+    async fn segment(&self, conversation: &str) -> Result<Option<SegmentRow>, StateError> {
+        self.fates.run(self.inner.segment(conversation)).await
+    }
+
+    async fn keep_segment(&self, row: SegmentRow) -> Result<bool, StateError> {
+        self.fates.run(self.inner.keep_segment(row)).await
     }
 
     async fn add_run(&self, run: RunRow) -> Result<(), StateError> {

@@ -791,6 +791,16 @@ export interface components {
             /** @description The memory. */
             path: string;
         };
+        /** @description Which memories are new, changed or gone since the model was told which there are; told once. */
+        ChangedMemories: {
+            /** @description The block, to be put behind everything else; what memories say is in it as data. */
+            text: string;
+            /**
+             * Format: int64
+             * @description Its tokens, estimated.
+             */
+            tokens: number;
+        };
         /** @description That what the model knew was compacted. */
         Compacted: {
             /** @description Whether what the new segment begins with is wanted, too. */
@@ -810,6 +820,7 @@ export interface components {
         ContextScope: "workspace" | "global";
         /** @description A conversation. */
         Conversation: {
+            changes?: components["schemas"]["ChangedMemories"] | null;
             context?: components["schemas"]["SegmentContext"] | null;
             /** @description Whether it was there before. */
             resumed: boolean;
@@ -1550,6 +1561,7 @@ export interface components {
         Threshold: "frames" | "bytes" | "frames_and_bytes";
         /** @description What is to be shown to the model now. */
         ToShow: {
+            changes?: components["schemas"]["ChangedMemories"] | null;
             recalled?: components["schemas"]["RecalledBlock"] | null;
         };
         /** @description What a model reads after one call of the tool. */

@@ -2,23 +2,42 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, ValueHint};
+use clap::{Args, ValueEnum, ValueHint};
 
 /// Show what a model would be shown here
 ///
 /// The context files of this folder with their imports, the index of memories, and the memories that are
 /// given whole: as text, or with `--why` as a list of what each part costs, where it comes from, and what
-/// was left out and why. Nothing of it counts as a use.
+/// was left out and why. With `--at` also what is recalled for a prompt by that moment of its turn. Nothing of
+/// it counts as a use.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   quipu context
   quipu context --why
+  quipu context --why --at prompt --prompt 'how do I run the slow tests?'
   quipu context --json | jq '.parts[] | {part, tokens}'")]
 pub(crate) struct Context {
     /// Show what there is and why, instead of the text
     #[arg(long)]
     pub(crate) why: bool,
+
+    /// Show what is there at a moment of a turn, in a session that begins with it
+    #[arg(long, value_name = "MOMENT", requires = "prompt")]
+    pub(crate) at: Option<Moment>,
+
+    /// What a person says in that turn
+    #[arg(long, value_name = "TEXT", requires = "at")]
+    pub(crate) prompt: Option<String>,
+}
+
+/// A moment of a turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Moment {
+    /// The model is asked
+    Prompt,
+    /// Tools have answered
+    ToolResult,
 }
 
 /// Trust a folder: its context files may instruct models

@@ -2,10 +2,12 @@
 
 use std::path::Path;
 
-use engine::{FileShown, HotShown, NotLoaded, Showing, Skipped};
+use engine::{
+    FileShown, HotShown, NotLoaded, Part, PartKind, Recalled, Segment, Selected, Showing, Skipped,
+};
 use serde_json::{Value, json};
 
-use crate::args::{Answered, Context};
+use crate::args::{Answered, Context, Moment};
 use crate::compose::App;
 use crate::exit::{Failure, Status};
 use crate::render::table::Column;
@@ -14,14 +16,27 @@ use crate::render::{FAINT, Look, MARK, STRONG, WARN, counted, short, table, visi
 
 /// Shows the segment that would begin now.
 pub(crate) async fn run(app: &App, args: &Context) -> Result<Status, Failure> {
-    let showing = gather(app).await?;
+    let mut showing = gather(app).await?;
+    let recalled = recalled(app, args.prompt.as_deref()).await?;
+    let found = recalled.as_ref().map_or(&[][..], |recalled| &recalled.memories);
+    if let Some(Recalled { block, .. }) = &recalled {
+        let parts = showing.segment.parts().iter().cloned();
+        let parts = parts.chain(Part::new(PartKind::Recalled, block.clone()));
+        showing.segment = Segment::of(parts.collect());
+    }
     if app.output.json {
-        app.output.value(&value(&showing))?;
+        let mut value = value(&showing);
+        if args.at.is_some() {
+            let recalled = found.iter().map(found_value).collect::<Vec<_>>();
+            value["recalled"] = recalled.into();
+        }
+        app.output.value(&value)?;
         return Ok(Status::Done);
     }
     let (text, look) = (showing.segment.text(), app.output.look);
     if args.why {
-        app.output.text(&reasons(&showing, &app.workspace().cwd, look))?;
+        let reasons = reasons(&showing, (args.at, found), &app.workspace().cwd, look);
+        app.output.text(&reasons)?;
     } else {
         app.output.text(&look.memory_text(text))?;
         let tokens = showing.segment.tokens();
@@ -62,6 +77,17 @@ async fn gather(app: &App) -> Result<Showing, Failure> {
     let files = app.context_files_with(&Answered::default())?;
     let memories = app.memories();
     Ok(app.wait("gathering", app.engine.segment(&memories, &files)).await?)
+}
+
+/// Returns what is recalled for a prompt in a session that was shown nothing else.
+async fn recalled(app: &App, prompt: Option<&str>) -> Result<Option<Recalled>, Failure> {
+    let Some(prompt) = prompt else { return Ok(None) };
+    let memories = app.memories();
+    Ok(app.wait("looking", app.engine.recall(&memories, prompt)).await?)
+}
+
+fn found_value(found: &Selected) -> Value {
+    json!({ "path": found.path.to_string(), "title": found.title, "why": found.why })
 }
 
 fn value(showing: &Showing) -> Value {
@@ -114,30 +140,42 @@ fn hot_value(hot: &HotShown) -> Value {
 }
 
 /// Returns what there is and why, part by part.
-fn reasons(showing: &Showing, cwd: &Path, look: Look) -> String {
+fn reasons(
+    showing: &Showing,
+    (at, found): (Option<Moment>, &[Selected]),
+    cwd: &Path,
+    look: Look,
+) -> String {
     let mut text = Text::default();
     let costs = |tokens: usize, bytes: usize| format!("{tokens} tokens, {bytes} bytes");
     for part in showing.segment.parts() {
         let name = look.paint(MARK, part.kind.as_str());
         text.line(format_args!("{name}: {}", costs(part.tokens, part.text.len())));
         match part.kind {
-            engine::PartKind::ContextFiles => {
+            PartKind::ContextFiles => {
                 for file in &showing.files {
                     text.line(format_args!("{}", file_line(file, cwd)));
                 }
             }
-            engine::PartKind::Index => {
+            PartKind::Index => {
                 let all = counted(showing.memories, "memory", "memories");
                 text.line(format_args!(
                     "  {all}, pinned ones and the first of each scope before the rest"
                 ));
             }
-            engine::PartKind::HotSet => {
+            PartKind::HotSet => {
                 for one in showing.hot.iter().filter(|one| one.shown) {
                     text.line(format_args!("  {}", hot_reason(one)));
                 }
             }
-            engine::PartKind::Delta | engine::PartKind::Recalled => {}
+            PartKind::Recalled => {
+                text.line(format_args!("  {}", place(at)));
+                for one in found {
+                    let why = visible::line(&one.why);
+                    text.line(format_args!("  {}: {why}", short(&one.path)));
+                }
+            }
+            PartKind::Delta => {}
         }
     }
     let all = costs(showing.segment.tokens(), showing.segment.text().len());
@@ -149,6 +187,16 @@ fn reasons(showing: &Showing, cwd: &Path, look: Look) -> String {
         }
     }
     text.into_string()
+}
+
+/// Says where what was recalled stands.
+const fn place(at: Option<Moment>) -> &'static str {
+    match at {
+        Some(Moment::ToolResult) => {
+            "beside the prompt; behind the results, if it was not found by then"
+        }
+        Some(Moment::Prompt) | None => "beside the prompt",
+    }
 }
 
 fn file_line(file: &FileShown, cwd: &Path) -> String {

@@ -4,8 +4,11 @@
 //! shown what fits, by the daemon when it serves the folder. Without one a prompt is answered in this process, from
 //! what the memories are at this moment; what takes longer than a hook may is dropped.
 
-use engine::{Engine, Recalled, Workspace};
+use std::sync::Arc;
+
+use engine::{Conversation, Engine, Recalled, Workspace};
 use memory::code::Code;
+use memory::limits::DELTA_BYTES_MAX;
 use protocol::client::{Client, ClientError};
 use protocol::conversation::{Compacted, Happened, OpenConversation, SaidPrompt, ToShow};
 use tokio_util::sync::CancellationToken;
@@ -16,6 +19,9 @@ use crate::daemon;
 use crate::exit::{Failure, chain};
 use crate::hooks::wire::Told;
 use crate::hooks::{Event, Format};
+
+/// What changed since a session began, with its frame, in bytes.
+const CHANGES_BYTES_MAX: usize = DELTA_BYTES_MAX + 512;
 
 /// A session of an agent, for as long as one hook runs.
 pub(super) struct Session {
@@ -34,7 +40,7 @@ impl Session {
     pub(super) async fn happened(&self, told: &Told) -> Result<Option<String>, Failure> {
         if told.event == Event::SessionStart {
             let glimpse = Glimpse::new(&self.globals)?;
-            let text = self.segment(&glimpse).await;
+            let text = self.segment(&glimpse, told).await;
             glimpse.close().await;
             return text.map(Some);
         }
@@ -47,13 +53,44 @@ impl Session {
         answer
     }
 
-    /// Looks at the memories; nothing is written, and no use is counted.
-    async fn segment(&self, glimpse: &Glimpse) -> Result<String, Failure> {
+    /// Looks at the memories; none is written, and no use is counted. What is given is kept, so that a session that
+    /// goes on is given the same bytes, and told at their tail what changed.
+    async fn segment(&self, glimpse: &Glimpse, told: &Told) -> Result<String, Failure> {
         let files = glimpse.context_files().loaded_by_host(self.format.context_files);
-        let bytes_max = self.format.text_bytes_max;
-        let showing = glimpse.engine().segment_within(&glimpse.memories, &files, bytes_max).await?;
-        Ok(showing.segment.text().to_owned())
+        let (engine, bytes_max) = (glimpse.engine(), self.format.text_bytes_max);
+        let Some(conversation) = conversation(engine, glimpse, told).await else {
+            let showing = engine.segment_within(&glimpse.memories, &files, bytes_max).await?;
+            return Ok(showing.segment.text().to_owned());
+        };
+        if !told.resumes {
+            conversation.begins_anew().await;
+        }
+        let begun = conversation.context_within(engine, &files, bytes_max).await?;
+        let text = begun.segment.text().to_owned();
+        // Where there is no room for it, it waits for the next prompt.
+        let has_room = text.len() + CHANGES_BYTES_MAX <= bytes_max;
+        let changes = if begun.again && has_room { conversation.changed().await } else { None };
+        conversation.written().await;
+        Ok(joined([Some(text), changes.map(|part| part.text)].into_iter().flatten()))
     }
+}
+
+/// Returns the conversation of a session, if one may be kept of it: a state that is damaged is left for a command that
+/// a person sees, and a session may have gone to another project.
+async fn conversation(
+    engine: &Engine,
+    glimpse: &Glimpse,
+    told: &Told,
+) -> Option<Arc<Conversation>> {
+    let id = told.session.parse().ok()?;
+    let conversations = engine.conversations(engine.recaller());
+    let opened = conversations.open(&id, &glimpse.workspace().id, &glimpse.memories).await;
+    opened.ok().map(|opened| opened.conversation)
+}
+
+/// Puts blocks one after the other, with a blank line between.
+fn joined(blocks: impl IntoIterator<Item = String>) -> String {
+    blocks.into_iter().collect::<Vec<_>>().join("\n")
 }
 
 /// Tells the daemon, if there is one that serves this workspace; `None` if not.
@@ -72,7 +109,16 @@ async fn at_daemon(place: &Glimpse, told: &Told) -> Option<Result<Option<String>
         Err(error) => return Some(Err(failure(&error))),
     }
     let answer = tell(&client, told).await.map_err(|error| failure(&error));
-    Some(answer.map(|shown| shown.recalled.map(|recalled| recalled.text)))
+    Some(answer.map(|shown| {
+        let recalled = shown.recalled.map(|recalled| recalled.text);
+        beside(recalled, shown.changes.map(|changes| changes.text))
+    }))
+}
+
+/// Returns what is shown beside a prompt: what was recalled leads, what changed is at the tail.
+fn beside(recalled: Option<String>, changes: Option<String>) -> Option<String> {
+    let text = joined(recalled.into_iter().chain(changes));
+    Some(text).filter(|text| !text.is_empty())
 }
 
 async fn tell(client: &Client, told: &Told) -> Result<ToShow, ClientError> {
@@ -114,18 +160,20 @@ async fn in_process(
     }
     let conversations = engine.conversations(recaller);
     let opened = conversations.open(&id, &workspace.id, &place.memories).await;
-    let conversation = opened.map_err(|error| Failure::new(Code::StorageFailed, chain(&error)))?;
-    let conversation = conversation.conversation;
-    let mut shown = None;
+    let opened = opened.map_err(|error| Failure::new(Code::StorageFailed, chain(&error)))?;
+    let conversation = opened.conversation;
+    let (mut shown, mut changes) = (None, None);
     match told.event {
         Event::UserPrompt => {
             let text = told.prompt.as_deref().unwrap_or_default();
             shown = conversation.prompt(text, None, &CancellationToken::new());
+            changes = conversation.changed().await;
         }
         Event::Stop => drop(conversation.turn_ended(None)),
         Event::PreCompact => conversation.compacted(None),
         Event::SessionStart | Event::PostToolUse | Event::SessionEnd => {}
     }
     conversations.written().await;
-    Ok(shown.map(|Recalled { block, .. }| block))
+    let block = shown.map(|Recalled { block, .. }| block);
+    Ok(beside(block, changes.map(|part| part.text)))
 }

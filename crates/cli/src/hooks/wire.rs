@@ -22,6 +22,8 @@ pub(super) struct Told {
     pub(super) folder: Option<PathBuf>,
     /// What a person asked for.
     pub(super) prompt: Option<String>,
+    /// Whether a session that begins goes on with what its model knew.
+    pub(super) resumes: bool,
 }
 
 #[derive(Deserialize)]
@@ -30,6 +32,7 @@ struct Wire {
     session_id: String,
     cwd: Option<PathBuf>,
     prompt: Option<String>,
+    source: Option<String>,
 }
 
 impl Told {
@@ -40,12 +43,13 @@ impl Told {
             let (line, column) = (error.line(), error.column());
             Failure::usage(format!("what was told is not understood at {line}:{column}"))
         })?;
-        let Wire { hook_event_name, session_id, cwd, prompt } = wire;
+        let Wire { hook_event_name, session_id, cwd, prompt, source } = wire;
         if format.name(event) != Some(hook_event_name.as_str()) {
             return Err(Failure::usage("another event was told than the one that was called for"));
         }
         let folder = cwd.filter(|folder| folder.is_absolute());
-        Ok(Self { event, session: session_id, folder, prompt })
+        let resumes = source.as_deref() == Some("resume");
+        Ok(Self { event, session: session_id, folder, prompt, resumes })
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::place::Place;
 
@@ -89,6 +89,34 @@ fn a_trusted_folder_is_shown_with_its_imports_index_and_hot_set() {
     let parts: Vec<_> =
         first["parts"].as_array().unwrap().iter().map(|part| &part["part"]).collect();
     assert_eq!(parts, ["context_files", "index", "hot_set"]);
+}
+
+#[test]
+fn what_is_recalled_for_a_prompt_is_there_at_its_moment_with_reason_and_price() {
+    let place = place();
+    place.create("project/harbour.md", "- The harbour master of Brenn is called Olga.\n");
+    let ask = "who is the harbour master?";
+    let at =
+        |moment: &str, prompt: &str| place.json(&["context", "--at", moment, "--prompt", prompt]);
+    let (start, prompt) = (place.json(&["context"]), at("prompt", ask));
+    assert_eq!(start["recalled"], Value::Null);
+    assert_eq!(prompt["recalled"][0]["path"], "/memories/project/harbour.md", "{prompt}");
+    let parts = prompt["parts"].as_array().unwrap();
+    let (last, before) = parts.split_last().unwrap();
+    assert_eq!(before, start["parts"].as_array().unwrap(), "what was given stays as it is");
+    assert_eq!(last["part"], "recalled");
+    assert!(last["text"].as_str().unwrap().contains("called Olga."), "{last}");
+    let all = start["tokens"].as_u64().unwrap() + last["tokens"].as_u64().unwrap();
+    assert_eq!(prompt["tokens"].as_u64().unwrap(), all);
+    assert_eq!(at("tool-result", "what do penguins eat in winter?")["recalled"], json!([]));
+
+    let why = place.done(&["context", "--why", "--at", "tool-result", "--prompt", ask]);
+    assert!(why.contains("recalled: "), "{why}");
+    assert!(why.contains("behind the results, if it was not found by then\n"), "{why}");
+    assert!(why.contains("  project/harbour.md: has `harbour`"), "{why}");
+    for wrong in [&["--at", "prompt"][..], &["--prompt", "x"], &["--at", "dusk", "--prompt", "x"]] {
+        assert_eq!(place.run(&[&["context"], wrong].concat()).status, 2, "{wrong:?}");
+    }
 }
 
 #[test]

@@ -323,3 +323,61 @@ fn a_daemon_that_serves_the_folder_is_asked_and_another_one_is_not() {
     assert_eq!(shown(&hook(&place, &["user-prompt", "--agent", "qwen"], &asked)), "");
     assert_eq!(log(&place), "");
 }
+
+/// Returns what an agent tells of a session that begins.
+fn begun(place: &Place, agent: &str, source: &str) -> String {
+    let mut told: Value = serde_json::from_str(&fixture(place, agent, "session-start")).unwrap();
+    told["source"] = source.into();
+    told.to_string()
+}
+
+#[test]
+fn a_session_that_goes_on_is_given_the_same_bytes_and_what_changed_at_their_tail() {
+    let place = Place::new();
+    place.create("project/a.md", "a\n");
+    let args = ["session-start", "--agent", "claude-code"];
+    let start = |source: &str| shown(&hook(&place, &args, &begun(&place, "claude-code", source)));
+    let first = start("startup");
+    place.create("project/b.md", "b\n");
+    let resumed = start("resume");
+    let changes = resumed.strip_prefix(&first).unwrap();
+    assert!(changes.starts_with("\n<memory_changes>\n"), "{changes}");
+    assert!(changes.contains("/memories/project/b.md [new]"), "{changes}");
+    assert_eq!(start("resume"), first, "it is told once");
+
+    // A prompt tells of it too, behind what was recalled.
+    place.create("project/harbour.md", "- The harbour master of Brenn is called Olga.\n");
+    let asked = prompted(&place, "claude-code", "who is the harbour master?");
+    let beside = shown(&hook(&place, &["user-prompt", "--agent", "claude-code"], &asked));
+    assert!(beside.starts_with("<recalled_memories>\n"), "{beside}");
+    assert!(beside.contains("\n\n<memory_changes>\n"), "{beside}");
+    assert!(beside.contains("harbour.md [new]"), "{beside}");
+
+    // A conversation that was shortened, or a new one, begins with what is true then.
+    for source in ["compact", "clear", "startup"] {
+        let anew = start(source);
+        assert!(anew.contains("- /memories/project/b.md\n"), "{anew}");
+        assert!(!anew.contains("memory_changes"), "{anew}");
+    }
+    assert_eq!(log(&place), "");
+}
+
+#[test]
+fn a_daemon_tells_what_changed_since_a_hook_began_the_session() {
+    let place = Place::new();
+    place.create("project/a.md", "a\n");
+    let daemon = Daemon::start(&place);
+    let args = ["session-start", "--agent", "qwen"];
+    assert!(shown(&hook(&place, &args, &begun(&place, "qwen", "startup"))).contains("a.md"));
+    place.create("project/b.md", "b\n");
+    let asked = prompted(&place, "qwen", "what do penguins eat in winter?");
+    let result = fixture(&place, "qwen", "post-tool-use");
+    let mut told = shown(&hook(&place, &["user-prompt", "--agent", "qwen"], &asked));
+    let since = Instant::now();
+    while told.is_empty() {
+        assert!(since.elapsed() < PATIENCE, "nothing is told");
+        told = shown(&hook(&place, &["post-tool-use", "--agent", "qwen"], &result));
+    }
+    assert!(told.starts_with("<memory_changes>\n") && told.contains("b.md [new]"), "{told}");
+    drop(daemon);
+}

@@ -32,6 +32,8 @@ fn sources(files: &[(&str, &str)]) -> Vec<Source> {
     files.iter().map(source).collect()
 }
 
+const ROOMY: Room = Room { tokens: usize::MAX, bytes: CONTEXT_BYTES_MAX };
+
 fn tree(files: &[(&str, &str)]) -> String {
     text(&sources(files), &[0], Style::Tree).text
 }
@@ -84,7 +86,7 @@ fn an_import_takes_the_place_of_what_asked_for_it() {
 }
 
 #[test]
-fn a_cycle_ends_where_it_closes_and_a_file_may_be_imported_twice() {
+fn what_was_written_already_is_not_written_again() {
     assert_snapshot!(tree(&[("a.md", "@b.md\n@c.md\n@a.md"), ("b.md", "b @c.md"), ("c.md", "c @b.md")]), @r#"
     --- Context from: a.md ---
     <imported from="b.md">
@@ -92,13 +94,26 @@ fn a_cycle_ends_where_it_closes_and_a_file_may_be_imported_twice() {
     c <!-- File already processed: b.md -->
     </imported>
     </imported>
-    <imported from="c.md">
-    c <imported from="b.md">
-    b <!-- File already processed: c.md -->
-    </imported>
-    </imported>
+    <!-- File already processed: c.md -->
     <!-- File already processed: a.md -->
     --- End of Context from: a.md ---
+    "#);
+}
+
+#[test]
+fn a_context_file_that_another_imports_is_shown_once() {
+    let files = [("QWEN.md", "@AGENTS.md\n@x.md"), ("AGENTS.md", "rules @x.md"), ("x.md", "x")];
+    assert_snapshot!(text(&sources(&files), &[0, 1], Style::Tree).text, @r#"
+    --- Context from: QWEN.md ---
+    <!-- File already processed: AGENTS.md -->
+    <imported from="x.md">
+    x
+    </imported>
+    --- End of Context from: QWEN.md ---
+
+    --- Context from: AGENTS.md ---
+    rules <!-- File already processed: x.md -->
+    --- End of Context from: AGENTS.md ---
     "#);
 }
 
@@ -130,14 +145,12 @@ fn flat_texts_stay_and_imported_files_follow_once_in_order() {
 
 #[test]
 fn a_bomb_of_imports_stays_within_the_bytes() {
-    let bulk = "x".repeat(CONTEXT_FILE_BYTES_MAX / 16);
-    let doubling = |n: usize| format!("{bulk}{}", format!("\n@./{n}.md").repeat(20));
-    let texts: Vec<String> = (1..7).map(doubling).collect();
-    let names: Vec<String> = (0..6).map(|n| format!("{n}.md")).collect();
-    let files: Vec<_> =
-        names.iter().map(String::as_str).zip(texts.iter().map(String::as_str)).collect();
+    let bulk = "x".repeat(CONTEXT_FILE_BYTES_MAX / 8);
+    let names: Vec<String> = (0..50).map(|n| format!("{n}.md")).collect();
+    let text = format!("{bulk}\n@./{}", names.join("\n@./"));
+    let files: Vec<_> = names.iter().map(|name| (name.as_str(), text.as_str())).collect();
     let sources = sources(&files);
-    let block = Block::of(&sources, 0, Style::Tree, usize::MAX, CONTEXT_BYTES_MAX).unwrap();
+    let block = Block::of(&sources, 0, Style::Tree, ROOMY, &HashSet::new()).unwrap();
     assert!(block.text.len() < CONTEXT_BYTES_MAX + CONTEXT_FILE_BYTES_MAX, "{}", block.text.len());
     assert!(block.text.contains(".md - all context files together are too large -->"));
 }
@@ -145,12 +158,13 @@ fn a_bomb_of_imports_stays_within_the_bytes() {
 #[test]
 fn what_is_over_the_tokens_is_cut_fairly_and_every_import_is_closed() {
     let long = "A line of some words.\n".repeat(8_000);
-    let importing = format!("@long.md\n{long}");
+    let importing = format!("@imported.md\n{long}");
     let sources = sources(&[
         ("short.md", "short"),
         ("importing.md", &importing),
         ("long.md", &long),
         ("middle.md", &"words ".repeat(3_000)),
+        ("imported.md", &long),
     ]);
     let files = text(&sources, &[0, 1, 2, 3], Style::Tree);
     let cut: Vec<_> = files.shown.iter().map(|shown| shown.is_cut).collect();

@@ -107,7 +107,7 @@ proptest! {
         let recalled = recalled::block(&[item], 10_000, now).unwrap();
         check(&recalled.text, &[("recalled_memories", 1), ("memory_file", 1)])?;
 
-        let delta = Told::default().delta(&[Seen { entry, bytes: 1, modified_at: now }]).unwrap();
+        let delta = Told::default().delta(&[Seen { entry, bytes: 1, modified_at: now }], &[]).unwrap();
         check(&delta.text, &[("memory_changes", 1)])?;
     }
 

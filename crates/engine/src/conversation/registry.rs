@@ -79,12 +79,14 @@ impl Conversations {
             memories: memories.clone(),
             select: Arc::clone(&self.select),
             writer: Arc::clone(&self.writer),
+            tasks: Arc::clone(&self.tasks),
             clock: Arc::clone(&self.clock),
             now: Mutex::new(Now {
                 kept: kept.unwrap_or_else(Kept::default),
                 prefetch: None,
                 prompt: None,
-                showing: None,
+                given: None,
+                look: None,
             }),
         });
         let conversation = self.lock().take_in(new);

@@ -8,9 +8,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use memory::clock::Clock;
 use memory::limits::CONVERSATION_WRITES_MAX;
-use state::{ConversationRow, StateError, Tasks};
+use state::{ConversationRow, SegmentRow, StateError, Tasks};
 use tokio::sync::Notify;
 
+use super::given::Given;
 use super::id::ConversationId;
 use super::kept::Kept;
 
@@ -27,8 +28,15 @@ pub(super) struct Writer {
 #[derive(Debug, Default)]
 struct Waiting {
     rows: BTreeMap<ConversationId, (String, Kept)>,
+    segments: BTreeMap<ConversationId, Given>,
     /// Whether a task writes.
     is_written: bool,
+}
+
+/// What is written next.
+enum Next {
+    Conversation(ConversationId, (String, Kept)),
+    Given(ConversationId, Given),
 }
 
 impl Writer {
@@ -40,6 +48,17 @@ impl Writer {
     pub(super) fn write(self: &Arc<Self>, id: &ConversationId, workspace: &str, kept: &Kept) {
         let mut waiting = self.waiting();
         waiting.rows.insert(id.clone(), (workspace.to_owned(), kept.clone()));
+        self.see_to_it(waiting);
+    }
+
+    /// Has what a conversation was given written down soon.
+    pub(super) fn write_given(self: &Arc<Self>, id: &ConversationId, given: &Given) {
+        let mut waiting = self.waiting();
+        waiting.segments.insert(id.clone(), given.clone());
+        self.see_to_it(waiting);
+    }
+
+    fn see_to_it(self: &Arc<Self>, mut waiting: MutexGuard<'_, Waiting>) {
         if !waiting.is_written {
             waiting.is_written = true;
             tokio::spawn(Arc::clone(self).work());
@@ -60,17 +79,30 @@ impl Writer {
     }
 
     async fn work(self: Arc<Self>) {
-        while let Some((id, (workspace, kept))) = self.next() {
-            if let Err(error) = self.keep(&id, &workspace, kept).await {
+        while let Some(next) = self.next() {
+            let (id, kept) = match next {
+                Next::Conversation(id, (workspace, kept)) => {
+                    let kept = self.keep(&id, &workspace, kept).await;
+                    (id, kept)
+                }
+                Next::Given(id, given) => {
+                    let kept = self.keep_given(&id, &given).await;
+                    (id, kept)
+                }
+            };
+            if let Err(error) = kept {
                 tracing::warn!(conversation = %id, %error, "what was shown is not kept");
             }
         }
         self.idle.notify_waiters();
     }
 
-    fn next(&self) -> Option<(ConversationId, (String, Kept))> {
+    fn next(&self) -> Option<Next> {
         let mut waiting = self.waiting();
-        let next = waiting.rows.pop_first();
+        let next = match waiting.rows.pop_first() {
+            Some((id, row)) => Some(Next::Conversation(id, row)),
+            None => waiting.segments.pop_first().map(|(id, given)| Next::Given(id, given)),
+        };
         waiting.is_written = next.is_some();
         next
     }
@@ -99,6 +131,22 @@ impl Writer {
             }
         }
         tracing::warn!(conversation = %id, "too many write to one conversation; what was shown is not kept");
+        Ok(())
+    }
+
+    /// Writes what was given; when somebody else wrote since it was read, theirs stays.
+    async fn keep_given(&self, id: &ConversationId, given: &Given) -> Result<(), StateError> {
+        let row = SegmentRow {
+            conversation: id.to_string(),
+            segment: given.of,
+            version: given.version,
+            heard_at: self.clock.now(),
+            data: given.data(),
+        };
+        let version = self.tasks.segment(id.as_str()).await?.map_or(0, |row| row.version) + 1;
+        if given.version >= version {
+            self.tasks.keep_segment(SegmentRow { version, ..row }).await?;
+        }
         Ok(())
     }
 

@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
-use engine::{BindingRequest, Caller, Engine, PartKind, Showing, Workspace};
+use engine::{BindingRequest, Caller, Conversation, Engine, PartKind, Showing, Workspace};
 use memory::command::Command;
 use memory::path::MemoryPath;
+use state::{SegmentRow, SqliteState, Tasks as _};
 
 use super::{config, create, path};
 
@@ -133,4 +135,119 @@ async fn what_cannot_be_read_is_passed_over_and_the_next_one_is_shown() {
     let shown: Vec<_> = showing.hot.iter().filter(|one| one.shown).map(|one| &one.path).collect();
     assert_eq!(shown.len(), 5, "{:?}", hot(&showing));
     assert!(shown.iter().all(|path| names.iter().skip(15).any(|name| name == *path)));
+}
+
+impl Desk {
+    fn files(&self) -> engine::ContextFiles {
+        let binding = self.binding();
+        let workspace = Workspace::new(binding.project_dir.clone().unwrap(), binding);
+        self.engine.context_files(&workspace, Caller::person("test"))
+    }
+
+    /// Returns a conversation as a process has it that just began.
+    async fn conversation(&self) -> Arc<Conversation> {
+        let conversations = self.engine.conversations(self.engine.recaller());
+        let id = "talk-1".parse().unwrap();
+        conversations.open(&id, "here", &self.memories()).await.unwrap().conversation
+    }
+
+    async fn given(&self, conversation: &Conversation) -> (String, bool) {
+        let begun = conversation.context(&self.engine, &self.files()).await.unwrap();
+        conversation.written().await;
+        (begun.segment.text().to_owned(), begun.again)
+    }
+}
+
+async fn told(conversation: &Conversation) -> Option<String> {
+    let changes = conversation.changed().await;
+    conversation.written().await;
+    changes.map(|part| part.text)
+}
+
+#[tokio::test]
+async fn what_was_given_is_the_same_bytes_after_a_restart_and_what_changed_is_told_once() {
+    let desk = Desk::new();
+    desk.write("app/AGENTS.md", "rules\n");
+    desk.engine.trusted_folders().add(&desk.home.path().join("app")).await.unwrap();
+    desk.apply(create("/memories/global/a.md", "\u{1f980}\n")).await;
+    let conversation = desk.conversation().await;
+    let (given, again) = desk.given(&conversation).await;
+    assert!(!again && given.contains("rules") && given.contains("\u{1f980}"), "{given}");
+    assert_eq!(told(&conversation).await, None);
+    desk.apply(create("/memories/global/b.md", "b\n")).await;
+    desk.write("app/AGENTS.md", "other rules\n");
+
+    let next_life = desk.conversation().await;
+    assert_eq!(desk.given(&next_life).await, (given.clone(), true));
+    let changes = told(&next_life).await.unwrap();
+    assert!(changes.contains("/memories/global/b.md [new]"), "{changes}");
+    assert!(!changes.contains("a.md"), "{changes}");
+    // Another process that had the conversation at hand all the time learns of that.
+    assert_eq!(told(&conversation).await, None);
+    assert_eq!(told(&*desk.conversation().await).await, None);
+
+    next_life.compacted(None);
+    let (anew, again) = desk.given(&next_life).await;
+    assert!(!again && anew.contains("other rules") && anew.contains("b.md"), "{anew}");
+    assert_eq!(told(&next_life).await, None);
+    assert_eq!(desk.given(&*desk.conversation().await).await, (anew, true));
+}
+
+#[tokio::test]
+async fn nobody_waits_for_a_look_at_what_changed() {
+    let desk = Desk::new();
+    let conversation = desk.conversation().await;
+    // A model that was given nothing is told of no changes.
+    assert_eq!(told(&conversation).await, None);
+    desk.given(&conversation).await;
+    desk.apply(create("/memories/global/b.md", "b\n")).await;
+    assert_eq!(conversation.changes(), None, "nobody looked");
+    conversation.look_for_changes();
+    assert_eq!(conversation.changes(), None, "it did not run yet");
+    let mut seen = None;
+    while seen.is_none() {
+        tokio::task::yield_now().await;
+        seen = conversation.changes();
+    }
+    assert!(seen.unwrap().text.contains("b.md [new]"));
+    assert_eq!(told(&conversation).await, None);
+    // What was looked at belongs to its segment.
+    desk.apply(create("/memories/global/c.md", "c\n")).await;
+    conversation.look_for_changes();
+    conversation.compacted(None);
+    assert_eq!(told(&conversation).await, None);
+}
+
+#[tokio::test]
+async fn a_model_that_forgot_is_given_anew_and_one_that_was_given_nothing_is_in_its_segment() {
+    let desk = Desk::new();
+    desk.apply(create("/memories/global/first.md", "first\n")).await;
+    let conversation = desk.conversation().await;
+    conversation.begins_anew().await;
+    assert_eq!(conversation.counts().1, 0);
+    desk.given(&conversation).await;
+    let elsewhere = desk.conversation().await;
+    elsewhere.begins_anew().await;
+    assert_eq!(elsewhere.counts().1, 1);
+    assert!(!desk.given(&elsewhere).await.1);
+    // Who had it at hand follows.
+    desk.apply(create("/memories/global/a.md", "a\n")).await;
+    assert!(told(&conversation).await.is_some());
+    assert_eq!(conversation.counts().1, 1);
+}
+
+#[tokio::test]
+async fn what_cannot_be_read_of_a_segment_is_gathered_anew() {
+    let desk = Desk::new();
+    desk.apply(create("/memories/global/first.md", "first\n")).await;
+    let conversation = desk.conversation().await;
+    let (given, _) = desk.given(&conversation).await;
+    let state = SqliteState::new(desk.engine.state_file().to_owned());
+    let row = state.segment("talk-1").await.unwrap().unwrap();
+    for data in ["no JSON", "{\"parts\":[[\"poem\",\"x\"]],\"told\":[]}"] {
+        let there = state.segment("talk-1").await.unwrap().unwrap();
+        let row = SegmentRow { version: there.version + 1, data: data.to_owned(), ..row.clone() };
+        assert!(state.keep_segment(row).await.unwrap());
+        assert_eq!(desk.given(&*desk.conversation().await).await, (given.clone(), false), "{data}");
+    }
 }

@@ -76,6 +76,9 @@ const SENTENCE_MARKS: [char; 24] = [
 /// How many of those marks are tried to be left out.
 const MARKS_MAX: usize = 4;
 
+/// The longest path that a comment may ask for, in bytes.
+const PATH_BYTES_MAX: usize = 4096;
+
 /// Returns the places that may be imports, the first [`IMPORTS_A_FILE_MAX`] of them, and whether there are
 /// more.
 pub fn imports(text: &str) -> (Vec<Asked>, bool) {
@@ -111,7 +114,9 @@ fn code(text: &str) -> Vec<Range<usize>> {
 fn in_comment(text: &str, at: usize) -> Option<Asked> {
     let start = text.get(..at)?.trim_end_matches([' ', '\t']).strip_suffix(COMMENT.0)?.len();
     let rest = text.get(at..)?.strip_prefix(IMPORT)?;
-    let (path, _) = rest.split_once(COMMENT.1)?;
+    // No further: comments that nothing closes would be read to the end of the text, each of them.
+    let near = rest.get(..rest.floor_char_boundary(PATH_BYTES_MAX))?;
+    let (path, _) = near.split_once(COMMENT.1)?;
     if path.contains(['\n', '\r']) || path.trim().is_empty() {
         return None;
     }
@@ -132,6 +137,8 @@ fn bare(text: &str, at: usize) -> Option<Asked> {
     }
     let rest = rest.strip_prefix('@')?;
     let mut path = rest.split(char::is_whitespace).next().unwrap_or_default();
+    // A comment behind it may ask for another file.
+    path = path.split(COMMENT.0).next().unwrap_or_default();
     let begins = path.starts_with(['.', '/']) || path.starts_with("~/");
     if !begins && !path.starts_with(char::is_alphabetic) {
         return None;
@@ -178,6 +185,20 @@ mod tests {
         check("- @./a.md\n> @./b.md", &["./a.md", "./b.md"]);
         check("<!-- @import: my notes.md -->", &["my notes.md"]);
         check("x<!--@import:a.md-->y", &["a.md"]);
+    }
+
+    #[test]
+    fn a_comment_behind_a_path_is_no_part_of_it() {
+        check("@a.md<!-- @import: b.md -->", &["a.md", "b.md"]);
+        check("@<!-- @import: b.md -->", &["b.md"]);
+    }
+
+    #[test]
+    fn a_comment_that_is_not_closed_nearby_asks_for_nothing() {
+        let near = format!("<!-- @import: {} -->", "a".repeat(PATH_BYTES_MAX - 20));
+        assert_eq!(paths(&near).len(), 1);
+        check(&format!("<!-- @import: {} -->", "é".repeat(PATH_BYTES_MAX)), &[]);
+        check(&"<!-- @import: ".repeat(70_000), &[]);
     }
 
     #[test]

@@ -6,12 +6,12 @@ use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use engine::{
-    BadConversationId, ConversationError, ConversationId, Memories, Opened, Recalled, Showing,
-    Workspace,
+    BadConversationId, Begun, ConversationError, ConversationId, Memories, Opened, Part, Recalled,
+    Segment, Workspace,
 };
 use protocol::conversation::{
-    Compacted, Conversation, Happened, OpenConversation, RecalledBlock, RecalledMemory, SaidPrompt,
-    SegmentContext, SegmentPart, ToShow,
+    ChangedMemories, Compacted, Conversation, Happened, OpenConversation, RecalledBlock,
+    RecalledMemory, SaidPrompt, SegmentContext, SegmentPart, ToShow,
 };
 use protocol::error::{ErrorBody, ErrorCode};
 use tokio_util::sync::CancellationToken;
@@ -82,8 +82,10 @@ impl Daemon {
         let workspace = self.trusted(Some(conversation.workspace()))?;
         let client = self.client(workspace, headers).await?;
         let files = self.context_files(workspace, headers, client.as_ref());
-        let showing = conversation.context(&self.engine, &files).await?;
-        Ok(Json(Conversation { context: Some(context_of(&showing)), ..state }))
+        let Begun { segment, again } = conversation.context(&self.engine, &files).await?;
+        let changes = if again { conversation.changed().await.map(changes_of) } else { None };
+        let context = Some(context_of(&segment));
+        Ok(Json(Conversation { context, changes, ..state }))
     }
 
     /// Returns the conversation of this id; one that went on before this daemon is taken up again.
@@ -165,7 +167,11 @@ async fn prompt(
     let conversation = daemon.conversation(&id, &headers).await?;
     // It goes on after this request: the next prompt, or the end of the turn, ends it.
     let never = CancellationToken::new();
-    Ok(Json(to_show(conversation.prompt(&text, event_id.as_deref(), &never))))
+    let recalled = conversation.prompt(&text, event_id.as_deref(), &never);
+    // What was seen until now is told; what changes from here on is seen by the look that begins.
+    let changes = conversation.changes();
+    conversation.look_for_changes();
+    Ok(Json(to_show(recalled, changes)))
 }
 
 /// Say that tools have answered. What was found since the prompt is answered, once.
@@ -189,7 +195,8 @@ async fn tool_result(
     let headers = request.headers().clone();
     let Happened { event_id } = body::value(request).await?;
     let conversation = daemon.conversation(&id, &headers).await?;
-    Ok(Json(to_show(conversation.tool_result(event_id.as_deref()))))
+    let recalled = conversation.tool_result(event_id.as_deref());
+    Ok(Json(to_show(recalled, conversation.changes())))
 }
 
 /// Say that a turn has ended. Nothing more is shown for its prompt.
@@ -273,11 +280,15 @@ fn state_of(conversation: &engine::Conversation) -> Conversation {
         turns,
         segment,
         context: None,
+        changes: None,
     }
 }
 
-fn context_of(showing: &Showing) -> SegmentContext {
-    let segment = &showing.segment;
+fn changes_of(part: Part) -> ChangedMemories {
+    ChangedMemories { tokens: to_wire::count(part.tokens), text: part.text }
+}
+
+fn context_of(segment: &Segment) -> SegmentContext {
     let parts = segment.parts().iter().map(|part| SegmentPart {
         part: part.kind.as_str().to_owned(),
         revision: part.revision.to_string(),
@@ -292,7 +303,7 @@ fn context_of(showing: &Showing) -> SegmentContext {
     }
 }
 
-fn to_show(recalled: Option<Recalled>) -> ToShow {
+fn to_show(recalled: Option<Recalled>, changes: Option<Part>) -> ToShow {
     let recalled = recalled.map(|Recalled { block, memories }| {
         let memories = memories.into_iter().map(|memory| RecalledMemory {
             path: memory.path.to_string(),
@@ -302,7 +313,7 @@ fn to_show(recalled: Option<Recalled>) -> ToShow {
         });
         RecalledBlock { text: block, memories: memories.collect() }
     });
-    ToShow { recalled }
+    ToShow { recalled, changes: changes.map(changes_of) }
 }
 
 fn bad_id(error: &BadConversationId) -> Refused {

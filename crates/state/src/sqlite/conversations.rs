@@ -1,13 +1,13 @@
-//! The rows of conversations.
+//! The rows of conversations and of their segments.
 
-use memory::limits::CONVERSATIONS_KEPT_MAX;
+use memory::limits::{CONVERSATIONS_KEPT_MAX, SEGMENTS_KEPT_MAX};
 use sqlx::SqliteConnection;
 
 use crate::error::Fault;
 use crate::sqlite::queue::{hasty, unsynchronized};
 use crate::sqlite::row::{Columns, Read, readable, stored_time};
 use crate::sqlite::script::{Repeats, Script};
-use crate::task::ConversationRow;
+use crate::task::{ConversationRow, SegmentRow};
 
 /// Reads one.
 pub(super) async fn one(
@@ -59,4 +59,56 @@ fn conversation(row: Columns<'_>) -> Read<ConversationRow> {
         heard_at: row.time("heard_at")?,
         data: row.get("data")?,
     })
+}
+
+/// Reads the segment of one.
+pub(super) async fn segment(
+    connection: &mut SqliteConnection,
+    conversation: &str,
+) -> Result<Option<SegmentRow>, Fault> {
+    let rows = Script::of(
+        "SELECT conversation, segment, version, heard_at, data FROM segments
+            WHERE conversation = $1",
+    )
+    .bind(conversation)
+    .rows(connection, Repeats::Often)
+    .await?;
+    let segment = |row: Columns<'_>| -> Read<SegmentRow> {
+        Ok(SegmentRow {
+            conversation: row.get("conversation")?,
+            segment: row.count("segment")?,
+            version: row.count("version")?,
+            heard_at: row.time("heard_at")?,
+            data: row.get("data")?,
+        })
+    };
+    Ok(readable("segments", rows.iter().map(|row| segment(Columns(row)))).pop())
+}
+
+/// Writes a segment as [`keep`] writes a conversation.
+pub(super) async fn keep_segment(
+    connection: &mut SqliteConnection,
+    row: &SegmentRow,
+) -> Result<bool, Fault> {
+    let kept = i64::try_from(SEGMENTS_KEPT_MAX).unwrap_or(i64::MAX);
+    let number = |count: u64| i64::try_from(count).unwrap_or(i64::MAX);
+    let script = hasty(
+        "BEGIN IMMEDIATE;
+        INSERT INTO segments (conversation, segment, version, heard_at, data)
+            SELECT $1, $2, $3, $4, $5
+            WHERE $3 = 1 + coalesce((SELECT version FROM segments WHERE conversation = $1), 0)
+            ON CONFLICT (conversation) DO UPDATE SET segment = excluded.segment,
+                version = excluded.version, heard_at = excluded.heard_at, data = excluded.data
+            RETURNING version;
+        DELETE FROM segments WHERE $3 = 1 AND conversation IN (
+            SELECT conversation FROM segments ORDER BY heard_at DESC LIMIT -1 OFFSET $6);
+        COMMIT",
+    )
+    .bind(row.conversation.as_str())
+    .bind(number(row.segment))
+    .bind(number(row.version))
+    .bind(stored_time(row.heard_at))
+    .bind(row.data.as_str())
+    .bind(kept);
+    Ok(!unsynchronized(connection, script).await?.is_empty())
 }

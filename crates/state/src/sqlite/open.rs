@@ -36,11 +36,12 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         ),
         step(3, "dreams", include_str!("../../migrations/0003_dreams.sql")),
         step(4, "conversations", include_str!("../../migrations/0004_conversations.sql")),
+        step(5, "segments", include_str!("../../migrations/0005_segments.sql")),
     ])
 });
 
 /// Tables of the latest schema; one that is missing is damage.
-const TABLES: i64 = 12;
+const TABLES: i64 = 13;
 
 /// Statements that stay prepared a connection: each holds some kilobytes.
 const STATEMENTS_KEPT: usize = 24;
@@ -205,7 +206,7 @@ pub(super) async fn schema(connection: &mut SqliteConnection) -> Result<Schema, 
     let (all, ours, migrations): (i64, i64, bool) = sqlx::query_as(
         "SELECT count(*),
             coalesce(sum(name IN ('changes', 'change_files', 'contents', 'conversations', 'dreams', 'heads',
-                'marks', 'open_changes', 'runs', 'sessions', 'tasks', 'totals')), 0),
+                'marks', 'open_changes', 'runs', 'segments', 'sessions', 'tasks', 'totals')), 0),
             coalesce(sum(name = '_sqlx_migrations'), 0) > 0
         FROM sqlite_schema WHERE type = 'table'",
     )

@@ -174,7 +174,7 @@ impl Table {
 const CONTENTS: &str = "contents";
 
 /// All tables, what a person would miss most first.
-pub(super) const TABLES: [Table; 11] = [
+pub(super) const TABLES: [Table; 12] = [
     Table {
         name: "marks",
         key: &["identity", "path"],
@@ -308,6 +308,17 @@ pub(super) const TABLES: [Table; 11] = [
         columns: &[
             always("id", Holds::Text),
             always("workspace", Holds::Text),
+            always("version", Holds::Count),
+            always("heard_at", Holds::Number),
+            always("data", Holds::Text),
+        ],
+    },
+    Table {
+        name: "segments",
+        key: &["conversation"],
+        columns: &[
+            always("conversation", Holds::Text),
+            always("segment", Holds::Count),
             always("version", Holds::Count),
             always("heard_at", Holds::Number),
             always("data", Holds::Text),

@@ -8,7 +8,7 @@ use crate::error::StateError;
 use crate::sqlite::{SqliteState, Turn, Version, conversations, queue, sessions};
 use crate::task::{
     Attempt, ConversationRow, DreamGates, End, Enqueued, LastDream, NewTask, QueueLimits, RunRow,
-    SessionRow, TaskCount, TaskQuery, TaskRow, Tasks,
+    SegmentRow, SessionRow, TaskCount, TaskQuery, TaskRow, Tasks,
 };
 
 #[async_trait]
@@ -258,6 +258,23 @@ impl Tasks for SqliteState {
         let row = &row;
         self.write("keep a conversation", move |mut connection| async move {
             let answer = conversations::keep(&mut connection, row).await;
+            (connection, answer)
+        })
+        .await
+    }
+
+    async fn segment(&self, conversation: &str) -> Result<Option<SegmentRow>, StateError> {
+        let found = self.read("read a segment", move |mut connection| async move {
+            let answer = conversations::segment(&mut connection, conversation).await;
+            (connection, answer)
+        });
+        Ok(found.await?.flatten())
+    }
+
+    async fn keep_segment(&self, row: SegmentRow) -> Result<bool, StateError> {
+        let row = &row;
+        self.write("keep a segment", move |mut connection| async move {
+            let answer = conversations::keep_segment(&mut connection, row).await;
             (connection, answer)
         })
         .await

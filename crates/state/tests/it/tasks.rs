@@ -50,6 +50,7 @@ async fn make_first_schema(place: &Place) {
         "DROP TABLE runs",
         "DROP TABLE dreams",
         "DROP TABLE conversations",
+        "DROP TABLE segments",
         "DELETE FROM _sqlx_migrations WHERE version > 1",
     ] {
         place.run(sql).await;

@@ -137,3 +137,35 @@ fn what_a_segment_begins_with_stays_as_it_is_until_the_next_one() {
     let other = done(&daemon.post(SESSIONS, &json!({ "context": true })));
     assert_eq!(other["context"]["revision"], second["revision"], "the same is the same bytes");
 }
+
+#[test]
+fn what_a_segment_began_with_outlives_the_daemon_and_what_changed_is_told_once() {
+    let place = Place::new();
+    remembered(&place);
+    let opening = json!({ "sessionId": "talk-1", "context": true });
+    let daemon = Daemon::start(&place);
+    let first = done(&daemon.post(SESSIONS, &opening));
+    assert_eq!(first["changes"], Value::Null, "{first}");
+    daemon.signal("TERM");
+    assert_eq!(daemon.end().0, Some(0));
+    place.create("project/ferry.md", "- It leaves at nine.\n");
+
+    let daemon = Daemon::start(&place);
+    let again = done(&daemon.post(SESSIONS, &opening));
+    assert_eq!(again["context"], first["context"]);
+    let changes = again["changes"]["text"].as_str().unwrap();
+    assert!(changes.contains("ferry.md [new]") && !changes.contains("bread.md"), "{changes}");
+    assert_eq!(done(&daemon.post(SESSIONS, &opening))["changes"], Value::Null, "it was told");
+
+    // Within a turn it is looked at beside the prompt.
+    place.create("project/train.md", "- It leaves at ten.\n");
+    let mut told = prompt(&daemon, "talk-1", "what do penguins eat?");
+    let begun = Instant::now();
+    while told["changes"].is_null() {
+        assert!(begun.elapsed() < super::PATIENCE, "nothing is told");
+        std::thread::sleep(Duration::from_millis(5));
+        told = done(&daemon.post(&format!("{SESSIONS}/talk-1/tool-results"), &json!({})));
+    }
+    let changes = told["changes"]["text"].as_str().unwrap();
+    assert!(changes.contains("train.md [new]") && !changes.contains("ferry.md"), "{changes}");
+}

@@ -1,7 +1,7 @@
-//! Claims about conversations.
+//! Claims about conversations and their segments.
 
-use memory::limits::CONVERSATIONS_KEPT_MAX;
-use state::{ConversationRow, Tasks};
+use memory::limits::{CONVERSATIONS_KEPT_MAX, SEGMENTS_KEPT_MAX};
+use state::{ConversationRow, SegmentRow, Tasks};
 
 use super::super::state::time;
 use super::Both;
@@ -11,6 +11,8 @@ pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
     whoever_read_an_older_version_writes_nothing(&*make().await.0).await;
     of_those_that_write_at_once_one_does(&*make().await.0).await;
     the_longest_unheard_of_make_room(&*make().await.0).await;
+    a_segment_takes_the_place_of_the_one_before(&*make().await.0).await;
+    segments_that_are_old_make_room(&*make().await.0).await;
 }
 
 fn row(id: &str, version: u64, second: i64) -> ConversationRow {
@@ -62,4 +64,33 @@ async fn the_longest_unheard_of_make_room(tasks: &dyn Tasks) {
     for there in ["0", "2", "new"] {
         assert!(tasks.conversation(there).await.unwrap().is_some(), "{there}");
     }
+}
+
+fn segment(conversation: &str, segment: u64, version: u64) -> SegmentRow {
+    SegmentRow {
+        conversation: conversation.to_owned(),
+        segment,
+        version,
+        heard_at: time(i64::try_from(segment).unwrap()),
+        data: format!("{{\"of\":\"{conversation} {segment}\"}}"),
+    }
+}
+
+async fn a_segment_takes_the_place_of_the_one_before(tasks: &dyn Tasks) {
+    assert_eq!(tasks.segment("one").await.unwrap(), None);
+    assert!(!tasks.keep_segment(segment("one", 0, 2)).await.unwrap());
+    assert!(tasks.keep_segment(segment("one", 0, 1)).await.unwrap());
+    assert!(tasks.keep_segment(segment("two", 7, 1)).await.unwrap());
+    assert!(tasks.keep_segment(segment("one", 1, 2)).await.unwrap());
+    assert!(!tasks.keep_segment(segment("one", 9, 2)).await.unwrap(), "it was read before");
+    assert_eq!(tasks.segment("one").await.unwrap(), Some(segment("one", 1, 2)));
+    assert_eq!(tasks.segment("two").await.unwrap(), Some(segment("two", 7, 1)));
+}
+
+async fn segments_that_are_old_make_room(tasks: &dyn Tasks) {
+    for number in 0..=u64::try_from(SEGMENTS_KEPT_MAX).unwrap() {
+        assert!(tasks.keep_segment(segment(&number.to_string(), number, 1)).await.unwrap());
+    }
+    assert_eq!(tasks.segment("0").await.unwrap(), None);
+    assert!(tasks.segment("1").await.unwrap().is_some());
 }

@@ -1,0 +1,194 @@
+//! What a conversation is given at the beginning of a segment, and what is told at its tail while it lasts.
+//!
+//! The bytes that were given stay as they are, here and in the state. What changed since is looked at beside the
+//! turn, and told once, at the first moment at which it is there.
+
+use std::sync::Arc;
+
+use context::segment::{Part, Segment};
+use store::{ContextFiles, StoreError};
+use tokio_util::sync::CancellationToken;
+
+use super::given::Given;
+use super::{Conversation, Now};
+use crate::open::Engine;
+use crate::prefetch::{Prefetch, Taken};
+use crate::segment::Look;
+
+/// What a model is given at the beginning of a segment, or again within it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Begun {
+    /// What it was given at the beginning; the same bytes as long as the segment lasts.
+    pub segment: Arc<Segment>,
+    /// Whether it was given before: [`Conversation::changed`] says what changed since.
+    pub again: bool,
+}
+
+/// What was seen of memories, and what was known of them by what another process kept.
+#[derive(Clone, Debug)]
+pub(super) struct Looked {
+    given: Given,
+    look: Look,
+}
+
+impl Conversation {
+    /// Returns what the model is given at the beginning of the segment that the conversation is in: gathered once,
+    /// and the same bytes until the next compaction, whatever is written meanwhile and whichever process is asked.
+    pub async fn context(
+        &self,
+        engine: &Engine,
+        files: &ContextFiles,
+    ) -> Result<Begun, StoreError> {
+        self.context_within(engine, files, usize::MAX).await
+    }
+
+    /// The same in at most so many bytes, if it is gathered now; see [`Engine::segment_within`].
+    pub async fn context_within(
+        &self,
+        engine: &Engine,
+        files: &ContextFiles,
+        bytes_max: usize,
+    ) -> Result<Begun, StoreError> {
+        if let Some(given) = self.given().await {
+            return Ok(Begun { segment: given.segment, again: true });
+        }
+        let of = self.now().kept.segment;
+        let showing = Box::pin(engine.segment_within(&self.memories, files, bytes_max)).await?;
+        let mut now = self.now();
+        // Whoever was first is whom the others are given.
+        if let Some(given) = now.given_of(of) {
+            return Ok(Begun { segment: Arc::clone(&given.segment), again: true });
+        }
+        let version = now.given.as_ref().map_or(0, |given| given.version) + 1;
+        let segment = Arc::new(showing.segment);
+        let given = Given { of, version, segment: Arc::clone(&segment), told: showing.told };
+        self.writer.write_given(&self.id, &given);
+        now.given = Some(given);
+        Ok(Begun { segment, again: false })
+    }
+
+    /// Says that the model knows nothing of what it was given any more: if it was given anything in this segment,
+    /// a new one begins.
+    pub async fn begins_anew(&self) {
+        if self.given().await.is_some() {
+            self.compacted(None);
+        }
+    }
+
+    /// Waits until all is kept that was shown and given until now.
+    pub async fn written(&self) {
+        self.writer.written().await;
+    }
+
+    /// Begins to look, beside the turn, at what changed since the model was told which memories there are.
+    pub fn look_for_changes(&self) {
+        let mut now = self.now();
+        if now.look.is_none() {
+            let looking = self.looking(&now);
+            now.look = Some(Prefetch::begin(&CancellationToken::new(), |_| looking));
+        }
+    }
+
+    /// Returns what was seen to have changed, for the tail, and takes it for told; `None` if nothing did, or it
+    /// is still looked at, or the model was not told of any memories.
+    pub fn changes(&self) -> Option<Part> {
+        let mut now = self.now();
+        match now.look.take()?.take() {
+            Taken::Settled(looked) => self.tell(&mut now, looked?),
+            Taken::NotYet(look) => {
+                now.look = Some(look);
+                None
+            }
+            Taken::Nothing => None,
+        }
+    }
+
+    /// Looks now, and returns what [`changes`](Self::changes) does.
+    pub async fn changed(&self) -> Option<Part> {
+        let looking = self.looking(&self.now());
+        let looked = looking.await?;
+        self.tell(&mut self.now(), looked)
+    }
+
+    fn tell(&self, now: &mut Now, looked: Looked) -> Option<Part> {
+        now.take_in(looked.given);
+        let of = now.kept.segment;
+        let given = now.given.as_mut().filter(|given| given.of == of)?;
+        let changes = looked.look.delta(&mut given.told)?;
+        given.version += 1;
+        self.writer.write_given(&self.id, given);
+        Some(changes)
+    }
+
+    /// Returns a look at the memories; `None` comes of it if the model was told of none, or they cannot be
+    /// listed.
+    fn looking(&self, now: &Now) -> impl Future<Output = Option<Looked>> + Send + use<> {
+        let known = now.given_of(now.kept.segment).cloned();
+        let (reading, memories) = (self.reading(), self.memories.clone());
+        async move {
+            let kept = reading.await;
+            let given = match (known, kept) {
+                (Some(known), Some(kept)) if kept.is_newer_than(&known) => kept,
+                (Some(known), _) => known,
+                (None, kept) => kept?,
+            };
+            match Look::new(&memories, &given.told).await {
+                Ok(look) => Some(Looked { given, look }),
+                Err(error) => {
+                    tracing::warn!(%error, "what changed cannot be looked at");
+                    None
+                }
+            }
+        }
+    }
+
+    /// Returns what was given in this segment, by whichever process.
+    async fn given(&self) -> Option<Given> {
+        let known = {
+            let now = self.now();
+            now.given_of(now.kept.segment).cloned()
+        };
+        if known.is_some() {
+            return known;
+        }
+        let kept = self.reading().await;
+        let mut now = self.now();
+        if let Some(kept) = kept {
+            now.take_in(kept);
+        }
+        now.given_of(now.kept.segment).cloned()
+    }
+
+    /// Returns what the state has; what cannot be read was not given.
+    fn reading(&self) -> impl Future<Output = Option<Given>> + Send + use<> {
+        let (tasks, id) = (Arc::clone(&self.tasks), self.id.clone());
+        let layout = self.memories.layout();
+        async move {
+            let row = tasks.segment(id.as_str()).await.unwrap_or_else(|error| {
+                tracing::warn!(conversation = %id, %error, "what was given cannot be read");
+                None
+            });
+            Given::read(&row?, layout)
+        }
+    }
+}
+
+impl Now {
+    fn given_of(&self, segment: u64) -> Option<&Given> {
+        self.given.as_ref().filter(|given| given.of == segment)
+    }
+
+    /// Takes in what was kept, if it is newer than what is known here; another process may have begun a segment.
+    fn take_in(&mut self, kept: Given) {
+        if self.given.as_ref().is_none_or(|known| kept.is_newer_than(known)) {
+            self.kept.segment = self.kept.segment.max(kept.of);
+            self.given = Some(kept);
+        }
+    }
+}
+
+impl Given {
+    fn is_newer_than(&self, other: &Self) -> bool {
+        (self.of, self.version) > (other.of, other.version)
+    }
+}
