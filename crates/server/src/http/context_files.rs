@@ -3,7 +3,6 @@
 //! The task API calls them the memory of a workspace. The checks come in the order of the tasks' ones: the
 //! body, the workspace, the fields of the body, the client, and then the store's own.
 
-use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use engine::feed::{Changed, News};
@@ -13,7 +12,7 @@ use protocol::context_files::{
 use protocol::error::{ErrorBody, ErrorCode};
 use serde_json::{Map, Value};
 
-use super::body;
+use super::body::{self, Json};
 use super::daemon::{Daemon, Shared};
 use super::memories::precondition;
 use super::path::Path;

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use engine::{
@@ -16,7 +15,7 @@ use protocol::conversation::{
 use protocol::error::{ErrorBody, ErrorCode};
 use tokio_util::sync::CancellationToken;
 
-use super::body;
+use super::body::{self, Json};
 use super::daemon::{Daemon, Shared};
 use super::path::Path;
 use super::refused::Refused;

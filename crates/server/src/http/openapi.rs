@@ -5,13 +5,13 @@
 
 use std::sync::LazyLock;
 
-use axum::Json;
 use axum::extract::State;
 use axum::response::Html;
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::task::{ForgetRequest, RememberRequest};
 use serde_json::Value;
 
+use super::body::Json;
 use super::daemon::Shared;
 use super::page;
 use super::routes::{Routes, routes};

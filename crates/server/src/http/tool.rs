@@ -1,6 +1,5 @@
 //! One call of the memory tool, and search through all memories.
 
-use axum::Json;
 use axum::extract::{Query, Request, State};
 use axum::http::HeaderMap;
 use engine::Call;
@@ -12,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use utoipa::IntoParams;
 
-use super::body;
+use super::body::{self, Json};
 use super::daemon::Shared;
 use super::memories::{Asked, Where, whole_path};
 use super::refused::Refused;
