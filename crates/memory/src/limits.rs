@@ -296,6 +296,9 @@ pub const MCP_LINES_WAITING_MAX: usize = 64;
 /// Memories in one page of MCP resources: a page is some 50 KB.
 pub const MCP_RESOURCES_PAGE: usize = 200;
 
+/// How long the person of an MCP client has to answer a question; then the model is told to ask.
+pub const MCP_QUESTION_WAIT: Duration = Duration::from_mins(2);
+
 /// How long an MCP client may take to say in which folders it works; then the start folder counts.
 pub const MCP_ROOTS_WAIT: Duration = Duration::from_secs(2);
 

@@ -15,6 +15,7 @@ mod endpoint;
 mod fault;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod question;
 mod resources;
 mod roots;
 mod sessions;

@@ -6,8 +6,9 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use engine::{BindingRequest, Memories, Notice, Workspace};
+use engine::{BindingRequest, ContextScope, Memories, Notice, Workspace};
 use memory::path::{Layout, MemoryPath};
+use memory::tool::save::SaveScope;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
     CompleteResult, CustomRequest, CustomResult, ErrorCode, Implementation,
@@ -27,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::changes::{Bound, Changes, Subscriptions, Watcher};
+use super::question::Answer;
 use super::roots::Roots;
 use super::tools::{Called, SaveFiles};
 use super::wire::Wire;
@@ -213,8 +215,19 @@ impl ServerHandler for Connection {
                 let memories = self.memories_of(project, caller);
                 return Ok(tools::recall(&self.host.engine, &memories, &prompt).await.into());
             }
-            Called::Save(save) => {
-                let files = (self.context_files(project, caller), caller::held(&context));
+            Called::Save(mut save) => {
+                let files = self.context_files(project, caller);
+                if save.scope.is_none() {
+                    match files.ask_person(&context.peer, &save.fact).await {
+                        Answer::Scope(ContextScope::Global) => save.scope = Some(SaveScope::Global),
+                        Answer::Scope(ContextScope::Project) => {
+                            save.scope = Some(SaveScope::Project);
+                        }
+                        Answer::Declined => return Ok(tools::declined().into()),
+                        Answer::None => {}
+                    }
+                }
+                let files = (files, caller::held(&context));
                 return Ok(tools::save(&self.calls, files, save).await.into());
             }
         };

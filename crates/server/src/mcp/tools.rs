@@ -14,15 +14,17 @@ use memory::path::Layout;
 use memory::tool::recall;
 use memory::tool::save::{self, Save, SaveScope};
 use memory::tool::{self, Rendered};
-use rmcp::ErrorData;
 use rmcp::model::{
     CallToolResult, ContentBlock, JsonObject, ListToolsResult, Tool, ToolAnnotations,
 };
+use rmcp::service::Peer;
+use rmcp::{ErrorData, RoleServer};
 use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
 use super::caller::Held;
 use super::fault;
+use super::question::{self, Answer};
 
 /// What a client calls for.
 pub(super) enum Called {
@@ -180,15 +182,33 @@ impl SaveFiles {
         }
     }
 
+    /// Returns whose files there are to choose from.
+    fn scopes(&self) -> &'static [ContextScope] {
+        if self.in_project {
+            &[ContextScope::Project, ContextScope::Global]
+        } else {
+            &[ContextScope::Global]
+        }
+    }
+
+    /// Lets the client ask its person which file is meant, if it can.
+    pub(super) async fn ask_person(&self, peer: &Peer<RoleServer>, fact: &str) -> Answer {
+        let mut message = format!("Which instruction file is this added to?\n\n{fact}\n");
+        for scope in self.scopes() {
+            // What cannot be found is said once it is chosen.
+            let Ok(path) = self.files.target(*scope) else { return Answer::None };
+            let line = format!("\n{}: {}", scope.as_str(), path.display());
+            message.push_str(&line);
+        }
+        question::scope(peer, &message, self.scopes()).await
+    }
+
     /// Returns the question which file is meant, with where each of them is.
     fn ask(&self) -> CallToolResult {
         let mut text =
             "Nothing is saved yet. Ask the person which file is meant, then call again:".to_owned();
-        let scopes = [ContextScope::Project, ContextScope::Global];
-        for scope in
-            scopes.into_iter().filter(|scope| self.in_project || *scope == ContextScope::Global)
-        {
-            match self.files.target(scope) {
+        for scope in self.scopes() {
+            match self.files.target(*scope) {
                 Ok(path) => {
                     let line = format!(
                         "\n- `scope: \"{}\"` adds it to {}",
@@ -202,6 +222,11 @@ impl SaveFiles {
         }
         refused(Code::InvalidArguments, text)
     }
+}
+
+/// Returns what a model is told when the person was asked and chose no file.
+pub(super) fn declined() -> CallToolResult {
+    refused(Code::InvalidArguments, "The person was asked and does not want this saved.".to_owned())
 }
 
 /// Returns what a model is told when a fact was not saved: no more of where the files are than it was told.

@@ -140,8 +140,14 @@ impl Client {
 
     /// Waits for a request of the server and returns its id.
     pub(crate) async fn asked(&mut self, method: &str) -> Value {
-        self.wait_for(|message| message["method"] == method && !message["id"].is_null()).await["id"]
-            .take()
+        self.asked_with(method).await.0
+    }
+
+    /// Waits for a request of the server and returns its id and what it asks with.
+    pub(crate) async fn asked_with(&mut self, method: &str) -> (Value, Value) {
+        let is_it = |message: &Value| message["method"] == method && !message["id"].is_null();
+        let mut request = self.wait_for(is_it).await;
+        (request["id"].take(), request["params"].take())
     }
 
     pub(crate) async fn respond(&mut self, id: Value, result: Value) {

@@ -377,6 +377,47 @@ async fn without_a_scope_a_fact_is_not_saved_and_both_files_are_named() {
     assert!(!global.exists());
 }
 
+/// Saves a fact without a scope for a client that can ask its person, and answers what it is asked.
+async fn saved_when_asked(answer: Value) -> (String, bool, World) {
+    let world = World::new();
+    let (host, _) = in_project(&world);
+    let mut client = Client::connect(host);
+    client.begin("2025-11-25", json!({ "elicitation": {} })).await;
+    let call = json!({ "name": "save_memory", "arguments": { "fact": "Likes tea" } });
+    let call = client.ask("tools/call", call).await;
+    let (id, asked) = client.asked_with("elicitation/create").await;
+    let schema = &asked["requestedSchema"];
+    assert_eq!(schema["properties"]["scope"]["enum"], json!(["project", "global"]), "{asked}");
+    assert_eq!(schema["required"], json!(["scope"]));
+    assert!(asked["message"].as_str().unwrap().contains("Likes tea"), "{asked}");
+    client.respond(id, answer).await;
+    let (text, is_error, _) = shown(&client.answer(call).await);
+    (text, is_error, world)
+}
+
+#[tokio::test]
+async fn a_client_that_can_asks_its_person_which_file_is_meant() {
+    let chosen = json!({ "action": "accept", "content": { "scope": "global" } });
+    let (text, is_error, world) = saved_when_asked(chosen).await;
+    assert_eq!((text.as_str(), is_error), ("Added to the global instruction file.", false));
+    let saved = fs::read_to_string(world.data_folder().join("QWEN.md")).unwrap();
+    assert_eq!(saved, "## Quipu Added Memories\n- Likes tea\n");
+    for action in ["decline", "cancel"] {
+        let (text, is_error, world) = saved_when_asked(json!({ "action": action })).await;
+        assert!(is_error && text.contains("does not want"), "{text}");
+        assert!(!world.data_folder().join("QWEN.md").exists());
+    }
+    for nonsense in [
+        json!({ "action": "accept" }),
+        json!({ "action": "accept", "content": { "scope": "elsewhere" } }),
+        json!({}),
+    ] {
+        let (text, is_error, world) = saved_when_asked(nonsense).await;
+        assert!(is_error && text.starts_with("Nothing is saved yet."), "{text}");
+        assert!(!world.data_folder().join("QWEN.md").exists());
+    }
+}
+
 #[tokio::test]
 async fn a_fact_that_may_not_be_saved_is_refused_and_nothing_is_written() {
     let world = World::new();
