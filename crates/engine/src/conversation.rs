@@ -48,8 +48,8 @@ use state::Tasks;
 use store::Memories;
 use tokio_util::sync::CancellationToken;
 
-pub use self::changes::Begun;
 use self::changes::Looked;
+pub use self::changes::{Beginning, Begun};
 use self::given::Given;
 pub use self::id::{BadConversationId, ConversationId};
 use self::kept::Kept;

@@ -64,8 +64,8 @@ pub use browse::{BadCursor, Browse, Cursor, Known, Order, Page, browse};
 pub use callers::{BadSessionId, BeginError, Callers, Session, SessionId};
 pub use config::Config;
 pub use conversation::{
-    BadConversationId, Begun, Conversation, ConversationError, ConversationId, Conversations,
-    Opened, Recalled, Select, Selected, Selecting, Shown,
+    BadConversationId, Beginning, Begun, Conversation, ConversationError, ConversationId,
+    Conversations, Opened, Recalled, Select, Selected, Selecting, Shown,
 };
 pub use enter::{NotEntered, enter};
 pub use feed::{Feed, FeedError, Feeds, ManagedChange, Unheard};

@@ -20,6 +20,15 @@ pub struct OpenConversation {
     /// Whether what its segment begins with is wanted, too.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub context: bool,
+    /// Whether the model knows nothing of what it was given before, so that a new segment begins.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub anew: bool,
+    /// The most bytes of text that the host takes at once; left out, as many as there are.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_bytes_max: Option<usize>,
+    /// Names of context files that the host shows its model itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub context_files_loaded: Vec<String>,
 }
 
 /// A conversation.

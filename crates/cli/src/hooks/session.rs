@@ -6,9 +6,8 @@
 
 use std::sync::Arc;
 
-use engine::{Conversation, Engine, Recalled, Workspace};
+use engine::{Beginning, Conversation, Engine, Recalled, Workspace};
 use memory::code::Code;
-use memory::limits::DELTA_BYTES_MAX;
 use protocol::client::{Client, ClientError};
 use protocol::conversation::{Compacted, Happened, OpenConversation, SaidPrompt, ToShow};
 use tokio_util::sync::CancellationToken;
@@ -19,9 +18,6 @@ use crate::daemon;
 use crate::exit::{Failure, chain};
 use crate::hooks::wire::Told;
 use crate::hooks::{Event, Format};
-
-/// What changed since a session began, with its frame, in bytes.
-const CHANGES_BYTES_MAX: usize = DELTA_BYTES_MAX + 512;
 
 /// A session of an agent, for as long as one hook runs.
 pub(super) struct Session {
@@ -40,7 +36,10 @@ impl Session {
     pub(super) async fn happened(&self, told: &Told) -> Result<Option<String>, Failure> {
         if told.event == Event::SessionStart {
             let glimpse = Glimpse::new(&self.globals)?;
-            let text = self.segment(&glimpse, told).await;
+            let text = match self.begun_at_daemon(&glimpse, told).await {
+                Some(text) => Ok(text),
+                None => self.segment(&glimpse, told).await,
+            };
             glimpse.close().await;
             return text.map(Some);
         }
@@ -53,6 +52,24 @@ impl Session {
         answer
     }
 
+    /// Asks the daemon for what a session begins with; it has most of it at hand. `None` if there is none that answers.
+    async fn begun_at_daemon(&self, glimpse: &Glimpse, told: &Told) -> Option<String> {
+        let client = daemon::find(glimpse.state_folder())?.client().ok()?;
+        let loaded = self.format.context_files.iter().map(|&name| name.to_owned());
+        let open = OpenConversation {
+            session_id: Some(told.session.clone()),
+            workspace_id: Some(glimpse.workspace().id),
+            context: true,
+            anew: !told.resumes,
+            context_bytes_max: Some(self.format.text_bytes_max),
+            context_files_loaded: loaded.collect(),
+            ..OpenConversation::default()
+        };
+        let begun = client.open_conversation(&open).await.ok()?;
+        let changes = begun.changes.map(|changes| changes.text);
+        Some(joined([Some(begun.context?.text), changes].into_iter().flatten()))
+    }
+
     /// Looks at the memories; none is written, and no use is counted. What is given is kept, so that a session that
     /// goes on is given the same bytes, and told at their tail what changed.
     async fn segment(&self, glimpse: &Glimpse, told: &Told) -> Result<String, Failure> {
@@ -62,15 +79,10 @@ impl Session {
             let showing = engine.segment_within(&glimpse.memories, &files, bytes_max).await?;
             return Ok(showing.segment.text().to_owned());
         };
-        if !told.resumes {
-            conversation.begins_anew().await;
-        }
-        let begun = conversation.context_within(engine, &files, bytes_max).await?;
-        let text = begun.segment.text().to_owned();
-        // Where there is no room for it, it waits for the next prompt.
-        let has_room = text.len() + CHANGES_BYTES_MAX <= bytes_max;
-        let changes = if begun.again && has_room { conversation.changed().await } else { None };
+        let beginning = Beginning { bytes_max, anew: !told.resumes };
+        let (begun, changes) = conversation.begin(engine, &files, beginning).await?;
         conversation.written().await;
+        let text = begun.segment.text().to_owned();
         Ok(joined([Some(text), changes.map(|part| part.text)].into_iter().flatten()))
     }
 }

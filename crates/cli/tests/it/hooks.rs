@@ -335,15 +335,7 @@ fn begun(place: &Place, agent: &str, source: &str) -> String {
 fn a_session_that_goes_on_is_given_the_same_bytes_and_what_changed_at_their_tail() {
     let place = Place::new();
     place.create("project/a.md", "a\n");
-    let args = ["session-start", "--agent", "claude-code"];
-    let start = |source: &str| shown(&hook(&place, &args, &begun(&place, "claude-code", source)));
-    let first = start("startup");
-    place.create("project/b.md", "b\n");
-    let resumed = start("resume");
-    let changes = resumed.strip_prefix(&first).unwrap();
-    assert!(changes.starts_with("\n<memory_changes>\n"), "{changes}");
-    assert!(changes.contains("/memories/project/b.md [new]"), "{changes}");
-    assert_eq!(start("resume"), first, "it is told once");
+    goes_on(&place);
 
     // A prompt tells of it too, behind what was recalled.
     place.create("project/harbour.md", "- The harbour master of Brenn is called Olga.\n");
@@ -352,6 +344,32 @@ fn a_session_that_goes_on_is_given_the_same_bytes_and_what_changed_at_their_tail
     assert!(beside.starts_with("<recalled_memories>\n"), "{beside}");
     assert!(beside.contains("\n\n<memory_changes>\n"), "{beside}");
     assert!(beside.contains("harbour.md [new]"), "{beside}");
+}
+
+#[test]
+fn a_daemon_lets_a_session_go_on_in_the_same_way() {
+    let place = Place::new();
+    place.create("project/a.md", "a\n");
+    let args = ["session-start", "--agent", "codex"];
+    let start = |source: &str| shown(&hook(&place, &args, &begun(&place, "codex", source)));
+    let alone = start("startup");
+    let daemon = Daemon::start(&place);
+    assert_eq!(start("resume"), alone, "the daemon knows what was given before it");
+    goes_on(&place);
+    drop(daemon);
+}
+
+/// Starts a session, writes, and starts it again in all ways.
+fn goes_on(place: &Place) {
+    let args = ["session-start", "--agent", "claude-code"];
+    let start = |source: &str| shown(&hook(place, &args, &begun(place, "claude-code", source)));
+    let first = start("startup");
+    place.create("project/b.md", "b\n");
+    let resumed = start("resume");
+    let changes = resumed.strip_prefix(&first).unwrap();
+    assert!(changes.starts_with("\n<memory_changes>\n"), "{changes}");
+    assert!(changes.contains("/memories/project/b.md [new]"), "{changes}");
+    assert_eq!(start("resume"), first, "it is told once");
 
     // A conversation that was shortened, or a new one, begins with what is true then.
     for source in ["compact", "clear", "startup"] {
@@ -359,7 +377,7 @@ fn a_session_that_goes_on_is_given_the_same_bytes_and_what_changed_at_their_tail
         assert!(anew.contains("- /memories/project/b.md\n"), "{anew}");
         assert!(!anew.contains("memory_changes"), "{anew}");
     }
-    assert_eq!(log(&place), "");
+    assert_eq!(log(place), "");
 }
 
 #[test]

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use context::segment::{Part, Segment};
+use memory::limits::DELTA_BYTES_MAX;
 use store::{ContextFiles, StoreError};
 use tokio_util::sync::CancellationToken;
 
@@ -24,6 +25,18 @@ pub struct Begun {
     pub again: bool,
 }
 
+/// How a conversation wants to begin, or to go on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Beginning {
+    /// The most bytes of text that the host takes at once.
+    pub bytes_max: usize,
+    /// Whether the model knows nothing of what it was given before, so that a new segment begins.
+    pub anew: bool,
+}
+
+/// What changed since a session began, with its frame, in bytes.
+const CHANGES_BYTES_MAX: usize = DELTA_BYTES_MAX + 512;
+
 /// What was seen of memories, and what was known of them by what another process kept.
 #[derive(Clone, Debug)]
 pub(super) struct Looked {
@@ -40,6 +53,24 @@ impl Conversation {
         files: &ContextFiles,
     ) -> Result<Begun, StoreError> {
         self.context_within(engine, files, usize::MAX).await
+    }
+
+    /// The same as the host wants it, with what changed since it was given, where there is room for both. Without
+    /// room that waits for the next prompt.
+    pub async fn begin(
+        &self,
+        engine: &Engine,
+        files: &ContextFiles,
+        beginning: Beginning,
+    ) -> Result<(Begun, Option<Part>), StoreError> {
+        if beginning.anew {
+            self.begins_anew().await;
+        }
+        let begun = self.context_within(engine, files, beginning.bytes_max).await?;
+        let room = beginning.bytes_max.saturating_sub(begun.segment.text().len());
+        let is_told = begun.again && room >= CHANGES_BYTES_MAX;
+        let changes = if is_told { self.changed().await } else { None };
+        Ok((begun, changes))
     }
 
     /// The same in at most so many bytes, if it is gathered now; see [`Engine::segment_within`].

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use engine::{
-    BadConversationId, Begun, ConversationError, ConversationId, Memories, Opened, Part, Recalled,
-    Segment, Workspace,
+    BadConversationId, Beginning, ConversationError, ConversationId, Memories, Opened, Part,
+    Recalled, Segment, Workspace,
 };
 use protocol::conversation::{
     ChangedMemories, Compacted, Conversation, Happened, OpenConversation, RecalledBlock,
@@ -73,18 +73,21 @@ impl Daemon {
         &self,
         conversation: &engine::Conversation,
         state: Conversation,
-        (wanted, headers): (bool, &HeaderMap),
+        (wanted, headers): (&OpenConversation, &HeaderMap),
     ) -> Result<Json<Conversation>, Refused> {
-        if !wanted {
+        if !wanted.context {
             return Ok(Json(state));
         }
         let workspace = self.trusted(Some(conversation.workspace()))?;
         let client = self.client(workspace, headers).await?;
         let files = self.context_files(workspace, headers, client.as_ref());
-        let Begun { segment, again } = conversation.context(&self.engine, &files).await?;
-        let changes = if again { conversation.changed().await.map(changes_of) } else { None };
-        let context = Some(context_of(&segment));
-        Ok(Json(Conversation { context, changes, ..state }))
+        let loaded: Vec<&str> = wanted.context_files_loaded.iter().map(String::as_str).collect();
+        let files = files.loaded_by_host(&loaded);
+        let bytes_max = wanted.context_bytes_max.unwrap_or(usize::MAX);
+        let beginning = Beginning { bytes_max, anew: wanted.anew };
+        let (begun, changes) = conversation.begin(&self.engine, &files, beginning).await?;
+        let context = Some(context_of(&begun.segment));
+        Ok(Json(Conversation { context, changes: changes.map(changes_of), ..state }))
     }
 
     /// Returns the conversation of this id; one that went on before this daemon is taken up again.
@@ -129,18 +132,18 @@ async fn open(
     request: Request,
 ) -> Result<Json<Conversation>, Refused> {
     let headers = request.headers().clone();
-    let OpenConversation { session_id, workspace_id, cwd, context } = body::value(request).await?;
-    let workspace = match (&workspace_id, &cwd) {
+    let wanted: OpenConversation = body::value(request).await?;
+    let workspace = match (&wanted.workspace_id, &wanted.cwd) {
         (None, Some(cwd)) => daemon.trusted(Some(&daemon.workspace_in(cwd)?.id))?,
         (named, _) => daemon.trusted(named.as_deref())?,
     };
-    let id = match session_id {
+    let id = match &wanted.session_id {
         Some(id) => id.parse().map_err(|error| bad_id(&error))?,
         None => ConversationId::random(),
     };
     let Opened { conversation, resumed } = daemon.open(workspace, &id, &headers).await?;
     let state = Conversation { resumed, ..state_of(&conversation) };
-    daemon.answer(&conversation, state, (context, &headers)).await
+    daemon.answer(&conversation, state, (&wanted, &headers)).await
 }
 
 /// Say what a person asked. What fits is looked for; what is there at once is answered.
@@ -245,7 +248,8 @@ async fn compaction(
     let Compacted { event_id, context } = body::value(request).await?;
     let conversation = daemon.conversation(&id, &headers).await?;
     conversation.compacted(event_id.as_deref());
-    daemon.answer(&conversation, state_of(&conversation), (context, &headers)).await
+    let wanted = OpenConversation { context, ..OpenConversation::default() };
+    daemon.answer(&conversation, state_of(&conversation), (&wanted, &headers)).await
 }
 
 /// Close a conversation. What it was shown stays known, so that it may go on some day.
