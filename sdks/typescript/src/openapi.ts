@@ -1255,8 +1255,14 @@ export interface components {
         };
         /** @description What a conversation is opened with. */
         OpenConversation: {
+            /** @description Whether the model knows nothing of what it was given before, so that a new segment begins. */
+            anew?: boolean;
             /** @description Whether what its segment begins with is wanted, too. */
             context?: boolean;
+            /** @description The most bytes of text that the host takes at once; left out, as many as there are. */
+            contextBytesMax?: number | null;
+            /** @description Names of context files that the host shows its model itself. */
+            contextFilesLoaded?: string[];
             /** @description The folder of the workspace; left out, the daemon's first one. */
             cwd?: string | null;
             /**
