@@ -140,26 +140,6 @@ impl Recaller {
         followed.found(memories, prompt, |_, _| true).await
     }
 
-    /// Looks at the memories of several callers, one after the other. Only the corpus of the first stays at
-    /// hand: the others are kept where they are quickly had again, and take no room until somebody asks.
-    pub(crate) async fn prepare_all(&self, callers: &[Memories]) {
-        for (at, memories) in callers.iter().take(CORPORA_KEPT_MAX).enumerate() {
-            let followed = self.corpus(memories);
-            let looked = match at {
-                0 => self.prepare(memories).await,
-                _ => self.update(&followed, memories).await,
-            };
-            if let Err(error) = looked {
-                tracing::warn!(%error, "memories cannot be looked at ahead");
-            }
-            if at > 0 {
-                followed.keep(followed.alone().await).await;
-                let mut corpora = self.corpora.lock().unwrap_or_else(PoisonError::into_inner);
-                corpora.by_name.retain(|_, (_, one)| !Arc::ptr_eq(one, &followed));
-            }
-        }
-    }
-
     /// Keeps what changed since it was kept last, for the next process.
     pub async fn keep(&self) {
         let followed: Vec<Arc<Followed>> = {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use state::StateError;
-use store::Caller;
+use store::{Caller, Memories};
 use tokio::task::JoinHandle;
 
 use crate::callers::Callers;
@@ -60,7 +60,7 @@ impl Engine {
         let finds = Arc::clone(&recaller);
         let looking =
             |workspace: &Workspace| self.memories(&workspace.binding, Caller::person("recall"));
-        let looked_at: Vec<_> = workspaces.iter().map(looking).collect();
+        let first = workspaces.first().map(looking);
         let following = tokio::spawn(async move {
             tokio::join!(
                 following,
@@ -68,10 +68,17 @@ impl Engine {
                 kept_up.keep_up(&served),
                 finds.follow(of_memories),
                 finds.keep_up(),
-                // The first prompts find what they need.
-                finds.prepare_all(&looked_at),
+                // Its first prompts find what they need; those of another folder wait until it is opened.
+                look_ahead(&finds, first),
             );
         });
         Ok(Serving { lanes, feeds, callers, conversations, recaller, following })
+    }
+}
+
+async fn look_ahead(recaller: &Recaller, memories: Option<Memories>) {
+    let Some(memories) = memories else { return };
+    if let Err(error) = recaller.prepare(&memories).await {
+        tracing::warn!(%error, "memories cannot be looked at ahead");
     }
 }
