@@ -1,5 +1,9 @@
 //! `/v1`: memories with preconditions, the tool, search, history, archives, counts, descriptions.
 
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
 use serde_json::{Value, json};
 
 use super::{Answer, Daemon};
@@ -15,6 +19,36 @@ fn make(daemon: &Daemon, path: &str, text: &str) -> String {
     let made = put(daemon, path, text, ("If-None-Match", "*"));
     assert_eq!(made.status, 201, "{}", made.text());
     made.header("ETag").unwrap().to_owned()
+}
+
+/// Writes into a memory's file as an editor would that keeps the time of the last change.
+fn edit_quietly(file: &Path, text: &str) {
+    let long_ago = SystemTime::now() - Duration::from_hours(1);
+    fs::write(file, text).unwrap();
+    fs::File::options().write(true).open(file).unwrap().set_modified(long_ago).unwrap();
+}
+
+#[test]
+fn an_answer_that_was_given_before_is_given_again_only_while_the_file_stays_the_same() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    make(&daemon, "global/a.md", "one\n");
+    let file = place.home().join("memory/a.md");
+    let read = || {
+        let read = daemon.get("/v1/memories/global/a.md");
+        (read.status, read.header("ETag").map(str::to_owned), read.json()["text"].clone())
+    };
+    let mut before = None;
+    for text in ["one\n", "two\n", "six\n"] {
+        // As long as the one before, and as old.
+        edit_quietly(&file, text);
+        let first = read();
+        assert_eq!((first.0, &first.2), (200, &json!(text)));
+        assert_eq!(read(), first, "from what was kept");
+        assert_ne!(before.replace(first.1.clone()), Some(first.1));
+    }
+    fs::remove_file(&file).unwrap();
+    assert_eq!(daemon.get("/v1/memories/global/a.md").status, 404);
 }
 
 #[test]
