@@ -36,14 +36,10 @@ pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Section> {
     ground.fill(MEMORIES)?;
     let shallow = bench.dir.join("shallow");
     let near = chain(&shallow, SEGMENT_FILES, |_| RULE.repeat(10))?;
-    let deep = bench.dir.join("deep");
-    let (deepest, files) = tree(&deep)?;
-    for folder in [&shallow, &deep] {
-        ground.run(ground.engine().trusted_folders().add(folder))?;
-    }
+    let tree = Tree::new(&ground, &bench.dir.join("deep"))?;
+    ground.run(ground.engine().trusted_folders().add(&shallow))?;
     ground.rest()?;
     let near = context_files(&ground, &near);
-    let far = context_files(&ground, &deepest);
     let mut segment = |times: &mut Times| {
         for _ in 0..SEGMENTS {
             let segment = ground.engine().segment(ground.memories(), &near);
@@ -55,27 +51,14 @@ pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Section> {
     let mut bare = |times: &mut Times| {
         for _ in 0..LOADS {
             let read =
-                || files.iter().try_fold(0, |sum, file| Ok(sum + std::fs::read(file)?.len()));
+                || tree.files.iter().try_fold(0, |sum, file| Ok(sum + std::fs::read(file)?.len()));
             let read: std::io::Result<usize> = times.time(read);
             anyhow::ensure!(read? > 0, "files are missing");
         }
         Ok(())
     };
-    let mut cold = |times: &mut Times| {
-        for _ in 0..LOADS {
-            let fresh = far.clone().remembering(Arc::default());
-            let loaded = times.time(|| ground.run(fresh.load()));
-            anyhow::ensure!(loaded.sources.len() == LOADED, "{} are loaded", loaded.sources.len());
-        }
-        Ok(())
-    };
-    let mut warm = |times: &mut Times| {
-        for _ in 0..LOADS {
-            let loaded = times.time(|| ground.run(far.load()));
-            anyhow::ensure!(loaded.sources.len() == LOADED, "files are missing");
-        }
-        Ok(())
-    };
+    let mut cold = |times: &mut Times| (0..LOADS).try_for_each(|_| tree.load_cold(&ground, times));
+    let mut warm = |times: &mut Times| (0..LOADS).try_for_each(|_| tree.load_warm(&ground, times));
     let [segment, bare, cold, warm] =
         take_turns(bench.passes, [&mut segment, &mut bare, &mut cold, &mut warm])?;
     ground.close();
@@ -89,13 +72,67 @@ pub(crate) fn measure(bench: &Bench) -> anyhow::Result<Section> {
     ];
     let method = format!(
         "The segment is of {MEMORIES} memories and {SEGMENT_FILES} context files, each in a folder of its \
-         own, everything warm. The tree has {FOLDERS} folders and {FILES} context files, each of which \
-         imports two files that import one each that imports one; {LOADED} files are loaded for the \
-         deepest folder. *Nothing remembered* finds, reads and parses them anew, their bytes in the \
+         own, everything warm. {}. *Nothing remembered* finds, reads and parses them anew, their bytes in the \
          cache of the system. {} passes.",
+        Tree::described(),
         bench.passes
     );
     Ok(Section { title: "What a model is shown", method, lines })
+}
+
+/// A tree of folders with context files that import others.
+#[derive(Debug)]
+pub(crate) struct Tree {
+    deepest: PathBuf,
+    /// What is loaded for the deepest folder.
+    files: Vec<PathBuf>,
+    loader: ContextFiles,
+}
+
+impl Tree {
+    /// Makes the tree, and trusts it.
+    pub(crate) fn new(ground: &Ground, top: &Path) -> anyhow::Result<Self> {
+        let (deepest, files) = tree(top)?;
+        ground.run(ground.engine().trusted_folders().add(top))?;
+        let loader = context_files(ground, &deepest);
+        Ok(Self { deepest, files, loader })
+    }
+
+    /// Returns the folder that files are loaded for.
+    pub(crate) fn deepest(&self) -> &Path {
+        &self.deepest
+    }
+
+    /// Returns how many bytes are loaded for it at least: that of all rules.
+    pub(crate) fn bytes(&self) -> u64 {
+        let bytes = |file: &PathBuf| std::fs::metadata(file).map_or(0, |facts| facts.len());
+        self.files.iter().map(bytes).sum()
+    }
+
+    /// Says what it is made of.
+    pub(crate) fn described() -> String {
+        format!(
+            "The tree has {FOLDERS} folders and {FILES} context files, each of which imports two files that import \
+             one each that imports one; {LOADED} files are loaded for the deepest folder"
+        )
+    }
+
+    /// Times a load that remembers nothing.
+    pub(crate) fn load_cold(&self, ground: &Ground, times: &mut Times) -> anyhow::Result<()> {
+        let fresh = self.loader.clone().remembering(Arc::default());
+        load(&fresh, ground, times)
+    }
+
+    /// Times a load that remembers the one before.
+    pub(crate) fn load_warm(&self, ground: &Ground, times: &mut Times) -> anyhow::Result<()> {
+        load(&self.loader, ground, times)
+    }
+}
+
+fn load(files: &ContextFiles, ground: &Ground, times: &mut Times) -> anyhow::Result<()> {
+    let loaded = times.time(|| ground.run(files.load()));
+    anyhow::ensure!(loaded.sources.len() == LOADED, "{} are loaded", loaded.sources.len());
+    Ok(())
 }
 
 fn context_files(ground: &Ground, folder: &Path) -> ContextFiles {

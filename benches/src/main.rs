@@ -93,11 +93,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     quipu: Option<PathBuf>,
 
-    /// Node, for npm's server-memory
+    /// Node, for npm's server-memory and Qwen Code
     #[arg(long, value_name = "FILE", env = "QUIPU_TEST_NODE")]
     node: Option<PathBuf>,
 
-    /// The folder of npm packages that holds @modelcontextprotocol/server-memory
+    /// The folder of npm packages that holds @modelcontextprotocol/server-memory and @qwen-code/qwen-code
     #[arg(long, value_name = "DIR", env = "QUIPU_TEST_NODE_MODULES")]
     node_modules: Option<PathBuf>,
 
@@ -153,6 +153,8 @@ enum Subject {
     ServerMemory,
     /// The memory tool of the Python SDK, in process there
     PythonSdk,
+    /// How Qwen Code gathers context files, in process there
+    ContextLoader,
 }
 
 impl Subject {
@@ -173,6 +175,7 @@ impl Subject {
             }
             Self::ServerMemory => rivals::server_memory::measure(bench, args),
             Self::PythonSdk => rivals::python_sdk::measure(bench, args),
+            Self::ContextLoader => rivals::context_loader::measure(bench, args),
         }
     }
 }
