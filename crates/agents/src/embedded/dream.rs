@@ -46,15 +46,11 @@ pub fn dream(snapshot: &Snapshot) -> Dreamt {
     let mut memories: Vec<Option<Stored>> = snapshot.memories.iter().cloned().map(Some).collect();
     let today = day_of(snapshot.now);
     let (mut merged, mut over) = (0, 0);
-    for stored in memories.iter_mut().flatten() {
-        name_days(stored, snapshot);
-    }
-    if grew_too_much(snapshot, &memories) {
-        memories = snapshot.memories.iter().cloned().map(Some).collect();
-    }
     for _ in 0..ROUNDS_MAX {
-        let round = one_round(&memories, snapshot, today);
-        if round.gone == 0 {
+        // Days that the growth forbids to be named may be named once an entry is gone.
+        let named = named_days(&memories, snapshot).filter(|named| !grew_too_much(snapshot, named));
+        let round = one_round(named.as_ref().unwrap_or(&memories), snapshot, today);
+        if round.gone == 0 && named.is_none() {
             break;
         }
         merged += round.merged;
@@ -96,23 +92,35 @@ fn result(
     dreamt
 }
 
-/// Names the days that a memory points at, as far as it is known when it was written.
-fn name_days(stored: &mut Stored, snapshot: &Snapshot) {
-    let Some(written_at) = stored.written_at.filter(|_| may_change(snapshot, stored)) else {
-        return;
-    };
+/// Returns the memories with the days named that they point at, if one does.
+fn named_days(memories: &[Option<Stored>], snapshot: &Snapshot) -> Option<Vec<Option<Stored>>> {
+    let named: Vec<Option<Source>> = memories
+        .iter()
+        .map(|stored| stored.as_ref().and_then(|stored| with_days_named(stored, snapshot)))
+        .collect();
+    named.iter().any(Option::is_some).then(|| {
+        let pairs = memories.iter().zip(named);
+        pairs
+            .map(|(stored, named)| {
+                let stored = stored.clone()?;
+                Some(Stored { text: named.unwrap_or_else(|| stored.text.clone()), ..stored })
+            })
+            .collect()
+    })
+}
+
+/// Returns the text with the days named that it points at, as far as it is known when it was written, if
+/// that changes it.
+fn with_days_named(stored: &Stored, snapshot: &Snapshot) -> Option<Source> {
+    let written_at = stored.written_at.filter(|_| may_change(snapshot, stored))?;
     let start = stored.text.len() - memory::document::body(&stored.text).len();
-    let (Some(head), Some(body)) = (stored.text.get(..start), stored.text.get(start..)) else {
-        return;
-    };
+    let (head, body) = stored.text.split_at_checked(start)?;
     let named = when::absolute(body, day_of(written_at));
     if named == body {
-        return;
+        return None;
     }
     let text = Source::from(format!("{head}{named}"));
-    if text.read().notes.len() == stored.text.read().notes.len() {
-        stored.text = text;
-    }
+    (text.read().notes.len() == stored.text.read().notes.len()).then_some(text)
 }
 
 fn may_change(snapshot: &Snapshot, stored: &Stored) -> bool {
