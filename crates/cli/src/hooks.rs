@@ -6,10 +6,12 @@
 
 use std::io::Read as _;
 use std::path::PathBuf;
-use std::sync::mpsc;
+use std::sync::Arc;
+use std::sync::mpsc::{self, SyncSender};
 use std::time::Duration;
 
 use clap::ValueEnum;
+use engine::Recaller;
 
 use crate::args::{Globals, Hook};
 use crate::compose;
@@ -132,12 +134,16 @@ impl Format {
     }
 }
 
+/// What an agent is told, if anything.
+type Answer = Result<Option<String>, Failure>;
+
 /// Answers an agent. Nothing that happens here reaches it but an answer.
 pub(crate) fn run(globals: Globals, args: Hook) -> Status {
     let what = format!("{} {}", args.event, args.agent);
     let (sender, receiver) = mpsc::sync_channel(1);
-    // Whoever waits for a file or a lock is left behind when the process ends.
-    let _left = std::thread::spawn(move || sender.send(answer(globals, &args)));
+    // Whoever waits for a file or a lock is left behind when the process ends, and so is whoever gives back
+    // the room that answering took.
+    let _left = std::thread::spawn(move || answer(globals, &args, &sender));
     match receiver.recv_timeout(WAIT) {
         Ok(Ok(Some(answer))) => {
             // An agent that does not listen any more needs no answer.
@@ -156,7 +162,15 @@ pub(crate) fn misunderstood(error: &clap::Error) -> Status {
     Status::Done
 }
 
-fn answer(globals: Globals, args: &Hook) -> Result<Option<String>, Failure> {
+fn answer(globals: Globals, args: &Hook, sender: &SyncSender<Answer>) {
+    let mut held = None;
+    // Whoever gave up waiting is not told.
+    sender.send(answered(globals, args, &mut held)).unwrap_or_default();
+    drop(held);
+}
+
+/// Finds the answer; what is `held` beside it is of no use afterwards, and takes milliseconds to be given back.
+fn answered(globals: Globals, args: &Hook, held: &mut Option<Arc<Recaller>>) -> Answer {
     let host = Host::from_str(&args.agent, false)
         .map_err(|_| Failure::usage("no agent of this name is known"))?;
     // What is told is read to its end in any case: an agent may mind a closed pipe.
@@ -166,7 +180,7 @@ fn answer(globals: Globals, args: &Hook) -> Result<Option<String>, Failure> {
     let told = Told::read(host.format(), event, &input?)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let session = Session::new(globals, host.format(), &told);
-    let answered = runtime.block_on(session.happened(&told));
+    let answered = runtime.block_on(session.happened(&told, held));
     runtime.shutdown_background();
     Ok(answered?.and_then(|text| wire::answer(host.format(), event, &text)))
 }

@@ -46,6 +46,10 @@ pub fn line(text: &str) -> String {
 /// Returns a path for an attribute or a border: on one line, with nothing in it that ends either. A path is
 /// given back by the model as it stands here, so nothing else in it is changed.
 pub fn path(path: &str) -> String {
+    // Most are of these alone, of which nothing is changed.
+    if path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"/._-".contains(&byte)) {
+        return path.to_owned();
+    }
     let shown = |c: char| if c.is_control() || is_line_end(c) { '\u{fffd}' } else { c };
     let one_line: String = path.chars().map(shown).collect();
     data(&one_line).replace('<', LESS).replace('>', "&gt;").replace('"', "&quot;")

@@ -5,6 +5,7 @@
 //! asks again. Names found on disk go through the same grammar ([`RelativePath::parse`]); what it
 //! refuses cannot be addressed. Whether anything is at a path is the store's to know.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
@@ -210,7 +211,8 @@ impl MemoryPath {
         if text.len() > 3 * PATH_BYTES_MAX {
             return Err(PathError::invalid(text, PathFault::TooLong));
         }
-        let normal: String = text.nfc().collect();
+        let normal: Cow<'_, str> =
+            if text.is_ascii() { text.into() } else { text.nfc().collect::<String>().into() };
         let Some(below) = normal
             .strip_prefix("/memories")
             .filter(|below| below.is_empty() || below.starts_with('/'))

@@ -13,6 +13,7 @@ mod conversations;
 mod daemon;
 mod events;
 mod faults;
+mod front;
 mod gate;
 mod listen;
 mod mcp;
@@ -44,6 +45,7 @@ pub use listen::Listener;
 pub use openapi::document;
 
 use self::daemon::Daemon;
+use self::front::Front;
 use self::gate::Gate;
 use self::listen::Connections;
 use self::measure::Measures;
@@ -80,9 +82,10 @@ pub async fn serve(host: Host, listeners: Vec<Listener>, stop: CancellationToken
     let answers = answers::Answers::default();
     let daemon = Daemon { engine, serving, workspaces, measures, clock, mcp, found, answers };
     let daemon = Arc::new(daemon);
-    let router = router(Arc::clone(&daemon), gate);
+    let router = router(Arc::clone(&daemon), Arc::clone(&gate));
+    let front = Front::new(gate, Arc::clone(&daemon), router);
     let measures = Arc::clone(&daemon.measures);
-    let connections = Connections::new(router, connections_max, measures, ending.clone());
+    let connections = Connections::new(front, connections_max, measures, ending.clone());
     let taking =
         futures_util::future::join_all(listeners.iter().map(|listener| connections.take(listener)));
     let shutting_down = async {

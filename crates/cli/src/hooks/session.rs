@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use engine::{Beginning, Conversation, Engine, Recalled, Workspace};
+use engine::{Beginning, Conversation, Engine, Recalled, Recaller};
 use memory::code::Code;
 use protocol::client::{Client, ClientError};
 use protocol::conversation::{Compacted, Happened, OpenConversation, SaidPrompt, ToShow};
@@ -17,7 +17,7 @@ use crate::compose::Glimpse;
 use crate::daemon;
 use crate::exit::{Failure, chain};
 use crate::hooks::wire::Told;
-use crate::hooks::{Event, Format};
+use crate::hooks::{Event, Format, note, reason};
 
 /// A session of an agent, for as long as one hook runs.
 pub(super) struct Session {
@@ -33,7 +33,11 @@ impl Session {
     }
 
     /// Hears of an event and returns what the model is shown, if anything.
-    pub(super) async fn happened(&self, told: &Told) -> Result<Option<String>, Failure> {
+    pub(super) async fn happened(
+        &self,
+        told: &Told,
+        held: &mut Option<Arc<Recaller>>,
+    ) -> Result<Option<String>, Failure> {
         if told.event == Event::SessionStart {
             let glimpse = Glimpse::new(&self.globals)?;
             let text = match self.begun_at_daemon(&glimpse, told).await {
@@ -44,9 +48,11 @@ impl Session {
             return text.map(Some);
         }
         let place = Glimpse::working(&self.globals)?;
-        let answer = match at_daemon(&place, told).await {
-            Some(answer) => answer,
-            None => in_process(place.engine(), &place.workspace(), &place, told).await,
+        let answer = if let Some(answer) = at_daemon(&place, told).await {
+            answer
+        } else {
+            *held = Some(place.engine().recaller());
+            in_process(&place, told).await
         };
         place.close().await;
         answer
@@ -154,32 +160,32 @@ fn failure(error: &ClientError) -> Failure {
 }
 
 /// Does what can be done without a daemon: what is not found before this ends is found by nobody.
-async fn in_process(
-    engine: &Engine,
-    workspace: &Workspace,
-    place: &Glimpse,
-    told: &Told,
-) -> Result<Option<String>, Failure> {
+async fn in_process(place: &Glimpse, told: &Told) -> Result<Option<String>, Failure> {
     if told.event == Event::PostToolUse {
         return Ok(None);
     }
     let id =
         told.session.parse().map_err(|_| Failure::usage("the session has an id that is none"))?;
-    let recaller = engine.recaller();
-    if told.event == Event::UserPrompt {
-        let prompt = told.prompt.as_deref().unwrap_or_default();
-        recaller.prepare_for(&place.memories, prompt).await?;
-    }
-    let conversations = engine.conversations(recaller);
-    let opened = conversations.open(&id, &workspace.id, &place.memories).await;
+    let recaller = place.engine().recaller();
+    let conversations = place.engine().conversations(Arc::<Recaller>::clone(&recaller));
+    let opened = conversations.open(&id, &place.workspace().id, &place.memories).await;
     let opened = opened.map_err(|error| Failure::new(Code::StorageFailed, chain(&error)))?;
     let conversation = opened.conversation;
     let (mut shown, mut changes) = (None, None);
     match told.event {
         Event::UserPrompt => {
             let text = told.prompt.as_deref().unwrap_or_default();
-            shown = conversation.prompt(text, None, &CancellationToken::new());
-            changes = conversation.changed().await;
+            // What fits the prompt, and what changed since the model was told of memories, are of no concern to
+            // each other.
+            let prepare = recaller.prepare_for(&place.memories, text);
+            let (prepared, told_anew) = tokio::join!(prepare, conversation.changed());
+            changes = told_anew;
+            match prepared {
+                Ok(()) => shown = conversation.prompt(text, None, &CancellationToken::new()),
+                Err(error) => {
+                    note(format!("nothing is recalled: {}", reason(&error.into())));
+                }
+            }
         }
         Event::Stop => drop(conversation.turn_ended(None)),
         Event::PreCompact => conversation.compacted(None),

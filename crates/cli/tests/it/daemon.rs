@@ -286,8 +286,13 @@ impl Answer {
             .unwrap_or_else(|error| panic!("{error}: {} {}", self.head, self.text()))
     }
 
+    /// Returns the lines of its headers.
+    pub(crate) fn headers(&self) -> impl Iterator<Item = &str> {
+        self.head.lines().skip(1)
+    }
+
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        self.head.lines().find_map(|line| {
+        self.headers().find_map(|line| {
             let (known, value) = line.split_once(": ")?;
             known.eq_ignore_ascii_case(name).then_some(value)
         })

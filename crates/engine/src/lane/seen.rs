@@ -1,8 +1,7 @@
 //! Tasks that were looked at before, so that whoever looks again and again costs little.
 //!
 //! They are kept for one version of the state alone: whatever anybody writes to it, in whatever process,
-//! makes another one. Those that are not over yet are not kept: looking at them is also what finds out
-//! that nobody does them.
+//! makes another one.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,8 +30,6 @@ impl Seen {
             self.tasks.clear();
             self.version = Some(version);
         }
-        if task.status().is_final() {
-            self.tasks.insert(task.id.clone(), Arc::clone(task));
-        }
+        self.tasks.insert(task.id.clone(), Arc::clone(task));
     }
 }

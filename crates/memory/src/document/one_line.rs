@@ -17,6 +17,10 @@ pub fn description_line(text: &str) -> String {
 
 /// The text on one line, whole.
 pub(super) fn visible_line(text: &str) -> String {
+    let is_visible = text.bytes().all(|byte| matches!(byte, b' '..=b'~'));
+    if is_visible && text.trim() == text && !text.contains("  ") {
+        return text.to_owned();
+    }
     let mut line = String::with_capacity(text.len());
     let mut pending = Pending::None;
     for c in text.chars() {

@@ -1,10 +1,11 @@
 //! Answers to reads of memories, kept as they were sent.
 //!
 //! An answer is true as long as the file that it was made of is of the same version, which takes one look
-//! at the file and none into it. What is kept is derived and bounded: when there is too much, all of it goes.
+//! at the file and none into it. It is kept under what was asked, letter for letter. What is kept is derived
+//! and bounded: when there is too much, all of it goes.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Bytes;
 use axum::http::header::{ETAG, IF_NONE_MATCH};
@@ -28,13 +29,22 @@ pub(super) struct Answer {
     body: Bytes,
 }
 
+/// An answer, and what it was made of.
+#[derive(Debug)]
+pub(super) struct Kept {
+    pub(super) workspace: String,
+    pub(super) path: MemoryPath,
+    pub(super) stamp: Stamp,
+    pub(super) answer: Answer,
+}
+
 /// Answers of all workspaces.
 #[derive(Debug, Default)]
-pub(super) struct Answers(Mutex<Kept>);
+pub(super) struct Answers(Mutex<All>);
 
 #[derive(Debug, Default)]
-struct Kept {
-    of: HashMap<String, HashMap<MemoryPath, (Stamp, Answer)>>,
+struct All {
+    by_question: HashMap<String, Arc<Kept>>,
     bytes: usize,
 }
 
@@ -52,43 +62,39 @@ impl Answer {
     }
 
     /// Answers with it, or with nothing but its tag to who has it already.
-    pub(super) fn to(self, headers: &HeaderMap) -> Response {
-        if headers.get(IF_NONE_MATCH) == Some(&self.tag) {
-            return (StatusCode::NOT_MODIFIED, [(ETAG, self.tag)]).into_response();
+    pub(super) fn to(&self, headers: &HeaderMap) -> Response {
+        let tag = self.tag.clone();
+        if headers.get(IF_NONE_MATCH) == Some(&tag) {
+            return (StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response();
         }
-        let mut response = body::json(self.body);
-        response.headers_mut().insert(ETAG, self.tag);
+        let mut response = body::json(self.body.clone());
+        response.headers_mut().insert(ETAG, tag);
         response
     }
 }
 
 impl Answers {
-    /// Returns the answer that was made of this version of a memory's file, if it is kept. The version is
-    /// looked up only where there is an answer at all.
-    pub(super) fn get(
-        &self,
-        workspace: &str,
-        path: &MemoryPath,
-        version: impl FnOnce() -> Option<Stamp>,
-    ) -> Option<Answer> {
-        let (stamp, answer) = self.lock().of.get(workspace)?.get(path)?.clone();
-        (version() == Some(stamp)).then_some(answer)
+    /// Returns the answer that was given to this question, the path and query of a request. Whether the file
+    /// is still of its version is for the caller to see.
+    pub(super) fn get(&self, question: &str) -> Option<Arc<Kept>> {
+        self.lock().by_question.get(question).cloned()
     }
 
-    /// Keeps an answer that was made of this version.
-    pub(super) fn keep(&self, workspace: &str, path: MemoryPath, stamp: Stamp, answer: Answer) {
-        let bytes = answer.body.len();
-        let mut kept = self.lock();
-        let before = kept.of.get_mut(workspace).and_then(|of| of.remove(&path));
-        kept.bytes -= before.map_or(0, |(_, answer)| answer.body.len());
-        if kept.bytes + bytes > HTTP_ANSWERS_BYTES_MAX {
-            *kept = Kept::default();
+    /// Keeps an answer.
+    pub(super) fn keep(&self, question: &str, kept: Kept) {
+        let size = |kept: &Kept| question.len() + kept.answer.body.len();
+        let bytes = size(&kept);
+        let mut all = self.lock();
+        let before = all.by_question.remove(question);
+        all.bytes -= before.map_or(0, |before| size(&before));
+        if all.bytes + bytes > HTTP_ANSWERS_BYTES_MAX {
+            *all = All::default();
         }
-        kept.bytes += bytes;
-        kept.of.entry(workspace.to_owned()).or_default().insert(path, (stamp, answer));
+        all.bytes += bytes;
+        all.by_question.insert(question.to_owned(), Arc::new(kept));
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, Kept> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, All> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -100,36 +106,26 @@ mod tests {
 
     use super::*;
 
-    fn path(name: &str) -> MemoryPath {
-        MemoryPath::parse(&format!("/memories/global/{name}"), Layout::Scoped).unwrap()
-    }
-
-    fn answer(text: &str) -> Answer {
+    fn kept(text: &str) -> Kept {
+        let path = MemoryPath::parse("/memories/global/a.md", Layout::Scoped).unwrap();
         let read = MemoryText {
             text: text.to_owned(),
             revision: Revision::of(text.as_bytes()),
             modified_at: memory::clock::Timestamp::default(),
             stamp: None,
         };
-        Answer::new(&path("a.md"), read).unwrap()
+        let answer = Answer::new(&path, read).unwrap();
+        Kept { workspace: "w".to_owned(), path, stamp: Stamp([1; 4]), answer }
     }
 
     #[test]
-    fn an_answer_is_given_for_its_version_of_its_memory_in_its_workspace_alone() {
+    fn the_last_answer_to_a_question_is_the_one_that_is_kept() {
         let answers = Answers::default();
-        let (old, new) = (Stamp([1; 4]), Stamp([2; 4]));
-        answers.keep("w", path("a.md"), old, answer("one"));
-        let given = |workspace: &str, name: &str, stamp| {
-            answers.get(workspace, &path(name), || stamp).is_some()
-        };
-        assert!(given("w", "a.md", Some(old)));
-        assert!(!given("w", "a.md", Some(new)), "the file changed");
-        assert!(!given("w", "a.md", None), "the file cannot be looked at");
-        assert!(!given("w", "b.md", Some(old)));
-        assert!(!given("v", "a.md", Some(old)));
-        answers.keep("w", path("a.md"), new, answer("two"));
-        assert!(!given("w", "a.md", Some(old)));
-        assert!(given("w", "a.md", Some(new)));
+        answers.keep("/a", kept("one"));
+        answers.keep("/a", kept("two"));
+        let body = answers.get("/a").unwrap().answer.body.clone();
+        assert_eq!(body, kept("two").answer.body);
+        assert!(answers.get("/a?b=c").is_none());
     }
 
     #[test]
@@ -137,16 +133,14 @@ mod tests {
         let answers = Answers::default();
         let text = "x".repeat(100_000);
         for number in 0..100_u64 {
-            let name = format!("{number}.md");
-            answers.keep("w", path(&name), Stamp([number; 4]), answer(&text));
-            let kept = answers.lock();
-            let bytes: usize =
-                kept.of.values().flat_map(HashMap::values).map(|(_, it)| it.body.len()).sum();
-            assert_eq!(bytes, kept.bytes);
-            assert!(bytes <= HTTP_ANSWERS_BYTES_MAX, "{bytes}");
+            answers.keep(&format!("/{number}"), kept(&text));
+            let all = answers.lock();
+            let sizes = all.by_question.iter().map(|(at, kept)| at.len() + kept.answer.body.len());
+            assert_eq!(sizes.sum::<usize>(), all.bytes);
+            assert!(all.bytes <= HTTP_ANSWERS_BYTES_MAX, "{}", all.bytes);
         }
         let again = answers.lock().bytes;
-        answers.keep("w", path("99.md"), Stamp([7; 4]), answer(&text));
+        answers.keep("/99", kept(&text));
         assert_eq!(answers.lock().bytes, again, "in the place of the one before");
     }
 }

@@ -112,8 +112,13 @@ impl Daemon {
     ) -> Result<Memories, Refused> {
         let workspace = self.trusted(workspace)?;
         let client = self.client_name(workspace, headers).await?;
+        Ok(self.memories(workspace).for_client(client))
+    }
+
+    /// Returns the memories of a workspace as that person may touch them, by no program that has a name.
+    pub(super) fn memories(&self, workspace: &Workspace) -> Memories {
         let look = || self.engine.memories(&workspace.binding, Caller::person(ORIGIN));
-        Ok(self.found.or_look(&workspace.id, look).for_client(client))
+        self.found.or_look(&workspace.id, look)
     }
 
     /// Returns the memories of a workspace as the agent that calls the tool may touch them.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::Poll;
 
-use axum::extract::{Request, State};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{CACHE_CONTROL, VARY, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
@@ -73,6 +73,19 @@ pub(super) struct Gate {
     measures: Arc<Measures>,
 }
 
+/// A request that was checked before it came here.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Passed;
+
+/// A request that is being answered.
+#[derive(Debug)]
+pub(super) struct Visit {
+    name: HeaderValue,
+    method: Method,
+    origin: Option<HeaderValue>,
+    began: Instant,
+}
+
 /// Gives requests names: a word of this process and a number.
 #[derive(Debug)]
 struct RequestNames {
@@ -103,8 +116,36 @@ impl Gate {
         Self { rules, rates, room, names, measures }
     }
 
+    /// Begins to answer a request.
+    pub(super) fn enter<B>(&self, request: &Request<B>) -> Visit {
+        Visit {
+            name: self.names.of(request.headers()),
+            method: request.method().clone(),
+            origin: origin::allowed_of(&self.rules.origins, request.headers()).cloned(),
+            began: Instant::now(),
+        }
+    }
+
+    /// Ends it: the answer is counted, and told what every answer is told.
+    pub(super) fn leave(&self, visit: Visit, route: &str, mut response: Response) -> Response {
+        let Visit { name, method, origin, began } = visit;
+        self.measures.answered(&method, route, response.status().as_u16(), began.elapsed());
+        let headers = response.headers_mut();
+        headers.insert(REQUEST_ID, name);
+        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+        headers.append(VARY, HeaderValue::from_static("origin"));
+        headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+        if let Some(origin) = origin {
+            origin::permit(headers, origin);
+        }
+        response
+    }
+
     /// Checks a request; an error is the answer.
-    fn check(&self, request: &Request) -> Result<(), Refused> {
+    pub(super) fn check<B>(&self, request: &Request<B>) -> Result<(), Refused> {
+        if request.extensions().get::<Passed>().is_some() {
+            return Ok(());
+        }
         let headers = request.headers();
         if !self.rules.hosts.allow(request.uri(), headers) {
             return Err(ErrorCode::HostNotAllowed.into());
@@ -129,7 +170,7 @@ impl Gate {
 }
 
 /// Tells whether anybody may ask this. A look at how things are in depth costs more, and is not.
-fn is_open(request: &Request) -> bool {
+fn is_open<B>(request: &Request<B>) -> bool {
     let uri = request.uri();
     let is_plain = uri.path() == "/health" && uri.query().is_none();
     is_plain && [Method::GET, Method::HEAD].contains(request.method())
@@ -148,14 +189,11 @@ fn too_often(seconds: u64) -> Refused {
 
 /// Lets a request through to the routes, or answers it.
 pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
-    let name = gate.names.of(request.headers());
-    let method = request.method().clone();
+    let visit = gate.enter(&request);
     let path = tracing::enabled!(tracing::Level::DEBUG).then(|| request.uri().path().to_owned());
-    let origin = origin::allowed_of(&gate.rules.origins, request.headers()).cloned();
-    let route = super::measure::route(&request);
-    let began = Instant::now();
-    let span = tracing::info_span!("request", id = name.to_str().unwrap_or_default());
-    let mut response = async {
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let span = tracing::info_span!("request", id = visit.name.to_str().unwrap_or_default());
+    let response = async {
         match gate.check(&request) {
             Err(refused) => axum::response::IntoResponse::into_response(refused),
             Ok(()) if origin::is_preflight(&request) => origin::preflight(),
@@ -177,20 +215,11 @@ pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: 
     }
     .instrument(span.clone())
     .await;
-    let (status, took) = (response.status().as_u16(), began.elapsed());
-    gate.measures.answered(&method, route, status, took);
+    let (method, status, took) = (&visit.method, response.status().as_u16(), visit.began.elapsed());
     span.in_scope(|| {
         tracing::debug!(%method, path, status, micros = took.as_micros(), "answered");
     });
-    let headers = response.headers_mut();
-    headers.insert(REQUEST_ID, name);
-    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    headers.append(VARY, HeaderValue::from_static("origin"));
-    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
-    if let Some(origin) = origin {
-        origin::permit(headers, origin);
-    }
-    response
+    gate.leave(visit, route.as_ref().map_or("none", MatchedPath::as_str), response)
 }
 
 /// Carries out what a request asks for, also when whoever sent it goes away meanwhile: a write that stops

@@ -7,14 +7,15 @@
 
 mod strangers;
 
+use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::Request;
+use axum::response::Response;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -31,7 +32,6 @@ use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tower_service::Service as _;
 
 pub(super) use self::strangers::Visitor;
 
@@ -72,10 +72,16 @@ impl Listener {
     }
 }
 
+/// What answers requests.
+pub(super) trait Answering: Clone + Send + Sync + 'static {
+    /// Answers a request.
+    fn answer(&self, request: Request<Incoming>) -> impl Future<Output = Response> + Send;
+}
+
 /// Serves connections.
 #[derive(Clone, Debug)]
-pub(super) struct Connections {
-    router: Router,
+pub(super) struct Connections<A> {
+    answering: Arc<A>,
     room: Arc<Semaphore>,
     /// How much of the room those at the address may take.
     room_at_address: Arc<Semaphore>,
@@ -86,10 +92,10 @@ pub(super) struct Connections {
     open: TaskTracker,
 }
 
-impl Connections {
+impl<A: Answering> Connections<A> {
     /// Returns a server for as many connections at a time.
     pub(super) fn new(
-        router: Router,
+        answering: A,
         connections_max: usize,
         measures: Arc<Measures>,
         ending: CancellationToken,
@@ -98,7 +104,7 @@ impl Connections {
         let kept = HTTP_SOCKET_CONNECTIONS_KEPT.min(connections_max / 4);
         let at_address = connections_max - kept;
         Self {
-            router,
+            answering: Arc::new(answering),
             room: Arc::new(Semaphore::new(connections_max)),
             room_at_address: Arc::new(Semaphore::new(at_address)),
             strangers: Strangers::new(HTTP_STRANGERS_MAX.min(at_address / 2).max(1)),
@@ -166,13 +172,14 @@ impl Connections {
     async fn serve(&self, stream: Stream, peer: Peer, visitor: Option<Visitor>) {
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(HTTP_READ_WAIT));
-        let router = self.router.clone();
+        let answering = Arc::clone(&self.answering);
         let service = service_fn(move |mut request: Request<Incoming>| {
             request.extensions_mut().insert(peer);
             if let Some(visitor) = &visitor {
                 request.extensions_mut().insert(visitor.clone());
             }
-            router.clone().call(request)
+            let answering = Arc::clone(&answering);
+            async move { Ok::<_, Infallible>(answering.answer(request).await) }
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())

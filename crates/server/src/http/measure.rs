@@ -7,7 +7,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{MatchedPath, Request};
 use axum::http::Method;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
@@ -135,8 +134,8 @@ impl Measures {
     }
 
     /// Counts an answer.
-    pub(super) fn answered(&self, method: &Method, route: String, status: u16, took: Duration) {
-        let answer = Answer { method: method_word(method), route, status };
+    pub(super) fn answered(&self, method: &Method, route: &str, status: u16, took: Duration) {
+        let answer = Answer { method: method_word(method), route: route.to_owned(), status };
         self.answers.get_or_create(&answer).inc();
         self.answer_time.observe(took.as_secs_f64());
     }
@@ -209,10 +208,4 @@ fn method_word(method: &Method) -> &'static str {
         Method::OPTIONS => "OPTIONS",
         _ => "other",
     }
-}
-
-/// Returns the pattern of the route that a request leads to.
-pub(super) fn route(request: &Request) -> String {
-    let matched = request.extensions().get::<MatchedPath>();
-    matched.map_or("none", MatchedPath::as_str).to_owned()
 }

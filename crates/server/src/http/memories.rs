@@ -7,7 +7,7 @@
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request, State};
 use axum::http::header::{ETAG, IF_MATCH, IF_NONE_MATCH};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use engine::{Browse, Call, Cursor, Expected, Memories, StoreError};
 use memory::command::{Command, CommandError, Reply};
@@ -21,7 +21,7 @@ use protocol::memories::{
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::answers::Answer;
+use super::answers::{Answer, Kept};
 use super::body::{self, Json};
 use super::daemon::Shared;
 use super::path::{Headers, Path};
@@ -161,22 +161,21 @@ async fn read(
     State(daemon): State<Shared>,
     Path(at): Path<String>,
     asked: Asked<Where>,
+    uri: Uri,
     Headers(headers): Headers,
 ) -> Result<Response, Refused> {
     let Query(Where { workspace }) = asked?;
     let memories = daemon.person(workspace.as_deref(), &headers).await?;
-    let workspace = &daemon.trusted(workspace.as_deref())?.id;
     let path = path(&memories, &at)?;
-    if let Some(answer) = daemon.answers.get(workspace, &path, || memories.stamp(&path)) {
-        return Ok(answer.to(&headers));
-    }
     let read = memories.read(&path).await?;
     let stamp = read.stamp;
     let answer = Answer::new(&path, read)?;
-    if let Some(stamp) = stamp {
-        daemon.answers.keep(workspace, path, stamp, answer.clone());
+    let response = answer.to(&headers);
+    if let (Some(stamp), Some(question)) = (stamp, uri.path_and_query()) {
+        let workspace = daemon.trusted(workspace.as_deref())?.id.clone();
+        daemon.answers.keep(question.as_str(), Kept { workspace, path, stamp, answer });
     }
-    Ok(answer.to(&headers))
+    Ok(response)
 }
 
 /// Returns a revision as `ETag` has it.

@@ -247,7 +247,8 @@ impl Daemon {
         }
     }
 
-    async fn look_at(
+    /// Tells how far a task is.
+    pub(super) async fn look_at(
         &self,
         workspace: Option<&str>,
         (kind, task): (&str, &str),

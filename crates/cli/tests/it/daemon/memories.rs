@@ -52,6 +52,57 @@ fn an_answer_that_was_given_before_is_given_again_only_while_the_file_stays_the_
 }
 
 #[test]
+fn what_is_answered_before_a_route_is_looked_for_is_answered_as_by_its_route() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let tag = make(&daemon, "global/a.md", "one\n");
+    let task = daemon.task("remember", &json!({ "content": "The pier gate opens at six." }));
+    let task = task["taskId"].as_str().unwrap();
+    let told = |answer: &Answer| {
+        let mut head: Vec<String> = answer.headers().map(str::to_lowercase).collect();
+        // Each answer has these of its own.
+        head.retain(|line| !line.starts_with("x-request-id:") && !line.starts_with("date:"));
+        head.sort();
+        (answer.status, head, answer.text())
+    };
+    let memory = "/v1/memories/global/a.md";
+    let first = told(&daemon.get(memory));
+    assert_eq!(first.0, 200);
+    assert_eq!(told(&daemon.get(memory)), first);
+    assert_eq!(told(&daemon.get("/v1/memories/global/%61.md")), first, "by its route");
+    let looked_at = format!("/workspace/memory/remember/{task}");
+    let by_route = format!("/workspaces/{}/memory/remember/{task}", daemon.workspace(0));
+    assert_eq!(told(&daemon.get(&looked_at)), told(&daemon.get(&by_route)));
+    for wrong in ["forget/TASK", "remember/none", "nothing/TASK"] {
+        let wrong = wrong.replace("TASK", task);
+        let plain = told(&daemon.get(&format!("/workspace/memory/{wrong}")));
+        assert_eq!(plain.0, 404, "{wrong}");
+        let by_route = format!("/workspaces/{}/memory/{wrong}", daemon.workspace(0));
+        assert_eq!(plain, told(&daemon.get(&by_route)), "{wrong}");
+    }
+    for path in [memory, &looked_at] {
+        let ask = |name: &str, value: &str| daemon.ask("GET", path).header(name, value).send();
+        assert_eq!(ask("Authorization", "Bearer x").status, 401, "{path}");
+        assert_eq!(ask("Host", "example.com").status, 403, "{path}");
+        assert_eq!(ask("Origin", "http://example.com").status, 403, "{path}");
+        assert_eq!(ask("X-Qwen-Client-Id", "nobody").json()["code"], "invalid_client_id");
+        assert_eq!(ask("X-Request-Id", "mine").header("X-Request-Id"), Some("mine"));
+    }
+    let known = daemon.ask("GET", memory).header("If-None-Match", &tag).send();
+    assert_eq!((known.status, known.text().as_str()), (304, ""));
+    let metrics = daemon.get("/metrics").text();
+    for (route, status, count) in [
+        ("/v1/memories/{*path}", 200, 4),
+        ("/v1/memories/{*path}", 401, 1),
+        ("/workspace/memory/{kind}/{task}", 401, 1),
+    ] {
+        let labels = format!("{{method=\"GET\",route=\"{route}\",status=\"{status}\"}}");
+        let line = format!("quipu_http_answers_total{labels} {count}\n");
+        assert!(metrics.contains(&line), "{line}\n{metrics}");
+    }
+}
+
+#[test]
 fn a_write_names_what_it_replaces() {
     let place = Place::new();
     let daemon = Daemon::start(&place);

@@ -74,7 +74,7 @@ pub(super) fn allowed_of<'a>(
 }
 
 /// Tells whether a browser asks beforehand what its page may do. It brings no token then.
-pub(super) fn is_preflight(request: &Request) -> bool {
+pub(super) fn is_preflight<B>(request: &Request<B>) -> bool {
     request.method() == Method::OPTIONS
         && request.headers().contains_key(ORIGIN)
         && request.headers().contains_key(ACCESS_CONTROL_REQUEST_METHOD)

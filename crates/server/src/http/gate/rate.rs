@@ -40,7 +40,7 @@ impl Rates {
     }
 
     /// Takes a token; an error is the number of seconds after which there is one.
-    pub(super) fn check(&self, request: &Request) -> Result<(), u64> {
+    pub(super) fn check<B>(&self, request: &Request<B>) -> Result<(), u64> {
         let peer = request.extensions().get::<Peer>().copied();
         // Too many names at once are one client that changes its own.
         let name = if has_room(&self.clients) { digest(client_name(request.headers())) } else { 0 };

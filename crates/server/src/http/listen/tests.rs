@@ -1,10 +1,12 @@
 //! Tests of the deadlines, with a clock that runs ahead while everybody waits.
 
+use axum::Router;
 use axum::body::Body;
 use axum::routing::{get, post};
 use memory::limits::HTTP_BODY_WAIT;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::time::{Duration, Instant};
+use tower_service::Service as _;
 
 use super::*;
 use crate::http::body;
@@ -80,7 +82,7 @@ async fn a_server_that_ends_lets_idle_connections_go_at_once() {
 const ELSEWHERE: Peer = Peer::Address(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
 
 /// A server that takes whoever asks for `/known` for one who has shown the token.
-fn server(connections_max: usize) -> (Connections, Arc<Measures>) {
+fn server(connections_max: usize) -> (Connections<Router>, Arc<Measures>) {
     let known = async |request: Request| {
         request.extensions().get::<Visitor>().unwrap().is_known();
         "known"
@@ -93,7 +95,7 @@ fn server(connections_max: usize) -> (Connections, Arc<Measures>) {
 }
 
 /// Opens a connection to a server.
-fn open(connections: &Connections, peer: Peer) -> DuplexStream {
+fn open(connections: &Connections<Router>, peer: Peer) -> DuplexStream {
     let (ours, theirs) = duplex(PIPE_BYTES);
     connections.begin(Box::new(theirs), peer);
     ours
@@ -156,4 +158,11 @@ async fn one_connection_too_many_is_dropped() {
     assert_eq!(second.read_to_end(&mut answer).await.unwrap(), 0);
     first.write_all(b"G").await.unwrap();
     assert!(measures.text().unwrap().contains("connections_turned_away_total 1"));
+}
+
+impl Answering for Router {
+    async fn answer(&self, request: Request<Incoming>) -> Response {
+        let Ok(response) = self.clone().call(request).await;
+        response
+    }
 }
