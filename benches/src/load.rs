@@ -252,7 +252,7 @@ impl Loaded {
         let mut failed = Vec::new();
         for id in &self.ids {
             let tasks = self.listed(&mut wire, id, "failed").await?;
-            failed.extend(tasks.iter().map(|task| task["error"]["code"].to_string()));
+            failed.extend(tasks.iter().map(|task| task["error"].to_string()));
         }
         Ok(failed)
     }

@@ -339,7 +339,7 @@ pub const TASKS_KEPT_FOR_DEFAULT: Duration = Duration::from_hours(1);
 /// reading a memory, and a checkout is not made or moved several times a second.
 pub const BINDING_AGE_MAX: Duration = Duration::from_millis(250);
 
-/// Finished tasks that are kept at hand for those who look again: some kilobytes each at the most.
+/// Tasks that are kept at hand for those who look again: some kilobytes each at the most.
 pub const TASKS_SEEN_MAX: usize = 64;
 
 /// Tasks that one answer lists.

@@ -79,8 +79,8 @@ pub async fn serve(host: Host, listeners: Vec<Listener>, stop: CancellationToken
     let ending = CancellationToken::new();
     let mcp = mcp::endpoints(&engine, &feeds, &workspaces, &ending);
     let found = daemon::Found::default();
-    let answers = answers::Answers::default();
-    let daemon = Daemon { engine, serving, workspaces, measures, clock, mcp, found, answers };
+    let (answers, told) = (answers::Answers::default(), tasks::Told::default());
+    let daemon = Daemon { engine, serving, workspaces, measures, clock, mcp, found, answers, told };
     let daemon = Arc::new(daemon);
     let router = router(Arc::clone(&daemon), Arc::clone(&gate));
     let front = Front::new(gate, Arc::clone(&daemon), router);

@@ -16,6 +16,7 @@ use super::answers::Answers;
 use super::gate::client_name;
 use super::measure::Measures;
 use super::refused::Refused;
+use super::tasks::Told;
 use crate::mcp::Endpoint;
 
 /// By which way changes came in that are made here.
@@ -40,6 +41,7 @@ pub(super) struct Daemon {
     pub(super) mcp: HashMap<String, Endpoint>,
     pub(super) found: Found,
     pub(super) answers: Answers,
+    pub(super) told: Told,
 }
 
 /// The memories of workspaces as a person may touch them, with when their roots were looked for.

@@ -54,7 +54,8 @@ impl Front {
             }
             request.extensions_mut().insert(Passed);
         }
-        let Ok(response) = self.router.clone().call(request).await;
+        // In a box, so that what is answered here is moved about without the room that routes need.
+        let Ok(response) = Box::pin(self.router.clone().call(request)).await;
         response
     }
 

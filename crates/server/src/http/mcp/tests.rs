@@ -62,7 +62,8 @@ async fn serve(endpoint: MakeEndpoint) -> Served {
     let measures = Arc::clone(&measures);
     let found = crate::http::daemon::Found::default();
     let answers = crate::http::answers::Answers::default();
-    let daemon = Daemon { engine, serving, workspaces, measures, clock, mcp, found, answers };
+    let told = crate::http::tasks::Told::default();
+    let daemon = Daemon { engine, serving, workspaces, measures, clock, mcp, found, answers, told };
     let router: Router = crate::http::router(Arc::new(daemon), gate);
     let router = router.layer(map_request(async |mut request: Request| {
         let token = HeaderValue::try_from(format!("Bearer {TOKEN}")).unwrap();
