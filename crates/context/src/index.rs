@@ -33,17 +33,23 @@ const END: &str = "</memory_index>\n";
 /// root is left as many as the others: the pinned first, then the first of each. The last line says how many
 /// are left out.
 pub fn block(entries: &[Entry<'_>], more: usize, chars_max: usize) -> String {
-    let lines: Vec<String> = entries.iter().map(line).collect();
+    let lines: Vec<(usize, String)> = by_claim(entries)
+        .into_iter()
+        .take(INDEX_LINES_MAX)
+        .map(|at| (at, line(&entries[at])))
+        .collect();
     let mut text = BEGINNING.to_owned();
-    if lines.is_empty() && more == 0 {
+    if entries.is_empty() && more == 0 {
         text.push_str("(no memory files yet)\n");
     }
-    let all = Room::new(0, chars_max).fitting(entries, &lines);
-    let is_cut = all.len() < lines.len() || more > 0;
-    let shown = if is_cut { Room::new(1, chars_max).fitting(entries, &lines) } else { all };
-    text.extend(shown.iter().filter_map(|&at| lines.get(at)).map(String::as_str));
+    let all = Room::new(0, chars_max).fitting(&lines);
+    let is_cut = all < entries.len() || more > 0;
+    let shown = if is_cut { Room::new(1, chars_max).fitting(&lines) } else { all };
+    let mut shown: Vec<_> = lines.into_iter().take(shown).collect();
+    shown.sort_unstable();
+    text.extend(shown.iter().map(|(_, line)| line.as_str()));
     if is_cut {
-        text.push_str(&left_out(lines.len() - shown.len() + more));
+        text.push_str(&left_out(entries.len() - shown.len() + more));
     }
     text.push_str(END);
     text
@@ -81,20 +87,14 @@ impl Room {
         }
     }
 
-    /// Returns which lines fit, in their order.
-    fn fitting(mut self, entries: &[Entry<'_>], lines: &[String]) -> Vec<usize> {
-        let mut shown = Vec::new();
-        for at in by_claim(entries) {
-            let chars = lines.get(at).map_or(0, |line| line.chars().count());
-            if self.lines == 0 || chars > self.chars {
-                break;
-            }
-            self.lines -= 1;
-            self.chars -= chars;
-            shown.push(at);
-        }
-        shown.sort_unstable();
-        shown
+    /// Returns how many of these lines fit.
+    fn fitting(mut self, lines: &[(usize, String)]) -> usize {
+        let fits = lines.iter().take(self.lines).take_while(|(_, line)| {
+            let rest = self.chars.checked_sub(line.chars().count());
+            self.chars = rest.unwrap_or(0);
+            rest.is_some()
+        });
+        fits.count()
     }
 }
 

@@ -155,14 +155,9 @@ impl Conversation {
     /// listed.
     fn looking(&self, now: &Now) -> impl Future<Output = Option<Looked>> + Send + use<> {
         let known = now.given_of(now.kept.segment).cloned();
-        let (reading, memories) = (self.reading(), self.memories.clone());
+        let (reading, memories) = (self.reading(now), self.memories.clone());
         async move {
-            let kept = reading.await;
-            let given = match (known, kept) {
-                (Some(known), Some(kept)) if kept.is_newer_than(&known) => kept,
-                (Some(known), _) => known,
-                (None, kept) => kept?,
-            };
+            let given = reading.await.or(known)?;
             match Look::new(&memories, &given.told).await {
                 Ok(look) => Some(Looked { given, look }),
                 Err(error) => {
@@ -175,14 +170,15 @@ impl Conversation {
 
     /// Returns what was given in this segment, by whichever process.
     async fn given(&self) -> Option<Given> {
-        let known = {
+        let reading = {
             let now = self.now();
-            now.given_of(now.kept.segment).cloned()
+            let known = now.given_of(now.kept.segment);
+            if known.is_some() {
+                return known.cloned();
+            }
+            self.reading(&now)
         };
-        if known.is_some() {
-            return known;
-        }
-        let kept = self.reading().await;
+        let kept = reading.await;
         let mut now = self.now();
         if let Some(kept) = kept {
             now.take_in(kept);
@@ -190,8 +186,9 @@ impl Conversation {
         now.given_of(now.kept.segment).cloned()
     }
 
-    /// Returns what the state has; what cannot be read was not given.
-    fn reading(&self) -> impl Future<Output = Option<Given>> + Send + use<> {
+    /// Returns what the state has, if it is newer than what is known here; what cannot be read was not given.
+    fn reading(&self, now: &Now) -> impl Future<Output = Option<Given>> + Send + use<> {
+        let known = now.given.as_ref().map(|known| (known.of, known.version));
         let (tasks, id) = (Arc::clone(&self.tasks), self.id.clone());
         let layout = self.memories.layout();
         async move {
@@ -199,7 +196,9 @@ impl Conversation {
                 tracing::warn!(conversation = %id, %error, "what was given cannot be read");
                 None
             });
-            Given::read(&row?, layout)
+            // To read it takes milliseconds where there are many memories.
+            let row = row.filter(|row| known < Some((row.segment, row.version)))?;
+            Given::read(&row, layout)
         }
     }
 }
