@@ -352,8 +352,9 @@ pub const TASK_ATTEMPTS_MAX: u32 = 2;
 pub const TASK_BROKEN_MAX: usize = 8;
 
 /// How often a task is decided anew, on a new draft, because a memory changed under it.
-/// With fifty lanes that all change the same memory, four were too few for one task in a thousand.
-pub const TASK_DECISIONS_MAX: u32 = 16;
+/// With fifty lanes that all change the same memory, four were too few for one task in a thousand, and sixteen
+/// for one in ten thousand. The time that a task has ends it in any case.
+pub const TASK_DECISIONS_MAX: u32 = 64;
 
 /// How long a task waits before it is decided anew the first time; twice as long each time after.
 pub const TASK_STEP_ASIDE: Duration = Duration::from_millis(2);
