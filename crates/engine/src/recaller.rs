@@ -526,6 +526,9 @@ fn why(reasons: &[Reason]) -> String {
         Reason::Near { asked, found, .. } => format!("has `{found}`, near `{asked}`"),
         Reason::Date => "is from the day or month asked for".to_owned(),
         Reason::Subject => "is about what is named".to_owned(),
+        Reason::Alike { nearness } => {
+            format!("is near to the prompt by embeddings ({nearness:.2})")
+        }
     };
     reasons.iter().map(reason).collect::<Vec<_>>().join("; ")
 }

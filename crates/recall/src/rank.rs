@@ -7,7 +7,8 @@ use std::sync::PoisonError;
 use memory::path::MemoryPath;
 
 use crate::corpus::Corpus;
-use crate::features::{ENTRY, Group, MEMORY, MONTH, Rows, SUBJECT};
+use crate::features::{ENTRY, Group, MEMORY, MONTH, Row, Rows, SUBJECT};
+use crate::likeness::Likeness;
 use crate::look::{Match, matches};
 use crate::question::Question;
 use crate::weights::{OF_ENTRY, OF_MEMORY};
@@ -96,6 +97,11 @@ pub enum Reason {
     Date,
     /// An entry is about somebody or something that the prompt names.
     Subject,
+    /// An entry as a whole is like the prompt, and stands out by that.
+    Alike {
+        /// How near their vectors are; 1 is the same.
+        nearness: f32,
+    },
 }
 
 /// Everything that was looked at for a prompt, for learning weights and for measuring.
@@ -110,7 +116,7 @@ pub struct Ranking {
 }
 
 /// A prompt that was looked up.
-struct Found {
+struct Found<'a> {
     question: Question,
     matches: Vec<Match>,
     rows: Rows,
@@ -118,6 +124,7 @@ struct Found {
     scores: Vec<f32>,
     /// Memories, the best first.
     memories: Vec<Scored>,
+    likeness: Option<&'a Likeness>,
 }
 
 /// A memory that was looked at.
@@ -131,20 +138,36 @@ struct Scored {
 impl Corpus {
     /// Returns the memories that fit a prompt, the best first; nothing if nothing fits.
     pub fn rank(&self, prompt: &str, options: &Options) -> Vec<Hit> {
-        let found = self.find(prompt, options.by_sense);
+        self.rank_with(prompt, options, None)
+    }
+
+    /// The same with what vectors tell beside the words. A memory that stands out by it is returned even if it
+    /// shares no word with the prompt.
+    pub fn rank_with(
+        &self,
+        prompt: &str,
+        options: &Options,
+        likeness: Option<&Likeness>,
+    ) -> Vec<Hit> {
+        let found = self.find(prompt, options.by_sense, likeness);
         let fit = |scored: &Scored| found.fit(&scored.group).iter().take(2).sum::<f32>();
         let best = found.memories.first().map_or(0.0, fit);
-        if options.abstain && best < FIT_MIN {
+        let by_words = |scored: &Scored| best >= FIT_MIN && fit(scored) >= best * FIT_SHARE_MIN;
+        let lifted = |scored: &Scored| {
+            let lift = found.lift(&scored.group);
+            lift > 0.0 && fit(scored) + lift * FIT_MIN >= FIT_MIN
+        };
+        if options.abstain && best < FIT_MIN && likeness.is_none() {
             return Vec::new();
         }
-        let fits = |scored: &&Scored| !options.abstain || fit(scored) >= best * FIT_SHARE_MIN;
+        let fits = |scored: &&Scored| !options.abstain || by_words(scored) || lifted(scored);
         let hits = found.memories.iter().filter(fits).take(options.limit);
         hits.filter_map(|scored| self.hit(&found, scored)).collect()
     }
 
     /// Returns the entries that fit a prompt, the best first, of whatever memory; nothing is held back.
     pub fn rank_entries(&self, prompt: &str, options: &Options) -> Vec<EntryHit> {
-        let found = self.find(prompt, options.by_sense);
+        let found = self.find(prompt, options.by_sense, None);
         let order = self.in_order(&found, 0..found.rows.list.len());
         let best = order.into_iter().take(options.limit);
         best.filter_map(|row| self.entry_hit(&found, row)).collect()
@@ -152,7 +175,7 @@ impl Corpus {
 
     /// Returns all that speaks for and against whatever was looked at.
     pub fn ranking(&self, prompt: &str, options: &Options) -> Ranking {
-        let found = self.find(prompt, options.by_sense);
+        let found = self.find(prompt, options.by_sense, None);
         let order = self.in_order(&found, 0..found.rows.list.len());
         let entries = order
             .into_iter()
@@ -168,26 +191,30 @@ impl Corpus {
         }
     }
 
-    fn find(&self, prompt: &str, by_sense: bool) -> Found {
+    fn find<'a>(&self, prompt: &str, by_sense: bool, likeness: Option<&'a Likeness>) -> Found<'a> {
         let question = Question::read(prompt, self, by_sense);
         let matches = matches(self, &question, by_sense);
         let kept = self.scratch.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut scratch = kept.unwrap_or_default();
-        let rows = scratch.rows(self, &question, &matches);
+        let rows = scratch.rows(self, &question, (&matches, likeness.map_or(&[], Likeness::best)));
         self.scratch.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
-        let scores: Vec<f32> = rows.list.iter().map(|row| dot(&row.features, &OF_ENTRY)).collect();
+        let by_likeness = |entry| likeness.map_or(0.0, |likeness| likeness.of_entry(entry));
+        let score = |row: &Row| dot(&row.features, &OF_ENTRY) + by_likeness(row.entry);
+        let scores: Vec<f32> = rows.list.iter().map(score).collect();
         let groups = rows.groups.iter();
         let mut memories: Vec<Scored> = groups
             .map(|group| {
                 let features = rows.of_memory(group, &scores);
-                Scored { group: group.clone(), score: dot(&features, &OF_MEMORY), features }
+                let more = likeness.map_or(0.0, |likeness| likeness.of_memory(rows.entries(group)));
+                let score = dot(&features, &OF_MEMORY) + more;
+                Scored { group: group.clone(), score, features }
             })
             .collect();
         memories.sort_by(|a, b| {
             let path = |scored: &Scored| self.path_of(scored.group.memory);
             b.score.total_cmp(&a.score).then_with(|| path(a).cmp(&path(b)))
         });
-        Found { question, matches, rows, scores, memories }
+        Found { question, matches, rows, scores, memories, likeness }
     }
 
     fn path_of(&self, memory: u32) -> Option<&MemoryPath> {
@@ -195,7 +222,7 @@ impl Corpus {
     }
 
     /// Rows, the best first.
-    fn in_order(&self, found: &Found, rows: Range<usize>) -> Vec<usize> {
+    fn in_order(&self, found: &Found<'_>, rows: Range<usize>) -> Vec<usize> {
         let place = |row: usize| {
             let of = self.entries[found.rows.list[row].entry as usize].as_ref()?;
             Some((self.path_of(of.memory)?, of.ordinal))
@@ -207,7 +234,7 @@ impl Corpus {
         order
     }
 
-    fn entry_hit(&self, found: &Found, row: usize) -> Option<EntryHit> {
+    fn entry_hit(&self, found: &Found<'_>, row: usize) -> Option<EntryHit> {
         let entry = self.entries.get(found.rows.list[row].entry as usize)?.as_ref()?;
         Some(EntryHit {
             path: self.path_of(entry.memory)?.clone(),
@@ -217,7 +244,7 @@ impl Corpus {
         })
     }
 
-    fn hit(&self, found: &Found, scored: &Scored) -> Option<Hit> {
+    fn hit(&self, found: &Found<'_>, scored: &Scored) -> Option<Hit> {
         let order = self.in_order(found, scored.group.rows.clone());
         let shown = order.into_iter().take(SHOWN);
         Some(Hit {
@@ -229,7 +256,7 @@ impl Corpus {
     }
 
     /// Why a memory fits: for each word of the prompt the best that answers to it, then the rest.
-    fn reasons(&self, found: &Found, group: &Group) -> Vec<Reason> {
+    fn reasons(&self, found: &Found<'_>, group: &Group) -> Vec<Reason> {
         let rows = &found.rows.list[group.rows.clone()];
         let has_term = |term: u32| {
             rows.iter().any(|row| {
@@ -258,11 +285,13 @@ impl Corpus {
         let has = |feature: usize| rows.iter().any(|row| row.features[feature] > 0.0);
         reasons.extend(has(MONTH).then_some(Reason::Date));
         reasons.extend(has(SUBJECT).then_some(Reason::Subject));
+        let told = found.likeness.and_then(|likeness| likeness.told(found.rows.entries(group)));
+        reasons.extend(told.map(|nearness| Reason::Alike { nearness }));
         reasons
     }
 }
 
-impl Found {
+impl Found<'_> {
     /// What the decision to leave a memory out goes by: how much the words tell that it has, how much those
     /// tell that it has others for; and how much all words tell.
     fn fit(&self, group: &Group) -> [f32; 3] {
@@ -280,6 +309,11 @@ impl Found {
             near += weight * (((nearest - NEAR_FROM) / (1.0 - NEAR_FROM)).max(0.0) - own).max(0.0);
         }
         [same, near, total]
+    }
+
+    /// How much of what an answer needs a memory has by its likeness.
+    fn lift(&self, group: &Group) -> f32 {
+        self.likeness.map_or(0.0, |likeness| likeness.lift(self.rows.entries(group)))
     }
 }
 
