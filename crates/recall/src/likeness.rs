@@ -19,11 +19,11 @@ const SPREAD_MIN: f32 = 0.015;
 /// The median of distances from the median, as a standard deviation.
 const DEVIATION: f32 = 1.4826;
 /// From where on standing out counts towards an answer, and from where on it is enough by itself.
-const LIFT_FROM: f32 = 3.5;
-const LIFT_FULL: f32 = 6.5;
+const LIFT_FROM: f32 = 5.5;
+const LIFT_FULL: f32 = 7.0;
 /// How much it counts beside all else, where it is enough by itself.
-const OF_ENTRY: f32 = 3.0;
-const OF_MEMORY: f32 = 2.0;
+const OF_ENTRY: f32 = 2.0;
+const OF_MEMORY: f32 = 3.0;
 /// What counts as standing out, at most: beyond that there is no doubt left.
 const SHARE_MAX: f32 = 1.5;
 

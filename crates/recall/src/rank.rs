@@ -7,7 +7,7 @@ use std::sync::PoisonError;
 use memory::path::MemoryPath;
 
 use crate::corpus::Corpus;
-use crate::features::{ENTRY, Group, MEMORY, MONTH, Row, Rows, SUBJECT};
+use crate::features::{ENTRY, Group, MEMORY, MONTH, Rows, SUBJECT};
 use crate::likeness::Likeness;
 use crate::look::{Match, matches};
 use crate::question::Question;
@@ -124,6 +124,7 @@ struct Found<'a> {
     scores: Vec<f32>,
     /// Memories, the best first.
     memories: Vec<Scored>,
+    /// What was weighed beside the words.
     likeness: Option<&'a Likeness>,
 }
 
@@ -149,9 +150,15 @@ impl Corpus {
         options: &Options,
         likeness: Option<&Likeness>,
     ) -> Vec<Hit> {
-        let found = self.find(prompt, options.by_sense, likeness);
-        let fit = |scored: &Scored| found.fit(&scored.group).iter().take(2).sum::<f32>();
-        let best = found.memories.first().map_or(0.0, fit);
+        let others = likeness.map_or(&[][..], Likeness::best);
+        let mut found = self.find(prompt, options.by_sense, others);
+        // What the words tell is decided by the words alone.
+        let best = found.memories.first().map_or(0.0, |best| found.fit_of(&best.group));
+        if let Some(likeness) = likeness {
+            found.weigh(likeness);
+            self.sort(&mut found.memories);
+        }
+        let fit = |scored: &Scored| found.fit_of(&scored.group);
         let by_words = |scored: &Scored| best >= FIT_MIN && fit(scored) >= best * FIT_SHARE_MIN;
         let lifted = |scored: &Scored| {
             let lift = found.lift(&scored.group);
@@ -167,7 +174,7 @@ impl Corpus {
 
     /// Returns the entries that fit a prompt, the best first, of whatever memory; nothing is held back.
     pub fn rank_entries(&self, prompt: &str, options: &Options) -> Vec<EntryHit> {
-        let found = self.find(prompt, options.by_sense, None);
+        let found = self.find(prompt, options.by_sense, &[]);
         let order = self.in_order(&found, 0..found.rows.list.len());
         let best = order.into_iter().take(options.limit);
         best.filter_map(|row| self.entry_hit(&found, row)).collect()
@@ -175,7 +182,7 @@ impl Corpus {
 
     /// Returns all that speaks for and against whatever was looked at.
     pub fn ranking(&self, prompt: &str, options: &Options) -> Ranking {
-        let found = self.find(prompt, options.by_sense, None);
+        let found = self.find(prompt, options.by_sense, &[]);
         let order = self.in_order(&found, 0..found.rows.list.len());
         let entries = order
             .into_iter()
@@ -191,30 +198,31 @@ impl Corpus {
         }
     }
 
-    fn find<'a>(&self, prompt: &str, by_sense: bool, likeness: Option<&'a Likeness>) -> Found<'a> {
+    fn find(&self, prompt: &str, by_sense: bool, others: &[u32]) -> Found<'_> {
         let question = Question::read(prompt, self, by_sense);
         let matches = matches(self, &question, by_sense);
         let kept = self.scratch.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut scratch = kept.unwrap_or_default();
-        let rows = scratch.rows(self, &question, (&matches, likeness.map_or(&[], Likeness::best)));
+        let rows = scratch.rows(self, &question, (&matches, others));
         self.scratch.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
-        let by_likeness = |entry| likeness.map_or(0.0, |likeness| likeness.of_entry(entry));
-        let score = |row: &Row| dot(&row.features, &OF_ENTRY) + by_likeness(row.entry);
-        let scores: Vec<f32> = rows.list.iter().map(score).collect();
+        let scores: Vec<f32> = rows.list.iter().map(|row| dot(&row.features, &OF_ENTRY)).collect();
         let groups = rows.groups.iter();
         let mut memories: Vec<Scored> = groups
             .map(|group| {
                 let features = rows.of_memory(group, &scores);
-                let more = likeness.map_or(0.0, |likeness| likeness.of_memory(rows.entries(group)));
-                let score = dot(&features, &OF_MEMORY) + more;
-                Scored { group: group.clone(), score, features }
+                Scored { group: group.clone(), score: dot(&features, &OF_MEMORY), features }
             })
             .collect();
+        self.sort(&mut memories);
+        Found { question, matches, rows, scores, memories, likeness: None }
+    }
+
+    /// Puts memories in their order, the best first.
+    fn sort(&self, memories: &mut [Scored]) {
         memories.sort_by(|a, b| {
             let path = |scored: &Scored| self.path_of(scored.group.memory);
             b.score.total_cmp(&a.score).then_with(|| path(a).cmp(&path(b)))
         });
-        Found { question, matches, rows, scores, memories, likeness }
     }
 
     fn path_of(&self, memory: u32) -> Option<&MemoryPath> {
@@ -291,7 +299,23 @@ impl Corpus {
     }
 }
 
-impl Found<'_> {
+impl<'a> Found<'a> {
+    /// Weighs what vectors tell beside the words.
+    fn weigh(&mut self, likeness: &'a Likeness) {
+        for (score, row) in self.scores.iter_mut().zip(&self.rows.list) {
+            *score += likeness.of_entry(row.entry);
+        }
+        for scored in &mut self.memories {
+            scored.score += likeness.of_memory(self.rows.entries(&scored.group));
+        }
+        self.likeness = Some(likeness);
+    }
+
+    /// How much of the question's words a memory has, or others for them.
+    fn fit_of(&self, group: &Group) -> f32 {
+        self.fit(group).iter().take(2).sum()
+    }
+
     /// What the decision to leave a memory out goes by: how much the words tell that it has, how much those
     /// tell that it has others for; and how much all words tell.
     fn fit(&self, group: &Group) -> [f32; 3] {
