@@ -74,6 +74,9 @@ struct Followed {
     roots: Vec<(Mount, String)>,
     /// Whether what is kept of their vectors was read.
     vectors_read: OnceCell<()>,
+    /// How often there was something new in it, from 1; and how often there had been when all entries had vectors.
+    seen: AtomicU64,
+    whole: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -363,6 +366,8 @@ impl Followed {
             place: Arc::new(tokio::sync::Mutex::new(place)),
             roots,
             vectors_read: OnceCell::new(),
+            seen: AtomicU64::new(1),
+            whole: AtomicU64::new(0),
         }
     }
 
@@ -462,7 +467,9 @@ impl Followed {
         let followed = Arc::clone(self);
         // Indexing takes a processor for a while when there is much that is new.
         let taking_in = blocking(move || {
+            let is_new = !update.read.is_empty() || !update.gone.is_empty();
             place.drift += followed.write().take_in(update, current);
+            followed.seen.fetch_add(u64::from(is_new), Ordering::SeqCst);
             place
         });
         taking_in.await
@@ -486,6 +493,7 @@ impl Followed {
             match (now, held.memories.get(path)) {
                 (Some(now), Some(read)) if now.revision == read.revision => {
                     read.text.get_or_init(|| Arc::from(now.text));
+                    self.seen.fetch_add(1, Ordering::SeqCst);
                 }
                 _ => changed.push(path.clone()),
             }

@@ -5,6 +5,7 @@
 //! goes on by words; the endpoint is then left alone for a while.
 
 use std::collections::{HashMap, HashSet, VecDeque};
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use memory::document::Revision;
@@ -169,20 +170,26 @@ impl Meaning {
     /// Asks for the vectors of entries that have none, batch by batch, and keeps them.
     pub(super) async fn fill(self: &Arc<Self>, followed: &Arc<Followed>) -> Filled {
         let Ok(mut refused) = self.refused.try_lock() else { return Filled::NotYet };
+        let seen = followed.seen.load(Ordering::SeqCst);
+        if followed.whole.load(Ordering::SeqCst) == seen {
+            return Filled::All;
+        }
+        // All memories are looked at, which is for nothing where nobody can be asked.
+        if self.is_resting() {
+            return Filled::NotYet;
+        }
         self.take_up(followed).await;
         let mut turn = None;
         let filled = loop {
             let lacking = self.lacking(followed, &refused).await;
             if lacking.is_empty() {
+                followed.whole.store(seen, Ordering::SeqCst);
                 break Filled::All;
             }
             if turn.is_none() {
                 turn = self.turn.take_if_free().await;
             }
-            if turn.is_none()
-                || self.is_resting()
-                || self.ask_all(lacking, &mut refused).await == Filled::NotYet
-            {
+            if turn.is_none() || self.ask_all(lacking, &mut refused).await == Filled::NotYet {
                 break Filled::NotYet;
             }
         };
