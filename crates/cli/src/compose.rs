@@ -68,6 +68,8 @@ impl Glimpse {
         globals: &Globals,
         open: impl FnOnce(Config) -> Result<Engine, EngineError>,
     ) -> Result<Self, Failure> {
+        // Whoever ends at once hears no endpoint's answer, so nothing is sent there.
+        let open = |config| open(Config { embeddings: None, ..config });
         let Composed { engine, binding, folders, .. } = Composed::with(globals, open)?;
         let memories = engine.memories(&binding, Caller::person("cli"));
         Ok(Self { memories, engine, binding, folders })
@@ -226,7 +228,7 @@ impl Composed {
             folder.clone_into(&mut config.context.folder);
         }
         config.context.home = system_folders().ok().map(|(home, _)| home);
-        settings.apply(&mut config);
+        settings.apply(&mut config, |name| variable(name)?.into_string().ok());
         let engine = open(config).map_err(|error| {
             Failure::from(error).help(format!("the settings are in {}", settings_file.display()))
         })?;

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use context::files::Style as ImportStyle;
-use memory::limits::TASKS_KEPT_FOR_DEFAULT;
+use memory::limits::{EMBED_BATCH_DEFAULT, EMBED_WAIT_DEFAULT, TASKS_KEPT_FOR_DEFAULT};
 use memory::screen::Policy;
+use model::Endpoint;
 use state::Retention;
 use store::{ContextSettings, Folders, Settings};
 
@@ -30,10 +31,31 @@ pub struct Config {
     pub context: ContextSettings,
     /// How the imports of context files are shown.
     pub imports: ImportStyle,
+    /// Who makes vectors of prompts and entries, for recall; nobody, unless a person says so. Texts of memories and
+    /// prompts go there.
+    pub embeddings: Option<Embeddings>,
     /// What to do about screening rules and families, by their ids.
     pub screening: BTreeMap<String, Policy>,
     /// Digests of values that a person allowed although a rule objects to them.
     pub screening_allowed: Vec<String>,
+}
+
+/// Who makes vectors, and how it is asked.
+#[derive(Clone, Debug)]
+pub struct Embeddings {
+    /// Who is asked.
+    pub endpoint: Endpoint,
+    /// How long a prompt's vector is waited for, by those who wait at all.
+    pub wait: Duration,
+    /// How many texts are sent at once, at most; at least one is.
+    pub batch: usize,
+}
+
+impl Embeddings {
+    /// Returns the defaults for an endpoint.
+    pub const fn new(endpoint: Endpoint) -> Self {
+        Self { endpoint, wait: EMBED_WAIT_DEFAULT, batch: EMBED_BATCH_DEFAULT }
+    }
 }
 
 impl Config {
@@ -49,6 +71,7 @@ impl Config {
             dream: None,
             memory_list,
             imports: ImportStyle::default(),
+            embeddings: None,
             screening: BTreeMap::new(),
             screening_allowed: Vec::new(),
         }

@@ -62,7 +62,7 @@ pub use ::context::segment::{Kind as PartKind, Part, Segment, Told};
 pub use agents::{ContextMode, Curator, ForgetRequest, Refusal, RememberRequest, Removed, Topic};
 pub use browse::{BadCursor, Browse, Cursor, Known, Order, Page, browse};
 pub use callers::{BadSessionId, BeginError, Callers, Session, SessionId};
-pub use config::Config;
+pub use config::{Config, Embeddings};
 pub use conversation::{
     BadConversationId, Beginning, Begun, Conversation, ConversationError, ConversationId,
     Conversations, Opened, Recalled, Select, Selected, Selecting, Shown,
@@ -73,6 +73,7 @@ pub use lane::{
     Cancelled, DreamSchedule, LaneParts, LaneSettings, Lanes, Rehearsal, SubmitError, TaskFilter,
     Viewer,
 };
+pub use model::{BadUrl, Endpoint, Key, Reach};
 pub use open::{Engine, EngineError};
 pub use precondition::delete_revision;
 pub use recaller::Recaller;

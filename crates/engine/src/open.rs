@@ -8,13 +8,16 @@ use agents::Embedded;
 use context::files::Style as ImportStyle;
 use context::segment::{Part, Told};
 use memory::clock::Clock;
-use memory::limits::{CORPUS_FILE_BYTES_MAX, CORPUS_FILES_MAX, CORPUS_KEPT_FOR};
+use memory::limits::{
+    CORPUS_FILE_BYTES_MAX, CORPUS_FILES_MAX, CORPUS_KEPT_FOR, VECTORS_FILE_BYTES_MAX,
+    VECTORS_FILES_MAX, VECTORS_KEPT_FOR,
+};
 use memory::screen::{Screen, UnknownRule};
 use state::{Healed, SqliteState, StateError};
 use store::clock::SystemClock;
 use store::{
     Binding, BindingRequest, Caller, ContextCache, ContextFiles, ContextSettings, DerivedFiles,
-    Folders, Memories, Notice, Settings, Store, StoreError, TrustedFolders,
+    Folders, Memories, Notice, Settings, Store, StoreError, TrustedFolders, TurnFile,
 };
 use tokio::sync::broadcast;
 
@@ -33,6 +36,9 @@ const STATE_FILE: &str = "quipu.db";
 
 /// The folder of the state that corpora are kept in.
 const CORPORA_FOLDER: &str = "corpora";
+
+/// The folder of the state that vectors are kept in, and the turn of whoever asks for them.
+const VECTORS_FOLDER: &str = "vectors";
 
 /// Why the library could not be opened.
 #[derive(Debug, thiserror::Error)]
@@ -86,10 +92,17 @@ impl Engine {
             Arc::new(SystemClock),
             settings,
         );
-        let Config { folders, tasks_kept_for, dream, context, imports, .. } = config;
+        let Config { folders, tasks_kept_for, dream, context, imports, embeddings, .. } = config;
         let bounds = (CORPUS_FILE_BYTES_MAX, CORPUS_FILES_MAX, CORPUS_KEPT_FOR);
         let corpora = DerivedFiles::new(&folders, CORPORA_FOLDER, bounds);
-        let recaller = Arc::new(Recaller::new(screen.clone(), Some(corpora)));
+        let mut recaller = Recaller::new(screen.clone(), Some(corpora));
+        if let Some(embeddings) = embeddings {
+            let bounds = (VECTORS_FILE_BYTES_MAX, VECTORS_FILES_MAX, VECTORS_KEPT_FOR);
+            let vectors = DerivedFiles::new(&folders, VECTORS_FOLDER, bounds);
+            let turn = TurnFile::new(&folders, VECTORS_FOLDER);
+            recaller = recaller.with_embeddings(embeddings, (vectors, turn));
+        }
+        let recaller = Arc::new(recaller);
         Ok(Self {
             recaller,
             store,

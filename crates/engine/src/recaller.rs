@@ -4,6 +4,9 @@
 //! is read again only if its file has another one. As long as nobody told of a change since, a prompt is
 //! answered from it at once; otherwise it is brought up to date first, beside the turn.
 //!
+//! Where a person named an endpoint, what means about the same is found by its vectors too ([`meaning`]): those of
+//! entries are asked for ahead, that of a prompt while somebody looks for what fits it.
+//!
 //! Corpora are [kept](kept) in the state folder, without the texts: those are read when they are shown first.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -15,25 +18,31 @@ use memory::clock::Timestamp;
 use memory::document::{self, Revision};
 use memory::limits::{
     CORPORA_KEPT_MAX, CORPUS_AGE_MAX, CORPUS_BATCH, CORPUS_DRIFT_SHARE, CORPUS_KEEP_DELAY,
-    PROMPT_CHARS_MAX, RECALLED_ITEM_CHARS_MAX, RECALLED_ITEMS_MAX,
+    EMBED_RETRY_DELAY, PROMPT_CHARS_MAX, RECALLED_ITEM_CHARS_MAX, RECALLED_ITEMS_MAX,
 };
 use memory::path::{MemoryPath, Mount, Scope};
 use memory::screen::Screen;
-use recall::{Corpus, EntryHit, Hit, Options, Reason};
+use recall::{Corpus, EntryHit, Hit, Likeness, Options, Reason, Vector};
 use store::backend::Stamp;
-use store::{DerivedFiles, MEMORY_LIST, Memories, Notice, StoreError, Surveyed};
+use store::{DerivedFiles, MEMORY_LIST, Memories, Notice, StoreError, Surveyed, TurnFile};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{Notify, OwnedMutexGuard};
+use tokio::sync::{Notify, OnceCell, OwnedMutexGuard};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
+use crate::config::Embeddings;
 use crate::conversation::{Select, Selected, Selecting};
 use crate::recaller::kept::Place;
+use crate::recaller::meaning::{Filled, Meaning, OfRoot};
 
 mod kept;
 
-/// Finds what fits a prompt, without a model and without a network.
+mod meaning;
+
+mod vectors;
+
+/// Finds what fits a prompt, without a model and without a network unless a person named an endpoint.
 #[derive(Debug)]
 pub struct Recaller {
     screen: Screen,
@@ -45,6 +54,8 @@ pub struct Recaller {
     files: Option<DerivedFiles>,
     /// Told when a corpus is another than the one that is kept.
     drifted: Notify,
+    /// What an endpoint tells, if a person named one.
+    meaning: Option<Arc<Meaning>>,
 }
 
 #[derive(Debug, Default)]
@@ -59,6 +70,13 @@ struct Followed {
     held: RwLock<Held>,
     /// Where it is kept. Held by whoever brings it up to date, or keeps it, until that is done.
     place: Arc<tokio::sync::Mutex<Place>>,
+    /// Where its memories lie, mount by mount.
+    roots: Vec<(Mount, String)>,
+    /// Whether what is kept of their vectors was read.
+    vectors_read: OnceCell<()>,
+    /// How often there was something new in it, from 1; and how often there had been when all entries had vectors.
+    seen: AtomicU64,
+    whole: AtomicU64,
 }
 
 #[derive(Debug)]
@@ -91,7 +109,17 @@ impl Recaller {
     /// kept in `files`, if there is such a folder.
     pub fn new(screen: Screen, files: Option<DerivedFiles>) -> Self {
         let (corpora, changes) = (Mutex::default(), AtomicU64::new(0));
-        Self { screen, corpora, changes, files, drifted: Notify::new() }
+        Self { screen, corpora, changes, files, drifted: Notify::new(), meaning: None }
+    }
+
+    /// Returns it with vectors of this endpoint, which are kept in `files` and asked for by whoever has the `turn`.
+    pub(crate) fn with_embeddings(
+        self,
+        embeddings: Embeddings,
+        kept: (DerivedFiles, TurnFile),
+    ) -> Self {
+        let meaning = Meaning::new(embeddings, self.screen.clone(), kept);
+        Self { meaning: Some(Arc::new(meaning)), ..self }
     }
 
     /// Notes what is told of changes. Goes on until whoever runs it ends it.
@@ -112,6 +140,7 @@ impl Recaller {
         self.update(&followed, memories).await?;
         let texts = followed.read().without_text();
         followed.read_texts(memories, &texts).await?;
+        self.want_vectors();
         Ok(())
     }
 
@@ -121,7 +150,7 @@ impl Recaller {
         self.update(&followed, memories).await?;
         let texts: Vec<MemoryPath> = {
             let held = followed.read();
-            let found = held.find(prompt).into_iter();
+            let found = held.find(prompt, None).into_iter();
             found.filter(|(_, read)| read.text.get().is_none()).map(|(hit, _)| hit.path).collect()
         };
         followed.read_texts(memories, &texts).await?;
@@ -129,7 +158,7 @@ impl Recaller {
     }
 
     /// Returns the memories that fit a prompt, the best first, from what they are at this moment. Nothing
-    /// when nothing fits.
+    /// when nothing fits. Waits for an endpoint as long as a person allows, and goes on without it.
     pub async fn recall(
         &self,
         memories: &Memories,
@@ -137,17 +166,44 @@ impl Recaller {
     ) -> Result<Vec<Selected>, StoreError> {
         let followed = self.corpus(memories);
         self.update(&followed, memories).await?;
-        followed.found(memories, prompt, |_, _| true).await
+        let alike = self.alike_now(&followed, memories, prompt).await?;
+        followed.found(memories, (prompt, alike), |_, _| true).await
     }
 
     /// Keeps what changed since it was kept last, for the next process.
     pub async fn keep(&self) {
-        let followed: Vec<Arc<Followed>> = {
-            let corpora = self.corpora.lock().unwrap_or_else(PoisonError::into_inner);
-            corpora.by_name.values().map(|(_, followed)| Arc::clone(followed)).collect()
-        };
-        for followed in followed {
+        let followed = self.followed();
+        for followed in &followed {
             followed.keep(followed.alone().await).await;
+            if let Some(meaning) = &self.meaning {
+                meaning.keep(followed).await;
+            }
+        }
+        if let Some(meaning) = &self.meaning {
+            meaning.forget_all_but(&followed);
+        }
+    }
+
+    /// Asks for the vectors of entries that have none, whenever there may be some. Goes on until whoever runs it
+    /// ends it.
+    pub(crate) async fn fill_up(&self) {
+        let Some(meaning) = &self.meaning else { return };
+        let mut again = None;
+        loop {
+            match again {
+                None => meaning.wanted.notified().await,
+                Some(at) => tokio::select! {
+                    () = meaning.wanted.notified() => {}
+                    () = tokio::time::sleep_until(at) => {}
+                },
+            }
+            again = None;
+            for followed in self.followed() {
+                if meaning.fill(&followed).await == Filled::NotYet {
+                    let soon = Instant::now() + EMBED_RETRY_DELAY;
+                    again = Some(meaning.rests_until().unwrap_or(soon));
+                }
+            }
         }
     }
 
@@ -158,6 +214,46 @@ impl Recaller {
             tokio::time::sleep(CORPUS_KEEP_DELAY).await;
             self.keep().await;
         }
+    }
+
+    fn followed(&self) -> Vec<Arc<Followed>> {
+        let corpora = self.corpora.lock().unwrap_or_else(PoisonError::into_inner);
+        corpora.by_name.values().map(|(_, followed)| Arc::clone(followed)).collect()
+    }
+
+    fn want_vectors(&self) {
+        if let Some(meaning) = &self.meaning {
+            meaning.wanted.notify_one();
+        }
+    }
+
+    /// Returns a prompt's vector for somebody who waits, and has entries sent that have none: as many as are
+    /// answered for meanwhile.
+    async fn alike_now(
+        &self,
+        followed: &Arc<Followed>,
+        memories: &Memories,
+        prompt: &str,
+    ) -> Result<Option<Alike<'_>>, StoreError> {
+        let Some(meaning) = &self.meaning else { return Ok(None) };
+        meaning.take_up(followed).await;
+        let texts = meaning.without_text(followed);
+        followed.read_texts(memories, &texts).await?;
+        let filling = tokio::time::timeout(meaning.wait(), meaning.fill(followed));
+        let (vector, filled) = tokio::join!(meaning.of_prompt(prompt), filling);
+        if filled != Ok(Filled::All) {
+            self.want_vectors();
+        }
+        Ok(vector.map(|vector| Alike { meaning, vector }))
+    }
+
+    /// Returns a prompt's vector, if there is something to compare it with.
+    async fn alike(&self, followed: &Followed, prompt: &str) -> Option<Alike<'_>> {
+        let meaning = self.meaning.as_ref()?;
+        meaning.take_up(followed).await;
+        self.want_vectors();
+        let vector = if meaning.may_tell() { meaning.of_prompt(prompt).await } else { None };
+        Some(Alike { meaning, vector: vector? })
     }
 
     /// Returns the corpus of what these memories are; those that nobody wanted for the longest time go.
@@ -184,7 +280,9 @@ impl Recaller {
             }
         }
         let place = Place::new(self.files.clone(), &name);
-        let followed = Arc::new(Followed::new(self.screen.clone(), place));
+        let roots = memories.mounts().into_iter();
+        let roots = roots.filter_map(|mount| Some((mount.mount, mount.key?.place)));
+        let followed = Arc::new(Followed::new(self.screen.clone(), place, roots.collect()));
         corpora.by_name.insert(name, (wanted, Arc::clone(&followed)));
         followed
     }
@@ -236,7 +334,11 @@ impl Select for Recaller {
         if !held.is_current(self.changes.load(Ordering::SeqCst)) {
             return None;
         }
-        held.selected(&asked.prompt, |path, revision| !asked.except.has(path, revision)).ok()
+        let may_be = |path: &MemoryPath, revision: &Revision| !asked.except.has(path, revision);
+        let found = held.selected(&asked.prompt, None, may_be).ok()?;
+        // What the words tell is not kept waiting. Where they tell nothing, an endpoint may.
+        let may_be_more = || self.meaning.as_ref().is_some_and(|meaning| meaning.may_tell());
+        if found.is_empty() && may_be_more() { None } else { Some(found) }
     }
 
     async fn select(
@@ -249,16 +351,35 @@ impl Select for Recaller {
         if stop.is_cancelled() {
             return Ok(Vec::new());
         }
+        let alike = self.alike(&followed, &asked.prompt).await;
         let may_be = |path: &MemoryPath, revision: &Revision| !asked.except.has(path, revision);
-        Ok(followed.found(&asked.memories, &asked.prompt, may_be).await?)
+        Ok(followed.found(&asked.memories, (&asked.prompt, alike), may_be).await?)
     }
 }
 
 impl Followed {
-    fn new(screen: Screen, place: Place) -> Self {
+    fn new(screen: Screen, place: Place, roots: Vec<(Mount, String)>) -> Self {
         let corpus = Corpus::new(screen);
         let held = Held { corpus, memories: HashMap::new(), current: None };
-        Self { held: RwLock::new(held), place: Arc::new(tokio::sync::Mutex::new(place)) }
+        Self {
+            held: RwLock::new(held),
+            place: Arc::new(tokio::sync::Mutex::new(place)),
+            roots,
+            vectors_read: OnceCell::new(),
+            seen: AtomicU64::new(1),
+            whole: AtomicU64::new(0),
+        }
+    }
+
+    /// Returns its memories root by root, in the order of their paths, with their texts as far as they were read.
+    fn by_root(&self) -> Vec<(String, OfRoot)> {
+        let held = self.read();
+        let of_mount = |mount: Mount| -> OfRoot {
+            let paths = held.corpus.paths().filter(|path| path.mount() == Some(mount));
+            let reads = paths.filter_map(|path| held.memories.get(path));
+            reads.map(|read| (read.revision, read.text.get().cloned())).collect()
+        };
+        self.roots.iter().map(|(mount, place)| (place.clone(), of_mount(*mount))).collect()
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Held> {
@@ -346,7 +467,9 @@ impl Followed {
         let followed = Arc::clone(self);
         // Indexing takes a processor for a while when there is much that is new.
         let taking_in = blocking(move || {
+            let is_new = !update.read.is_empty() || !update.gone.is_empty();
             place.drift += followed.write().take_in(update, current);
+            followed.seen.fetch_add(u64::from(is_new), Ordering::SeqCst);
             place
         });
         taking_in.await
@@ -370,6 +493,7 @@ impl Followed {
             match (now, held.memories.get(path)) {
                 (Some(now), Some(read)) if now.revision == read.revision => {
                     read.text.get_or_init(|| Arc::from(now.text));
+                    self.seen.fetch_add(1, Ordering::SeqCst);
                 }
                 _ => changed.push(path.clone()),
             }
@@ -381,7 +505,7 @@ impl Followed {
     async fn found(
         &self,
         memories: &Memories,
-        prompt: &str,
+        (prompt, alike): (&str, Option<Alike<'_>>),
         may_be: impl Fn(&MemoryPath, &Revision) -> bool,
     ) -> Result<Vec<Selected>, StoreError> {
         let mut changed: HashSet<MemoryPath> = HashSet::new();
@@ -389,12 +513,28 @@ impl Followed {
             let may_be = |path: &MemoryPath, revision: &Revision| {
                 !changed.contains(path) && may_be(path, revision)
             };
-            let selected = self.read().selected(prompt, may_be);
+            let selected = {
+                let held = self.read();
+                let likeness = alike.as_ref().map(|alike| alike.among(&held));
+                held.selected(prompt, likeness.as_ref(), may_be)
+            };
             match selected {
                 Ok(selected) => return Ok(selected),
                 Err(texts) => changed.extend(self.read_texts(memories, &texts).await?),
             }
         }
+    }
+}
+
+/// A prompt's vector, and what it is compared with.
+struct Alike<'a> {
+    meaning: &'a Meaning,
+    vector: Arc<Vector>,
+}
+
+impl Alike<'_> {
+    fn among(&self, held: &Held) -> Likeness {
+        self.meaning.likeness(held, &self.vector)
     }
 }
 
@@ -450,10 +590,11 @@ impl Held {
     }
 
     /// Returns the memories that fit, the best first: more than are shown, since those that were make room.
-    fn find(&self, prompt: &str) -> Vec<(Hit, &Read)> {
+    fn find(&self, prompt: &str, likeness: Option<&Likeness>) -> Vec<(Hit, &Read)> {
         let options = Options { limit: 4 * RECALLED_ITEMS_MAX, ..Options::default() };
         let end = prompt.char_indices().nth(PROMPT_CHARS_MAX).map_or(prompt.len(), |(end, _)| end);
-        let hits = self.corpus.rank(prompt.get(..end).unwrap_or(prompt), &options).into_iter();
+        let prompt = prompt.get(..end).unwrap_or(prompt);
+        let hits = self.corpus.rank_with(prompt, &options, likeness).into_iter();
         hits.filter_map(|hit| Some((self.memories.get(&hit.path)?, hit)))
             .map(|(read, hit)| (hit, read))
             .collect()
@@ -463,10 +604,11 @@ impl Held {
     fn selected(
         &self,
         prompt: &str,
+        likeness: Option<&Likeness>,
         may_be: impl Fn(&MemoryPath, &Revision) -> bool,
     ) -> Result<Vec<Selected>, Vec<MemoryPath>> {
         let (mut chosen, mut without) = (Vec::new(), Vec::new());
-        let found = self.find(prompt).into_iter();
+        let found = self.find(prompt, likeness).into_iter();
         let may_be = found.filter(|(hit, read)| may_be(&hit.path, &read.revision));
         for (hit, read) in may_be.take(RECALLED_ITEMS_MAX) {
             match read.text.get() {
@@ -526,6 +668,9 @@ fn why(reasons: &[Reason]) -> String {
         Reason::Near { asked, found, .. } => format!("has `{found}`, near `{asked}`"),
         Reason::Date => "is from the day or month asked for".to_owned(),
         Reason::Subject => "is about what is named".to_owned(),
+        Reason::Alike { nearness } => {
+            format!("is near to the prompt by embeddings ({nearness:.2})")
+        }
     };
     reasons.iter().map(reason).collect::<Vec<_>>().join("; ")
 }

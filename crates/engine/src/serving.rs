@@ -68,6 +68,7 @@ impl Engine {
                 kept_up.keep_up(&served),
                 finds.follow(of_memories),
                 finds.keep_up(),
+                finds.fill_up(),
                 // Its first prompts find what they need; those of another folder wait until it is opened.
                 look_ahead(&finds, first),
             );

@@ -400,6 +400,53 @@ pub const CORPUS_KEEP_DELAY: Duration = Duration::from_secs(20);
 /// Corpora that a process has at hand: one for each set of roots that somebody sees.
 pub const CORPORA_KEPT_MAX: usize = 16;
 
+/// How long a prompt's vector is waited for, unless a person says otherwise: a server on this machine takes some
+/// hundredths of that.
+pub const EMBED_WAIT_DEFAULT: Duration = Duration::from_secs(2);
+
+/// The longest time that a person may say.
+pub const EMBED_WAIT_MAX: Duration = Duration::from_mins(1);
+
+/// How long the vectors of entries are waited for: nobody waits meanwhile, and a processor alone is slow.
+pub const EMBED_BATCH_WAIT: Duration = Duration::from_mins(1);
+
+/// Texts that an endpoint is asked for at once, unless a person says otherwise.
+pub const EMBED_BATCH_DEFAULT: usize = 32;
+
+/// The most that a person may say.
+pub const EMBED_BATCH_MAX: usize = 256;
+
+/// Texts that it is asked for at first; each answer doubles that.
+pub const EMBED_BATCH_FIRST: usize = 4;
+
+/// Characters of an entry, or of a prompt, that an endpoint is sent: what the smallest models take.
+pub const EMBED_CHARS_MAX: usize = 2_000;
+
+/// Texts that an endpoint may refuse one after the other before it counts as failing.
+pub const EMBED_REFUSALS_MAX: usize = 3;
+
+/// How long an endpoint that failed is asked nothing, at first; then twice as long.
+pub const EMBED_RETRY_DELAY: Duration = Duration::from_secs(5);
+
+/// The longest such pause.
+pub const EMBED_RETRY_DELAY_MAX: Duration = Duration::from_mins(5);
+
+/// Vectors of prompts that a process has at hand: a prompt that is asked again is not sent again.
+pub const PROMPT_VECTORS_KEPT: usize = 16;
+
+/// The largest file of vectors in the state folder, in bytes: tens of thousands of entries. Entries that do not fit
+/// have no vector, for it would have to be asked for again and again.
+pub const VECTORS_FILE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Files of vectors that are kept in the state folder, one for each root and endpoint.
+pub const VECTORS_FILES_MAX: usize = 64;
+
+/// How long vectors are kept that nobody uses.
+pub const VECTORS_KEPT_FOR: Duration = Duration::from_hours(24 * 30);
+
+const _: () = assert!(EMBED_BATCH_FIRST <= EMBED_BATCH_DEFAULT);
+const _: () = assert!(EMBED_BATCH_DEFAULT <= EMBED_BATCH_MAX);
+
 /// Characters of a prompt, from its beginning, that decide what is recalled for it.
 pub const PROMPT_CHARS_MAX: usize = 8_192;
 

@@ -355,6 +355,11 @@ impl Rows {
         }
     }
 
+    /// Returns the entries of a memory that were looked at.
+    pub(crate) fn entries(&self, group: &Group) -> impl Iterator<Item = u32> {
+        self.list[group.rows.clone()].iter().map(|row| row.entry)
+    }
+
     pub(crate) fn nears_of(&self, row: usize) -> &[f32] {
         &self.nears[row * self.width..(row + 1) * self.width]
     }

@@ -3,7 +3,7 @@
 //! [`Corpus`] holds the words of memories, cut into entries, and answers a prompt with [`Hit`]s, best
 //! first, each with its reasons; or with nothing, when nothing fits. It is made of texts alone, follows
 //! them one memory at a time, and can be made anew at any time: what it holds is derived. It
-//! asks no model and no network. What means the same in other words is found by a small table of token
+//! asks no model and no network; what somebody else's model says of whole texts can be handed in ([`Likeness`]). What means the same in other words is found by a small table of token
 //! vectors (feature `embedder`).
 
 #![expect(
@@ -29,6 +29,10 @@ mod question;
 
 mod weights;
 
+mod vector;
+
+mod likeness;
+
 mod look;
 
 mod features;
@@ -37,4 +41,6 @@ mod rank;
 
 pub use corpus::Corpus;
 pub use features::{ENTRY_FEATURES, MEMORY_FEATURES};
+pub use likeness::Likeness;
 pub use rank::{EntryHit, Hit, Options, Ranking, Reason};
+pub use vector::{Vector, passages};

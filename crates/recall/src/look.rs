@@ -172,16 +172,22 @@ impl Scratch {
         best
     }
 
-    /// Looks at the likeliest entries and their neighbours.
-    pub(crate) fn rows(&mut self, corpus: &Corpus, question: &Question, matches: &[Match]) -> Rows {
+    /// Looks at the likeliest entries, those that somebody else knows of, and the neighbours of both.
+    pub(crate) fn rows(
+        &mut self,
+        corpus: &Corpus,
+        question: &Question,
+        (matches, others): (&[Match], &[u32]),
+    ) -> Rows {
         let width = filled_up(question.asked.len());
         let mut rows = Rows { width, ..Rows::default() };
         self.places.resize(corpus.entries.len(), 0);
         let mut around: Vec<u32> = Vec::new();
         let mut likely = self.candidates(corpus, question, matches);
         likely.extend(alike(corpus, question));
+        likely.extend(others);
         for entry in likely {
-            let Some(of) = corpus.entries[entry as usize].as_ref() else { continue };
+            let Some(Some(of)) = corpus.entries.get(entry as usize) else { continue };
             let Some(memory) = corpus.memories[of.memory as usize].as_ref() else { continue };
             let at = of.ordinal as usize;
             let end = (at + REACH + 1).min(memory.entries.len());

@@ -8,6 +8,7 @@ use memory::path::MemoryPath;
 
 use crate::corpus::Corpus;
 use crate::features::{ENTRY, Group, MEMORY, MONTH, Rows, SUBJECT};
+use crate::likeness::Likeness;
 use crate::look::{Match, matches};
 use crate::question::Question;
 use crate::weights::{OF_ENTRY, OF_MEMORY};
@@ -96,6 +97,11 @@ pub enum Reason {
     Date,
     /// An entry is about somebody or something that the prompt names.
     Subject,
+    /// An entry as a whole is like the prompt, and stands out by that.
+    Alike {
+        /// How near their vectors are; 1 is the same.
+        nearness: f32,
+    },
 }
 
 /// Everything that was looked at for a prompt, for learning weights and for measuring.
@@ -110,7 +116,7 @@ pub struct Ranking {
 }
 
 /// A prompt that was looked up.
-struct Found {
+struct Found<'a> {
     question: Question,
     matches: Vec<Match>,
     rows: Rows,
@@ -118,6 +124,8 @@ struct Found {
     scores: Vec<f32>,
     /// Memories, the best first.
     memories: Vec<Scored>,
+    /// What was weighed beside the words.
+    likeness: Option<&'a Likeness>,
 }
 
 /// A memory that was looked at.
@@ -131,20 +139,42 @@ struct Scored {
 impl Corpus {
     /// Returns the memories that fit a prompt, the best first; nothing if nothing fits.
     pub fn rank(&self, prompt: &str, options: &Options) -> Vec<Hit> {
-        let found = self.find(prompt, options.by_sense);
-        let fit = |scored: &Scored| found.fit(&scored.group).iter().take(2).sum::<f32>();
-        let best = found.memories.first().map_or(0.0, fit);
-        if options.abstain && best < FIT_MIN {
+        self.rank_with(prompt, options, None)
+    }
+
+    /// The same with what vectors tell beside the words. A memory that stands out by it is returned even if it
+    /// shares no word with the prompt.
+    pub fn rank_with(
+        &self,
+        prompt: &str,
+        options: &Options,
+        likeness: Option<&Likeness>,
+    ) -> Vec<Hit> {
+        let others = likeness.map_or(&[][..], Likeness::best);
+        let mut found = self.find(prompt, options.by_sense, others);
+        // What the words tell is decided by the words alone.
+        let best = found.memories.first().map_or(0.0, |best| found.fit_of(&best.group));
+        if let Some(likeness) = likeness {
+            found.weigh(likeness);
+            self.sort(&mut found.memories);
+        }
+        let fit = |scored: &Scored| found.fit_of(&scored.group);
+        let by_words = |scored: &Scored| best >= FIT_MIN && fit(scored) >= best * FIT_SHARE_MIN;
+        let lifted = |scored: &Scored| {
+            let lift = found.lift(&scored.group);
+            lift > 0.0 && fit(scored) + lift * FIT_MIN >= FIT_MIN
+        };
+        if options.abstain && best < FIT_MIN && likeness.is_none() {
             return Vec::new();
         }
-        let fits = |scored: &&Scored| !options.abstain || fit(scored) >= best * FIT_SHARE_MIN;
+        let fits = |scored: &&Scored| !options.abstain || by_words(scored) || lifted(scored);
         let hits = found.memories.iter().filter(fits).take(options.limit);
         hits.filter_map(|scored| self.hit(&found, scored)).collect()
     }
 
     /// Returns the entries that fit a prompt, the best first, of whatever memory; nothing is held back.
     pub fn rank_entries(&self, prompt: &str, options: &Options) -> Vec<EntryHit> {
-        let found = self.find(prompt, options.by_sense);
+        let found = self.find(prompt, options.by_sense, &[]);
         let order = self.in_order(&found, 0..found.rows.list.len());
         let best = order.into_iter().take(options.limit);
         best.filter_map(|row| self.entry_hit(&found, row)).collect()
@@ -152,7 +182,7 @@ impl Corpus {
 
     /// Returns all that speaks for and against whatever was looked at.
     pub fn ranking(&self, prompt: &str, options: &Options) -> Ranking {
-        let found = self.find(prompt, options.by_sense);
+        let found = self.find(prompt, options.by_sense, &[]);
         let order = self.in_order(&found, 0..found.rows.list.len());
         let entries = order
             .into_iter()
@@ -168,12 +198,12 @@ impl Corpus {
         }
     }
 
-    fn find(&self, prompt: &str, by_sense: bool) -> Found {
+    fn find(&self, prompt: &str, by_sense: bool, others: &[u32]) -> Found<'_> {
         let question = Question::read(prompt, self, by_sense);
         let matches = matches(self, &question, by_sense);
         let kept = self.scratch.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut scratch = kept.unwrap_or_default();
-        let rows = scratch.rows(self, &question, &matches);
+        let rows = scratch.rows(self, &question, (&matches, others));
         self.scratch.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
         let scores: Vec<f32> = rows.list.iter().map(|row| dot(&row.features, &OF_ENTRY)).collect();
         let groups = rows.groups.iter();
@@ -183,11 +213,16 @@ impl Corpus {
                 Scored { group: group.clone(), score: dot(&features, &OF_MEMORY), features }
             })
             .collect();
+        self.sort(&mut memories);
+        Found { question, matches, rows, scores, memories, likeness: None }
+    }
+
+    /// Puts memories in their order, the best first.
+    fn sort(&self, memories: &mut [Scored]) {
         memories.sort_by(|a, b| {
             let path = |scored: &Scored| self.path_of(scored.group.memory);
             b.score.total_cmp(&a.score).then_with(|| path(a).cmp(&path(b)))
         });
-        Found { question, matches, rows, scores, memories }
     }
 
     fn path_of(&self, memory: u32) -> Option<&MemoryPath> {
@@ -195,7 +230,7 @@ impl Corpus {
     }
 
     /// Rows, the best first.
-    fn in_order(&self, found: &Found, rows: Range<usize>) -> Vec<usize> {
+    fn in_order(&self, found: &Found<'_>, rows: Range<usize>) -> Vec<usize> {
         let place = |row: usize| {
             let of = self.entries[found.rows.list[row].entry as usize].as_ref()?;
             Some((self.path_of(of.memory)?, of.ordinal))
@@ -207,7 +242,7 @@ impl Corpus {
         order
     }
 
-    fn entry_hit(&self, found: &Found, row: usize) -> Option<EntryHit> {
+    fn entry_hit(&self, found: &Found<'_>, row: usize) -> Option<EntryHit> {
         let entry = self.entries.get(found.rows.list[row].entry as usize)?.as_ref()?;
         Some(EntryHit {
             path: self.path_of(entry.memory)?.clone(),
@@ -217,7 +252,7 @@ impl Corpus {
         })
     }
 
-    fn hit(&self, found: &Found, scored: &Scored) -> Option<Hit> {
+    fn hit(&self, found: &Found<'_>, scored: &Scored) -> Option<Hit> {
         let order = self.in_order(found, scored.group.rows.clone());
         let shown = order.into_iter().take(SHOWN);
         Some(Hit {
@@ -229,7 +264,7 @@ impl Corpus {
     }
 
     /// Why a memory fits: for each word of the prompt the best that answers to it, then the rest.
-    fn reasons(&self, found: &Found, group: &Group) -> Vec<Reason> {
+    fn reasons(&self, found: &Found<'_>, group: &Group) -> Vec<Reason> {
         let rows = &found.rows.list[group.rows.clone()];
         let has_term = |term: u32| {
             rows.iter().any(|row| {
@@ -258,11 +293,29 @@ impl Corpus {
         let has = |feature: usize| rows.iter().any(|row| row.features[feature] > 0.0);
         reasons.extend(has(MONTH).then_some(Reason::Date));
         reasons.extend(has(SUBJECT).then_some(Reason::Subject));
+        let told = found.likeness.and_then(|likeness| likeness.told(found.rows.entries(group)));
+        reasons.extend(told.map(|nearness| Reason::Alike { nearness }));
         reasons
     }
 }
 
-impl Found {
+impl<'a> Found<'a> {
+    /// Weighs what vectors tell beside the words.
+    fn weigh(&mut self, likeness: &'a Likeness) {
+        for (score, row) in self.scores.iter_mut().zip(&self.rows.list) {
+            *score += likeness.of_entry(row.entry);
+        }
+        for scored in &mut self.memories {
+            scored.score += likeness.of_memory(self.rows.entries(&scored.group));
+        }
+        self.likeness = Some(likeness);
+    }
+
+    /// How much of the question's words a memory has, or others for them.
+    fn fit_of(&self, group: &Group) -> f32 {
+        self.fit(group).iter().take(2).sum()
+    }
+
     /// What the decision to leave a memory out goes by: how much the words tell that it has, how much those
     /// tell that it has others for; and how much all words tell.
     fn fit(&self, group: &Group) -> [f32; 3] {
@@ -280,6 +333,11 @@ impl Found {
             near += weight * (((nearest - NEAR_FROM) / (1.0 - NEAR_FROM)).max(0.0) - own).max(0.0);
         }
         [same, near, total]
+    }
+
+    /// How much of what an answer needs a memory has by its likeness.
+    fn lift(&self, group: &Group) -> f32 {
+        self.likeness.map_or(0.0, |likeness| likeness.lift(self.rows.entries(group)))
     }
 }
 

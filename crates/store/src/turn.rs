@@ -53,6 +53,14 @@ impl TurnFile {
         }
     }
 
+    /// Takes the turn if nobody has it; `None` if somebody does, or if it cannot be told.
+    pub async fn take_if_free(&self) -> Option<Turn> {
+        let opening = self.clone();
+        let turn = tokio::task::spawn_blocking(move || opening.open()).await.ok()?.ok()?;
+        turn.file.try_lock().ok()?;
+        turn.is_current().then_some(turn)
+    }
+
     async fn lock(&self) -> io::Result<Turn> {
         let opening = self.clone();
         let turn = tokio::task::spawn_blocking(move || opening.open()).await??;
@@ -120,6 +128,19 @@ mod tests {
         assert!(tokio::time::timeout(soon, &mut second).await.is_err());
         drop(first);
         assert!(second.await.unwrap().is_current());
+    }
+
+    #[tokio::test]
+    async fn a_turn_that_somebody_has_is_not_waited_for_by_who_asks_whether_it_is_free() {
+        let home = tempfile::tempdir().unwrap();
+        let (one, two) = (file(&home), file(&home));
+        let first = one.take_if_free().await.unwrap();
+        assert!(two.take_if_free().await.is_none());
+        drop(first);
+        let second = two.take_if_free().await.unwrap();
+        assert!(second.is_current());
+        let folders = Folders { data: home.path().to_owned(), state: "/dev/null/state".into() };
+        assert!(TurnFile::new(&folders, "lane-a").take_if_free().await.is_none());
     }
 
     #[tokio::test]

@@ -6,6 +6,7 @@
 pub mod conformance;
 
 mod clock;
+mod embeddings;
 mod faults;
 mod faulty_backend;
 mod faulty_state;
@@ -14,6 +15,7 @@ mod memory_backend;
 mod random;
 
 pub use clock::ManualClock;
+pub use embeddings::{Answers, Embeddings, Sent};
 pub use faults::Faults;
 pub use faulty_backend::{Failure, FaultyBackend, Plan};
 pub use faulty_state::FaultyState;

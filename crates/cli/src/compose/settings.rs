@@ -15,8 +15,11 @@ use memory::screen::Policy;
 use serde::Deserialize;
 use toml::Spanned;
 
+use self::embeddings::Endpoints;
 use crate::exit::Failure;
 use crate::files;
+
+mod embeddings;
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -47,6 +50,7 @@ pub(crate) struct Settings {
     tasks: Tasks,
     dream: Dream,
     context: Context,
+    embeddings: Option<Endpoints>,
     screening: Screening,
 }
 
@@ -236,6 +240,9 @@ impl Settings {
             let what = format!("context.{name} has paths that begin with `/` or `~/`");
             return Err(wrong(Some(span), &what));
         }
+        if let Some((span, what)) = settings.embeddings.as_ref().and_then(Endpoints::mistake) {
+            return Err(wrong(Some(span), &what));
+        }
         for policy in settings.screening.policies.values() {
             if policy.get_ref().parse::<Policy>().is_err() {
                 let what = "a screening policy is `off`, `warn` or `refuse`";
@@ -245,8 +252,8 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Puts what was set in the place of the defaults.
-    pub(crate) fn apply(&self, config: &mut Config) {
+    /// Puts what was set in the place of the defaults. `variable` returns a variable of the environment.
+    pub(crate) fn apply(&self, config: &mut Config, variable: impl Fn(&str) -> Option<String>) {
         if let Some(files_max) = &self.files_max {
             config.files_max = *files_max.get_ref();
         }
@@ -264,6 +271,7 @@ impl Settings {
         }
         config.dream = self.dream.read();
         self.context.apply(config);
+        config.embeddings = self.embeddings.as_ref().and_then(|set| set.read(variable));
         for (rule, policy) in &self.screening.policies {
             if let Ok(policy) = policy.get_ref().parse() {
                 config.screening.insert(rule.clone(), policy);
@@ -290,6 +298,7 @@ fn line_of(text: &str, offset: usize) -> usize {
 mod tests {
     use super::*;
     use engine::Folders;
+    use memory::limits::{EMBED_BATCH_DEFAULT, EMBED_WAIT_DEFAULT};
 
     fn config(text: &str) -> Result<Config, String> {
         let folders = Folders { data: "d".into(), state: "s".into() };
@@ -297,7 +306,8 @@ mod tests {
         config.context.home = Some("/h".into());
         match Settings::parse(text, Path::new("config.toml")) {
             Ok(settings) => {
-                settings.apply(&mut config);
+                let variable = |name: &str| (name == "MY_KEY").then(|| "k-123".to_owned());
+                settings.apply(&mut config, variable);
                 Ok(config)
             }
             Err(Failure::Told(told)) => Err(told.what),
@@ -352,6 +362,52 @@ mod tests {
         assert_eq!(config("[dream]\nevery_hours = 24\nafter_sessions = 5\n").unwrap().dream, None);
         let on = config("[dream]\nschedule = true\n").unwrap().dream.unwrap();
         assert_eq!((on.every, on.after_sessions), (24 * HOUR, 5));
+    }
+
+    #[test]
+    fn an_endpoint_is_asked_only_if_a_person_names_one() {
+        assert!(config("").unwrap().embeddings.is_none());
+        let named = "[embeddings]\nurl = \"http://127.0.0.1:11434/v1/\"\nmodel = \"small\"\n";
+        let set = config(named).unwrap().embeddings.unwrap();
+        assert_eq!((set.wait, set.batch), (EMBED_WAIT_DEFAULT, EMBED_BATCH_DEFAULT));
+        assert_eq!(set.endpoint.name(), "127.0.0.1:11434/v1 small");
+        let all = format!("{named}key_variable = \"MY_KEY\"\ntimeout_ms = 500\nbatch = 8\n");
+        let set = config(&all).unwrap().embeddings.unwrap();
+        assert_eq!((set.wait, set.batch), (Duration::from_millis(500), 8));
+        assert!(!format!("{set:?}").contains("k-123"), "{set:?}");
+    }
+
+    #[test]
+    fn a_mistake_about_an_endpoint_is_named_and_what_may_be_a_key_is_not() {
+        let check = |lines: &str, expected: &str| {
+            let what = config(&format!("[embeddings]\n{lines}")).unwrap_err();
+            assert!(what.starts_with(expected), "{what}");
+            assert!(!what.contains("sk-1"), "{what}");
+        };
+        let set = "url = 'http://localhost:1/v1'\nmodel = 'm'\n";
+        let with = |line: &str| format!("{set}{line}\n");
+        check("", "config.toml:1: missing field `url`");
+        check("url = 'http://localhost:1'\n", "config.toml:1: missing field `model`");
+        check(&with("key = 'sk-1'"), "config.toml:4: unknown field `key`");
+        check(&with("key_variable = 'sk-1'"), "config.toml:4: embeddings.key_variable must be");
+        check(
+            &with("timeout_ms = 0"),
+            "config.toml:4: embeddings.timeout_ms must be from 1 to 60000",
+        );
+        check(&with("batch = 257"), "config.toml:4: embeddings.batch must be from 1 to 256");
+        check("url = 'http://localhost:1'\nmodel = ' '\n", "config.toml:3: embeddings.model must");
+        let of = |url: &str| format!("model = 'm'\nurl = '{url}'\n");
+        check(
+            &of("https://api.example.com/v1"),
+            "config.toml:3: embeddings.url: `https` is not spoken",
+        );
+        check(
+            &of("http://models.internal/v1"),
+            "config.toml:3: embeddings.url: `models.internal` is not this machine",
+        );
+        check(&of("127.0.0.1:11434"), "config.toml:3: embeddings.url: an endpoint is named like");
+        let far = of("http://models.internal/v1") + "beyond_this_machine = true\n";
+        assert!(config(&format!("[embeddings]\n{far}")).unwrap().embeddings.is_some());
     }
 
     #[test]

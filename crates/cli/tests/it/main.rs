@@ -25,6 +25,8 @@ mod context;
 
 mod edit;
 
+mod embeddings;
+
 mod history;
 
 mod list;

@@ -17,7 +17,7 @@ use store::backend::Stamp;
 use super::Read;
 
 /// How many hex digits of a digest a file's name has.
-const DIGEST_CHARS: usize = 32;
+pub(super) const DIGEST_CHARS: usize = 32;
 /// Which form the facts have.
 const FORM: u8 = 1;
 /// A memory's facts: whether it has a stamp, the stamp, the revision, seconds and nanoseconds.

@@ -47,12 +47,16 @@ impl FromStr for TaskId {
     type Err = BadTaskId;
 
     fn from_str(text: &str) -> Result<Self, BadTaskId> {
-        let (kind, uuid) = text.split_once('-').ok_or(BadTaskId)?;
-        let kind: TaskKind = kind.parse().map_err(|_| BadTaskId)?;
-        let uuid = Uuid::try_parse(uuid).map_err(|_| BadTaskId)?;
+        let (word, given) = text.split_once('-').ok_or(BadTaskId)?;
+        let kind: TaskKind = word.parse().map_err(|_| BadTaskId)?;
+        let uuid = Uuid::try_parse(given).map_err(|_| BadTaskId)?;
         // One spelling alone: a name is compared as text.
-        let id = Self { text: format!("{kind}-{uuid}"), kind };
-        if id.text == text { Ok(id) } else { Err(BadTaskId) }
+        let is_spelled = uuid.hyphenated().encode_lower(&mut Uuid::encode_buffer()) == given;
+        if is_spelled && word == kind.as_str() {
+            Ok(Self { text: text.to_owned(), kind })
+        } else {
+            Err(BadTaskId)
+        }
     }
 }
 

@@ -8,6 +8,7 @@
 )]
 
 mod conversation;
+mod embeddings;
 mod feeds;
 mod lane;
 mod recaller;

@@ -1,7 +1,10 @@
 //! Which memories answer a prompt.
 
+use std::collections::HashMap;
+
+use memory::path::MemoryPath;
 use memory::screen::Screen;
-use recall::{Corpus, Options, Reason};
+use recall::{Corpus, Hit, Likeness, Options, Reason, Vector};
 
 use crate::{corpus, names, path};
 
@@ -190,4 +193,82 @@ fn what_screening_objects_to_is_never_found() {
     let texts: Vec<usize> = hits[0].entries.iter().map(|entry| entry.ordinal).collect();
     assert_eq!(texts, [0], "the entry with the token is no entry of the corpus");
     assert_eq!(corpus.entries(), 2);
+}
+
+/// Returns how like a prompt the entries of a corpus are, where the vector of a memory is by its name.
+fn likeness(corpus: &Corpus, prompt: &[f32], of: impl Fn(&str) -> Vec<f32>) -> Likeness {
+    let vectors: HashMap<MemoryPath, Vector> = corpus
+        .paths()
+        .filter_map(|path| Some((path.clone(), Vector::of(&of(path.relative()?.file_name()))?)))
+        .collect();
+    corpus.likeness(&Vector::of(prompt).unwrap(), |path| vec![vectors.get(path)])
+}
+
+fn ranked(corpus: &Corpus, prompt: &str, likeness: &Likeness) -> Vec<(String, Vec<Reason>)> {
+    let hits = corpus.rank_with(prompt, &Options::default(), Some(likeness));
+    let name = |hit: &Hit| hit.path.relative().unwrap().file_name().to_owned();
+    hits.into_iter().map(|hit| (name(&hit), hit.reasons)).collect()
+}
+
+const SHORE: [(&str, &str, &str); 3] = [
+    ("harbour", "Harbour", "- The harbour master is called Olga."),
+    ("bread", "Bread", "- The sourdough rests for eleven hours."),
+    ("tests", "Tests", "- Integration tests need the variable TARN_URL."),
+];
+
+#[test]
+fn what_stands_out_by_its_vector_is_found_without_a_word_in_common() {
+    let corpus = corpus(&SHORE);
+    let prompt = "wer leitet den Kai?";
+    assert_eq!(names(&corpus, prompt), [] as [&str; 0]);
+    let near = |name: &str| if name == "harbour.md" { vec![1.0, 0.1] } else { vec![0.0, 1.0] };
+    let found = ranked(&corpus, prompt, &likeness(&corpus, &[1.0, 0.0], near));
+    let [(name, reasons)] = found.as_slice() else { panic!("{found:?}") };
+    assert_eq!(name, "harbour.md");
+    assert!(matches!(reasons.as_slice(), [Reason::Alike { nearness }] if *nearness > 0.9));
+}
+
+#[test]
+fn what_is_as_near_as_all_else_is_not_found_however_near() {
+    let corpus = corpus(&SHORE);
+    let all = likeness(&corpus, &[1.0, 0.0], |_| vec![1.0, 0.1]);
+    assert_eq!(ranked(&corpus, "wer leitet den Kai?", &all), []);
+    let alone = crate::corpus(&SHORE[..1]);
+    let alone_is = likeness(&alone, &[1.0, 0.0], |_| vec![1.0, 0.1]);
+    assert_eq!(
+        ranked(&alone, "wer leitet den Kai?", &alone_is),
+        [],
+        "there is nothing to compare with"
+    );
+}
+
+#[test]
+fn words_and_vectors_are_weighed_together() {
+    let corpus = corpus(&SHORE);
+    let prompt = "how long does the sourdough rest?";
+    let near = |name: &str| if name == "harbour.md" { vec![1.0, 0.1] } else { vec![0.0, 1.0] };
+    let found = ranked(&corpus, prompt, &likeness(&corpus, &[1.0, 0.0], near));
+    let mut found: Vec<&str> = found.iter().map(|(name, _)| name.as_str()).collect();
+    found.sort_unstable();
+    assert_eq!(found, ["bread.md", "harbour.md"], "neither keeps the other out");
+}
+
+#[test]
+fn vectors_that_cannot_be_compared_change_nothing() {
+    let corpus = corpus(&SHORE);
+    for prompt in ["who is the harbour master?", "wer leitet den Kai?"] {
+        let longer = likeness(&corpus, &[1.0, 0.0], |_| vec![1.0, 0.0, 0.0]);
+        let without = corpus.rank(prompt, &Options::default());
+        assert_eq!(corpus.rank_with(prompt, &Options::default(), Some(&longer)), without);
+        let none = Likeness::default();
+        assert_eq!(corpus.rank_with(prompt, &Options::default(), Some(&none)), without);
+    }
+}
+
+#[test]
+fn likeness_to_another_corpus_harms_nothing() {
+    let (corpus, less) = (corpus(&SHORE), crate::corpus(&SHORE[..1]));
+    let near = |name: &str| if name == "tests.md" { vec![1.0, 0.1] } else { vec![0.0, 1.0] };
+    let of_more = likeness(&corpus, &[1.0, 0.0], near);
+    assert_eq!(ranked(&less, "wer leitet den Kai?", &of_more), []);
 }

@@ -32,9 +32,9 @@ pub(super) struct Front {
 }
 
 /// What a request asks for that is answered here.
-enum Asked {
+enum Asked<'a> {
     Memory(Arc<Kept>),
-    Task { kind: String, task: String },
+    Task { kind: &'a str, task: &'a str },
 }
 
 impl Front {
@@ -60,7 +60,7 @@ impl Front {
     }
 
     /// Tells what a request asks for, if that may be answered here.
-    fn asked(&self, request: &Request<Incoming>) -> Option<Asked> {
+    fn asked<'a>(&self, request: &'a Request<Incoming>) -> Option<Asked<'a>> {
         let is_plain = request.method() == Method::GET
             && request.body().is_end_stream()
             && client_name(request.headers()).is_none();
@@ -70,11 +70,15 @@ impl Front {
         }
         let (kind, task) = asked.strip_prefix("/workspace/memory/")?.split_once('/')?;
         let is_plain = task.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
-        is_plain.then(|| Asked::Task { kind: kind.to_owned(), task: task.to_owned() })
+        is_plain.then_some(Asked::Task { kind, task })
     }
 
     /// Answers what was asked; `None` leaves it to the routes.
-    async fn answer_at_once(&self, asked: &Asked, request: &Request<Incoming>) -> Option<Response> {
+    async fn answer_at_once(
+        &self,
+        asked: &Asked<'_>,
+        request: &Request<Incoming>,
+    ) -> Option<Response> {
         let daemon = &self.daemon;
         match asked {
             Asked::Memory(kept) => {
@@ -96,7 +100,7 @@ impl Answering for Front {
     }
 }
 
-impl Asked {
+impl Asked<'_> {
     fn route(&self) -> &'static str {
         match self {
             Self::Memory(_) => READ,

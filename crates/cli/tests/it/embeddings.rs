@@ -1,0 +1,165 @@
+//! Settings of an endpoint, from `config.toml` to what is sent there.
+
+use std::fs;
+use std::time::Instant;
+
+use serde_json::{Value, json};
+use testkit::{Answers, Embeddings};
+
+use crate::daemon::{Daemon, PATIENCE};
+use crate::place::Place;
+
+/// Asks for the harbour in words that no memory has.
+const QUAY: &str = "wer leitet den Kai?";
+
+fn server() -> Embeddings {
+    Embeddings::start(|text| {
+        let is_harbour = text.contains("harbour") || text.contains("Kai");
+        if is_harbour { vec![1.0, 0.0] } else { vec![0.0, 1.0] }
+    })
+    .unwrap()
+}
+
+fn settings(server: &Embeddings, more: &str) -> String {
+    format!("[embeddings]\nurl = \"{}\"\nmodel = \"small\"\n{more}", server.url())
+}
+
+fn filled(server: &Embeddings, more: &str) -> Place {
+    let place = Place::new();
+    fs::write(place.home().join("config.toml"), settings(server, more)).unwrap();
+    place.create("project/harbour.md", "- The harbour master of Brenn is called Olga Tveit.\n");
+    place.create("global/bread.md", "- The sourdough rests for eleven hours.\n");
+    place.create("project/tests.md", "- Integration tests need the variable TARN_URL.\n");
+    place
+}
+
+#[test]
+fn recall_finds_by_vectors_and_explains_it() {
+    let server = server();
+    let place = filled(&server, "");
+    assert_eq!(server.sent().len(), 0, "writing sends nothing");
+    insta::assert_snapshot!(place.done(&["recall", "--explain", QUAY]), @r"
+    project/harbour.md
+      is near to the prompt by embeddings (1.00)
+      - The harbour master of Brenn is called Olga Tveit.
+    ");
+    let sent = server.texts().len();
+    assert_eq!(sent, 4, "three entries and a prompt");
+    place.done(&["recall", QUAY]);
+    assert_eq!(server.texts()[sent..], [QUAY], "vectors of entries are kept");
+}
+
+#[test]
+fn a_checkout_cannot_name_an_endpoint() {
+    let server = server();
+    let place = Place::new();
+    place.create("project/harbour.md", "- The harbour master of Brenn is called Olga Tveit.\n");
+    let planted = settings(&server, "");
+    for name in [
+        "config.toml",
+        "quipu.toml",
+        ".quipu.toml",
+        ".quipu/config.toml",
+        ".quipu/memory/config.toml",
+    ] {
+        fs::write(place.checkout().join(name), &planted).unwrap();
+    }
+    let front = format!("---\nname: embeddings\nurl: {}\nmodel: small\n---\n- x\n", server.url());
+    fs::write(place.checkout().join(".quipu/memory/embeddings.md"), front).unwrap();
+    let env = format!("QUIPU_EMBEDDINGS_URL={}\nOPENAI_BASE_URL={}\n", server.url(), server.url());
+    fs::write(place.checkout().join(".env"), env).unwrap();
+    place.done(&["recall", "who is the harbour master?"]);
+    assert_eq!(place.run(&["recall", QUAY]).status, 1);
+    assert_eq!(server.sent().len(), 0);
+}
+
+#[test]
+fn the_key_is_read_from_the_environment_and_shown_nowhere() {
+    let server = server();
+    let place = filled(&server, "key_variable = \"TEST_KEY\"\n");
+    let mut recall = place.quipu(&["recall", "-vv", QUAY]);
+    let ended = place.end(recall.env("TEST_KEY", "sk-very-secret"));
+    assert_eq!(ended.status, 0, "{}", ended.stderr);
+    assert!(!ended.shown().contains("very-secret"), "{}", ended.shown());
+    for sent in server.sent() {
+        let head = sent.head.to_lowercase();
+        assert!(head.contains("authorization: bearer sk-very-secret\r\n"), "{head}");
+    }
+    server.answer(Answers::Status(401));
+    let mut recall = place.quipu(&["recall", "-vv", "und der Kai?"]);
+    let ended = place.end(recall.env("TEST_KEY", "sk-very-secret"));
+    assert!(!ended.shown().contains("very-secret"), "{}", ended.shown());
+    assert!(ended.stderr.contains("the endpoint answered with status 401"), "{}", ended.stderr);
+}
+
+#[test]
+fn without_the_key_recall_goes_by_words_and_says_so_once() {
+    let server = server();
+    let place = filled(&server, "key_variable = \"TEST_KEY\"\n");
+    let ended = place.run(&["recall", "who is the harbour master?"]);
+    assert_eq!(ended.status, 0);
+    assert_eq!(
+        ended.stderr.matches("the variable `TEST_KEY` of the environment holds no key").count(),
+        1,
+        "{}",
+        ended.stderr
+    );
+    assert_eq!(server.sent().len(), 0);
+}
+
+#[test]
+fn an_endpoint_that_needs_tls_is_refused_with_a_way_out() {
+    let place = Place::new();
+    let text = "[embeddings]\nurl = \"https://api.example.com/v1\"\nmodel = \"m\"\n";
+    fs::write(place.home().join("config.toml"), text).unwrap();
+    insta::assert_snapshot!(place.run(&["recall", "x"]).shown(), @r"
+    status 2
+    --- stderr
+    error: <place>/home/config.toml:2: embeddings.url: `https` is not spoken here: let a proxy on this machine speak it, and name its `http://` address
+      help: `quipu --help` lists what can be set
+    ");
+}
+
+/// Tells an event of Claude Code; returns what the agent is answered.
+fn hook(place: &Place, event: &str, more: &Value) -> String {
+    let mut told = json!({ "session_id": "s-1", "cwd": place.checkout(), "transcript_path": "/t" });
+    let fields = told.as_object_mut().unwrap();
+    fields.extend(more.as_object().unwrap().clone());
+    let ended = place.run_with(&["hook", event, "--agent", "claude-code"], &told.to_string());
+    assert_eq!(ended.status, 0, "{}", ended.stderr);
+    ended.stdout
+}
+
+fn prompt(place: &Place, text: &str) -> String {
+    hook(place, "user-prompt", &json!({ "hook_event_name": "UserPromptSubmit", "prompt": text }))
+}
+
+#[test]
+fn a_hook_that_finds_no_daemon_sends_nothing_and_answers_by_words() {
+    let server = server();
+    let place = filled(&server, "");
+    place.done(&["recall", QUAY]);
+    let before = server.sent().len();
+    assert_eq!(prompt(&place, QUAY), "");
+    assert!(prompt(&place, "who is the harbour master?").contains("Olga Tveit"));
+    assert_eq!(server.sent().len(), before);
+}
+
+#[test]
+fn a_hook_that_finds_a_daemon_is_told_behind_a_tool_what_the_endpoint_found() {
+    let server = server();
+    let place = filled(&server, "");
+    // Its token is in its file, where hooks find it.
+    let _daemon = Daemon::start_by(Daemon::command(&place, &[]));
+    let (began, mut shown, mut asked) = (Instant::now(), String::new(), 0);
+    let used = json!({ "hook_event_name": "PostToolUse", "tool_name": "Read", "tool_input": {} });
+    // The first prompts may come before entries have vectors: then the words have the last word.
+    while !shown.contains("Olga Tveit") {
+        assert!(began.elapsed() < PATIENCE, "{shown}");
+        asked += 1;
+        shown = prompt(&place, &format!("{QUAY} {}", "!".repeat(asked)));
+        for _ in 0..5 {
+            shown.push_str(&hook(&place, "post-tool-use", &used));
+        }
+    }
+}

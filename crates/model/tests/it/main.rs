@@ -1,0 +1,110 @@
+//! An endpoint, asked over a real connection.
+
+#![expect(clippy::unwrap_used, reason = "the helpers of these tests fail where there is no server")]
+
+use std::net::TcpListener;
+use std::time::Duration;
+
+use model::{EmbedError, Endpoint, Key, Reach};
+use testkit::{Answers, Embeddings};
+
+const LONG: Duration = Duration::from_mins(1);
+
+fn server() -> Embeddings {
+    Embeddings::start(|text| vec![1.0, f32::from(u8::try_from(text.len()).unwrap())]).unwrap()
+}
+
+fn endpoint(url: &str, key: Key) -> Endpoint {
+    Endpoint::new(url, Reach::ThisMachine, "small", key).unwrap()
+}
+
+async fn asked(server: &Embeddings, answers: Answers) -> EmbedError {
+    server.answer(answers);
+    endpoint(&server.url(), Key::None).embed(&["a", "bb"], LONG).await.unwrap_err()
+}
+
+#[tokio::test]
+async fn texts_become_vectors_in_their_order() {
+    let server = server();
+    let vectors = endpoint(&server.url(), Key::None).embed(&["a", "bb"], LONG).await.unwrap();
+    assert_eq!(vectors, [vec![1.0, 1.0], vec![1.0, 2.0]]);
+    let [sent] = server.sent().try_into().unwrap();
+    assert!(sent.head.starts_with("POST /v1/embeddings HTTP/1.1\r\n"), "{}", sent.head);
+    assert!(!sent.head.to_lowercase().contains("authorization"), "{}", sent.head);
+    assert_eq!(
+        (sent.model.as_str(), sent.texts.as_slice()),
+        ("small", &["a".into(), "bb".into()][..])
+    );
+}
+
+#[tokio::test]
+async fn a_key_is_sent_and_not_shown() {
+    let server = server();
+    let endpoint = endpoint(&server.url(), Key::of_variable("MY_KEY", Some(" k-123\n")));
+    assert!(!format!("{endpoint:?}").contains("k-123"), "{endpoint:?}");
+    endpoint.embed(&["a"], LONG).await.unwrap();
+    let [sent] = server.sent().try_into().unwrap();
+    assert!(sent.head.to_lowercase().contains("authorization: bearer k-123\r\n"), "{}", sent.head);
+}
+
+#[tokio::test]
+async fn without_the_key_that_was_named_nothing_is_sent() {
+    let server = server();
+    for value in [None, Some(""), Some("  "), Some("a\nb")] {
+        let endpoint = endpoint(&server.url(), Key::of_variable("MY_KEY", value));
+        let error = endpoint.embed(&["a"], LONG).await.unwrap_err();
+        assert!(matches!(&error, EmbedError::NoKey(name) if name == "MY_KEY"), "{error:?}");
+    }
+    assert_eq!(server.texts(), [] as [&str; 0]);
+}
+
+#[tokio::test]
+async fn a_status_is_told_and_what_comes_with_it_is_not() {
+    let server = server();
+    for (status, is_of_texts) in
+        [(500, false), (302, false), (401, false), (400, true), (413, true)]
+    {
+        let error = asked(&server, Answers::Status(status)).await;
+        assert_eq!(error.to_string(), format!("the endpoint answered with status {status}"));
+        assert_eq!(error.is_of_texts(), is_of_texts, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_answer_is_told_from_what_is() {
+    let server = server();
+    assert!(matches!(asked(&server, Answers::Page).await, EmbedError::Wrong(_)));
+    assert!(matches!(asked(&server, Answers::Half).await, EmbedError::Broken(_)));
+    assert!(matches!(asked(&server, Answers::Flood).await, EmbedError::TooLarge(_)));
+}
+
+#[tokio::test]
+async fn nobody_there_is_told() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let error = endpoint(&url, Key::None).embed(&["a"], LONG).await.unwrap_err();
+    assert!(matches!(error, EmbedError::Unreachable(_)), "{error:?}");
+}
+
+#[tokio::test]
+async fn whoever_answers_nothing_is_left_at_the_deadline() {
+    let server = server();
+    server.answer(Answers::Nothing);
+    let endpoint = endpoint(&server.url(), Key::None);
+    let error = endpoint.embed(&["a"], Duration::from_millis(50)).await.unwrap_err();
+    assert!(matches!(error, EmbedError::TimedOut(_)), "{error:?}");
+    tokio::task::spawn_blocking(move || server.wait_for_leaving(1)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_question_that_is_dropped_closes_its_connection() {
+    let server = std::sync::Arc::new(server());
+    server.answer(Answers::Nothing);
+    let endpoint = endpoint(&server.url(), Key::None);
+    let asking = tokio::spawn(async move { endpoint.embed(&["a"], LONG).await });
+    let waiting = std::sync::Arc::clone(&server);
+    tokio::task::spawn_blocking(move || waiting.wait_for_requests(1)).await.unwrap();
+    asking.abort();
+    tokio::task::spawn_blocking(move || server.wait_for_leaving(1)).await.unwrap();
+}
