@@ -302,7 +302,7 @@ fn a_prompt_is_answered_with_what_fits_it_and_once_in_a_session() {
 fn a_daemon_that_serves_the_folder_is_asked_and_another_one_is_not() {
     let place = Place::new();
     place.create("project/harbour.md", "- The harbour master of Brenn is called Olga.\n");
-    let daemon = Daemon::start(&place);
+    let daemon = serving(&place);
     let asked = prompted(&place, "qwen", "who is the harbour master?");
     let result = fixture(&place, "qwen", "post-tool-use");
     let mut told = shown(&hook(&place, &["user-prompt", "--agent", "qwen"], &asked));
@@ -317,11 +317,27 @@ fn a_daemon_that_serves_the_folder_is_asked_and_another_one_is_not() {
         let ended = hook(&place, &[event, "--agent", "qwen"], &fixture(&place, "qwen", event));
         assert_eq!(ended, nothing(), "{event}");
     }
+    was_asked(&place, &daemon, &["", "/{id}/prompts", "/{id}/tool-results", "/{id}/turns"]);
     // The next life of the session knows what was shown, also where no daemon is asked.
     daemon.signal("TERM");
     assert_eq!(daemon.end().0, Some(0));
     assert_eq!(shown(&hook(&place, &["user-prompt", "--agent", "qwen"], &asked)), "");
     assert_eq!(log(&place), "");
+}
+
+/// Starts a daemon whose token is in its file, where hooks find it.
+fn serving(place: &Place) -> Daemon {
+    Daemon::start_by(Daemon::command(place, &[]))
+}
+
+/// It was the daemon that answered, at these routes of sessions, and no hook by itself.
+fn was_asked(place: &Place, daemon: &Daemon, routes: &[&str]) {
+    let bearer = format!("Bearer {}", place.done(&["token"]).trim());
+    let metrics = daemon.ask("GET", "/metrics").header("Authorization", &bearer).send().text();
+    for route in routes {
+        let counted = format!("method=\"POST\",route=\"/v1/sessions{route}\",status=\"200\"");
+        assert!(metrics.contains(&counted), "{route} was not asked: {metrics}");
+    }
 }
 
 /// Returns what an agent tells of a session that begins.
@@ -353,10 +369,10 @@ fn a_daemon_lets_a_session_go_on_in_the_same_way() {
     let args = ["session-start", "--agent", "codex"];
     let start = |source: &str| shown(&hook(&place, &args, &begun(&place, "codex", source)));
     let alone = start("startup");
-    let daemon = Daemon::start(&place);
+    let daemon = serving(&place);
     assert_eq!(start("resume"), alone, "the daemon knows what was given before it");
     goes_on(&place);
-    drop(daemon);
+    was_asked(&place, &daemon, &[""]);
 }
 
 /// Starts a session, writes, and starts it again in all ways.
@@ -384,7 +400,7 @@ fn goes_on(place: &Place) {
 fn a_daemon_tells_what_changed_since_a_hook_began_the_session() {
     let place = Place::new();
     place.create("project/a.md", "a\n");
-    let daemon = Daemon::start(&place);
+    let daemon = serving(&place);
     let args = ["session-start", "--agent", "qwen"];
     assert!(shown(&hook(&place, &args, &begun(&place, "qwen", "startup"))).contains("a.md"));
     place.create("project/b.md", "b\n");
@@ -397,5 +413,5 @@ fn a_daemon_tells_what_changed_since_a_hook_began_the_session() {
         told = shown(&hook(&place, &["post-tool-use", "--agent", "qwen"], &result));
     }
     assert!(told.starts_with("<memory_changes>\n") && told.contains("b.md [new]"), "{told}");
-    drop(daemon);
+    was_asked(&place, &daemon, &["", "/{id}/prompts"]);
 }
