@@ -113,6 +113,8 @@ pub(crate) struct Row {
     pub(crate) entry: u32,
     pub(crate) memory: u32,
     pub(crate) features: [f32; ENTRY],
+    /// Whether it has anything of the question.
+    pub(crate) is_met: bool,
     ordinal: u32,
     length: f32,
 }
@@ -155,6 +157,7 @@ impl Row {
             entry: id,
             memory: entry.memory,
             features: [0.0; ENTRY],
+            is_met: false,
             ordinal: entry.ordinal,
             length: entry.length,
         }
@@ -359,12 +362,15 @@ impl Rows {
         for other in row.saturating_sub(REACH).max(rows.start)..(row + REACH + 1).min(rows.end) {
             let distance = at.abs_diff(self.list[other].ordinal as usize);
             let Some(spread) = SPREAD.get(distance) else { continue };
-            let hits = &self.hits[other * self.width + lane];
             let ring = RINGS[distance];
+            around.lengths[ring] += spread * self.list[other].length;
+            if !self.list[other].is_met {
+                continue;
+            }
+            let hits = &self.hits[other * self.width + lane];
             let times = Lane::splat(*spread);
             around.counts[ring] += times * hits.same;
             around.kindred[ring.min(1)] += times * hits.kindred;
-            around.lengths[ring] += spread * self.list[other].length;
             around.near = around.near.fast_max(Lane::splat(FADE_NEAR[distance]) * hits.near);
             around.far = around.far.fast_max(Lane::splat(FADE_FAR[distance]) * hits.near);
         }

@@ -13,8 +13,9 @@ use crate::lanes::LANES;
 use crate::question::Question;
 use crate::terms::{Posting, number};
 
-/// How many entries are looked at word by word, besides their neighbours.
+/// How many entries are looked at word by word, besides their neighbours; when meaning does not count, fewer do.
 const CANDIDATES: usize = 96;
+const CANDIDATES_BY_WORDS: usize = 64;
 /// How many terms may answer to a word by their meaning, at most; the nearest.
 const NEAR_MAX: usize = 48;
 /// How many postings are counted up, at most; the rarest words' first.
@@ -141,25 +142,26 @@ impl Scratch {
                 *score += worth * there;
             }
         }
-        let best = self.best(corpus);
+        let by_words = question.gist.is_empty();
+        let best = self.best(corpus, if by_words { CANDIDATES_BY_WORDS } else { CANDIDATES });
         for entry in self.touched.drain(..) {
             self.scores[entry as usize] = 0.0;
         }
         best
     }
 
-    /// Returns the entries that counted up to most.
-    fn best(&mut self, corpus: &Corpus) -> Vec<u32> {
-        if self.touched.len() <= CANDIDATES {
+    /// Returns so many entries that counted up to most.
+    fn best(&mut self, corpus: &Corpus, count: usize) -> Vec<u32> {
+        if self.touched.len() <= count {
             return self.touched.clone();
         }
         // Numbers above zero are in the order of their bits.
         self.bits.clear();
         self.bits.extend(self.touched.iter().map(|id| self.scores[*id as usize].to_bits()));
-        let from = self.bits.len() - CANDIDATES;
+        let from = self.bits.len() - count;
         let (_, least, _) = self.bits.select_nth_unstable(from);
         let least = *least;
-        let (mut best, mut alike) = (Vec::with_capacity(CANDIDATES), Vec::new());
+        let (mut best, mut alike) = (Vec::with_capacity(count), Vec::new());
         for &id in &self.touched {
             match self.scores[id as usize].to_bits().cmp(&least) {
                 Ordering::Greater => best.push(id),
@@ -168,7 +170,7 @@ impl Scratch {
             }
         }
         alike.sort_unstable_by_key(|id| corpus.keys[*id as usize]);
-        best.extend(alike.into_iter().take(CANDIDATES - best.len()));
+        best.extend(alike.into_iter().take(count - best.len()));
         best
     }
 
@@ -209,24 +211,27 @@ impl Scratch {
         let mut head = std::mem::take(&mut self.head);
         head.clear();
         head.resize(rows.width, Hits::default());
-        if let Some(held) = corpus.memories[*memory as usize].as_ref() {
-            self.count_terms(matches, &held.head, &mut head);
-        }
-        for row in &rows.list[of_group.clone()] {
+        let head_is_met = corpus.memories[*memory as usize]
+            .as_ref()
+            .is_some_and(|held| self.count_terms(matches, &held.head, &mut head));
+        for row in &mut rows.list[of_group.clone()] {
             let start = rows.hits.len();
             rows.hits.extend_from_slice(&head);
             if let Some(entry) = corpus.entries[row.entry as usize].as_ref() {
-                self.count_terms(matches, &entry.terms, &mut rows.hits[start..]);
+                let is_met = self.count_terms(matches, &entry.terms, &mut rows.hits[start..]);
+                row.is_met = head_is_met || is_met;
             }
         }
         self.head = head;
     }
 
-    /// Counts what some terms have of each word of the question.
-    fn count_terms(&self, matches: &[Match], terms: &[(u32, f32)], hits: &mut [Hits]) {
+    /// Counts what some terms have of each word of the question; returns whether that is anything.
+    fn count_terms(&self, matches: &[Match], terms: &[(u32, f32)], hits: &mut [Hits]) -> bool {
+        let mut is_met = false;
         for (term, weight) in terms {
             let slot = self.slots[*term as usize] as usize;
             if slot > 0 {
+                is_met = true;
                 let own = matches[slot - 1..].iter().take_while(|found| found.term == *term);
                 for found in own {
                     let (hits, at) = (&mut hits[found.asked / LANES], found.asked % LANES);
@@ -237,6 +242,7 @@ impl Scratch {
                 }
             }
         }
+        is_met
     }
 }
 
