@@ -30,7 +30,8 @@ pub(crate) struct Entry {
     pub(crate) memory: u32,
     pub(crate) ordinal: u32,
     pub(crate) range: Range<usize>,
-    /// The terms that it is found by, in their order, each with its weight.
+    /// The terms of its text and its headings, in their order, each with its weight. It is found by those of its
+    /// memory's head too.
     pub(crate) terms: Box<[(u32, f32)]>,
     /// How many words it has, its head included.
     pub(crate) length: f32,
@@ -167,7 +168,7 @@ impl Corpus {
         let Some(id) = self.by_path.remove(path) else { return false };
         if let Some(memory) = self.memories[id as usize].take() {
             for entry in memory.entries {
-                self.leave(entry);
+                self.leave(entry, &memory.head);
             }
         }
         self.free_memories.push(id);
@@ -227,8 +228,9 @@ impl Corpus {
             number(self.entries.len() - 1)
         });
         self.keys[id as usize] = fnv(of_path, &ordinal.to_le_bytes());
-        let terms = sum(&own.terms, head);
-        for &(term, weight) in &terms {
+        let mut length = 0.0;
+        for (term, weight) in sum(&own.terms, head) {
+            length += weight;
             let term = &mut self.terms.list[term as usize];
             let at = match term.postings.last() {
                 Some(last) if last.entry > id => {
@@ -236,7 +238,7 @@ impl Corpus {
                 }
                 _ => term.postings.len(),
             };
-            term.postings.insert(at, Posting { entry: id, weight });
+            term.postings.insert(at, Posting::of(id, weight));
             let stem = &mut self.terms.stems[term.stem as usize];
             stem.entries += usize::from(stem.counted != id + 1);
             stem.counted = id + 1;
@@ -247,13 +249,12 @@ impl Corpus {
                 None => drop(self.subjects.insert(subject.clone(), 1)),
             }
         }
-        let length = terms.iter().map(|(_, weight)| weight).sum();
         self.words += f64::from(length);
         self.entries[id as usize] = Some(Entry {
             memory,
             ordinal,
             range: own.range,
-            terms,
+            terms: own.terms.into(),
             length,
             own_words: own.words,
             own_words_log: own.words.ln_1p(),
@@ -270,8 +271,8 @@ impl Corpus {
         entry.gist.get_or_init(|| {
             let mut gist = Gist::default();
             if let Some(memory) = &self.memories[entry.memory as usize] {
-                self.add_own(memory, entry, &mut gist);
-                self.add_head(memory, &mut gist);
+                self.add_meaning(&entry.terms, &mut gist);
+                self.add_meaning(&memory.head, &mut gist);
             }
             gist.direction().into()
         })
@@ -283,25 +284,23 @@ impl Corpus {
             let mut gist = Gist::default();
             for entry in memory.entries.iter().filter_map(|id| self.entries[*id as usize].as_ref())
             {
-                self.add_own(memory, entry, &mut gist);
+                self.add_meaning(&entry.terms, &mut gist);
             }
-            self.add_head(memory, &mut gist);
+            self.add_meaning(&memory.head, &mut gist);
             gist.direction().into()
         })
     }
 
-    fn add_head(&self, memory: &Held, gist: &mut Gist) {
-        memory.head.iter().for_each(|(term, _)| self.terms.add_meaning(*term, gist));
+    fn add_meaning(&self, terms: &[(u32, f32)], gist: &mut Gist) {
+        for (term, _) in terms {
+            self.terms.add_meaning(*term, gist);
+        }
     }
 
-    fn add_own(&self, memory: &Held, entry: &Entry, gist: &mut Gist) {
-        own_terms(memory, entry).for_each(|(term, _)| self.terms.add_meaning(term, gist));
-    }
-
-    fn leave(&mut self, id: u32) {
+    fn leave(&mut self, id: u32, head: &[(u32, f32)]) {
         let Some(entry) = self.entries[id as usize].take() else { return };
-        for (term, _) in &entry.terms {
-            let term = &mut self.terms.list[*term as usize];
+        for (term, _) in sum(&entry.terms, head) {
+            let term = &mut self.terms.list[term as usize];
             if let Ok(at) = term.postings.binary_search_by_key(&id, |posting| posting.entry) {
                 term.postings.remove(at);
             }
@@ -309,8 +308,8 @@ impl Corpus {
             stem.entries -= usize::from(stem.counted != GONE);
             stem.counted = GONE;
         }
-        for (term, _) in &entry.terms {
-            let stem = self.terms.list[*term as usize].stem;
+        for (term, _) in sum(&entry.terms, head) {
+            let stem = self.terms.list[term as usize].stem;
             self.terms.stems[stem as usize].counted = 0;
         }
         if let Some(subject) = &entry.subject
@@ -327,33 +326,18 @@ impl Corpus {
 }
 
 /// Adds up two lists of terms in their order.
-fn sum(own: &[(u32, f32)], head: &[(u32, f32)]) -> Box<[(u32, f32)]> {
-    let mut sum = Vec::with_capacity(own.len() + head.len());
-    let mut of_head = 0;
-    for &(term, weight) in own {
-        while let Some(before) = head.get(of_head).filter(|before| before.0 < term) {
-            sum.push(*before);
-            of_head += 1;
-        }
-        match head.get(of_head) {
-            Some((same, more)) if *same == term => {
-                sum.push((term, weight + more));
-                of_head += 1;
+fn sum(own: &[(u32, f32)], head: &[(u32, f32)]) -> impl Iterator<Item = (u32, f32)> {
+    let (mut own, mut head) = (own.iter().copied().peekable(), head.iter().copied().peekable());
+    std::iter::from_fn(move || {
+        let Some(&(of_head, _)) = head.peek() else { return own.next() };
+        match own.peek() {
+            Some((term, _)) if *term < of_head => own.next(),
+            Some((term, _)) if *term == of_head => {
+                let (own, head) = (own.next()?, head.next()?);
+                Some((of_head, own.1 + head.1))
             }
-            _ => sum.push((term, weight)),
+            _ => head.next(),
         }
-    }
-    sum.extend(head.get(of_head..).unwrap_or_default());
-    sum.into()
-}
-
-/// The terms that an entry has beside those of its memory's head, each with its weight.
-pub(crate) fn own_terms(memory: &Held, entry: &Entry) -> impl Iterator<Item = (u32, f32)> + Clone {
-    let mut head = memory.head.iter().copied().peekable();
-    entry.terms.iter().filter_map(move |&(term, weight)| {
-        let of_head = head.next_if(|(of_head, _)| *of_head == term).map_or(0.0, |(_, of)| of);
-        // Weights are quarters: what is added is taken off again to the last digit.
-        (weight > of_head).then_some((term, weight - of_head))
     })
 }
 

@@ -7,6 +7,8 @@
 
 use std::sync::LazyLock;
 
+use crate::lanes::product_of_bytes;
+
 /// How much the number of a direction is worth once a vector is made whole numbers.
 const WHOLE: f32 = 127.0;
 /// The longest word that is looked up, in bytes.
@@ -57,7 +59,7 @@ impl<'a> Table<'a> {
         let count = usize::try_from(whole(4)?).ok()?;
         let (dims, bits) = (usize::from(half(8)?), usize::from(half(10)?));
         let words_len = usize::try_from(whole(12)?).ok()?;
-        (matches!(bits, 4 | 8) && dims > 0 && dims.is_multiple_of(2)).then_some(())?;
+        (matches!(bits, 4 | 8) && dims > 0 && dims.is_multiple_of(16)).then_some(())?;
         let (steps, rest) = bytes.get(HEAD_BYTES..)?.split_at_checked(dims * 4)?;
         let (ranks, rest) = rest.split_at_checked(count)?;
         let (words, numbers) = rest.split_at_checked(words_len)?;
@@ -170,17 +172,7 @@ pub(crate) fn put_unit(vector: &[f32], direction: &mut [i8]) -> bool {
 
 /// Returns how near two vectors are: 1 for the same, 0 for nothing in common.
 pub(crate) fn nearness(one: &[i8], other: &[i8]) -> f32 {
-    // Sums side by side; a product of two such numbers fits a short number.
-    let mut sums = [0_i32; 8];
-    let (ones, rest) = one.as_chunks::<8>();
-    let (others, other_rest) = other.as_chunks::<8>();
-    for (one, other) in ones.iter().zip(others) {
-        for (sum, (a, b)) in sums.iter_mut().zip(one.iter().zip(other)) {
-            *sum += i32::from(i16::from(*a) * i16::from(*b));
-        }
-    }
-    let rest = rest.iter().zip(other_rest).map(|(a, b)| i32::from(*a) * i32::from(*b));
-    let dot = sums.iter().sum::<i32>() + rest.sum::<i32>();
+    let dot = product_of_bytes(one, other);
     #[expect(clippy::cast_precision_loss, reason = "a sum of some hundred small products")]
     let dot = dot as f32;
     dot / (WHOLE * WHOLE)

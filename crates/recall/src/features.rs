@@ -7,8 +7,8 @@ use std::ops::Range;
 
 use crate::corpus::{Corpus, Entry};
 use crate::embedder::nearness;
-use crate::lanes::{add, filled_up, keep_largest, sum_of};
-use crate::question::{Question, WORDS_MAX};
+use crate::lanes::{LANES, Lane, divide, keep_largest};
+use crate::question::Question;
 
 /// How far the neighbours of an entry reach.
 pub(crate) const REACH: usize = 4;
@@ -17,8 +17,11 @@ const SPREAD: [f32; REACH + 1] = [1.0, 0.6, 0.4, 0.4, 0.4];
 /// How much of what a neighbour means is left at its distance, when few and when many are asked.
 const FADE_NEAR: [f32; REACH + 1] = [1.0, 0.7, 0.5, 0.0, 0.0];
 const FADE_FAR: [f32; REACH + 1] = [1.0, 0.88, 0.76, 0.64, 0.52];
-/// The distances up to which the words of neighbours are added up.
+/// The distances up to which the words of neighbours are added up; in which of these a distance comes first; and how
+/// many texts each adds up.
 const REACHES: [usize; 3] = [1, 2, REACH];
+const RINGS: [usize; REACH + 1] = [0, 0, 1, 2, 2];
+const TEXTS: [f32; REACHES.len()] = [2.2, 3.0, 4.6];
 /// BM25: how soon a word said again says no more, and how much a long text is held against it.
 const SATURATION: f32 = 1.2;
 const LENGTH: f32 = 0.75;
@@ -93,8 +96,16 @@ pub(crate) const MEMORY: usize = 20;
 /// Which features of its entries a memory has the largest of, in its order.
 const LARGEST: [usize; 12] = [4, 8, 19, 20, 0, 2, 3, 5, 6, 7, 10, 11];
 
-/// A number for each word of the question.
-type PerWord = [f32; WORDS_MAX];
+/// What a text has of as many words of the question as a lane holds.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Hits {
+    /// How much of each.
+    pub(crate) same: Lane,
+    /// How much of all that is near to it.
+    pub(crate) kindred: Lane,
+    /// How near the nearest is.
+    pub(crate) near: Lane,
+}
 
 /// An entry that is looked at.
 #[derive(Clone, Debug)]
@@ -102,6 +113,8 @@ pub(crate) struct Row {
     pub(crate) entry: u32,
     pub(crate) memory: u32,
     pub(crate) features: [f32; ENTRY],
+    /// Whether it has anything of the question.
+    pub(crate) is_met: bool,
     ordinal: u32,
     length: f32,
 }
@@ -113,6 +126,16 @@ pub(crate) struct Group {
     pub(crate) rows: Range<usize>,
     /// What its words, its sense and what its subject says tell by how few memories have them.
     rare: [f32; 4],
+    /// How many words its rows have.
+    length: f32,
+}
+
+/// What the rows of a memory have together of a lane of words.
+#[derive(Clone, Copy, Debug, Default)]
+struct Sums {
+    all: Hits,
+    /// How near those are that begin with a name that the question has.
+    of_subject: Lane,
 }
 
 /// Rows, and what each has of each word of the question.
@@ -121,11 +144,9 @@ pub(crate) struct Rows {
     /// Memory by memory, in the order of the entries.
     pub(crate) list: Vec<Row>,
     pub(crate) groups: Vec<Group>,
-    /// Row by row, question word by question word, filled up: how much of it, and how near to it.
-    pub(crate) counts: Vec<f32>,
-    pub(crate) nears: Vec<f32>,
-    /// How much of all that is near to it.
-    pub(crate) kindred: Vec<f32>,
+    /// Row by row, lane by lane.
+    pub(crate) hits: Vec<Hits>,
+    /// How many lanes the words of the question take.
     pub(crate) width: usize,
 }
 
@@ -136,91 +157,134 @@ impl Row {
             entry: id,
             memory: entry.memory,
             features: [0.0; ENTRY],
+            is_met: false,
             ordinal: entry.ordinal,
             length: entry.length,
         }
     }
 }
 
-/// How much each word of the question tells.
+impl Group {
+    /// Returns the group of rows that are of one memory.
+    pub(crate) fn of(memory: u32, rows: Range<usize>, list: &[Row]) -> Self {
+        let length = list[rows.clone()].iter().map(|row| row.length).sum();
+        Self { memory, rows, rare: [0.0; 4], length }
+    }
+}
+
+/// How much each word of the question tells, and which share of all that is.
 struct Weights {
-    each: Vec<f32>,
+    each: Vec<Lane>,
+    shares: Vec<Lane>,
     total: f32,
 }
 
 impl Weights {
-    fn of(mut each: Vec<f32>) -> Self {
-        let total = each.iter().sum::<f32>().max(f32::EPSILON);
-        each.resize(filled_up(each.len()), 0.0);
-        Self { each, total }
+    fn of(weights: impl Iterator<Item = f32>) -> Self {
+        let weights: Vec<f32> = weights.collect();
+        let total = weights.iter().sum::<f32>().max(f32::EPSILON);
+        let each = weights.chunks(LANES).map(Lane::from).collect::<Vec<_>>();
+        let shares = each.iter().map(|each| *each / Lane::splat(total)).collect();
+        Self { each, shares, total }
     }
 
-    /// BM25 of what is counted in a text that is so many times as long as others.
-    fn bm25(&self, counts: &[f32], relative_length: f32) -> f32 {
+    /// BM25 of what is counted of a lane of words in a text that is so many times as long as others.
+    fn bm25(&self, lane: usize, counts: Lane, relative_length: f32) -> f32 {
         let held = SATURATION * (1.0 - LENGTH + LENGTH * relative_length);
-        sum_of(counts, &self.each, |count, weight| {
-            weight * count * (SATURATION + 1.0) / (count + held)
-        })
+        let of_each = self.each[lane] * counts / (counts + Lane::splat(held));
+        (SATURATION + 1.0) * of_each.reduce_add()
     }
 
-    /// How much of the question is met, from 0 to 1.
-    fn met(&self, nears: &[f32]) -> f32 {
-        sum_of(nears, &self.each, |near, weight| near * weight) / self.total
+    /// How much of the question is met in a lane of words; 1 is all of it.
+    fn met(&self, lane: usize, near: Lane) -> f32 {
+        (near * self.shares[lane]).reduce_add()
     }
 }
 
-/// An entry with its neighbours.
+/// What an entry and its neighbours have of a lane of words.
+#[derive(Default)]
 struct Around {
-    counts: [PerWord; REACHES.len()],
-    kindred: [PerWord; REACHES.len()],
+    /// By the distances of [`REACHES`].
+    counts: [Lane; REACHES.len()],
     lengths: [f32; REACHES.len()],
-    near: PerWord,
-    far: PerWord,
+    /// Of the next and of all.
+    kindred: [Lane; 2],
+    near: Lane,
+    far: Lane,
+}
+
+impl Around {
+    /// Adds what is nearer to what is further, and divides lengths by how many texts they are of.
+    fn close(&mut self) {
+        for ring in 1..REACHES.len() {
+            self.counts[ring] += self.counts[ring - 1];
+            self.lengths[ring] += self.lengths[ring - 1];
+        }
+        self.kindred[1] += self.kindred[0];
+        for (length, texts) in self.lengths.iter_mut().zip(TEXTS) {
+            *length /= texts;
+        }
+    }
 }
 
 impl Rows {
     /// Works the features of all rows out.
     pub(crate) fn fill(&mut self, corpus: &Corpus, question: &Question) {
-        self.group();
-        self.fill_rare(corpus, question);
-        let weights = Weights::of(question.asked.iter().map(|asked| asked.weight).collect());
+        let mut sums: Vec<Sums> = Vec::with_capacity(self.groups.len() * self.width);
+        for group in &self.groups {
+            sums.extend(self.sums(corpus, question, group));
+        }
+        self.fill_rare(corpus, question.asked.len(), &sums);
+        let weights = Weights::of(question.asked.iter().map(|asked| asked.weight));
         let average = corpus.average_length();
-        for group in 0..self.groups.len() {
-            let Group { memory, rows, rare } = self.groups[group].clone();
-            let held = corpus.memories[memory as usize].as_ref();
+        for (at, group) in self.groups.iter().enumerate() {
+            let held = corpus.memories[group.memory as usize].as_ref();
             let (month, day) = question.names(held.and_then(|held| held.date));
-            let mut best = [0.0_f32; WORDS_MAX];
-            for row in rows.clone() {
-                keep_largest(&mut best, self.nears_of(row), 1.0);
-            }
-            let met = weights.met(&best);
-            let of_memory = held.map_or(&[][..], |held| corpus.gist_of_memory(held));
-            let gist = nearness(&question.gist, of_memory).max(0.0);
-            for row in rows.clone() {
-                let around = self.around(&rows, row);
-                let features = &mut [0.0; ENTRY];
-                features[0] = weights.bm25(self.counts_of(row), self.list[row].length / average);
-                for (at, (counts, length)) in around.counts.iter().zip(around.lengths).enumerate() {
-                    features[1 + at] = weights.bm25(counts, length / average);
+            let mut features = [0.0; ENTRY];
+            features[4] = group.rare[0];
+            features[8] = (0..self.width)
+                .map(|lane| weights.met(lane, sums[at * self.width + lane].all.near))
+                .sum();
+            features[11] = gist_of(question, || held.map(|held| corpus.gist_of_memory(held)));
+            features[MONTH] = flag(month);
+            features[MONTH + 1] = flag(day);
+            for row in group.rows.clone() {
+                let mut features = features;
+                for lane in 0..self.width {
+                    let around = self.around(&group.rows, row, lane);
+                    self.words_of(row, lane, (&around, &weights, average), &mut features);
                 }
-                features[4] = rare[0];
-                features[5] = weights.met(self.nears_of(row));
-                features[6] = weights.met(&around.near);
-                features[7] = weights.met(&around.far);
-                features[8] = met;
-                features[9] = weights.met(&around.near.map(|near| near.powi(3)));
-                features[10] = gist_of(corpus, question, self.list[row].entry);
-                features[11] = gist;
-                features[12] = weights.bm25(&around.kindred[0], around.lengths[0] / average);
-                features[13] = weights.bm25(&around.kindred[2], around.lengths[2] / average);
-                self.flags(corpus, question, row, features);
-                features[MONTH] = flag(month);
-                features[MONTH + 1] = flag(day);
-                self.list[row].features = *features;
+                if let Some(entry) = corpus.entries[self.list[row].entry as usize].as_ref() {
+                    flags(corpus, question, entry, &mut features);
+                    features[10] = gist_of(question, || Some(corpus.gist(entry)));
+                }
+                self.list[row].features = features;
             }
         }
         self.scale(weights.total);
         self.answers();
+    }
+
+    /// Adds what a lane of words tells, in an entry and in its neighbours.
+    fn words_of(
+        &self,
+        row: usize,
+        lane: usize,
+        (around, weights, average): (&Around, &Weights, f32),
+        features: &mut [f32; ENTRY],
+    ) {
+        let own = &self.hits[row * self.width + lane];
+        let lengths = around.lengths.map(|length| length / average);
+        features[0] += weights.bm25(lane, own.same, self.list[row].length / average);
+        for (at, (counts, length)) in around.counts.iter().zip(lengths).enumerate() {
+            features[1 + at] += weights.bm25(lane, *counts, length);
+        }
+        features[5] += weights.met(lane, own.near);
+        features[6] += weights.met(lane, around.near);
+        features[7] += weights.met(lane, around.far);
+        features[9] += weights.met(lane, around.near * around.near * around.near);
+        features[12] += weights.bm25(lane, around.kindred[0], lengths[0]);
+        features[13] += weights.bm25(lane, around.kindred[1], lengths[REACHES.len() - 1]);
     }
 
     /// Tells entries that come after a question how well that question fits: they may be its answer.
@@ -235,108 +299,82 @@ impl Rows {
         }
     }
 
-    /// Finds which rows are of one memory.
-    fn group(&mut self) {
-        let mut start = 0;
-        for of_memory in self.list.chunk_by(|a, b| a.memory == b.memory) {
-            let rows = start..start + of_memory.len();
-            start = rows.end;
-            let memory = of_memory[0].memory;
-            self.groups.push(Group { memory, rows, rare: [0.0; 4] });
-        }
+    /// Adds up what a memory has of the question, lane by lane.
+    fn sums(
+        &self,
+        corpus: &Corpus,
+        question: &Question,
+        group: &Group,
+    ) -> impl Iterator<Item = Sums> {
+        let is_about = |row: &usize| {
+            let entry = corpus.entries[self.list[*row].entry as usize].as_ref();
+            entry.is_some_and(|entry| question.is_about(entry))
+        };
+        let rows = group.rows.clone();
+        (0..self.width).map(move |lane| {
+            let of = |row: usize| &self.hits[row * self.width + lane];
+            let mut sums = Sums::default();
+            for of in rows.clone().map(of) {
+                sums.all.same += of.same;
+                sums.all.kindred += of.kindred;
+                sums.all.near = sums.all.near.fast_max(of.near);
+            }
+            for of in rows.clone().filter(is_about).map(of) {
+                sums.of_subject = sums.of_subject.fast_max(of.near);
+            }
+            sums
+        })
     }
 
     /// Works out what memories as wholes have of the question, by how few of them have it.
-    fn fill_rare(&mut self, corpus: &Corpus, question: &Question) {
+    fn fill_rare(&mut self, corpus: &Corpus, words: usize, sums: &[Sums]) {
         let all = corpus.memories() as f32;
-        let mut with = vec![0.0_f32; question.asked.len()];
-        for group in &self.groups {
-            for (at, with) in with.iter_mut().enumerate() {
-                let mut rows = group.rows.clone();
-                *with += flag(rows.any(|row| self.counts[row * self.width + at] > 0.0));
-            }
+        let mut with = vec![[0.0_f32; LANES]; self.width];
+        for of in sums.chunks_exact(self.width.max(1)) {
+            let counts = of.iter().flat_map(|of| of.all.same.as_array());
+            let with = with.as_flattened_mut().iter_mut().zip(counts);
+            with.for_each(|(with, count)| *with += flag(*count > 0.0));
         }
         let rare = |with: &f32| (1.0 + (all - with + 0.5).max(0.0) / (with + 0.5)).ln();
-        let weights = Weights::of(with.iter().map(rare).collect());
-        let lengths: f32 = self.list.iter().map(|row| row.length).sum();
+        let weights = Weights::of(with.as_flattened().iter().take(words).map(rare));
+        let lengths: f32 = self.groups.iter().map(|group| group.length).sum();
         let average = (lengths / self.groups.len().max(1) as f32).max(1.0);
         let mut most = [f32::EPSILON; 4];
-        for at in 0..self.groups.len() {
-            let rows = self.groups[at].rows.clone();
-            let (mut counts, mut nears, mut of_subject, mut kindred) =
-                ([0.0; WORDS_MAX], [0.0; WORDS_MAX], [0.0; WORDS_MAX], [0.0; WORDS_MAX]);
-            for row in rows.clone() {
-                add(&mut counts, self.counts_of(row), 1.0);
-                add(&mut kindred, self.kindred_of(row), 1.0);
-                keep_largest(&mut nears, self.nears_of(row), 1.0);
-                if self.is_about(corpus, question, row) {
-                    keep_largest(&mut of_subject, self.nears_of(row), 1.0);
-                }
+        for (group, of) in self.groups.iter_mut().zip(sums.chunks_exact(self.width.max(1))) {
+            let length = group.length / average;
+            for (lane, of) in of.iter().enumerate() {
+                group.rare[0] += weights.bm25(lane, of.all.same, length);
+                group.rare[1] += weights.met(lane, of.all.near);
+                group.rare[2] += weights.met(lane, of.of_subject);
+                group.rare[3] += weights.bm25(lane, of.all.kindred, length);
             }
-            let length: f32 = self.list[rows].iter().map(|row| row.length).sum();
-            let made = [
-                weights.bm25(&counts, length / average),
-                weights.met(&nears),
-                weights.met(&of_subject),
-                weights.bm25(&kindred, length / average),
-            ];
-            for (most, made) in most.iter_mut().zip(made) {
-                *most = most.max(made);
-            }
-            self.groups[at].rare = made;
+            keep_largest(&mut most, &group.rare);
         }
         for group in &mut self.groups {
-            group.rare.iter_mut().zip(most).for_each(|(rare, most)| *rare /= most);
+            divide(&mut group.rare, &most);
         }
     }
 
-    /// Whether an entry begins with a name that the question has.
-    fn is_about(&self, corpus: &Corpus, question: &Question, row: usize) -> bool {
-        let entry = corpus.entries[self.list[row].entry as usize].as_ref();
-        let subject = entry.and_then(|entry| entry.subject.as_ref());
-        subject.is_some_and(|name| question.subjects.contains(name))
-    }
-
-    /// What is told by other things than words.
-    fn flags(&self, corpus: &Corpus, question: &Question, row: usize, features: &mut [f32; ENTRY]) {
-        let Some(entry) = corpus.entries[self.list[row].entry as usize].as_ref() else { return };
-        let memory = corpus.memories[entry.memory as usize].as_ref();
-        let before = (entry.ordinal as usize).checked_sub(1);
-        let before = before.and_then(|at| memory?.entries.get(at));
-        let before = before.and_then(|id| corpus.entries[*id as usize].as_ref());
-        features[SUBJECT] = flag(self.is_about(corpus, question, row));
-        features[ASKS] = flag(entry.asks);
-        features[16] = flag(before.is_some_and(|before| before.asks));
-        features[17] = entry.own_words_log / 4.0;
-        features[18] = flag(question.asks_when && entry.tells_time);
-    }
-
-    /// Adds up an entry and its neighbours, those in `rows`.
-    fn around(&self, rows: &Range<usize>, row: usize) -> Around {
-        let mut around = Around {
-            counts: [[0.0; WORDS_MAX]; REACHES.len()],
-            kindred: [[0.0; WORDS_MAX]; REACHES.len()],
-            lengths: [0.0; REACHES.len()],
-            near: [0.0; WORDS_MAX],
-            far: [0.0; WORDS_MAX],
-        };
+    /// Adds up what an entry and its neighbours have of a lane of words; all are in `rows`.
+    fn around(&self, rows: &Range<usize>, row: usize, lane: usize) -> Around {
+        let mut around = Around::default();
         let at = self.list[row].ordinal as usize;
         for other in row.saturating_sub(REACH).max(rows.start)..(row + REACH + 1).min(rows.end) {
             let distance = at.abs_diff(self.list[other].ordinal as usize);
             let Some(spread) = SPREAD.get(distance) else { continue };
-            for (to, reach) in REACHES.into_iter().enumerate() {
-                if distance <= reach {
-                    add(&mut around.counts[to], self.counts_of(other), *spread);
-                    add(&mut around.kindred[to], self.kindred_of(other), *spread);
-                    around.lengths[to] += spread * self.list[other].length;
-                }
+            let ring = RINGS[distance];
+            around.lengths[ring] += spread * self.list[other].length;
+            if !self.list[other].is_met {
+                continue;
             }
-            keep_largest(&mut around.near, self.nears_of(other), FADE_NEAR[distance]);
-            keep_largest(&mut around.far, self.nears_of(other), FADE_FAR[distance]);
+            let hits = &self.hits[other * self.width + lane];
+            let times = Lane::splat(*spread);
+            around.counts[ring] += times * hits.same;
+            around.kindred[ring.min(1)] += times * hits.kindred;
+            around.near = around.near.fast_max(Lane::splat(FADE_NEAR[distance]) * hits.near);
+            around.far = around.far.fast_max(Lane::splat(FADE_FAR[distance]) * hits.near);
         }
-        for (to, reach) in REACHES.into_iter().enumerate() {
-            around.lengths[to] /= SPREAD[0] + 2.0 * SPREAD[1..=reach].iter().sum::<f32>();
-        }
+        around.close();
         around
     }
 
@@ -348,10 +386,10 @@ impl Rows {
             _ => GIST_FLOOR,
         });
         for row in &self.list {
-            most.iter_mut().zip(row.features).for_each(|(most, of)| *most = most.max(of));
+            keep_largest(&mut most, &row.features[..SCALED]);
         }
         for row in &mut self.list {
-            row.features.iter_mut().zip(most).for_each(|(of, most)| *of /= most);
+            divide(&mut row.features[..SCALED], &most);
         }
     }
 
@@ -360,30 +398,30 @@ impl Rows {
         self.list[group.rows.clone()].iter().map(|row| row.entry)
     }
 
-    pub(crate) fn nears_of(&self, row: usize) -> &[f32] {
-        &self.nears[row * self.width..(row + 1) * self.width]
-    }
-
-    fn kindred_of(&self, row: usize) -> &[f32] {
-        &self.kindred[row * self.width..(row + 1) * self.width]
-    }
-
-    pub(crate) fn counts_of(&self, row: usize) -> &[f32] {
-        &self.counts[row * self.width..(row + 1) * self.width]
+    /// Returns how much the rows of a memory have of a word of the question at most, and how near they are to it.
+    pub(crate) fn most_of(&self, group: &Group, word: usize) -> (f32, f32) {
+        let rows = group.rows.clone().map(|row| &self.hits[row * self.width + word / LANES]);
+        rows.fold((0.0, 0.0), |(same, near), hits| {
+            let of = |lane: &Lane| lane.as_array()[word % LANES];
+            (of(&hits.same).max(same), of(&hits.near).max(near))
+        })
     }
 
     /// Returns the features of a memory, given how well each row fits.
     pub(crate) fn of_memory(&self, group: &Group, scores: &[f32]) -> [f32; MEMORY] {
         let mut own: Vec<f32> = scores[group.rows.clone()].to_vec();
-        own.sort_by(|a, b| b.total_cmp(a));
+        own.sort_unstable_by(|a, b| b.total_cmp(a));
         let best = own.first().copied().unwrap_or(0.0);
         let three = own.iter().take(3).sum::<f32>() / own.len().clamp(1, 3) as f32;
         let all = own.iter().take(8).map(|score| (score - best).exp()).sum::<f32>().ln() + best;
         let mut features = [0.0; MEMORY];
         features[..3].copy_from_slice(&[best, three, all]);
-        for (at, of_entry) in LARGEST.into_iter().enumerate() {
-            let rows = self.list[group.rows.clone()].iter();
-            features[3 + at] = rows.map(|row| row.features[of_entry]).fold(0.0, f32::max);
+        let mut largest = [0.0; ENTRY];
+        for row in &self.list[group.rows.clone()] {
+            keep_largest(&mut largest, &row.features);
+        }
+        for (feature, of_entry) in features[3..].iter_mut().zip(LARGEST) {
+            *feature = largest[of_entry];
         }
         features[15] = (own.len() as f32).ln();
         features[16..].copy_from_slice(&group.rare);
@@ -391,11 +429,23 @@ impl Rows {
     }
 }
 
-/// How near an entry as a whole is to the question.
-fn gist_of(corpus: &Corpus, question: &Question, entry: u32) -> f32 {
-    let entry = corpus.entries[entry as usize].as_ref();
-    let own = entry.map_or(&[][..], |entry| corpus.gist(entry));
-    nearness(&question.gist, own).max(0.0)
+/// What is told by other things than words.
+fn flags(corpus: &Corpus, question: &Question, entry: &Entry, features: &mut [f32; ENTRY]) {
+    let memory = corpus.memories[entry.memory as usize].as_ref();
+    let before = (entry.ordinal as usize).checked_sub(1);
+    let before = before.and_then(|at| memory?.entries.get(at));
+    let before = before.and_then(|id| corpus.entries[*id as usize].as_ref());
+    features[SUBJECT] = flag(question.is_about(entry));
+    features[ASKS] = flag(entry.asks);
+    features[16] = flag(before.is_some_and(|before| before.asks));
+    features[17] = entry.own_words_log / 4.0;
+    features[18] = flag(question.asks_when && entry.tells_time);
+}
+
+/// How near a text as a whole is to the question, if meaning counts.
+fn gist_of<'a>(question: &Question, own: impl FnOnce() -> Option<&'a [i8]>) -> f32 {
+    let own = if question.gist.is_empty() { None } else { own() };
+    own.map_or(0.0, |own| nearness(&question.gist, own).max(0.0))
 }
 
 fn flag(is: bool) -> f32 {

@@ -1,47 +1,59 @@
 //! Sums over a few numbers at a time, side by side, as processors like it.
 //!
-//! Lists that are handed in are as long as whole [`LANES`], filled up with zeros; what is left over of other lists
-//! is passed over.
+//! That numbers are worked on side by side is said, not left to the compiler: of a program that is built small it
+//! makes no loop so.
+
+use wide::{i16x8, i32x4};
+
+pub(crate) use wide::f32x8 as Lane;
 
 /// How many numbers are worked on side by side.
 pub(crate) const LANES: usize = 8;
 
-type Lane = [f32; LANES];
-
-/// Returns a length filled up.
-pub(crate) const fn filled_up(length: usize) -> usize {
-    length.next_multiple_of(LANES)
+/// Keeps the larger of each number of two lists.
+pub(crate) fn keep_largest(largest: &mut [f32], more: &[f32]) {
+    let (lanes, rest) = largest.as_chunks_mut::<LANES>();
+    let (more_lanes, more_rest) = more.as_chunks::<LANES>();
+    for (largest, more) in lanes.iter_mut().zip(more_lanes) {
+        *largest = Lane::new(*largest).fast_max(Lane::new(*more)).to_array();
+    }
+    rest.iter_mut().zip(more_rest).for_each(|(largest, more)| *largest = largest.max(*more));
 }
 
-/// Adds so many times a list to sums.
-pub(crate) fn add(sums: &mut [f32], more: &[f32], weight: f32) {
-    for (sums, more) in sums.as_chunks_mut::<LANES>().0.iter_mut().zip(more.as_chunks().0) {
-        let more: &Lane = more;
-        sums.iter_mut().zip(more).for_each(|(sum, more)| *sum += weight * more);
+/// Divides each number by one of another list.
+pub(crate) fn divide(numbers: &mut [f32], by: &[f32]) {
+    let (lanes, rest) = numbers.as_chunks_mut::<LANES>();
+    let (by_lanes, by_rest) = by.as_chunks::<LANES>();
+    for (numbers, by) in lanes.iter_mut().zip(by_lanes) {
+        *numbers = (Lane::new(*numbers) / Lane::new(*by)).to_array();
     }
+    rest.iter_mut().zip(by_rest).for_each(|(number, by)| *number /= by);
 }
 
-/// Keeps the larger of each number and so many times another.
-pub(crate) fn keep_largest(largest: &mut [f32], more: &[f32], weight: f32) {
-    for (largest, more) in largest.as_chunks_mut::<LANES>().0.iter_mut().zip(more.as_chunks().0) {
-        let more: &Lane = more;
-        for (most, more) in largest.iter_mut().zip(more) {
-            let more = weight * more;
-            *most = if more > *most { more } else { *most };
-        }
-    }
+/// Returns the sum of the products of two lists.
+pub(crate) fn product(one: &[f32], other: &[f32]) -> f32 {
+    let (lanes, rest) = one.as_chunks::<LANES>();
+    let (other_lanes, other_rest) = other.as_chunks::<LANES>();
+    let pairs = lanes.iter().zip(other_lanes);
+    let sums =
+        pairs.fold(Lane::ZERO, |sums, (one, other)| sums + Lane::new(*one) * Lane::new(*other));
+    let rest = rest.iter().zip(other_rest).map(|(one, other)| one * other);
+    sums.reduce_add() + rest.sum::<f32>()
 }
 
-/// Returns the sum of what becomes of the numbers of two lists.
-pub(crate) fn sum_of(one: &[f32], other: &[f32], of: impl Fn(f32, f32) -> f32) -> f32 {
-    let mut sums = [0.0; LANES];
-    for (one, other) in one.as_chunks::<LANES>().0.iter().zip(other.as_chunks::<LANES>().0) {
-        for (sum, (one, other)) in sums.iter_mut().zip(one.iter().zip(other)) {
-            *sum += of(*one, *other);
-        }
-    }
-    let halves: [f32; LANES / 2] = std::array::from_fn(|at| sums[at] + sums[at + LANES / 2]);
-    halves.iter().sum()
+/// Returns the sum of the products of two lists; what is left over of whole sixteens is passed over.
+pub(crate) fn product_of_bytes(one: &[i8], other: &[i8]) -> i32 {
+    // Every other number, in twice as many bits: their product is one that fits.
+    let halves = |bytes: &[i8; 16]| -> [i16x8; 2] {
+        let pairs: i16x8 = wide::bytemuck::cast(*bytes);
+        [(pairs << 8) >> 8, pairs >> 8]
+    };
+    let pairs = one.as_chunks().0.iter().zip(other.as_chunks().0);
+    let sums = pairs.fold(i32x4::ZERO, |sums, (one, other)| {
+        let ([low, high], [other_low, other_high]) = (halves(one), halves(other));
+        sums + low.dot(other_low) + high.dot(other_high)
+    });
+    sums.reduce_add()
 }
 
 #[cfg(test)]
@@ -51,18 +63,30 @@ mod tests {
     #[test]
     fn lists_are_worked_on_as_one_number_after_the_other() {
         let list = |of: fn(f32) -> f32| -> Vec<f32> {
-            (0_u16..16).map(|number| of(f32::from(number))).collect()
+            (0_u16..19).map(|number| of(f32::from(number))).collect()
         };
-        let (up, down) = (list(|number| number), list(|number| 15.0 - number));
-        let mut sums = up.clone();
-        add(&mut sums, &down, 2.0);
-        assert_eq!(sums, list(|number| number + 2.0 * (15.0 - number)));
+        let (up, down) = (list(|number| number), list(|number| 18.0 - number));
         let mut largest = up.clone();
-        keep_largest(&mut largest, &down, 0.5);
-        assert_eq!(largest, list(|number| number.max(7.5 - number / 2.0)));
+        keep_largest(&mut largest, &down);
+        assert_eq!(largest, list(|number| number.max(18.0 - number)));
+        let mut parts = up.clone();
+        divide(&mut parts, &list(|_| 4.0));
+        assert_eq!(parts, list(|number| number / 4.0));
         let expected: f32 = up.iter().zip(&down).map(|(one, other)| one * other).sum();
-        let sum = sum_of(&up, &down, |one, other| one * other);
+        let sum = product(&up, &down);
         assert!((sum - expected).abs() < f32::EPSILON, "{sum}");
-        assert_eq!([0, 1, 8, 9].map(filled_up), [0, 8, 8, 16]);
+    }
+
+    #[test]
+    fn products_of_bytes_are_added_up() {
+        let numbers = |step: i8| -> Vec<i8> {
+            (0..192_u8).map(|at| at.cast_signed().wrapping_mul(step)).collect()
+        };
+        let (one, other) = (numbers(7), numbers(-3));
+        let pairs = one.iter().zip(&other);
+        let expected: i32 = pairs.map(|(one, other)| i32::from(*one) * i32::from(*other)).sum();
+        assert_eq!(product_of_bytes(&one, &other), expected);
+        assert_eq!(product_of_bytes(&[-128; 16], &[-128; 16]), 16 * 128 * 128);
+        assert_eq!(product_of_bytes(&one, &[]), 0);
     }
 }

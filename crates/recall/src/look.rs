@@ -8,13 +8,14 @@ use std::cmp::Ordering;
 
 use crate::corpus::{Corpus, Held};
 use crate::embedder::nearness;
-use crate::features::{REACH, Row, Rows};
-use crate::lanes::filled_up;
+use crate::features::{Group, Hits, REACH, Row, Rows};
+use crate::lanes::LANES;
 use crate::question::Question;
 use crate::terms::{Posting, number};
 
-/// How many entries are looked at word by word, besides their neighbours.
+/// How many entries are looked at word by word, besides their neighbours; when meaning does not count, fewer do.
 const CANDIDATES: usize = 96;
+const CANDIDATES_BY_WORDS: usize = 64;
 /// How many terms may answer to a word by their meaning, at most; the nearest.
 const NEAR_MAX: usize = 48;
 /// How many postings are counted up, at most; the rarest words' first.
@@ -28,8 +29,6 @@ const ALIKE_ENTRIES: usize = 16;
 const SLIP: f32 = 0.8;
 /// In how many steps it is counted how near words are that are added up.
 const KINSHIP_STEPS: f32 = 256.0;
-/// How often a word may be said before saying it again hardly counts.
-const SATURATION: f32 = 1.2;
 
 /// A word of the corpus that answers to a word of the question.
 #[derive(Clone, Copy, Debug)]
@@ -41,13 +40,15 @@ pub(crate) struct Match {
     pub(crate) same: f32,
     /// How near it is in meaning.
     pub(crate) near: f32,
+    /// How much it counts among all that is near. In steps that can be added up in any order: the numbers
+    /// of words depend on which came first.
+    kinship: f32,
 }
 
 impl Match {
-    /// How much it counts among all that is near. In steps that can be added up in any order: the numbers
-    /// of words depend on which came first.
-    fn kinship(&self) -> f32 {
-        (self.near * self.near * KINSHIP_STEPS).round() / KINSHIP_STEPS
+    fn of(term: u32, asked: usize, same: f32, near: f32) -> Self {
+        let kinship = (near * near * KINSHIP_STEPS).round() / KINSHIP_STEPS;
+        Self { term, asked, same, near, kinship }
     }
 }
 
@@ -59,29 +60,29 @@ pub(crate) struct Scratch {
     bits: Vec<u32>,
     /// For each term, one past where its matches begin; 0 for none.
     slots: Vec<u32>,
-    /// For each entry, one past its row; 0 for none.
-    places: Vec<u32>,
+    /// What the head of a memory has of the question.
+    head: Vec<Hits>,
 }
 
 /// Returns the words of the corpus that answer to those of a question, term by term.
 pub(crate) fn matches(corpus: &Corpus, question: &Question, by_sense: bool) -> Vec<Match> {
     let mut matches = Vec::new();
     for (asked, of) in question.asked.iter().enumerate() {
-        let exact = corpus.terms.stem(&of.word.text);
+        let exact = corpus.terms.stem(&of.root);
         let members = exact.map_or(&[][..], |stem| &stem.members);
-        matches.extend(members.iter().map(|&term| Match { term, asked, same: 1.0, near: 1.0 }));
+        matches.extend(members.iter().map(|&term| Match::of(term, asked, 1.0, 1.0)));
         if exact.is_none() {
             for (term, slips) in corpus.terms.misspelled(&of.word) {
                 let stem = corpus.terms.list[term as usize].stem;
                 let same = SLIP.powi(i32::try_from(slips).unwrap_or(i32::MAX));
                 let forms = &corpus.terms.stems[stem as usize].members;
-                matches.extend(forms.iter().map(|&term| Match { term, asked, same, near: same }));
+                matches.extend(forms.iter().map(|&term| Match::of(term, asked, same, same)));
             }
         }
         if by_sense {
             for &(term, near) in corpus.terms.near(&of.word).iter().take(NEAR_MAX) {
                 if !members.contains(&term) {
-                    matches.push(Match { term, asked, same: 0.0, near });
+                    matches.push(Match::of(term, asked, 0.0, near));
                 }
             }
         }
@@ -133,33 +134,34 @@ impl Scratch {
             }
             left = left.saturating_sub(postings.len());
             let worth = worth(found);
-            for Posting { entry, weight } in postings {
+            for Posting { entry, worth: there } in postings {
                 let score = &mut self.scores[*entry as usize];
                 if *score == 0.0 {
                     self.touched.push(*entry);
                 }
-                *score += worth * weight / (weight + SATURATION);
+                *score += worth * there;
             }
         }
-        let best = self.best(corpus);
+        let by_words = question.gist.is_empty();
+        let best = self.best(corpus, if by_words { CANDIDATES_BY_WORDS } else { CANDIDATES });
         for entry in self.touched.drain(..) {
             self.scores[entry as usize] = 0.0;
         }
         best
     }
 
-    /// Returns the entries that counted up to most.
-    fn best(&mut self, corpus: &Corpus) -> Vec<u32> {
-        if self.touched.len() <= CANDIDATES {
+    /// Returns so many entries that counted up to most.
+    fn best(&mut self, corpus: &Corpus, count: usize) -> Vec<u32> {
+        if self.touched.len() <= count {
             return self.touched.clone();
         }
         // Numbers above zero are in the order of their bits.
         self.bits.clear();
         self.bits.extend(self.touched.iter().map(|id| self.scores[*id as usize].to_bits()));
-        let from = self.bits.len() - CANDIDATES;
+        let from = self.bits.len() - count;
         let (_, least, _) = self.bits.select_nth_unstable(from);
         let least = *least;
-        let (mut best, mut alike) = (Vec::with_capacity(CANDIDATES), Vec::new());
+        let (mut best, mut alike) = (Vec::with_capacity(count), Vec::new());
         for &id in &self.touched {
             match self.scores[id as usize].to_bits().cmp(&least) {
                 Ordering::Greater => best.push(id),
@@ -168,7 +170,7 @@ impl Scratch {
             }
         }
         alike.sort_unstable_by_key(|id| corpus.keys[*id as usize]);
-        best.extend(alike.into_iter().take(CANDIDATES - best.len()));
+        best.extend(alike.into_iter().take(count - best.len()));
         best
     }
 
@@ -179,37 +181,28 @@ impl Scratch {
         question: &Question,
         (matches, others): (&[Match], &[u32]),
     ) -> Rows {
-        let width = filled_up(question.asked.len());
-        let mut rows = Rows { width, ..Rows::default() };
-        self.places.resize(corpus.entries.len(), 0);
-        let mut around: Vec<u32> = Vec::new();
         let mut likely = self.candidates(corpus, question, matches);
         likely.extend(alike(corpus, question));
         likely.extend(others);
-        for entry in likely {
-            let Some(Some(of)) = corpus.entries.get(entry as usize) else { continue };
-            let Some(memory) = corpus.memories[of.memory as usize].as_ref() else { continue };
-            let at = of.ordinal as usize;
-            let end = (at + REACH + 1).min(memory.entries.len());
-            for neighbour in &memory.entries[at.saturating_sub(REACH)..end] {
-                if self.places[*neighbour as usize] == 0 {
-                    self.places[*neighbour as usize] = 1;
-                    around.push(*neighbour);
-                }
-            }
+        let mut places: Vec<(u32, usize)> = Vec::with_capacity(likely.len());
+        places.extend(likely.into_iter().filter_map(|id| {
+            let entry = corpus.entries[id as usize].as_ref()?;
+            Some((entry.memory, entry.ordinal as usize))
+        }));
+        places.sort_unstable();
+        let list = Vec::with_capacity(places.len() * (REACH + 1));
+        let mut rows = Rows { list, ..Rows::default() };
+        for places in places.chunk_by(|a, b| a.0 == b.0) {
+            add_rows(corpus, places, &mut rows);
         }
-        let place = |entry: &u32| {
-            let of = corpus.entries[*entry as usize].as_ref();
-            of.map_or((0, 0), |of| (of.memory, of.ordinal))
-        };
-        around.sort_unstable_by_key(place);
         self.slots.resize(corpus.terms.list.len(), 0);
         for (at, found) in matches.iter().enumerate().rev() {
             self.slots[found.term as usize] = number(at + 1);
         }
-        for entry in around {
-            self.places[entry as usize] = 0;
-            self.row(corpus, matches, entry, &mut rows);
+        rows.width = question.asked.len().div_ceil(LANES);
+        rows.hits.reserve(rows.list.len() * rows.width);
+        for group in 0..rows.groups.len() {
+            self.count(corpus, matches, group, &mut rows);
         }
         for found in matches {
             self.slots[found.term as usize] = 0;
@@ -218,25 +211,61 @@ impl Scratch {
         rows
     }
 
-    /// Counts what an entry has of each word of the question.
-    fn row(&self, corpus: &Corpus, matches: &[Match], id: u32, rows: &mut Rows) {
-        let Some(entry) = corpus.entries[id as usize].as_ref() else { return };
-        let start = rows.counts.len();
-        rows.counts.resize(start + rows.width, 0.0);
-        rows.nears.resize(start + rows.width, 0.0);
-        rows.kindred.resize(start + rows.width, 0.0);
-        for (term, weight) in &entry.terms {
+    /// Counts what the entries of a memory have of each word of the question.
+    fn count(&mut self, corpus: &Corpus, matches: &[Match], group: usize, rows: &mut Rows) {
+        let Group { memory, rows: of_group, .. } = &rows.groups[group];
+        let mut head = std::mem::take(&mut self.head);
+        head.clear();
+        head.resize(rows.width, Hits::default());
+        let head_is_met = corpus.memories[*memory as usize]
+            .as_ref()
+            .is_some_and(|held| self.count_terms(matches, &held.head, &mut head));
+        for row in &mut rows.list[of_group.clone()] {
+            let start = rows.hits.len();
+            rows.hits.extend_from_slice(&head);
+            if let Some(entry) = corpus.entries[row.entry as usize].as_ref() {
+                let is_met = self.count_terms(matches, &entry.terms, &mut rows.hits[start..]);
+                row.is_met = head_is_met || is_met;
+            }
+        }
+        self.head = head;
+    }
+
+    /// Counts what some terms have of each word of the question; returns whether that is anything.
+    fn count_terms(&self, matches: &[Match], terms: &[(u32, f32)], hits: &mut [Hits]) -> bool {
+        let mut is_met = false;
+        for (term, weight) in terms {
             let slot = self.slots[*term as usize] as usize;
             if slot > 0 {
+                is_met = true;
                 let own = matches[slot - 1..].iter().take_while(|found| found.term == *term);
                 for found in own {
-                    rows.counts[start + found.asked] += found.same * weight;
-                    rows.kindred[start + found.asked] += found.kinship() * weight;
-                    let near = &mut rows.nears[start + found.asked];
+                    let (hits, at) = (&mut hits[found.asked / LANES], found.asked % LANES);
+                    hits.same.as_mut_array()[at] += found.same * weight;
+                    hits.kindred.as_mut_array()[at] += found.kinship * weight;
+                    let near = &mut hits.near.as_mut_array()[at];
                     *near = near.max(found.near);
                 }
             }
         }
-        rows.list.push(Row::of(id, entry));
+        is_met
     }
+}
+
+/// Adds the rows of a memory: entries at these places, which are in their order, and their neighbours.
+fn add_rows(corpus: &Corpus, places: &[(u32, usize)], rows: &mut Rows) {
+    let start = rows.list.len();
+    let memory = places[0].0;
+    let Some(held) = corpus.memories[memory as usize].as_ref() else { return };
+    let mut next = 0;
+    for (_, at) in places {
+        let end = (at + REACH + 1).min(held.entries.len());
+        for id in held.entries.get(next.max(at.saturating_sub(REACH))..end).unwrap_or_default() {
+            if let Some(entry) = corpus.entries[*id as usize].as_ref() {
+                rows.list.push(Row::of(*id, entry));
+            }
+        }
+        next = end;
+    }
+    rows.groups.push(Group::of(memory, start..rows.list.len(), &rows.list));
 }

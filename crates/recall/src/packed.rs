@@ -13,7 +13,7 @@ use memory::document::Revision;
 use memory::path::{MemoryPath, Mount, RelativePath, Scope};
 use memory::screen::Screen;
 
-use crate::corpus::{Corpus, Entry, Held, Own, Summary, own_terms};
+use crate::corpus::{Corpus, Entry, Held, Own, Summary};
 use crate::embedder;
 use crate::look::ALIKE_AMONG_MAX;
 use crate::terms::{dims, number};
@@ -42,7 +42,11 @@ const HAS_SUBJECT: u8 = 4;
 impl Corpus {
     /// Returns the corpus as bytes, with what its owner says about it; `None` when it is too large to be kept.
     pub fn pack(&self, about: &[u8]) -> Option<Vec<u8>> {
-        let pairs: usize = self.entries.iter().flatten().map(|entry| entry.terms.len()).sum();
+        let of_entry = |entry: &Entry| {
+            let held = self.memories[entry.memory as usize].as_ref();
+            entry.terms.len() + held.map_or(0, |held| held.head.len())
+        };
+        let pairs: usize = self.entries.iter().flatten().map(of_entry).sum();
         let sizes = [self.terms.list.len(), self.memories(), self.entries()];
         if pairs > PAIRS_MAX || sizes.into_iter().any(|size| size > COUNT_MAX) {
             return None;
@@ -175,7 +179,7 @@ impl Corpus {
             to.0.extend_from_slice(&year.to_le_bytes());
             to.0.extend_from_slice(&[month.cast_unsigned(), day.cast_unsigned()]);
         }
-        to.terms(held.head.iter().copied(), terms);
+        to.terms(&held.head, terms);
         // Among more memories nobody looks for the one that is alike as a whole.
         if self.memories() <= ALIKE_AMONG_MAX {
             let gist = self.gist_of_memory(held);
@@ -184,7 +188,7 @@ impl Corpus {
         to.count(held.entries.len());
         let mut end = 0;
         for entry in held.entries.iter().filter_map(|id| self.entries[*id as usize].as_ref()) {
-            pack_entry((held, entry), terms, end, to);
+            pack_entry(entry, terms, end, to);
             end = entry.range.end;
         }
     }
@@ -215,7 +219,7 @@ fn unpack_memory(memories: usize, from: &mut Reader<'_>) -> Option<(Summary, Vec
     Some((Summary { date, head, gist }, own))
 }
 
-fn pack_entry((held, entry): (&Held, &Entry), terms: &[u32], end: usize, to: &mut Writer) {
+fn pack_entry(entry: &Entry, terms: &[u32], end: usize, to: &mut Writer) {
     let flags = [
         (entry.asks, ASKS),
         (entry.tells_time, TELLS_TIME),
@@ -228,7 +232,7 @@ fn pack_entry((held, entry): (&Held, &Entry), terms: &[u32], end: usize, to: &mu
     if let Some(subject) = &entry.subject {
         to.text(subject.as_bytes());
     }
-    to.terms(own_terms(held, entry), terms);
+    to.terms(&entry.terms, terms);
 }
 
 fn unpack_entry(end: usize, from: &mut Reader<'_>) -> Option<Own> {
@@ -332,11 +336,11 @@ impl Writer {
     }
 
     /// Writes terms, which are in their order, by their new numbers.
-    fn terms(&mut self, terms: impl Iterator<Item = (u32, f32)> + Clone, numbers: &[u32]) {
-        self.count(terms.clone().count());
+    fn terms(&mut self, terms: &[(u32, f32)], numbers: &[u32]) {
+        self.count(terms.len());
         let mut next = 0;
         for (term, weight) in terms {
-            let term = numbers[term as usize];
+            let term = numbers[*term as usize];
             let quarters = whole(weight * QUARTERS);
             let is_one = quarters == whole(QUARTERS);
             self.number(u64::from(term - next) << 1 | u64::from(!is_one));

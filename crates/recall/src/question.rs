@@ -5,10 +5,10 @@ use std::sync::LazyLock;
 
 use jiff::civil::Date;
 
-use crate::corpus::Corpus;
+use crate::corpus::{Corpus, Entry};
 use crate::embedder::table;
 use crate::terms::{Gist, Stem};
-use crate::words::{Kind, Word, plain, stem, words};
+use crate::words::{Kind, Word, stem, words};
 
 /// Words that a prompt is searched by, at most; the rarest of it.
 pub(crate) const WORDS_MAX: usize = 24;
@@ -54,6 +54,8 @@ pub(crate) fn tells_time(word: &str) -> bool {
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) word: Word,
+    /// What it shares with its other forms.
+    pub(crate) root: String,
     /// How much it tells: the rarer it is in the corpus, the more.
     pub(crate) weight: f32,
     /// How much of what a word can tell at most, from 0 to 1; in a small corpus as if it were larger.
@@ -84,13 +86,19 @@ pub(crate) struct Question {
 impl Question {
     /// Reads a prompt for a corpus.
     pub(crate) fn read(prompt: &str, corpus: &Corpus, by_sense: bool) -> Self {
-        let prompt: String = prompt.chars().take(PROMPT_CHARS_MAX).collect();
-        let all = words(&prompt);
+        let end = prompt.char_indices().nth(PROMPT_CHARS_MAX).map_or(prompt.len(), |(at, _)| at);
+        let prompt = prompt.get(..end).unwrap_or_default();
+        let all = words(prompt);
         let mut subjects = HashSet::new();
         let mut speakers = HashSet::new();
+        let mut name = String::new();
         for span in [1, 2] {
             for run in all.windows(span) {
-                let name = run.iter().map(|word| word.text.as_str()).collect::<Vec<_>>().join(" ");
+                name.clear();
+                for word in run {
+                    name.push_str(if name.is_empty() { "" } else { " " });
+                    name.push_str(&word.text);
+                }
                 if let Some(entries) = corpus.subjects.get(name.as_str()) {
                     subjects.insert(name.as_str().into());
                     if *entries >= SPEAKER_ENTRIES_MIN {
@@ -101,9 +109,11 @@ impl Question {
         }
         let mut seen = HashSet::new();
         let mut asked: Vec<Asked> = Vec::new();
-        for word in &all {
-            if !word.is_small() && seen.insert(stem(&word.text).into_owned()) {
-                asked.push(Asked::new(word, corpus));
+        for word in all.iter().filter(|word| !word.is_small()) {
+            let root = stem(&word.text);
+            if !seen.contains(&root) {
+                asked.push(Asked::new(word, &root, corpus));
+                seen.insert(root);
             }
         }
         if asked.iter().any(|asked| !speakers.contains(&asked.word.text)) {
@@ -118,11 +128,17 @@ impl Question {
             || texts.contains(&"date")
             || texts.windows(2).any(|pair| pair == ["how", "long"]);
         let mut gist = Gist::default();
-        for asked in &asked {
+        for asked in asked.iter().filter(|_| by_sense) {
             gist.add_word(&asked.word);
         }
         let gist = if by_sense { gist.direction() } else { Vec::new() };
-        Self { gist, asked, subjects, days: days(&prompt, &texts), asks_when }
+        Self { gist, asked, subjects, days: days(prompt, &texts), asks_when }
+    }
+
+    /// Whether an entry begins with a name that the question has.
+    pub(crate) fn is_about(&self, entry: &Entry) -> bool {
+        !self.subjects.is_empty()
+            && entry.subject.as_ref().is_some_and(|name| self.subjects.contains(name))
     }
 
     /// Whether this day's month is named, and whether the day itself is.
@@ -137,8 +153,8 @@ impl Question {
 }
 
 impl Asked {
-    fn new(word: &Word, corpus: &Corpus) -> Self {
-        let entries = corpus.terms.stem(&word.text).map_or(0, |stem: &Stem| stem.entries);
+    fn new(word: &Word, root: &str, corpus: &Corpus) -> Self {
+        let entries = corpus.terms.stem(root).map_or(0, |stem: &Stem| stem.entries);
         let rare = telling(entries, corpus.entries());
         let all = corpus.entries().max(ENTRIES_ASSUMED);
         let share = telling(entries, all) / telling(0, all);
@@ -147,7 +163,8 @@ impl Asked {
             Kind::Plain => table().and_then(|table| table.rarity(&word.text)).unwrap_or(1.0),
             Kind::Sign | Kind::Pair | Kind::SmallPair => 1.0,
         };
-        Self { word: word.clone(), weight: rare * small, share: share * small, rarity }
+        let (word, root) = (word.clone(), root.to_owned());
+        Self { word, root, weight: rare * small, share: share * small, rarity }
     }
 }
 
@@ -172,7 +189,7 @@ fn days(prompt: &str, words: &[&str]) -> Vec<Named> {
         })
     };
     for (number, name) in (1_i8..).zip(MONTHS) {
-        if words.contains(&plain(name).as_str()) {
+        if words.contains(&name) {
             let day = numbers().find_map(|n| i8::try_from(n).ok().filter(|n| (1..=31).contains(n)));
             let year = numbers().find(|n| (1900..2200).contains(n));
             days.push(Named { month: number, day, year });

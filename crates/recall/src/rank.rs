@@ -8,6 +8,7 @@ use memory::path::MemoryPath;
 
 use crate::corpus::Corpus;
 use crate::features::{ENTRY, Group, MEMORY, MONTH, Rows, SUBJECT};
+use crate::lanes::product;
 use crate::likeness::Likeness;
 use crate::look::{Match, matches};
 use crate::question::Question;
@@ -205,12 +206,13 @@ impl Corpus {
         let mut scratch = kept.unwrap_or_default();
         let rows = scratch.rows(self, &question, (&matches, others));
         self.scratch.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
-        let scores: Vec<f32> = rows.list.iter().map(|row| dot(&row.features, &OF_ENTRY)).collect();
+        let scores: Vec<f32> =
+            rows.list.iter().map(|row| product(&row.features, &OF_ENTRY)).collect();
         let groups = rows.groups.iter();
         let mut memories: Vec<Scored> = groups
             .map(|group| {
                 let features = rows.of_memory(group, &scores);
-                Scored { group: group.clone(), score: dot(&features, &OF_MEMORY), features }
+                Scored { group: group.clone(), score: product(&features, &OF_MEMORY), features }
             })
             .collect();
         self.sort(&mut memories);
@@ -219,7 +221,7 @@ impl Corpus {
 
     /// Puts memories in their order, the best first.
     fn sort(&self, memories: &mut [Scored]) {
-        memories.sort_by(|a, b| {
+        memories.sort_unstable_by(|a, b| {
             let path = |scored: &Scored| self.path_of(scored.group.memory);
             b.score.total_cmp(&a.score).then_with(|| path(a).cmp(&path(b)))
         });
@@ -266,11 +268,16 @@ impl Corpus {
     /// Why a memory fits: for each word of the prompt the best that answers to it, then the rest.
     fn reasons(&self, found: &Found<'_>, group: &Group) -> Vec<Reason> {
         let rows = &found.rows.list[group.rows.clone()];
+        let has = |terms: &[(u32, f32)], term: u32| {
+            terms.binary_search_by_key(&term, |(id, _)| *id).is_ok()
+        };
+        let held = self.memories[group.memory as usize].as_ref();
         let has_term = |term: u32| {
-            rows.iter().any(|row| {
-                let entry = self.entries[row.entry as usize].as_ref();
-                entry.is_some_and(|of| of.terms.binary_search_by_key(&term, |(id, _)| *id).is_ok())
-            })
+            held.is_some_and(|held| has(&held.head, term))
+                || rows.iter().any(|row| {
+                    let entry = self.entries[row.entry as usize].as_ref();
+                    entry.is_some_and(|entry| has(&entry.terms, term))
+                })
         };
         let mut reasons = Vec::new();
         for (asked, of) in found.question.asked.iter().enumerate() {
@@ -321,12 +328,8 @@ impl<'a> Found<'a> {
     fn fit(&self, group: &Group) -> [f32; 3] {
         let (mut same, mut near, mut total) = (0.0_f32, 0.0, 0.0);
         for (at, asked) in self.question.asked.iter().enumerate() {
-            let rows = group.rows.clone();
-            let most = |of: &[f32]| {
-                let rows = rows.clone().map(|row| of[row * self.rows.width + at]);
-                rows.fold(0.0_f32, f32::max)
-            };
-            let (own, nearest) = (most(&self.rows.counts).min(1.0), most(&self.rows.nears));
+            let (own, nearest) = self.rows.most_of(group, at);
+            let own = own.min(1.0);
             let weight = asked.share * asked.rarity;
             total += weight;
             same += weight * own;
@@ -339,8 +342,4 @@ impl<'a> Found<'a> {
     fn lift(&self, group: &Group) -> f32 {
         self.likeness.map_or(0.0, |likeness| likeness.lift(self.rows.entries(group)))
     }
-}
-
-fn dot<const N: usize>(features: &[f32; N], weights: &[f32; N]) -> f32 {
-    features.iter().zip(weights).map(|(feature, weight)| feature * weight).sum()
 }

@@ -10,6 +10,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use crate::embedder::{Table, nearness, put_unit, table};
 use crate::words::{Kind, Word, stem};
 
+/// How often a word may be said before saying it again hardly counts.
+const SATURATION: f32 = 1.2;
 /// Below this, two words have nothing in common.
 const NEAR_MIN: f32 = 0.35;
 /// How many words' neighbours are kept.
@@ -18,11 +20,18 @@ const NEAR_KEPT: usize = 1_024;
 const ONE_SLIP_CHARS_MIN: usize = 4;
 const TWO_SLIPS_CHARS_MIN: usize = 8;
 
-/// One occurrence: in which entry, and how weighty there.
+/// One occurrence: in which entry, and how much it tells there.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Posting {
     pub(crate) entry: u32,
-    pub(crate) weight: f32,
+    pub(crate) worth: f32,
+}
+
+impl Posting {
+    /// Returns an occurrence of this weight.
+    pub(crate) fn of(entry: u32, weight: f32) -> Self {
+        Self { entry, worth: weight / (weight + SATURATION) }
+    }
 }
 
 /// A word as it is written.
@@ -154,9 +163,9 @@ impl Terms {
         }
     }
 
-    /// Returns the forms that an entry may have a word in.
-    pub(crate) fn stem(&self, word: &str) -> Option<&Stem> {
-        let id = self.stem_ids.get(stem(word).as_ref())?;
+    /// Returns the forms that an entry may have a word of this root in.
+    pub(crate) fn stem(&self, root: &str) -> Option<&Stem> {
+        let id = self.stem_ids.get(root)?;
         self.stems.get(*id as usize).filter(|stem| stem.entries > 0)
     }
 

@@ -83,7 +83,8 @@ pub(crate) fn first_date(text: &str) -> Option<Date> {
     (0..bytes.len()).find_map(|at| {
         let starts = at == 0 || !bytes[at - 1].is_ascii_digit();
         let ends = bytes.get(at + 10).is_none_or(|next| !next.is_ascii_digit());
-        (starts && ends).then(|| text.get(at..at + 10)?.parse().ok()).flatten()
+        let parts = starts && ends && bytes.get(at + 4) == Some(&b'-');
+        parts.then(|| text.get(at..at + 10)?.parse().ok()).flatten()
     })
 }
 
