@@ -186,7 +186,7 @@ impl Scratch {
         likely.extend(others);
         let mut places: Vec<(u32, usize)> = Vec::with_capacity(likely.len());
         places.extend(likely.into_iter().filter_map(|id| {
-            let entry = corpus.entries[id as usize].as_ref()?;
+            let entry = corpus.entries.get(id as usize)?.as_ref()?;
             Some((entry.memory, entry.ordinal as usize))
         }));
         places.sort_unstable();
