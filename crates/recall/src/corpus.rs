@@ -326,19 +326,24 @@ impl Corpus {
 }
 
 /// Adds up two lists of terms in their order.
-fn sum(own: &[(u32, f32)], head: &[(u32, f32)]) -> impl Iterator<Item = (u32, f32)> {
-    let (mut own, mut head) = (own.iter().copied().peekable(), head.iter().copied().peekable());
-    std::iter::from_fn(move || {
-        let Some(&(of_head, _)) = head.peek() else { return own.next() };
-        match own.peek() {
-            Some((term, _)) if *term < of_head => own.next(),
-            Some((term, _)) if *term == of_head => {
-                let (own, head) = (own.next()?, head.next()?);
-                Some((of_head, own.1 + head.1))
-            }
-            _ => head.next(),
+fn sum(own: &[(u32, f32)], head: &[(u32, f32)]) -> Vec<(u32, f32)> {
+    let mut sum = Vec::with_capacity(own.len() + head.len());
+    let mut of_head = 0;
+    for &(term, weight) in own {
+        while let Some(before) = head.get(of_head).filter(|before| before.0 < term) {
+            sum.push(*before);
+            of_head += 1;
         }
-    })
+        match head.get(of_head) {
+            Some((same, more)) if *same == term => {
+                sum.push((term, weight + more));
+                of_head += 1;
+            }
+            _ => sum.push((term, weight)),
+        }
+    }
+    sum.extend(head.get(of_head..).unwrap_or_default());
+    sum
 }
 
 /// FNV-1a of a path.
