@@ -41,6 +41,10 @@ use super::room::Room;
 /// The header that names a request, in both directions.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
+/// The headers in which a client says what it calls itself.
+static CLIENT_IDS: [HeaderName; 2] =
+    [HeaderName::from_static(CLIENT_ID_HEADER), HeaderName::from_static(CLIENT_ID_HEADER_ALIAS)];
+
 /// Where a connection comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Peer {
@@ -178,8 +182,7 @@ fn is_open<B>(request: &Request<B>) -> bool {
 
 /// Returns what a client calls itself; what is empty is no name.
 pub(super) fn client_name(headers: &HeaderMap) -> Option<&HeaderValue> {
-    let names = [CLIENT_ID_HEADER, CLIENT_ID_HEADER_ALIAS];
-    names.into_iter().filter_map(|name| headers.get(name)).find(|name| !name.is_empty())
+    CLIENT_IDS.iter().filter_map(|name| headers.get(name)).find(|name| !name.is_empty())
 }
 
 fn too_often(seconds: u64) -> Refused {
