@@ -203,8 +203,8 @@ pub(super) fn parse(yaml: &str) -> Result<Option<Vec<Field>>, String> {
     }
 }
 
-/// Reads what nearly every block is, a word and a text on each line that mean nothing else, in a hundredth
-/// of the time. `None` leaves it to the parser, which would find the same.
+/// Reads what nearly every block is, a word and a text on each line that mean nothing else. `None` leaves it
+/// to the parser, which would find the same and takes much longer.
 fn plain(yaml: &str) -> Option<Vec<Field>> {
     let mut fields = Vec::new();
     let mut at = 0;

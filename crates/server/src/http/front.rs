@@ -13,6 +13,7 @@ use axum::response::{IntoResponse as _, Response};
 use hyper::body::Body as _;
 use hyper::body::Incoming;
 use tower_service::Service as _;
+use tracing::Instrument as _;
 
 use super::answers::Kept;
 use super::daemon::Shared;
@@ -47,7 +48,9 @@ impl Front {
             let visit = self.gate.enter(&request);
             let response = match self.gate.check(&request) {
                 Err(refused) => Some(refused.into_response()),
-                Ok(()) => self.answer_at_once(&asked, &request).await,
+                Ok(()) => {
+                    self.answer_at_once(&asked, &request).instrument(visit.span.clone()).await
+                }
             };
             if let Some(response) = response {
                 return self.gate.leave(visit, asked.route(), response);

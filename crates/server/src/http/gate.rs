@@ -26,7 +26,7 @@ use memory::limits::HTTP_BODIES_BYTES_MAX;
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::id::{CLIENT_ID_HEADER, CLIENT_ID_HEADER_ALIAS, is_client_id};
 use tokio::time::Instant;
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 pub use host::{BadHost, Hosts};
 pub use origin::{BadOrigin, Origin};
@@ -88,6 +88,10 @@ pub(super) struct Visit {
     method: Method,
     origin: Option<HeaderValue>,
     began: Instant,
+    /// What is logged meanwhile names the request.
+    pub(super) span: Span,
+    /// What was asked for, where that is logged.
+    path: Option<String>,
 }
 
 /// Gives requests names: a word of this process and a number.
@@ -122,18 +126,26 @@ impl Gate {
 
     /// Begins to answer a request.
     pub(super) fn enter<B>(&self, request: &Request<B>) -> Visit {
+        let name = self.names.of(request.headers());
+        let is_logged = tracing::enabled!(tracing::Level::DEBUG);
         Visit {
-            name: self.names.of(request.headers()),
+            span: tracing::info_span!("request", id = name.to_str().unwrap_or_default()),
+            path: is_logged.then(|| request.uri().path().to_owned()),
+            name,
             method: request.method().clone(),
             origin: origin::allowed_of(&self.rules.origins, request.headers()).cloned(),
             began: Instant::now(),
         }
     }
 
-    /// Ends it: the answer is counted, and told what every answer is told.
+    /// Ends it: the answer is counted, logged, and told what every answer is told.
     pub(super) fn leave(&self, visit: Visit, route: &str, mut response: Response) -> Response {
-        let Visit { name, method, origin, began } = visit;
-        self.measures.answered(&method, route, response.status().as_u16(), began.elapsed());
+        let Visit { name, method, origin, began, span, path } = visit;
+        let (status, took) = (response.status().as_u16(), began.elapsed());
+        self.measures.answered(&method, route, status, took);
+        span.in_scope(|| {
+            tracing::debug!(%method, path, status, micros = took.as_micros(), "answered");
+        });
         let headers = response.headers_mut();
         headers.insert(REQUEST_ID, name);
         headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
@@ -193,9 +205,7 @@ fn too_often(seconds: u64) -> Refused {
 /// Lets a request through to the routes, or answers it.
 pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
     let visit = gate.enter(&request);
-    let path = tracing::enabled!(tracing::Level::DEBUG).then(|| request.uri().path().to_owned());
     let route = request.extensions().get::<MatchedPath>().cloned();
-    let span = tracing::info_span!("request", id = visit.name.to_str().unwrap_or_default());
     let response = async {
         match gate.check(&request) {
             Err(refused) => axum::response::IntoResponse::into_response(refused),
@@ -216,12 +226,8 @@ pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: 
             }
         }
     }
-    .instrument(span.clone())
+    .instrument(visit.span.clone())
     .await;
-    let (method, status, took) = (&visit.method, response.status().as_u16(), visit.began.elapsed());
-    span.in_scope(|| {
-        tracing::debug!(%method, path, status, micros = took.as_micros(), "answered");
-    });
     gate.leave(visit, route.as_ref().map_or("none", MatchedPath::as_str), response)
 }
 

@@ -281,16 +281,16 @@ async fn imports_lead_to_files_below_the_project_and_nowhere_else() {
 #[tokio::test]
 async fn imports_may_lead_to_folders_that_a_person_listed() {
     let mut home = Home::new().await;
-    home.write("shared/rules.md", "r");
-    home.write("config/QWEN.md", "@./own.md @~/shared/rules.md");
+    home.write("common/rules.md", "r");
+    home.write("config/QWEN.md", "@./own.md @~/common/rules.md");
     home.write("config/own.md", "own");
     let own = || Ok("../config/own.md".to_owned());
     let (imports, _) = home.imports("x").await;
     assert_eq!(imports, [own(), Err(NotLoaded::Outside.to_string())]);
-    home.settings.included = vec![home.path("shared")];
+    home.settings.included = vec![home.path("common")];
     home.cache = Arc::default();
-    let (imports, skipped) = home.imports("@../shared/rules.md @../config/own.md").await;
-    assert_eq!(imports, [own(), Ok("../shared/rules.md".to_owned())]);
+    let (imports, skipped) = home.imports("@../common/rules.md @../config/own.md").await;
+    assert_eq!(imports, [own(), Ok("../common/rules.md".to_owned())]);
     // The project's may import from there too, but not what is the person's own.
     assert_eq!(skipped, [("../config/own.md".to_owned(), NotLoaded::Outside)]);
 }
