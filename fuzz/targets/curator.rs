@@ -13,7 +13,7 @@ use memory::limits::MEMORY_BYTES_MAX;
 use memory::path::{Layout, MemoryPath, Mount, Scope};
 use memory::screen::Screen;
 
-use crate::agents::embedded::{Snapshot, Source, Stored, dream, forget, remember};
+use crate::agents::embedded::{Snapshot, Source, Stored, Written, dream, forget, remember};
 use crate::agents::request::{self, ContextMode, Edit, ForgetRequest, RememberRequest};
 
 /// These modules of the curator, which stand on `memory` alone: the whole of it would bring SQLite and
@@ -57,7 +57,7 @@ fn stored((index, body): (usize, &str)) -> Stored {
         path: MemoryPath::parse(&path, Layout::Scoped).expect("a path"),
         text: Source::from(body),
         pinned: index % 5 == 4,
-        written_at: "2026-05-30T09:00:00Z".parse().ok(),
+        written: Written::At("2026-05-30T09:00:00Z".parse().expect("a time")),
         trust: if index % 2 == 0 { Trust::Outside } else { Trust::Agent },
     }
 }
@@ -72,10 +72,20 @@ fn edited(book: &Snapshot, edits: &[Edit]) -> Snapshot {
     let mut book = book.clone();
     for edit in edits {
         let place = book.memories.iter().position(|one| one.path == *edit.path());
-        let place = place.expect("a dream makes no memory");
-        match edit {
-            Edit::Write { text, .. } => book.memories[place].text = text.as_str().into(),
-            Edit::Remove { .. } => drop(book.memories.remove(place)),
+        match (edit, place) {
+            (Edit::Write { text, .. }, Some(place)) => {
+                book.memories[place].text = text.as_str().into();
+            }
+            (Edit::Write { path, text }, None) => book.memories.push(Stored {
+                path: path.clone(),
+                text: text.as_str().into(),
+                pinned: false,
+                written: Written::Unknown,
+                trust: Trust::Background,
+            }),
+            (Edit::Remove { .. }, place) => {
+                drop(book.memories.remove(place.expect("only what is there is removed")));
+            }
         }
     }
     book

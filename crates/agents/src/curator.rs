@@ -8,11 +8,10 @@ use memory::change::Trust;
 use memory::clock::Clock;
 use memory::command::{Command, CommandError, Reply};
 use memory::document::{self, Revision};
-use memory::path::{Mount, Scope};
 use memory::screen::Screen;
 use store::{Draft, MEMORY_LIST, Memories, MountState, StoreError, Surveyed};
 
-use crate::embedded::{self, Snapshot, Source, Stored};
+use crate::embedded::{self, Snapshot, Source, Stored, Written};
 use crate::request::{
     Dreamt, Edit, ForgetRequest, Forgotten, Refusal, RememberRequest, Remembered,
 };
@@ -87,7 +86,7 @@ impl<C: Clock> Embedded<C> {
             let (here, rest) =
                 surveyed.into_iter().partition(|one| one.path.mount() == Some(mount));
             surveyed = rest;
-            stored.extend(Box::pin(self.read(memories, (mount, &place), here)).await?);
+            stored.extend(Box::pin(self.read(memories, &place, here)).await?);
         }
         Ok(Snapshot { memories: stored, writable, now: self.clock.now() })
     }
@@ -96,7 +95,7 @@ impl<C: Clock> Embedded<C> {
     async fn read(
         &self,
         memories: &Memories,
-        (mount, place): (Mount, &str),
+        place: &str,
         surveyed: Vec<Surveyed>,
     ) -> Result<Vec<Stored>, StoreError> {
         let known: Vec<Option<Source>> = {
@@ -104,17 +103,13 @@ impl<C: Clock> Embedded<C> {
             let find = |one: &Surveyed| read_before.find(place, &one.path, one.stamp?);
             surveyed.iter().map(find).collect()
         };
-        // The files of a checkout have the time of the checkout.
-        let ours = mount != Mount::Scope(Scope::Project);
         let mut stored = Vec::with_capacity(surveyed.len());
         let mut kept = Vec::with_capacity(surveyed.len());
-        for (Surveyed { path, stamp, modified_at, pinned }, known) in
-            surveyed.into_iter().zip(known)
-        {
-            let (text, modified_at) = match known {
-                Some(text) => (text, modified_at),
+        for (Surveyed { path, stamp, pinned, .. }, known) in surveyed.into_iter().zip(known) {
+            let text = match known {
+                Some(text) => text,
                 None => match memories.read(&path).await {
-                    Ok(read) => (Source::from(read.text), read.modified_at),
+                    Ok(read) => Source::from(read.text),
                     Err(StoreError::Refused(_)) => continue,
                     Err(error) => return Err(error),
                 },
@@ -126,8 +121,8 @@ impl<C: Clock> Embedded<C> {
                 continue;
             }
             kept.extend(stamp.map(|stamp| (path.clone(), stamp, text.clone())));
-            let written_at = ours.then_some(modified_at);
-            stored.push(Stored { path, text, pinned, written_at, trust: Trust::Outside });
+            let (written, trust) = (Written::Unknown, Trust::Outside);
+            stored.push(Stored { path, text, pinned, written, trust });
         }
         self.shelf().keep(place, kept);
         Ok(stored)
@@ -178,12 +173,29 @@ impl<C: Clock> Curator for Embedded<C> {
         let trusted = memories.trusted(&texts).await?;
         for (stored, trust) in snapshot.memories.iter_mut().zip(trusted) {
             stored.trust = trust;
+            stored.written = written(memories, stored).await?;
         }
         let dreamt = embedded::dream(&snapshot);
         enter(draft, &snapshot, &dreamt.edits).await?;
         self.rest(snapshot);
         Ok(dreamt)
     }
+}
+
+/// When those entries of a memory were written that point at a day without naming it.
+async fn written(memories: &Memories, stored: &Stored) -> Result<Written, StoreError> {
+    let entries = stored.pointing();
+    if entries.is_empty() {
+        return Ok(Written::Unknown);
+    }
+    let came = match memories.entries_came(&stored.path, &entries).await {
+        Ok(came) => came,
+        // It is gone or has become unreadable since; what is decided on it is a conflict anyway.
+        Err(StoreError::Refused(_)) => return Ok(Written::Unknown),
+        Err(error) => return Err(error),
+    };
+    let known = entries.into_iter().zip(came);
+    Ok(Written::Each(known.filter_map(|(entry, at)| Some((entry.to_owned(), at?))).collect()))
 }
 
 /// Enters the edits into the draft, if each memory is still as the decision knew it.

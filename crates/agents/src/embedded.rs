@@ -4,6 +4,7 @@
 //! others. The same snapshot, request and time give the same answer. It errs to the side of keeping:
 //! what it is not sure of it leaves as it is.
 
+mod about;
 mod book;
 mod classify;
 mod dream;
@@ -13,10 +14,11 @@ mod lexicon;
 mod likeness;
 mod remember;
 mod sketch;
+mod split;
 mod when;
 mod words;
 
-pub use book::{Snapshot, Source, Stored};
+pub use book::{Snapshot, Source, Stored, Written};
 pub use dream::dream;
 pub use forget::forget;
 pub use remember::remember;

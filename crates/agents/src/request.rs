@@ -93,13 +93,17 @@ impl Topic {
         }
     }
 
+    /// Returns the topic that a memory's `type` or else its folder names.
+    pub fn declared(kind: Option<&str>, path: &MemoryPath) -> Option<Self> {
+        let folder = path.relative().and_then(|relative| relative.segments().next());
+        [kind, folder].into_iter().flatten().find_map(|word| {
+            Self::ALL.into_iter().find(|topic| topic.as_str().eq_ignore_ascii_case(word))
+        })
+    }
+
     /// Returns the topic that is nearest to a memory's `type` and place.
     pub fn nearest(kind: Option<&str>, path: &MemoryPath) -> Self {
-        let folder = path.relative().and_then(|relative| relative.segments().next());
-        let named = [kind, folder].into_iter().flatten().find_map(|word| {
-            Self::ALL.into_iter().find(|topic| topic.as_str().eq_ignore_ascii_case(word))
-        });
-        named.unwrap_or(match path.mount() {
+        Self::declared(kind, path).unwrap_or(match path.mount() {
             Some(Mount::Scope(Scope::Global)) => Self::User,
             Some(Mount::Scope(Scope::Project | Scope::Workspace) | Mount::Flat) | None => {
                 Self::Project
@@ -184,4 +188,7 @@ pub struct Dreamt {
     pub scopes: BTreeSet<Mount>,
     /// How many entries were merged into another that says the same.
     pub deduped: usize,
+    /// How many changes were left out so that the memories do not grow by more than a dream may add. If there
+    /// are none, another dream straight after this one changes nothing.
+    pub held_back: usize,
 }

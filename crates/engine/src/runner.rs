@@ -121,7 +121,7 @@ impl InProcess {
                 TaskResult::Forgotten { summary, removed, topics, scopes }
             }
             Request::Dream => {
-                let Dreamt { summary, topics, scopes, deduped, edits: _ } =
+                let Dreamt { summary, topics, scopes, deduped, held_back: _, edits: _ } =
                     self.curator.dream(memories, draft).await?;
                 TaskResult::Dreamt { summary, topics, scopes, deduped }
             }

@@ -21,7 +21,7 @@ use crate::memories::{Call, Memories};
 use crate::root::{HeldRoot, Root};
 
 /// How many changes are looked through at once for a revision.
-const CHANGES_AT_ONCE: usize = 1_000;
+pub(crate) const CHANGES_AT_ONCE: usize = 1_000;
 
 /// Which changes to return.
 #[derive(Clone, Debug, Default)]
@@ -226,7 +226,7 @@ impl Memories {
     }
 
     /// Returns the text of a revision, and whether history has it (having nothing to have counts).
-    async fn text(
+    pub(crate) async fn text(
         &self,
         revision: Option<&Revision>,
     ) -> Result<(Option<String>, bool), StoreError> {

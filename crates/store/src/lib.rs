@@ -15,6 +15,7 @@ mod view;
 
 mod save;
 
+mod came;
 mod commit;
 
 mod draft;

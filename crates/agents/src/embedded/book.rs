@@ -1,5 +1,6 @@
 //! A snapshot of memories, read into entries.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::{Deref, Range};
 use std::sync::{Arc, LazyLock, OnceLock};
@@ -7,10 +8,12 @@ use std::sync::{Arc, LazyLock, OnceLock};
 use memory::change::Trust;
 use memory::clock::Timestamp;
 use memory::document::{self, Entry, Head};
+use memory::limits::MEMORY_BYTES_MAX;
 use memory::path::{MemoryPath, Mount};
 use regex::Regex;
 
 use super::sketch::{Sketch, number, ordered};
+use super::when;
 use super::words::Text;
 use crate::request::Topic;
 
@@ -23,11 +26,41 @@ pub struct Stored {
     pub text: Source,
     /// Whether a person pinned it: nothing of it is taken away then.
     pub pinned: bool,
-    /// When its text was written, if that is known: what says `tomorrow` meant the day after. A file
-    /// that came with a checkout has the time of the checkout, which says nothing.
-    pub written_at: Option<Timestamp>,
+    /// When its entries were written: what says `tomorrow` meant the day after.
+    pub written: Written,
     /// How far its text may be trusted: what came from outside makes nothing go that did not.
     pub trust: Trust,
+}
+
+/// When the entries of a memory were written. The time of its file says so of none if others were added since,
+/// and a file that came with a checkout has the time of the checkout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Written {
+    /// Nobody knows.
+    Unknown,
+    /// All of them then.
+    At(Timestamp),
+    /// Some of them, by all of their text as [`Stored::pointing`] gives it.
+    Each(BTreeMap<String, Timestamp>),
+}
+
+impl Written {
+    pub(crate) fn of(&self, whole: &str) -> Option<Timestamp> {
+        match self {
+            Self::Unknown => None,
+            Self::At(time) => Some(*time),
+            Self::Each(times) => times.get(whole).copied(),
+        }
+    }
+}
+
+impl Stored {
+    /// Returns the entries that point at days without naming them, each whole and without its bullet. Which
+    /// days they mean depends on when they were written.
+    pub fn pointing(&self) -> Vec<&str> {
+        let notes = self.text.read().notes.iter();
+        notes.map(Note::whole).filter(|whole| when::points_at_day(whole)).collect()
+    }
 }
 
 /// Everything that a decision depends on.
@@ -191,6 +224,12 @@ impl<'a> Page<'a> {
         if of == file { with(known) } else { with(&numbers()) }
     }
 
+    /// Returns the words of the file's name.
+    pub(crate) fn file_title(&self) -> Text {
+        let file = self.file_name();
+        Text::read(&file.strip_suffix(".md").unwrap_or(file).replace(['-', '_'], " "))
+    }
+
     fn file_name(&self) -> &str {
         self.stored.path.relative().map_or("", |relative| relative.file_name())
     }
@@ -221,6 +260,16 @@ impl Note {
             words: OnceLock::new(),
             entry,
         }
+    }
+
+    /// Returns all of it, without the bullet and the white space at the end.
+    pub(crate) fn whole(&self) -> &str {
+        self.entry.whole(&self.text)
+    }
+
+    /// Where it begins behind the bullet.
+    pub(crate) const fn whole_start(&self) -> usize {
+        self.statement.start
     }
 
     /// Returns what it states, without the bullet and without its reasons.
@@ -270,6 +319,11 @@ impl Sentence {
     }
 }
 
+/// Whether the caller may change a memory without being asked to: nothing of a pinned one is taken away.
+pub(crate) fn may_change(snapshot: &Snapshot, stored: &Stored) -> bool {
+    !stored.pinned && stored.path.mount().is_some_and(|mount| snapshot.writable.contains(&mount))
+}
+
 /// Returns the text without the parts at these ranges, which are in order and do not overlap.
 pub(crate) fn without(text: &str, ranges: &[Range<usize>]) -> String {
     let mut kept = String::with_capacity(text.len());
@@ -280,6 +334,39 @@ pub(crate) fn without(text: &str, ranges: &[Range<usize>]) -> String {
     }
     kept.push_str(text.get(end..).unwrap_or_default());
     kept
+}
+
+/// The text with the fact as its last entry; `None` where that would be no entry of its own.
+pub(crate) fn appended(text: &str, fact: &str) -> Option<String> {
+    let lines = line_ends(text);
+    let entry = format!("- {}", indented(fact, 2)).replace('\n', lines);
+    let end = if text.is_empty() || text.ends_with(['\n', '\r']) { "" } else { lines };
+    let before = document::entries(text).len();
+    // After a list the next bullet follows on; after anything else a blank line keeps the two apart.
+    ["", lines].into_iter().find_map(|gap| {
+        let text = format!("{text}{end}{gap}{entry}{lines}");
+        (text.len() <= MEMORY_BYTES_MAX && document::entries(&text).len() == before + 1)
+            .then_some(text)
+    })
+}
+
+pub(crate) fn line_ends(text: &str) -> &'static str {
+    if text.contains("\r\n") { "\r\n" } else { "\n" }
+}
+
+/// The fact with its further lines below the first one's text.
+pub(crate) fn indented(fact: &str, by: usize) -> String {
+    let indent = " ".repeat(by);
+    let mut lines = fact.lines();
+    let mut text = lines.next().unwrap_or_default().to_owned();
+    for line in lines {
+        text.push('\n');
+        if !line.trim().is_empty() {
+            text.push_str(&indent);
+            text.push_str(line);
+        }
+    }
+    text
 }
 
 #[cfg(test)]

@@ -50,6 +50,21 @@ pub(crate) fn kind(fact: &str) -> Kind {
     Kind { whose, topic, is_plain, of_self: signs.has(Sign::OfSelf) || signs.has(Sign::OfUser) }
 }
 
+/// Returns what a fact is if it leaves no doubt: somebody speaks of themselves, of how an agent answers, of
+/// this project, or says where something is.
+pub(crate) fn plainly(fact: &str) -> Option<Topic> {
+    let signs = Signs::of(fact, &Text::read(fact));
+    let is_rule = [Sign::Rule, Sign::Request, Sign::ToYou].into_iter().any(|sign| signs.has(sign));
+    match signs.whose() {
+        _ if signs.has(Sign::Pointer) => Some(Topic::Reference),
+        (_, false) => None,
+        // `I read answers on my phone` speaks of answers, and asks for nothing.
+        (Whose::Person, true) if signs.has(Sign::ToAgent) => is_rule.then_some(Topic::Feedback),
+        (Whose::Person, true) => (!is_rule).then_some(Topic::User),
+        (Whose::Project, true) => (!is_rule).then_some(Topic::Project),
+    }
+}
+
 /// Something that a text shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sign {

@@ -1,11 +1,16 @@
-//! Dream: what repeats is merged, what is over or contradicted goes, days get their names.
+//! Dream: what repeats is merged, what is over or contradicted goes, days get their names, entries go where
+//! they belong, and memories say of themselves what is in them.
 //!
 //! Only what the rules can be sure of: an entry goes when another one in sight says the same, when a later
-//! one with a date gives its value anew, or when the day has passed until which it held. Memories are
-//! not split and not reworded; that takes a model. Whatever goes has its reason, and every reason is
-//! checked once more against the result before anything is handed out.
+//! one with a date gives its value anew, or when the day has passed until which it held. Entries are
+//! not reworded; that takes a model. Whatever goes has its reason, and every reason is checked once more
+//! against the result before anything is handed out.
+//!
+//! A dream straight after a dream finds nothing to do, unless the first one says that it held something back so
+//! that the memories do not grow by more than they may.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::fmt::Write as _;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
@@ -13,10 +18,12 @@ use memory::change::Trust;
 use memory::clock::Timestamp;
 use memory::path::{Mount, Scope};
 
-use super::book::{Note, Page, Snapshot, Source, Stored, without};
+use super::about::{described, kept_true};
+use super::book::{Note, Page, Snapshot, Source, Stored, Written, may_change, without};
 use super::lexicon::{Class, Script, languages};
 use super::likeness::{fingerprint, is_light, literals, other_value, says_too};
 use super::sketch::Sketch;
+use super::split::{bytes, split};
 use super::when;
 use super::words::{Text, Token};
 use crate::request::{Dreamt, Edit};
@@ -24,9 +31,13 @@ use crate::request::{Dreamt, Edit};
 /// How much the memories may grow by a dream, in percent.
 const GROWTH_PERCENT_MAX: usize = 2;
 
+/// In how large steps new memories and longer descriptions may use that, in bytes: small memories get them only
+/// where the dream has made room, so that a second dream has nothing to add.
+const GROWTH_STEP_BYTES: usize = 256;
+
 /// How often the rules are applied to their own result: an entry that goes may leave another one the
 /// only one of its kind, never the other way round, so this ends by itself long before.
-const ROUNDS_MAX: usize = 8;
+const ROUNDS_MAX: usize = 16;
 
 /// An entry, by its page and its place there.
 type At = (usize, usize);
@@ -41,55 +52,117 @@ enum Reason {
     Over,
 }
 
+/// What was done, and what was left.
+#[derive(Default)]
+struct Counts {
+    merged: usize,
+    over: usize,
+    moved: usize,
+    held_back: usize,
+}
+
 /// Decides what a dream changes.
 pub fn dream(snapshot: &Snapshot) -> Dreamt {
     let mut memories: Vec<Option<Stored>> = snapshot.memories.iter().cloned().map(Some).collect();
+    let bytes_before = bytes(&memories);
+    let may_grow = bytes_before * GROWTH_PERCENT_MAX / 100;
+    let bytes_max = bytes_before + may_grow / GROWTH_STEP_BYTES * GROWTH_STEP_BYTES;
     let today = day_of(snapshot.now);
-    let (mut merged, mut over) = (0, 0);
+    let mut counts = Counts::default();
     for _ in 0..ROUNDS_MAX {
         // Days that the growth forbids to be named may be named once an entry is gone.
-        let named = named_days(&memories, snapshot).filter(|named| !grew_too_much(snapshot, named));
+        let named = named_days(&memories, snapshot);
+        let (named, too_long) = match named {
+            Some(named) if bytes(&named) <= bytes_before + may_grow => (Some(named), 0),
+            Some(_) => (None, 1),
+            None => (None, 0),
+        };
         let round = one_round(named.as_ref().unwrap_or(&memories), snapshot, today);
-        if round.gone == 0 && named.is_none() {
-            break;
-        }
-        merged += round.merged;
-        over += round.gone - round.merged;
+        let is_tidy = round.gone == 0 && named.is_none();
+        counts.merged += round.merged;
+        counts.over += round.gone - round.merged;
         memories = round.memories;
+        if is_tidy {
+            let split = split(memories, snapshot, bytes_max);
+            memories = split.memories;
+            counts.moved += split.moved;
+            counts.held_back = too_long + split.held_back;
+            if split.moved == 0 {
+                break;
+            }
+        }
     }
-    result(snapshot, &memories, (merged, over))
+    counts.held_back += describe(&mut memories, snapshot, bytes_max);
+    result(snapshot, &memories, &counts)
+}
+
+/// Lets memories say of themselves what is in them until together they take `bytes_max`; returns how many more
+/// should.
+fn describe(memories: &mut [Option<Stored>], snapshot: &Snapshot, bytes_max: usize) -> usize {
+    let mut now = bytes(memories);
+    let mut held_back = 0;
+    for stored in memories.iter_mut().flatten().filter(|stored| may_change(snapshot, stored)) {
+        let Some(text) = described(stored) else { continue };
+        let (old, new) = (stored.text.len(), text.len());
+        if new <= old || now + new <= bytes_max + old {
+            now = now + new - old;
+            stored.text = text.into();
+        } else {
+            held_back += 1;
+        }
+    }
+    held_back
 }
 
 fn day_of(at: Timestamp) -> Date {
     at.to_zoned(TimeZone::UTC).date()
 }
 
-fn result(
-    snapshot: &Snapshot,
-    memories: &[Option<Stored>],
-    (merged, over): (usize, usize),
-) -> Dreamt {
-    let mut dreamt = Dreamt { deduped: merged, ..Dreamt::default() };
-    for (before, after) in snapshot.memories.iter().zip(memories) {
-        let edit = match after {
-            Some(after) if after.text == before.text => continue,
-            Some(after) => Edit::Write { path: before.path.clone(), text: after.text.to_string() },
-            None => Edit::Remove { path: before.path.clone() },
+fn result(snapshot: &Snapshot, memories: &[Option<Stored>], counts: &Counts) -> Dreamt {
+    let mut dreamt = Dreamt { deduped: counts.merged, ..Dreamt::default() };
+    let before = snapshot.memories.iter().map(Some).chain(std::iter::repeat(None));
+    for (before, after) in before.zip(memories) {
+        let (edit, of) = match (before, after) {
+            (Some(before), Some(after)) if after.text == before.text => continue,
+            (before, Some(after)) => {
+                let (path, text) = (after.path.clone(), after.text.to_string());
+                (Edit::Write { path, text }, before.unwrap_or(after))
+            }
+            (Some(before), None) => (Edit::Remove { path: before.path.clone() }, before),
+            (None, None) => continue,
         };
-        dreamt.topics.insert(Page::read(before).topic);
-        dreamt.scopes.extend(before.path.mount());
+        dreamt.topics.insert(Page::read(of).topic);
+        dreamt.scopes.extend(of.path.mount());
         dreamt.edits.push(edit);
     }
-    dreamt.summary = if dreamt.edits.is_empty() {
-        "Nothing to tidy up.".to_owned()
-    } else {
-        let count = dreamt.edits.len();
-        let memories = if count == 1 { "memory" } else { "memories" };
-        format!(
-            "Changed {count} {memories}. Repeated entries merged: {merged}, outdated ones removed: {over}."
-        )
-    };
+    dreamt.summary = counts.summary(dreamt.edits.len());
+    dreamt.held_back = counts.held_back;
     dreamt
+}
+
+impl Counts {
+    fn summary(&self, changed: usize) -> String {
+        let Self { merged, over, moved, held_back } = self;
+        let mut said = match changed {
+            0 => "Nothing to tidy up.".to_owned(),
+            1 => "Changed 1 memory.".to_owned(),
+            _ => format!("Changed {changed} memories."),
+        };
+        if changed > 0 {
+            let _ = write!(
+                said,
+                " Repeated entries merged: {merged}, outdated ones removed: {over}, moved to where they belong: \
+                 {moved}."
+            );
+        }
+        if *held_back > 0 {
+            let _ = write!(
+                said,
+                " Left for another time, since a dream may add {GROWTH_PERCENT_MAX} %: {held_back}."
+            );
+        }
+        said
+    }
 }
 
 /// Returns the memories with the days named that they point at, if one does.
@@ -109,34 +182,35 @@ fn named_days(memories: &[Option<Stored>], snapshot: &Snapshot) -> Option<Vec<Op
     })
 }
 
-/// Returns the text with the days named that it points at, as far as it is known when it was written, if
+/// Returns the text with the days named that it points at, as far as it is known when they were written, if
 /// that changes it.
 fn with_days_named(stored: &Stored, snapshot: &Snapshot) -> Option<Source> {
-    let written_at = stored.written_at.filter(|_| may_change(snapshot, stored))?;
-    let start = stored.text.len() - memory::document::body(&stored.text).len();
-    let (head, body) = stored.text.split_at_checked(start)?;
-    let named = when::absolute(body, day_of(written_at));
-    if named == body {
+    if stored.written == Written::Unknown || !may_change(snapshot, stored) {
         return None;
     }
-    let text = Source::from(format!("{head}{named}"));
-    (text.read().notes.len() == stored.text.read().notes.len()).then_some(text)
-}
-
-fn may_change(snapshot: &Snapshot, stored: &Stored) -> bool {
-    !stored.pinned && stored.path.mount().is_some_and(|mount| snapshot.writable.contains(&mount))
+    let old = &stored.text;
+    let mut text = String::with_capacity(old.len());
+    let mut end = 0;
+    for note in &old.read().notes {
+        let whole = note.whole();
+        let Some(written_at) = stored.written.of(whole) else { continue };
+        text.push_str(old.get(end..note.whole_start())?);
+        text.push_str(&when::absolute(whole, day_of(written_at)));
+        end = note.whole_start() + whole.len();
+    }
+    text.push_str(old.get(end..)?);
+    if text == **old {
+        return None;
+    }
+    let bytes_max = text.len();
+    let text = Source::from(kept_true(old, text, bytes_max));
+    (text.read().notes.len() == old.read().notes.len()).then_some(text)
 }
 
 /// Whether an entry may go because of what another memory says. Text from outside, such as a checkout brings,
 /// must not take away what somebody here had written.
 fn may_outdo(stays: &Stored, goes: &Stored) -> bool {
     stays.trust >= Trust::Background || stays.trust >= goes.trust
-}
-
-fn grew_too_much(snapshot: &Snapshot, memories: &[Option<Stored>]) -> bool {
-    let before: usize = snapshot.memories.iter().map(|stored| stored.text.len()).sum();
-    let after: usize = memories.iter().flatten().map(|stored| stored.text.len()).sum();
-    after.saturating_sub(before) * 100 > before * GROWTH_PERCENT_MAX
 }
 
 /// What one application of the rules comes to.
@@ -189,7 +263,8 @@ fn one_round(memories: &[Option<Stored>], snapshot: &Snapshot, today: Date) -> R
             return None;
         }
         let ranges: Vec<_> = gone.iter().map(|at| page.notes[*at].entry.range.clone()).collect();
-        let text = without(&page.stored.text, &ranges).into();
+        let old = &page.stored.text;
+        let text = kept_true(old, without(old, &ranges), old.len()).into();
         Some(Stored { text, ..page.stored.clone() })
     });
     let after: Vec<Option<Stored>> = after.collect();

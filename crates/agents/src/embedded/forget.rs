@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 
 use memory::path::{Mount, Scope};
 
+use super::about::kept_true;
 use super::book::{Note, Page, Snapshot, without};
 use super::lexicon::Class;
 use super::words::{Text, Token, alike, is_unspaced, plain};
@@ -61,7 +62,9 @@ pub fn forget(snapshot: &Snapshot, request: &ForgetRequest) -> Forgotten {
             Edit::Remove { path }
         } else {
             let ranges: Vec<_> = notes.iter().map(|note| note.entry.range.clone()).collect();
-            Edit::Write { path, text: without(&page.stored.text, &ranges) }
+            let text = without(&page.stored.text, &ranges);
+            let text = kept_true(&page.stored.text, text, page.stored.text.len());
+            Edit::Write { path, text }
         });
     }
     done.summary = summary(&done);

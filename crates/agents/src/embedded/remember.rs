@@ -6,29 +6,19 @@
 
 use jiff::tz::TimeZone;
 use memory::change::Trust;
-use memory::document;
 use memory::limits::MEMORY_BYTES_MAX;
-use memory::path::{Layout, MemoryPath, Mount, Scope};
+use memory::path::{MemoryPath, Mount, Scope};
 use memory::screen::{Policy, Screen, Writer};
 
-use super::book::{Note, Page, Snapshot, Stored};
+use super::about::{Names, fresh, kept_true};
+use super::book::{Note, Page, Snapshot, Source, Stored, Written, appended, indented, line_ends};
 use super::classify::{self, Kind, Whose};
 use super::facts;
-use super::lexicon::Class;
 use super::likeness::{Relation, is_correction, relation};
 use super::sketch::Sketch;
 use super::when;
 use super::words::Text;
 use crate::request::{ContextMode, Edit, Refusal, RememberRequest, Remembered, Topic};
-
-/// The most words of a fact that name its memory.
-const SLUG_WORDS_MAX: usize = 4;
-
-/// The longest name of a memory, in characters: shown whole in every listing.
-const SLUG_CHARS_MAX: usize = 48;
-
-/// The longest description, in characters: one line of a listing.
-const DESCRIPTION_CHARS_MAX: usize = 120;
 
 /// How much of a fact a memory must share to be its place.
 const PLACE_SHARE_MIN: f64 = 0.3;
@@ -91,8 +81,8 @@ struct Counts {
 /// Memories on the way to what they will be.
 struct Desk<'a> {
     memories: Vec<Stored>,
-    /// Their paths in lower case, once a new one has to differ from them.
-    names: Option<Vec<String>>,
+    /// Their names, once a new one has to differ from them.
+    names: Option<Names>,
     snapshot: &'a Snapshot,
     asked: Option<Mount>,
     is_clean: bool,
@@ -190,8 +180,8 @@ impl Desk<'_> {
         let path = self.free_path(fact, mount, kind.topic)?;
         let text = fresh(fact, kind.topic).into();
         self.opened.push(path.clone());
-        let trust = Trust::Background;
-        self.memories.push(Stored { path, text, pinned: false, written_at: None, trust });
+        let (written, trust) = (Written::Unknown, Trust::Background);
+        self.memories.push(Stored { path, text, pinned: false, written, trust });
         Ok(())
     }
 
@@ -226,31 +216,8 @@ impl Desk<'_> {
     }
 
     fn free_path(&mut self, fact: &str, mount: Mount, topic: Topic) -> Result<MemoryPath, Refusal> {
-        let folded = |path: &MemoryPath| path.to_string().to_lowercase();
-        let names = self.names.get_or_insert_with(|| {
-            self.memories.iter().map(|stored| folded(&stored.path)).collect()
-        });
-        let slug = slug(fact);
-        let root = match mount {
-            Mount::Scope(scope) => format!("/memories/{scope}"),
-            Mount::Flat => "/memories".to_owned(),
-        };
-        let layout = if mount == Mount::Flat { Layout::Flat } else { Layout::Scoped };
-        for slug in [slug, topic.as_str().to_owned()] {
-            for number in 1..=self.memories.len() + 1 {
-                let name = if number == 1 { slug.clone() } else { format!("{slug}-{number}") };
-                let Ok(path) = MemoryPath::parse(&format!("{root}/{topic}/{name}.md"), layout)
-                else {
-                    break;
-                };
-                let name = folded(&path);
-                if !names.contains(&name) {
-                    names.push(name);
-                    return Ok(path);
-                }
-            }
-        }
-        Err(Refusal::ScopeMismatch)
+        let names = self.names.get_or_insert_with(|| Names::of(&self.memories));
+        names.take_free(fact, mount, topic).ok_or(Refusal::ScopeMismatch)
     }
 
     fn finish(self) -> Remembered {
@@ -280,7 +247,7 @@ impl Desk<'_> {
 }
 
 /// The fact in place of an entry; its reasons stay only if it says more of the same.
-fn replaced(text: &str, note: &Note, fact: &str, relation: Relation) -> Option<String> {
+fn replaced(text: &Source, note: &Note, fact: &str, relation: Relation) -> Option<String> {
     let range = note.entry.range.clone();
     let old = text.get(range.clone())?;
     let head = old.get(..old.find(note.entry.first_line.as_str())?)?;
@@ -294,86 +261,7 @@ fn replaced(text: &str, note: &Note, fact: &str, relation: Relation) -> Option<S
     let lines = line_ends(text);
     let body = if is_item { indented(fact, head.chars().count()) } else { fact.to_owned() };
     let entry = format!("{head}{}{tail}", body.replace('\n', lines));
-    let text = format!("{}{entry}{}", text.get(..range.start)?, text.get(range.end..)?);
+    let with_fact = format!("{}{entry}{}", text.get(..range.start)?, text.get(range.end..)?);
+    let text = kept_true(text, with_fact, MEMORY_BYTES_MAX);
     (text.len() <= MEMORY_BYTES_MAX).then_some(text)
-}
-
-/// The text with the fact as its last entry; `None` where that would be no entry of its own.
-fn appended(text: &str, fact: &str) -> Option<String> {
-    let lines = line_ends(text);
-    let entry = format!("- {}", indented(fact, 2)).replace('\n', lines);
-    let end = if text.is_empty() || text.ends_with(['\n', '\r']) { "" } else { lines };
-    let before = document::entries(text).len();
-    // After a list the next bullet follows on; after anything else a blank line keeps the two apart.
-    ["", lines].into_iter().find_map(|gap| {
-        let text = format!("{text}{end}{gap}{entry}{lines}");
-        (text.len() <= MEMORY_BYTES_MAX && document::entries(&text).len() == before + 1)
-            .then_some(text)
-    })
-}
-
-fn line_ends(text: &str) -> &'static str {
-    if text.contains("\r\n") { "\r\n" } else { "\n" }
-}
-
-/// The fact with its further lines below the first one's text.
-fn indented(fact: &str, by: usize) -> String {
-    let indent = " ".repeat(by);
-    let mut lines = fact.lines();
-    let mut text = lines.next().unwrap_or_default().to_owned();
-    for line in lines {
-        text.push('\n');
-        if !line.trim().is_empty() {
-            text.push_str(&indent);
-            text.push_str(line);
-        }
-    }
-    text
-}
-
-/// A memory of its own for a fact.
-fn fresh(fact: &str, topic: Topic) -> String {
-    let mut text = format!("\n- {}\n", indented(fact, 2));
-    let name = slug(fact).replace('-', " ");
-    for (key, value) in
-        [("type", topic.as_str()), ("description", &description(fact)), ("name", &name)]
-    {
-        text = document::set_field(&text, key, value);
-    }
-    text
-}
-
-/// The fact on one line, cut between words.
-fn description(fact: &str) -> String {
-    let line = document::description_line(fact.lines().next().unwrap_or_default());
-    let line = line.trim_end_matches(['.', ':', '。']);
-    match line.char_indices().nth(DESCRIPTION_CHARS_MAX) {
-        None => line.to_owned(),
-        Some((end, _)) => {
-            let cut = line.get(..end).unwrap_or_default();
-            let cut = cut.rsplit_once(' ').map_or(cut, |(cut, _)| cut);
-            format!("{cut} …")
-        }
-    }
-}
-
-/// A name from the first words that say something.
-fn slug(fact: &str) -> String {
-    let text = Text::read(fact);
-    let is_word = |word: &str| word.chars().all(char::is_alphanumeric);
-    let mut slug = String::new();
-    let words = text
-        .tokens
-        .iter()
-        .filter(|token| token.is_content() && !token.is(Class::Rule) && is_word(&token.word));
-    for token in words.take(SLUG_WORDS_MAX) {
-        if slug.chars().count() + token.word.chars().count() > SLUG_CHARS_MAX {
-            break;
-        }
-        if !slug.is_empty() {
-            slug.push('-');
-        }
-        slug.push_str(&token.word);
-    }
-    if slug.is_empty() { "note".to_owned() } else { slug }
 }

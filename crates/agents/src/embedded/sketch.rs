@@ -104,13 +104,29 @@ impl Sketch {
     }
 
     /// How much of the words a memory has, its description counting as much as its entries.
-    #[expect(clippy::cast_precision_loss, reason = "counts of words of one fact")]
     pub(crate) fn share(&self, page: &Page<'_>) -> f64 {
-        let within = |numbers: &[usize]| {
-            self.keys.iter().filter(|key| numbers.binary_search(key).is_ok()).count()
-        };
-        let found = page.with_title(within) + within(&page.said);
+        self.share_of(page.with_title(|title| self.count_in(title)) + self.count_in(&page.said))
+    }
+
+    /// How much of the words a memory has, the name of its file counting as much as its entries.
+    pub(crate) fn share_by_file(&self, page: &Page<'_>) -> f64 {
+        let title = Self::of(&page.file_title());
+        self.share_of(self.shared(&title) + self.count_in(&page.said))
+    }
+
+    /// How many of the words are among these, which are in order.
+    fn count_in(&self, numbers: &[usize]) -> usize {
+        self.keys.iter().filter(|key| numbers.binary_search(key).is_ok()).count()
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "counts of words of one fact")]
+    fn share_of(&self, found: usize) -> f64 {
         if self.keys.is_empty() { 0.0 } else { found as f64 / self.keys.len() as f64 }
+    }
+
+    /// Whether the two have a word in common.
+    pub(crate) fn touches(&self, other: &Self) -> bool {
+        self.shared(other) > 0
     }
 
     /// How many words of the fingerprints are the same.
@@ -146,7 +162,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::embedded::book::{Note, Source, Stored};
+    use crate::embedded::book::{Note, Source, Stored, Written};
     use crate::embedded::likeness::{
         Relation, fingerprint, is_correction, other_value, relation, same, says_too,
     };
@@ -189,7 +205,7 @@ mod tests {
         let path = MemoryPath::parse("/memories/global/user/pier-gate.md", Layout::Scoped).unwrap();
         let text = format!("---\ndescription: the gate opens\n---\n\n{}", lines.concat());
         let trust = Trust::Outside;
-        Stored { path, text: Source::from(text), pinned: false, written_at: None, trust }
+        Stored { path, text: Source::from(text), pinned: false, written: Written::Unknown, trust }
     }
 
     /// What a memory shares with a text, counted on the words themselves.

@@ -86,6 +86,12 @@ fn numeric(word: &str) -> Option<Date> {
     }
 }
 
+/// Whether a text points at a day without naming it.
+pub(crate) fn points_at_day(source: &str) -> bool {
+    // Any day does: which days are pointed at does not depend on it.
+    absolute(source, Date::constant(2000, 1, 1)) != source
+}
+
 /// Returns the text with the days that it points at from `today` named.
 pub(crate) fn absolute(source: &str, today: Date) -> String {
     let text = Text::read(source);

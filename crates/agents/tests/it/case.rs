@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use agents::Edit;
-use agents::embedded::{Snapshot, Stored};
+use agents::embedded::{Snapshot, Stored, Written};
 use memory::change::Trust;
 use memory::clock::Timestamp;
 use memory::document;
@@ -39,7 +39,7 @@ pub(crate) fn snapshot(case: &Value, key: &str) -> Snapshot {
         path: MemoryPath::parse(text(memory, "path"), Layout::Scoped).unwrap(),
         text: text(memory, "text").into(),
         pinned: pinned.contains(&memory["path"]),
-        written_at: Some(now),
+        written: Written::At(now),
         trust: Trust::Person,
     });
     of(memories.collect(), now)

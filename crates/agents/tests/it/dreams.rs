@@ -1,6 +1,8 @@
 //! Dream, case by case.
 
-use agents::embedded::{Stored, dream};
+use std::fmt::Write as _;
+
+use agents::embedded::{Stored, Written, dream};
 use memory::change::Trust;
 use memory::path::{Layout, MemoryPath};
 
@@ -44,7 +46,7 @@ fn a_day_that_is_pointed_at_is_named_only_where_the_time_of_writing_is_known() {
     let named = &after(&known, &done.edits)["/memories/global/a.md"];
     assert_eq!(*named, format!("{long}- Pier gate repair is on 2026-05-31\n"));
     let mut unknown = known.clone();
-    unknown.memories[0].written_at = None;
+    unknown.memories[0].written = Written::Unknown;
     let text = &after(&unknown, &dream(&unknown).edits)["/memories/global/a.md"];
     assert_eq!(*text, format!("{long}- Pier gate repair is tomorrow\n"));
 }
@@ -68,7 +70,137 @@ fn written(text: &str, at: &str) -> Stored {
         path: MemoryPath::parse("/memories/global/a.md", Layout::Scoped).unwrap(),
         text: text.into(),
         pinned: false,
-        written_at: at.parse().ok(),
+        written: Written::At(at.parse().unwrap()),
         trust: Trust::Person,
     }
+}
+
+fn at(path: &str, text: &str) -> Stored {
+    let path = MemoryPath::parse(&format!("/memories/{path}"), Layout::Scoped).unwrap();
+    Stored { path, ..written(text, NOW) }
+}
+
+/// Memories large enough that a dream may add one more, and nothing else to do in them.
+fn berths() -> Stored {
+    let mut text = "---\ntype: project\ndescription: Who has which berth\n---\n\n".to_owned();
+    for berth in 0..250 {
+        writeln!(text, "- Berth {berth} is {} for the season", "let ".repeat(berth % 7 + 7))
+            .unwrap();
+    }
+    at("project/project/berths.md", &text)
+}
+
+const ABOUT: &str = "---\ntype: user\ndescription: About me\n---\n\n- I live in Porto\n- Keep your answers under ten \
+                     lines\n  even in reviews\n- My keyboard is Dvorak\n";
+
+#[test]
+fn an_entry_of_another_type_goes_to_a_memory_of_that_type_that_speaks_of_the_same() {
+    let answers = "---\ntype: feedback\ndescription: How to answer\n---\n\n* No emoji in answers\n";
+    let snapshot = of(
+        vec![at("global/user/about.md", ABOUT), at("global/feedback/answers.md", answers)],
+        NOW.parse().unwrap(),
+    );
+    let done = dream(&snapshot);
+    let after = after(&snapshot, &done.edits);
+    assert_eq!(
+        after["/memories/global/user/about.md"],
+        "---\ntype: user\ndescription: About me\n---\n\n- I live in Porto\n- My keyboard is Dvorak\n"
+    );
+    assert_eq!(
+        after["/memories/global/feedback/answers.md"],
+        format!("{answers}- Keep your answers under ten lines\n  even in reviews\n")
+    );
+    assert!(done.summary.contains("moved to where they belong: 1."), "{}", done.summary);
+    assert_eq!((done.deduped, done.held_back), (0, 0));
+}
+
+#[test]
+fn an_entry_that_no_memory_has_a_place_for_gets_one_when_there_is_room() {
+    let small = of(vec![at("global/user/about.md", ABOUT)], NOW.parse().unwrap());
+    let held_back = dream(&small);
+    assert_eq!((held_back.edits.len(), held_back.held_back), (0, 1));
+    assert!(held_back.summary.ends_with("a dream may add 2 %: 1."), "{}", held_back.summary);
+    let large = of(vec![at("global/user/about.md", ABOUT), berths()], NOW.parse().unwrap());
+    let done = dream(&large);
+    let after = after(&large, &done.edits);
+    assert_eq!(
+        after["/memories/global/feedback/keep-answers-under-ten.md"],
+        "---\ntype: feedback\ndescription: Keep your answers under ten lines\nname: keep answers under ten\n\
+         ---\n\n- Keep your answers under ten lines\n  even in reviews\n"
+    );
+    assert_eq!((after.len(), done.held_back), (3, 0));
+}
+
+#[test]
+fn an_entry_stays_where_taking_it_out_would_tear_something_apart() {
+    let asked = "Keep your answers under ten lines";
+    let stranger = format!("- {asked}");
+    let head = "---\ntype: user\ndescription: About me\n---\n\n";
+    let body = |text: &str| at("global/user/about.md", &format!("{head}{text}"));
+    let own = "- I live in Porto\n- My keyboard is Dvorak\n";
+    let moves = body(&format!("{own}{stranger}\n"));
+    let pinned = Stored { pinned: true, ..moves.clone() };
+    let outside = Stored { trust: Trust::Imported, ..moves.clone() };
+    let no_day = body(&format!("{own}- From next week on keep your answers short\n"));
+    let no_day = Stored { written: Written::Unknown, ..no_day };
+    let no_type = at("global/notes.md", &format!("{own}{stranger}\n"));
+    for (expected, stored) in [
+        (1, moves),
+        (0, pinned),
+        (0, outside),
+        (0, no_type),
+        (0, body(&format!("{own}\n## Reviews\n\n{stranger}\n"))),
+        (0, body(&format!("1. I live in Porto\n2. My keyboard is Dvorak\n3. {asked}\n"))),
+        (0, body(&format!("{own}\nWhat I ask of you:\n\n{stranger}\n"))),
+        (0, body(&format!("{own}- I read answers on my phone\n{stranger}\n"))),
+        (0, body(&format!("- I live in Porto\n{stranger}\n- Answer me in French\n"))),
+        (0, no_day),
+    ] {
+        let snapshot = of(vec![stored, berths()], NOW.parse().unwrap());
+        let done = dream(&snapshot);
+        let made = after(&snapshot, &done.edits).len() - 2;
+        assert_eq!(made, expected, "{} {:?}", &*snapshot.memories[0].text, done.edits);
+    }
+}
+
+#[test]
+fn a_memory_says_of_itself_what_is_in_it_when_there_is_room() {
+    let bare = "---\ntype: project\nname: gates\n---\n\n- The pier gate opens at six\n- Gates are green.\n";
+    let described = "description: The pier gate opens at six; Gates are green\n";
+    let own =
+        "---\ntype: project\ndescription: When which gate opens\n---\n\n- The gate opens at six\n";
+    let names = "---\nname: gate\ndescription: Gate\n---\n\n- The lock gate opens at seven\n";
+    let plain = "- The weir gate opens at eight\n";
+    let snapshot = of(
+        vec![
+            at("project/project/bare.md", bare),
+            at("project/project/own.md", own),
+            at("project/project/gate.md", names),
+            at("project/plain.md", plain),
+            berths(),
+        ],
+        NOW.parse().unwrap(),
+    );
+    let done = dream(&snapshot);
+    let after = after(&snapshot, &done.edits);
+    assert!(after["/memories/project/project/bare.md"].contains(described));
+    assert_eq!(after["/memories/project/project/own.md"], own);
+    assert_eq!(
+        after["/memories/project/project/gate.md"],
+        "---\nname: gate\ndescription: The lock gate opens at seven\n---\n\n- The lock gate opens at seven\n"
+    );
+    assert_eq!(after["/memories/project/plain.md"], plain, "it has no frontmatter, and gets none");
+}
+
+#[test]
+fn a_description_does_not_outlive_what_it_says() {
+    let text = "---\nname: code freeze\ndescription: Code freeze until 2026-02-28\n---\n\n- Code freeze until \
+                2026-02-28\n- Releases go out on Wednesdays\n";
+    let snapshot = of(vec![at("project/project/code-freeze.md", text)], NOW.parse().unwrap());
+    let after = after(&snapshot, &dream(&snapshot).edits);
+    assert_eq!(
+        after["/memories/project/project/code-freeze.md"],
+        "---\nname: releases go wednesdays\ndescription: Releases go out on Wednesdays\n---\n\n- Releases go out \
+         on Wednesdays\n"
+    );
 }

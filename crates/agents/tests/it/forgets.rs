@@ -1,9 +1,11 @@
 //! Forget, case by case.
 
 use agents::ForgetRequest;
-use agents::embedded::forget;
+use agents::embedded::{Stored, Written, forget};
+use memory::change::Trust;
+use memory::path::{Layout, MemoryPath};
 
-use crate::case::{cases, list, scope, snapshot, text};
+use crate::case::{after, cases, list, of, scope, snapshot, text};
 
 #[test]
 fn exactly_what_is_meant_is_removed() {
@@ -47,4 +49,27 @@ fn a_pinned_memory_is_named_and_kept() {
         "No managed auto-memory entries matched that may be removed. Pinned memories were left alone: \
          /memories/global/user/me.md."
     );
+}
+
+#[test]
+fn a_name_and_a_description_go_with_what_they_repeat() {
+    let memory = |head: &str, body: &str| format!("---\nname: {head}\n---\n\n{body}");
+    let body = "- I live in Porto\n- I keep bees.\n";
+    for (head, expected) in [
+        ("live porto\ndescription: I live in Porto", "keep bees\ndescription: I keep bees"),
+        ("home\ndescription: \"Me: i live in  Porto, and bees\"", "home\ndescription: I keep bees"),
+        ("home\ndescription: Where I live", "home\ndescription: Where I live"),
+        ("porto\ndescription: Olive trees", "porto\ndescription: Olive trees"),
+    ] {
+        let path =
+            MemoryPath::parse("/memories/global/user/live-porto.md", Layout::Scoped).unwrap();
+        let (written, trust) = (Written::Unknown, Trust::Person);
+        let stored =
+            Stored { path, text: memory(head, body).into(), pinned: false, written, trust };
+        let snapshot = of(vec![stored], "2026-06-01T09:00:00Z".parse().unwrap());
+        let query = "forget that I live in Porto".to_owned();
+        let done = forget(&snapshot, &ForgetRequest { query, scope: None });
+        let left = &after(&snapshot, &done.edits)["/memories/global/user/live-porto.md"];
+        assert_eq!(*left, memory(expected, "- I keep bees.\n"), "{head}");
+    }
 }

@@ -1,6 +1,6 @@
 //! What holds whatever the memories and the requests are.
 
-use agents::embedded::{Snapshot, Stored, dream, forget, remember};
+use agents::embedded::{Snapshot, Stored, Written, dream, forget, remember};
 use agents::{ContextMode, ForgetRequest, RememberRequest};
 use memory::change::Trust;
 use memory::document;
@@ -49,6 +49,15 @@ const WORDS: &[&str] = &[
     ":",
     ".",
     "my",
+    "I",
+    "keep",
+    "your",
+    "answers",
+    "short",
+    "in",
+    "this",
+    "repository",
+    "https://gate.example/a",
 ];
 
 fn statement() -> impl Strategy<Value = String> {
@@ -56,9 +65,20 @@ fn statement() -> impl Strategy<Value = String> {
 }
 
 fn memory_text() -> impl Strategy<Value = String> {
-    let entries = prop::collection::vec(statement(), 0..6).prop_map(|statements| {
-        let lines: Vec<String> = statements.iter().map(|one| format!("- {one}\n")).collect();
-        format!("---\ntype: user\n---\n\n{}", lines.concat())
+    let types = prop::sample::select(vec!["user", "feedback", "project", "reference", "other"]);
+    let bullets = prop::sample::select(vec!["- ", "* ", "", "1. ", "# "]);
+    let lines = prop::collection::vec((prop::bool::weighted(0.1), statement()), 0..6);
+    let parts = (types, bullets, lines, statement(), any::<prop::sample::Index>());
+    let entries = parts.prop_map(|(kind, other, lines, said, at)| {
+        let lines: Vec<String> = lines
+            .iter()
+            .map(|(is_other, one)| format!("{}{one}\n", if *is_other { other } else { "- " }))
+            .collect();
+        // What a memory says of itself is what an entry says, or another thing, or nothing.
+        let of_entry = lines.get(at.index(lines.len() + 2));
+        let said = of_entry.map_or(said, |line| line.trim_start_matches("- ").trim().to_owned());
+        let text = format!("---\ntype: {kind}\n---\n\n{}", lines.concat());
+        if at.index(3) == 0 { text } else { document::set_field(&text, "description", &said) }
     });
     prop_oneof![4 => entries, 1 => any::<String>()]
 }
@@ -71,7 +91,13 @@ fn snapshots() -> impl Strategy<Value = Snapshot> {
         let memories = texts.into_iter().enumerate().map(|(index, (text, pinned))| {
             let path = format!("/memories/{}/user/m{index}.md", scopes[index % 3]);
             let path = MemoryPath::parse(&path, Layout::Scoped).unwrap();
-            Stored { path, text: text.into(), pinned, written_at: Some(now), trust: Trust::Person }
+            Stored {
+                path,
+                text: text.into(),
+                pinned,
+                written: Written::At(now),
+                trust: Trust::Person,
+            }
         });
         of(memories.collect(), now)
     })
@@ -87,7 +113,7 @@ fn edited(snapshot: &Snapshot, edits: &[agents::Edit]) -> Snapshot {
             path,
             text: text.into(),
             pinned,
-            written_at: Some(snapshot.now),
+            written: Written::At(snapshot.now),
             trust: Trust::Person,
         }
     });
@@ -128,8 +154,8 @@ proptest! {
         prop_assert!(leaves_pinned_alone(&snapshot, &done.edits));
         let (before, after) = (after(&snapshot, &[]), after(&snapshot, &done.edits));
         for (path, text) in &after {
-            let left: Vec<&str> = text.lines().collect();
-            let mut old = before[path].lines();
+            let left: Vec<&str> = document::body(text).lines().collect();
+            let mut old = document::body(&before[path]).lines();
             prop_assert!(left.iter().all(|line| old.any(|one| one == *line)));
         }
         prop_assert!(done.removed.is_empty() == done.edits.is_empty());

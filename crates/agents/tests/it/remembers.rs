@@ -1,9 +1,10 @@
 //! Remember, case by case.
 
-use agents::embedded::remember;
-use agents::{ContextMode, Refusal, RememberRequest};
+use agents::embedded::{Stored, Written, remember};
+use agents::{ContextMode, Edit, Refusal, RememberRequest};
+use memory::change::Trust;
 use memory::document;
-use memory::path::{Mount, Scope};
+use memory::path::{Layout, MemoryPath, Mount, Scope};
 use memory::screen::{Family, Screen};
 use serde_json::Value;
 
@@ -134,4 +135,18 @@ fn invisible_characters_are_screened() {
         matches!(refused, Err(Refusal::Screened { family: Family::Invisible, .. })),
         "{refused:?}"
     );
+}
+
+#[test]
+fn a_description_follows_what_an_entry_says_now() {
+    let path = MemoryPath::parse("/memories/project/project/ci.md", Layout::Scoped).unwrap();
+    let text = "---\nname: ci\ndescription: CI runs on Jenkins\n---\n\n- CI runs on Jenkins\n";
+    let (written, trust) = (Written::Unknown, Trust::Agent);
+    let stored = Stored { path, text: text.into(), pinned: false, written, trust };
+    let snapshot = of(vec![stored], "2026-06-01T09:00:00Z".parse().unwrap());
+    let content = ask("CI no longer runs on Jenkins, it runs on Buildkite now", None);
+    let done = remember(&snapshot, &content, &Screen::default()).unwrap();
+    let [Edit::Write { text, .. }] = done.edits.as_slice() else { panic!("{done:?}") };
+    assert!(!text.contains("description: CI runs on Jenkins"), "{text}");
+    assert!(text.contains("Buildkite"), "{text}");
 }

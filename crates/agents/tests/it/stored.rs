@@ -8,6 +8,7 @@ use agents::{
 };
 use memory::access::AgentClass;
 use memory::change::ChangeKind;
+use memory::clock::Clock;
 use memory::command::Command;
 use memory::document;
 use memory::path::{Layout, MemoryPath};
@@ -18,18 +19,24 @@ use testkit::ManualClock;
 
 /// A store of its own, and an agent in a checkout.
 fn memories() -> (TempDir, Memories) {
+    let (home, memories, _) = memories_with_clock();
+    (home, memories)
+}
+
+fn memories_with_clock() -> (TempDir, Memories, Arc<ManualClock>) {
     let home = tempfile::tempdir().unwrap();
     fs::create_dir_all(home.path().join("shop/.git")).unwrap();
     let folders = Folders { data: home.path().join("data"), state: home.path().join("state") };
     let state = testkit::sqlite_state(&folders.state);
     let settings = Settings { memory_list: false, ..Settings::default() };
     let clock = Arc::new(ManualClock::default());
-    let store = Store::new(state, folders.clone(), Screen::default(), clock, settings);
+    let shared: Arc<dyn Clock> = Arc::<ManualClock>::clone(&clock);
+    let store = Store::new(state, folders.clone(), Screen::default(), shared, settings);
     let checkout =
         BindingRequest { project_dir: Some(home.path().join("shop")), ..BindingRequest::default() };
     let binding = Binding::resolve(&checkout, &folders);
     let memories = store.memories(binding, Caller::agent(AgentClass::Exec, "test"));
-    (home, memories)
+    (home, memories, clock)
 }
 
 fn curator() -> Embedded<ManualClock> {
@@ -189,4 +196,33 @@ async fn a_secret_leaves_the_draft_empty() {
     let refused = curator().remember(&memories, &mut draft, &secret).await;
     assert!(matches!(refused, Err(CurateError::Refused(Refusal::Screened { .. }))), "{refused:?}");
     assert_eq!(draft.changed(), []);
+}
+
+#[tokio::test]
+async fn a_day_is_named_from_when_its_entry_was_written_and_not_from_when_others_were_added() {
+    let (_home, memories, clock) = memories_with_clock();
+    clock.set("2026-05-04T10:00:00Z".parse().unwrap());
+    let path = MemoryPath::parse("/memories/project/plan.md", Layout::Scoped).unwrap();
+    let long =
+        "The harbour master keeps the keys of the eastern gate in the cupboard by the door. "
+            .repeat(9);
+    let long = long.trim_end();
+    let create = Command::Create {
+        path: path.clone(),
+        file_text: format!("- {long}\n- Repair is tomorrow\n"),
+    };
+    memories.apply(create, &Call::default()).await.unwrap();
+    clock.set("2026-05-07T10:00:00Z".parse().unwrap());
+    let text = "- The lamp is new since yesterday\n".to_owned();
+    let insert = Command::Insert { path: path.clone(), insert_line: 2, insert_text: text };
+    memories.apply(insert, &Call::default()).await.unwrap();
+    clock.set("2026-06-01T10:00:00Z".parse().unwrap());
+    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+    curator().dream(&memories, &mut draft).await.unwrap();
+    draft.commit().await.unwrap().unwrap();
+    assert_eq!(
+        memories.read(&path).await.unwrap().text,
+        format!("- {long}\n- Repair is on 2026-05-05\n- The lamp is new since 2026-05-06\n")
+            .replace(" \n", "\n")
+    );
 }

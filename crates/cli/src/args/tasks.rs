@@ -64,8 +64,8 @@ pub(crate) struct Forget {
 
 /// Tidy memories up
 ///
-/// Merges what says the same, removes what was contradicted or is over, and keeps every distinct fact.
-/// All of it is one change.
+/// Merges what says the same, removes what was contradicted or is over, names days such as `tomorrow`, moves
+/// entries to a memory of their type, and keeps every distinct fact. All of it is one change.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  quipu dream --dry-run\n  quipu dream")]
 pub(crate) struct Dream {

@@ -23,6 +23,16 @@ pub struct Entry {
     pub first_line: String,
 }
 
+impl Entry {
+    /// Returns all of the entry in the text that it is from, without the bullet or number and without the
+    /// white space at its end.
+    pub fn whole<'a>(&self, text: &'a str) -> &'a str {
+        let all = text.get(self.range.clone()).unwrap_or_default();
+        let start = all.find(self.first_line.as_str()).unwrap_or(0);
+        all.get(start..).unwrap_or_default().trim_end()
+    }
+}
+
 /// Returns the entries of a memory in their order. They do not overlap.
 pub fn entries(text: &str) -> Vec<Entry> {
     let start = body_start(text);

@@ -8,6 +8,7 @@
 
 mod host;
 
+mod came;
 mod cases;
 
 mod context_files;

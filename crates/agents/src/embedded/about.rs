@@ -1,0 +1,305 @@
+//! What a memory says of itself: the name and the description that a listing shows.
+//!
+//! They are taken from its entries, and must not outlive them: what was forgotten, contradicted or is over
+//! would still be read in every listing.
+
+use std::collections::HashSet;
+
+use memory::document;
+use memory::path::{Layout, MemoryPath, Mount};
+
+use super::book::{Note, Source, Stored, indented};
+use super::lexicon::Class;
+use super::words::Text;
+use crate::request::Topic;
+
+/// The most words of a fact that name its memory.
+const SLUG_WORDS_MAX: usize = 4;
+
+/// The longest name of a memory, in characters: shown whole in every listing.
+const SLUG_CHARS_MAX: usize = 48;
+
+/// The longest description, in characters: one line of a listing.
+const DESCRIPTION_CHARS_MAX: usize = 120;
+
+/// How long a description may be in place of a shorter one, in characters.
+const DESCRIPTION_CHARS_USUAL: usize = 40;
+
+/// What parts the entries that a description names.
+const BETWEEN: &str = "; ";
+
+/// What ends a description that does not say all.
+const CUT: &str = " …";
+
+/// Returns a memory of its own for a fact.
+pub(crate) fn fresh(fact: &str, topic: Topic) -> String {
+    let mut text = format!("\n- {}\n", indented(fact, 2));
+    let first_line = fact.lines().next().unwrap_or_default();
+    let description = description(&[first_line], DESCRIPTION_CHARS_MAX);
+    for (key, value) in
+        [("type", topic.as_str()), ("description", &description), ("name", &name(fact))]
+    {
+        text = document::set_field(&text, key, value);
+    }
+    text
+}
+
+/// The names that memories have, in lower case: no two may differ by that alone.
+pub(crate) struct Names(HashSet<String>);
+
+impl Names {
+    /// Returns the names of these memories.
+    pub(crate) fn of<'a>(memories: impl IntoIterator<Item = &'a Stored>) -> Self {
+        Self(memories.into_iter().map(|stored| stored.path.to_string().to_lowercase()).collect())
+    }
+
+    /// Returns a path that no memory has, from the first words of a fact or else its topic; it is taken then.
+    pub(crate) fn take_free(
+        &mut self,
+        fact: &str,
+        mount: Mount,
+        topic: Topic,
+    ) -> Option<MemoryPath> {
+        let (root, layout) = match mount {
+            Mount::Scope(scope) => (format!("/memories/{scope}"), Layout::Scoped),
+            Mount::Flat => ("/memories".to_owned(), Layout::Flat),
+        };
+        let count = self.0.len();
+        [slug(fact), topic.as_str().to_owned()].into_iter().find_map(|slug| {
+            (1..=count + 1).find_map(|number| {
+                let name = if number == 1 { slug.clone() } else { format!("{slug}-{number}") };
+                let path = MemoryPath::parse(&format!("{root}/{topic}/{name}.md"), layout).ok()?;
+                self.0.insert(path.to_string().to_lowercase()).then_some(path)
+            })
+        })
+    }
+}
+
+/// Returns a file name from the first words that say something.
+fn slug(fact: &str) -> String {
+    let text = Text::read(fact);
+    let is_word = |word: &str| word.chars().all(char::is_alphanumeric);
+    let mut slug = String::new();
+    let words = text
+        .tokens
+        .iter()
+        .filter(|token| token.is_content() && !token.is(Class::Rule) && is_word(&token.word));
+    for token in words.take(SLUG_WORDS_MAX) {
+        if slug.chars().count() + token.word.chars().count() > SLUG_CHARS_MAX {
+            break;
+        }
+        if !slug.is_empty() {
+            slug.push('-');
+        }
+        slug.push_str(&token.word);
+    }
+    if slug.is_empty() { "note".to_owned() } else { slug }
+}
+
+fn name(fact: &str) -> String {
+    slug(fact).replace('-', " ")
+}
+
+/// Returns the text of a memory, some of whose entries are gone, with a head that does not repeat them.
+/// `bytes_max` is how long it may become by that.
+pub(crate) fn kept_true(before: &Source, text: String, bytes_max: usize) -> String {
+    let head = &before.read().head;
+    if head.malformed.is_some() || (head.name.is_none() && head.description.is_empty()) {
+        return text;
+    }
+    let after = Source::from(text);
+    let left = first_lines(&after);
+    let gone: Vec<&str> = first_lines(before)
+        .into_iter()
+        .filter(|line| !left.iter().any(|one| is_same(one, line)))
+        .collect();
+    let mut text = after.to_string();
+    if gone.iter().any(|line| repeats(&head.description, line)) {
+        let chars = head.description.chars().count();
+        let long = description(&left, chars.max(DESCRIPTION_CHARS_USUAL));
+        let short = description(&left, chars);
+        text = with_first_that_fits(&text, "description", &[long, short], bytes_max);
+    }
+    if gone.iter().any(|line| head.name.as_deref() == Some(&name(line))) {
+        let first = left.first().copied().unwrap_or_default();
+        text = with_first_that_fits(&text, "name", &[name(first)], bytes_max);
+    }
+    text
+}
+
+/// Sets a field to the first value by which the text does not become too long, or else to nothing.
+fn with_first_that_fits(text: &str, key: &str, values: &[String], bytes_max: usize) -> String {
+    let set = values.iter().map(|value| document::set_field(text, key, value));
+    let fitting = set.into_iter().find(|text| text.len() <= bytes_max);
+    fitting.unwrap_or_else(|| document::set_field(text, key, ""))
+}
+
+/// Returns the text with a description that names its entries, if it has none, or one that says no more than
+/// its name, or one that was made of some of them.
+pub(crate) fn described(stored: &Stored) -> Option<String> {
+    let read = stored.text.read();
+    let has_head = document::body(&stored.text).len() < stored.text.len();
+    if !has_head || read.head.malformed.is_some() {
+        return None;
+    }
+    let lines = first_lines(&stored.text);
+    let old = &read.head.description;
+    if !(says_no_more_than_its_name(stored) || is_made_of(old, &lines)) {
+        return None;
+    }
+    let new = description(&lines, DESCRIPTION_CHARS_MAX);
+    if new.is_empty() || is_same(&new, old) {
+        return None;
+    }
+    let text = document::set_field(&stored.text, "description", &new);
+    let is_set = document::head(text.as_bytes()).description == new;
+    (is_set && document::body(&text) == document::body(&stored.text)).then_some(text)
+}
+
+fn first_lines(text: &Source) -> Vec<&str> {
+    text.read().notes.iter().map(|note: &Note| note.entry.first_line.as_str()).collect()
+}
+
+/// The first lines of entries, as many as fit, on one line; the first is cut between words if it must be.
+fn description(lines: &[&str], chars_max: usize) -> String {
+    let heads: Vec<String> = lines.iter().map(|line| said(line)).collect();
+    let heads: Vec<&str> =
+        heads.iter().map(String::as_str).filter(|head| !head.is_empty()).collect();
+    let Some((first, rest)) = heads.split_first() else { return String::new() };
+    let count = |text: &str| text.chars().count();
+    let cut_chars = count(CUT);
+    if count(first) > chars_max || (count(first) + cut_chars > chars_max && !rest.is_empty()) {
+        return cut(first, chars_max);
+    }
+    let mut line = (*first).to_owned();
+    for (index, head) in rest.iter().enumerate() {
+        let is_last = index + 1 == rest.len();
+        let more = count(BETWEEN) + count(head) + if is_last { 0 } else { cut_chars };
+        if count(&line) + more > chars_max {
+            line.push_str(CUT);
+            break;
+        }
+        line.push_str(BETWEEN);
+        line.push_str(head);
+    }
+    line
+}
+
+/// What a line says, on one line and without the stop.
+fn said(line: &str) -> String {
+    document::description_line(line).trim_end_matches(['.', ':', '。']).to_owned()
+}
+
+/// The text cut between words, so that with the mark of a cut it has no more characters than this.
+fn cut(text: &str, chars_max: usize) -> String {
+    let kept = chars_max.saturating_sub(CUT.chars().count());
+    let end = text.char_indices().nth(kept).map_or(text.len(), |(end, _)| end);
+    let cut = text.get(..end).unwrap_or_default();
+    let between_words = text.get(end..).is_none_or(|rest| rest.starts_with(' '));
+    let cut = if between_words { cut } else { cut.rsplit_once(' ').map_or(cut, |(cut, _)| cut) };
+    format!("{}{CUT}", cut.trim_end())
+}
+
+/// Without regard to case, white space and the stop.
+fn folded(text: &str) -> String {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let text = words.join(" ").to_lowercase();
+    text.trim_end_matches(['.', ':', '。', '!', ';', ',']).to_owned()
+}
+
+fn is_same(a: &str, b: &str) -> bool {
+    folded(a) == folded(b)
+}
+
+/// Whether a description says what a line does: the whole line among other words, or the line cut short.
+fn repeats(description: &str, line: &str) -> bool {
+    let (description, line) = (folded(description), folded(&said(line)));
+    if line.is_empty() {
+        return false;
+    }
+    let is_apart = |at: usize| {
+        let ends = [
+            description.get(..at).and_then(|before| before.chars().next_back()),
+            description.get(at + line.len()..).and_then(|after| after.chars().next()),
+        ];
+        ends.into_iter().flatten().all(|c| !c.is_alphanumeric())
+    };
+    description.match_indices(&line).any(|(at, _)| is_apart(at)) || is_cut_from(&description, &line)
+}
+
+/// Whether the last piece of a description is the beginning of a line.
+fn is_cut_from(description: &str, line: &str) -> bool {
+    let last = description.rsplit(BETWEEN).next().unwrap_or_default();
+    let Some(start) = last.strip_suffix('…') else { return false };
+    let start = start.trim_end();
+    !start.is_empty() && line.starts_with(start)
+}
+
+/// Whether a description is made of lines of this memory.
+fn is_made_of(description: &str, lines: &[&str]) -> bool {
+    let lines: Vec<String> = lines.iter().map(|line| folded(&said(line))).collect();
+    folded(description).split(BETWEEN).all(|piece| {
+        let whole = piece.strip_suffix(CUT).unwrap_or(piece);
+        lines.iter().any(|line| *line == whole || is_cut_from(piece, line))
+    })
+}
+
+/// Whether the name and the file's name have all the words of the description.
+fn says_no_more_than_its_name(stored: &Stored) -> bool {
+    let head = &stored.text.read().head;
+    let file = stored.path.relative().map_or("", |relative| relative.file_name());
+    let file = file.strip_suffix(".md").unwrap_or(file).replace(['-', '_'], " ");
+    let named = Text::read(&format!("{}\n{file}", head.name.as_deref().unwrap_or_default()));
+    let keys: Vec<&String> = named.tokens.iter().map(|token| &token.key).collect();
+    Text::read(&head.description).tokens.iter().all(|token| keys.contains(&&token.key))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HARBOUR: &[&str] = &["The pier gate opens at six.", "Gates are green", "The lamp burns"];
+
+    #[test]
+    fn a_description_names_as_many_entries_as_fit() {
+        for (chars_max, expected) in [
+            (120, "The pier gate opens at six; Gates are green; The lamp burns"),
+            (59, "The pier gate opens at six; Gates are green; The lamp burns"),
+            (58, "The pier gate opens at six; Gates are green …"),
+            (45, "The pier gate opens at six; Gates are green …"),
+            (44, "The pier gate opens at six …"),
+            (28, "The pier gate opens at six …"),
+            (27, "The pier gate opens at …"),
+            (0, " …"),
+        ] {
+            assert_eq!(description(HARBOUR, chars_max), expected, "{chars_max}");
+        }
+        assert_eq!(description(&["", "a\u{200b}b  c:"], 9), "ab c");
+        assert_eq!(description(&[], 9), "");
+    }
+
+    #[test]
+    fn a_description_cut_to_its_own_length_is_the_same_again() {
+        for chars_max in 2..70 {
+            let once = description(HARBOUR, chars_max);
+            assert!(once.chars().count() <= chars_max, "{once}");
+            assert_eq!(description(HARBOUR, once.chars().count()), once);
+            assert!(chars_max < 6 || is_made_of(&once, HARBOUR), "{once}");
+        }
+    }
+
+    #[test]
+    fn a_description_repeats_a_line_as_a_whole_or_cut_short() {
+        for (description, line, expected) in [
+            ("Lives in Porto", "lives  in Porto.", true),
+            ("Has a dog; lives in Porto", "Lives in Porto", true),
+            ("Olives in Porto", "lives in Porto", false),
+            ("The staging cluster", "The staging cluster resets itself", false),
+            ("The staging cluster …", "The staging cluster resets itself", true),
+            ("…", "anything", false),
+            ("Anything", "", false),
+        ] {
+            assert_eq!(repeats(description, line), expected, "{description} | {line}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! When an entry came to be in a memory.
+
+use std::collections::HashSet;
+
+use memory::change::{Actor, Change, FileChange, Trust};
+use memory::clock::Timestamp;
+use memory::document::{self, Revision};
+use memory::path::{MemoryPath, Mount, RelativePath, Scope};
+
+use crate::error::StoreError;
+use crate::history::{CHANGES_AT_ONCE, ChangesQuery};
+use crate::memories::Memories;
+
+/// Entries whose time is looked for, from the newest change of their memory back.
+struct Search<'a> {
+    entries: &'a [&'a str],
+    came: Vec<Option<Timestamp>>,
+    /// Those that every later text has.
+    open: Vec<usize>,
+    /// What the change before must have left.
+    expected: Option<Revision>,
+}
+
+impl Memories {
+    /// Returns when each of these entries came to be in a memory as it is, as far as history tells.
+    ///
+    /// An entry is given whole, as [`document::Entry::whole`] returns it. It came with the change before which
+    /// it was not there. Nothing is known of one that is not in the memory, is older than what history keeps, or that was imported
+    /// or brought back by an undo. Of one that was found on disk, the time of the file is the time while nobody
+    /// wrote since; in the memories of a project, whose files come with a checkout, it is not known.
+    ///
+    /// # Errors
+    ///
+    /// As [`Memories::read`], or that the state cannot be read.
+    pub async fn entries_came(
+        &self,
+        path: &MemoryPath,
+        entries: &[&str],
+    ) -> Result<Vec<Option<Timestamp>>, StoreError> {
+        self.notice().await?;
+        let read = self.read(path).await?;
+        let found = document::entries(&read.text);
+        let there: HashSet<&str> = found.iter().map(|entry| entry.whole(&read.text)).collect();
+        let mut search = Search {
+            entries,
+            came: vec![None; entries.len()],
+            open: (0..entries.len()).filter(|&at| there.contains(entries[at])).collect(),
+            expected: Some(read.revision),
+        };
+        let (Some(mount), Some(relative)) = (path.mount(), path.relative()) else {
+            return Ok(search.came);
+        };
+        let is_ours = mount != Mount::Scope(Scope::Project);
+        let mut found_at = is_ours.then_some(read.modified_at);
+        let place = &self.root(mount)?.key.place;
+        let mut query = ChangesQuery { path: Some(path.clone()), ..ChangesQuery::default() };
+        query.max = CHANGES_AT_ONCE;
+        loop {
+            let changes = self.recorded_changes(&query).await?;
+            for change in &changes {
+                let Some(file) = left_at(change, place, relative) else { continue };
+                let (before, is_kept) = self.text(file.before.as_ref()).await?;
+                if !is_kept || !search.step(change, file, &before.unwrap_or_default(), found_at) {
+                    return Ok(search.came);
+                }
+                found_at = None;
+            }
+            match changes.last() {
+                Some(oldest) if changes.len() == CHANGES_AT_ONCE => query.before = Some(oldest.id),
+                _ => return Ok(search.came),
+            }
+        }
+    }
+}
+
+impl Search<'_> {
+    /// Looks at what was there before a change; whether there is more to look for.
+    fn step(
+        &mut self,
+        change: &Change,
+        file: &FileChange,
+        before: &str,
+        found_at: Option<Timestamp>,
+    ) -> bool {
+        if file.after != self.expected {
+            return false;
+        }
+        let entries = document::entries(before);
+        let there: HashSet<&str> = entries.iter().map(|entry| entry.whole(before)).collect();
+        let written_at = written_at(change, found_at);
+        let Self { entries, came, open, expected } = self;
+        open.retain(|&at| {
+            let stays = there.contains(entries[at]);
+            if !stays {
+                came[at] = written_at;
+            }
+            stays
+        });
+        *expected = file.before;
+        !open.is_empty()
+    }
+}
+
+/// What a change did to the memory that then lay at this path.
+fn left_at<'a>(change: &'a Change, place: &str, path: &RelativePath) -> Option<&'a FileChange> {
+    change.files.iter().rfind(|file| {
+        file.root.place == place && file.moved_to.as_ref().unwrap_or(&file.path) == path
+    })
+}
+
+/// When the text that a change brought was written; `found_at` is when, if it was found on disk.
+fn written_at(change: &Change, found_at: Option<Timestamp>) -> Option<Timestamp> {
+    if change.undoes.is_some() || change.provenance.trust == Trust::Imported {
+        return None;
+    }
+    match change.provenance.actor {
+        Actor::Outside => found_at.map(|at| at.min(change.at)),
+        _ => Some(change.at),
+    }
+}

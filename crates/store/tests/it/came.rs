@@ -1,0 +1,71 @@
+//! When an entry came to be in a memory.
+
+use std::fs;
+
+use memory::clock::Timestamp;
+use store::{Call, ChangesQuery, Dry, UndoTarget};
+
+use crate::host::{Host, at, create, delete, rename, replace};
+
+const PATH: &str = "/memories/global/a.md";
+
+fn day(day: u8) -> Timestamp {
+    format!("2026-05-{day:02}T10:00:00Z").parse().unwrap()
+}
+
+#[tokio::test]
+async fn an_entry_came_with_the_change_before_which_it_was_not_there() {
+    let host = Host::new();
+    let store = host.store();
+    let agent = host.agent(&store);
+    host.clock.set(day(1));
+    create(&agent, PATH, "---\nname: a\n---\n- one\n- two\n").await;
+    host.clock.set(day(2));
+    replace(&agent, PATH, "- two", "- two and more\n- three\n  is long").await;
+    host.clock.set(day(3));
+    replace(&agent, PATH, "- one", "* one").await;
+    host.clock.set(day(4));
+    let entries = ["one", "two", "two and more", "three\n  is long", "is long"];
+    let came = agent.entries_came(&at(PATH), &entries).await.unwrap();
+    assert_eq!(came, [Some(day(1)), None, Some(day(2)), Some(day(2)), None]);
+}
+
+#[tokio::test]
+async fn nothing_is_known_of_what_history_does_not_tell() {
+    let host = Host::new();
+    let store = host.store();
+    let agent = host.agent(&store);
+    // Found on disk: the file's own time, as long as nobody wrote since.
+    fs::create_dir_all(host.global("")).unwrap();
+    fs::write(host.global("a.md"), "- one\n").unwrap();
+    let modified_at = agent.read(&at(PATH)).await.unwrap().modified_at;
+    host.clock.set(modified_at + std::time::Duration::from_secs(9));
+    assert_eq!(agent.entries_came(&at(PATH), &["one"]).await.unwrap(), [Some(modified_at)]);
+    replace(&agent, PATH, "one\n", "one\n- two\n").await;
+    let came = agent.entries_came(&at(PATH), &["one", "two"]).await.unwrap();
+    assert_eq!(came, [None, Some(modified_at + std::time::Duration::from_secs(9))]);
+    // Renamed: it is older than its path.
+    let moved = "/memories/global/b.md";
+    rename(&agent, PATH, moved).await;
+    assert_eq!(agent.entries_came(&at(moved), &["two"]).await.unwrap(), [None]);
+    // Brought back: it was said before.
+    delete(&agent, moved).await;
+    let query = ChangesQuery { max: 1, ..ChangesQuery::default() };
+    let last = agent.changes(&query).await.unwrap()[0].id;
+    agent.undo(&UndoTarget::Change(last), Dry::No, &Call::default()).await.unwrap();
+    assert_eq!(agent.entries_came(&at(moved), &["two"]).await.unwrap(), [None]);
+}
+
+#[tokio::test]
+async fn the_time_of_a_file_in_a_checkout_says_nothing() {
+    let host = Host::new();
+    let store = host.store();
+    let agent = host.agent(&store);
+    fs::create_dir_all(host.project("")).unwrap();
+    fs::write(host.project("a.md"), "- one\n").unwrap();
+    let path = at("/memories/project/a.md");
+    assert_eq!(agent.entries_came(&path, &["one"]).await.unwrap(), [None]);
+    host.clock.set(day(5));
+    replace(&agent, "/memories/project/a.md", "one\n", "one\n- two\n").await;
+    assert_eq!(agent.entries_came(&path, &["one", "two"]).await.unwrap(), [None, Some(day(5))]);
+}
