@@ -58,6 +58,7 @@ struct Counts {
     merged: usize,
     over: usize,
     moved: usize,
+    described: usize,
     held_back: usize,
 }
 
@@ -92,26 +93,29 @@ pub fn dream(snapshot: &Snapshot) -> Dreamt {
             }
         }
     }
-    counts.held_back += describe(&mut memories, snapshot, bytes_max);
+    describe(&mut memories, snapshot, bytes_max, &mut counts);
     result(snapshot, &memories, &counts)
 }
 
-/// Lets memories say of themselves what is in them until together they take `bytes_max`; returns how many more
-/// should.
-fn describe(memories: &mut [Option<Stored>], snapshot: &Snapshot, bytes_max: usize) -> usize {
+/// Lets memories say of themselves what is in them until together they take `bytes_max`.
+fn describe(
+    memories: &mut [Option<Stored>],
+    snapshot: &Snapshot,
+    bytes_max: usize,
+    counts: &mut Counts,
+) {
     let mut now = bytes(memories);
-    let mut held_back = 0;
     for stored in memories.iter_mut().flatten().filter(|stored| may_change(snapshot, stored)) {
         let Some(text) = described(stored) else { continue };
         let (old, new) = (stored.text.len(), text.len());
         if new <= old || now + new <= bytes_max + old {
             now = now + new - old;
             stored.text = text.into();
+            counts.described += 1;
         } else {
-            held_back += 1;
+            counts.held_back += 1;
         }
     }
-    held_back
 }
 
 fn day_of(at: Timestamp) -> Date {
@@ -142,18 +146,23 @@ fn result(snapshot: &Snapshot, memories: &[Option<Stored>], counts: &Counts) -> 
 
 impl Counts {
     fn summary(&self, changed: usize) -> String {
-        let Self { merged, over, moved, held_back } = self;
+        let Self { merged, over, moved, described, held_back } = self;
         let mut said = match changed {
             0 => "Nothing to tidy up.".to_owned(),
             1 => "Changed 1 memory.".to_owned(),
             _ => format!("Changed {changed} memories."),
         };
         if changed > 0 {
-            let _ = write!(
-                said,
-                " Repeated entries merged: {merged}, outdated ones removed: {over}, moved to where they belong: \
-                 {moved}."
-            );
+            let _ =
+                write!(said, " Repeated entries merged: {merged}, outdated ones removed: {over}");
+            for (what, count) in
+                [("moved to where they belong", moved), ("descriptions written", described)]
+            {
+                if *count > 0 {
+                    let _ = write!(said, ", {what}: {count}");
+                }
+            }
+            said.push('.');
         }
         if *held_back > 0 {
             let _ = write!(

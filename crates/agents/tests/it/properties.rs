@@ -140,6 +140,24 @@ proptest! {
     }
 
     #[test]
+    fn a_dream_with_room_to_grow_says_what_it_left(snapshot in snapshots()) {
+        let mut snapshot = snapshot;
+        let lines: Vec<String> = (0..16).map(|at| format!("- {}\n", format!("quay{at} ").repeat(150))).collect();
+        let path = MemoryPath::parse("/memories/project/project/quays.md", Layout::Scoped).unwrap();
+        let (written, trust) = (Written::Unknown, Trust::Person);
+        let text = lines.concat().into();
+        snapshot.memories.push(Stored { path, text, pinned: false, written, trust });
+        let first = dream(&snapshot);
+        let (before, after) = (after(&snapshot, &[]), after(&snapshot, &first.edits));
+        let bytes = |files: &crate::case::Files| files.values().map(String::len).sum::<usize>();
+        prop_assert!(bytes(&after) * 100 <= bytes(&before) * 102);
+        prop_assert!(entries(&after).len() + first.deduped <= entries(&before).len());
+        prop_assert!(leaves_pinned_alone(&snapshot, &first.edits));
+        let second = dream(&edited(&snapshot, &first.edits));
+        prop_assert!(first.held_back > 0 || second.edits.is_empty(), "{:?}", second.edits);
+    }
+
+    #[test]
     fn a_dream_grows_by_two_percent_at_the_most_and_adds_no_entry(snapshot in snapshots()) {
         let done = dream(&snapshot);
         let (before, after) = (after(&snapshot, &[]), after(&snapshot, &done.edits));
