@@ -317,26 +317,56 @@ fn merge(
     snapshot: &Snapshot,
     reasons: &mut BTreeMap<At, Reason>,
 ) {
-    let mut near: HashMap<String, Vec<usize>> = HashMap::new();
+    let (mut statements, mut sentences) = (Likes::default(), Likes::default());
     for (index, (_, _, note)) in notes.iter().enumerate() {
-        // Equal statements share all words, nearly equal ones the longest.
-        let words = fingerprint(note.text());
-        let mut keys: Vec<&String> = words.iter().map(|(key, _)| key).collect();
-        keys.sort_by_key(|key| std::cmp::Reverse(key.chars().count()));
-        for key in keys.into_iter().take(2) {
-            near.entry(key.clone()).or_default().push(index);
-        }
+        statements.add(index, &note.sketch);
+        note.sentences().iter().for_each(|sentence| sentences.add(index, &sentence.sketch));
     }
-    let mut groups: Vec<(&String, &Vec<usize>)> = near.iter().collect();
-    groups.sort();
-    for (_, group) in groups {
-        for (place, &first) in group.iter().enumerate() {
-            for &second in &group[place + 1..] {
-                if let Some((at, kept)) = repeated(notes, (first, second), snapshot, reasons) {
-                    reasons.insert(at, Reason::Merged(kept));
-                }
+    for (index, (at, _, note)) in notes.iter().enumerate() {
+        if reasons.contains_key(at) {
+            continue;
+        }
+        let mut others = BTreeSet::new();
+        statements.find(&note.sketch, &mut others);
+        sentences.find(&note.sketch, &mut others);
+        for sentence in note.sentences() {
+            statements.find(&sentence.sketch, &mut others);
+        }
+        for other in others.split_off(&(index + 1)) {
+            if let Some((at, kept)) = repeated(notes, (index, other), snapshot, reasons) {
+                reasons.insert(at, Reason::Merged(kept));
             }
         }
+    }
+}
+
+/// Texts by their words, so that those like another one are found without comparing it with each.
+#[derive(Default)]
+struct Likes {
+    by_words: HashMap<usize, Vec<usize>>,
+    by_words_but_one: HashMap<usize, Vec<usize>>,
+}
+
+impl Likes {
+    fn add(&mut self, index: usize, sketch: &Sketch) {
+        if sketch.is_empty() {
+            return;
+        }
+        self.by_words.entry(sketch.sum()).or_default().push(index);
+        for sum in sketch.sums_without_one() {
+            self.by_words_but_one.entry(sum).or_default().push(index);
+        }
+    }
+
+    /// Adds all those that [`Sketch::may_repeat`] takes for like this one, and few others.
+    fn find(&self, sketch: &Sketch, found: &mut BTreeSet<usize>) {
+        if sketch.is_empty() {
+            return;
+        }
+        let shorter = sketch.sums_without_one().filter_map(|sum| self.by_words.get(&sum));
+        let sum = sketch.sum();
+        let others = [self.by_words.get(&sum), self.by_words_but_one.get(&sum)];
+        found.extend(others.into_iter().flatten().chain(shorter).flatten());
     }
 }
 

@@ -72,6 +72,22 @@ impl Sketch {
         ours.max(theirs) > 0 && ours.abs_diff(theirs) <= 1 && self.shared(other) == ours.min(theirs)
     }
 
+    /// Whether it has no word.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// The sum of its words' numbers: two with the same words have the same.
+    pub(crate) fn sum(&self) -> usize {
+        self.keys.iter().fold(0, |sum, key| sum.wrapping_add(*key))
+    }
+
+    /// The sums that it would have without one of its words.
+    pub(crate) fn sums_without_one(&self) -> impl Iterator<Item = usize> {
+        let sum = self.sum();
+        self.keys.iter().map(move |key| sum.wrapping_sub(*key))
+    }
+
     /// Whether this one, being new, may be known from the old one, add to it or replace it.
     /// `corrects`: it says that something is otherwise than it was.
     pub(crate) fn may_settle(&self, old: &Self, corrects: bool) -> bool {
