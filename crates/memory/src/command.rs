@@ -446,7 +446,7 @@ pub enum CommandError {
          person can allow it by setting the rule `{rule}` to warn or off."
     )]
     Screened {
-        /// `secrets`, `injection` or `invisible`.
+        /// `secrets` or `injection`.
         family: &'static str,
         /// The rule's id.
         rule: &'static str,

@@ -35,22 +35,19 @@ pub use self::fold::taken_for;
 pub enum Family {
     /// Keys, tokens, passwords: text that gives access to something.
     Secrets,
-    /// Orders to the model that reads the memory later.
+    /// Orders to the model that reads the memory later, and characters that a person cannot see but it reads.
     Injection,
-    /// Characters that a person cannot see but a model reads.
-    Invisible,
 }
 
 impl Family {
     /// Every family, in the order of the documentation.
-    pub const ALL: [Self; 3] = [Self::Secrets, Self::Injection, Self::Invisible];
+    pub const ALL: [Self; 2] = [Self::Secrets, Self::Injection];
 
     /// Returns the public word, which is also how the ids of its rules begin.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Secrets => "secrets",
             Self::Injection => "injection",
-            Self::Invisible => "invisible",
         }
     }
 }
@@ -168,6 +165,11 @@ impl Finding {
     /// for logs: the digest of a short password can be guessed.
     pub fn digest(&self, text: &str) -> Option<String> {
         text.get(self.range.clone()).map(digest)
+    }
+
+    /// Tells whether it is about characters that a person cannot see.
+    pub fn is_invisible(&self) -> bool {
+        invisible::RULES.iter().any(|rule| rule.id == self.rule)
     }
 }
 
@@ -308,7 +310,7 @@ impl Screen {
         let chosen = self.policies.get(rule.id).or_else(|| self.policies.get(rule.family.as_str()));
         chosen.copied().unwrap_or(match (rule.family, writer) {
             (Family::Secrets, _) | (_, Writer::Agent) => Policy::Refuse,
-            (Family::Injection | Family::Invisible, Writer::Person) => Policy::Warn,
+            (Family::Injection, Writer::Person) => Policy::Warn,
         })
     }
 

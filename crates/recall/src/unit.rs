@@ -8,7 +8,7 @@ use std::ops::Range;
 use jiff::civil::Date;
 use memory::document::{self, Head};
 use memory::limits::HEAD_BYTES_MAX;
-use memory::screen::{Family, Screen, Writer};
+use memory::screen::{Screen, Writer};
 
 /// A memory, cut.
 #[derive(Debug, Default)]
@@ -39,7 +39,7 @@ pub(crate) fn cut(text: &str, screen: &Screen) -> Cut {
     let refused: Vec<Range<usize>> = screen
         .check(text, Writer::Agent)
         .into_iter()
-        .filter(|finding| finding.family != Family::Invisible)
+        .filter(|finding| !finding.is_invisible())
         .map(|finding| finding.range)
         .collect();
     let is_clean = |range: &Range<usize>| {

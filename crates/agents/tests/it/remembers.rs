@@ -132,7 +132,7 @@ fn invisible_characters_are_screened() {
     let asked = ask("The gate opens at six.\u{E0041}\u{E0042}", None);
     let refused = remember(&nothing, &asked, &Screen::default());
     assert!(
-        matches!(refused, Err(Refusal::Screened { family: Family::Invisible, .. })),
+        matches!(refused, Err(Refusal::Screened { family: Family::Injection, .. })),
         "{refused:?}"
     );
 }

@@ -24,7 +24,7 @@ pub(crate) fn tellable(text: &str) -> Option<String> {
     let end = text.char_indices().nth(LOOKED_AT_CHARS_MAX).map_or(text.len(), |(end, _)| end);
     let text = text.get(..end).unwrap_or_default();
     let screen = Screen::default();
-    let invisible = ranges(&screen.check(text, Writer::Agent), Family::Invisible);
+    let invisible = ranges(&screen.check(text, Writer::Agent), Finding::is_invisible);
     let secrets = secrets(&screen, text, &invisible);
     let mut told = String::new();
     let mut redacted: Option<&Range<usize>> = None;
@@ -47,7 +47,7 @@ pub(crate) fn tellable(text: &str) -> Option<String> {
 /// Returns a text as it is, unless it holds a secret: then as it may be told to anybody.
 pub(crate) fn without_secrets(text: &str) -> Cow<'_, str> {
     let screen = Screen::default();
-    let invisible = ranges(&screen.check(text, Writer::Agent), Family::Invisible);
+    let invisible = ranges(&screen.check(text, Writer::Agent), Finding::is_invisible);
     if secrets(&screen, text, &invisible).is_empty() {
         return Cow::Borrowed(text);
     }
@@ -63,7 +63,8 @@ fn secrets(screen: &Screen, text: &str, invisible: &[Range<usize>]) -> Vec<Range
         visible.push(character);
         places.extend(at..at + character.len_utf8());
     }
-    let found = ranges(&screen.check(&visible, Writer::Agent), Family::Secrets);
+    let found =
+        ranges(&screen.check(&visible, Writer::Agent), |found| found.family == Family::Secrets);
     let place = |at: usize| places.get(at).copied().unwrap_or(text.len());
     found
         .into_iter()
@@ -71,9 +72,9 @@ fn secrets(screen: &Screen, text: &str, invisible: &[Range<usize>]) -> Vec<Range
         .collect()
 }
 
-fn ranges(findings: &[Finding], family: Family) -> Vec<Range<usize>> {
-    let own = findings.iter().filter(|finding| finding.family == family);
-    own.map(|finding| finding.range.clone()).collect()
+fn ranges(findings: &[Finding], is_meant: impl Fn(&Finding) -> bool) -> Vec<Range<usize>> {
+    let meant = findings.iter().filter(|finding| is_meant(finding));
+    meant.map(|finding| finding.range.clone()).collect()
 }
 
 fn is_in(ranges: &[Range<usize>], at: usize) -> bool {

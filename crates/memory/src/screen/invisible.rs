@@ -20,32 +20,32 @@ pub(super) const RULES: &[Rule] = &[
 ];
 
 const BIDI_CONTROL: Rule = rule(
-    "invisible.bidi-control",
+    "injection.bidi-control",
     "characters that turn the direction of writing, except plain marks beside a right-to-left script",
 );
 const ZERO_WIDTH: Rule = rule(
-    "invisible.zero-width",
+    "injection.zero-width",
     "zero-width characters that neither join emoji nor letters of a script that needs them",
 );
 const TAG_CHARACTERS: Rule =
-    rule("invisible.tag-characters", "tag characters (invisible ASCII) outside of emoji flags");
+    rule("injection.tag-characters", "tag characters (invisible ASCII) outside of emoji flags");
 const BYTE_ORDER_MARK: Rule =
-    rule("invisible.byte-order-mark", "a byte order mark that is not the first character");
+    rule("injection.byte-order-mark", "a byte order mark that is not the first character");
 const CONTROL_CHARACTER: Rule =
-    rule("invisible.control-character", "control characters other than tab and line break");
+    rule("injection.control-character", "control characters other than tab and line break");
 const VARIATION_SELECTORS: Rule = rule(
-    "invisible.variation-selectors",
+    "injection.variation-selectors",
     "variation selectors that follow each other or nothing that has variants",
 );
 const BLANK_LETTER: Rule =
-    rule("invisible.blank-letter", "letters that show as nothing, such as Hangul fillers");
+    rule("injection.blank-letter", "letters that show as nothing, such as Hangul fillers");
 const DEPRECATED_FORMAT: Rule = rule(
-    "invisible.deprecated-format",
+    "injection.deprecated-format",
     "deprecated and special formatting characters, such as annotation anchors",
 );
 
 const fn rule(id: &'static str, about: &'static str) -> Rule {
-    Rule { id, family: Family::Invisible, about }
+    Rule { id, family: Family::Injection, about }
 }
 
 /// How many characters back a letter may be that shows a line to run from right to left.

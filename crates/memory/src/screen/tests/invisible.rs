@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn hidden_characters_are_refused() {
     all_break(
-        "invisible.bidi-control",
+        "injection.bidi-control",
         &[
             "a\u{202E}txt.exe",
             "\u{2066}a\u{2069}",
@@ -15,7 +15,7 @@ fn hidden_characters_are_refused() {
         ],
     );
     all_break(
-        "invisible.zero-width",
+        "injection.zero-width",
         &[
             "pass\u{200B}word",
             "a\u{200D}b",
@@ -30,7 +30,7 @@ fn hidden_characters_are_refused() {
         ],
     );
     all_break(
-        "invisible.tag-characters",
+        "injection.tag-characters",
         &[
             "green.\u{E0068}\u{E0069}",
             "\u{E0001}",
@@ -39,13 +39,13 @@ fn hidden_characters_are_refused() {
             "🏴\u{E0068}\u{E0065}\u{E006C}\u{E006C}\u{E006F}\u{E0077}\u{E006F}\u{E007F}",
         ],
     );
-    all_break("invisible.byte-order-mark", &["a\u{FEFF}", "a\n\u{FEFF}b"]);
+    all_break("injection.byte-order-mark", &["a\u{FEFF}", "a\n\u{FEFF}b"]);
     all_break(
-        "invisible.control-character",
+        "injection.control-character",
         &["a\0b", "\u{1B}[31mred", "bell\u{7}", "a\u{7F}", "a\u{85}b", "a\u{9B}b", "\u{8}"],
     );
     all_break(
-        "invisible.variation-selectors",
+        "injection.variation-selectors",
         &[
             "a\u{FE0F}",
             "👍\u{FE0F}\u{FE01}\u{FE02}",
@@ -54,9 +54,9 @@ fn hidden_characters_are_refused() {
             "\u{FE0F}",
         ],
     );
-    all_break("invisible.blank-letter", &["a\u{3164}b", "\u{115F}", "\u{FFA0}", "\u{17B4}"]);
+    all_break("injection.blank-letter", &["a\u{3164}b", "\u{115F}", "\u{FFA0}", "\u{17B4}"]);
     all_break(
-        "invisible.deprecated-format",
+        "injection.deprecated-format",
         &["a\u{206A}b", "\u{FFF9}a\u{FFFA}b\u{FFFB}", "\u{1D173}"],
     );
 }
@@ -93,5 +93,5 @@ fn a_run_is_one_finding() {
         .into_iter()
         .map(|finding| (finding.rule, finding.range))
         .collect();
-    assert_eq!(found, [("invisible.tag-characters", 2..10), ("invisible.zero-width", 10..16)]);
+    assert_eq!(found, [("injection.tag-characters", 2..10), ("injection.zero-width", 10..16)]);
 }
