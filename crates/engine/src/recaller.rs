@@ -42,6 +42,9 @@ mod meaning;
 
 mod vectors;
 
+/// How much of its score a memory may lack and still fit as well as another.
+const TIE_SHARE: f32 = 0.01;
+
 /// Finds what fits a prompt, without a model and without a network unless a person named an endpoint.
 #[derive(Debug)]
 pub struct Recaller {
@@ -83,6 +86,8 @@ struct Followed {
 struct Held {
     corpus: Corpus,
     memories: HashMap<MemoryPath, Read>,
+    /// How often those were used that were, when that was looked at.
+    uses: HashMap<MemoryPath, u64>,
     /// Up to which change it has everything, and when that was looked at.
     current: Option<(u64, Instant)>,
 }
@@ -102,6 +107,7 @@ struct Read {
 struct Update {
     read: Vec<(MemoryPath, Read)>,
     gone: Vec<MemoryPath>,
+    uses: HashMap<MemoryPath, u64>,
 }
 
 impl Recaller {
@@ -298,8 +304,11 @@ impl Recaller {
         let (changes, looked_at) = (self.changes.load(Ordering::SeqCst), Instant::now());
         let (surveyed, taken_up) =
             tokio::join!(Box::pin(memories.survey()), followed.take_up(place, &self.screen));
-        let (gone, new) = followed.differences(surveyed?);
-        let mut update = Update { gone, ..Update::default() };
+        let surveyed = surveyed?;
+        let marked = surveyed.iter().filter(|one| one.uses > 0);
+        let uses = marked.map(|one| (one.path.clone(), one.uses)).collect();
+        let (gone, new) = followed.differences(surveyed);
+        let mut update = Update { gone, uses, ..Update::default() };
         let mut batches = new.chunks(CORPUS_BATCH).peekable();
         let mut place = taken_up;
         loop {
@@ -308,7 +317,8 @@ impl Recaller {
             let is_last = batches.peek().is_none();
             let current = is_last.then_some((changes, looked_at));
             let Some(alone) = place else { return Ok(()) };
-            let update = std::mem::take(&mut update);
+            let next = Update { uses: update.uses.clone(), ..Update::default() };
+            let update = std::mem::replace(&mut update, next);
             let taken_in = followed.take_in(update, current, alone).await;
             if is_last {
                 if taken_in.is_some_and(|place| place.drift > 0) {
@@ -360,7 +370,8 @@ impl Select for Recaller {
 impl Followed {
     fn new(screen: Screen, place: Place, roots: Vec<(Mount, String)>) -> Self {
         let corpus = Corpus::new(screen);
-        let held = Held { corpus, memories: HashMap::new(), current: None };
+        let (memories, uses) = (HashMap::new(), HashMap::new());
+        let held = Held { corpus, memories, uses, current: None };
         Self {
             held: RwLock::new(held),
             place: Arc::new(tokio::sync::Mutex::new(place)),
@@ -585,6 +596,7 @@ impl Held {
             drift += usize::from(!is_same || read.stamp.is_some());
             self.memories.insert(path, read);
         }
+        self.uses = update.uses;
         self.current = current;
         drift
     }
@@ -595,9 +607,31 @@ impl Held {
         let end = prompt.char_indices().nth(PROMPT_CHARS_MAX).map_or(prompt.len(), |(end, _)| end);
         let prompt = prompt.get(..end).unwrap_or(prompt);
         let hits = self.corpus.rank_with(prompt, &options, likeness).into_iter();
-        hits.filter_map(|hit| Some((self.memories.get(&hit.path)?, hit)))
+        let mut found: Vec<(Hit, &Read)> = hits
+            .filter_map(|hit| Some((self.memories.get(&hit.path)?, hit)))
             .map(|(read, hit)| (hit, read))
-            .collect()
+            .collect();
+        self.break_ties(&mut found);
+        found
+    }
+
+    /// Puts what fits about equally well in its order: what was written on a later day first, then what was used
+    /// more.
+    fn break_ties(&self, found: &mut [(Hit, &Read)]) {
+        let place = |(hit, read): &(Hit, &Read)| {
+            // The files of a checkout have the time of the checkout.
+            let is_ours = hit.path.mount() != Some(Mount::Scope(Scope::Project));
+            let day = is_ours.then(|| read.modified_at.to_zoned(jiff::tz::TimeZone::UTC).date());
+            (day, self.uses.get(&hit.path).copied().unwrap_or_default())
+        };
+        let mut rest = found;
+        while let Some((best, _)) = rest.first() {
+            let least = best.score - best.score.abs() * TIE_SHARE;
+            let count = rest.iter().take_while(|(hit, _)| hit.score >= least).count().max(1);
+            let (equal, others) = rest.split_at_mut(count);
+            equal.sort_by_key(|one| std::cmp::Reverse(place(one)));
+            rest = others;
+        }
     }
 
     /// Returns what fits, of what may be shown; or the memories whose texts must be read first.

@@ -136,6 +136,8 @@ pub struct Surveyed {
     pub modified_at: Timestamp,
     /// Whether a person pinned it.
     pub pinned: bool,
+    /// How often it was used.
+    pub uses: u64,
 }
 
 /// One mount of a binding and what can be done with it.

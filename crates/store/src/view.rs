@@ -194,8 +194,10 @@ impl Memories {
             let walked = Box::pin(self.walk(bound, root, None)).await?;
             let Some((walk, marks)) = walked else { continue };
             surveyed.extend(walk.files.into_iter().filter_map(|file| {
+                let mark = marks.get(&file.path);
                 Some(Surveyed {
-                    pinned: marks.get(&file.path).is_some_and(|mark| mark.pinned),
+                    pinned: mark.is_some_and(|mark| mark.pinned),
+                    uses: mark.map_or(0, |mark| mark.usage.uses),
                     path: virtual_path(bound.mount, file.path).ok()?,
                     stamp: (!file.stat.recent).then_some(file.stat.stamp),
                     modified_at: file.stat.modified_at,

@@ -9,7 +9,8 @@ use engine::{
     BindingRequest, Call, Caller, Engine, LaneSettings, Memories, Recaller, Select as _, Selected,
     Selecting, Shown, Workspace,
 };
-use memory::command::Command;
+use memory::access::AgentClass;
+use memory::command::{Command, Lines};
 use memory::screen::Policy;
 use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
@@ -331,4 +332,39 @@ async fn whoever_serves_a_folder_looks_at_it_ahead_and_keeps_what_changes_after_
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     drop(serving);
+}
+
+#[tokio::test]
+async fn what_fits_about_equally_well_comes_by_when_it_was_written_and_how_often_it_was_used() {
+    let world = World::new();
+    let text = "The pier gate opens at six.\n";
+    let names = ["gate-a.md", "gate-b.md", "gate-c.md"];
+    for name in names {
+        world.write(name, text).await;
+    }
+    let folder = world.home.path().join("data/memory");
+    let written = |name: &str, days: u64| {
+        let file = fs::File::options().write(true).open(folder.join(name)).unwrap();
+        file.set_modified(SystemTime::now() - Duration::from_hours(24 * days)).unwrap();
+    };
+    let order = async |expected: [&str; 3]| {
+        let expected = expected.map(|name| format!("/memories/global/{name}"));
+        assert_eq!(world.recall("When does the pier gate open?").await, expected);
+    };
+    for (name, days) in [("gate-a.md", 9), ("gate-c.md", 5), ("gate-b.md", 7)] {
+        written(name, days);
+    }
+    order(["gate-c.md", "gate-b.md", "gate-a.md"]).await;
+    let at = SystemTime::now() - Duration::from_hours(1);
+    for name in names {
+        fs::File::options().write(true).open(folder.join(name)).unwrap().set_modified(at).unwrap();
+    }
+    order(["gate-a.md", "gate-b.md", "gate-c.md"]).await;
+    // A person's look is no use; an agent's is.
+    let agent = Caller::agent(AgentClass::Exec, "test");
+    let agent = world.engine.memories(&BindingRequest::default(), agent);
+    let view = Command::View { path: path("/memories/global/gate-c.md"), lines: Lines::Whole };
+    agent.apply(view, &Call::default()).await.unwrap();
+    world.engine.close().await;
+    order(["gate-c.md", "gate-a.md", "gate-b.md"]).await;
 }
