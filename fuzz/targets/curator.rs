@@ -33,7 +33,12 @@ fuzz_target!(|bytes: &[u8]| {
     let now = "2026-06-01T09:00:00Z".parse().expect("a time");
     let memories =
         bodies.replace('\0', " ").split("\n%%\n").take(8).enumerate().map(stored).collect();
-    let book = Snapshot { memories, writable: Scope::ALL.map(Mount::Scope).to_vec(), now };
+    let book = Snapshot {
+        memories,
+        unread: Vec::new(),
+        writable: Scope::ALL.map(Mount::Scope).to_vec(),
+        now,
+    };
 
     let asked = RememberRequest { content, context_mode: ContextMode::Workspace, scope: None };
     if let Ok(done) = remember(&book, &asked, &Screen::default()) {

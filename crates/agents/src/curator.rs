@@ -1,5 +1,6 @@
 //! The port that a lane calls, and the embedded curator behind it.
 
+use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
@@ -8,6 +9,7 @@ use memory::change::Trust;
 use memory::clock::Clock;
 use memory::command::{Command, CommandError, Reply};
 use memory::document::{self, Revision};
+use memory::path::MemoryPath;
 use memory::screen::Screen;
 use store::{Draft, MEMORY_LIST, Memories, MountState, StoreError, Surveyed};
 
@@ -80,7 +82,8 @@ impl<C: Clock> Embedded<C> {
             .map(|mount| mount.mount)
             .collect();
         let mut surveyed = Box::pin(memories.survey()).await?;
-        let mut stored = Vec::with_capacity(surveyed.len());
+        let paths: Vec<MemoryPath> = surveyed.iter().map(|one| one.path.clone()).collect();
+        let mut stored: Vec<Stored> = Vec::with_capacity(surveyed.len());
         for MountState { mount, key, .. } in mounts {
             let place = key.map(|key| key.place).unwrap_or_default();
             let (here, rest) =
@@ -88,7 +91,9 @@ impl<C: Clock> Embedded<C> {
             surveyed = rest;
             stored.extend(Box::pin(self.read(memories, &place, here)).await?);
         }
-        Ok(Snapshot { memories: stored, writable, now: self.clock.now() })
+        let read: HashSet<&MemoryPath> = stored.iter().map(|one| &one.path).collect();
+        let unread = paths.into_iter().filter(|path| !read.contains(path)).collect();
+        Ok(Snapshot { memories: stored, unread, writable, now: self.clock.now() })
     }
 
     /// Reads the memories of one root, those on the shelf from there.

@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use memory::document;
 use memory::path::{Layout, MemoryPath, Mount};
 
-use super::book::{Note, Source, Stored, indented};
+use super::book::{Note, Snapshot, Source, Stored, indented};
 use super::lexicon::Class;
 use super::words::Text;
 use crate::request::Topic;
@@ -48,9 +48,13 @@ pub(crate) fn fresh(fact: &str, topic: Topic) -> String {
 pub(crate) struct Names(HashSet<String>);
 
 impl Names {
-    /// Returns the names of these memories.
-    pub(crate) fn of<'a>(memories: impl IntoIterator<Item = &'a Stored>) -> Self {
-        Self(memories.into_iter().map(|stored| stored.path.to_string().to_lowercase()).collect())
+    /// Returns the names of these memories and of what cannot be read.
+    pub(crate) fn of<'a>(
+        memories: impl IntoIterator<Item = &'a Stored>,
+        snapshot: &'a Snapshot,
+    ) -> Self {
+        let paths = memories.into_iter().map(|stored| &stored.path).chain(&snapshot.unread);
+        Self(paths.map(|path| path.to_string().to_lowercase()).collect())
     }
 
     /// Returns a path that no memory has, from the first words of a fact or else its topic; it is taken then.

@@ -68,6 +68,8 @@ impl Stored {
 pub struct Snapshot {
     /// The memories that may be read.
     pub memories: Vec<Stored>,
+    /// What lies beside them and cannot be read: no memory may be made there.
+    pub unread: Vec<MemoryPath>,
     /// Where the caller may write.
     pub writable: Vec<Mount>,
     /// The time.

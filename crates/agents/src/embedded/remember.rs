@@ -216,7 +216,7 @@ impl Desk<'_> {
     }
 
     fn free_path(&mut self, fact: &str, mount: Mount, topic: Topic) -> Result<MemoryPath, Refusal> {
-        let names = self.names.get_or_insert_with(|| Names::of(&self.memories));
+        let names = self.names.get_or_insert_with(|| Names::of(&self.memories, self.snapshot));
         names.take_free(fact, mount, topic).ok_or(Refusal::ScopeMismatch)
     }
 

@@ -35,7 +35,7 @@ pub(crate) fn split(memories: Vec<Option<Stored>>, snapshot: &Snapshot, bytes_ma
         .collect();
     let mut done = to_their_places(&memories, &shelves);
     if done.moved == 0 {
-        done = to_new_memories(&memories, &shelves, bytes_max);
+        done = to_new_memories(&memories, &shelves, snapshot, bytes_max);
     }
     if all_said(&memories) == all_said(&done.memories) {
         return done;
@@ -241,9 +241,10 @@ fn place(
 fn to_new_memories(
     memories: &[Option<Stored>],
     shelves: &[Option<Shelf<'_>>],
+    snapshot: &Snapshot,
     bytes_max: usize,
 ) -> Split {
-    let mut names = Names::of(memories.iter().flatten());
+    let mut names = Names::of(memories.iter().flatten(), snapshot);
     let mut done = Split { memories: memories.to_vec(), moved: 0, held_back: 0 };
     let mut now = bytes(memories);
     for (from, shelf) in

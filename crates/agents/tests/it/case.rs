@@ -47,7 +47,7 @@ pub(crate) fn snapshot(case: &Value, key: &str) -> Snapshot {
 
 /// Returns a snapshot of memories that may all be written.
 pub(crate) fn of(memories: Vec<Stored>, now: Timestamp) -> Snapshot {
-    Snapshot { memories, writable: Scope::ALL.map(Mount::Scope).to_vec(), now }
+    Snapshot { memories, unread: Vec::new(), writable: Scope::ALL.map(Mount::Scope).to_vec(), now }
 }
 
 /// The memories by their paths.

@@ -226,3 +226,14 @@ async fn a_day_is_named_from_when_its_entry_was_written_and_not_from_when_others
             .replace(" \n", "\n")
     );
 }
+
+#[tokio::test]
+async fn no_memory_is_made_where_something_lies_that_cannot_be_read() {
+    let (home, memories) = memories();
+    let folder = home.path().join("data/memory/user");
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(folder.join("keep-bees.md"), b"\xFF\xFE").unwrap();
+    let (_, touched) = remember(&curator(), &memories, "I keep bees.").await;
+    assert_eq!(touched, ["/memories/global/user/keep-bees-2.md"]);
+    assert_eq!(fs::read(folder.join("keep-bees.md")).unwrap(), b"\xFF\xFE");
+}
