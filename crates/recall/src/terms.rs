@@ -3,6 +3,7 @@
 //! A term is a word as it is written, made plain; a stem joins the terms that are forms of one word. A
 //! term whose last entry goes away stays known and is found nowhere.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -163,10 +164,29 @@ impl Terms {
         }
     }
 
-    /// Returns the forms that an entry may have a word of this root in.
-    pub(crate) fn stem(&self, root: &str) -> Option<&Stem> {
-        let id = self.stem_ids.get(root)?;
-        self.stems.get(*id as usize).filter(|stem| stem.entries > 0)
+    /// Returns which stem a word has, or what it would be called if it were known.
+    pub(crate) fn stem_of<'a>(&self, word: &'a str) -> Result<u32, Cow<'a, str>> {
+        if let Some(id) = self.ids.get(word) {
+            return Ok(self.list[*id as usize].stem);
+        }
+        let root = stem(word);
+        self.stem_ids.get(root.as_ref()).copied().ok_or(root)
+    }
+
+    /// Returns how rare a word is in the language, from 0 to 1; `None` if it is no token by itself. Of a word that is
+    /// known it is known whether it is.
+    pub(crate) fn rarity(&self, word: &str) -> Option<f32> {
+        let known = self.ids.get(word).map(|id| self.made_of(&self.list[*id as usize]).0);
+        match known {
+            Some([token]) => table()?.rarity_of(*token as usize),
+            None | Some([]) => table()?.rarity(word),
+            Some(_) => None,
+        }
+    }
+
+    /// Returns the forms that an entry may have a word of this stem in.
+    pub(crate) fn stem(&self, id: u32) -> Option<&Stem> {
+        self.stems.get(id as usize).filter(|stem| stem.entries > 0)
     }
 
     /// Returns the terms that mean about the same as a word, the nearest first.
