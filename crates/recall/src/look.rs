@@ -78,19 +78,19 @@ pub(crate) fn matches(corpus: &Corpus, question: &Question, by_sense: bool) -> V
     let mut matches = Vec::new();
     for (asked, of) in question.asked.iter().enumerate() {
         let exact = of.stem.and_then(|stem| corpus.terms.stem(stem));
-        let members = exact.map_or(&[][..], |stem| &stem.members);
-        matches.extend(members.iter().map(|&term| Match::of(term, asked, 1.0, 1.0)));
+        let members = exact.into_iter().flat_map(|stem| stem.members.iter());
+        matches.extend(members.map(|term| Match::of(term, asked, 1.0, 1.0)));
         if exact.is_none() {
             for (term, slips) in corpus.terms.misspelled(&of.word) {
                 let stem = corpus.terms.list[term as usize].stem;
                 let same = SLIP.powi(i32::try_from(slips).unwrap_or(i32::MAX));
                 let forms = &corpus.terms.stems[stem as usize].members;
-                matches.extend(forms.iter().map(|&term| Match::of(term, asked, same, same)));
+                matches.extend(forms.iter().map(|term| Match::of(term, asked, same, same)));
             }
         }
         if by_sense {
             for &(term, near) in corpus.terms.near(&of.word).iter().take(NEAR_MAX) {
-                if !members.contains(&term) {
+                if !exact.is_some_and(|stem| stem.members.contains(term)) {
                     matches.push(Match::of(term, asked, 0.0, near));
                 }
             }

@@ -38,7 +38,7 @@ impl Posting {
 /// A word as it is written.
 #[derive(Debug)]
 pub(crate) struct Term {
-    pub(crate) word: Box<str>,
+    pub(crate) word: Arc<str>,
     pub(crate) stem: u32,
     pub(crate) postings: Vec<Posting>,
     /// Its characters, for telling slips of the hand quickly.
@@ -53,11 +53,35 @@ pub(crate) struct Term {
 /// All forms of one word.
 #[derive(Debug, Default)]
 pub(crate) struct Stem {
-    pub(crate) members: Vec<u32>,
+    pub(crate) members: Members,
     /// How many entries have one of them.
     pub(crate) entries: usize,
     /// One past the entry that was counted last; 0 for none.
     pub(crate) counted: u32,
+}
+
+/// Numbers of terms, in their order. Most often there is but one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Members {
+    first: Option<u32>,
+    others: Vec<u32>,
+}
+
+impl Members {
+    fn push(&mut self, term: u32) {
+        match self.first {
+            None => self.first = Some(term),
+            Some(_) => self.others.push(term),
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
+        self.first.into_iter().chain(self.others.iter().copied())
+    }
+
+    pub(crate) fn contains(&self, term: u32) -> bool {
+        self.iter().any(|member| member == term)
+    }
 }
 
 /// Terms that are near a word, the nearest first, and how many terms had been looked at.
@@ -72,8 +96,8 @@ struct Near {
 pub(crate) struct Terms {
     pub(crate) list: Vec<Term>,
     pub(crate) stems: Vec<Stem>,
-    ids: HashMap<Box<str>, u32>,
-    stem_ids: HashMap<Box<str>, u32>,
+    ids: HashMap<Arc<str>, u32>,
+    stem_ids: HashMap<Arc<str>, u32>,
     /// The tokens of all terms.
     tokens: Vec<u32>,
     /// The vectors, term by term; made when they are needed first.
@@ -87,31 +111,40 @@ impl Terms {
         if let Some(id) = self.ids.get(word.text.as_str()) {
             return *id;
         }
+        let text = Arc::from(word.text.as_str());
         let root = stem(&word.text);
         let stem = self.stem_ids.get(root.as_ref()).copied();
-        let stem = stem.unwrap_or_else(|| self.add_stem(&root));
+        let stem = stem.unwrap_or_else(|| self.add_stem(&text, &root));
         let tokens =
             if word.kind == Kind::Plain { table().and_then(|t| t.cut(&word.text)) } else { None };
-        self.push(&word.text, stem, (&tokens.unwrap_or_default(), rarity(word)))
+        self.push(text, stem, (&tokens.unwrap_or_default(), rarity(word)))
     }
 
     /// Makes room for so many terms.
     pub(crate) fn reserve(&mut self, count: usize) {
         self.list.reserve(count);
+        self.stems.reserve(count);
+        self.tokens.reserve(count);
         self.ids.reserve(count);
         self.stem_ids.reserve(count);
     }
 
-    /// Makes a stem known.
-    pub(crate) fn add_stem(&mut self, root: &str) -> u32 {
+    /// Makes the stem of a word known.
+    pub(crate) fn add_stem(&mut self, word: &Arc<str>, root: &str) -> u32 {
         let id = number(self.stems.len());
         self.stems.push(Stem::default());
-        self.stem_ids.insert(root.into(), id);
+        let root = if root == &**word { Arc::clone(word) } else { root.into() };
+        self.stem_ids.insert(root, id);
         id
     }
 
     /// Makes a word known that is not, by its stem, its tokens and how rare it is.
-    pub(crate) fn push(&mut self, text: &str, stem: u32, (tokens, rarity): (&[u32], u8)) -> u32 {
+    pub(crate) fn push(
+        &mut self,
+        text: Arc<str>,
+        stem: u32,
+        (tokens, rarity): (&[u32], u8),
+    ) -> u32 {
         let id = number(self.list.len());
         self.stems[stem as usize].members.push(id);
         let start = number(self.tokens.len());
@@ -124,15 +157,15 @@ impl Terms {
             }
         }
         self.list.push(Term {
-            letters: letters(text),
+            letters: letters(&text),
             chars: text.chars().count(),
-            word: text.into(),
+            word: Arc::clone(&text),
             stem,
             postings: Vec::new(),
             tokens: start..number(self.tokens.len()),
             rarity,
         });
-        self.ids.insert(text.into(), id);
+        self.ids.insert(text, id);
         id
     }
 
