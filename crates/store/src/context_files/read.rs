@@ -1,4 +1,4 @@
-//! Reading context files: through open folders, several at once, and again only if they changed.
+//! Reading context files: through no link, several at once where that is worth it, and again only if they changed.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -296,4 +296,61 @@ fn parse(place: &Place, read: Read, cache: &ContextCache) -> Result<Arc<Parsed>,
     let text = Arc::new(Parsed { text: Arc::from(text), revision, asked, asks_more });
     cache.keep(place, read.stat, &text);
     Ok(text)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the files that are read are made by hand")]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::backend::local::Privacy;
+
+    fn place(base: &Path, folders: &[&str], file: &str) -> Place {
+        let folder = Anchor::new(base.to_owned(), folders, Privacy::Shared);
+        let path = folder.path().join(file);
+        let stamp = look_through(&path).unwrap().1.stamp;
+        Place { folder, file: file.to_owned(), path, stamp }
+    }
+
+    #[test]
+    fn what_became_a_link_is_not_read_whichever_way() {
+        let top = tempfile::tempdir().unwrap();
+        let base = top.path().join("project");
+        fs::create_dir_all(base.join("sub")).unwrap();
+        fs::create_dir(top.path().join("outside")).unwrap();
+        for folder in [base.join("sub"), top.path().join("outside")] {
+            fs::write(folder.join("a.md"), "text").unwrap();
+        }
+        let whole = place(&base, &["sub"], "a.md");
+        let ways = |place: &Place| {
+            let cache = ContextCache::default();
+            [Begun::at(place, &cache), Begun::Waits]
+                .map(|begun| begun.finish(place, &cache).map(|parsed| parsed.text.to_string()))
+        };
+        assert_eq!(ways(&whole), [Ok("text".to_owned()), Ok("text".to_owned())]);
+        fs::remove_file(base.join("sub/a.md")).unwrap();
+        symlink("../../outside/a.md", base.join("sub/a.md")).unwrap();
+        assert_eq!(ways(&whole), [const { Err(NotLoaded::NotAFile) }; 2]);
+        fs::remove_dir_all(base.join("sub")).unwrap();
+        symlink("../outside", base.join("sub")).unwrap();
+        assert_eq!(ways(&whole), [const { Err(NotLoaded::Link) }; 2]);
+    }
+
+    #[test]
+    fn many_large_files_are_told_in_their_order() {
+        let top = tempfile::tempdir().unwrap();
+        let names: Vec<_> = (0..7).map(|number| format!("{number}.md")).collect();
+        for name in &names {
+            fs::write(top.path().join(name), name.repeat(WORK_A_THREAD / 8)).unwrap();
+        }
+        let places: Vec<_> = names.iter().map(|name| place(top.path(), &[], name)).collect();
+        let places: Vec<_> = places.iter().collect();
+        let texts = read_all(&places, &ContextCache::default());
+        assert_eq!(texts.len(), names.len());
+        for (text, name) in texts.into_iter().zip(&names) {
+            assert!(text.unwrap().text.starts_with(name.as_str()), "{name}");
+        }
+    }
 }
