@@ -139,13 +139,21 @@ impl Corpus {
         }
         let summary = Summary { date, head: head.into_iter().collect(), gist: None };
         let units: Vec<Own> = cut.units.iter().map(|unit| self.own(unit)).collect();
-        self.insert(path, summary, units);
+        self.insert(path.clone(), summary, units);
+    }
+
+    /// Makes room for so many memories.
+    pub(crate) fn reserve(&mut self, memories: usize) {
+        self.memories.reserve(memories);
+        // Of one entry at least.
+        self.entries.reserve(memories);
+        self.keys.reserve(memories);
     }
 
     /// Takes in a memory that is in words, and is not there.
     pub(crate) fn insert(
         &mut self,
-        path: &MemoryPath,
+        path: MemoryPath,
         Summary { date, head, gist }: Summary,
         entries: Vec<Own>,
     ) {
@@ -153,14 +161,14 @@ impl Corpus {
             self.memories.push(None);
             number(self.memories.len() - 1)
         });
-        let of_path = key(path);
+        let of_path = key(&path);
         let entries = entries.into_iter().enumerate();
         let entries = entries
             .map(|(ordinal, own)| self.enter((id, of_path, &head), number(ordinal), own))
             .collect();
         self.by_path.insert(path.clone(), id);
         let gist = gist.map_or_else(OnceLock::new, OnceLock::from);
-        self.memories[id as usize] = Some(Held { path: path.clone(), entries, date, head, gist });
+        self.memories[id as usize] = Some(Held { path, entries, date, head, gist });
     }
 
     /// Takes a memory out. Returns whether it was there.
@@ -326,24 +334,26 @@ impl Corpus {
 }
 
 /// Adds up two lists of terms in their order.
-fn sum(own: &[(u32, f32)], head: &[(u32, f32)]) -> Vec<(u32, f32)> {
-    let mut sum = Vec::with_capacity(own.len() + head.len());
-    let mut of_head = 0;
-    for &(term, weight) in own {
-        while let Some(before) = head.get(of_head).filter(|before| before.0 < term) {
-            sum.push(*before);
-            of_head += 1;
+fn sum<'a>(
+    own: &'a [(u32, f32)],
+    head: &'a [(u32, f32)],
+) -> impl Iterator<Item = (u32, f32)> + use<'a> {
+    let (mut own, mut head) = (own, head);
+    std::iter::from_fn(move || match (own.split_first(), head.split_first()) {
+        (Some((one, of_own)), Some((other, of_head))) if one.0 == other.0 => {
+            (own, head) = (of_own, of_head);
+            Some((one.0, one.1 + other.1))
         }
-        match head.get(of_head) {
-            Some((same, more)) if *same == term => {
-                sum.push((term, weight + more));
-                of_head += 1;
-            }
-            _ => sum.push((term, weight)),
+        (Some((one, of_own)), other) if other.is_none_or(|(other, _)| one.0 < other.0) => {
+            own = of_own;
+            Some(*one)
         }
-    }
-    sum.extend(head.get(of_head..).unwrap_or_default());
-    sum
+        (_, other) => {
+            let (other, of_head) = other?;
+            head = of_head;
+            Some(*other)
+        }
+    })
 }
 
 /// FNV-1a of a path.

@@ -100,7 +100,12 @@ impl<'a> Table<'a> {
 
     /// Returns how rare a word is, from 0 to 1; `None` if it is no token by itself.
     pub(crate) fn rarity(&self, word: &str) -> Option<f32> {
-        Some(f32::from(*self.ranks.get(self.find(word.as_bytes())?)?) / 255.0)
+        self.rarity_of(self.find(word.as_bytes())?)
+    }
+
+    /// Returns how rare a word is that is this token, from 0 to 1.
+    pub(crate) fn rarity_of(&self, token: usize) -> Option<f32> {
+        Some(f32::from(*self.ranks.get(token)?) / 255.0)
     }
 
     /// Cuts a word in plain small letters into the longest tokens there are, from its beginning; `None` if it

@@ -136,6 +136,8 @@ struct Sums {
     all: Hits,
     /// How near those are that begin with a name that the question has.
     of_subject: Lane,
+    /// Whether they have anything of it.
+    is_met: bool,
 }
 
 /// Rows, and what each has of each word of the question.
@@ -228,6 +230,14 @@ impl Around {
 }
 
 impl Rows {
+    /// Returns none in the room of these.
+    pub(crate) fn emptied(mut self) -> Self {
+        self.list.clear();
+        self.groups.clear();
+        self.hits.clear();
+        self
+    }
+
     /// Works the features of all rows out.
     pub(crate) fn fill(&mut self, corpus: &Corpus, question: &Question) {
         let mut sums: Vec<Sums> = Vec::with_capacity(self.groups.len() * self.width);
@@ -250,7 +260,8 @@ impl Rows {
             features[MONTH + 1] = flag(day);
             for row in group.rows.clone() {
                 let mut features = features;
-                for lane in 0..self.width {
+                let of_group = &sums[at * self.width..][..self.width];
+                for lane in (0..self.width).filter(|lane| of_group[*lane].is_met) {
                     let around = self.around(&group.rows, row, lane);
                     self.words_of(row, lane, (&around, &weights, average), &mut features);
                 }
@@ -273,13 +284,15 @@ impl Rows {
         (around, weights, average): (&Around, &Weights, f32),
         features: &mut [f32; ENTRY],
     ) {
-        let own = &self.hits[row * self.width + lane];
         let lengths = around.lengths.map(|length| length / average);
-        features[0] += weights.bm25(lane, own.same, self.list[row].length / average);
+        if self.list[row].is_met {
+            let own = &self.hits[row * self.width + lane];
+            features[0] += weights.bm25(lane, own.same, self.list[row].length / average);
+            features[5] += weights.met(lane, own.near);
+        }
         for (at, (counts, length)) in around.counts.iter().zip(lengths).enumerate() {
             features[1 + at] += weights.bm25(lane, *counts, length);
         }
-        features[5] += weights.met(lane, own.near);
         features[6] += weights.met(lane, around.near);
         features[7] += weights.met(lane, around.far);
         features[9] += weights.met(lane, around.near * around.near * around.near);
@@ -319,6 +332,7 @@ impl Rows {
                 sums.all.kindred += of.kindred;
                 sums.all.near = sums.all.near.fast_max(of.near);
             }
+            sums.is_met = sums.all.near != Lane::ZERO;
             for of in rows.clone().filter(is_about).map(of) {
                 sums.of_subject = sums.of_subject.fast_max(of.near);
             }

@@ -4,8 +4,6 @@
 //! neighbours. The work is bounded, however large the corpus: a word that stands nearly everywhere is passed
 //! over once enough was counted.
 
-use std::cmp::Ordering;
-
 use crate::corpus::{Corpus, Held};
 use crate::embedder::nearness;
 use crate::features::{Group, Hits, REACH, Row, Rows};
@@ -29,6 +27,9 @@ const ALIKE_ENTRIES: usize = 16;
 const SLIP: f32 = 0.8;
 /// In how many steps it is counted how near words are that are added up.
 const KINSHIP_STEPS: f32 = 256.0;
+
+/// How many bits are kept together.
+const BITS: usize = 64;
 
 /// A word of the corpus that answers to a word of the question.
 #[derive(Clone, Copy, Debug)]
@@ -55,33 +56,41 @@ impl Match {
 /// What ranking needs for a while; kept, so that it need not be made each time.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
+    /// What each entry counted up to.
     scores: Vec<f32>,
     touched: Vec<u32>,
-    bits: Vec<u32>,
+    /// Whether all that counts was counted up: then an entry that was not touched has nothing of the question.
+    is_all_counted: bool,
+    /// What entries that were touched counted up to, and which they are.
+    ordered: Vec<u64>,
     /// For each term, one past where its matches begin; 0 for none.
     slots: Vec<u32>,
+    /// Which terms have matches, a bit each: most have none, and this stays near at hand.
+    has_slot: Vec<u64>,
     /// What the head of a memory has of the question.
     head: Vec<Hits>,
+    /// Room of rows that nobody needs any more.
+    pub(crate) spare: Rows,
 }
 
 /// Returns the words of the corpus that answer to those of a question, term by term.
 pub(crate) fn matches(corpus: &Corpus, question: &Question, by_sense: bool) -> Vec<Match> {
     let mut matches = Vec::new();
     for (asked, of) in question.asked.iter().enumerate() {
-        let exact = corpus.terms.stem(&of.root);
-        let members = exact.map_or(&[][..], |stem| &stem.members);
-        matches.extend(members.iter().map(|&term| Match::of(term, asked, 1.0, 1.0)));
+        let exact = of.stem.and_then(|stem| corpus.terms.stem(stem));
+        let members = exact.into_iter().flat_map(|stem| stem.members.iter());
+        matches.extend(members.map(|term| Match::of(term, asked, 1.0, 1.0)));
         if exact.is_none() {
             for (term, slips) in corpus.terms.misspelled(&of.word) {
                 let stem = corpus.terms.list[term as usize].stem;
                 let same = SLIP.powi(i32::try_from(slips).unwrap_or(i32::MAX));
                 let forms = &corpus.terms.stems[stem as usize].members;
-                matches.extend(forms.iter().map(|&term| Match::of(term, asked, same, same)));
+                matches.extend(forms.iter().map(|term| Match::of(term, asked, same, same)));
             }
         }
         if by_sense {
             for &(term, near) in corpus.terms.near(&of.word).iter().take(NEAR_MAX) {
-                if !members.contains(&term) {
+                if !exact.is_some_and(|stem| stem.members.contains(term)) {
                     matches.push(Match::of(term, asked, 0.0, near));
                 }
             }
@@ -127,13 +136,16 @@ impl Scratch {
             worth(b).total_cmp(&worth(a)).then_with(|| (word(a), a.asked).cmp(&(word(b), b.asked)))
         });
         let mut left = POSTINGS_MAX;
+        self.is_all_counted = true;
         for found in order {
             let postings = &corpus.terms.list[found.term as usize].postings;
             if postings.len() > left && !self.touched.is_empty() {
+                self.is_all_counted = false;
                 continue;
             }
             left = left.saturating_sub(postings.len());
             let worth = worth(found);
+            self.is_all_counted &= worth > 0.0;
             for Posting { entry, worth: there } in postings {
                 let score = &mut self.scores[*entry as usize];
                 if *score == 0.0 {
@@ -143,11 +155,7 @@ impl Scratch {
             }
         }
         let by_words = question.gist.is_empty();
-        let best = self.best(corpus, if by_words { CANDIDATES_BY_WORDS } else { CANDIDATES });
-        for entry in self.touched.drain(..) {
-            self.scores[entry as usize] = 0.0;
-        }
-        best
+        self.best(corpus, if by_words { CANDIDATES_BY_WORDS } else { CANDIDATES })
     }
 
     /// Returns so many entries that counted up to most.
@@ -156,19 +164,20 @@ impl Scratch {
             return self.touched.clone();
         }
         // Numbers above zero are in the order of their bits.
-        self.bits.clear();
-        self.bits.extend(self.touched.iter().map(|id| self.scores[*id as usize].to_bits()));
-        let from = self.bits.len() - count;
-        let (_, least, _) = self.bits.select_nth_unstable(from);
+        let with_score =
+            |id: &u32| u64::from(self.scores[*id as usize].to_bits()) << u32::BITS | u64::from(*id);
+        self.ordered.clear();
+        self.ordered.extend(self.touched.iter().map(with_score));
+        let from = self.ordered.len() - count;
+        let (below, least, above) = self.ordered.select_nth_unstable(from);
+        #[expect(clippy::cast_possible_truncation, reason = "the number of an entry is one half")]
+        let id = |both: &u64| *both as u32;
         let least = *least;
-        let (mut best, mut alike) = (Vec::with_capacity(count), Vec::new());
-        for &id in &self.touched {
-            match self.scores[id as usize].to_bits().cmp(&least) {
-                Ordering::Greater => best.push(id),
-                Ordering::Equal => alike.push(id),
-                Ordering::Less => {}
-            }
-        }
+        let is_alike = |both: &&u64| *both >> u32::BITS == least >> u32::BITS;
+        let mut best = Vec::with_capacity(count);
+        best.extend(above.iter().filter(|both| !is_alike(both)).map(id));
+        let alike = below.iter().filter(is_alike).chain([&least]);
+        let mut alike: Vec<u32> = alike.chain(above.iter().filter(is_alike)).map(id).collect();
         alike.sort_unstable_by_key(|id| corpus.keys[*id as usize]);
         best.extend(alike.into_iter().take(count - best.len()));
         best
@@ -190,25 +199,36 @@ impl Scratch {
             Some((entry.memory, entry.ordinal as usize))
         }));
         places.sort_unstable();
-        let list = Vec::with_capacity(places.len() * (REACH + 1));
-        let mut rows = Rows { list, ..Rows::default() };
+        let mut rows = std::mem::take(&mut self.spare).emptied();
         for places in places.chunk_by(|a, b| a.0 == b.0) {
             add_rows(corpus, places, &mut rows);
         }
-        self.slots.resize(corpus.terms.list.len(), 0);
-        for (at, found) in matches.iter().enumerate().rev() {
-            self.slots[found.term as usize] = number(at + 1);
-        }
+        self.set_slots(corpus, matches);
         rows.width = question.asked.len().div_ceil(LANES);
         rows.hits.reserve(rows.list.len() * rows.width);
         for group in 0..rows.groups.len() {
             self.count(corpus, matches, group, &mut rows);
         }
+        self.has_slot.clear();
         for found in matches {
             self.slots[found.term as usize] = 0;
         }
+        for entry in self.touched.drain(..) {
+            self.scores[entry as usize] = 0.0;
+        }
         rows.fill(corpus, question);
         rows
+    }
+
+    /// Notes where the matches of each term begin.
+    fn set_slots(&mut self, corpus: &Corpus, matches: &[Match]) {
+        self.slots.resize(corpus.terms.list.len(), 0);
+        self.has_slot.resize(corpus.terms.list.len().div_ceil(BITS), 0);
+        for (at, found) in matches.iter().enumerate().rev() {
+            let term = found.term as usize;
+            self.slots[term] = number(at + 1);
+            self.has_slot[term / BITS] |= 1 << (term % BITS);
+        }
     }
 
     /// Counts what the entries of a memory have of each word of the question.
@@ -224,6 +244,10 @@ impl Scratch {
             let start = rows.hits.len();
             rows.hits.extend_from_slice(&head);
             if let Some(entry) = corpus.entries[row.entry as usize].as_ref() {
+                if self.is_all_counted && self.scores[row.entry as usize] == 0.0 {
+                    debug_assert!(!entry.terms.iter().any(|(term, _)| self.has_slot(*term)));
+                    continue;
+                }
                 let is_met = self.count_terms(matches, &entry.terms, &mut rows.hits[start..]);
                 row.is_met = head_is_met || is_met;
             }
@@ -231,12 +255,17 @@ impl Scratch {
         self.head = head;
     }
 
+    fn has_slot(&self, term: u32) -> bool {
+        let (at, bit) = (term as usize / BITS, term as usize % BITS);
+        self.has_slot[at] >> bit & 1 == 1
+    }
+
     /// Counts what some terms have of each word of the question; returns whether that is anything.
     fn count_terms(&self, matches: &[Match], terms: &[(u32, f32)], hits: &mut [Hits]) -> bool {
         let mut is_met = false;
         for (term, weight) in terms {
-            let slot = self.slots[*term as usize] as usize;
-            if slot > 0 {
+            if self.has_slot(*term) {
+                let slot = self.slots[*term as usize] as usize;
                 is_met = true;
                 let own = matches[slot - 1..].iter().take_while(|found| found.term == *term);
                 for found in own {

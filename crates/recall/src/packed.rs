@@ -7,6 +7,7 @@
 //! Whatever the bytes are, reading them ends, and takes memory within bounds.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use jiff::civil::Date;
 use memory::document::Revision;
@@ -85,6 +86,7 @@ impl Corpus {
         let mut before = String::new();
         let memories = from.count(1)?;
         (memories <= COUNT_MAX).then_some(())?;
+        corpus.reserve(memories.min(ALIKE_AMONG_MAX));
         for _ in 0..memories {
             let path = from.path(&mut before)?;
             let last = corpus.by_path.last_key_value();
@@ -100,7 +102,7 @@ impl Corpus {
             let of_entries: usize = own.iter().map(|own| own.terms.len()).sum();
             let of_head = own.len().checked_mul(summary.head.len())?;
             pairs = pairs.checked_sub(of_entries.checked_add(of_head)?)?;
-            corpus.insert(&path, summary, own);
+            corpus.insert(path, summary, own);
         }
         from.0.is_empty().then_some((corpus, about))
     }
@@ -146,15 +148,16 @@ impl Corpus {
         let mut pairs = PAIRS_MAX;
         let mut tokens = Vec::new();
         for _ in 0..count {
-            let word = str::from_utf8(from.text()?).ok()?;
+            let word: Arc<str> = str::from_utf8(from.text()?).ok()?.into();
             let stem = from.index()?;
             if stem == self.terms.stems.len() {
                 let shared = from.index()?;
                 let rest = str::from_utf8(from.text()?).ok()?;
+                let shared = word.get(..shared)?;
                 if rest.is_empty() {
-                    self.terms.add_stem(word.get(..shared)?);
+                    self.terms.add_stem(&word, shared);
                 } else {
-                    self.terms.add_stem(&[word.get(..shared)?, rest].concat());
+                    self.terms.add_stem(&word, &[shared, rest].concat());
                 }
             }
             (stem < self.terms.stems.len()).then_some(())?;

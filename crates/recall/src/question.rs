@@ -6,9 +6,8 @@ use std::sync::LazyLock;
 use jiff::civil::Date;
 
 use crate::corpus::{Corpus, Entry};
-use crate::embedder::table;
-use crate::terms::{Gist, Stem};
-use crate::words::{Kind, Word, stem, words};
+use crate::terms::Gist;
+use crate::words::{Kind, Word, words};
 
 /// Words that a prompt is searched by, at most; the rarest of it.
 pub(crate) const WORDS_MAX: usize = 24;
@@ -54,8 +53,8 @@ pub(crate) fn tells_time(word: &str) -> bool {
 #[derive(Debug)]
 pub(crate) struct Asked {
     pub(crate) word: Word,
-    /// What it shares with its other forms.
-    pub(crate) root: String,
+    /// What it shares with its other forms, if any is known.
+    pub(crate) stem: Option<u32>,
     /// How much it tells: the rarer it is in the corpus, the more.
     pub(crate) weight: f32,
     /// How much of what a word can tell at most, from 0 to 1; in a small corpus as if it were larger.
@@ -110,10 +109,10 @@ impl Question {
         let mut seen = HashSet::new();
         let mut asked: Vec<Asked> = Vec::new();
         for word in all.iter().filter(|word| !word.is_small()) {
-            let root = stem(&word.text);
-            if !seen.contains(&root) {
-                asked.push(Asked::new(word, &root, corpus));
-                seen.insert(root);
+            let stem = corpus.terms.stem_of(&word.text);
+            if !seen.contains(&stem) {
+                asked.push(Asked::new(word, stem.as_ref().ok().copied(), corpus));
+                seen.insert(stem);
             }
         }
         if asked.iter().any(|asked| !speakers.contains(&asked.word.text)) {
@@ -153,18 +152,18 @@ impl Question {
 }
 
 impl Asked {
-    fn new(word: &Word, root: &str, corpus: &Corpus) -> Self {
-        let entries = corpus.terms.stem(root).map_or(0, |stem: &Stem| stem.entries);
+    fn new(word: &Word, stem: Option<u32>, corpus: &Corpus) -> Self {
+        let known = stem.and_then(|stem| corpus.terms.stem(stem));
+        let entries = known.map_or(0, |stem| stem.entries);
         let rare = telling(entries, corpus.entries());
         let all = corpus.entries().max(ENTRIES_ASSUMED);
         let share = telling(entries, all) / telling(0, all);
         let small = if word.kind == Kind::SmallPair { SMALL_PAIR } else { 1.0 };
         let rarity = match word.kind {
-            Kind::Plain => table().and_then(|table| table.rarity(&word.text)).unwrap_or(1.0),
+            Kind::Plain => corpus.terms.rarity(&word.text).unwrap_or(1.0),
             Kind::Sign | Kind::Pair | Kind::SmallPair => 1.0,
         };
-        let (word, root) = (word.clone(), root.to_owned());
-        Self { word, root, weight: rare * small, share: share * small, rarity }
+        Self { word: word.clone(), stem, weight: rare * small, share: share * small, rarity }
     }
 }
 

@@ -170,7 +170,13 @@ impl Corpus {
         }
         let fits = |scored: &&Scored| !options.abstain || by_words(scored) || lifted(scored);
         let hits = found.memories.iter().filter(fits).take(options.limit);
-        hits.filter_map(|scored| self.hit(&found, scored)).collect()
+        let hits = hits.filter_map(|scored| self.hit(&found, scored)).collect();
+        if let Some(scratch) =
+            self.scratch.lock().unwrap_or_else(PoisonError::into_inner).last_mut()
+        {
+            scratch.spare = found.rows;
+        }
+        hits
     }
 
     /// Returns the entries that fit a prompt, the best first, of whatever memory; nothing is held back.

@@ -3,6 +3,7 @@
 //! A term is a word as it is written, made plain; a stem joins the terms that are forms of one word. A
 //! term whose last entry goes away stays known and is found nowhere.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -37,7 +38,7 @@ impl Posting {
 /// A word as it is written.
 #[derive(Debug)]
 pub(crate) struct Term {
-    pub(crate) word: Box<str>,
+    pub(crate) word: Arc<str>,
     pub(crate) stem: u32,
     pub(crate) postings: Vec<Posting>,
     /// Its characters, for telling slips of the hand quickly.
@@ -52,11 +53,35 @@ pub(crate) struct Term {
 /// All forms of one word.
 #[derive(Debug, Default)]
 pub(crate) struct Stem {
-    pub(crate) members: Vec<u32>,
+    pub(crate) members: Members,
     /// How many entries have one of them.
     pub(crate) entries: usize,
     /// One past the entry that was counted last; 0 for none.
     pub(crate) counted: u32,
+}
+
+/// Numbers of terms, in their order. Most often there is but one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Members {
+    first: Option<u32>,
+    others: Vec<u32>,
+}
+
+impl Members {
+    fn push(&mut self, term: u32) {
+        match self.first {
+            None => self.first = Some(term),
+            Some(_) => self.others.push(term),
+        }
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = u32> {
+        self.first.into_iter().chain(self.others.iter().copied())
+    }
+
+    pub(crate) fn contains(&self, term: u32) -> bool {
+        self.iter().any(|member| member == term)
+    }
 }
 
 /// Terms that are near a word, the nearest first, and how many terms had been looked at.
@@ -71,8 +96,8 @@ struct Near {
 pub(crate) struct Terms {
     pub(crate) list: Vec<Term>,
     pub(crate) stems: Vec<Stem>,
-    ids: HashMap<Box<str>, u32>,
-    stem_ids: HashMap<Box<str>, u32>,
+    ids: HashMap<Arc<str>, u32>,
+    stem_ids: HashMap<Arc<str>, u32>,
     /// The tokens of all terms.
     tokens: Vec<u32>,
     /// The vectors, term by term; made when they are needed first.
@@ -86,31 +111,40 @@ impl Terms {
         if let Some(id) = self.ids.get(word.text.as_str()) {
             return *id;
         }
+        let text = Arc::from(word.text.as_str());
         let root = stem(&word.text);
         let stem = self.stem_ids.get(root.as_ref()).copied();
-        let stem = stem.unwrap_or_else(|| self.add_stem(&root));
+        let stem = stem.unwrap_or_else(|| self.add_stem(&text, &root));
         let tokens =
             if word.kind == Kind::Plain { table().and_then(|t| t.cut(&word.text)) } else { None };
-        self.push(&word.text, stem, (&tokens.unwrap_or_default(), rarity(word)))
+        self.push(text, stem, (&tokens.unwrap_or_default(), rarity(word)))
     }
 
     /// Makes room for so many terms.
     pub(crate) fn reserve(&mut self, count: usize) {
         self.list.reserve(count);
+        self.stems.reserve(count);
+        self.tokens.reserve(count);
         self.ids.reserve(count);
         self.stem_ids.reserve(count);
     }
 
-    /// Makes a stem known.
-    pub(crate) fn add_stem(&mut self, root: &str) -> u32 {
+    /// Makes the stem of a word known.
+    pub(crate) fn add_stem(&mut self, word: &Arc<str>, root: &str) -> u32 {
         let id = number(self.stems.len());
         self.stems.push(Stem::default());
-        self.stem_ids.insert(root.into(), id);
+        let root = if root == &**word { Arc::clone(word) } else { root.into() };
+        self.stem_ids.insert(root, id);
         id
     }
 
     /// Makes a word known that is not, by its stem, its tokens and how rare it is.
-    pub(crate) fn push(&mut self, text: &str, stem: u32, (tokens, rarity): (&[u32], u8)) -> u32 {
+    pub(crate) fn push(
+        &mut self,
+        text: Arc<str>,
+        stem: u32,
+        (tokens, rarity): (&[u32], u8),
+    ) -> u32 {
         let id = number(self.list.len());
         self.stems[stem as usize].members.push(id);
         let start = number(self.tokens.len());
@@ -123,15 +157,15 @@ impl Terms {
             }
         }
         self.list.push(Term {
-            letters: letters(text),
+            letters: letters(&text),
             chars: text.chars().count(),
-            word: text.into(),
+            word: Arc::clone(&text),
             stem,
             postings: Vec::new(),
             tokens: start..number(self.tokens.len()),
             rarity,
         });
-        self.ids.insert(text.into(), id);
+        self.ids.insert(text, id);
         id
     }
 
@@ -163,10 +197,29 @@ impl Terms {
         }
     }
 
-    /// Returns the forms that an entry may have a word of this root in.
-    pub(crate) fn stem(&self, root: &str) -> Option<&Stem> {
-        let id = self.stem_ids.get(root)?;
-        self.stems.get(*id as usize).filter(|stem| stem.entries > 0)
+    /// Returns which stem a word has, or what it would be called if it were known.
+    pub(crate) fn stem_of<'a>(&self, word: &'a str) -> Result<u32, Cow<'a, str>> {
+        if let Some(id) = self.ids.get(word) {
+            return Ok(self.list[*id as usize].stem);
+        }
+        let root = stem(word);
+        self.stem_ids.get(root.as_ref()).copied().ok_or(root)
+    }
+
+    /// Returns how rare a word is in the language, from 0 to 1; `None` if it is no token by itself. Of a word that is
+    /// known it is known whether it is.
+    pub(crate) fn rarity(&self, word: &str) -> Option<f32> {
+        let known = self.ids.get(word).map(|id| self.made_of(&self.list[*id as usize]).0);
+        match known {
+            Some([token]) => table()?.rarity_of(*token as usize),
+            None | Some([]) => table()?.rarity(word),
+            Some(_) => None,
+        }
+    }
+
+    /// Returns the forms that an entry may have a word of this stem in.
+    pub(crate) fn stem(&self, id: u32) -> Option<&Stem> {
+        self.stems.get(id as usize).filter(|stem| stem.entries > 0)
     }
 
     /// Returns the terms that mean about the same as a word, the nearest first.

@@ -4,7 +4,7 @@
 use std::fs::{self, DirBuilder, File};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use rustix::fs::{Access, OFlags, Timespec, Timestamps};
 
@@ -70,7 +70,33 @@ pub(crate) fn names_in(folder: &Path) -> Vec<std::ffi::OsString> {
 /// Returns a path without links and dots, if there is something at it.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that resolves such paths")]
 pub(crate) fn real_path(path: &Path) -> io::Result<PathBuf> {
+    #[cfg(target_os = "linux")]
+    if let Some(real) = unlinked(path) {
+        return Ok(real);
+    }
     fs::canonicalize(path)
+}
+
+/// The same of a path that leads through no link, which the kernel tells at once and not name by name; else
+/// `None`.
+#[cfg(target_os = "linux")]
+fn unlinked(path: &Path) -> Option<PathBuf> {
+    use rustix::fs::{CWD, Mode, ResolveFlags, openat2};
+    if !path.is_absolute() {
+        return None;
+    }
+    let flags = OFlags::PATH | OFlags::CLOEXEC;
+    openat2(CWD, path, flags, Mode::empty(), ResolveFlags::NO_SYMLINKS).ok()?;
+    let mut real = PathBuf::with_capacity(path.as_os_str().len());
+    for part in path.components() {
+        match part {
+            // What was gone into was no link, so this is the way back.
+            Component::ParentDir => drop(real.pop()),
+            Component::CurDir => {}
+            part => real.push(part),
+        }
+    }
+    Some(real)
 }
 
 /// Returns what is at a path, without following it.
@@ -130,4 +156,41 @@ pub(crate) fn put_private_file(
 #[expect(clippy::disallowed_methods, reason = "this is the one place that removes such files")]
 pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
     fs::remove_file(path)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the files that are looked at are made by hand")]
+mod tests {
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+
+    #[test]
+    fn a_real_path_is_the_same_whichever_way_it_is_found() {
+        let top = tempfile::tempdir().unwrap();
+        let top = fs::canonicalize(top.path()).unwrap();
+        fs::create_dir_all(top.join("a/b")).unwrap();
+        fs::write(top.join("a/b/file.md"), "text").unwrap();
+        symlink("a/b", top.join("way")).unwrap();
+        symlink("file.md", top.join("a/b/link.md")).unwrap();
+        symlink("gone.md", top.join("a/b/dangling.md")).unwrap();
+        let check = |path: &str| {
+            let path = top.join(path);
+            let expected = fs::canonicalize(&path).map_err(|error| error.kind());
+            assert_eq!(real_path(&path).map_err(|error| error.kind()), expected, "{path:?}");
+        };
+        for path in ["a/b/file.md", "a/./b//file.md", "a/b/", "a/../a/b/../../a", ".", ".."] {
+            check(path);
+            #[cfg(target_os = "linux")]
+            assert!(unlinked(&top.join(path)).is_some(), "{path}");
+        }
+        // A link is followed before the way back from it is taken.
+        let linked = ["way", "way/file.md", "way/../b/file.md", "a/b/link.md", "a/b/dangling.md"];
+        for path in linked.into_iter().chain(["gone", "a/b/file.md/", "a/b/file.md/..", ""]) {
+            check(path);
+        }
+        check("/");
+        check("/..");
+        check("relative");
+    }
 }

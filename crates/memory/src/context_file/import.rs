@@ -4,6 +4,7 @@
 //! Markdown parser takes for code does not. Whether there is such a file is not known here: a word after an
 //! at sign may be anything, so all readings of it are told, and who knows the files picks one.
 
+use std::cell::LazyCell;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -82,19 +83,19 @@ const PATH_BYTES_MAX: usize = 4096;
 /// Returns the places that may be imports, the first [`IMPORTS_A_FILE_MAX`] of them, and whether there are
 /// more.
 pub fn imports(text: &str) -> (Vec<Asked>, bool) {
-    if !text.contains('@') {
-        return (Vec::new(), false);
-    }
-    let code = code(text);
+    // Most at signs ask for nothing, and then it does not matter what is code.
+    let code = LazyCell::new(|| code(text));
     let mut found: Vec<Asked> = Vec::new();
     let mut end = 0;
     for (at, _) in text.match_indices('@') {
-        let next_code = code.partition_point(|range| range.end <= at);
-        let is_code = code.get(next_code).is_some_and(|range| range.start <= at);
-        if at < end || is_code {
+        if at < end {
             continue;
         }
         let Some(asked) = in_comment(text, at).or_else(|| bare(text, at)) else { continue };
+        let next_code = code.partition_point(|range| range.end <= at);
+        if code.get(next_code).is_some_and(|range| range.start <= at) {
+            continue;
+        }
         if found.len() == IMPORTS_A_FILE_MAX {
             return (found, true);
         }

@@ -38,6 +38,7 @@ use memory::clock::Timestamp;
 use memory::path::RelativePath;
 use tokio::runtime::{Handle, RuntimeFlavor};
 
+pub(crate) use self::anchor::below;
 pub use self::anchor::{Anchor, Privacy};
 use self::instant::Instant;
 use self::lock::LockFile;
@@ -145,7 +146,7 @@ impl Backend for LocalBackend {
 
     async fn read(&self, path: &RelativePath, max: usize) -> Result<Read, BackendError> {
         #[cfg(target_os = "linux")]
-        if let Some(read) = at_hand::read(&self.anchor, path, max) {
+        if let Some(read) = at_hand::read(&self.anchor, path.as_str(), max) {
             return Ok(read);
         }
         let path = path.clone();
@@ -288,16 +289,40 @@ pub(crate) fn read_contained(
     read_in(&folder, name, max)
 }
 
+/// The same if the kernel has the bytes at hand; `None` says nothing of why not. No name on the way may be `..`.
+#[cfg(target_os = "linux")]
+pub(crate) fn read_at_hand(anchor: &Anchor, name: &str, max: usize) -> Option<Read> {
+    at_hand::read(anchor, name, max)
+}
+
+/// The same elsewhere: nothing tells what is at hand.
+#[cfg(not(target_os = "linux"))]
+pub(crate) const fn read_at_hand(_: &Anchor, _: &str, _: usize) -> Option<Read> {
+    None
+}
+
 /// Looks at what a path leads to, links followed; `None` if there is nothing.
 pub(crate) fn look_through(path: &std::path::Path) -> Option<(Kind, Stat)> {
     let looked_at = Instant::now();
     let facts = rustix::fs::stat(path).ok()?;
+    Some(seen(&facts, looked_at))
+}
+
+/// The same, and whether the path is a link itself, by one question less where it is none.
+pub(crate) fn look_for_link(path: &std::path::Path) -> Option<((Kind, Stat), bool)> {
+    let looked_at = Instant::now();
+    let facts = rustix::fs::lstat(path).ok()?;
+    let is_link = rustix::fs::FileType::from_raw_mode(facts.st_mode).is_symlink();
+    if is_link { Some((look_through(path)?, true)) } else { Some((seen(&facts, looked_at), false)) }
+}
+
+fn seen(facts: &rustix::fs::Stat, looked_at: Instant) -> (Kind, Stat) {
     let kind = match rustix::fs::FileType::from_raw_mode(facts.st_mode) {
         rustix::fs::FileType::RegularFile => Kind::File,
         rustix::fs::FileType::Directory => Kind::Folder,
         _ => Kind::Other,
     };
-    Some((kind, Facts::from(&facts).stat(looked_at)))
+    (kind, Facts::from(facts).stat(looked_at))
 }
 
 /// What the kernel says of a file, whichever way it was asked. Moments are seconds since 1970 and

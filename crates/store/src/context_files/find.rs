@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use memory::document::Revision;
 use memory::limits::{CONTEXT_FILE_BYTES_MAX, CONTEXT_FILES_MAX};
@@ -10,7 +11,7 @@ use memory::path::RelativePath;
 use super::{
     ContextFile, ContextFileError, ContextFiles, ContextListing, ContextScope, PassedOver,
 };
-use crate::backend::local::{Anchor, LocalBackend, Privacy};
+use crate::backend::local::{Anchor, LocalBackend, Privacy, below};
 use crate::backend::{Backend as _, BackendError, Stamp};
 use crate::binding::{digest, resolved};
 use crate::host;
@@ -23,7 +24,7 @@ const QUIPU_FOLDER: &str = ".quipu";
 pub(super) struct Spot {
     pub(super) scope: ContextScope,
     pub(super) base: PathBuf,
-    pub(super) folders: Vec<String>,
+    pub(super) folders: Arc<[String]>,
     pub(super) file: RelativePath,
 }
 
@@ -36,11 +37,18 @@ pub(super) struct Current {
 
 impl Spot {
     pub(super) fn folder(&self) -> PathBuf {
-        self.folders.iter().fold(self.base.clone(), |path, name| path.join(name))
+        below(&self.base, self.folders.iter().map(String::as_str))
     }
 
     pub(super) fn path(&self) -> PathBuf {
-        self.folder().join(self.file.as_str())
+        let folders = self.folders.iter().map(String::as_str);
+        below(&self.base, folders.chain([self.file.as_str()]))
+    }
+
+    /// Returns the way to the folder.
+    pub(super) fn anchor(&self, privacy: Privacy) -> Anchor {
+        let names: Vec<_> = self.folders.iter().map(String::as_str).collect();
+        Anchor::new(self.base.clone(), &names, privacy)
     }
 
     /// Returns what reads and writes in the folder. The lock is its own: no root is held by it.
@@ -49,8 +57,7 @@ impl Spot {
             ContextScope::Global => Privacy::Private,
             ContextScope::Project => Privacy::Shared,
         };
-        let names: Vec<_> = self.folders.iter().map(String::as_str).collect();
-        let anchor = Anchor::new(self.base.clone(), &names, privacy);
+        let anchor = self.anchor(privacy);
         let lock = format!("context-{}.lock", digest(&self.folder()));
         LocalBackend::new(anchor, state.join("locks").join(lock))
     }
@@ -152,31 +159,32 @@ impl ContextFiles {
         let is_there = |name: &&RelativePath| host::facts(&base.join(name.as_str())).is_some();
         let file = names.iter().find(is_there).or(names.first()).cloned();
         let file = file.ok_or(ContextFileError::ReadOnly(scope))?;
-        Spot { scope, base, folders: Vec::new(), file }.followed()
+        Spot { scope, base, folders: Arc::default(), file }.followed()
     }
 
     pub(super) fn spots(&self) -> Vec<Spot> {
         let names = self.names();
-        let in_folder = |scope, base: PathBuf, folders: Vec<String>| {
+        let in_folder = |scope, base: PathBuf, folders: &[String]| {
+            let folders: Arc<[String]> = folders.into();
             let spot = move |file: &RelativePath| Spot {
                 scope,
                 base: base.clone(),
-                folders: folders.clone(),
+                folders: Arc::clone(&folders),
                 file: file.clone(),
             };
             names.iter().map(spot).collect::<Vec<_>>()
         };
-        let mut spots =
-            in_folder(ContextScope::Global, resolved(&self.settings.folder), Vec::new());
-        let project = |folders| in_folder(ContextScope::Project, self.project.clone(), folders);
-        spots.extend(project(Vec::new()));
-        spots.extend(project(vec![QUIPU_FOLDER.to_owned()]));
+        let mut spots = in_folder(ContextScope::Global, resolved(&self.settings.folder), &[]);
+        let project =
+            |folders: &[String]| in_folder(ContextScope::Project, self.project.clone(), folders);
+        spots.extend(project(&[]));
+        spots.extend(project(&[QUIPU_FOLDER.to_owned()]));
         let mut folders = Vec::new();
         for name in self.cwd.strip_prefix(&self.project).into_iter().flat_map(Path::iter) {
             // What is below a name that is no text is reached by names that are none either.
             let Some(name) = name.to_str() else { break };
             folders.push(name.to_owned());
-            spots.extend(project(folders.clone()));
+            spots.extend(project(&folders));
         }
         spots.truncate(CONTEXT_FILES_MAX);
         spots

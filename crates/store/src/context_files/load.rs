@@ -5,6 +5,7 @@
 //! nowhere else. What is not loaded is reported with its reason; it never fails the rest.
 
 use std::collections::{HashMap, HashSet};
+use std::io;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
@@ -14,9 +15,10 @@ use memory::limits::{
 };
 
 use super::find::Spot;
-use super::read::{NotLoaded, Parsed, Place, Probes, Question, read_all};
+use super::read::{Found, NotLoaded, Parsed, Place, Probes, Question, read_all};
 use super::trust::{TrustedFolders, is_trusted};
 use super::{ContextFiles, ContextScope};
+use crate::backend::local::{Anchor, Privacy};
 use crate::backend::{Kind, Stat};
 use crate::binding::resolved;
 use crate::host;
@@ -118,6 +120,7 @@ impl ContextFiles {
             included: self.settings.included.iter().map(|folder| resolved(folder)).collect(),
             probes: Probes::default(),
             places: HashMap::new(),
+            real_folders: HashMap::new(),
             slots: Vec::new(),
             bytes_left: CONTEXT_BYTES_MAX,
             skipped: Vec::new(),
@@ -136,7 +139,7 @@ impl ContextFiles {
         let spot = |base: &Path, file| Spot {
             scope: ContextScope::Global,
             base: base.to_owned(),
-            folders: Vec::new(),
+            folders: Arc::default(),
             file,
         };
         let in_folder = |scope, folder: &PathBuf| {
@@ -176,7 +179,7 @@ struct Slot {
     place: Place,
     origin: Origin,
     /// The folder that it may import from.
-    base: PathBuf,
+    base: Arc<Path>,
     depth: usize,
     text: Result<Arc<Parsed>, NotLoaded>,
     imports: Vec<Import>,
@@ -189,6 +192,8 @@ struct Loading<'a> {
     included: Vec<PathBuf>,
     probes: Probes,
     places: HashMap<PathBuf, usize>,
+    /// Folders that were imported from, and where they really are.
+    real_folders: HashMap<PathBuf, PathBuf>,
     slots: Vec<Slot>,
     bytes_left: usize,
     skipped: Vec<Skipped>,
@@ -201,7 +206,7 @@ impl Loading<'_> {
         for Wanted { scope, spot } in wanted {
             let path = spot.path();
             let Some(found) = self.probes.look(&path) else { continue };
-            match self.file(scope, spot, found) {
+            match self.file(scope, (spot, &path), found) {
                 Ok(slot) => files.push(slot),
                 Err(why) => self.skipped.push(Skipped { path, parent: None, why }),
             }
@@ -225,8 +230,8 @@ impl Loading<'_> {
     fn file(
         &mut self,
         scope: LoadScope,
-        spot: Spot,
-        found: (Kind, Stat),
+        (spot, path): (Spot, &Path),
+        found: Found,
     ) -> Result<usize, NotLoaded> {
         let by_host = &self.files.host_has;
         if by_host.iter().any(|name| name == spot.file.as_str()) {
@@ -235,17 +240,22 @@ impl Loading<'_> {
         if scope == LoadScope::Project && !is_trusted(self.trusted, &spot.folder()) {
             return Err(NotLoaded::Untrusted);
         }
-        let base = spot.base.clone();
-        let spot = spot.followed().map_err(|_| NotLoaded::Link)?;
-        let file = spot.file.as_str().to_owned();
-        let place = Place { base: spot.base, folders: spot.folders, file, stamp: found.1.stamp };
-        let path = place.path();
+        let base = Arc::from(spot.base.as_path());
+        let (spot, path) = if found.is_link {
+            let spot = spot.followed().map_err(|_| NotLoaded::Link)?;
+            let path = spot.path();
+            (spot, path)
+        } else {
+            (spot, path.to_owned())
+        };
         if self.places.contains_key(&path) {
             return Err(NotLoaded::SameFile);
         }
         if scope == LoadScope::Project && !is_trusted(self.trusted, &path) {
             return Err(NotLoaded::Untrusted);
         }
+        let (folder, file) = (spot.anchor(Privacy::Shared), spot.file.as_str().to_owned());
+        let place = Place { folder, file, path: path.clone(), stamp: found.stat.stamp };
         let origin = Origin { path, scope, parent: None };
         self.admit(found, (place, origin, base), 0)
     }
@@ -253,8 +263,8 @@ impl Loading<'_> {
     /// Takes a file in, to be read, if there is room for it.
     fn admit(
         &mut self,
-        (kind, stat): (Kind, Stat),
-        (place, origin, base): (Place, Origin, PathBuf),
+        Found { kind, stat, .. }: Found,
+        (place, origin, base): (Place, Origin, Arc<Path>),
         depth: usize,
     ) -> Result<usize, NotLoaded> {
         if kind != Kind::File {
@@ -269,7 +279,7 @@ impl Loading<'_> {
         }
         self.bytes_left = self.bytes_left.checked_sub(bytes).ok_or(NotLoaded::TooMuch)?;
         let slot = self.slots.len();
-        self.places.insert(place.path(), slot);
+        self.places.insert(place.path.clone(), slot);
         let text = Err(NotLoaded::Unreadable);
         self.slots.push(Slot { place, origin, base, depth, text, imports: Vec::new() });
         Ok(slot)
@@ -278,7 +288,7 @@ impl Loading<'_> {
     /// Reads the files that were taken in from this one on.
     fn read_from(&mut self, first: usize) {
         let waiting = self.slots.get_mut(first..).unwrap_or_default();
-        let places: Vec<_> = waiting.iter().map(|slot| slot.place.clone()).collect();
+        let places: Vec<_> = waiting.iter().map(|slot| &slot.place).collect();
         let texts = read_all(&places, &self.files.cache);
         for (slot, text) in waiting.iter_mut().zip(texts) {
             slot.text = text;
@@ -301,48 +311,50 @@ impl Loading<'_> {
     fn imports_of(&mut self, at: usize) {
         let Some(slot) = self.slots.get(at) else { return };
         let Ok(text) = &slot.text else { return };
-        let (text, path) = (Arc::clone(text), slot.origin.path.clone());
+        let (text, importer) =
+            (Arc::clone(text), (at, slot.origin.clone(), Arc::clone(&slot.base)));
+        let path = &importer.1.path;
         let mut skip = |path: PathBuf, parent: &Path, why| {
             self.skipped.push(Skipped { path, parent: Some(parent.to_owned()), why });
         };
         if text.asks_more {
-            skip(path.clone(), &path, NotLoaded::TooManyImports);
+            skip(path.clone(), path, NotLoaded::TooManyImports);
         }
         if slot.depth == IMPORT_DEPTH_MAX {
             if let Some(reading) = text.asked.iter().find_map(|asked| asked.readings.first()) {
-                skip(PathBuf::from(&reading.path), &path, NotLoaded::TooDeep);
+                skip(PathBuf::from(&reading.path), path, NotLoaded::TooDeep);
             }
             return;
         }
-        let imports = text.asked.iter().filter_map(|asked| self.import(at, asked)).collect();
+        let imports = text.asked.iter().filter_map(|asked| self.import(&importer, asked)).collect();
         if let Some(slot) = self.slots.get_mut(at) {
             slot.imports = imports;
         }
     }
 
     /// Finds what an import leads to; `None` if there is no such file, so that it may be any word.
-    fn import(&mut self, at: usize, asked: &Asked) -> Option<Import> {
-        let (importer, base) = {
-            let slot = self.slots.get(at)?;
-            (slot.origin.clone(), slot.base.clone())
-        };
+    fn import(
+        &mut self,
+        (at, importer, base): &(usize, Origin, Arc<Path>),
+        asked: &Asked,
+    ) -> Option<Import> {
         for reading in &asked.readings {
             let import = |target| {
                 Some(Import { range: reading.range.clone(), path: reading.path.clone(), target })
             };
             if reading.path.contains("://") {
-                self.skip_import(&importer, &reading.path, NotLoaded::Url);
+                self.skip_import(importer, &reading.path, NotLoaded::Url);
                 return import(Target::Failed(NotLoaded::Url.to_string()));
             }
-            let Some(path) = self.path_of(&importer, &reading.path) else { continue };
-            let Some(found) = self.probes.look(&path).filter(|found| found.0 != Kind::Folder)
+            let Some(path) = self.path_of(importer, &reading.path) else { continue };
+            let Some(found) = self.probes.look(&path).filter(|found| found.kind != Kind::Folder)
             else {
                 continue;
             };
-            return import(match self.imported(at, (&path, &base), found) {
+            return import(match self.imported(*at, (&path, base), found) {
                 Ok(slot) => Target::Source(slot),
                 Err(why) => {
-                    self.skip_import(&importer, &reading.path, why);
+                    self.skip_import(importer, &reading.path, why);
                     Target::Failed(why.to_string())
                 }
             });
@@ -350,7 +362,7 @@ impl Loading<'_> {
         let last = asked.readings.last()?;
         // A lone word after an at sign is most often somebody's name.
         if asked.is_explicit || last.path.contains(['/', '.']) {
-            self.skip_import(&importer, &last.path, NotLoaded::Missing);
+            self.skip_import(importer, &last.path, NotLoaded::Missing);
         }
         None
     }
@@ -367,29 +379,45 @@ impl Loading<'_> {
         }
     }
 
+    /// Returns the real path of what was found. Imports lie in few folders, so each of these is resolved once: should
+    /// one become a link meanwhile, its files are not read.
+    fn real_path(&mut self, path: &Path, found: Found) -> io::Result<PathBuf> {
+        let (Some(folder), Some(name), false) = (path.parent(), path.file_name(), found.is_link)
+        else {
+            return host::real_path(path);
+        };
+        if let Some(real) = self.real_folders.get(folder) {
+            return Ok(real.join(name));
+        }
+        let real = host::real_path(folder)?;
+        let path = real.join(name);
+        self.real_folders.insert(folder.to_owned(), real);
+        Ok(path)
+    }
+
     /// Takes an imported file in, if it is where it may be.
     fn imported(
         &mut self,
         importer: usize,
-        (path, base): (&Path, &Path),
-        found: (Kind, Stat),
+        (path, base): (&Path, &Arc<Path>),
+        found: Found,
     ) -> Result<usize, NotLoaded> {
-        let real = host::real_path(path).map_err(|_| NotLoaded::Unreadable)?;
+        let real = self.real_path(path, found).map_err(|_| NotLoaded::Unreadable)?;
         let Some(slot) = self.slots.get(importer) else { return Err(NotLoaded::Unreadable) };
         let (scope, depth) = (slot.origin.scope, slot.depth + 1);
-        let roots = std::iter::once(base).chain(self.included.iter().map(PathBuf::as_path));
+        let roots = std::iter::once(&**base).chain(self.included.iter().map(PathBuf::as_path));
         let mut roots = roots.filter(|root| real.starts_with(root));
-        let root = roots.next().ok_or(NotLoaded::Outside)?.to_owned();
-        let is_listed = self.included.contains(&root);
+        let root = roots.next().ok_or(NotLoaded::Outside)?;
+        let is_listed = self.included.iter().any(|folder| folder == root);
         if scope == LoadScope::Project && !is_listed && !is_trusted(self.trusted, &real) {
             return Err(NotLoaded::Untrusted);
         }
-        let place = place(&root, &real, found.1)?;
+        let place = place(root, &real, found.stat)?;
         if let Some(&slot) = self.places.get(&real) {
             return Ok(slot);
         }
         let origin = Origin { path: real, scope, parent: Some(importer) };
-        self.admit(found, (place, origin, base.to_owned()), depth)
+        self.admit(found, (place, origin, Arc::clone(base)), depth)
     }
 }
 
@@ -397,14 +425,14 @@ impl Loading<'_> {
 /// a model.
 fn place(root: &Path, real: &Path, stat: Stat) -> Result<Place, NotLoaded> {
     let below = real.strip_prefix(root).map_err(|_| NotLoaded::Outside)?;
-    let names: Option<Vec<String>> =
-        below.iter().map(|name| name.to_str().map(str::to_owned)).collect();
+    let names: Option<Vec<&str>> = below.iter().map(|name| name.to_str()).collect();
     let mut folders = names.ok_or(NotLoaded::NotText)?;
     let file = folders.pop().ok_or(NotLoaded::NotAFile)?;
-    if file.starts_with('.') || folders.iter().any(|name| name == ".git") {
+    if file.starts_with('.') || folders.contains(&".git") {
         return Err(NotLoaded::Hidden);
     }
-    Ok(Place { base: root.to_owned(), folders, file, stamp: stat.stamp })
+    let folder = Anchor::new(root.to_owned(), &folders, Privacy::Shared);
+    Ok(Place { folder, file: file.to_owned(), path: real.to_owned(), stamp: stat.stamp })
 }
 
 /// Puts together what was loaded. An import whose file could not be read in the end has failed.

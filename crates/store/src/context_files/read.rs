@@ -1,4 +1,4 @@
-//! Reading context files: through open folders, several at once, and again only if they changed.
+//! Reading context files: through no link, several at once where that is worth it, and again only if they changed.
 
 use std::collections::HashMap;
 use std::num::NonZeroUsize;
@@ -12,8 +12,8 @@ use memory::limits::{
 };
 
 use super::load::Loaded;
-use crate::backend::local::{Anchor, Privacy, look_through, read_contained};
-use crate::backend::{BackendError, Kind, Stamp, Stat};
+use crate::backend::local::{Anchor, look_for_link, look_through, read_at_hand, read_contained};
+use crate::backend::{BackendError, Kind, Read, Stamp, Stat};
 
 /// Why a context file is not loaded. Says nothing of where it is: a model may be shown it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -81,19 +81,22 @@ pub(super) struct Parsed {
 }
 
 /// Where a file really is: below a folder that it may be read in, through no link.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Place {
-    pub(super) base: PathBuf,
-    pub(super) folders: Vec<String>,
+    pub(super) folder: Anchor,
     pub(super) file: String,
+    /// The whole way.
+    pub(super) path: PathBuf,
     pub(super) stamp: Stamp,
 }
 
-impl Place {
-    pub(super) fn path(&self) -> PathBuf {
-        let folder = self.folders.iter().fold(self.base.clone(), |path, name| path.join(name));
-        folder.join(&self.file)
-    }
+/// What is at a path, links followed.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found {
+    pub(super) kind: Kind,
+    pub(super) stat: Stat,
+    /// Whether the path itself is a link.
+    pub(super) is_link: bool,
 }
 
 /// What was looked at in a load, and what was there.
@@ -106,10 +109,11 @@ pub(super) struct Probes {
 
 impl Probes {
     /// Looks at a path, and remembers what was there.
-    pub(super) fn look(&mut self, path: &Path) -> Option<(Kind, Stat)> {
-        let found = look_through(path);
-        self.is_fresh |= found.is_some_and(|(_, stat)| stat.recent);
-        self.seen.push((path.to_owned(), found.map(|(_, stat)| stat.stamp)));
+    pub(super) fn look(&mut self, path: &Path) -> Option<Found> {
+        let found = look_for_link(path);
+        let found = found.map(|((kind, stat), is_link)| Found { kind, stat, is_link });
+        self.is_fresh |= found.is_some_and(|found| found.stat.recent);
+        self.seen.push((path.to_owned(), found.map(|found| found.stat.stamp)));
         found
     }
 
@@ -176,7 +180,7 @@ impl ContextCache {
 
     fn text(&self, place: &Place) -> Option<Arc<Parsed>> {
         let remembered = self.lock();
-        let (stamp, text) = remembered.texts.get(&place.path())?;
+        let (stamp, text) = remembered.texts.get(&place.path)?;
         (*stamp == place.stamp).then(|| Arc::clone(text))
     }
 
@@ -189,7 +193,7 @@ impl ContextCache {
             remembered.texts.clear();
             remembered.bytes = 0;
         }
-        let replaced = remembered.texts.insert(place.path(), (stat.stamp, Arc::clone(text)));
+        let replaced = remembered.texts.insert(place.path.clone(), (stat.stamp, Arc::clone(text)));
         remembered.bytes += text.text.len();
         remembered.bytes -= replaced.map_or(0, |(_, text)| text.text.len());
     }
@@ -199,27 +203,36 @@ impl ContextCache {
     }
 }
 
-/// Files that one thread reads before a second one is worth its start.
-const FILES_A_THREAD: usize = 16;
+/// How much one thread does before a second one is worth its start, in bytes to look through.
+const WORK_A_THREAD: usize = 128 * 1024;
+
+/// What a file counts as besides its bytes if it has to be waited for.
+const WAIT_AS_BYTES: usize = WORK_A_THREAD / 16;
 
 /// Threads that read at the same time.
 const THREADS_MAX: usize = 4;
 
-/// Reads files, several at once where there are many, and finds their imports.
+/// Reads files and finds their imports; several at once where there is much to wait for or to look through.
 pub(super) fn read_all(
-    places: &[Place],
+    places: &[&Place],
     cache: &ContextCache,
 ) -> Vec<Result<Arc<Parsed>, NotLoaded>> {
-    let read_some =
-        |places: &[Place]| -> Vec<_> { places.iter().map(|place| read(place, cache)).collect() };
+    let begun: Vec<_> = places.iter().map(|&place| (place, Begun::at(place, cache))).collect();
+    let work: usize = begun.iter().map(|(_, begun)| begun.work()).sum();
     let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
-    let threads = places.len().div_ceil(FILES_A_THREAD).min(THREADS_MAX).min(cores);
+    let threads = (work / WORK_A_THREAD).min(THREADS_MAX).min(cores);
+    let finish = |(place, begun): (&Place, Begun)| begun.finish(place, cache);
     if threads <= 1 {
-        return read_some(places);
+        return begun.into_iter().map(finish).collect();
     }
+    let in_each = begun.len().div_ceil(threads);
+    let mut begun = begun.into_iter();
     std::thread::scope(|scope| {
-        let parts = places.chunks(places.len().div_ceil(threads));
-        let threads: Vec<_> = parts.map(|part| scope.spawn(move || read_some(part))).collect();
+        let parts = std::iter::repeat_with(|| begun.by_ref().take(in_each).collect::<Vec<_>>());
+        let threads: Vec<_> = parts
+            .take(threads)
+            .map(|part| scope.spawn(move || part.into_iter().map(finish).collect::<Vec<_>>()))
+            .collect();
         let joined = threads.into_iter().map(|thread| match thread.join() {
             Ok(read) => read,
             Err(panic) => std::panic::resume_unwind(panic),
@@ -228,18 +241,49 @@ pub(super) fn read_all(
     })
 }
 
-fn read(place: &Place, cache: &ContextCache) -> Result<Arc<Parsed>, NotLoaded> {
-    if let Some(text) = cache.text(place) {
-        return Ok(text);
+/// How far the read of a file is before anybody waits for it.
+enum Begun {
+    /// It was read before.
+    Known(Arc<Parsed>),
+    /// The kernel had its bytes at hand.
+    Read(Read),
+    /// It has to be waited for.
+    Waits,
+}
+
+impl Begun {
+    fn at(place: &Place, cache: &ContextCache) -> Self {
+        match cache.text(place) {
+            Some(text) => Self::Known(text),
+            None => read_at_hand(&place.folder, &place.file, CONTEXT_FILE_BYTES_MAX)
+                .map_or(Self::Waits, Self::Read),
+        }
     }
-    let folders: Vec<_> = place.folders.iter().map(String::as_str).collect();
-    let anchor = Anchor::new(place.base.clone(), &folders, Privacy::Shared);
-    let read = read_contained(&anchor, &place.file, CONTEXT_FILE_BYTES_MAX);
-    let read = read.map_err(|error| match error {
-        BackendError::Escapes(_) => NotLoaded::Link,
-        BackendError::WrongKind => NotLoaded::NotAFile,
-        _ => NotLoaded::Unreadable,
-    })?;
+
+    fn work(&self) -> usize {
+        match self {
+            Self::Known(_) => 0,
+            Self::Read(read) => read.bytes.len(),
+            Self::Waits => WAIT_AS_BYTES,
+        }
+    }
+
+    fn finish(self, place: &Place, cache: &ContextCache) -> Result<Arc<Parsed>, NotLoaded> {
+        let read = match self {
+            Self::Known(text) => return Ok(text),
+            Self::Read(read) => read,
+            Self::Waits => read_contained(&place.folder, &place.file, CONTEXT_FILE_BYTES_MAX)
+                .map_err(|error| match error {
+                    BackendError::Escapes(_) => NotLoaded::Link,
+                    BackendError::WrongKind => NotLoaded::NotAFile,
+                    _ => NotLoaded::Unreadable,
+                })?,
+        };
+        parse(place, read, cache)
+    }
+}
+
+fn parse(place: &Place, read: Read, cache: &ContextCache) -> Result<Arc<Parsed>, NotLoaded> {
     if !read.is_whole() {
         return Err(NotLoaded::TooLarge);
     }
@@ -252,4 +296,61 @@ fn read(place: &Place, cache: &ContextCache) -> Result<Arc<Parsed>, NotLoaded> {
     let text = Arc::new(Parsed { text: Arc::from(text), revision, asked, asks_more });
     cache.keep(place, read.stat, &text);
     Ok(text)
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "the files that are read are made by hand")]
+mod tests {
+    use std::fs;
+    use std::os::unix::fs::symlink;
+
+    use super::*;
+    use crate::backend::local::Privacy;
+
+    fn place(base: &Path, folders: &[&str], file: &str) -> Place {
+        let folder = Anchor::new(base.to_owned(), folders, Privacy::Shared);
+        let path = folder.path().join(file);
+        let stamp = look_through(&path).unwrap().1.stamp;
+        Place { folder, file: file.to_owned(), path, stamp }
+    }
+
+    #[test]
+    fn what_became_a_link_is_not_read_whichever_way() {
+        let top = tempfile::tempdir().unwrap();
+        let base = top.path().join("project");
+        fs::create_dir_all(base.join("sub")).unwrap();
+        fs::create_dir(top.path().join("outside")).unwrap();
+        for folder in [base.join("sub"), top.path().join("outside")] {
+            fs::write(folder.join("a.md"), "text").unwrap();
+        }
+        let whole = place(&base, &["sub"], "a.md");
+        let ways = |place: &Place| {
+            let cache = ContextCache::default();
+            [Begun::at(place, &cache), Begun::Waits]
+                .map(|begun| begun.finish(place, &cache).map(|parsed| parsed.text.to_string()))
+        };
+        assert_eq!(ways(&whole), [Ok("text".to_owned()), Ok("text".to_owned())]);
+        fs::remove_file(base.join("sub/a.md")).unwrap();
+        symlink("../../outside/a.md", base.join("sub/a.md")).unwrap();
+        assert_eq!(ways(&whole), [const { Err(NotLoaded::NotAFile) }; 2]);
+        fs::remove_dir_all(base.join("sub")).unwrap();
+        symlink("../outside", base.join("sub")).unwrap();
+        assert_eq!(ways(&whole), [const { Err(NotLoaded::Link) }; 2]);
+    }
+
+    #[test]
+    fn many_large_files_are_told_in_their_order() {
+        let top = tempfile::tempdir().unwrap();
+        let names: Vec<_> = (0..7).map(|number| format!("{number}.md")).collect();
+        for name in &names {
+            fs::write(top.path().join(name), name.repeat(WORK_A_THREAD / 8)).unwrap();
+        }
+        let places: Vec<_> = names.iter().map(|name| place(top.path(), &[], name)).collect();
+        let places: Vec<_> = places.iter().collect();
+        let texts = read_all(&places, &ContextCache::default());
+        assert_eq!(texts.len(), names.len());
+        for (text, name) in texts.into_iter().zip(&names) {
+            assert!(text.unwrap().text.starts_with(name.as_str()), "{name}");
+        }
+    }
 }

@@ -37,13 +37,13 @@ impl Anchor {
 
     /// Returns the root's path, for people.
     pub fn path(&self) -> PathBuf {
-        self.names.iter().fold(self.base.clone(), |path, name| path.join(name))
+        below(&self.base, self.names.iter().map(String::as_str))
     }
 
     /// Returns the root's path with the folder that a person chose resolved by `resolve`, and the
     /// names below it as they are.
     pub(crate) fn resolved_base(&self, resolve: impl Fn(&Path) -> PathBuf) -> PathBuf {
-        self.names.iter().fold(resolve(&self.base), |path, name| path.join(name))
+        below(&resolve(&self.base), self.names.iter().map(String::as_str))
     }
 
     /// Returns the folder that a person chose, and the names from there to the root as one.
@@ -150,6 +150,15 @@ impl Anchor {
         }
         Ok((folder, made))
     }
+}
+
+/// Returns the path that these names lead to from a folder.
+pub(crate) fn below<'a>(folder: &Path, names: impl Iterator<Item = &'a str> + Clone) -> PathBuf {
+    let bytes: usize = names.clone().map(|name| name.len() + 1).sum();
+    let mut path = PathBuf::with_capacity(folder.as_os_str().len() + bytes);
+    path.push(folder);
+    path.extend(names);
+    path
 }
 
 fn descend(root: Dir, path: Option<&RelativePath>) -> Result<Option<Dir>, BackendError> {

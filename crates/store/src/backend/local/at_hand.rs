@@ -22,8 +22,8 @@ const UNLINKED: ResolveFlags =
 /// Containment as everywhere: below the folder that a person chose, and through no link.
 const BENEATH: ResolveFlags = UNLINKED.union(ResolveFlags::BENEATH);
 
-/// Reads a memory, up to `max` bytes of it.
-pub(super) fn read(anchor: &Anchor, path: &RelativePath, max: usize) -> Option<Read> {
+/// Reads a memory, up to `max` bytes of it. No name on the way to it may be `..`.
+pub(super) fn read(anchor: &Anchor, path: &str, max: usize) -> Option<Read> {
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOFOLLOW;
     let file = open(anchor, Some(path), flags)?;
     let looked_at = Instant::now();
@@ -46,7 +46,7 @@ pub(super) fn read(anchor: &Anchor, path: &RelativePath, max: usize) -> Option<R
 
 /// Returns the version of a memory's file.
 pub(super) fn stamp(anchor: &Anchor, path: &RelativePath) -> Option<Stamp> {
-    let file = open(anchor, Some(path), OFlags::PATH | OFlags::NOFOLLOW)?;
+    let file = open(anchor, Some(path.as_str()), OFlags::PATH | OFlags::NOFOLLOW)?;
     let facts = fstat(&file).ok()?;
     let is_file = FileType::from_raw_mode(facts.st_mode) == FileType::RegularFile;
     is_file.then(|| Facts::from(&facts).stamp())
@@ -59,8 +59,9 @@ pub(super) struct NotAtHand;
 /// Tells what is at a path. A name that is new to the kernel is looked up in its folder, whose
 /// entries are cached with it.
 pub(super) fn kind(anchor: &Anchor, path: &RelativePath) -> Result<Option<Kind>, NotAtHand> {
-    let folder = open(anchor, path.parent().as_ref(), OFlags::PATH | OFlags::DIRECTORY);
-    let folder = folder.ok_or(NotAtHand)?;
+    let parent = path.parent();
+    let parent = parent.as_ref().map(RelativePath::as_str);
+    let folder = open(anchor, parent, OFlags::PATH | OFlags::DIRECTORY).ok_or(NotAtHand)?;
     match statat(&folder, path.file_name(), AtFlags::SYMLINK_NOFOLLOW) {
         Ok(facts) => Ok(Some(match FileType::from_raw_mode(facts.st_mode) {
             FileType::RegularFile => Kind::File,
@@ -72,10 +73,10 @@ pub(super) fn kind(anchor: &Anchor, path: &RelativePath) -> Result<Option<Kind>,
     }
 }
 
-fn open(anchor: &Anchor, path: Option<&RelativePath>, flags: OFlags) -> Option<OwnedFd> {
+fn open(anchor: &Anchor, path: Option<&str>, flags: OFlags) -> Option<OwnedFd> {
     let (base, mut way) = anchor.way();
     if let Some(path) = path {
-        way = if way.is_empty() { path.to_string() } else { format!("{way}/{path}") };
+        way = if way.is_empty() { path.to_owned() } else { format!("{way}/{path}") };
     } else if way.is_empty() {
         ".".clone_into(&mut way);
     }
@@ -149,7 +150,7 @@ mod tests {
         for name in names {
             for max in [0, 1, 11, 12, 13, 4_096] {
                 // What the kernel has cached is its own affair, so no answer is an answer here.
-                if let Some(read) = read(anchor, &path(name), max) {
+                if let Some(read) = read(anchor, name, max) {
                     if let Some(stamp) = stamp(anchor, &path(name)) {
                         assert_eq!(stamp, read.stat.stamp, "{name}");
                     }
@@ -163,7 +164,7 @@ mod tests {
             }
         }
         for name in ["sub", "link.md", "way/text.md", "out.md", "gone.md"] {
-            assert!(read(anchor, &path(name), 4_096).is_none(), "{name} is no memory");
+            assert!(read(anchor, name, 4_096).is_none(), "{name} is no memory");
         }
         assert!(kind(anchor, &path("way/text.md")).is_err(), "a link on the way is not followed");
     }
