@@ -8,7 +8,7 @@ use jiff::civil::Date;
 use crate::corpus::{Corpus, Entry};
 use crate::embedder::table;
 use crate::terms::{Gist, Stem};
-use crate::words::{Kind, Word, stem, words};
+use crate::words::{Kind, Word, is_foreign, stem, words};
 
 /// Words that a prompt is searched by, at most; the rarest of it.
 pub(crate) const WORDS_MAX: usize = 24;
@@ -109,7 +109,10 @@ impl Question {
         }
         let mut seen = HashSet::new();
         let mut asked: Vec<Asked> = Vec::new();
-        for word in all.iter().filter(|word| !word.is_small()) {
+        let foreign = is_foreign(&all);
+        let says_nothing =
+            |word: &Word| if foreign { word.is_small_abroad() } else { word.is_small() };
+        for word in all.iter().filter(|word| !says_nothing(word)) {
             let root = stem(&word.text);
             if !seen.contains(&root) {
                 asked.push(Asked::new(word, &root, corpus));
