@@ -1,8 +1,9 @@
 //! What words mean, as far as a table can tell: a vector for each token of a small English vocabulary.
 //!
 //! The table was distilled from a sentence encoder by `scripts/distil`; where it comes from and its
-//! licence stand beside it in `data/`. A word is cut into the longest tokens that the vocabulary knows,
-//! and its vector is the middle of theirs. Words that are not written in Latin letters have none.
+//! licence stand beside it in `data/`. A word that the vocabulary lacks is taken for another form of one
+//! that it has (`untied`, `replicas`), or else cut into the longest tokens that it knows, and its vector is
+//! the middle of theirs. Words that are not written in Latin letters have none.
 //! Without the feature `embedder` no word has one, and recall goes by the words alone.
 
 use std::sync::LazyLock;
@@ -13,6 +14,25 @@ use crate::lanes::product_of_bytes;
 const WHOLE: f32 = 127.0;
 /// The longest word that is looked up, in bytes.
 const WORD_BYTES_MAX: usize = 40;
+/// What English words begin with that say that something is not so; other beginnings make other things of them.
+const BEGINNINGS: [&[u8]; 4] = [b"un", b"non", b"mis", b"dis"];
+/// What they end with, the longest first, and what the word itself may have in its place.
+const ENDINGS: [(&[u8], &[u8]); 12] = [
+    (b"iness", b"y"),
+    (b"ness", b""),
+    (b"ily", b"y"),
+    (b"ies", b"y"),
+    (b"ied", b"y"),
+    (b"ing", b"e"),
+    (b"ers", b"e"),
+    (b"er", b"e"),
+    (b"ed", b"e"),
+    (b"ly", b"le"),
+    (b"s", b""),
+    (b"y", b"e"),
+];
+/// The shortest word that others are forms of, in letters.
+const BASE_MIN: usize = 3;
 /// How many bytes the table's head takes.
 const HEAD_BYTES: usize = 16;
 
@@ -98,9 +118,9 @@ impl<'a> Table<'a> {
         put_unit(sum, vector)
     }
 
-    /// Returns how rare a word is, from 0 to 1; `None` if it is no token by itself.
+    /// Returns how rare a word is, from 0 to 1; `None` if it is no form of a token.
     pub(crate) fn rarity(&self, word: &str) -> Option<f32> {
-        self.rarity_of(self.find(word.as_bytes())?)
+        self.rarity_of(self.form_of(word.as_bytes())?)
     }
 
     /// Returns how rare a word is that is this token, from 0 to 1.
@@ -108,12 +128,36 @@ impl<'a> Table<'a> {
         Some(f32::from(*self.ranks.get(token)?) / 255.0)
     }
 
-    /// Cuts a word in plain small letters into the longest tokens there are, from its beginning; `None` if it
-    /// cannot be.
+    /// Returns the token that a word is, or is another form of.
+    fn form_of(&self, word: &[u8]) -> Option<usize> {
+        let bare = BEGINNINGS.iter().filter_map(|beginning| word.strip_prefix(*beginning));
+        let mut bare = bare.filter(|rest| rest.len() > BASE_MIN);
+        let own = self.find(word).or_else(|| self.without_ending(word));
+        own.or_else(|| bare.find_map(|rest| self.find(rest).or_else(|| self.without_ending(rest))))
+    }
+
+    /// Returns the token that a word is without what it ends with.
+    fn without_ending(&self, word: &[u8]) -> Option<usize> {
+        ENDINGS.iter().find_map(|(ending, instead)| {
+            let stem = word.strip_suffix(*ending).filter(|stem| stem.len() >= BASE_MIN)?;
+            let single = match stem {
+                [rest @ .., a, b] if a == b || [*a, *b] == *b"ck" => &stem[..=rest.len()],
+                _ => stem,
+            };
+            let whole = self.find(stem).or_else(|| self.find(single));
+            whole.or_else(|| self.find(&[stem, *instead].concat()))
+        })
+    }
+
+    /// Returns the token that a word in plain small letters is a form of, or else the longest tokens that it can
+    /// be cut into from its beginning; `None` if it cannot be.
     pub(crate) fn cut(&self, word: &str) -> Option<Vec<u32>> {
         let word = word.as_bytes();
         let cuttable = word.len() <= WORD_BYTES_MAX && word.iter().all(u8::is_ascii_lowercase);
         (cuttable && word.len() > 1).then_some(())?;
+        if let Some(token) = self.form_of(word) {
+            return Some(vec![u32::try_from(token).ok()?]);
+        }
         let mut tokens = Vec::new();
         let mut at = 0;
         let mut piece = Vec::with_capacity(word.len() + 2);
@@ -216,6 +260,22 @@ mod tests {
             assert_eq!(table.vector(word), None, "{word}");
         }
         assert!(table.rarity("the") < table.rarity("harvest"));
+    }
+
+    #[test]
+    fn a_word_that_is_no_token_is_another_form_of_one() {
+        let table = table().expect("a table");
+        for (word, of) in [
+            ("untranslated", "translated"),
+            ("panicking", "panic"),
+            ("versioning", "version"),
+            ("cleverness", "clever"),
+            ("misconfigured", "configured"),
+        ] {
+            assert_eq!(table.rarity(word), table.rarity(of), "{word}");
+            assert_eq!(table.vector(word), table.vector(of), "{word}");
+        }
+        assert_eq!(table.rarity("qqqzing"), None);
     }
 
     #[test]

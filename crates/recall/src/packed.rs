@@ -33,8 +33,8 @@ const QUARTERS: f32 = 4.0;
 /// The rarest that a word is, in sixteenths.
 const RARITY_MAX: u8 = 16;
 /// A text that becomes other words when texts are cut in another way.
-const PROBE: &str =
-    "The Ships' sailed to_harbor toPort 3.5 on 2031-04-05: l'été, корабли в порту, 港に船が، سفن";
+const PROBE: &str = "The Ships' sailed to_harbor toPort 3.5 on 2031-04-05: l'été, корабли в порту, 港に船が، سفن. \
+     Her son won't unanchor in the US";
 
 const ASKS: u8 = 1;
 const TELLS_TIME: u8 = 2;
@@ -279,6 +279,8 @@ fn fingerprint(screen: &Screen) -> [u8; SUM_BYTES] {
     for word in words(PROBE) {
         told.extend_from_slice(stem(&word.text).as_bytes());
         told.push(u8::from(word.is_small()));
+        let tokens = embedder::table().and_then(|table| table.cut(&word.text)).unwrap_or_default();
+        told.extend(tokens.into_iter().flat_map(u32::to_le_bytes));
     }
     let digest = Revision::of(&told);
     std::array::from_fn(|at| digest.as_bytes()[at])

@@ -7,7 +7,7 @@ use jiff::civil::Date;
 
 use crate::corpus::{Corpus, Entry};
 use crate::terms::Gist;
-use crate::words::{Kind, Word, words};
+use crate::words::{Kind, Word, is_foreign, words};
 
 /// Words that a prompt is searched by, at most; the rarest of it.
 pub(crate) const WORDS_MAX: usize = 24;
@@ -108,7 +108,10 @@ impl Question {
         }
         let mut seen = HashSet::new();
         let mut asked: Vec<Asked> = Vec::new();
-        for word in all.iter().filter(|word| !word.is_small()) {
+        let foreign = is_foreign(&all);
+        let says_nothing =
+            |word: &Word| if foreign { word.is_small_abroad() } else { word.is_small() };
+        for word in all.iter().filter(|word| !says_nothing(word)) {
             let stem = corpus.terms.stem_of(&word.text);
             if !seen.contains(&stem) {
                 asked.push(Asked::new(word, stem.as_ref().ok().copied(), corpus));

@@ -18,8 +18,8 @@ use crate::weights::{OF_ENTRY, OF_MEMORY};
 const SHOWN: usize = 3;
 
 /// How much of the question's words the best memory must have, or nothing is answered; a word that only one
-/// entry has and that is rare in the language counts nearly 1.
-const FIT_MIN: f32 = 0.78;
+/// entry has and that is rare in the language counts nearly 1. Without the table every word is taken for rare.
+const FIT_MIN: f32 = if cfg!(feature = "embedder") { 0.65 } else { 0.78 };
 /// How much another memory must have beside the best one, or it is left out.
 const FIT_SHARE_MIN: f32 = 0.25;
 /// From which nearness on another word counts towards that.

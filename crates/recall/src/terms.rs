@@ -206,7 +206,7 @@ impl Terms {
         self.stem_ids.get(root.as_ref()).copied().ok_or(root)
     }
 
-    /// Returns how rare a word is in the language, from 0 to 1; `None` if it is no token by itself. Of a word that is
+    /// Returns how rare a word is in the language, from 0 to 1; `None` if it is no form of a token. Of a word that is
     /// known it is known whether it is.
     pub(crate) fn rarity(&self, word: &str) -> Option<f32> {
         let known = self.ids.get(word).map(|id| self.made_of(&self.list[*id as usize]).0);

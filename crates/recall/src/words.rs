@@ -3,19 +3,44 @@
 //! Words are compared in NFKC, small letters, without accents. Scripts that are written without spaces
 //! are cut into pairs of characters. What programs are made of (`rest_hours_min`, `toCents`) is found
 //! whole and by its parts, numbers with their points (`3.4`, `2026-03-13`) are found whole. Small
-//! words that say nothing are left out.
+//! words that say nothing are left out, but for what is a small word in one language and says something in
+//! English (`son`), or in capitals (`US`).
 
 use std::borrow::Cow;
-use std::collections::HashSet;
+use std::collections::HashMap;
+use std::iter;
 use std::sync::LazyLock;
 
 use snowball_stemmers_rs::{Algorithm, Stemmer};
 use unicode_normalization::UnicodeNormalization;
 
-static SMALL: LazyLock<HashSet<String>> = LazyLock::new(|| {
+/// Where a word is small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Small {
+    InEnglish,
+    /// In another language only: in English it says something.
+    Abroad,
+    /// In another language, and it is no word in English.
+    Anywhere,
+}
+
+/// Small words. The first line of the file is English, the second says something there.
+static SMALL: LazyLock<HashMap<String, Small>> = LazyLock::new(|| {
     let lines = include_str!("../data/stop.txt").lines().filter(|line| !line.starts_with('#'));
-    lines.flat_map(str::split_whitespace).map(plain).collect()
+    let first = [Small::InEnglish, Small::Abroad];
+    let mut small = HashMap::new();
+    for (line, of) in lines.zip(first.into_iter().chain(iter::repeat(Small::Anywhere))) {
+        for word in line.split_whitespace() {
+            small.entry(plain(word)).or_insert(of);
+        }
+    }
+    small
 });
+
+/// English small words that are names in capitals; others are written so to be heard.
+const NAMES: [&str; 2] = ["it", "us"];
+/// The longest small word of another language that is taken for a name in capitals, in letters.
+const NAME_CHARS_MAX: usize = 3;
 
 static ENGLISH: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::create(Algorithm::English));
 static RUSSIAN: LazyLock<Stemmer> = LazyLock::new(|| Stemmer::create(Algorithm::Russian));
@@ -29,7 +54,7 @@ const WORD_CHARS_MAX: usize = 64;
 pub(crate) enum Kind {
     /// A word between spaces.
     Plain,
-    /// A number, or a name that is made of parts.
+    /// A number, a name that is made of parts, or capitals that stand for something.
     Sign,
     /// Two characters of a script without spaces.
     Pair,
@@ -50,8 +75,39 @@ impl Word {
         let one_letter = self.kind == Kind::Plain
             && self.text.len() == 1
             && !self.text.bytes().all(|byte| byte.is_ascii_digit());
-        one_letter || SMALL.contains(&self.text)
+        one_letter || matches!(self.small(), Some(Small::InEnglish | Small::Anywhere))
     }
+
+    /// Whether it says nothing by itself in a text that is not English.
+    pub(crate) fn is_small_abroad(&self) -> bool {
+        self.is_small() || self.small().is_some()
+    }
+
+    fn small(&self) -> Option<Small> {
+        if self.kind == Kind::Sign { None } else { SMALL.get(&self.text).copied() }
+    }
+}
+
+/// Whether more of a text are small words of other languages than English ones.
+pub(crate) fn is_foreign(words: &[Word]) -> bool {
+    let count = |of: Small| words.iter().filter(|word| word.small() == Some(of)).count();
+    count(Small::Anywhere) > count(Small::InEnglish)
+}
+
+/// Whether it is a small word only in small letters: `US`, `ER`.
+fn is_name(word: &str) -> bool {
+    let is_short = (2..=NAME_CHARS_MAX).contains(&word.len());
+    is_short && word.bytes().all(|byte| byte.is_ascii_uppercase()) && {
+        let small = word.to_ascii_lowercase();
+        SMALL.get(&small).is_some_and(|of| *of != Small::InEnglish)
+            || NAMES.contains(&small.as_str())
+    }
+}
+
+/// Whether it is a verb with a `not`: `don't`, `won't`.
+fn is_negation(word: &str) -> bool {
+    let verb = word.strip_suffix(['t', 'T']).and_then(|rest| rest.strip_suffix(['\'', '’']));
+    verb.is_some_and(|verb| verb.ends_with(['n', 'N']))
 }
 
 /// Returns a text in small letters without accents, in NFKC.
@@ -131,6 +187,7 @@ impl Cut {
     }
 
     fn push(&mut self, text: &str, kind: Kind) {
+        let kind = if kind == Kind::Plain && is_name(text) { Kind::Sign } else { kind };
         let text = plain(text).chars().take(WORD_CHARS_MAX).collect::<String>();
         if !text.is_empty() {
             self.words.push(Word { text, kind });
@@ -142,7 +199,9 @@ impl Cut {
             return;
         }
         let word = std::mem::take(&mut self.word);
-        if let Some((head, _)) = word.split_once(['\'', '’']) {
+        if is_negation(&word) {
+            self.push("not", Kind::Plain);
+        } else if let Some((head, _)) = word.split_once(['\'', '’']) {
             // `don't`, `Marta's`, `l'heure`: the longest part is the word.
             let longest = word.split(['\'', '’']).max_by_key(|part| part.chars().count());
             self.push(
@@ -257,5 +316,32 @@ mod tests {
     fn small_words_say_nothing() {
         let small: Vec<bool> = words("where is the harbour").iter().map(Word::is_small).collect();
         assert_eq!(small, [true, true, true, false]);
+    }
+
+    fn said(text: &str) -> Vec<String> {
+        let all = words(text);
+        all.into_iter().filter(|word| !word.is_small()).map(|word| word.text).collect()
+    }
+
+    #[test]
+    fn a_small_word_of_another_language_may_say_something_in_english() {
+        assert_eq!(said("She met the man and his son"), ["met", "man", "son"]);
+        let all = words("war die Brücke auf der Karte");
+        assert!(is_foreign(&all) && all[0].is_small_abroad() && !all[2].is_small_abroad());
+        assert!(!is_foreign(&words("when did she paint the war?")));
+    }
+
+    #[test]
+    fn capitals_that_stand_for_something_are_no_small_words() {
+        assert_eq!(said("the ER, the US and IT"), ["er", "us", "it"]);
+        assert_eq!(said("it is NOT for us: DO AS er says"), ["says"]);
+    }
+
+    #[test]
+    fn a_verb_with_a_not_is_no_other_word() {
+        assert_eq!(
+            said("They won’t say what Don won, and don't ask"),
+            ["say", "don", "won", "ask"]
+        );
     }
 }

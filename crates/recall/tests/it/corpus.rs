@@ -169,7 +169,7 @@ fn a_memory_that_changed_is_found_by_what_it_says_now_and_one_that_went_is_not_f
     let mut corpus = corpus(&BAKERY);
     let count = corpus.memories();
     corpus.put(&path("ovens"), "- Replaced by a tunnel kiln\n", None);
-    assert_eq!(names(&corpus, "deck oven degrees"), [""; 0]);
+    assert_eq!(names(&corpus, "deck steam degrees"), [""; 0]);
     assert_eq!(names(&corpus, "tunnel kiln"), ["ovens"]);
     assert!(corpus.remove(&path("ovens")));
     assert!(!corpus.remove(&path("ovens")));
