@@ -17,6 +17,8 @@ struct Search<'a> {
     came: Vec<Option<Timestamp>>,
     /// Those that every later text has.
     open: Vec<usize>,
+    /// How many entries there were after it.
+    entries_after: usize,
     /// What the change before must have left.
     expected: Option<Revision>,
 }
@@ -25,7 +27,8 @@ impl Memories {
     /// Returns when each of these entries came to be in a memory as it is, as far as history tells.
     ///
     /// An entry is given whole, as [`document::Entry::whole`] returns it. It came with the change before which
-    /// it was not there. Nothing is known of one that is not in the memory, is older than what history keeps, or that was imported
+    /// it was not there, if that made entries more: else it may be another wording of one that was. Nothing is
+    /// known of one that is not in the memory, is older than what history keeps, or that was imported
     /// or brought back by an undo. Of one that was found on disk, the time of the file is the time while nobody
     /// wrote since; in the memories of a project, whose files come with a checkout, it is not known.
     ///
@@ -42,6 +45,7 @@ impl Memories {
         let found = document::entries(&read.text);
         let there: HashSet<&str> = found.iter().map(|entry| entry.whole(&read.text)).collect();
         let mut search = Search {
+            entries_after: found.len(),
             entries,
             came: vec![None; entries.len()],
             open: (0..entries.len()).filter(|&at| there.contains(entries[at])).collect(),
@@ -87,8 +91,11 @@ impl Search<'_> {
         }
         let entries = document::entries(before);
         let there: HashSet<&str> = entries.iter().map(|entry| entry.whole(before)).collect();
-        let written_at = written_at(change, found_at);
-        let Self { entries, came, open, expected } = self;
+        // Where none is more than before, one may have been another's wording, written who knows when.
+        let written_at =
+            written_at(change, found_at).filter(|_| entries.len() < self.entries_after);
+        self.entries_after = entries.len();
+        let Self { entries, came, open, expected, .. } = self;
         open.retain(|&at| {
             let stays = there.contains(entries[at]);
             if !stays {

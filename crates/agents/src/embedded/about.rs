@@ -124,7 +124,10 @@ pub(crate) fn kept_true(before: &Source, text: String, bytes_max: usize) -> Stri
         let short = description(&left, chars);
         text = with_first_that_fits(&text, "description", &[long, short], bytes_max);
     }
-    if gone.iter().any(|line| head.name.as_deref() == Some(&name(line))) {
+    let name_is_of = |line: &str| {
+        head.name.as_deref().is_some_and(|old| old == name(line) || repeats(old, line))
+    };
+    if gone.iter().any(|line| name_is_of(line)) {
         let first = left.first().copied().unwrap_or_default();
         text = with_first_that_fits(&text, "name", &[name(first)], bytes_max);
     }
@@ -204,46 +207,36 @@ fn cut(text: &str, chars_max: usize) -> String {
     format!("{}{CUT}", cut.trim_end())
 }
 
-/// Without regard to case, white space and the stop.
+/// The words, without regard to case, marks and white space.
 fn folded(text: &str) -> String {
-    let words: Vec<&str> = text.split_whitespace().collect();
-    let text = words.join(" ").to_lowercase();
-    text.trim_end_matches(['.', ':', '。', '!', ';', ',']).to_owned()
+    let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join(" ").to_lowercase()
 }
 
 fn is_same(a: &str, b: &str) -> bool {
     folded(a) == folded(b)
 }
 
-/// Whether a description says what a line does: the whole line among other words, or the line cut short.
+/// Whether a name or description says what a line does: the whole line among other words, or the line cut short.
 fn repeats(description: &str, line: &str) -> bool {
-    let (description, line) = (folded(description), folded(&said(line)));
-    if line.is_empty() {
-        return false;
-    }
-    let is_apart = |at: usize| {
-        let ends = [
-            description.get(..at).and_then(|before| before.chars().next_back()),
-            description.get(at + line.len()..).and_then(|after| after.chars().next()),
-        ];
-        ends.into_iter().flatten().all(|c| !c.is_alphanumeric())
-    };
-    description.match_indices(&line).any(|(at, _)| is_apart(at)) || is_cut_from(&description, &line)
+    let (words, line) = (folded(description), folded(line));
+    let is_within = format!(" {words} ").contains(&format!(" {line} "));
+    !line.is_empty() && (is_within || is_cut_from(description, &line))
 }
 
-/// Whether the last piece of a description is the beginning of a line.
+/// Whether the last piece of a description is the beginning of a line, which is folded.
 fn is_cut_from(description: &str, line: &str) -> bool {
     let last = description.rsplit(BETWEEN).next().unwrap_or_default();
-    let Some(start) = last.strip_suffix('…') else { return false };
-    let start = start.trim_end();
-    !start.is_empty() && line.starts_with(start)
+    let Some(start) = last.trim_end().strip_suffix('…') else { return false };
+    let start = folded(start);
+    !start.is_empty() && line.starts_with(&start)
 }
 
 /// Whether a description is made of lines of this memory.
 fn is_made_of(description: &str, lines: &[&str]) -> bool {
     let lines: Vec<String> = lines.iter().map(|line| folded(&said(line))).collect();
-    folded(description).split(BETWEEN).all(|piece| {
-        let whole = piece.strip_suffix(CUT).unwrap_or(piece);
+    description.split(BETWEEN).all(|piece| {
+        let whole = folded(piece.strip_suffix(CUT).unwrap_or(piece));
         lines.iter().any(|line| *line == whole || is_cut_from(piece, line))
     })
 }

@@ -385,6 +385,7 @@ fn repeated(
         may_change(snapshot, goes.1.stored)
             && may_outdo(stays.1.stored, goes.1.stored)
             && in_sight(goes.1.mount(), stays.1.mount())
+            && !when::points_at_day(goes.2.whole())
             && (!goes.2.is_explained() || goes.2.full_words() == stays.2.full_words())
             && says_too(stays.2, goes.2)
     };
@@ -433,10 +434,27 @@ impl Timeless {
     fn gives_anew(&self, old: &Self) -> bool {
         let says_enough = |text: &Text| text.content().nth(1).is_some();
         self.sketch.may_give_anew(&old.sketch)
+            && !is_event(&self.text)
+            && !is_event(&old.text)
             && says_enough(&self.text)
             && says_enough(&old.text)
             && other_value(&self.text, &old.text)
     }
+}
+
+/// Verbs of what was done once, beside those that end in `ed`.
+const DONE: &[&str] = &[
+    "was", "were", "ran", "went", "met", "had", "bought", "sold", "won", "lost", "made", "got",
+    "took", "gave", "came", "saw", "sent", "paid", "wrote", "built", "held", "began", "left",
+    "spoke", "cut", "war", "waren", "etait", "fue", "foi",
+];
+
+/// Whether a text tells of something that was done, which stays true however often it is done again.
+fn is_event(text: &Text) -> bool {
+    text.tokens.iter().take(3).any(|token| {
+        let past = DONE.contains(&token.word.as_str()) || token.word.ends_with("ed");
+        past && !token.is(Class::Change)
+    }) || text.tokens.iter().any(|token| matches!(token.word.as_str(), "was" | "were"))
 }
 
 /// Marks the entries whose value a later one gives anew.

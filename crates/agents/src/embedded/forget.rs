@@ -11,6 +11,7 @@ use memory::path::{Mount, Scope};
 use super::about::kept_true;
 use super::book::{Note, Page, Snapshot, without};
 use super::lexicon::Class;
+use super::likeness::has_opposites_of;
 use super::words::{Text, Token, alike, is_unspaced, plain};
 use crate::request::{Edit, ForgetRequest, Forgotten, Removed, Topic};
 
@@ -118,6 +119,10 @@ fn chosen(pages: &[Page<'_>], query: &str) -> BTreeSet<At> {
     }
     if found.is_empty() {
         found = nearly(pages, &Wanted::of(&wanted, &asked), &asked);
+    }
+    let is_told = |&(page, note): &At| has_opposites_of(pages[page].notes[note].full(), &asked);
+    if found.iter().any(is_told) {
+        found.retain(is_told);
     }
     if !spared.is_empty() {
         let spared: Vec<&Token> = spared.into_iter().filter(|token| says_what(token)).collect();

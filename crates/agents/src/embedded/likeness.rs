@@ -28,28 +28,112 @@ pub(crate) fn is_light(token: &Token) -> bool {
         && (token.is(Class::Light) || token.is(Class::User) || token.is(Class::Oneself))
 }
 
-/// Returns what is no plain word: each stretch between spaces that holds a digit and more, or a sign.
+/// Returns what is no plain word: each stretch between spaces that holds a digit and more, or a sign; options,
+/// hidden files, and bits, which are no bytes.
 pub(crate) fn literals(text: &str) -> BTreeSet<String> {
     let is_sign = |c: char| "/\\@#_=+<>$€£¥%^&|~°".contains(c);
     text.split_whitespace()
-        .map(|chunk| {
-            chunk.trim_matches(|c: char| ".,;:!?()[]{}'\"`*“”„‘’«»「」。、，！？…".contains(c))
-        })
-        .filter(|chunk| {
+        .filter_map(|chunk| {
+            let bare =
+                chunk.trim_matches(|c: char| ",;:!?()[]{}'\"`*“”„‘’«»「」。、，！？…".contains(c));
+            let chunk = bare.trim_matches('.');
+            let begins = |with: char| {
+                let rest = bare.strip_prefix(with);
+                rest.is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_alphabetic()))
+            };
+            let is_bits = matches!(chunk, "Kb" | "Mb" | "Gb" | "Tb");
             let plain_number = chunk.chars().all(|c| c.is_ascii_digit());
-            !plain_number && chunk.contains(|c: char| c.is_numeric() || is_sign(c))
+            let telling = !plain_number && chunk.contains(|c: char| c.is_numeric() || is_sign(c));
+            let whole = if begins('.') { bare.trim_end_matches('.') } else { chunk };
+            (telling || is_bits || begins('.') || begins('-')).then(|| whole.to_owned())
         })
-        .map(str::to_owned)
         .collect()
 }
 
 /// Whether two statements say the same in other words, or in the same.
 pub(crate) fn same(a: &Text, b: &Text, (a_source, b_source): (&str, &str)) -> bool {
     let words = fingerprint(a);
-    if words.is_empty() || literals(a_source) != literals(b_source) {
+    if words.is_empty() || literals(a_source) != literals(b_source) || are_opposed(a, b) {
         return false;
     }
     (words == fingerprint(b) || same_but_for_a_label(a, b)) && same_roles(a, b)
+}
+
+/// Small words that say nothing by themselves, in the languages that have them.
+const ARTICLES: &[&str] = &[
+    "the", "a", "an", "also", "too", "very", "just", "so", "then", "there", "any", "der", "die",
+    "das", "den", "dem", "des", "ein", "eine", "einen", "einem", "einer", "le", "la", "les", "un",
+    "une", "el", "los", "las", "una", "il", "lo", "i", "gli", "o", "os", "as", "um", "uma", "de",
+    "het", "een", "en", "ett",
+];
+
+/// What a small word stands for, if another one could be in its place without a difference.
+fn role(token: &Token) -> Option<&str> {
+    let word = token.word.as_str();
+    match word {
+        // Short texts are taken for another language easily.
+        "no" | "kein" | "keine" | "keinen" | "keiner" | "nessun" | "aucun" | "geen" => Some("not"),
+        "ohne" | "sans" | "senza" | "sin" | "sem" | "zonder" => Some("without"),
+        "an" if !token.is_english() => Some(word),
+        _ if token.is(Class::Not) => Some("not"),
+        _ if ARTICLES.contains(&word) => None,
+        "is" | "are" | "am" | "be" | "being" | "it's" | "that's" => Some("is"),
+        "was" | "were" => Some("was"),
+        "in" | "on" | "at" | "of" | "for" | "by" | "as" => Some("in"),
+        "all" | "every" | "each" => Some("all"),
+        "do" | "does" | "did" => None,
+        _ => Some(word),
+    }
+}
+
+/// Small words that change what is said wherever they stand. The same words with another one of these say
+/// another thing.
+const LOADED: &[&str] = &[
+    "not", "all", "some", "only", "both", "off", "out", "before", "after", "without", "until",
+    "from", "can", "may", "might", "could",
+];
+
+/// The loaded small words of a text.
+fn loaded(text: &Text) -> BTreeSet<&str> {
+    let small = text.tokens.iter().filter(|token| !token.is_content());
+    small.filter_map(role).filter(|role| LOADED.contains(role)).collect()
+}
+
+/// Whether a text has the small words of a request by which it can be meant instead of another one: `off`.
+pub(crate) fn has_opposites_of(text: &Text, request: &Text) -> bool {
+    let telling = ["off", "out", "before", "after", "without"];
+    let own = loaded(text);
+    loaded(request).into_iter().filter(|word| telling.contains(word)).all(|word| own.contains(word))
+}
+
+/// Whether two texts with the same words are told apart by small ones: `on` and `off`, `before` and `after`,
+/// `they pay us` and `we pay them`. What stands in the same place between the same words must be the same, or
+/// one has nothing there; this holds in languages whose small words nobody has sorted.
+fn are_opposed(a: &Text, b: &Text) -> bool {
+    if loaded(a) != loaded(b) {
+        return true;
+    }
+    let (a, b) = (between(a), between(b));
+    if a.len() != b.len() || a.iter().zip(&b).any(|((_, a), (_, b))| a != b) {
+        return false;
+    }
+    a.iter().zip(&b).any(|((a, _), (b, _))| !a.is_subset(b) && !b.is_subset(a))
+        || a.iter().zip(&b).any(|((a, _), (b, _))| a.contains("was") != b.contains("was"))
+}
+
+/// The small words before each word that says something, with that word, and those behind the last.
+fn between(text: &Text) -> Vec<(BTreeSet<&str>, Option<&str>)> {
+    let mut places = Vec::new();
+    let mut small = BTreeSet::new();
+    for token in &text.tokens {
+        if !token.is_content() {
+            small.extend(role(token));
+        } else if !is_light(token) {
+            places.push((std::mem::take(&mut small), Some(token.key.as_str())));
+        }
+    }
+    places.push((small, None));
+    places
 }
 
 /// Whether two statements share a name such as `chap-2`, and differ at most by a noun that says what
@@ -161,7 +245,11 @@ pub(crate) fn relation((new, new_source): (&Text, &str), old: &Note) -> (Relatio
     let their_keys: BTreeSet<&String> = theirs.iter().map(|(key, _)| key).collect();
     let shared = our_keys.intersection(&their_keys).count();
     let share = ratio(shared, their_keys.len());
-    if our_keys == their_keys && shared >= 2 && literals(new_source) == literals(old.statement()) {
+    if our_keys == their_keys
+        && ours != theirs
+        && shared >= 2
+        && literals(new_source) == literals(old.statement())
+    {
         // The same words and another negation.
         return (Relation::Replaces, 1.5);
     }
@@ -171,6 +259,7 @@ pub(crate) fn relation((new, new_source): (&Text, &str), old: &Note) -> (Relatio
     if shared >= 3
         && ours.is_subset(&theirs)
         && !new.has(Class::Not)
+        && loaded(new).is_subset(&loaded(old.text()))
         && literals(new_source).is_subset(&literals(old.statement()))
     {
         return (Relation::Known, share);
@@ -178,6 +267,7 @@ pub(crate) fn relation((new, new_source): (&Text, &str), old: &Note) -> (Relatio
     if shared >= 3
         && theirs.is_subset(&ours)
         && ours.len() <= theirs.len() + 3
+        && loaded(old.text()).is_subset(&loaded(new))
         && literals(old.statement()).is_subset(&literals(new_source))
         && !old.text().has(Class::Not)
     {
@@ -272,10 +362,19 @@ pub(crate) fn other_value(new: &Text, old: &Text) -> bool {
         let is_one = our_value.len() == 1 && their_value.len() == 1;
         return if behind == 0 { is_one && ahead >= 2 } else { apart };
     }
-    let short = our_value.len() <= 2 && their_value.len() <= 2;
+    let short = [(new, our_value), (old, their_value)]
+        .into_iter()
+        .all(|(text, value)| value.len() <= 2 && is_one_run(text, value));
     let at_the_end = behind == 0 && ahead >= 1 && has(Class::Single);
     let at_the_head = ahead == 0 && behind >= 2 && has(Class::Head);
     short && (at_the_end || at_the_head)
+}
+
+/// Whether nothing stands between the words: `at home` and `Firefox` are two things.
+fn is_one_run(text: &Text, words: &[&Token]) -> bool {
+    let (Some(first), Some(last)) = (words.first(), words.last()) else { return true };
+    let within = first.at.start..last.at.end;
+    text.tokens.iter().filter(|token| within.contains(&token.at.start)).count() == words.len()
 }
 
 /// Whether a word may be the value of something.

@@ -232,7 +232,9 @@ impl Desk<'_> {
             done.edits.push(Edit::Write { path: stored.path, text: stored.text.to_string() });
         }
         let Counts { added, updated, known } = self.counts;
-        done.summary = if done.edits.is_empty() {
+        done.summary = if done.edits.is_empty() && known == 0 {
+            "Nothing to save: it states nothing.".to_owned()
+        } else if done.edits.is_empty() {
             "Nothing to save: it is known already.".to_owned()
         } else {
             let scopes: Vec<String> =

@@ -105,6 +105,12 @@ pub(crate) fn absolute(source: &str, today: Date) -> String {
         };
         let first = &text.tokens[items[index].tokens.start];
         let last = &text.tokens[items[index + used - 1].tokens.end - 1];
+        if is_quoted(source, first.at.start..last.at.end)
+            || is_no_day(&text, items[index].tokens.start)
+        {
+            index += used;
+            continue;
+        }
         written.push_str(source.get(end..first.at.start).unwrap_or_default());
         written.push_str(preposition(&text, items[index].tokens.start));
         written.push_str(&said);
@@ -113,6 +119,52 @@ pub(crate) fn absolute(source: &str, today: Date) -> String {
     }
     written.push_str(source.get(end..).unwrap_or_default());
     written
+}
+
+/// Whether words are part of something larger that is not to be touched: code, a link, a path, a quotation,
+/// what belongs to a day (`tomorrow's plan`).
+fn is_quoted(source: &str, at: Range<usize>) -> bool {
+    let (before, after) =
+        (source.get(..at.start).unwrap_or_default(), source.get(at.end..).unwrap_or_default());
+    let joins = |c: char| "/\\._-=@#+&%~`\"'’“”«»".contains(c);
+    let glued_behind = {
+        let mut next = after.chars();
+        match next.next() {
+            Some('.' | '-') => next.next().is_some_and(|c| c.is_alphanumeric() || joins(c)),
+            Some(c) => joins(c),
+            None => false,
+        }
+    };
+    let glued = before.ends_with(joins)
+        || (before.ends_with(':') && !before.ends_with("::"))
+        || glued_behind;
+    let line = before.rsplit('\n').next().unwrap_or_default();
+    let in_fence = before.matches("```").count() % 2 == 1;
+    glued || in_fence || line.matches('`').count() % 2 == 1
+}
+
+/// Verbs of what takes a while, or is done again and again: `answers in two days` names no day.
+const LASTING: &[&str] = &[
+    "expire", "answer", "respond", "repl", "last", "take", "rotat", "delet", "purg", "refresh",
+    "renew", "retain", "keep", "kept", "timeout",
+];
+
+/// Whether the words that begin here point at no day although they could: a name (`USA Today`), what something is
+/// compared with (`older than 30 days ago`), how long something takes.
+fn is_no_day(text: &Text, at: usize) -> bool {
+    let token = &text.tokens[at];
+    let before = at.checked_sub(1).map(|before| &text.tokens[before]);
+    let Some(before) = before.filter(|before| before.sentence == token.sentence) else {
+        return false;
+    };
+    let compared = ["than", "with", "versus", "vs", "per", "as"].contains(&before.word.as_str());
+    let lasting = token.is(Class::In)
+        && text.tokens.get(at + 1).is_some_and(|next| next.key.parse::<i64>().is_ok())
+        && text.tokens[..at].iter().any(|verb| {
+            let word = &verb.word;
+            verb.sentence == token.sentence && LASTING.iter().any(|stem| word.starts_with(stem))
+        });
+    (token.is_name && token.is_english()) || compared || lasting
 }
 
 /// What a language puts in front of a day, if nothing stands there yet.
@@ -396,4 +448,39 @@ fn month_name(steps: i64, today: Date) -> Option<String> {
 
 fn said(date: Result<Date, jiff::Error>, used: usize) -> Option<(usize, String)> {
     date.ok().map(|date| (used, date.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_part_of_something_larger_or_lasts_is_no_day() {
+        for text in [
+            "Notes are at http://wiki/today",
+            "See src/today.rs and yesterday.csv",
+            "Run `date -d tomorrow` first",
+            "git log --since=\"2 weeks ago\"",
+            "Reads USA Today",
+            "Always write tomorrow's plan",
+            "Access tokens expire in 7 days",
+            "Support answers in 2 days",
+            "Logs older than 30 days are gone, older than 30 days ago too",
+            "```\ntomorrow\n```",
+        ] {
+            assert!(
+                !points_at_day(text),
+                "{text} {}",
+                absolute(text, jiff::civil::date(2031, 4, 5))
+            );
+        }
+        for (text, named) in [
+            ("The demo is tomorrow.", "The demo is on 2031-04-06."),
+            ("Tomorrow: the demo", "2031-04-06: the demo"),
+            ("We ship (tomorrow)", "We ship (on 2031-04-06)"),
+            ("The demo is in 3 days", "The demo is on 2031-04-08"),
+        ] {
+            assert_eq!(absolute(text, jiff::civil::date(2031, 4, 5)), named);
+        }
+    }
 }

@@ -90,6 +90,11 @@ impl Token {
         self.classes.has(class)
     }
 
+    /// Whether it is taken for English.
+    pub(crate) fn is_english(&self) -> bool {
+        self.language.and_then(|one| languages().get(one)).is_some_and(|one| one.code == "en")
+    }
+
     /// Whether it holds a digit.
     pub(crate) fn has_digit(&self) -> bool {
         self.word.chars().any(char::is_numeric)

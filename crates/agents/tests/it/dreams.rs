@@ -204,3 +204,62 @@ fn a_description_does_not_outlive_what_it_says() {
          on Wednesdays\n"
     );
 }
+
+fn stays_two(a: &str, b: &str) -> bool {
+    let stored = at("global/user/a.md", &format!("- {a}\n- {b}\n"));
+    dream(&of(vec![stored], NOW.parse().unwrap())).edits.is_empty()
+}
+
+#[test]
+fn small_words_letters_and_days_of_what_was_done_tell_facts_apart() {
+    for (a, b) in [
+        ("The lamp is on", "The lamp is off"),
+        ("Deploy before the backup", "Deploy after the backup"),
+        ("We pay them monthly", "They pay us monthly"),
+        ("Some hosts allow root", "Every host allows root"),
+        ("Reviews can be skipped", "Reviews must be skipped"),
+        ("Tom eats meat", "Tom eats no meat"),
+        ("Option -c is safe", "Option -C is safe"),
+        ("Limit is 10 MB", "Limit is 10 Mb"),
+        ("Copy .env to the server", "Copy env to the server"),
+        ("Mira was the lead", "Mira is the lead"),
+        ("My desk is upstairs", "Your desk is upstairs"),
+        ("Her desk is upstairs", "His desk is upstairs"),
+        ("Turn the lamp on at six", "Turn the lamp off at six"),
+        ("Send mail to Ben", "Send mail from Ben"),
+        ("Backup läuft vor dem Deploy", "Backup läuft nach dem Deploy"),
+        ("Das Licht ist an", "Das Licht ist aus"),
+        ("Das Tor ist auf", "Das Tor ist zu"),
+        ("Il server è acceso", "Il server è spento"),
+        ("Le pont est ouvert avant midi", "Le pont est ouvert après midi"),
+        ("Caffè con zucchero", "Caffè senza zucchero"),
+        ("Use tabs with Go", "Use tabs without Go"),
+        ("All tests pass", "Only tests pass"),
+        ("Paid invoice 17 (2026-01-05)", "Paid invoice 18 (2026-02-05)"),
+        ("Released version 1.2 (2025-01-05)", "Released version 1.3 (2026-02-05)"),
+        ("Uses Firefox at home", "Uses Chrome at work since 2026-01-01"),
+        ("Ran the marathon in 3:59 (2025-05-01)", "Ran the marathon in 3:45 (2026-05-01)"),
+        (
+            "Mira's birthday party was at the lake (2025-05-01)",
+            "Mira's birthday party was at the zoo (2026-05-01)",
+        ),
+    ] {
+        assert!(stays_two(a, b), "{a} | {b}");
+    }
+}
+
+#[test]
+fn what_is_said_with_other_small_words_is_one_fact() {
+    for (a, b) in [
+        ("Keep answers under ten lines", "Answers should be kept shorter than ten lines"),
+        ("Ngozi owns the solver", "The solver is owned by Ngozi"),
+        ("The office opens at nine", "Office opens at nine."),
+        ("I live in Porto", "Lives in Porto"),
+        ("Tests run in CI", "The tests are run on CI"),
+        ("Never amend pushed commits", "Do not amend pushed commits"),
+        ("Use `just unit` for the unit tests", "The unit tests use `just unit`"),
+        ("CI runs on Jenkins (2024-02-11)", "CI runs on GitHub Actions (2026-01-20)"),
+    ] {
+        assert!(!stays_two(a, b), "{a} | {b}");
+    }
+}

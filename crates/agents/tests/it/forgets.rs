@@ -58,6 +58,10 @@ fn a_name_and_a_description_go_with_what_they_repeat() {
     for (head, expected) in [
         ("live porto\ndescription: I live in Porto", "keep bees\ndescription: I keep bees"),
         ("home\ndescription: \"Me: i live in  Porto, and bees\"", "home\ndescription: I keep bees"),
+        (
+            "I live in Porto!\ndescription: \"I *live* in Porto\"",
+            "keep bees\ndescription: I keep bees",
+        ),
         ("home\ndescription: Where I live", "home\ndescription: Where I live"),
         ("porto\ndescription: Olive trees", "porto\ndescription: Olive trees"),
     ] {
@@ -71,5 +75,18 @@ fn a_name_and_a_description_go_with_what_they_repeat() {
         let done = forget(&snapshot, &ForgetRequest { query, scope: None });
         let left = &after(&snapshot, &done.edits)["/memories/global/user/live-porto.md"];
         assert_eq!(*left, memory(expected, "- I keep bees.\n"), "{head}");
+    }
+}
+
+#[test]
+fn what_a_small_word_tells_apart_is_not_taken_along() {
+    let path = MemoryPath::parse("/memories/global/user/lamp.md", Layout::Scoped).unwrap();
+    let text = "- The lamp is on at night\n- The lamp is off by day\n";
+    let (written, trust) = (Written::Unknown, Trust::Person);
+    let stored = Stored { path, text: text.into(), pinned: false, written, trust };
+    let snapshot = of(vec![stored], "2026-06-01T09:00:00Z".parse().unwrap());
+    for (query, removed) in [("forget that the lamp is off", 1), ("forget the lamp", 2)] {
+        let done = forget(&snapshot, &ForgetRequest { query: query.to_owned(), scope: None });
+        assert_eq!(done.removed.len(), removed, "{query} {:?}", done.removed);
     }
 }

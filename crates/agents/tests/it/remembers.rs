@@ -150,3 +150,27 @@ fn a_description_follows_what_an_entry_says_now() {
     assert!(!text.contains("description: CI runs on Jenkins"), "{text}");
     assert!(text.contains("Buildkite"), "{text}");
 }
+
+#[test]
+fn what_a_small_word_tells_apart_is_not_known_already() {
+    let path = MemoryPath::parse("/memories/global/user/a.md", Layout::Scoped).unwrap();
+    for (old, new) in [
+        ("The lamp is on", "The lamp is off"),
+        ("Deploy before the backup", "Deploy after the backup"),
+        ("They pay us monthly", "We pay them monthly"),
+        ("Some hosts allow root", "Every host allows root"),
+        ("Option -c is safe", "Option -C is safe"),
+    ] {
+        let (path, text) = (path.clone(), format!("- {old}\n").into());
+        let (written, trust) = (Written::Unknown, Trust::Agent);
+        let stored = Stored { path, text, pinned: false, written, trust };
+        let snapshot = of(vec![stored], "2026-06-01T09:00:00Z".parse().unwrap());
+        let done = remember(&snapshot, &ask(new, None), &Screen::default()).unwrap();
+        let after = after(&snapshot, &done.edits);
+        let said: Vec<String> = entries(&after).into_iter().map(|(_, line)| line).collect();
+        assert!(
+            said.contains(&old.to_owned()) && said.contains(&new.to_owned()),
+            "{old} | {new}: {said:?}"
+        );
+    }
+}

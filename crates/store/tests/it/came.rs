@@ -28,6 +28,9 @@ async fn an_entry_came_with_the_change_before_which_it_was_not_there() {
     let entries = ["one", "two", "two and more", "three\n  is long", "is long"];
     let came = agent.entries_came(&at(PATH), &entries).await.unwrap();
     assert_eq!(came, [Some(day(1)), None, Some(day(2)), Some(day(2)), None]);
+    // Another wording says nothing of when the fact was said.
+    replace(&agent, PATH, "two and more", "two and less").await;
+    assert_eq!(agent.entries_came(&at(PATH), &["two and less"]).await.unwrap(), [None]);
 }
 
 #[tokio::test]
