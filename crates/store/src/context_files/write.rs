@@ -202,7 +202,8 @@ impl ContextFiles {
         Ok((LocalBackend::new(anchor, lock), name))
     }
 
-    /// Clears away what a writer left who died. What it had taken out of its place goes only if it is kept.
+    /// Clears away what a writer left who died. What it had taken out of its place goes only if it is kept. Where
+    /// what is kept is still in its place, nothing was taken out, and what lies beside is the writer's own.
     async fn clear_away(
         &self,
         spot: &Spot,
@@ -213,11 +214,13 @@ impl ContextFiles {
         for file in self.names().into_iter().chain([spot.file.clone()]) {
             let (kept, name) = self.kept(spot, &file).map_err(&at)?;
             if let Ok(read) = kept.read(&name, CONTEXT_FILE_BYTES_MAX).await {
-                known.insert(file, read.bytes);
+                let there = backend.read(&file, CONTEXT_FILE_BYTES_MAX).await;
+                let is_in_place = there.is_ok_and(|there| there.bytes == read.bytes);
+                known.insert(file, (read.bytes, is_in_place));
             }
         }
         let in_history = move |path: &RelativePath, bytes: &[u8]| {
-            known.get(path).is_some_and(|kept| kept.as_slice() == bytes)
+            known.get(path).is_some_and(|(kept, in_place)| *in_place || kept.as_slice() == bytes)
         };
         let swept = backend.sweep_top(Arc::new(in_history)).await.map_err(&at)?;
         for name in swept.brought_back {
