@@ -9,8 +9,9 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
+use super::facts;
 use super::lexicon::Class;
-use super::words::{Text, is_unspaced};
+use super::words::{Text, Token, is_unspaced};
 use crate::request::Topic;
 
 /// Whose fact it is.
@@ -65,11 +66,36 @@ pub(crate) fn plainly(fact: &str) -> Option<Topic> {
     }
 }
 
+/// Whether a text says that it holds in this project, and does not say that it holds everywhere.
+pub(crate) fn is_of_this_project(text: &Text) -> bool {
+    !text.has(Class::Everywhere) && (names_site(text) || says_here(text))
+}
+
+fn names_site(text: &Text) -> bool {
+    text.tokens.iter().enumerate().any(|(index, token)| {
+        let before = &text.tokens[index.saturating_sub(3)..index];
+        let pointed_at = before.iter().any(|one| one.is(Class::This));
+        token.is(Class::Site) && (pointed_at || token.word.chars().any(is_unspaced))
+    })
+}
+
+fn says_here(text: &Text) -> bool {
+    text.tokens.iter().any(|token| {
+        let small =
+            token.is(Class::Function) && !matches!(token.word.as_str(), "here" | "hier" | "ici");
+        token.is(Class::Here) && !small
+    })
+}
+
 /// Something that a text shows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sign {
     /// It names this repository or project.
     Site,
+    /// It says that it holds in all projects.
+    Everywhere,
+    /// It says why, and how to apply it.
+    Explained,
     /// It says `here`, or names the team.
     Here,
     OfSelf,
@@ -97,29 +123,21 @@ struct Signs(Vec<Sign>);
 impl Signs {
     fn of(fact: &str, text: &Text) -> Self {
         let tokens = &text.tokens;
-        let site = tokens.iter().enumerate().any(|(index, token)| {
-            let before = &tokens[index.saturating_sub(3)..index];
-            let pointed_at = before.iter().any(|one| one.is(Class::This));
-            token.is(Class::Site) && (pointed_at || token.word.chars().any(is_unspaced))
+        let begins_as_rule = tokens.iter().enumerate().any(|(index, token)| {
+            token.sentence == tokens[0].sentence
+                && token.is(Class::Rule)
+                && !is_infinitive(tokens, index)
+                && (index < 4 || after_comma(text, token.clause))
         });
-        let here = tokens.iter().any(|token| {
-            let small = token.is(Class::Function)
-                && !matches!(token.word.as_str(), "here" | "hier" | "ici");
-            token.is(Class::Here) && !small
-        });
-        let begins_as_rule = tokens.iter().take(4).any(|token| token.is(Class::Rule))
-            || tokens.iter().any(|token| {
-                token.sentence == tokens[0].sentence
-                    && token.is(Class::Rule)
-                    && after_comma(text, token.clause)
-            });
         let first = tokens.first();
         let of_user =
             text.hits.iter().any(|hit| hit.tokens.start == 0 && hit.classes.has(Class::User))
                 || first.is_some_and(|first| first.is(Class::Prefer) && !first.is(Class::Oneself));
         let shown = [
-            (Sign::Site, site),
-            (Sign::Here, here),
+            (Sign::Site, names_site(text)),
+            (Sign::Everywhere, text.has(Class::Everywhere)),
+            (Sign::Explained, facts::explains(fact)),
+            (Sign::Here, says_here(text)),
             (Sign::OfSelf, text.has(Class::Oneself)),
             (Sign::OfUs, text.has(Class::Us)),
             (Sign::ToAgent, speaks_to_agent(text, begins_as_rule)),
@@ -144,7 +162,9 @@ impl Signs {
         let for_person = (self.has(Sign::OfSelf)
             && (!self.has(Sign::OfUs) || self.has(Sign::ToAgent)))
             || self.has(Sign::OfUser);
-        if self.has(Sign::Site) || (self.has(Sign::Here) && !self.has(Sign::OfSelf)) {
+        if self.has(Sign::Everywhere) {
+            (Whose::Person, true)
+        } else if self.has(Sign::Site) || (self.has(Sign::Here) && !self.has(Sign::OfSelf)) {
             (Whose::Project, true)
         } else if for_person {
             (Whose::Person, true)
@@ -170,6 +190,8 @@ impl Signs {
                 let of_others = !self.has(Sign::OfSelf);
                 self.has(Sign::ToAgent)
                     || self.has(Sign::Request)
+                    || self.has(Sign::Explained)
+                    || (self.has(Sign::Everywhere) && of_others)
                     || ((self.has(Sign::Rule) || self.has(Sign::ToYou)) && of_others)
             }
             Whose::Project => self.has(Sign::BeginsAsRule),
@@ -199,6 +221,11 @@ fn speaks_to_agent(text: &Text, begins_as_rule: bool) -> bool {
     })
 }
 
+/// Whether a word is what somebody did and no order: `we decided to use`.
+fn is_infinitive(tokens: &[Token], at: usize) -> bool {
+    at.checked_sub(1).is_some_and(|before| tokens[before].word == "to")
+}
+
 /// Whether the rule stands at the beginning of this clause: `when a test fails, don't …`.
 fn after_comma(text: &Text, clause: usize) -> bool {
     let begins = text.tokens.iter().filter(|token| token.clause == clause).take(2);
@@ -221,10 +248,20 @@ fn is_pointer(fact: &str, text: &Text) -> bool {
                     next.clause == token.clause && (next.is(Class::At) || next.is(Class::Place))
                 }))
     });
-    let place = text.tokens.iter().any(|token| token.is(Class::Place));
+    let place = text.tokens.iter().any(|token| token.is(Class::Place)) || is_put_down(text);
     let named =
         fact.chars().skip(1).any(char::is_uppercase) || fact.contains(['/', '「', '"', '\'']);
     place && located && named && text.tokens.len() <= POINTER_WORDS_MAX
+}
+
+/// Whether a text says by what name the place goes where something is put down: `collected in YouTrack`.
+fn is_put_down(text: &Text) -> bool {
+    text.tokens.windows(3).any(|three| match three {
+        [put, at, place] => {
+            put.is(Class::Recorded) && at.is(Class::At) && place.is_name && !place.has_digit()
+        }
+        _ => false,
+    })
 }
 
 /// Whether a text states something of a thing: it has words enough and does not begin with an order.

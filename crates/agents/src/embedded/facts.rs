@@ -1,19 +1,22 @@
 //! Cuts what somebody said into facts, one entry each.
 //!
 //! The form of the text decides where it has one: list items, paragraphs, steps below a heading, code with
-//! what introduces it. Prose stays together unless it announces a list (`three things: …`) or speaks of
-//! the person in one sentence and of the work in the next. The wording stays as it is.
+//! what introduces it. Prose stays together unless it announces a list (`three things: …`), speaks of the
+//! person in one sentence and of the work in the next, or of things that have nothing in common. The wording
+//! stays as it is.
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use memory::document;
 use regex::Regex;
 
 use super::lexicon::Class;
-use super::words::Text;
+use super::likeness::{fingerprint, is_correction};
+use super::words::{Text, Token};
 
 /// A request to remember in front of the fact itself, by the words of the lexicon.
-fn without_lead(text: &str) -> &str {
+pub(crate) fn without_lead(text: &str) -> &str {
     let read = Text::read(text);
     let lead = read
         .hits
@@ -92,6 +95,11 @@ static BULLET: LazyLock<Option<Regex>> =
 static STEP: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^ {0,3}\d{1,3}[.)] +\S").ok());
 static REASON: LazyLock<Option<Regex>> =
     LazyLock::new(|| Regex::new(r"(?i)^[ \t]*[*_]*(?:why|how[ _]to[ _]apply)[*_]*:").ok());
+
+/// Whether a fact says why it is so, or how to apply it.
+pub(crate) fn explains(fact: &str) -> bool {
+    fact.lines().any(|line| is(&REASON, line))
+}
 
 fn is(pattern: &LazyLock<Option<Regex>>, line: &str) -> bool {
     pattern.as_ref().is_some_and(|pattern| pattern.is_match(line))
@@ -241,4 +249,41 @@ pub(crate) fn sentences(fact: &str) -> Vec<String> {
         read.tokens.len() >= 3 && (names_site || !read.tokens[0].is(Class::Opener))
     });
     if stand_alone { sentences } else { vec![fact.to_owned()] }
+}
+
+/// The fewest words that say something in a sentence that may be an entry of its own.
+const SENTENCE_WORDS_MIN: usize = 3;
+
+/// Whether sentences have nothing to do with each other: each says enough, none points back or sets a condition
+/// for the next, none corrects anything, and no two have a word in common.
+pub(crate) fn are_apart(sentences: &[String]) -> bool {
+    let mut words = HashSet::new();
+    sentences.len() > 1
+        && sentences.iter().enumerate().all(|(index, sentence)| {
+            let text = Text::read(sentence);
+            let keys: HashSet<String> =
+                fingerprint(&text).into_iter().map(|(key, _)| key).collect();
+            let is_new = keys.is_disjoint(&words);
+            let count = keys.len();
+            words.extend(keys);
+            is_new
+                && count >= SENTENCE_WORDS_MIN
+                && !is_correction(&text)
+                && (index == 0 || !points_back(&text))
+                && !text.tokens[0].is(Class::Condition)
+        })
+}
+
+/// Whether a text speaks of something that another one named; so it is taken to where it has no small word of a
+/// language whose words for that are listed.
+fn points_back(text: &Text) -> bool {
+    let mut tokens = text.tokens.iter().peekable();
+    let mut points = false;
+    while let Some(token) = tokens.next() {
+        let is_site =
+            token.is(Class::This) && tokens.peek().is_some_and(|next| next.is(Class::Site));
+        points |= token.is(Class::Back) && !is_site;
+    }
+    let is_read = |token: &Token| token.is(Class::Function) && token.knows_what_points_back();
+    points || !text.tokens.iter().any(is_read)
 }

@@ -10,8 +10,9 @@ use memory::path::{Mount, Scope};
 
 use super::about::kept_true;
 use super::book::{Note, Page, Snapshot, without};
-use super::lexicon::Class;
+use super::lexicon::{Class, Value};
 use super::likeness::has_opposites_of;
+use super::when;
 use super::words::{Text, Token, alike, is_unspaced, plain};
 use crate::request::{Edit, ForgetRequest, Forgotten, Removed, Topic};
 
@@ -366,7 +367,7 @@ fn each_of_several(pages: &[Page<'_>], tokens: &[&Token], asked: &Text) -> BTree
 }
 
 /// The one entry that holds every word of the request but for what is said of it (`… is wrong`), a slip of
-/// the pen, or a noun in place of its verb. Nothing if there are several: it must be clear what is meant.
+/// the pen, a noun in place of its verb, or the word for what a value is: `the day of the release`. Nothing if there are several: it must be clear what is meant.
 fn nearly(pages: &[Page<'_>], wanted: &Wanted<'_>, asked: &Text) -> BTreeSet<At> {
     let orders = |clause: usize| {
         asked.tokens.iter().any(|token| token.clause == clause && token.is(Class::Forget))
@@ -386,12 +387,23 @@ fn nearly(pages: &[Page<'_>], wanted: &Wanted<'_>, asked: &Text) -> BTreeSet<At>
     let found = everywhere(pages, &|note| {
         words.iter().zip(&known).all(|(word, known)| {
             // What some entry holds as it stands is no slip.
+            let tokens = &note.full().tokens;
             covers(note.full(), word)
-                || (!known
-                    && note.full().tokens.iter().any(|token| resembles(word, token, is_certain)))
+                || (is_certain && tokens.iter().any(|token| is_asked_for(word, token)))
+                || (!known && tokens.iter().any(|token| resembles(word, token, is_certain)))
         })
     });
     if found.len() == 1 { narrowed(pages, wanted, found) } else { BTreeSet::new() }
+}
+
+/// Whether a word asks for such a value: `day` for `Friday`, `time` for `09:30`.
+fn is_asked_for(word: &Token, value: &Token) -> bool {
+    let is_day = matches!(value.value_of_any_form(), Some(Value::Weekday(_) | Value::Month(_)))
+        || when::is_date(&value.word);
+    let is_time = value.word.split_once(':').is_some_and(|(hour, minute)| {
+        [hour, minute].iter().all(|part| part.parse::<u8>().is_ok_and(|part| part < 60))
+    });
+    (word.is(Class::WhichDay) && is_day) || (word.is(Class::WhichTime) && is_time)
 }
 
 /// Whether a word that no entry holds may stand for another one. `is_certain`: other words of the request

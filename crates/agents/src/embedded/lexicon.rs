@@ -63,6 +63,8 @@ classes! {
     Light = "light",
     /// Says that something is otherwise than it was.
     Change = "change",
+    /// Gives something out of one's hands, if it says to whom.
+    Handover = "handover",
     /// Says that something is no longer so.
     Gone = "gone",
     /// Sets one thing against another.
@@ -104,6 +106,18 @@ classes! {
     Next = "next",
     Last = "last",
     Current = "current",
+    /// Belongs to what follows: `of this project`.
+    Within = "within",
+    /// The form of a verb that tells of the past or of what is done to something.
+    Past = "past",
+    /// Says that something holds in all projects.
+    Everywhere = "everywhere",
+    /// Says that knowledge is put somewhere.
+    Recorded = "recorded",
+    /// Asks for a day.
+    WhichDay = "whichday",
+    /// Asks for a time of the day.
+    WhichTime = "whichtime",
     /// In so much time, in front of it.
     In = "in",
     /// So long ago, behind it.
@@ -123,11 +137,15 @@ classes! {
     Lead = "lead",
     /// A sentence that begins so belongs to the one before.
     Opener = "opener",
+    /// Points back at what was named before, wherever it stands.
+    Back = "back",
+    /// Begins a condition.
+    Condition = "condition",
 }
 
 /// A set of classes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Classes(u64);
+pub(crate) struct Classes(u128);
 
 impl Classes {
     pub(crate) const fn has(self, class: Class) -> bool {
@@ -146,7 +164,7 @@ impl Classes {
         self.0 == 0
     }
 
-    const fn of(class: Class) -> Self {
+    pub(crate) const fn of(class: Class) -> Self {
         Self(1 << class as u8)
     }
 }
@@ -172,14 +190,23 @@ pub(crate) struct Known {
 
 /// The script of a language, as far as it matters for cutting text into words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum Script {
     Latin,
     Cyrillic,
     Arabic,
     Hangul,
+    Greek,
+    Hebrew,
+    Devanagari,
     /// Chinese and Japanese: no spaces between words.
     Unspaced,
     Other,
+}
+
+impl Script {
+    /// How many there are.
+    pub(crate) const COUNT: usize = Self::Other as usize + 1;
 }
 
 /// What the lexicon is looked up in.
@@ -197,6 +224,8 @@ pub(crate) struct Language {
     stems: Mutex<Vec<(String, String)>>,
     /// The longest run of words, or of characters where there are no spaces.
     pub(crate) longest: usize,
+    /// Whether it lists the words that point back.
+    pub(crate) points_back: bool,
 }
 
 /// A language's code, script, stemmer and file.
@@ -218,7 +247,7 @@ pub(crate) const LANGUAGES_MAX: usize = 32;
 
 const _: () = assert!(SOURCES.len() <= LANGUAGES_MAX);
 
-const SOURCES: [Source; 17] = [
+const SOURCES: [Source; 28] = [
     ("en", Script::Latin, stem!(English), include_str!("../../lexicon/en.txt")),
     ("de", Script::Latin, stem!(German), include_str!("../../lexicon/de.txt")),
     ("fr", Script::Latin, stem!(French), include_str!("../../lexicon/fr.txt")),
@@ -236,6 +265,17 @@ const SOURCES: [Source; 17] = [
     ("ko", Script::Hangul, None, include_str!("../../lexicon/ko.txt")),
     ("zh", Script::Unspaced, None, include_str!("../../lexicon/zh.txt")),
     ("ja", Script::Unspaced, None, include_str!("../../lexicon/ja.txt")),
+    ("cs", Script::Latin, stem!(Czech), include_str!("../../lexicon/cs.txt")),
+    ("nb", Script::Latin, stem!(Norwegian), include_str!("../../lexicon/nb.txt")),
+    ("ro", Script::Latin, stem!(Romanian), include_str!("../../lexicon/ro.txt")),
+    ("hu", Script::Latin, stem!(Hungarian), include_str!("../../lexicon/hu.txt")),
+    ("fi", Script::Latin, stem!(Finnish), include_str!("../../lexicon/fi.txt")),
+    ("id", Script::Latin, stem!(Indonesian), include_str!("../../lexicon/id.txt")),
+    ("vi", Script::Latin, None, include_str!("../../lexicon/vi.txt")),
+    ("fa", Script::Arabic, stem!(Persian), include_str!("../../lexicon/fa.txt")),
+    ("el", Script::Greek, stem!(Greek), include_str!("../../lexicon/el.txt")),
+    ("he", Script::Hebrew, None, include_str!("../../lexicon/he.txt")),
+    ("hi", Script::Devanagari, stem!(Hindi), include_str!("../../lexicon/hi.txt")),
 ];
 
 static LANGUAGES: LazyLock<Vec<Language>> =
@@ -284,6 +324,7 @@ impl Language {
             by_stem: Table::default(),
             stems: Mutex::default(),
             longest: 1,
+            points_back: false,
         };
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let Some((name, words)) = line.split_once(':') else { continue };
@@ -291,10 +332,13 @@ impl Language {
                 "weekdays" => language.add_values(words, Value::Weekday),
                 "months" => language.add_values(words, Value::Month),
                 "numbers" => language.add_values(words, Value::Number),
-                "same" => {
+                "same" | "past" => {
                     for (short, long) in words.split_whitespace().filter_map(|w| w.split_once('='))
                     {
                         language.entry(short).same = Some(plain(long));
+                        if name == "past" {
+                            language.add_class(name, short);
+                        }
                     }
                 }
                 _ => language.add_class(name, words),
@@ -309,6 +353,7 @@ impl Language {
             debug_assert!(false, "`{name}` in `{}` names no class", self.code);
             return;
         };
+        self.points_back |= class == Class::Back;
         for word in words.split_whitespace() {
             let entry = self.entry(word);
             entry.classes = entry.classes.with(Classes::of(class));

@@ -156,13 +156,14 @@ fn same_but_for_a_label(a: &Text, b: &Text) -> bool {
     })
 }
 
-/// Whether the same words also stand in the same relation. `A calls B` is not `B calls A`.
+/// Whether the same words also stand in the same relation. `A calls B` is not `B calls A`, nor `A is called B`.
 fn same_roles(a: &Text, b: &Text) -> bool {
     let (first, second) = (sequence(a), sequence(b));
+    let is_turned = is_turned(a, b) || is_turned(b, a);
     if first == second {
-        return true;
+        return !is_turned;
     }
-    if passive(a) != passive(b) || fronted(a) != fronted(b) {
+    if is_turned || passive(a) != passive(b) || fronted(a) != fronted(b) {
         return true;
     }
     // One word moved past at least two others, around another small verb: `the branch x holds the marks`,
@@ -198,6 +199,38 @@ fn sequence(text: &Text) -> Vec<String> {
 
 fn passive(text: &Text) -> bool {
     text.has(Class::By)
+}
+
+/// How an English verb stands: `is held`, `holds`; nothing where its form leaves that open.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Voice {
+    Active,
+    Passive,
+}
+
+/// Whether a verb of the first text stands in the passive there and in the active in the second.
+fn is_turned(passive: &Text, active: &Text) -> bool {
+    let has = |text: &Text, key: &str, wanted: Voice| {
+        let mut verbs = text.tokens.iter().enumerate().filter(|(_, token)| token.key == key);
+        verbs.any(|(at, _)| voice(text, at) == Some(wanted))
+    };
+    let verbs = passive.tokens.iter().enumerate();
+    let mut verbs = verbs.filter(|(at, _)| voice(passive, *at) == Some(Voice::Passive));
+    verbs.any(|(_, verb)| has(active, &verb.key, Voice::Active))
+}
+
+fn voice(text: &Text, at: usize) -> Option<Voice> {
+    let token = text.tokens.get(at).filter(|token| token.is_english())?;
+    let is_participle = token.word.ends_with("ed") || token.is(Class::Past);
+    // An order such as `keep it` names what is kept behind the verb, and not who keeps it.
+    let before = &text.tokens[at.checked_sub(1)?];
+    let is_be = ["is", "are", "was", "were", "be", "been", "being"].contains(&before.word.as_str());
+    let follows_subject = before.sentence == token.sentence && !token.word.ends_with("ing");
+    if is_participle {
+        is_be.then_some(Voice::Passive)
+    } else {
+        follows_subject.then_some(Voice::Active)
+    }
 }
 
 /// Whether a text begins with a circumstance: `For Python: …`, `In staging, …`.
@@ -285,7 +318,18 @@ fn ratio(part: usize, whole: usize) -> f64 {
 }
 
 pub(crate) fn is_correction(text: &Text) -> bool {
-    text.has(Class::Change) || text.has(Class::Gone)
+    text.has(Class::Change) || text.has(Class::Gone) || is_handed_over(text)
+}
+
+/// Whether somebody gives something out of their hands: `passed the importer on to Bruna`.
+fn is_handed_over(text: &Text) -> bool {
+    let mut giving = text.tokens.iter().enumerate().filter(|(_, token)| token.is(Class::Handover));
+    giving.any(|(at, verb)| {
+        text.tokens[at..].windows(2).any(|pair| {
+            let [to, name] = pair else { return false };
+            to.clause == verb.clause && to.is(Class::Function) && name.is_name
+        })
+    })
 }
 
 /// Whether a statement that says that something changed speaks of this one: most of its words, or half
@@ -350,11 +394,10 @@ pub(crate) fn other_value(new: &Text, old: &Text) -> bool {
     if are_values(our_value) && are_values(their_value) {
         // `ward 4` is a name, `has four` is a value: something stands between it and the noun.
         let is_apart = |text: &Text, tokens: &[&Token]| {
-            let before = tokens.get(ahead.wrapping_sub(1)).map(|token| token.at.end);
-            before.is_some_and(|end| {
-                text.tokens
-                    .iter()
-                    .any(|token| token.at.start >= end && token.at.end <= tokens[ahead].at.start)
+            tokens.get(ahead.wrapping_sub(1)).is_some_and(|before| {
+                let (from, to) = (before.at.end, tokens[ahead].at.start);
+                let is_between = |token: &Token| token.at.start >= from && token.at.end <= to;
+                is_bound(before) || text.tokens.iter().any(is_between)
             })
         };
         let apart = is_apart(new, &ours) && is_apart(old, &theirs);
@@ -366,8 +409,22 @@ pub(crate) fn other_value(new: &Text, old: &Text) -> bool {
         .into_iter()
         .all(|(text, value)| value.len() <= 2 && is_one_run(text, value));
     let at_the_end = behind == 0 && ahead >= 1 && has(Class::Single);
-    let at_the_head = ahead == 0 && behind >= 2 && has(Class::Head);
+    // `Kaveh leads the export`, and not `the catalogue backup runs`, where the verb is another noun's.
+    let verb_follows = |tokens: &[&Token]| {
+        let verb = tokens[tokens.len() - behind];
+        verb.is(Class::Head) || verb.is_verb_last()
+    };
+    let at_the_head = ahead == 0
+        && behind >= 2
+        && has(Class::Head)
+        && verb_follows(&ours)
+        && verb_follows(&theirs);
     short && (at_the_end || at_the_head)
+}
+
+/// Whether a word says that what follows is the least or the most of something.
+fn is_bound(token: &Token) -> bool {
+    matches!(token.key.as_str(), "§less" | "§more")
 }
 
 /// Whether nothing stands between the words: `at home` and `Firefox` are two things.

@@ -50,7 +50,7 @@ pub fn remember(
     };
     let today = snapshot.now.to_zoned(TimeZone::UTC).date();
     let said = facts::said(&request.content);
-    let whole = classify::kind(&said);
+    let whole = classify::kind(facts::without_lead(&said));
     for fact in facts::facts(&said) {
         let fact = when::absolute(&fact, today);
         desk.take(&fact, whole)?;
@@ -92,7 +92,8 @@ struct Desk<'a> {
 }
 
 impl Desk<'_> {
-    /// Takes a fact in, as a whole or, where it speaks of the person and of the work, in sentences.
+    /// Takes a fact in, as a whole or, where it speaks of the person and of the work or of things that have
+    /// nothing to do with each other, in sentences.
     fn take(&mut self, fact: &str, whole: Kind) -> Result<(), Refusal> {
         if self.settle_with_known(fact) {
             return Ok(());
@@ -105,7 +106,7 @@ impl Desk<'_> {
             }
         };
         let both = kinds.iter().any(says(Whose::Person)) && kinds.iter().any(says(Whose::Project));
-        if !both {
+        if !both && !facts::are_apart(&sentences) {
             let kind = classify::kind(fact);
             // A part of a longer text that says nothing of itself belongs where the rest does.
             let is_own = kind.is_plain && (kind.whose == whole.whose || kind.of_self);
@@ -132,6 +133,7 @@ impl Desk<'_> {
         }
         let text = Text::read(fact);
         let (sketch, corrects) = (Sketch::of(&text), is_correction(&text));
+        let is_of_project = classify::is_of_this_project(&text);
         let mut best: Option<(usize, usize, Relation, f64)> = None;
         for page_at in (0..self.memories.len()).filter(|&at| self.may_settle(&self.memories[at])) {
             let notes = self.memories[page_at].text.read().notes.iter().enumerate();
@@ -140,7 +142,11 @@ impl Desk<'_> {
             {
                 let (relation, sure) = relation((&text, fact), note);
                 let better = best.is_none_or(|(_, _, _, most)| sure > most);
-                if relation != Relation::Other && better {
+                // What holds in this project leaves what a person keeps for all of them as it is.
+                let mount = self.memories[page_at].path.mount();
+                let leaks = is_of_project && mount == Some(Mount::Scope(Scope::Global));
+                let may_be = !leaks || relation == Relation::Known;
+                if relation != Relation::Other && better && may_be {
                     best = Some((page_at, note_at, relation, sure));
                 }
             }

@@ -71,6 +71,11 @@ fn day(year: i16, month: i8, day: i16) -> Option<Date> {
     (year >= 1000).then(|| Date::new(year, month, day).ok()).flatten()
 }
 
+/// Whether a word is a date in numbers.
+pub(crate) fn is_date(word: &str) -> bool {
+    numeric(word).is_some()
+}
+
 /// `2026-05-04`, `2026/5/4`, `04.05.2026`.
 fn numeric(word: &str) -> Option<Date> {
     let separator = ['-', '/', '.'].into_iter().find(|separator| word.contains(*separator))?;

@@ -90,9 +90,31 @@ impl Token {
         self.classes.has(class)
     }
 
+    /// The code of the language that it is taken for.
+    pub(crate) fn code(&self) -> &'static str {
+        self.language.and_then(|one| languages().get(one)).map_or("", |one| one.code)
+    }
+
     /// Whether it is taken for English.
     pub(crate) fn is_english(&self) -> bool {
-        self.language.and_then(|one| languages().get(one)).is_some_and(|one| one.code == "en")
+        self.code() == "en"
+    }
+
+    /// What it counts, also where it has an ending: `Tuesdays`.
+    pub(crate) fn value_of_any_form(&self) -> Option<Value> {
+        let language = self.language.and_then(|one| languages().get(one));
+        self.value.or_else(|| language?.known(&self.key)?.value)
+    }
+
+    /// Whether its language puts the verb last.
+    pub(crate) fn is_verb_last(&self) -> bool {
+        matches!(self.code(), "ja" | "ko" | "tr")
+    }
+
+    /// Whether the words that point back at something are known in its language.
+    pub(crate) fn knows_what_points_back(&self) -> bool {
+        let language = self.language.and_then(|one| languages().get(one));
+        language.is_some_and(|one| one.points_back)
     }
 
     /// Whether it holds a digit.
@@ -175,6 +197,7 @@ impl Text {
             }
         }
         read.look_up();
+        read.set_site_aside();
         read.negate();
         read
     }
@@ -246,6 +269,18 @@ impl Text {
         }
     }
 
+    /// Marks `of this project` and the like as adding nothing: in whose memory a fact is says that as well.
+    fn set_site_aside(&mut self) {
+        for index in 2..self.tokens.len() {
+            let [before, this, site] = &self.tokens[index - 2..=index] else { continue };
+            let is_one = before.clause == site.clause && before.is(Class::Function);
+            if is_one && before.is(Class::Within) && this.is(Class::This) && site.is(Class::Site) {
+                let token = &mut self.tokens[index];
+                token.classes = token.classes.with(Classes::of(Class::Light));
+            }
+        }
+    }
+
     /// Marks what is negated: the words that follow in the clause, as far as the next small word; in
     /// languages that put the verb last, also what goes before.
     fn negate(&mut self) {
@@ -274,9 +309,8 @@ impl Text {
     }
 
     fn puts_verb_last(&self, index: usize) -> bool {
-        let language = self.tokens[index].language.and_then(|one| languages().get(one));
-        language.is_some_and(|one| matches!(one.code, "ja" | "ko" | "tr" | "de" | "nl"))
-            && self.tokens[index].is(Class::Not)
+        let token = &self.tokens[index];
+        (token.is_verb_last() || matches!(token.code(), "de" | "nl")) && token.is(Class::Not)
     }
 
     /// Returns the words that say something.
@@ -496,7 +530,8 @@ const APOSTROPHES: &[&str] = &[
 
 /// Cuts a run without spaces along the words that are known; what lies between is cut into pairs.
 fn cut_unspaced(text: &str, piece: &Piece, chosen: Chosen) -> Vec<Cut> {
-    let Some(language) = chosen.unspaced.and_then(|one| languages().get(one)) else {
+    let Some(language) = chosen.for_script(Script::Unspaced).and_then(|one| languages().get(one))
+    else {
         return pairs(text, &piece.at);
     };
     let source = text.get(piece.at.clone()).unwrap_or_default();
@@ -580,7 +615,10 @@ pub(crate) fn is_unspaced(c: char) -> bool {
 
 fn script_of(word: &str) -> Script {
     match word.chars().find(|c| c.is_alphabetic()) {
+        Some('\u{0370}'..='\u{03FF}' | '\u{1F00}'..='\u{1FFF}') => Script::Greek,
         Some('\u{0400}'..='\u{052F}') => Script::Cyrillic,
+        Some('\u{0590}'..='\u{05FF}') => Script::Hebrew,
+        Some('\u{0900}'..='\u{097F}') => Script::Devanagari,
         Some('\u{0600}'..='\u{06FF}' | '\u{0750}'..='\u{077F}') => Script::Arabic,
         Some('\u{AC00}'..='\u{D7AF}' | '\u{1100}'..='\u{11FF}') => Script::Hangul,
         Some(c) if is_unspaced(c) => Script::Unspaced,
@@ -589,15 +627,10 @@ fn script_of(word: &str) -> Script {
     }
 }
 
-/// The language that a text is read in, script by script.
+/// The language that a text is read in, script by script: of those with its script the one that knows the most
+/// words, by its place among them.
 #[derive(Clone, Copy, Debug, Default)]
-struct Chosen {
-    latin: Option<usize>,
-    cyrillic: Option<usize>,
-    arabic: Option<usize>,
-    hangul: Option<usize>,
-    unspaced: Option<usize>,
-}
+struct Chosen([Option<usize>; Script::COUNT]);
 
 impl Chosen {
     fn by(text: &str, pieces: &[Piece], words: &[Cut]) -> Self {
@@ -612,39 +645,27 @@ impl Chosen {
                 *score += usize::from(who >> index & 1 == 1);
             }
         }
-        let named = |code: &str| languages().iter().position(|one| one.code == code);
-        let has_kana = text.chars().any(|c| matches!(c, '\u{3041}'..='\u{30FF}'));
-        Self {
-            latin: most_known(&scores, Script::Latin),
-            cyrillic: most_known(&scores, Script::Cyrillic),
-            arabic: named("ar"),
-            hangul: named("ko"),
-            unspaced: named(if has_kana { "ja" } else { "zh" }),
+        // What is Japanese is told by its own letters, and not by the characters that it shares with Chinese.
+        let is_japanese = text.chars().any(|c| matches!(c, '\u{3041}'..='\u{30FF}'));
+        let mut chosen = Self::default();
+        for (index, language) in languages().iter().enumerate() {
+            let best = &mut chosen.0[language.script as usize];
+            let is_better = match language.script {
+                Script::Unspaced => (language.code == "ja") == is_japanese,
+                _ => best.is_none_or(|best| scores[index] > scores[best]),
+            };
+            if is_better {
+                *best = Some(index);
+            }
         }
+        chosen
     }
 
-    /// The language of a word; numbers and signs are read in the language of the words around them.
+    /// The language of a word; numbers and signs are read in the language of the Latin words around them.
     fn for_script(self, script: Script) -> Option<usize> {
-        match script {
-            Script::Latin | Script::Other => self.latin,
-            Script::Cyrillic => self.cyrillic,
-            Script::Arabic => self.arabic,
-            Script::Hangul => self.hangul,
-            Script::Unspaced => self.unspaced,
-        }
+        let script = if script == Script::Other { Script::Latin } else { script };
+        self.0[script as usize]
     }
-}
-
-/// The language of this script that knows the most words; the first one if none does.
-fn most_known(scores: &[usize], script: Script) -> Option<usize> {
-    let mut best: Option<(usize, usize)> = None;
-    for (index, language) in languages().iter().enumerate() {
-        let score = scores.get(index).copied().unwrap_or_default();
-        if language.script == script && best.is_none_or(|(_, most)| score > most) {
-            best = Some((index, score));
-        }
-    }
-    best.map(|(index, _)| index)
 }
 
 #[cfg(test)]

@@ -235,6 +235,13 @@ fn small_words_letters_and_days_of_what_was_done_tell_facts_apart() {
         ("Caffè con zucchero", "Caffè senza zucchero"),
         ("Use tabs with Go", "Use tabs without Go"),
         ("All tests pass", "Only tests pass"),
+        ("The proxy is called nginx", "The proxy calls nginx"),
+        ("The crawler is blocked at noon", "The crawler blocks at noon"),
+        ("The export is led by Kaveh", "The export leads Kaveh"),
+        (
+            "The catalogue backup runs at 03:00",
+            "The reading-room backup runs at 03:00 since 2026-01-01",
+        ),
         ("Paid invoice 17 (2026-01-05)", "Paid invoice 18 (2026-02-05)"),
         ("Released version 1.2 (2025-01-05)", "Released version 1.3 (2026-02-05)"),
         ("Uses Firefox at home", "Uses Chrome at work since 2026-01-01"),
@@ -253,6 +260,13 @@ fn what_is_said_with_other_small_words_is_one_fact() {
     for (a, b) in [
         ("Keep answers under ten lines", "Answers should be kept shorter than ten lines"),
         ("Ngozi owns the solver", "The solver is owned by Ngozi"),
+        ("Kaveh leads the export", "The export is led by Kaveh"),
+        ("Kaveh wrote the parser", "The parser was written by Kaveh"),
+        ("Branch icc-4 holds the profiles", "The profiles are held in branch icc-4"),
+        (
+            "Lines have at most 80 signs (2025-01-05)",
+            "Since 2026-01-05 lines have at most 99 signs",
+        ),
         ("The office opens at nine", "Office opens at nine."),
         ("I live in Porto", "Lives in Porto"),
         ("Tests run in CI", "The tests are run on CI"),

@@ -90,3 +90,54 @@ fn what_a_small_word_tells_apart_is_not_taken_along() {
         assert_eq!(done.removed.len(), removed, "{query} {:?}", done.removed);
     }
 }
+
+#[test]
+fn a_word_for_what_a_value_is_stands_for_the_value() {
+    let path = MemoryPath::parse("/memories/project/project/a.md", Layout::Scoped).unwrap();
+    let text =
+        "- Deploys go out on Tuesdays\n- Invoices close at 17:30\n- The lamp needs 40 watts\n";
+    let (written, trust) = (Written::Unknown, Trust::Person);
+    let stored = Stored { path, text: text.into(), pinned: false, written, trust };
+    let snapshot = of(vec![stored], "2026-06-01T09:00:00Z".parse().unwrap());
+    for (query, removed) in [
+        ("forget the day of the deploys", &["Deploys go out on Tuesdays"][..]),
+        ("would you mind deleting the time the invoices close", &["Invoices close at 17:30"]),
+        ("vergiss den Tag der Deploys", &["Deploys go out on Tuesdays"]),
+        ("forget the day", &[]),
+        ("forget the day of the lamp", &[]),
+        ("forget the time of the deploys", &[]),
+    ] {
+        let done = forget(&snapshot, &ForgetRequest { query: query.to_owned(), scope: None });
+        let gone: Vec<&str> = done.removed.iter().map(|entry| entry.summary.trim()).collect();
+        assert_eq!(gone, removed, "{query}");
+    }
+}
+
+#[test]
+fn requests_are_understood_in_many_languages() {
+    let path = MemoryPath::parse("/memories/global/user/a.md", Layout::Scoped).unwrap();
+    for (entry, request, kept) in [
+        ("Má rád zelený čaj", "zapomeň na zelený čaj", "nezapomeň na zelený čaj"),
+        ("Drikker grønn te", "glem det om grønn te", "ikke glem grønn te"),
+        ("Bea ceai verde", "uită ce am spus despre ceai verde", "nu uita de ceai verde"),
+        ("Zöld tea a kedvence", "felejtsd el a zöld tea dolgot", "ne felejtsd el: zöld tea"),
+        ("Juo vihreää teetä", "unohda vihreää teetä", "älä unohda vihreää teetä"),
+        ("Minum teh hijau", "tolong lupakan soal teh hijau", "jangan lupakan teh hijau"),
+        ("Uống trà xanh", "hãy quên chuyện trà xanh đi", "đừng quên trà xanh"),
+        ("چای سبز می‌نوشد", "لطفا چای سبز را فراموش کن", "چای سبز را فراموش نکن"),
+        ("Πίνει πράσινο τσάι", "ξέχασε το πράσινο τσάι", "μην ξεχάσεις το πράσινο τσάι"),
+        ("שותה תה ירוק", "תשכח מה שאמרתי על תה ירוק", "אל תשכח תה ירוק"),
+        ("हरी चाय पीता है", "हरी चाय वाली बात भूल जाओ", "हरी चाय मत भूलो"),
+    ] {
+        let text = format!("- {entry}\n- Plays the cello\n").into();
+        let (written, trust) = (Written::Unknown, Trust::Person);
+        let stored = Stored { path: path.clone(), text, pinned: false, written, trust };
+        let snapshot = of(vec![stored], "2026-06-01T09:00:00Z".parse().unwrap());
+        let gone = |query: &str| {
+            let done = forget(&snapshot, &ForgetRequest { query: query.to_owned(), scope: None });
+            done.removed.into_iter().map(|entry| entry.summary).collect::<Vec<_>>()
+        };
+        assert_eq!(gone(request), [entry], "{request}");
+        assert_eq!(gone(kept), Vec::<String>::new(), "{kept}");
+    }
+}

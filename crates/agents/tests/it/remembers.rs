@@ -174,3 +174,94 @@ fn what_a_small_word_tells_apart_is_not_known_already() {
         );
     }
 }
+
+/// What all memories say, entry by entry, once a text was remembered beside these.
+fn said_after(existing: &[(&str, &str)], content: &str) -> Vec<(String, String)> {
+    let stored = existing.iter().map(|(path, text)| Stored {
+        path: MemoryPath::parse(path, Layout::Scoped).unwrap(),
+        text: (*text).into(),
+        pinned: false,
+        written: Written::Unknown,
+        trust: Trust::Agent,
+    });
+    let snapshot = of(stored.collect(), "2026-06-01T09:00:00Z".parse().unwrap());
+    let done = remember(&snapshot, &ask(content, None), &Screen::default()).unwrap();
+    entries(&after(&snapshot, &done.edits))
+}
+
+#[test]
+fn sentences_that_have_nothing_in_common_are_entries_of_their_own() {
+    for (content, expected) in [
+        ("The linter is ruff 0.9. Production deploys happen on Fridays at noon.", 2),
+        ("Der Linter heißt ruff und läuft lokal. Auslieferungen passieren freitags um zwölf.", 2),
+        ("La base tourne sous Postgres 16. Marta valide les maquettes du kiosque.", 2),
+        // They say more of the same, point back, set a condition, or say too little by themselves.
+        ("The linter is ruff 0.9. The linter runs before every commit.", 1),
+        ("The deploy script needs a VPN tunnel. Production operators run it at noon.", 1),
+        ("When a unit test fails, leave the assertion alone. Fix the broken code path.", 1),
+        ("The linter is ruff 0.9. Run twice.", 1),
+        ("El kiosco usa papel térmico de ochenta. Allí imprimen los recibos diarios.", 1),
+        ("Linter on ruff jo vuosia käytössä. Julkaisut tehdään perjantaisin klo kaksitoista.", 1),
+    ] {
+        let said = said_after(&[], content);
+        assert_eq!(said.len(), expected, "{content}: {said:?}");
+    }
+}
+
+#[test]
+fn what_holds_in_one_project_rewrites_nothing_that_holds_in_all() {
+    let global = "/memories/global/feedback/style.md";
+    let project = "/memories/project/feedback/style.md";
+    let old = "- Lines have at most 80 characters\n";
+    for (content, kept) in [
+        ("In this project lines have at most 100 characters.", true),
+        ("In this project lines have at most 80 characters, comments too.", true),
+        ("Lines have at most 100 characters.", false),
+    ] {
+        let said = said_after(&[(global, old)], content);
+        let is_kept =
+            said.contains(&(global.to_owned(), "Lines have at most 80 characters".to_owned()));
+        assert_eq!(is_kept, kept, "{content}: {said:?}");
+    }
+    let said = said_after(&[(project, old)], "In this project lines have at most 100 characters.");
+    assert_eq!(said.len(), 1, "{said:?}");
+    let said = said_after(&[(project, old)], "In this project lines have at most 80 characters.");
+    assert_eq!(said, [(project.to_owned(), "Lines have at most 80 characters".to_owned())]);
+}
+
+#[test]
+fn whoever_hands_something_over_has_it_no_longer() {
+    let path = "/memories/project/project/owners.md";
+    let old = "- Tomas owns the tide tables\n- Ilse owns the kiosk\n";
+    for content in
+        ["Tomas passed the tide tables on to Bruna.", "Tomas gave the tide tables to Bruna."]
+    {
+        let said = said_after(&[(path, old)], content);
+        assert_eq!(said.len(), 2, "{said:?}");
+        assert!(said[0].1.contains("Bruna") && said[1].1 == "Ilse owns the kiosk", "{said:?}");
+    }
+    let said = said_after(&[(path, old)], "Tomas gave a talk about the tide tables.");
+    assert!(said.iter().any(|(_, line)| line == "Tomas owns the tide tables"), "{said:?}");
+}
+
+#[test]
+fn scope_and_type_follow_from_who_speaks_of_what() {
+    for (content, expected) in [
+        ("In whichever repo you are, sort the imports", "global/feedback"),
+        ("Egal in welchem Projekt: sortiere die Importe", "global/feedback"),
+        ("Dans tous mes projets les imports sont triés", "global/"),
+        ("We decided to use Redis instead of Memcached for the kiosk", "project/project"),
+        ("Use Redis for sessions in this repo", "project/feedback"),
+        ("Wishes for this repository are gathered in YouTrack", "project/reference"),
+        ("Rainwater is gathered in this repository", "project/project"),
+        ("As I said before: merges here are squashed, no merge commits", "project/"),
+        (
+            "Before you drop a table, show me the rows.\n\nWhy: one was lost.\nHow to apply: always.",
+            "global/feedback",
+        ),
+    ] {
+        let said = said_after(&[], content);
+        let wanted = format!("/memories/{expected}");
+        assert!(said.iter().all(|(path, _)| path.starts_with(&wanted)), "{content}: {said:?}");
+    }
+}
