@@ -56,6 +56,18 @@ pub fn head(prefix: &[u8]) -> Head {
     Head { name, description, kind, malformed }
 }
 
+/// Tells whether the frontmatter holds more than a [`Head`] does: fields that somebody keeps for purposes of
+/// their own, or what cannot be read.
+pub fn has_other_fields(text: &str) -> bool {
+    match frontmatter::read(text) {
+        frontmatter::Frontmatter::Absent => false,
+        frontmatter::Frontmatter::Broken(..) => true,
+        frontmatter::Frontmatter::Fields(_, fields) => fields
+            .iter()
+            .any(|field| !["name", "description", "type", "metadata"].contains(&&*field.key)),
+    }
+}
+
 /// Returns what stands after the frontmatter; all of the text when there is none.
 pub fn body(text: &str) -> &str {
     text.get(body_start(text)..).unwrap_or_default()

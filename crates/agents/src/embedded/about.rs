@@ -8,7 +8,7 @@ use std::collections::HashSet;
 use memory::document;
 use memory::path::{Layout, MemoryPath, Mount};
 
-use super::book::{Note, Snapshot, Source, Stored, indented};
+use super::book::{Note, Snapshot, Source, Stored, file_words, indented};
 use super::lexicon::Class;
 use super::words::Text;
 use crate::request::Topic;
@@ -170,8 +170,9 @@ fn first_lines(text: &Source) -> Vec<&str> {
 /// The first lines of entries, as many as fit, on one line; the first is cut between words if it must be.
 fn description(lines: &[&str], chars_max: usize) -> String {
     let heads: Vec<String> = lines.iter().map(|line| said(line)).collect();
-    let heads: Vec<&str> =
-        heads.iter().map(String::as_str).filter(|head| !head.is_empty()).collect();
+    // A row of a table says nothing without the others.
+    let is_told = |head: &&str| !head.is_empty() && !head.starts_with('|');
+    let heads: Vec<&str> = heads.iter().map(String::as_str).filter(is_told).collect();
     let Some((first, rest)) = heads.split_first() else { return String::new() };
     let count = |text: &str| text.chars().count();
     let cut_chars = count(CUT);
@@ -244,9 +245,11 @@ fn is_made_of(description: &str, lines: &[&str]) -> bool {
 /// Whether the name and the file's name have all the words of the description.
 fn says_no_more_than_its_name(stored: &Stored) -> bool {
     let head = &stored.text.read().head;
-    let file = stored.path.relative().map_or("", |relative| relative.file_name());
-    let file = file.strip_suffix(".md").unwrap_or(file).replace(['-', '_'], " ");
-    let named = Text::read(&format!("{}\n{file}", head.name.as_deref().unwrap_or_default()));
+    let named = Text::read(&format!(
+        "{}\n{}",
+        head.name.as_deref().unwrap_or_default(),
+        file_words(&stored.path)
+    ));
     let keys: Vec<&String> = named.tokens.iter().map(|token| &token.key).collect();
     Text::read(&head.description).tokens.iter().all(|token| keys.contains(&&token.key))
 }

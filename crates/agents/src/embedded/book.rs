@@ -213,28 +213,32 @@ impl<'a> Page<'a> {
     /// Returns the words that the memory says about itself.
     pub(crate) fn title(&self) -> Text {
         let name = self.head.name.as_deref().unwrap_or_default();
-        let file = self.file_name();
-        let file = file.strip_suffix(".md").unwrap_or(file).replace(['-', '_'], " ");
+        let file = file_words(&self.stored.path);
         Text::read(&format!("{name}\n{file}\n{}", self.head.description))
     }
 
     /// Calls `with` with the numbers of the words that the memory says about itself.
     pub(crate) fn with_title<T>(&self, with: impl FnOnce(&[usize]) -> T) -> T {
         let numbers = || ordered(self.title().content().map(|token| number(&token.key)).collect());
-        let file = self.file_name();
+        let file = file_name(&self.stored.path);
         let (of, known) = self.stored.text.0.title.get_or_init(|| (file.to_owned(), numbers()));
         if of == file { with(known) } else { with(&numbers()) }
     }
 
     /// Returns the words of the file's name.
     pub(crate) fn file_title(&self) -> Text {
-        let file = self.file_name();
-        Text::read(&file.strip_suffix(".md").unwrap_or(file).replace(['-', '_'], " "))
+        Text::read(&file_words(&self.stored.path))
     }
+}
 
-    fn file_name(&self) -> &str {
-        self.stored.path.relative().map_or("", |relative| relative.file_name())
-    }
+fn file_name(path: &MemoryPath) -> &str {
+    path.relative().map_or("", |relative| relative.file_name())
+}
+
+/// Returns the name of a memory's file as words.
+pub(crate) fn file_words(path: &MemoryPath) -> String {
+    let name = file_name(path);
+    name.strip_suffix(".md").unwrap_or(name).replace(['-', '_'], " ")
 }
 
 impl Note {

@@ -16,12 +16,13 @@ use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use memory::change::Trust;
 use memory::clock::Timestamp;
+use memory::document;
 use memory::path::{Mount, Scope};
 
 use super::about::{described, kept_true};
 use super::book::{Note, Page, Snapshot, Source, Stored, Written, may_change, without};
 use super::lexicon::{Class, Script, languages};
-use super::likeness::{fingerprint, is_light, literals, other_value, says_too};
+use super::likeness::{fingerprint, is_light, is_to_be, literals, other_value, says_too};
 use super::sketch::Sketch;
 use super::split::{bytes, split};
 use super::when;
@@ -31,8 +32,8 @@ use crate::request::{Dreamt, Edit};
 /// How much the memories may grow by a dream, in percent.
 const GROWTH_PERCENT_MAX: usize = 2;
 
-/// In how large steps new memories and longer descriptions may use that, in bytes: small memories get them only
-/// where the dream has made room, so that a second dream has nothing to add.
+/// In how large steps new memories, longer descriptions and some of the days may use that, in bytes: small memories
+/// get them only where the dream has made room, or where all days fit, so that a second dream has nothing to add.
 const GROWTH_STEP_BYTES: usize = 256;
 
 /// How often the rules are applied to their own result: an entry that goes may leave another one the
@@ -72,14 +73,14 @@ pub fn dream(snapshot: &Snapshot) -> Dreamt {
     let mut counts = Counts::default();
     for _ in 0..ROUNDS_MAX {
         // Days that the growth forbids to be named may be named once an entry is gone.
-        let named = named_days(&memories, snapshot);
-        let (named, too_long) = match named {
-            Some(named) if bytes(&named) <= bytes_before + may_grow => (Some(named), 0),
-            Some(_) => (None, 1),
-            None => (None, 0),
-        };
-        let round = one_round(named.as_ref().unwrap_or(&memories), snapshot, today);
-        let is_tidy = round.gone == 0 && named.is_none();
+        let mut days = name_days(&memories, snapshot, bytes_before + may_grow);
+        if days.held_back > 0 && bytes_max > bytes_before {
+            days = name_days(&memories, snapshot, bytes_max);
+        } else if days.held_back > 0 {
+            days = Days { memories: None, held_back: days.held_back + days.named, named: 0 };
+        }
+        let round = one_round(days.memories.as_ref().unwrap_or(&memories), snapshot, today);
+        let is_tidy = round.gone == 0 && days.memories.is_none();
         counts.merged += round.merged;
         counts.over += round.gone - round.merged;
         memories = round.memories;
@@ -87,7 +88,7 @@ pub fn dream(snapshot: &Snapshot) -> Dreamt {
             let split = split(memories, snapshot, bytes_max);
             memories = split.memories;
             counts.moved += split.moved;
-            counts.held_back = too_long + split.held_back;
+            counts.held_back = days.held_back + split.held_back;
             if split.moved == 0 {
                 break;
             }
@@ -174,13 +175,25 @@ impl Counts {
     }
 }
 
-/// Returns the memories with the days named that they point at, if one does.
-fn named_days(memories: &[Option<Stored>], snapshot: &Snapshot) -> Option<Vec<Option<Stored>>> {
-    let named: Vec<Option<Source>> = memories
-        .iter()
-        .map(|stored| stored.as_ref().and_then(|stored| with_days_named(stored, snapshot)))
-        .collect();
-    named.iter().any(Option::is_some).then(|| {
+/// What naming days comes to.
+struct Days {
+    /// The memories with days named; nothing if none is.
+    memories: Option<Vec<Option<Stored>>>,
+    /// How many entries name one now.
+    named: usize,
+    /// How many entries still only point at a day, for want of room.
+    held_back: usize,
+}
+
+/// Names the days that memories point at, entry by entry, as long as all memories together take no more than
+/// `bytes_max`.
+fn name_days(memories: &[Option<Stored>], snapshot: &Snapshot, bytes_max: usize) -> Days {
+    let mut days = Days { memories: None, named: 0, held_back: 0 };
+    let mut room = bytes_max.saturating_sub(bytes(memories));
+    let mut with_days =
+        |stored: &Option<Stored>| with_days_named(stored.as_ref()?, snapshot, &mut room, &mut days);
+    let named: Vec<Option<Source>> = memories.iter().map(&mut with_days).collect();
+    days.memories = named.iter().any(Option::is_some).then(|| {
         let pairs = memories.iter().zip(named);
         pairs
             .map(|(stored, named)| {
@@ -188,23 +201,36 @@ fn named_days(memories: &[Option<Stored>], snapshot: &Snapshot) -> Option<Vec<Op
                 Some(Stored { text: named.unwrap_or_else(|| stored.text.clone()), ..stored })
             })
             .collect()
-    })
+    });
+    days
 }
 
-/// Returns the text with the days named that it points at, as far as it is known when they were written, if
-/// that changes it.
-fn with_days_named(stored: &Stored, snapshot: &Snapshot) -> Option<Source> {
+/// Returns the text with the days named that it points at, as far as it is known when they were written and there
+/// is room, if that changes it. Counts entries in `days`.
+fn with_days_named(
+    stored: &Stored,
+    snapshot: &Snapshot,
+    room: &mut usize,
+    days: &mut Days,
+) -> Option<Source> {
     if stored.written == Written::Unknown || !may_change(snapshot, stored) {
         return None;
     }
     let old = &stored.text;
     let mut text = String::with_capacity(old.len());
-    let mut end = 0;
+    let (mut end, mut left) = (0, *room);
     for note in &old.read().notes {
         let whole = note.whole();
         let Some(written_at) = stored.written.of(whole) else { continue };
+        let named = when::absolute(whole, day_of(written_at));
+        if named.len() > whole.len() + left {
+            days.held_back += 1;
+            continue;
+        }
+        days.named += usize::from(named != whole);
+        left = left + whole.len() - named.len();
         text.push_str(old.get(end..note.whole_start())?);
-        text.push_str(&when::absolute(whole, day_of(written_at)));
+        text.push_str(&named);
         end = note.whole_start() + whole.len();
     }
     text.push_str(old.get(end..)?);
@@ -213,7 +239,10 @@ fn with_days_named(stored: &Stored, snapshot: &Snapshot) -> Option<Source> {
     }
     let bytes_max = text.len();
     let text = Source::from(kept_true(old, text, bytes_max));
-    (text.read().notes.len() == old.read().notes.len()).then_some(text)
+    (text.read().notes.len() == old.read().notes.len()).then(|| {
+        *room = left;
+        text
+    })
 }
 
 /// Whether an entry may go because of what another memory says. Text from outside, such as a checkout brings,
@@ -260,6 +289,7 @@ fn one_round(memories: &[Option<Stored>], snapshot: &Snapshot, today: Date) -> R
     for at in leaning {
         reasons.remove(&at);
     }
+    keep_what_others_hold(&pages, &mut reasons);
     let merged = reasons.values().filter(|reason| matches!(reason, Reason::Merged(_))).count();
     let after = pages.iter().enumerate().map(|(page_at, page)| {
         let page = page.as_ref()?;
@@ -282,6 +312,19 @@ fn one_round(memories: &[Option<Stored>], snapshot: &Snapshot, today: Date) -> R
         return Round { memories, gone: 0, merged: 0 };
     }
     Round { memories: after, gone: reasons.len(), merged }
+}
+
+/// Leaves memories as they are of which no entry would be left, but fields that somebody keeps in their
+/// frontmatter.
+fn keep_what_others_hold(pages: &[Option<Page<'_>>], reasons: &mut BTreeMap<At, Reason>) {
+    for (page_at, page) in pages.iter().enumerate() {
+        let Some(page) = page else { continue };
+        let all = (page_at, 0)..(page_at, page.notes.len());
+        let goes = reasons.range(all.clone()).count() == page.notes.len();
+        if goes && document::has_other_fields(&page.stored.text) {
+            reasons.retain(|at, _| !all.contains(at));
+        }
+    }
 }
 
 /// Whether an entry is gone without a reason, or one that it leans on is.
@@ -464,12 +507,18 @@ fn replace(
     reasons: &mut BTreeMap<At, Reason>,
 ) {
     let timeless: Vec<Timeless> = notes.iter().map(|(_, _, note)| Timeless::of(note)).collect();
+    let mut by_word: HashMap<usize, Vec<usize>> = HashMap::new();
+    for (index, one) in timeless.iter().enumerate() {
+        one.sketch.ends().for_each(|word| by_word.entry(word).or_default().push(index));
+    }
     for ((kept, new_page, _), new) in notes.iter().zip(&timeless) {
         let Some(date) = new.since else { continue };
         if reasons.contains_key(kept) {
             continue;
         }
-        for ((at, page, _), old) in notes.iter().zip(&timeless) {
+        let alike = new.sketch.ends().filter_map(|word| by_word.get(&word));
+        for index in alike.flatten().copied().collect::<BTreeSet<_>>() {
+            let ((at, page, _), old) = (&notes[index], &timeless[index]);
             let older = old.since.is_none_or(|older| older < date);
             if at == kept || !older || !new.gives_anew(old) || reasons.contains_key(at) {
                 continue;
@@ -558,6 +607,19 @@ fn undated(text: &Text) -> Text {
     Text { tokens: tokens.map(|(_, token)| token.clone()).collect(), hits: Vec::new() }
 }
 
+/// Whether a text tells what somebody did: `worked there until 2019` is as true as before, other than `was away
+/// until then`.
+fn tells_of_past(text: &Text) -> bool {
+    // Further on it may say how something is: `had a broken arm`.
+    let is_person = |token: &Token| token.is(Class::User) || token.is(Class::Oneself);
+    let subject = text.tokens.iter().take_while(|token| is_person(token)).count();
+    text.tokens.iter().take(subject.max(1) + 1).enumerate().any(|(at, token)| {
+        let is_english_past = token.word.ends_with("ed") && token.is_english();
+        let is_done = at.checked_sub(1).is_some_and(|before| is_to_be(&text.tokens[before]));
+        (is_english_past || token.is(Class::Past)) && !is_done
+    })
+}
+
 /// Whether the day has passed until which an entry held, and it says nothing else.
 fn is_over(note: &Note, today: Date) -> bool {
     let text = note.text();
@@ -567,7 +629,8 @@ fn is_over(note: &Note, today: Date) -> bool {
     if named.iter().any(|one| one.date >= today) || !one_sentence || note.is_explained() {
         return false;
     }
-    if text.has(Class::Not) || text.has(Class::Then) || text.has(Class::Gone) {
+    if text.has(Class::Not) || text.has(Class::Then) || text.has(Class::Gone) || tells_of_past(text)
+    {
         return false;
     }
     named.last().is_some_and(|last| {

@@ -11,7 +11,7 @@ use memory::path::{Mount, Scope};
 use super::about::kept_true;
 use super::book::{Note, Page, Snapshot, without};
 use super::lexicon::{Class, Value};
-use super::likeness::has_opposites_of;
+use super::likeness::{has_opposites_of, is_light};
 use super::when;
 use super::words::{Text, Token, alike, is_unspaced, plain};
 use crate::request::{Edit, ForgetRequest, Forgotten, Removed, Topic};
@@ -260,9 +260,14 @@ impl<'a> Wanted<'a> {
     }
 }
 
+/// Whether no word tells one entry from another: `use` is in half of them. `where I live` is told by who speaks.
+fn names_nothing(words: &[&Token], wanted: &Wanted<'_>) -> bool {
+    words.is_empty() || (!wanted.own && words.iter().all(|word| is_light(word)))
+}
+
 /// The entries that hold every word of the request.
 fn matching(pages: &[Page<'_>], wanted: &Wanted<'_>) -> BTreeSet<At> {
-    if wanted.words.is_empty() {
+    if names_nothing(&wanted.words, wanted) {
         return BTreeSet::new();
     }
     let with_kinds: Vec<&Token> = wanted.words.iter().chain(&wanted.kinds).copied().collect();
@@ -376,7 +381,7 @@ fn nearly(pages: &[Page<'_>], wanted: &Wanted<'_>, asked: &Text) -> BTreeSet<At>
         |token: &Token| (token.is(Class::Change) || token.is(Class::Ends)) && !orders(token.clause);
     let words: Vec<&Token> =
         wanted.words.iter().copied().filter(|token| !is_judged(token)).collect();
-    if words.is_empty() {
+    if names_nothing(&words, wanted) {
         return BTreeSet::new();
     }
     let known: Vec<bool> = words

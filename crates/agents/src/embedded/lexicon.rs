@@ -333,11 +333,13 @@ impl Language {
                 "months" => language.add_values(words, Value::Month),
                 "numbers" => language.add_values(words, Value::Number),
                 "same" | "past" => {
-                    for (short, long) in words.split_whitespace().filter_map(|w| w.split_once('='))
-                    {
-                        language.entry(short).same = Some(plain(long));
+                    for word in words.split_whitespace() {
+                        let (form, of) = word.split_once('=').unwrap_or((word, ""));
+                        if !of.is_empty() {
+                            language.entry(form).same = Some(plain(of));
+                        }
                         if name == "past" {
-                            language.add_class(name, short);
+                            language.add_class(name, form);
                         }
                     }
                 }

@@ -117,8 +117,9 @@ fn are_opposed(a: &Text, b: &Text) -> bool {
     if a.len() != b.len() || a.iter().zip(&b).any(|((_, a), (_, b))| a != b) {
         return false;
     }
-    a.iter().zip(&b).any(|((a, _), (b, _))| !a.is_subset(b) && !b.is_subset(a))
-        || a.iter().zip(&b).any(|((a, _), (b, _))| a.contains("was") != b.contains("was"))
+    a.iter().zip(&b).any(|((a, _), (b, _))| {
+        (!a.is_subset(b) && !b.is_subset(a)) || a.contains("was") != b.contains("was")
+    })
 }
 
 /// The small words before each word that says something, with that word, and those behind the last.
@@ -219,15 +220,19 @@ fn is_turned(passive: &Text, active: &Text) -> bool {
     verbs.any(|(_, verb)| has(active, &verb.key, Voice::Active))
 }
 
+/// Whether an English word is a form of `to be`.
+pub(crate) fn is_to_be(token: &Token) -> bool {
+    ["is", "are", "was", "were", "be", "been", "being"].contains(&token.word.as_str())
+}
+
 fn voice(text: &Text, at: usize) -> Option<Voice> {
     let token = text.tokens.get(at).filter(|token| token.is_english())?;
     let is_participle = token.word.ends_with("ed") || token.is(Class::Past);
     // An order such as `keep it` names what is kept behind the verb, and not who keeps it.
     let before = &text.tokens[at.checked_sub(1)?];
-    let is_be = ["is", "are", "was", "were", "be", "been", "being"].contains(&before.word.as_str());
     let follows_subject = before.sentence == token.sentence && !token.word.ends_with("ing");
     if is_participle {
-        is_be.then_some(Voice::Passive)
+        is_to_be(before).then_some(Voice::Passive)
     } else {
         follows_subject.then_some(Voice::Active)
     }

@@ -10,7 +10,7 @@ use memory::limits::MEMORY_BYTES_MAX;
 use memory::path::{MemoryPath, Mount, Scope};
 use memory::screen::{Policy, Screen, Writer};
 
-use super::about::{Names, fresh, kept_true};
+use super::about::{Names, described, fresh, kept_true};
 use super::book::{Note, Page, Snapshot, Source, Stored, Written, appended, indented, line_ends};
 use super::classify::{self, Kind, Whose};
 use super::facts;
@@ -229,10 +229,12 @@ impl Desk<'_> {
     fn finish(self) -> Remembered {
         let mut done = Remembered::default();
         let mut before = self.snapshot.memories.iter();
-        for stored in self.memories {
+        for mut stored in self.memories {
             if before.next().is_some_and(|before| before.text == stored.text) {
                 continue;
             }
+            let text = described(&stored).filter(|text| text.len() <= MEMORY_BYTES_MAX);
+            stored.text = text.map_or(stored.text, Source::from);
             done.scopes.extend(stored.path.mount());
             done.touched.push(stored.path.clone());
             done.edits.push(Edit::Write { path: stored.path, text: stored.text.to_string() });

@@ -119,6 +119,11 @@ impl Sketch {
             || (short && ((behind == 0 && ahead >= 1) || (ahead == 0 && behind >= 2)))
     }
 
+    /// Its first and its last word: [`Self::may_give_anew`] takes one of them to be the same.
+    pub(crate) fn ends(&self) -> impl Iterator<Item = usize> {
+        [self.line.first(), self.line.last()].into_iter().flatten().map(|stroke| stroke >> 1)
+    }
+
     /// How much of the words a memory has, its description counting as much as its entries.
     pub(crate) fn share(&self, page: &Page<'_>) -> f64 {
         self.share_of(page.with_title(|title| self.count_in(title)) + self.count_in(&page.said))

@@ -37,7 +37,7 @@ pub(crate) fn split(memories: Vec<Option<Stored>>, snapshot: &Snapshot, bytes_ma
     if done.moved == 0 {
         done = to_new_memories(&memories, &shelves, snapshot, bytes_max);
     }
-    if all_said(&memories) == all_said(&done.memories) {
+    if done.moved == 0 || all_said(&memories) == all_said(&done.memories) {
         return done;
     }
     drop(shelves);
@@ -250,6 +250,9 @@ fn to_new_memories(
     for (from, shelf) in
         shelves.iter().enumerate().filter_map(|(at, one)| Some((at, one.as_ref()?)))
     {
+        if shelf.strangers.is_empty() {
+            continue;
+        }
         let gone: Vec<usize> = shelf.strangers.iter().map(|stranger| stranger.at).collect();
         let old = shelf.page.stored;
         let left = renewed(old, shelf.without(&gone));

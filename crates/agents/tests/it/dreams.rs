@@ -277,3 +277,49 @@ fn what_is_said_with_other_small_words_is_one_fact() {
         assert!(!stays_two(a, b), "{a} | {b}");
     }
 }
+
+#[test]
+fn a_stay_that_is_over_was_one_and_an_absence_that_is_over_is_none() {
+    for (entry, stays) in [
+        ("Worked at the harbour office until 2019-03-01", true),
+        ("Arbeitete bis 2019-03-01 im Hafenamt", true),
+        ("Taught chemistry until 2020-07-01", true),
+        ("Is away until 2026-05-01", false),
+        ("The pier is closed until 2026-05-01", false),
+    ] {
+        let stored = at("global/user/a.md", &format!("- {entry}\n- Plays the cello\n"));
+        let dreamt = dream(&of(vec![stored], NOW.parse().unwrap()));
+        assert_eq!(dreamt.edits.is_empty(), stays, "{entry}");
+    }
+}
+
+#[test]
+fn a_memory_with_fields_of_somebody_else_is_not_taken_away() {
+    for (field, stays) in [("owner: Mira", true), ("type: user", false)] {
+        let kept = at("global/user/a.md", "- Plays the cello\n- Rides a bike\n");
+        let other = at("global/user/b.md", &format!("---\n{field}\n---\n\n- Plays the cello\n"));
+        let snapshot = of(vec![kept, other], NOW.parse().unwrap());
+        let after = after(&snapshot, &dream(&snapshot).edits);
+        assert_eq!(after.contains_key("/memories/global/user/b.md"), stays, "{after:?}");
+    }
+}
+
+#[test]
+fn days_are_named_as_far_as_there_is_room() {
+    let lines = |count: usize, says: &str| -> String {
+        (0..count).fold(String::new(), |lines, n| format!("{lines}- Berth b{n}x {says}\n"))
+    };
+    // All fit; 768 of 800 bytes are for a part of them, 8 each; none, where two percent are less than a step.
+    for (days, others, named, held_back) in
+        [(1, 1_900, 1, 0), (200, 1_900, 96, 104), (200, 0, 0, 200)]
+    {
+        let text = format!("{}{}", lines(days, "is today"), lines(others, "has light"));
+        let written = Written::At(NOW.parse().unwrap());
+        let stored = Stored { written, pinned: false, ..at("project/project/a.md", &text) };
+        let snapshot = of(vec![stored], NOW.parse().unwrap());
+        let dreamt = dream(&snapshot);
+        let after = after(&snapshot, &dreamt.edits);
+        let text = after.values().cloned().collect::<String>();
+        assert_eq!((text.matches("is on 2026").count(), dreamt.held_back), (named, held_back));
+    }
+}

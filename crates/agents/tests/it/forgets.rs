@@ -94,8 +94,7 @@ fn what_a_small_word_tells_apart_is_not_taken_along() {
 #[test]
 fn a_word_for_what_a_value_is_stands_for_the_value() {
     let path = MemoryPath::parse("/memories/project/project/a.md", Layout::Scoped).unwrap();
-    let text =
-        "- Deploys go out on Tuesdays\n- Invoices close at 17:30\n- The lamp needs 40 watts\n";
+    let text = "- Deploys go out on Tuesdays\n- Invoices close at 17:30\n- The lamp needs 40 watts\n- Use tabs\n";
     let (written, trust) = (Written::Unknown, Trust::Person);
     let stored = Stored { path, text: text.into(), pinned: false, written, trust };
     let snapshot = of(vec![stored], "2026-06-01T09:00:00Z".parse().unwrap());
@@ -104,6 +103,7 @@ fn a_word_for_what_a_value_is_stands_for_the_value() {
         ("would you mind deleting the time the invoices close", &["Invoices close at 17:30"]),
         ("vergiss den Tag der Deploys", &["Deploys go out on Tuesdays"]),
         ("forget the day", &[]),
+        ("forget use", &[]),
         ("forget the day of the lamp", &[]),
         ("forget the time of the deploys", &[]),
     ] {

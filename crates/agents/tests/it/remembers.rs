@@ -265,3 +265,24 @@ fn scope_and_type_follow_from_who_speaks_of_what() {
         assert!(said.iter().all(|(path, _)| path.starts_with(&wanted)), "{content}: {said:?}");
     }
 }
+
+#[test]
+fn a_description_made_of_entries_tells_of_those_that_come() {
+    let path = MemoryPath::parse("/memories/project/project/kiosk.md", Layout::Scoped).unwrap();
+    let after = |head: &str| {
+        let text = format!("---\n{head}\n---\n\n- The kiosk uses thermal paper\n").into();
+        let (written, trust) = (Written::Unknown, Trust::Agent);
+        let stored = Stored { path: path.clone(), text, pinned: false, written, trust };
+        let snapshot = of(vec![stored], "2026-06-01T09:00:00Z".parse().unwrap());
+        let content = ask("The kiosk paper is 80 mm wide.", None);
+        let done = remember(&snapshot, &content, &Screen::default()).unwrap();
+        after(&snapshot, &done.edits).remove(&path.to_string()).unwrap()
+    };
+    let all = "description: The kiosk uses thermal paper; The kiosk paper is 80 mm wide";
+    for head in ["description: The kiosk uses thermal paper", "name: kiosk\ndescription: Kiosk"] {
+        let text = after(head);
+        assert!(text.contains(all), "{text}");
+    }
+    let text = after("description: Facts on printing");
+    assert!(text.contains("description: Facts on printing"), "{text}");
+}
