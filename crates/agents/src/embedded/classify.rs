@@ -66,16 +66,17 @@ pub(crate) fn plainly(fact: &str) -> Option<Topic> {
     }
 }
 
-/// Whether a text says that it holds in this project, and does not say that it holds everywhere.
+/// Whether a text says that it holds in this project.
 pub(crate) fn is_of_this_project(text: &Text) -> bool {
-    !text.has(Class::Everywhere) && (names_site(text) || says_here(text))
+    names_site(text) || says_here(text)
 }
 
 fn names_site(text: &Text) -> bool {
     text.tokens.iter().enumerate().any(|(index, token)| {
         let before = &text.tokens[index.saturating_sub(3)..index];
         let pointed_at = before.iter().any(|one| one.is(Class::This));
-        token.is(Class::Site) && (pointed_at || token.word.chars().any(is_unspaced))
+        let is_one = token.is(Class::Site) && !token.is(Class::Everywhere);
+        is_one && (pointed_at || token.word.chars().any(is_unspaced))
     })
 }
 
@@ -159,12 +160,10 @@ impl Signs {
 
     /// Whose fact it is, and whether the text says so.
     fn whose(&self) -> (Whose, bool) {
-        let for_person = (self.has(Sign::OfSelf)
-            && (!self.has(Sign::OfUs) || self.has(Sign::ToAgent)))
+        let for_person = self.has(Sign::Everywhere)
+            || (self.has(Sign::OfSelf) && (!self.has(Sign::OfUs) || self.has(Sign::ToAgent)))
             || self.has(Sign::OfUser);
-        if self.has(Sign::Everywhere) {
-            (Whose::Person, true)
-        } else if self.has(Sign::Site) || (self.has(Sign::Here) && !self.has(Sign::OfSelf)) {
+        if self.has(Sign::Site) || (self.has(Sign::Here) && !self.has(Sign::OfSelf)) {
             (Whose::Project, true)
         } else if for_person {
             (Whose::Person, true)
