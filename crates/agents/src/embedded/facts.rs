@@ -251,8 +251,8 @@ pub(crate) fn sentences(fact: &str) -> Vec<String> {
     if stand_alone { sentences } else { vec![fact.to_owned()] }
 }
 
-/// The fewest words that say something in a sentence that may be an entry of its own.
-const SENTENCE_WORDS_MIN: usize = 3;
+/// The fewest words of a sentence that may be an entry of its own, and of those that say something.
+const SENTENCE_WORDS_MIN: (usize, usize) = (4, 2);
 
 /// Whether sentences have nothing to do with each other: each says enough, none points back or sets a condition
 /// for the next, none corrects anything, and no two have a word in common.
@@ -264,10 +264,11 @@ pub(crate) fn are_apart(sentences: &[String]) -> bool {
             let keys: HashSet<String> =
                 fingerprint(&text).into_iter().map(|(key, _)| key).collect();
             let is_new = keys.is_disjoint(&words);
-            let count = keys.len();
             words.extend(keys);
+            let (all, telling) = SENTENCE_WORDS_MIN;
             is_new
-                && count >= SENTENCE_WORDS_MIN
+                && text.tokens.len() >= all
+                && text.content().count() >= telling
                 && !is_correction(&text)
                 && (index == 0 || !points_back(&text))
                 && !text.tokens[0].is(Class::Condition)
