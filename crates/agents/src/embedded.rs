@@ -15,6 +15,7 @@ mod likeness;
 mod remember;
 mod sketch;
 mod split;
+mod tongues;
 mod when;
 mod words;
 

@@ -13,8 +13,9 @@ use memory::path::{MemoryPath, Mount};
 use regex::Regex;
 
 use super::sketch::{Sketch, number, ordered};
+use super::tongues::{Chosen, Tongues};
 use super::when;
-use super::words::Text;
+use super::words::{Text, tongues};
 use crate::request::Topic;
 
 /// A memory as the curator is shown it.
@@ -157,6 +158,8 @@ pub(crate) struct Note {
     pub(crate) entry: Entry,
     pub(crate) sketch: Sketch,
     text: Arc<str>,
+    /// The languages that it is read in.
+    chosen: Chosen,
     /// What it states, without the bullet and without its reasons.
     statement: Range<usize>,
     /// All of it, where reasons add to the statement.
@@ -193,8 +196,9 @@ impl Deref for Page<'_> {
 impl Read {
     fn of(text: &Arc<str>) -> Self {
         let mut said = Vec::new();
+        let beside = tongues(text);
         let entries = document::entries(text).into_iter();
-        let notes = entries.map(|entry| Note::read(text, entry, &mut said)).collect();
+        let notes = entries.map(|entry| Note::read(text, entry, &beside, &mut said)).collect();
         Self { head: document::head(text.as_bytes()), notes, said: ordered(said) }
     }
 }
@@ -242,8 +246,8 @@ pub(crate) fn file_words(path: &MemoryPath) -> String {
 }
 
 impl Note {
-    /// Reads an entry, and adds the numbers of its words to `said`.
-    fn read(text: &Arc<str>, entry: Entry, said: &mut Vec<usize>) -> Self {
+    /// Reads an entry of a text with words of these languages, and adds the numbers of its own to `said`.
+    fn read(text: &Arc<str>, entry: Entry, beside: &Tongues, said: &mut Vec<usize>) -> Self {
         let all = entry.range.clone();
         let whole = text.get(all.clone()).unwrap_or_default();
         let from = all.start + whole.find(entry.first_line.as_str()).unwrap_or(0);
@@ -252,15 +256,16 @@ impl Note {
             REASONS.as_ref().and_then(|pattern| pattern.find(whole)).map(|found| found.start());
         let stated = whole.get(..reasons.unwrap_or(whole.len())).unwrap_or_default().trim_end();
         let explained = reasons.map(|_| from..from + whole.len());
-        let words = Text::read(stated);
+        let (words, chosen) = Text::read_beside(stated, beside);
         let mut add = |text: &Text| said.extend(text.content().map(|token| number(&token.key)));
         match &explained {
-            Some(_) => add(&Text::read(whole)),
+            Some(_) => add(&Text::read_in(whole, chosen)),
             None => add(&words),
         }
         Self {
             sketch: Sketch::of(&words),
             text: Arc::clone(text),
+            chosen,
             statement: from..from + stated.len(),
             explained,
             words: OnceLock::new(),
@@ -289,9 +294,13 @@ impl Note {
             let is_one = cut().nth(1).is_none();
             let explained = self.explained.clone().and_then(|all| self.text.get(all));
             Box::new(Words {
-                statement: Text::read(self.statement()),
-                explained: explained.map(Text::read),
-                sentences: if is_one { Vec::new() } else { cut().map(Sentence::read).collect() },
+                statement: Text::read_in(self.statement(), self.chosen),
+                explained: explained.map(|all| Text::read_in(all, self.chosen)),
+                sentences: if is_one {
+                    Vec::new()
+                } else {
+                    cut().map(|one| Sentence::read(one, self.chosen)).collect()
+                },
             })
         })
     }
@@ -319,8 +328,8 @@ impl Note {
 }
 
 impl Sentence {
-    fn read(source: &str) -> Self {
-        let text = Text::read(source);
+    fn read(source: &str, chosen: Chosen) -> Self {
+        let text = Text::read_in(source, chosen);
         Self { source: source.to_owned(), sketch: Sketch::of(&text), text }
     }
 }

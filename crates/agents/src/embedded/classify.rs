@@ -37,6 +37,9 @@ pub(crate) struct Kind {
 /// The most words of a text that only says where something is.
 const POINTER_WORDS_MAX: usize = 40;
 
+/// The most words of what names a thing in front of a colon.
+const LABEL_WORDS_MAX: usize = 4;
+
 /// Code, commands, paths, file names, options, channels: things of the work.
 static THINGS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"`[^`]+`|(?:^|\s)(?:\.{0,2}/)?[\w.-]+/[\w./*-]+|\b[\w-]+\.(?:[a-z]{1,4}|toml|yaml|json|lock)\b|(?:^|\s)--?[a-z][\w-]+|(?:^|\s)#[a-z][\w-]+|\b[a-z]+_[a-z_]+\b").ok()
@@ -204,10 +207,9 @@ impl Signs {
     }
 }
 
-/// Whether a text is about how an agent answers, and not about the answers of a program: it speaks to
-/// somebody or of somebody, is a rule, or begins with neither article nor subject.
+/// Whether a text is about how an agent answers, and not about the answers of a program: the sentence speaks to
+/// somebody or of somebody, or the text is a rule, or begins with neither article nor subject.
 fn speaks_to_agent(text: &Text, begins_as_rule: bool) -> bool {
-    let personal = text.has(Class::You) || text.has(Class::Oneself) || begins_as_rule;
     let bare = text.tokens.first().is_some_and(|first| {
         [Class::Agent, Class::Light, Class::Prefer, Class::Not]
             .into_iter()
@@ -216,6 +218,10 @@ fn speaks_to_agent(text: &Text, begins_as_rule: bool) -> bool {
     text.tokens.iter().enumerate().any(|(index, token)| {
         let before = index.checked_sub(1).map(|before| &text.tokens[before]);
         let of_a_program = before.is_some_and(|before| before.is_name || before.is_acronym);
+        let is_personal = |one: &Token| {
+            one.sentence == token.sentence && (one.is(Class::You) || one.is(Class::Oneself))
+        };
+        let personal = begins_as_rule || text.tokens.iter().any(is_personal);
         token.is(Class::Agent) && (personal || (bare && !of_a_program))
     })
 }
@@ -250,7 +256,15 @@ fn is_pointer(fact: &str, text: &Text) -> bool {
     let place = text.tokens.iter().any(|token| token.is(Class::Place)) || is_put_down(text);
     let named =
         fact.chars().skip(1).any(char::is_uppercase) || fact.contains(['/', '「', '"', '\'']);
-    place && located && named && text.tokens.len() <= POINTER_WORDS_MAX
+    place && (located || is_labelled(fact, text)) && named && text.tokens.len() <= POINTER_WORDS_MAX
+}
+
+/// Whether a few words and a colon stand before a name: `Write-ups: Confluence, space BAKE`.
+fn is_labelled(fact: &str, text: &Text) -> bool {
+    let label = text.tokens.iter().filter(|token| token.clause == 0);
+    let (count, end) = label.fold((0, 0), |(count, _), token| (count + 1, token.at.end));
+    let rest = fact.get(end..).and_then(|rest| rest.strip_prefix(": "));
+    count <= LABEL_WORDS_MAX && rest.is_some_and(|rest| rest.starts_with(char::is_uppercase))
 }
 
 /// Whether a text says by what name the place goes where something is put down: `collected in YouTrack`.

@@ -494,9 +494,11 @@ const DONE: &[&str] = &[
 
 /// Whether a text tells of something that was done, which stays true however often it is done again.
 fn is_event(text: &Text) -> bool {
-    text.tokens.iter().take(3).any(|token| {
+    text.tokens.iter().take(3).enumerate().any(|(at, token)| {
         let past = DONE.contains(&token.word.as_str()) || token.word.ends_with("ed");
-        past && !token.is(Class::Change)
+        // `Is flushed` tells how things are.
+        let is_passive = at.checked_sub(1).is_some_and(|before| is_to_be(&text.tokens[before]));
+        past && !token.is(Class::Change) && !is_passive
     }) || text.tokens.iter().any(|token| matches!(token.word.as_str(), "was" | "were"))
 }
 
@@ -629,15 +631,20 @@ fn is_over(note: &Note, today: Date) -> bool {
     if named.iter().any(|one| one.date >= today) || !one_sentence || note.is_explained() {
         return false;
     }
-    if text.has(Class::Not) || text.has(Class::Then) || text.has(Class::Gone) || tells_of_past(text)
-    {
+    // `It was not open until then` says that it is open now.
+    let since_then = text.has(Class::Not)
+        && text
+            .tokens
+            .iter()
+            .any(|token| DONE.contains(&token.word.as_str()) || token.word == "did");
+    if since_then || text.has(Class::Then) || text.has(Class::Gone) || tells_of_past(text) {
         return false;
     }
     named.last().is_some_and(|last| {
         let ends = |token: &Token| token.is(Class::Until) || token.is(Class::Ends);
         let before = last.tokens.start.saturating_sub(3)..last.tokens.start;
         let verb_last =
-            text.tokens[last.tokens.start].language.and_then(|one| languages().get(one));
+            text.tokens[last.tokens.end - 1].language.and_then(|one| languages().get(one));
         let behind = match verb_last.map(|one| one.script) {
             Some(Script::Unspaced | Script::Hangul) => last.tokens.end..last.tokens.end + 2,
             _ => last.tokens.end..last.tokens.end,

@@ -15,8 +15,43 @@ use super::lexicon::Class;
 use super::likeness::{fingerprint, is_correction};
 use super::words::{Text, Token};
 
-/// A request to remember in front of the fact itself, by the words of the lexicon.
-pub(crate) fn without_lead(text: &str) -> &str {
+/// A text without what is said around the fact itself: a greeting and a request to remember in front of it, thanks
+/// behind it.
+pub(crate) fn bare(text: &str) -> &str {
+    let text = without_courtesy(text);
+    (0..LEADS_MAX).fold(text, |text, _| without_lead(text))
+}
+
+/// How many of them may stand in front of a fact: `Hey, quick one: please remember that …`.
+const LEADS_MAX: usize = 3;
+
+/// A text without the clauses around it that only greet, say thanks, or ask whether that is fine.
+fn without_courtesy(text: &str) -> &str {
+    let read = Text::read(text);
+    let Some(last) = read.tokens.last().map(|token| token.clause) else { return text };
+    let of = |clause: usize| read.tokens.iter().filter(move |token| token.clause == clause);
+    let says = |clause: &usize| of(*clause).any(|token| !token.is(Class::Polite));
+    let (Some(first), Some(final_one)) = ((0..=last).find(says), (0..=last).rev().find(says))
+    else {
+        return "";
+    };
+    let ends = |clause: usize| of(clause).next_back().map_or(0, |token| token.at.end);
+    let start = first.checked_sub(1).map_or(0, |before| {
+        let rest = text.get(ends(before)..).unwrap_or_default();
+        text.len()
+            - rest.trim_start_matches(|c: char| c.is_whitespace() || ",.!:".contains(c)).len()
+    });
+    let rest = text.get(ends(final_one)..).unwrap_or_default();
+    if final_one == last || rest.contains('\n') {
+        return text.get(start..).unwrap_or(text);
+    }
+    let stop =
+        rest.chars().next().filter(|c| matches!(c, '.' | '!' | '?')).map_or(0, char::len_utf8);
+    text.get(start..text.len() - rest.len() + stop).unwrap_or(text)
+}
+
+/// A text without the request to remember in front of it, by the words of the lexicon.
+fn without_lead(text: &str) -> &str {
     let read = Text::read(text);
     let lead = read
         .hits
@@ -26,10 +61,12 @@ pub(crate) fn without_lead(text: &str) -> &str {
     let Some(lead) = lead else { return text };
     let Some(last) = read.tokens.get(lead.tokens.end - 1) else { return text };
     let rest = text.get(last.at.end..).unwrap_or_default();
-    let marked = rest.trim_start().starts_with([':', ',', '：', '，', '、', '-', '–', '—']);
+    let marked =
+        rest.trim_start().starts_with([':', ',', '!', '：', '，', '、', '！', '-', '–', '—']);
     let one_word =
         lead.tokens.len() == 1 && !matches!(read.tokens[0].word.chars().next(), Some('\u{3040}'..));
-    let bare = rest.trim_start_matches(|c: char| c.is_whitespace() || ":,：，、-–—。".contains(c));
+    let bare =
+        rest.trim_start_matches(|c: char| c.is_whitespace() || ":,!：，、！-–—。".contains(c));
     // `note the port` may be an order of its own; `note: the port` is not.
     if (one_word && !marked) || bare.is_empty() { text } else { bare }
 }
@@ -48,7 +85,7 @@ pub(crate) fn facts(body: &str) -> Vec<String> {
     for block in blocks(body) {
         match block {
             Block::Heading(text) => heading = Some(text),
-            Block::Item(text) => facts.push(without_lead(text.trim()).to_owned()),
+            Block::Item(text) => facts.push(bare(text.trim()).to_owned()),
             Block::Steps(text) => {
                 let title = heading.take().or_else(|| introduction(&mut facts));
                 facts.push(match title {
@@ -65,7 +102,7 @@ pub(crate) fn facts(body: &str) -> Vec<String> {
                 None => facts.push(text),
             },
             Block::Paragraph(text) => {
-                facts.extend(announced(without_lead(text.trim())));
+                facts.extend(lines_apart(&text).into_iter().flat_map(announced));
             }
         }
     }
@@ -137,6 +174,8 @@ fn blocks(body: &str) -> Vec<Block> {
 }
 
 fn line_of_text(blocks: &mut Vec<Block>, line: &str, after_blank: bool) {
+    // What somebody is quoted with is said all the same.
+    let line = line.strip_prefix("> ").unwrap_or(line);
     let bare = line.trim_start();
     if let Some(found) = BULLET.as_ref().and_then(|pattern| pattern.find(line)) {
         blocks.push(Block::Item(line.get(found.end()..).unwrap_or_default().to_owned()));
@@ -167,6 +206,13 @@ fn line_of_text(blocks: &mut Vec<Block>, line: &str, after_blank: bool) {
             _ => blocks.push(Block::Paragraph(line.to_owned())),
         }
     }
+}
+
+/// The lines of a paragraph, if each ends as a sentence does; else all of it.
+fn lines_apart(text: &str) -> Vec<&str> {
+    let ends = |line: &str| line.trim_end().ends_with(['.', '!', '?', '。', '！', '？', ':']);
+    let lines: Vec<&str> = text.lines().map(|line| bare(line.trim())).collect();
+    if lines.len() > 1 && text.lines().all(ends) { lines } else { vec![bare(text.trim())] }
 }
 
 /// The items of a list that a sentence announces with their number, `three things: a, b and c`; the text
@@ -220,6 +266,26 @@ fn items(list: &str) -> Vec<String> {
     items
 }
 
+/// What a speaker says of themselves, clause by clause, if each begins with them: `I live here, and I bake`.
+fn of_speaker(fact: &str) -> Option<Vec<String>> {
+    let read = Text::read(fact);
+    let (first, last) = (read.tokens.first()?, read.tokens.last()?);
+    if first.sentence != last.sentence {
+        return None;
+    }
+    let mut clauses = Vec::new();
+    for clause in 0..=last.clause {
+        let of_clause = |token: &&Token| token.clause == clause;
+        let mut words = read.tokens.iter().filter(of_clause).skip_while(|one| one.is(Class::And));
+        let start = words.next().filter(|one| one.is(Class::Oneself) && one.is(Class::Function))?;
+        words.clone().find(|one| one.is_content() && !one.is(Class::Asking))?;
+        let end = words.last()?.at.end;
+        let end = if clause == last.clause { fact.len() } else { end };
+        clauses.push(fact.get(start.at.start..end)?.to_owned());
+    }
+    (clauses.len() > 1).then_some(clauses)
+}
+
 /// Returns the sentences of a fact when each can stand alone: none begins with a word that points back.
 pub(crate) fn sentences(fact: &str) -> Vec<String> {
     if fact.contains('\n') {
@@ -251,12 +317,21 @@ pub(crate) fn sentences(fact: &str) -> Vec<String> {
     if stand_alone { sentences } else { vec![fact.to_owned()] }
 }
 
+/// Returns the facts of a text, each an entry of its own: all of it as one unless it says things that have nothing to
+/// do with each other.
+pub(crate) fn apart(fact: &str) -> Vec<String> {
+    let sentences = sentences(fact);
+    let is_apart = are_apart(&sentences);
+    let apart = if is_apart { Some(sentences) } else { of_speaker(fact) };
+    apart.unwrap_or_else(|| vec![fact.to_owned()])
+}
+
 /// The fewest words of a sentence that may be an entry of its own, and of those that say something.
 const SENTENCE_WORDS_MIN: (usize, usize) = (4, 2);
 
 /// Whether sentences have nothing to do with each other: each says enough, none points back or sets a condition
 /// for the next, none corrects anything, and no two have a word in common.
-pub(crate) fn are_apart(sentences: &[String]) -> bool {
+fn are_apart(sentences: &[String]) -> bool {
     let mut words = HashSet::new();
     sentences.len() > 1
         && sentences.iter().enumerate().all(|(index, sentence)| {

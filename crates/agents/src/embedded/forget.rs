@@ -26,6 +26,9 @@ const SLIP_ALONE_CHARS_MIN: usize = 8;
 /// How many letters a noun and a verb must begin with to be akin.
 const AKIN_CHARS_MIN: usize = 6;
 
+/// How much two words must begin with to be one, in languages that put ending upon ending, in bytes.
+const STACKED_BYTES_MIN: usize = 6;
+
 /// What is said when nothing matches.
 const NO_MATCH: &str = "No managed auto-memory entries matched.";
 
@@ -115,12 +118,13 @@ fn chosen(pages: &[Page<'_>], query: &str) -> BTreeSet<At> {
     }
     let (wanted, spared) = without_exception(&asked);
     let mut found = matching(pages, &Wanted::of(&wanted, &asked));
-    if found.is_empty() {
-        found = each_of_several(pages, &wanted, &asked);
+    let others = [each_of_several, as_many, nearly, as_ordered];
+    for other in others {
+        if found.is_empty() {
+            found = other(pages, &wanted, &asked);
+        }
     }
-    if found.is_empty() {
-        found = nearly(pages, &Wanted::of(&wanted, &asked), &asked);
-    }
+    narrow_to_identifiers(pages, query, &mut found);
     let is_told = |&(page, note): &At| has_opposites_of(pages[page].notes[note].full(), &asked);
     if found.iter().any(is_told) {
         found.retain(is_told);
@@ -161,12 +165,18 @@ fn exactly(pages: &[Page<'_>], text: &str) -> BTreeSet<At> {
         words.join(" ").trim_end_matches(['.', '!', '。', ' ']).to_owned()
     };
     let wanted = folded(text);
-    everywhere(pages, &|note| !wanted.is_empty() && folded(note.statement()) == wanted)
+    let any = Wanted::default();
+    everywhere(pages, &any, &|note| !wanted.is_empty() && folded(note.statement()) == wanted)
 }
 
-fn everywhere(pages: &[Page<'_>], fits: &dyn Fn(&Note) -> bool) -> BTreeSet<At> {
+/// The entries that fit, of the memories that can be meant.
+fn everywhere(
+    pages: &[Page<'_>],
+    wanted: &Wanted<'_>,
+    fits: &dyn Fn(&Note) -> bool,
+) -> BTreeSet<At> {
     let mut found = BTreeSet::new();
-    for (page_at, page) in pages.iter().enumerate() {
+    for (page_at, page) in pages.iter().enumerate().filter(|(_, page)| wanted.may_be_in(page)) {
         let fitting = page.notes.iter().enumerate().filter(|(_, note)| fits(note));
         found.extend(fitting.map(|(at, _)| (page_at, at)));
     }
@@ -229,6 +239,7 @@ fn without_exception(asked: &Text) -> (Vec<&Token>, Vec<&Token>) {
 }
 
 /// What a request looks for.
+#[derive(Default)]
 struct Wanted<'a> {
     words: Vec<&'a Token>,
     /// The kind of memory that it names, if the words alone do not tell.
@@ -258,6 +269,21 @@ impl<'a> Wanted<'a> {
         let negated = words.iter().any(|token| token.negated);
         Self { words, kinds, own, states: that, negated }
     }
+
+    /// Whether a memory can be meant: `my browser preference` is nothing that a project's tests need.
+    fn may_be_in(&self, page: &Page<'_>) -> bool {
+        !(self.own && self.is(Class::Taste)) || is_of_person(page)
+    }
+
+    /// Whether it names such a kind of memory.
+    fn is(&self, kind: Class) -> bool {
+        self.kinds.iter().any(|token| token.is(kind))
+    }
+}
+
+/// Whether a memory is about a person, or kept for one.
+fn is_of_person(page: &Page<'_>) -> bool {
+    page.mount() == Some(Mount::Scope(Scope::Global)) || page.topic == Topic::User
 }
 
 /// Whether no word tells one entry from another: `use` is in half of them. `where I live` is told by who speaks.
@@ -272,24 +298,21 @@ fn matching(pages: &[Page<'_>], wanted: &Wanted<'_>) -> BTreeSet<At> {
     }
     let with_kinds: Vec<&Token> = wanted.words.iter().chain(&wanted.kinds).copied().collect();
     let holds = |words: &[&Token], text: &Text| words.iter().all(|token| covers(text, token));
-    let mut found = everywhere(pages, &|note| holds(&with_kinds, note.text()));
-    if found.is_empty() {
-        found = everywhere(pages, &|note| holds(&wanted.words, note.text()));
-    }
-    if found.is_empty() {
-        found = everywhere(pages, &|note| holds(&wanted.words, note.full()));
-    }
-    if found.is_empty() {
-        found = by_title(pages, wanted);
-    }
-    narrowed(pages, wanted, found)
+    let attempts: [&dyn Fn() -> BTreeSet<At>; 4] = [
+        &|| everywhere(pages, wanted, &|note| holds(&with_kinds, note.text())),
+        &|| everywhere(pages, wanted, &|note| holds(&wanted.words, note.text())),
+        &|| everywhere(pages, wanted, &|note| holds(&wanted.words, note.full())),
+        &|| by_title(pages, wanted),
+    ];
+    let found = attempts.iter().map(|attempt| attempt()).find(|found| !found.is_empty());
+    narrowed(pages, wanted, found.unwrap_or_default())
 }
 
 /// The entries that hold most words while the memory's own description holds the rest; or the only entry
 /// of a memory whose description holds all of them.
 fn by_title(pages: &[Page<'_>], wanted: &Wanted<'_>) -> BTreeSet<At> {
     let mut found = BTreeSet::new();
-    for (page_at, page) in pages.iter().enumerate() {
+    for (page_at, page) in pages.iter().enumerate().filter(|(_, page)| wanted.may_be_in(page)) {
         let title = page.title();
         for (note_at, note) in page.notes.iter().enumerate() {
             let (inside, outside): (Vec<&Token>, Vec<&Token>) =
@@ -318,16 +341,13 @@ fn narrowed(pages: &[Page<'_>], wanted: &Wanted<'_>, mut found: BTreeSet<At>) ->
             *found = fitting;
         }
     };
-    let is = |class: Class| wanted.kinds.iter().any(|token| token.is(class));
-    if wanted.own || is(Class::Taste) {
-        prefer(&mut found, &|page, _| {
-            page.mount() == Some(Mount::Scope(Scope::Global)) || page.topic == Topic::User
-        });
+    if wanted.own || wanted.is(Class::Taste) {
+        prefer(&mut found, &|page, _| is_of_person(page));
     }
-    if is(Class::Rules) {
+    if wanted.is(Class::Rules) {
         prefer(&mut found, &|page, _| page.topic == Topic::Feedback);
     }
-    if is(Class::Links) {
+    if wanted.is(Class::Links) {
         prefer(&mut found, &|page, note| {
             page.topic == Topic::Reference || note.statement().contains("://")
         });
@@ -371,9 +391,54 @@ fn each_of_several(pages: &[Page<'_>], tokens: &[&Token], asked: &Text) -> BTree
     all
 }
 
+/// So many entries as the request says: `the two entries on textures`.
+fn as_many(pages: &[Page<'_>], tokens: &[&Token], asked: &Text) -> BTreeSet<At> {
+    let count = tokens.windows(3).find_map(|three| match three[0].value {
+        Some(Value::Number(count)) if three[1..].iter().any(|token| token.is(Class::Asking)) => {
+            usize::try_from(count).ok().filter(|_| !three[0].has_digit())
+        }
+        _ => None,
+    });
+    let Some(count) = count else { return BTreeSet::new() };
+    let is_count = |token: &&Token| matches!(token.value, Some(Value::Number(_)));
+    let rest: Vec<&Token> = tokens.iter().copied().filter(|token| !is_count(token)).collect();
+    let found = matching(pages, &Wanted::of(&rest, asked));
+    if found.len() == count { found } else { BTreeSet::new() }
+}
+
+/// The one entry that the clause with the order names, where another one gives the reason: `I have moved, so scrap
+/// where I live`.
+fn as_ordered(pages: &[Page<'_>], tokens: &[&Token], asked: &Text) -> BTreeSet<At> {
+    let orders: BTreeSet<usize> =
+        asked.tokens.iter().filter(|one| one.is(Class::Forget)).map(|one| one.clause).collect();
+    let ordered: Vec<&Token> =
+        tokens.iter().copied().filter(|token| orders.contains(&token.clause)).collect();
+    if ordered.len() == tokens.len() {
+        return BTreeSet::new();
+    }
+    let found = matching(pages, &Wanted::of(&ordered, asked));
+    if found.len() == 1 { found } else { BTreeSet::new() }
+}
+
+/// Leaves those entries that have what the request calls by a name such as `tiles-z`, if some do.
+fn narrow_to_identifiers(pages: &[Page<'_>], query: &str, found: &mut BTreeSet<At>) {
+    let chunks = query
+        .split_whitespace()
+        .map(|chunk| chunk.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase());
+    for name in chunks.filter(|chunk| chunk.is_ascii() && chunk.contains(['-', '_', '.', '/'])) {
+        let has = |&(page, note): &At| {
+            pages[page].notes[note].whole().to_lowercase().contains(name.as_str())
+        };
+        if found.iter().any(has) {
+            found.retain(has);
+        }
+    }
+}
+
 /// The one entry that holds every word of the request but for what is said of it (`… is wrong`), a slip of
 /// the pen, a noun in place of its verb, or the word for what a value is: `the day of the release`. Nothing if there are several: it must be clear what is meant.
-fn nearly(pages: &[Page<'_>], wanted: &Wanted<'_>, asked: &Text) -> BTreeSet<At> {
+fn nearly(pages: &[Page<'_>], tokens: &[&Token], asked: &Text) -> BTreeSet<At> {
+    let wanted = &Wanted::of(tokens, asked);
     let orders = |clause: usize| {
         asked.tokens.iter().any(|token| token.clause == clause && token.is(Class::Forget))
     };
@@ -386,10 +451,10 @@ fn nearly(pages: &[Page<'_>], wanted: &Wanted<'_>, asked: &Text) -> BTreeSet<At>
     }
     let known: Vec<bool> = words
         .iter()
-        .map(|word| !everywhere(pages, &|note| covers(note.full(), word)).is_empty())
+        .map(|word| !everywhere(pages, wanted, &|note| covers(note.full(), word)).is_empty())
         .collect();
     let is_certain = known.iter().any(|known| *known);
-    let found = everywhere(pages, &|note| {
+    let found = everywhere(pages, wanted, &|note| {
         words.iter().zip(&known).all(|(word, known)| {
             // What some entry holds as it stands is no slip.
             let tokens = &note.full().tokens;
@@ -457,6 +522,15 @@ fn covers(text: &Text, wanted: &Token) -> bool {
     }
     if wanted.has_digit() || length < 5 {
         return false;
+    }
+    // `toplantılar`, `toplantılarla`: endings upon endings.
+    let is_stacked = |token: &Token| {
+        let shorter = token.word.len().min(wanted.word.len());
+        shorter >= STACKED_BYTES_MIN
+            && token.word.as_bytes()[..shorter] == wanted.word.as_bytes()[..shorter]
+    };
+    if wanted.stacks_endings() && tokens.iter().any(is_stacked) {
+        return true;
     }
     // `database`, `data base`.
     if tokens.windows(2).any(|pair| format!("{}{}", pair[0].word, pair[1].word) == wanted.word) {

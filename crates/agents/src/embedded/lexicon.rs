@@ -114,6 +114,10 @@ classes! {
     Everywhere = "everywhere",
     /// Says that knowledge is put somewhere.
     Recorded = "recorded",
+    /// A measure of time.
+    Unit = "unit",
+    /// Says no more than that somebody is kind.
+    Polite = "polite",
     /// Asks for a day.
     WhichDay = "whichday",
     /// Asks for a time of the day.
@@ -222,6 +226,8 @@ pub(crate) struct Language {
     by_stem: Table<String, Classes>,
     /// Words with their stems, each where its number says; as many as there is room for.
     stems: Mutex<Vec<(String, String)>>,
+    /// The letters that it has beside those that all languages of its script have.
+    pub(crate) letters: &'static str,
     /// The longest run of words, or of characters where there are no spaces.
     pub(crate) longest: usize,
     /// Whether it lists the words that point back.
@@ -323,12 +329,14 @@ impl Language {
             known: Table::default(),
             by_stem: Table::default(),
             stems: Mutex::default(),
+            letters: "",
             longest: 1,
             points_back: false,
         };
         for line in text.lines().filter(|line| !line.starts_with('#')) {
             let Some((name, words)) = line.split_once(':') else { continue };
             match name {
+                "letters" => language.letters = words.trim(),
                 "weekdays" => language.add_values(words, Value::Weekday),
                 "months" => language.add_values(words, Value::Month),
                 "numbers" => language.add_values(words, Value::Number),

@@ -24,8 +24,11 @@ pub(crate) fn fingerprint(text: &Text) -> BTreeSet<Word> {
 
 /// Whether a word adds nothing: a verb that any noun may have, or the name of whoever speaks.
 pub(crate) fn is_light(token: &Token) -> bool {
+    let of_whom = token.is(Class::User) || token.is(Class::Oneself);
+    // `Vivo` tells who lives there as well, and that somebody lives.
+    let is_verb = token.is(Class::Oneself) && !token.is(Class::Function);
     !token.key.starts_with('§')
-        && (token.is(Class::Light) || token.is(Class::User) || token.is(Class::Oneself))
+        && (token.is(Class::Light) || token.is(Class::Polite) || (of_whom && !is_verb))
 }
 
 /// Returns what is no plain word: each stretch between spaces that holds a digit and more, or a sign; options,
@@ -67,6 +70,9 @@ const ARTICLES: &[&str] = &[
     "het", "een", "en", "ett",
 ];
 
+/// Whoever speaks, as what somebody does.
+const SPEAKER: &[&str] = &["i", "ich", "je", "j", "yo", "eu", "io", "ik", "jag", "jeg"];
+
 /// What a small word stands for, if another one could be in its place without a difference.
 fn role(token: &Token) -> Option<&str> {
     let word = token.word.as_str();
@@ -76,8 +82,10 @@ fn role(token: &Token) -> Option<&str> {
         "ohne" | "sans" | "senza" | "sin" | "sem" | "zonder" => Some("without"),
         "an" if !token.is_english() => Some(word),
         _ if token.is(Class::Not) => Some("not"),
-        _ if ARTICLES.contains(&word) => None,
-        "is" | "are" | "am" | "be" | "being" | "it's" | "that's" => Some("is"),
+        // `I'm allergic`, `the user is allergic`.
+        _ if ARTICLES.contains(&word) || SPEAKER.contains(&word) => None,
+        "is" | "are" | "am" | "be" | "being" | "it's" | "that's" | "i'm" => Some("is"),
+        "i've" => Some("have"),
         "was" | "were" => Some("was"),
         "in" | "on" | "at" | "of" | "for" | "by" | "as" => Some("in"),
         "all" | "every" | "each" => Some("all"),
@@ -164,7 +172,12 @@ fn same_roles(a: &Text, b: &Text) -> bool {
     if first == second {
         return !is_turned;
     }
-    if is_turned || passive(a) != passive(b) || fronted(a) != fronted(b) {
+    let is_free = is_turned
+        || passive(a) != passive(b)
+        || fronted(a) != fronted(b)
+        || only_time_moved(a, b)
+        || (first.len() == 2 && (asks(a) || asks(b)));
+    if is_free {
         return true;
     }
     // One word moved past at least two others, around another small verb: `the branch x holds the marks`,
@@ -185,6 +198,22 @@ fn same_roles(a: &Text, b: &Text) -> bool {
             let distance = place(&first).zip(place(&second)).map_or(0, |(a, b)| a.abs_diff(b));
             distance >= 2 && rest(&first) == rest(&second)
         })
+}
+
+/// Whether two texts have the same words in the same order but for when something is: `on Fridays we ship`.
+fn only_time_moved(a: &Text, b: &Text) -> bool {
+    let timeless = |text: &Text| -> Vec<String> {
+        let is_when = |token: &&Token| matches!(token.value_of_any_form(), Some(Value::Weekday(_)));
+        let words = text.content().filter(|token| !is_light(token) && !is_when(token));
+        words.map(|token| token.key.clone()).collect()
+    };
+    let (a, b) = (timeless(a), timeless(b));
+    a.len() > 1 && a == b
+}
+
+/// Whether a text begins with a word such as `please`, so that it names nobody who does it.
+fn asks(text: &Text) -> bool {
+    text.tokens.first().is_some_and(|first| first.is(Class::Polite))
 }
 
 /// The meaning words in their order, each once.
@@ -291,7 +320,9 @@ pub(crate) fn relation((new, new_source): (&Text, &str), old: &Note) -> (Relatio
         // The same words and another negation.
         return (Relation::Replaces, 1.5);
     }
-    if is_correction(new) && shared >= 1 && corrects(new, old, share, shared) {
+    if (is_correction(new) && shared >= 1 && corrects(new, old, share, shared))
+        || puts_right(new, old.text(), share)
+    {
         return (Relation::Replaces, share);
     }
     if shared >= 3
@@ -326,6 +357,11 @@ pub(crate) fn is_correction(text: &Text) -> bool {
     text.has(Class::Change) || text.has(Class::Gone) || is_handed_over(text)
 }
 
+/// Whether a text may replace another one that has only some of its words.
+pub(crate) fn may_correct(text: &Text) -> bool {
+    is_correction(text) || text.has(Class::Not) || text.has(Class::Contrast)
+}
+
 /// Whether somebody gives something out of their hands: `passed the importer on to Bruna`.
 fn is_handed_over(text: &Text) -> bool {
     let mut giving = text.tokens.iter().enumerate().filter(|(_, token)| token.is(Class::Handover));
@@ -355,6 +391,21 @@ fn corrects(new: &Text, old: &Note, share: f64, shared: usize) -> bool {
             let words = of_one_value(new);
             words.is_some() && words == of_one_value(old.text())
         })
+}
+
+/// Whether a statement says what holds and that what the other one says does not: `monthly, not quarterly`.
+fn puts_right(new: &Text, old: &Text, share: f64) -> bool {
+    let says =
+        |token: &&Token| old.content().any(|theirs| theirs.key == token.key && !theirs.negated);
+    let words = || new.content().filter(|token| !is_light(token));
+    let is_set = |token: &Token| {
+        let before = new.tokens.iter().rfind(|before| before.at.end <= token.at.start);
+        before.is_some_and(|before| before.is(Class::Not) || before.is(Class::Contrast))
+    };
+    share >= 0.6
+        && words().filter(|token| !token.negated).filter(says).count() >= 1
+        && words().any(|token| !token.negated && !says(&token))
+        && words().any(|token| token.negated && is_set(token) && says(&token))
 }
 
 /// The words of a statement that gives a value, without the value and what tells that it changed; nothing of
@@ -388,10 +439,14 @@ pub(crate) fn other_value(new: &Text, old: &Text) -> bool {
     let behind = behind(ahead);
     let (our_value, their_value) =
         (&ours[ahead..ours.len() - behind], &theirs[ahead..theirs.len() - behind]);
-    if our_value.is_empty() || their_value.is_empty() {
-        return false;
-    }
     let are_values = |tokens: &[&Token]| tokens.iter().all(|token| is_value(token));
+    if our_value.is_empty() || their_value.is_empty() {
+        // `every hour`, `every six hours`.
+        let more = if our_value.is_empty() { their_value } else { our_value };
+        let unit = ours.len().checked_sub(behind).and_then(|at| ours.get(at));
+        let has_unit = ahead >= 1 && unit.is_some_and(|token| token.is(Class::Unit));
+        return has_unit && more.len() == 1 && are_values(more);
+    }
     let has = |class: Class| {
         let shares = |token: &&Token| token.is(class);
         ours[..ahead].iter().any(shares) || ours[ours.len() - behind..].iter().any(shares)

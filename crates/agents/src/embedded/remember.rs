@@ -14,7 +14,7 @@ use super::about::{Names, described, fresh, kept_true};
 use super::book::{Note, Page, Snapshot, Source, Stored, Written, appended, indented, line_ends};
 use super::classify::{self, Kind, Whose};
 use super::facts;
-use super::likeness::{Relation, is_correction, relation};
+use super::likeness::{Relation, may_correct, relation};
 use super::sketch::Sketch;
 use super::when;
 use super::words::Text;
@@ -50,7 +50,7 @@ pub fn remember(
     };
     let today = snapshot.now.to_zoned(TimeZone::UTC).date();
     let said = facts::said(&request.content);
-    let whole = classify::kind(facts::without_lead(&said));
+    let whole = classify::kind(facts::bare(&said));
     for fact in facts::facts(&said) {
         let fact = when::absolute(&fact, today);
         desk.take(&fact, whole)?;
@@ -106,7 +106,8 @@ impl Desk<'_> {
             }
         };
         let both = kinds.iter().any(says(Whose::Person)) && kinds.iter().any(says(Whose::Project));
-        if !both && !facts::are_apart(&sentences) {
+        let parts = if both { sentences } else { facts::apart(fact) };
+        if parts.len() == 1 {
             let kind = classify::kind(fact);
             // A part of a longer text that says nothing of itself belongs where the rest does.
             let is_own = kind.is_plain && (kind.whose == whole.whose || kind.of_self);
@@ -117,10 +118,11 @@ impl Desk<'_> {
             return self.add(fact, Kind { whose: whole.whose, topic, ..kind });
         }
         let mut last = kinds.iter().copied().find(|kind| kind.is_plain).unwrap_or(whole);
-        for (sentence, kind) in sentences.iter().zip(kinds) {
+        for part in parts {
+            let kind = classify::kind(&part);
             last = if kind.is_plain { kind } else { last };
-            if !self.settle_with_known(sentence) {
-                self.add(sentence, last)?;
+            if !self.settle_with_known(&part) {
+                self.add(&part, last)?;
             }
         }
         Ok(())
@@ -132,7 +134,7 @@ impl Desk<'_> {
             return false;
         }
         let text = Text::read(fact);
-        let (sketch, corrects) = (Sketch::of(&text), is_correction(&text));
+        let (sketch, corrects) = (Sketch::of(&text), may_correct(&text));
         let is_of_project = classify::is_of_this_project(&text);
         let mut best: Option<(usize, usize, Relation, f64)> = None;
         for page_at in (0..self.memories.len()).filter(|&at| self.may_settle(&self.memories[at])) {

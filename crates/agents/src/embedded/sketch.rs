@@ -110,8 +110,8 @@ impl Sketch {
         let behind = behind.take_while(is_same).count();
         let (our_value, their_value) =
             (&ours[ahead..ours.len() - behind], &theirs[ahead..theirs.len() - behind]);
-        if our_value.is_empty() || their_value.is_empty() {
-            return false;
+        if our_value.len().min(their_value.len()) == 0 {
+            return our_value.len() + their_value.len() == 1;
         }
         let are_values = |line: &[usize]| line.iter().all(|stroke| stroke & 1 == 1);
         let short = our_value.len() <= 2 && their_value.len() <= 2;
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
     use crate::embedded::book::{Note, Source, Stored, Written};
     use crate::embedded::likeness::{
-        Relation, fingerprint, is_correction, other_value, relation, same, says_too,
+        Relation, fingerprint, may_correct, other_value, relation, same, says_too,
     };
 
     /// Words that repeat, contradict, negate, count, date and correct one another.
@@ -249,7 +249,7 @@ mod tests {
         fn whatever_a_scan_of_all_entries_finds_is_not_ruled_out((first, others) in family()) {
             let stored = stored(&others);
             let new = Text::read(&first);
-            let (sketch, corrects) = (Sketch::of(&new), is_correction(&new));
+            let (sketch, corrects) = (Sketch::of(&new), may_correct(&new));
             for note in &stored.text.read().notes {
                 let (found, _) = relation((&new, &first), note);
                 let allowed = sketch.may_settle(&note.sketch, corrects);

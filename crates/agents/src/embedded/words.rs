@@ -16,6 +16,7 @@ use unicode_normalization::char::is_combining_mark;
 use super::lexicon::{
     Class, Classes, Known, LANGUAGES_MAX, Language, Script, Value, languages, who_knows,
 };
+use super::tongues::{Chosen, Tongues};
 
 /// Numbers with what joins their parts; runs of one script; comparing signs; pictures.
 static PIECES: LazyLock<Option<Regex>> = LazyLock::new(|| {
@@ -100,6 +101,11 @@ impl Token {
         self.code() == "en"
     }
 
+    /// Whether its language puts ending upon ending.
+    pub(crate) fn stacks_endings(&self) -> bool {
+        matches!(self.code(), "tr" | "fi" | "hu")
+    }
+
     /// What it counts, also where it has an ending: `Tuesdays`.
     pub(crate) fn value_of_any_form(&self) -> Option<Value> {
         let language = self.language.and_then(|one| languages().get(one));
@@ -148,25 +154,32 @@ pub(crate) struct Text {
 impl Text {
     /// Reads a text.
     pub(crate) fn read(text: &str) -> Self {
-        let mut words = Vec::new();
-        let mut pieces = pieces(text);
-        for piece in &mut pieces {
-            let start = words.len();
-            piece.cut(text, &mut words);
-            piece.words = start..words.len();
-        }
-        let chosen = Chosen::by(text, &pieces, &words);
+        Self::read_beside(text, &Tongues::default()).0
+    }
+
+    /// Reads a text that stands beside others, and returns in which languages.
+    pub(crate) fn read_beside(text: &str, beside: &Tongues) -> (Self, Chosen) {
+        let (pieces, words) = cut(text);
+        let chosen = Chosen::of(&tongues_of(text, &pieces, &words), beside);
+        (Self::of(text, pieces, words, chosen), chosen)
+    }
+
+    /// Reads a text in these languages.
+    pub(crate) fn read_in(text: &str, chosen: Chosen) -> Self {
+        let (pieces, words) = cut(text);
+        Self::of(text, pieces, words, chosen)
+    }
+
+    fn of(text: &str, pieces: Vec<Piece>, mut words: Vec<Cut>, chosen: Chosen) -> Self {
         let mut read = Self::default();
         let (mut clause, mut sentence, mut end) = (0, 0, 0);
         for piece in pieces {
             let between = text.get(end..piece.at.start).unwrap_or_default();
-            if between.contains(['.', '!', '?', '。', '！', '？', '…', '؟', '\n']) {
-                sentence += 1;
-                clause += 1;
-            } else if between
-                .contains([',', ';', ':', '(', ')', '，', '、', '；', '：', '–', '—', '،'])
-            {
-                clause += 1;
+            let next = words.get(piece.words.start).map_or("", |(_, word)| word);
+            match pause(read.tokens.last(), between, next) {
+                Some(Pause::Sentence) => (sentence, clause) = (sentence + 1, clause + 1),
+                Some(Pause::Clause) => clause += 1,
+                None => {}
             }
             end = piece.at.end;
             let first_in_sentence =
@@ -345,6 +358,14 @@ impl Token {
     }
 }
 
+/// Whether a word is the name of a month in some language: `4. Mai`.
+fn names_month(word: &str) -> bool {
+    let is_month = |one: &Language| {
+        one.known(word).is_some_and(|known| matches!(known.value, Some(Value::Month(_))))
+    };
+    languages().iter().any(is_month)
+}
+
 /// Whether two words are the same word, in whatever form.
 pub(crate) fn alike(a: &Token, b: &Token) -> bool {
     if a.key == b.key || a.word == b.word {
@@ -375,6 +396,27 @@ fn close(a: &str, b: &str) -> bool {
 fn is_acronym(source: &str) -> bool {
     source.chars().filter(|c| c.is_uppercase()).count() >= 2
         && !source.chars().any(char::is_lowercase)
+}
+
+/// What a stop or a comma ends.
+enum Pause {
+    Clause,
+    Sentence,
+}
+
+/// What ends between two words.
+fn pause(last: Option<&Token>, between: &str, next: &str) -> Option<Pause> {
+    let is_day = |token: &Token| token.word.len() <= 2 && token.has_digit();
+    if between.trim_end() == "." && last.is_some_and(is_day) && names_month(next) {
+        // `4. Mai`.
+        return None;
+    }
+    if between.contains(['.', '!', '?', '。', '！', '？', '…', '؟', '\n']) {
+        return Some(Pause::Sentence);
+    }
+    let ends_clause =
+        between.contains([',', ';', ':', '(', ')', '，', '、', '；', '：', '–', '—', '،']);
+    ends_clause.then_some(Pause::Clause)
 }
 
 /// What kind of piece a text was cut into.
@@ -436,6 +478,39 @@ const fn kind_of(first: char) -> Kind {
         | '\u{20000}'..='\u{3FFFF}' => Kind::Unspaced,
         _ => Kind::Spaced,
     }
+}
+
+/// Cuts a text into pieces and words, as far as that does not depend on the language.
+fn cut(text: &str) -> (Vec<Piece>, Vec<Cut>) {
+    let mut words = Vec::new();
+    let mut pieces = pieces(text);
+    for piece in &mut pieces {
+        let start = words.len();
+        piece.cut(text, &mut words);
+        piece.words = start..words.len();
+    }
+    (pieces, words)
+}
+
+/// Returns how many words of a text each language takes for its own.
+pub(crate) fn tongues(text: &str) -> Tongues {
+    let (pieces, words) = cut(text);
+    tongues_of(text, &pieces, &words)
+}
+
+fn tongues_of(text: &str, pieces: &[Piece], words: &[Cut]) -> Tongues {
+    let mut tongues = Tongues::default();
+    tongues.look_for_kana(text);
+    for piece in pieces.iter().filter(|piece| piece.kind == Kind::Spaced) {
+        // `CI` is no Polish word.
+        if text.get(piece.at.clone()).is_some_and(is_acronym) {
+            continue;
+        }
+        for (at, word) in words.get(piece.words.clone()).into_iter().flatten() {
+            tongues.add(text.get(at.clone()).unwrap_or_default(), word);
+        }
+    }
+    tongues
 }
 
 impl Piece {
@@ -624,47 +699,6 @@ fn script_of(word: &str) -> Script {
         Some(c) if is_unspaced(c) => Script::Unspaced,
         Some(c) if c < '\u{0370}' || ('\u{1E00}'..='\u{1EFF}').contains(&c) => Script::Latin,
         Some(_) | None => Script::Other,
-    }
-}
-
-/// The language that a text is read in, script by script: of those with its script the one that knows the most
-/// words, by its place among them.
-#[derive(Clone, Copy, Debug, Default)]
-struct Chosen([Option<usize>; Script::COUNT]);
-
-impl Chosen {
-    fn by(text: &str, pieces: &[Piece], words: &[Cut]) -> Self {
-        let mut scores = [0_usize; LANGUAGES_MAX];
-        let spaced = pieces.iter().filter(|piece| piece.kind == Kind::Spaced);
-        // `CI` is no Polish word.
-        let spaced = spaced
-            .filter(|piece| text.get(piece.at.clone()).is_some_and(|source| !is_acronym(source)));
-        for (_, word) in spaced.filter_map(|piece| words.get(piece.words.clone())).flatten() {
-            let who = who_knows(word);
-            for (index, score) in scores.iter_mut().enumerate() {
-                *score += usize::from(who >> index & 1 == 1);
-            }
-        }
-        // What is Japanese is told by its own letters, and not by the characters that it shares with Chinese.
-        let is_japanese = text.chars().any(|c| matches!(c, '\u{3041}'..='\u{30FF}'));
-        let mut chosen = Self::default();
-        for (index, language) in languages().iter().enumerate() {
-            let best = &mut chosen.0[language.script as usize];
-            let is_better = match language.script {
-                Script::Unspaced => (language.code == "ja") == is_japanese,
-                _ => best.is_none_or(|best| scores[index] > scores[best]),
-            };
-            if is_better {
-                *best = Some(index);
-            }
-        }
-        chosen
-    }
-
-    /// The language of a word; numbers and signs are read in the language of the Latin words around them.
-    fn for_script(self, script: Script) -> Option<usize> {
-        let script = if script == Script::Other { Script::Latin } else { script };
-        self.0[script as usize]
     }
 }
 

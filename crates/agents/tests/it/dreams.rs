@@ -260,6 +260,9 @@ fn what_is_said_with_other_small_words_is_one_fact() {
     for (a, b) in [
         ("Keep answers under ten lines", "Answers should be kept shorter than ten lines"),
         ("Ngozi owns the solver", "The solver is owned by Ngozi"),
+        ("Vorlagen werden freitags gesichert", "Freitags werden Vorlagen gesichert"),
+        ("El coro ensaya los martes en casa", "Los martes el coro ensaya en casa"),
+        ("Bundles are flushed every hour", "Since 2026-05-01 bundles are flushed every six hours"),
         ("Kaveh leads the export", "The export is led by Kaveh"),
         ("Kaveh wrote the parser", "The parser was written by Kaveh"),
         ("Branch icc-4 holds the profiles", "The profiles are held in branch icc-4"),
@@ -286,6 +289,13 @@ fn a_stay_that_is_over_was_one_and_an_absence_that_is_over_is_none() {
         ("Taught chemistry until 2020-07-01", true),
         ("Is away until 2026-05-01", false),
         ("The pier is closed until 2026-05-01", false),
+        ("No deploys until 1 May 2026", false),
+        ("The archive was not public until 2026-05-01", true),
+        ("Sperrung bis 1. Mai 2026", false),
+        ("2026年5月1日まで無料", false),
+        ("试用期到2026年5月1日为止", false),
+        ("Доступ действует до 1 мая 2026", false),
+        ("Oferta trwa do 1.05.2026, też w środę", false),
     ] {
         let stored = at("global/user/a.md", &format!("- {entry}\n- Plays the cello\n"));
         let dreamt = dream(&of(vec![stored], NOW.parse().unwrap()));

@@ -141,3 +141,44 @@ fn requests_are_understood_in_many_languages() {
         assert_eq!(gone(kept), Vec::<String>::new(), "{kept}");
     }
 }
+
+#[test]
+fn names_numbers_reasons_and_kinds_say_what_is_meant() {
+    let at = |path: &str, text: &str| {
+        let path = MemoryPath::parse(path, Layout::Scoped).unwrap();
+        let (written, trust) = (Written::Unknown, Trust::Person);
+        Stored { path, text: text.into(), pinned: false, written, trust }
+    };
+    let browser = "---\nname: browser\ndescription: Browser preference\n---\n\n- Uses Vivaldi\n";
+    let memories = vec![
+        at("/memories/global/user/browser.md", browser),
+        at("/memories/global/user/me.md", "- Lives in Turku\n- Plays the cello\n"),
+        at(
+            "/memories/project/project/tiles.md",
+            "- Tiles are named by cell\n- Branch tiles-z holds zstd\n",
+        ),
+        at(
+            "/memories/project/project/render.md",
+            "- The PC uses 4K textures\n- The Switch uses 1K textures\n",
+        ),
+        at("/memories/project/project/tests.md", "- Browser tests run in headless Firefox\n"),
+        at("/memories/project/project/tr.md", "- Toplantılar salı günü yapılır\n"),
+    ];
+    let snapshot = of(memories, "2026-06-01T09:00:00Z".parse().unwrap());
+    for (query, expected) in [
+        ("forget my browser preference", &["Uses Vivaldi"][..]),
+        ("tiles-z", &["Branch tiles-z holds zstd"]),
+        (
+            "please delete the two texture entries",
+            &["The PC uses 4K textures", "The Switch uses 1K textures"],
+        ),
+        ("please delete the three texture entries", &[]),
+        ("I have left Porto, so scrap where I live", &["Lives in Turku"]),
+        ("toplantılarla ilgili notu sil", &["Toplantılar salı günü yapılır"]),
+    ] {
+        let done = forget(&snapshot, &ForgetRequest { query: query.to_owned(), scope: None });
+        let mut gone: Vec<&str> = done.removed.iter().map(|entry| entry.summary.trim()).collect();
+        gone.sort_unstable();
+        assert_eq!(gone, expected, "{query}");
+    }
+}

@@ -289,3 +289,64 @@ fn a_description_made_of_entries_tells_of_those_that_come() {
     let text = after("description: Facts on printing");
     assert!(text.contains("description: Facts on printing"), "{text}");
 }
+
+#[test]
+fn what_is_said_around_a_fact_is_not_kept() {
+    for (content, expected) in [
+        (
+            "Hey, quick note: please remember that berths are let by Ilse, ok? Thanks a lot!",
+            &["berths are let by Ilse"][..],
+        ),
+        (
+            "Hallo! Merke dir, dass Ilse die Liegeplätze vergibt. Vielen Dank!",
+            &["Ilse die Liegeplätze vergibt."],
+        ),
+        ("Thanks a lot!", &[]),
+        (
+            "> Berths are let by Ilse.\n> Boats over 15 m need a pilot.",
+            &["Berths are let by Ilse.", "Boats over 15 m need a pilot."],
+        ),
+        (
+            "I'm a potter, I live in Turku, and I can't stand lifts.",
+            &["I'm a potter", "I live in Turku", "I can't stand lifts."],
+        ),
+        ("I know the harbour, I think.", &["I know the harbour, I think."]),
+    ] {
+        let said: Vec<String> =
+            said_after(&[], content).into_iter().map(|(_, line)| line).collect();
+        assert_eq!(said, expected, "{content}");
+    }
+}
+
+#[test]
+fn what_is_known_in_other_words_is_not_kept_twice() {
+    for (old, new) in [
+        ("The user is allergic to peanuts", "I'm allergic to peanuts."),
+        ("El usuario vive en Valparaíso", "Vivo en Valparaíso."),
+        ("Antworte immer auf Deutsch", "Bitte immer auf Deutsch antworten."),
+        ("Ilse lets the berths", "The berths are let by Ilse, thanks."),
+    ] {
+        let said = said_after(&[("/memories/global/user/a.md", &format!("- {old}\n"))], new);
+        assert_eq!(said.len(), 1, "{old} | {new}: {said:?}");
+        assert_eq!(said[0].1, old);
+    }
+}
+
+#[test]
+fn what_holds_instead_of_something_takes_its_place_and_no_more() {
+    let path = "/memories/project/project/a.md";
+    for (old, new, replaced) in [
+        (
+            "The clause list is reviewed quarterly",
+            "The clause list is reviewed monthly, not quarterly.",
+            true,
+        ),
+        ("Ilse lets the berths", "Tomas takes over the berths from Ilse.", true),
+        ("The linter checks docs and code", "The linter does not check docs.", false),
+        ("Reviews are done by Ilse", "Tide tables are not done by Ilse but by Tomas.", false),
+    ] {
+        let said = said_after(&[(path, &format!("- {old}\n"))], new);
+        let is_gone = !said.iter().any(|(_, line)| line == old);
+        assert_eq!(is_gone, replaced, "{old} | {new}: {said:?}");
+    }
+}

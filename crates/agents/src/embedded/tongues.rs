@@ -1,0 +1,63 @@
+//! Which language a text is read in.
+//!
+//! Told by the small words that a language knows and by its letters, script by script. A few words may
+//! be of several languages: then what stands around them decides.
+
+use super::lexicon::{LANGUAGES_MAX, Script, languages, who_knows};
+
+/// How many words of a text each language takes for its own.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Tongues {
+    words: [u16; LANGUAGES_MAX],
+    /// Whether it has letters that only Japanese has.
+    is_japanese: bool,
+}
+
+impl Tongues {
+    /// Counts a word: as it stands in the text, and made plain.
+    pub(crate) fn add(&mut self, source: &str, plain: &str) {
+        let who = who_knows(plain);
+        let told_by_letters = !source.is_ascii();
+        let source = if told_by_letters { source.to_lowercase() } else { String::new() };
+        for (index, language) in languages().iter().enumerate() {
+            let has_letter = told_by_letters && source.contains(|c| language.letters.contains(c));
+            let count = u16::from(who >> index & 1 == 1) + u16::from(has_letter);
+            self.words[index] = self.words[index].saturating_add(count);
+        }
+    }
+
+    /// Looks for letters that only Japanese has; Chinese shares the others with it.
+    pub(crate) fn look_for_kana(&mut self, text: &str) {
+        self.is_japanese |= text.chars().any(|c| matches!(c, '\u{3041}'..='\u{30FF}'));
+    }
+}
+
+/// The language of a text for each script, by its place among all.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Chosen([Option<u8>; Script::COUNT]);
+
+impl Chosen {
+    /// The languages that take the most words for their own; of several that do, the one that has the most of
+    /// what stands beside it.
+    pub(crate) fn of(text: &Tongues, beside: &Tongues) -> Self {
+        let mut chosen = Self::default();
+        let score = |index: usize| (text.words[index], beside.words[index]);
+        for (index, language) in languages().iter().enumerate() {
+            let best = &mut chosen.0[language.script as usize];
+            let is_better = match language.script {
+                Script::Unspaced => (language.code == "ja") == text.is_japanese,
+                _ => best.is_none_or(|best| score(index) > score(usize::from(best))),
+            };
+            if is_better {
+                *best = u8::try_from(index).ok();
+            }
+        }
+        chosen
+    }
+
+    /// The language of a word; numbers and signs are read in the language of the Latin words around them.
+    pub(crate) fn for_script(self, script: Script) -> Option<usize> {
+        let script = if script == Script::Other { Script::Latin } else { script };
+        self.0[script as usize].map(usize::from)
+    }
+}
