@@ -75,7 +75,7 @@ pub use lane::{
 };
 pub use model::{BadUrl, Endpoint, Key, Reach};
 pub use open::{Engine, EngineError};
-pub use precondition::delete_revision;
+pub use precondition::delete_expected;
 pub use recaller::Recaller;
 pub use runner::{InProcess, Job, RunError, Runner, chain};
 pub use search::{Hit, Hits, search};
