@@ -45,7 +45,7 @@ use elsewhere::Told;
 use seen::Seen;
 
 pub use asked::Rehearsal;
-pub use schedule::DreamSchedule;
+pub use schedule::{DreamSchedule, NextDream};
 
 /// What lanes work with.
 #[derive(Clone, Debug)]

@@ -1255,6 +1255,16 @@ export interface components {
             /** @description The path that it gets, in the same scope. */
             to: string;
         };
+        /** @description A dream that comes by itself, in a lane that has nothing to do. */
+        NextDream: {
+            /** @description It comes no sooner; none if there never was one, and it need not wait. */
+            notBefore?: string | null;
+            /**
+             * Format: int64
+             * @description How many more sessions there have to be first.
+             */
+            sessionsMissing: number;
+        };
         /** @description What a conversation is opened with. */
         OpenConversation: {
             /** @description Whether the model knows nothing of what it was given before, so that a new segment begins. */
@@ -1498,6 +1508,7 @@ export interface components {
             eventStreams: number;
             /** @description The history of this host. */
             history: components["schemas"]["HistoryStats"];
+            nextDream?: components["schemas"]["NextDream"] | null;
             /** @description Its scopes. */
             scopes: components["schemas"]["ScopeStats"][];
             /** @description The workspace that is told of. */
