@@ -30,6 +30,8 @@ const POSTING: Duration = Duration::from_secs(5);
 /// Lanes that they are spread over, each of which refuses what it cannot do soon.
 const LANES: usize = 16;
 const IDLE: Duration = Duration::from_secs(10);
+/// By then everything is let go of that was kept for a next task.
+const IDLE_AFTER_TASKS: Duration = Duration::from_secs(15);
 
 const READ_RATIO_MAX: f64 = 1.5;
 const TASK_MAX: Duration = Duration::from_millis(10);
@@ -58,6 +60,9 @@ pub(crate) fn measure(bench: &Bench, quipu: &Path) -> anyhow::Result<Section> {
     lines.extend(reads(bench, &server)?);
     lines.push(fan_out(bench, &server)?);
     drop(server);
+    let server = Server::daemon(quipu, &home, workspaces.get(..1).unwrap_or_default())?;
+    lines.push(idle_after_tasks(&server)?);
+    drop(server);
 
     let home = bench.dir.join("daemon-tasks");
     let ground = Ground::open(&home)?;
@@ -78,10 +83,12 @@ pub(crate) fn measure(bench: &Bench, quipu: &Path) -> anyhow::Result<Section> {
          with a text of the size of a memory. Tasks \
          at {POSTS_A_SECOND} a second for {} s go to {LANES} workspaces, and those that find a lane \
          full count too. The fan-out is from sending a change to the last of {STREAMS} streams that \
-         has its event. Wake-ups are those of all threads in {} s.",
+         has its event. Wake-ups are those of all threads in {} s. *After tasks* is {} s after a remember, a \
+         forget and a dream.",
         bench.passes,
         POSTING.as_secs(),
         IDLE.as_secs(),
+        IDLE_AFTER_TASKS.as_secs(),
     );
     Ok(Section { title: "The daemon", method, lines })
 }
@@ -141,6 +148,28 @@ fn idle(server: &Server) -> anyhow::Result<Vec<Line>> {
         Line::bytes("idle: resident memory", crate::stdio::resident_bytes_of(server.pid())?)
             .target(Target::Bytes(RESIDENT_BYTES_MAX)),
     ])
+}
+
+/// Has a task of each kind done, and looks when a while has passed.
+fn idle_after_tasks(server: &Server) -> anyhow::Result<Line> {
+    let mut connection = server.connect()?;
+    for (kind, body) in [
+        ("remember", json!({ "content": "The port of the billing service is 10443." })),
+        ("forget", json!({ "query": "the port of the billing service" })),
+        ("dream", json!({})),
+    ] {
+        let path = format!("/workspace/memory/{kind}");
+        let task = connection.ask(&request("POST", &path, Some(&body)), 202)?;
+        let id = task["taskId"].as_str().context("no task was made")?;
+        let look = request("GET", &format!("{path}/{id}"), None);
+        while connection.ask(&look, 200)?["status"] != "completed" {
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+    std::thread::sleep(IDLE_AFTER_TASKS);
+    let resident = crate::stdio::resident_bytes_of(server.pid())?;
+    Ok(Line::bytes("idle after tasks: resident memory", resident)
+        .target(Target::Bytes(RESIDENT_BYTES_MAX)))
 }
 
 /// Returns how often the threads of a process have given up the processor to wait.

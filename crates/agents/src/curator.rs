@@ -51,6 +51,9 @@ pub trait Curator: Send + Sync {
 
     /// Tidies up.
     async fn dream(&self, memories: &Memories, draft: &mut Draft) -> Result<Dreamt, CurateError>;
+
+    /// Lets go of what is kept only so that the next one takes less time.
+    fn rest(&self) {}
 }
 
 /// The curator of rules and shared words.
@@ -134,7 +137,7 @@ impl<C: Clock> Embedded<C> {
     }
 
     /// Lets go of a snapshot when everything is decided.
-    fn rest(&self, snapshot: Snapshot) {
+    fn decided(&self, snapshot: Snapshot) {
         drop(snapshot);
         self.shelf().rest();
     }
@@ -151,7 +154,7 @@ impl<C: Clock> Curator for Embedded<C> {
         let snapshot = self.snapshot(memories).await?;
         let remembered = embedded::remember(&snapshot, request, &self.screen)?;
         enter(draft, &snapshot, &remembered.edits).await?;
-        self.rest(snapshot);
+        self.decided(snapshot);
         Ok(remembered)
     }
 
@@ -164,7 +167,7 @@ impl<C: Clock> Curator for Embedded<C> {
         let snapshot = self.snapshot(memories).await?;
         let forgotten = embedded::forget(&snapshot, request);
         enter(draft, &snapshot, &forgotten.edits).await?;
-        self.rest(snapshot);
+        self.decided(snapshot);
         Ok(forgotten)
     }
 
@@ -182,8 +185,13 @@ impl<C: Clock> Curator for Embedded<C> {
         }
         let dreamt = embedded::dream(&snapshot);
         enter(draft, &snapshot, &dreamt.edits).await?;
-        self.rest(snapshot);
+        self.decided(snapshot);
         Ok(dreamt)
+    }
+
+    fn rest(&self) {
+        *self.shelf() = Shelf::default();
+        embedded::rest();
     }
 }
 

@@ -22,4 +22,5 @@ mod words;
 pub use book::{Snapshot, Source, Stored, Written};
 pub use dream::dream;
 pub use forget::forget;
+pub(crate) use lexicon::rest;
 pub use remember::remember;

@@ -4,7 +4,7 @@
 //! one place that decides it.
 
 use engine::{
-    Asker, Cancelled, Engine, Lanes, Rehearsal, Request, SubmitError, Task, TaskError,
+    Asker, Cancelled, Engine, Lanes, NextDream, Rehearsal, Request, SubmitError, Task, TaskError,
     TaskErrorCode, TaskFilter, TaskId, TaskKind, TaskState, Unheard, Viewer, Workspace,
 };
 use memory::code::Code;
@@ -65,6 +65,12 @@ impl Lane {
             Some(task) => Ok(task),
             None => Err(Failure::new(Code::NotFound, "the task is not known any more")),
         }
+    }
+
+    /// Tells what the next dream by schedule waits for, if one comes.
+    pub(crate) async fn next_dream(&self) -> Option<NextDream> {
+        // What is wrong with the state is told by whoever looks after it.
+        self.lanes.next_dream(&self.workspace).await.unwrap_or_default()
     }
 
     /// Works out what a task would do.

@@ -4,7 +4,7 @@
 //! lanes of several processes apart; whoever holds it does whatever is queued, whoever queued it. What
 //! somebody who died left running is completed from its record of change, or done once more if nothing
 //! of it was committed. A runner edits a draft; only the lane commits. An idle lane costs nothing: it has
-//! no task of the runtime, no open file and no timer.
+//! no open file, and but one timer, which has the runner let go of what it keeps and does not come again.
 
 mod apart;
 mod asked;
@@ -23,8 +23,8 @@ use memory::access::AgentClass;
 use memory::change::{ChangeKind, Provenance, Trust};
 use memory::clock::Clock;
 use memory::limits::{
-    LANE_LOOK_INTERVAL, LANE_RETRY_DELAY, TASK_PROBE_WAIT, TASK_STOP_WAIT, TASK_WAIT,
-    TASKS_KEPT_FOR_DEFAULT, TASKS_KEPT_MAX, TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX,
+    LANE_LOOK_INTERVAL, LANE_REST_DELAY, LANE_RETRY_DELAY, TASK_PROBE_WAIT, TASK_STOP_WAIT,
+    TASK_WAIT, TASKS_KEPT_FOR_DEFAULT, TASKS_KEPT_MAX, TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX,
 };
 use memory::screen::Screen;
 use state::{QueueLimits, StateError, TaskCount, Tasks};
@@ -32,7 +32,7 @@ use store::{Binding, Call, Caller, Draft, Folders, Memories, Store, TurnFile};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::feed::Feed;
 use crate::runner::Runner;
@@ -45,7 +45,7 @@ use elsewhere::Told;
 use seen::Seen;
 
 pub use asked::Rehearsal;
-pub use schedule::DreamSchedule;
+pub use schedule::{DreamSchedule, NextDream};
 
 /// What lanes work with.
 #[derive(Clone, Debug)]
@@ -83,6 +83,8 @@ pub struct LaneSettings {
     pub retry_delay: Duration,
     /// How often whoever keeps lanes up looks for what others left who died.
     pub look_interval: Duration,
+    /// How long after the last task the runner lets go of what it keeps for the next one.
+    pub rest_delay: Duration,
     /// When whoever keeps lanes up dreams although nobody asked; `None` for never.
     pub dream: Option<DreamSchedule>,
 }
@@ -102,6 +104,7 @@ impl Default for LaneSettings {
             stop_wait: TASK_STOP_WAIT,
             retry_delay: LANE_RETRY_DELAY,
             look_interval: LANE_LOOK_INTERVAL,
+            rest_delay: LANE_REST_DELAY,
             dream: None,
         }
     }
@@ -182,6 +185,8 @@ struct Shared {
     /// One for each task that may run at the same time.
     slots: Semaphore,
     workers: TaskTracker,
+    /// Has the runner rest, some time after the last worker ended.
+    resting: Mutex<Option<AbortOnDropHandle<()>>>,
     told: Mutex<Told>,
     seen: Mutex<Seen>,
     /// No task is taken or begun any more.
@@ -231,6 +236,7 @@ impl Lanes {
             lanes: Mutex::default(),
             slots: Semaphore::new(settings.concurrent_max.max(1)),
             workers: TaskTracker::new(),
+            resting: Mutex::default(),
             told: Mutex::default(),
             seen: Mutex::default(),
             draining: CancellationToken::new(),
@@ -264,6 +270,7 @@ impl Lanes {
     /// is not done stays queued in the state.
     pub async fn drain(&self, wait: Duration) {
         self.0.draining.cancel();
+        lock(&self.0.resting).take();
         self.0.workers.close();
         if tokio::time::timeout(wait, self.0.workers.wait()).await.is_err() {
             self.0.halted.cancel();
@@ -312,6 +319,24 @@ impl Shared {
             let work = work::work(Arc::clone(self), Arc::clone(lane));
             now.worker = Some(self.workers.spawn(work));
         }
+    }
+
+    /// Has the runner rest in a while, unless a worker begins meanwhile: that one will do so when it ends.
+    fn rest_soon(self: &Arc<Self>) {
+        let (shared, delay) = (Arc::downgrade(self), self.settings.rest_delay);
+        let resting = tokio::spawn(async move {
+            tokio::time::sleep(delay).await;
+            if let Some(shared) = shared.upgrade()
+                && shared.is_idle()
+            {
+                shared.parts.runner.rest();
+            }
+        });
+        *lock(&self.resting) = Some(AbortOnDropHandle::new(resting));
+    }
+
+    fn is_idle(&self) -> bool {
+        lock(&self.lanes).values().all(|lane| lock(&lane.now).worker.is_none())
     }
 
     /// Returns the memories of a workspace as a task may touch them.

@@ -70,12 +70,12 @@ pub use conversation::{
 pub use enter::{NotEntered, enter};
 pub use feed::{Feed, FeedError, Feeds, ManagedChange, Unheard};
 pub use lane::{
-    Cancelled, DreamSchedule, LaneParts, LaneSettings, Lanes, Rehearsal, SubmitError, TaskFilter,
-    Viewer,
+    Cancelled, DreamSchedule, LaneParts, LaneSettings, Lanes, NextDream, Rehearsal, SubmitError,
+    TaskFilter, Viewer,
 };
 pub use model::{BadUrl, Endpoint, Key, Reach};
 pub use open::{Engine, EngineError};
-pub use precondition::delete_revision;
+pub use precondition::delete_expected;
 pub use recaller::Recaller;
 pub use runner::{InProcess, Job, RunError, Runner, chain};
 pub use search::{Hit, Hits, search};

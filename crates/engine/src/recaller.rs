@@ -18,7 +18,8 @@ use memory::clock::Timestamp;
 use memory::document::{self, Revision};
 use memory::limits::{
     CORPORA_KEPT_MAX, CORPUS_AGE_MAX, CORPUS_BATCH, CORPUS_DRIFT_SHARE, CORPUS_KEEP_DELAY,
-    EMBED_RETRY_DELAY, PROMPT_CHARS_MAX, RECALLED_ITEM_CHARS_MAX, RECALLED_ITEMS_MAX,
+    CORPUS_REST_DELAY, EMBED_RETRY_DELAY, PROMPT_CHARS_MAX, RECALLED_ITEM_CHARS_MAX,
+    RECALLED_ITEMS_MAX,
 };
 use memory::path::{MemoryPath, Mount, Scope};
 use memory::screen::Screen;
@@ -128,16 +129,42 @@ impl Recaller {
         Self { meaning: Some(Arc::new(meaning)), ..self }
     }
 
-    /// Notes what is told of changes. Goes on until whoever runs it ends it.
+    /// Notes what is told of changes, and lets go of what is behind when nothing more is told for a while. Goes on
+    /// until whoever runs it ends it.
     pub async fn follow(&self, mut notices: Receiver<Notice>) {
+        let mut may_be_behind = false;
         loop {
-            match notices.recv().await {
+            let told = tokio::select! {
+                biased;
+                told = notices.recv() => told,
+                () = tokio::time::sleep(CORPUS_REST_DELAY), if may_be_behind => {
+                    self.let_go_of_what_is_behind().await;
+                    may_be_behind = false;
+                    continue;
+                }
+            };
+            match told {
                 Ok(_) | Err(RecvError::Lagged(_)) => {
                     self.changes.fetch_add(1, Ordering::SeqCst);
+                    may_be_behind = true;
                 }
                 Err(RecvError::Closed) => return,
             }
         }
+    }
+
+    /// Lets go of corpora that nobody has wanted since something changed. The next prompt would have to wait for
+    /// such a one in any case, and has it from what is kept.
+    async fn let_go_of_what_is_behind(&self) {
+        self.keep().await;
+        // Whoever changed something had it screened.
+        memory::screen::rest();
+        let changes = self.changes.load(Ordering::SeqCst);
+        let mut corpora = self.corpora.lock().unwrap_or_else(PoisonError::into_inner);
+        corpora.by_name.retain(|_, (_, followed)| {
+            // Somebody brings it up to date at this moment.
+            followed.held.try_read().map_or(true, |held| held.is_current(changes))
+        });
     }
 
     /// Looks at these memories, so that the next prompt is answered at once.
@@ -708,3 +735,6 @@ fn why(reasons: &[Reason]) -> String {
     };
     reasons.iter().map(reason).collect::<Vec<_>>().join("; ")
 }
+
+#[cfg(test)]
+mod tests;

@@ -75,6 +75,9 @@ pub trait Runner: fmt::Debug + Send + Sync {
         draft: &mut Draft,
         stop: &CancellationToken,
     ) -> Result<TaskResult, RunError>;
+
+    /// Lets go of what it keeps only so that the next task takes less time: nobody asked for one for a while.
+    fn rest(&self) {}
 }
 
 /// The runner that asks a curator in this process.
@@ -137,6 +140,10 @@ impl Runner for InProcess {
 
     async fn available(&self, workspace: &Workspace) -> Result<bool, TaskError> {
         Ok(workspace.memory_enabled && !workspace.binding.read_only)
+    }
+
+    fn rest(&self) {
+        self.curator.rest();
     }
 
     async fn run(

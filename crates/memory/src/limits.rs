@@ -397,6 +397,10 @@ pub const CORPUS_BATCH: usize = 2_000;
 /// How long after a change a daemon waits before it keeps a corpus: changes come in heaps.
 pub const CORPUS_KEEP_DELAY: Duration = Duration::from_secs(20);
 
+/// How long after the last change a process lets go of corpora that nobody has wanted since: what follows one another
+/// is over by then.
+pub const CORPUS_REST_DELAY: Duration = Duration::from_secs(5);
+
 /// Corpora that a process has at hand: one for each set of roots that somebody sees.
 pub const CORPORA_KEPT_MAX: usize = 16;
 
@@ -484,6 +488,10 @@ pub const LANE_RETRY_DELAY_MAX: Duration = Duration::from_mins(1);
 /// How often a daemon looks for tasks that somebody left who died, and for those that ended long ago:
 /// seldom enough to cost nothing, and a task that was left is done before a person wonders.
 pub const LANE_LOOK_INTERVAL: Duration = Duration::from_secs(30);
+
+/// How long after the last task of all lanes a process lets go of what only makes the next one quicker: tasks that
+/// follow one another are over by then.
+pub const LANE_REST_DELAY: Duration = Duration::from_secs(5);
 
 /// How long after the last dream a daemon that dreams by schedule does so again, unless a person says
 /// otherwise: a day.

@@ -140,6 +140,12 @@ pub fn rules() -> &'static [Rule] {
     catalog::rules()
 }
 
+/// Lets go of what was made ready for texts that were screened: whoever will not screen any for a while need not
+/// keep it. It is made ready again when a text needs it.
+pub fn rest() {
+    catalog::Catalog::get().rest();
+}
+
 /// One place in a text that a rule objects to.
 ///
 /// Holds positions only, never the text found there.

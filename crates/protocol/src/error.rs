@@ -152,7 +152,7 @@ codes! {
     PreconditionRequired = "precondition_required", 428,
         "Something is there, so a write names what it replaces: `If-Match` with a revision.";
     InvalidPrecondition = "invalid_precondition", 400,
-        "`If-Match` takes one revision in quotes, `If-None-Match` takes `*`, and not both.";
+        "`If-Match` and `If-None-Match` take `*` or a list of entity tags, such as revisions in quotes.";
     Screened = "screened", 422,
         "The text looks like a secret or an attack on the model. The message names the rule.";
     EscapesRoot = "escapes_root", 403,

@@ -13,10 +13,25 @@ pub struct Stats {
     pub scopes: Vec<ScopeStats>,
     /// The history of this host.
     pub history: HistoryStats,
+    /// What the next dream by schedule waits for; none where nobody dreams by schedule.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_dream: Option<NextDream>,
     /// Streams that read events at this moment.
     pub event_streams: u64,
     /// Connections at this moment.
     pub connections: u64,
+}
+
+/// A dream that comes by itself, in a lane that has nothing to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct NextDream {
+    /// It comes no sooner; none if there never was one, and it need not wait.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_before: Option<String>,
+    /// How many more sessions there have to be first.
+    pub sessions_missing: u64,
 }
 
 /// How much one scope holds.

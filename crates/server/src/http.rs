@@ -8,6 +8,7 @@ mod about;
 mod answers;
 mod body;
 mod changes;
+mod conditions;
 mod context_files;
 mod conversations;
 mod daemon;

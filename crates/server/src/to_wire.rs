@@ -7,7 +7,7 @@ mod events;
 
 use std::collections::BTreeSet;
 
-use engine::{Known, Memories, RootHealth, TaskResult, TaskState};
+use engine::{Known, Memories, NextDream, RootHealth, TaskResult, TaskState};
 use memory::change::Change;
 use memory::clock::Timestamp;
 use memory::command::Warning;
@@ -252,6 +252,12 @@ pub(crate) fn undone(undone: &engine::Undone) -> changes::Undone {
         paths: undone.paths.iter().map(ToString::to_string).collect(),
         warnings: warnings(&undone.warnings),
     }
+}
+
+/// Returns what the next dream waits for.
+pub(crate) fn next_dream(next: NextDream) -> status::NextDream {
+    let NextDream { not_before, sessions_missing } = next;
+    status::NextDream { not_before: not_before.map(time), sessions_missing }
 }
 
 /// Returns how much a scope holds.

@@ -60,13 +60,39 @@ pub struct Call {
     pub attempt: Option<u32>,
 }
 
-/// What a save replaces.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What a write finds, or else it does not happen.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Expected {
     /// Nothing: the memory must not exist.
     Absent,
-    /// Exactly this revision.
-    Revision(Revision),
+    /// Something, whatever it is.
+    Present,
+    /// Exactly one of these revisions.
+    OneOf(Vec<Revision>),
+    /// Nothing, or none of these revisions.
+    NoneOf(Vec<Revision>),
+    /// What both say.
+    Both(Box<[Self; 2]>),
+}
+
+impl Expected {
+    /// Tells whether what is there is as expected: this revision, or nothing.
+    pub fn allows(&self, current: Option<Revision>) -> bool {
+        match self {
+            Self::Absent => current.is_none(),
+            Self::Present => current.is_some(),
+            Self::OneOf(these) => current.is_some_and(|current| these.contains(&current)),
+            Self::NoneOf(these) => current.is_none_or(|current| !these.contains(&current)),
+            Self::Both(both) => both.iter().all(|one| one.allows(current)),
+        }
+    }
+}
+
+impl From<Revision> for Expected {
+    /// Expects exactly this revision.
+    fn from(revision: Revision) -> Self {
+        Self::OneOf(vec![revision])
+    }
 }
 
 /// A memory as read.
@@ -89,6 +115,8 @@ pub struct Saved {
     pub revision: Revision,
     /// The change recorded; `None` when the bytes were already these.
     pub change: Option<ChangeId>,
+    /// Whether nothing was there before.
+    pub made: bool,
     /// What screening warned of.
     pub warnings: Vec<Warning>,
 }

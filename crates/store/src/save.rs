@@ -6,6 +6,7 @@ use memory::change::{Actor, ChangeKind};
 use memory::command::CommandError;
 use memory::command::edit;
 use memory::document::Revision;
+use memory::limits::OUTSIDE_RACE_RETRIES;
 use memory::path::{MemoryPath, RelativePath};
 
 use crate::apply::{check_room, look, read_small};
@@ -30,36 +31,37 @@ impl Memories {
         root.check_no_list(path, relative).await?;
         edit::check_writable(path, text)?;
         let mut held = [root.hold(&self.store).await?];
-        let [only] = &held;
-        let decided = self.decide_save(only, path, relative, (text, expected)).await?;
-        let Some((what, warnings)) = decided else {
-            // The very same bytes are there already.
+        for _ in 0..OUTSIDE_RACE_RETRIES {
+            let [only] = &held;
+            let decided = self.decide_save(only, path, relative, (text, &expected)).await?;
             let revision = Revision::of(text.as_bytes());
-            return Ok(Saved { revision, change: None, warnings: Vec::new() });
-        };
-        let plan = Plan {
-            kind: ChangeKind::Save,
-            provenance: self.provenance(call),
-            attempt: call.attempt,
-            undoes: None,
-            folder: None,
-            steps: vec![Step { root: 0, path: relative.clone(), what, trust: None }],
-            counts_as_use: self.caller.provenance.actor == Actor::Person,
-        };
-        match commit::commit(&self.store, &mut held, plan).await {
-            Ok(id) => {
-                drop(held);
-                self.store.see_to_settling().await;
-                let revision = Revision::of(text.as_bytes());
-                Ok(Saved { revision, change: Some(id), warnings })
+            let Some((what, warnings)) = decided else {
+                // The very same bytes are there already.
+                let warnings = Vec::new();
+                return Ok(Saved { revision, change: None, made: false, warnings });
+            };
+            let made = matches!(what, What::Put { before: None, .. });
+            let plan = Plan {
+                kind: ChangeKind::Save,
+                provenance: self.provenance(call),
+                attempt: call.attempt,
+                undoes: None,
+                folder: None,
+                steps: vec![Step { root: 0, path: relative.clone(), what, trust: None }],
+                counts_as_use: self.caller.provenance.actor == Actor::Person,
+            };
+            match commit::commit(&self.store, &mut held, plan).await {
+                Ok(id) => {
+                    drop(held);
+                    self.store.see_to_settling().await;
+                    return Ok(Saved { revision, change: Some(id), made, warnings });
+                }
+                // Somebody outside wrote meanwhile, and what is there now may still be as expected.
+                Err(CommitError::Raced) => {}
+                Err(CommitError::Store(error)) => return Err(error),
             }
-            Err(CommitError::Raced) => {
-                let now = read_small(root, path, relative).await.ok();
-                let current = now.and_then(|(current, _)| current.revision());
-                Err(CommandError::Conflict { path: path.clone(), current }.into())
-            }
-            Err(CommitError::Store(error)) => Err(error),
         }
+        Err(CommandError::Conflict { path: path.clone(), current: None }.into())
     }
 
     async fn decide_save(
@@ -67,40 +69,32 @@ impl Memories {
         held: &HeldRoot,
         path: &MemoryPath,
         relative: &RelativePath,
-        (text, expected): (&str, Expected),
+        (text, expected): (&str, &Expected),
     ) -> Result<Option<(What, Vec<memory::command::Warning>)>, StoreError> {
         let after: Arc<[u8]> = Arc::from(text.as_bytes());
-        let found = look(&held.root, path, relative).await?;
-        let conflict = |current| CommandError::Conflict { path: path.clone(), current };
-        match (expected, found) {
-            (_, Some(Kind::Folder | Kind::Other)) => {
-                Err(CommandError::NotAFile { path: path.clone() }.into())
+        let there = match look(&held.root, path, relative).await? {
+            Some(Kind::Folder | Kind::Other) => {
+                return Err(CommandError::NotAFile { path: path.clone() }.into());
             }
-            (Expected::Revision(_), None) => Err(conflict(None).into()),
-            (Expected::Absent, Some(Kind::File)) => {
-                let (current, _) = read_small(&held.root, path, relative).await?;
-                Err(conflict(current.revision()).into())
-            }
-            (Expected::Absent, None) => {
-                let warnings = self.screen(path, None, text)?;
-                self.check_free(held, path, relative, None).await?;
-                check_room(held, &self.store, 1).await?;
-                Ok(Some((What::Put { before: None, after }, warnings)))
-            }
-            (Expected::Revision(wanted), Some(Kind::File)) => {
-                let (current, bytes) = read_small(&held.root, path, relative).await?;
-                if current.revision() != Some(wanted) {
-                    return Err(conflict(current.revision()).into());
-                }
-                if bytes == after {
-                    return Ok(None);
-                }
-                // Bytes that are no text are compared as far as they are: a save may mend them.
-                let before = String::from_utf8_lossy(&bytes).into_owned();
-                let warnings = self.screen(path, Some(&before), text)?;
-                Ok(Some((What::Put { before: Some(current), after }, warnings)))
-            }
+            Some(Kind::File) => Some(read_small(&held.root, path, relative).await?),
+            None => None,
+        };
+        let current = there.as_ref().and_then(|(current, _)| current.revision());
+        if !expected.allows(current) {
+            return Err(CommandError::Conflict { path: path.clone(), current }.into());
         }
+        let Some((before, bytes)) = there else {
+            let warnings = self.screen(path, None, text)?;
+            self.check_free(held, path, relative, None).await?;
+            check_room(held, &self.store, 1).await?;
+            return Ok(Some((What::Put { before: None, after }, warnings)));
+        };
+        if bytes == after {
+            return Ok(None);
+        }
+        // Bytes that are no text are compared as far as they are: a save may mend them.
+        let warnings = self.screen(path, Some(&String::from_utf8_lossy(&bytes)), text)?;
+        Ok(Some((What::Put { before: Some(before), after }, warnings)))
     }
 
     /// Pins or unpins a memory; returns whether that changed anything. Only a person pins.

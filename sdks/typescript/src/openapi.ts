@@ -363,20 +363,22 @@ export interface paths {
         /**
          * Read a memory.
          * @description `ETag` carries its revision. With `If-None-Match: "<revision>"` nothing is sent when that is still
-         *     the current one.
+         *     the current one, with `If-Match: "<revision>"` only what is that one, or else 412. Both take a list too.
          */
         get: operations["read"];
         /**
          * Write a whole memory.
-         * @description Needs `If-Match: "<revision>"` to replace what was read; when somebody else was quicker, the answer is
-         *     412 with the current `revision`. Without it only what is not there is made; when something is, the
-         *     answer is 428, or 412 with `If-None-Match: *`.
+         * @description Needs `If-Match: "<revision>"` to replace what was read; when somebody else was quicker, or it is gone, the
+         *     answer is 412 with the current `revision`, if there is one. Without it only what is not there is made; when
+         *     something is, the answer is 428, or 412 with `If-None-Match: *`. `If-Match` takes several revisions as well,
+         *     one of which has to be the current one, or `*` for whatever is there; a weak tag matches nothing.
          */
         put: operations["put"];
         post?: never;
         /**
          * Delete a memory, or a folder with all that is in it.
-         * @description With `If-Match: "<revision>"` only that very text is deleted. An undo brings everything back.
+         * @description With `If-Match: "<revision>"` only that very text is deleted; when it is another one by now, or gone, the
+         *     answer is 412. An undo brings everything back.
          */
         delete: operations["delete"];
         options?: never;
@@ -1253,6 +1255,16 @@ export interface components {
             /** @description The path that it gets, in the same scope. */
             to: string;
         };
+        /** @description A dream that comes by itself, in a lane that has nothing to do. */
+        NextDream: {
+            /** @description It comes no sooner; none if there never was one, and it need not wait. */
+            notBefore?: string | null;
+            /**
+             * Format: int64
+             * @description How many more sessions there have to be first.
+             */
+            sessionsMissing: number;
+        };
         /** @description What a conversation is opened with. */
         OpenConversation: {
             /** @description Whether the model knows nothing of what it was given before, so that a new segment begins. */
@@ -1496,6 +1508,7 @@ export interface components {
             eventStreams: number;
             /** @description The history of this host. */
             history: components["schemas"]["HistoryStats"];
+            nextDream?: components["schemas"]["NextDream"] | null;
             /** @description Its scopes. */
             scopes: components["schemas"]["ScopeStats"][];
             /** @description The workspace that is told of. */
@@ -2645,7 +2658,9 @@ export interface operations {
                 workspace?: string;
             };
             header?: {
-                /** @description A revision that the caller has */
+                /** @description `*`, or revisions in quotes: what the caller wants */
+                "If-Match"?: string | null;
+                /** @description `*`, or revisions in quotes: what the caller has */
                 "If-None-Match"?: string | null;
             };
             path: {
@@ -2704,9 +2719,9 @@ export interface operations {
                 workspace?: string;
             };
             header?: {
-                /** @description The revision to replace, in quotes */
+                /** @description `*`, or revisions in quotes: what is replaced */
                 "If-Match"?: string | null;
-                /** @description `*`: nothing may be there */
+                /** @description `*`: nothing may be there; or revisions in quotes: none of these */
                 "If-None-Match"?: string | null;
             };
             path: {
@@ -2769,8 +2784,10 @@ export interface operations {
                 workspace?: string;
             };
             header?: {
-                /** @description The revision to delete, in quotes */
+                /** @description `*`, or revisions in quotes: what is deleted */
                 "If-Match"?: string | null;
+                /** @description Revisions in quotes: what is not deleted */
+                "If-None-Match"?: string | null;
             };
             path: {
                 /**
@@ -3396,9 +3413,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The revision to replace, in quotes */
+                /** @description `*`, or revisions in quotes: what is replaced */
                 "If-Match"?: string | null;
-                /** @description `*`: nothing may be there */
+                /** @description `*`: nothing may be there; or revisions in quotes: none of these */
                 "If-None-Match"?: string | null;
             };
             path?: never;
@@ -3624,9 +3641,9 @@ export interface operations {
         parameters: {
             query?: never;
             header?: {
-                /** @description The revision to replace, in quotes */
+                /** @description `*`, or revisions in quotes: what is replaced */
                 "If-Match"?: string | null;
-                /** @description `*`: nothing may be there */
+                /** @description `*`: nothing may be there; or revisions in quotes: none of these */
                 "If-None-Match"?: string | null;
             };
             path: {

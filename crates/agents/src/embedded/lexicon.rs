@@ -287,6 +287,11 @@ const SOURCES: [Source; 28] = [
 static LANGUAGES: LazyLock<Vec<Language>> =
     LazyLock::new(|| SOURCES.into_iter().map(Language::read).collect());
 
+/// Forgets what can be worked out again, for a time in which nobody asks.
+pub(crate) fn rest() {
+    LANGUAGES.iter().for_each(Language::rest);
+}
+
 /// Returns every language, English first.
 pub(crate) fn languages() -> &'static [Language] {
     &LANGUAGES
@@ -404,6 +409,11 @@ impl Language {
     /// Returns the classes of everything with this stem.
     pub(crate) fn by_stem(&self, stem: &str) -> Classes {
         self.by_stem.get(stem).copied().unwrap_or_default()
+    }
+
+    /// Forgets the stems that were worked out.
+    fn rest(&self) {
+        *self.stems.lock().unwrap_or_else(PoisonError::into_inner) = Vec::new();
     }
 
     /// Returns a plain word without its ending.

@@ -45,7 +45,7 @@ pub(crate) async fn run(app: &App, args: &Edit) -> Result<Status, Failure> {
     if unchanged {
         return tell_unchanged(app, &path, now.map(|now| now.revision));
     }
-    let expected = now.map_or(Expected::Absent, |now| Expected::Revision(now.revision));
+    let expected = now.map_or(Expected::Absent, |now| Expected::from(now.revision));
     let call = call();
     let saving = memories.save(&path, &edited, expected, &call);
     match app.write("saving", saving).await {

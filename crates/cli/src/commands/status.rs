@@ -3,31 +3,55 @@
 use std::path::Path;
 
 use anstyle::Style;
-use engine::{Depth, Finding, Healed, Health, Memories, RootHealth};
+use engine::{Depth, Finding, Healed, Health, Memories, NextDream, RootHealth};
+use memory::clock::{Clock as _, Timestamp};
 use memory::command::view::human_size;
 use serde_json::{Value, json};
+use store::clock::SystemClock;
 
 use crate::args::Doctor;
 use crate::compose::App;
 use crate::exit::{Failure, Status};
+use crate::lane::Lane;
 use crate::render::text::Text;
+use crate::render::time;
 use crate::render::{BAD, FAINT, GOOD, Look, MARK, STRONG, WARN, counted, mount_word, visible};
 
 /// Shows where memories lie and how much there is.
 pub(crate) async fn status(app: &App) -> Result<Status, Failure> {
     let memories = app.memories();
     let health = app.wait("looking", memories.health(Depth::Glance)).await?;
+    let next_dream = Lane::open(app).next_dream().await;
     let state_file = app.engine.state_file();
     if app.output.json {
-        app.output.value(&status_value(&health, state_file))?;
+        app.output.value(&status_value(&health, state_file, next_dream))?;
     } else {
-        app.output.text(&status_text(&health, state_file, app.output.look))?;
+        let next_dream = next_dream.map(|next| dream_line(next, SystemClock.now()));
+        app.output.text(&status_text(&health, state_file, next_dream, app.output.look))?;
     }
     Ok(Status::Done)
 }
 
-fn status_value(health: &Health, state_file: &Path) -> Value {
+/// Says when the next dream by schedule comes.
+fn dream_line(NextDream { not_before, sessions_missing }: NextDream, now: Timestamp) -> String {
+    let time = not_before.filter(|time| *time > now);
+    let sessions = usize::try_from(sessions_missing).unwrap_or(usize::MAX);
+    let sessions = (sessions > 0)
+        .then(|| format!("after {}", counted(sessions, "more session", "more sessions")));
+    let time = time.map(|time| format!("not before {}", time::local(time)));
+    let waits: Vec<_> = time.into_iter().chain(sessions).collect();
+    if waits.is_empty() {
+        return "as soon as a daemon has nothing to do".to_owned();
+    }
+    waits.join(", ")
+}
+
+fn status_value(health: &Health, state_file: &Path, next_dream: Option<NextDream>) -> Value {
     json!({
+        "next_dream": next_dream.map(|next| json!({
+            "not_before": next.not_before.map(time::exact),
+            "sessions_missing": next.sessions_missing,
+        })),
         "roots": health.roots.iter().map(root_value).collect::<Vec<_>>(),
         "findings": health.findings.iter().map(finding_value).collect::<Vec<_>>(),
         "state": {
@@ -63,7 +87,12 @@ fn finding_value(finding: &Finding) -> Value {
     })
 }
 
-fn status_text(health: &Health, state_file: &Path, look: Look) -> String {
+fn status_text(
+    health: &Health,
+    state_file: &Path,
+    next_dream: Option<String>,
+    look: Look,
+) -> String {
     let mut text = Text::default();
     for root in &health.roots {
         root_lines(root, look, &mut text);
@@ -74,6 +103,9 @@ fn status_text(health: &Health, state_file: &Path, look: Look) -> String {
     text.line(format_args!("{} {}", heading("state", look), facts.join(", ")));
     let file = visible::line(&state_file.display().to_string()).into_owned();
     text.line(below(&file, FAINT, look));
+    if let Some(next_dream) = next_dream {
+        text.line(format_args!("{} {next_dream}", heading("dream", look)));
+    }
     if !health.findings.is_empty() {
         let count = counted(health.findings.len(), "finding", "findings");
         text.line(look.paint(WARN, &format!("{count}; `quipu doctor` tells more")));

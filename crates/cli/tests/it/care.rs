@@ -15,6 +15,7 @@ fn the_status_tells_where_memories_are() {
     insta::assert_snapshot!(pretty(&status), @r#"
     {
       "findings": [],
+      "next_dream": null,
       "roots": [
         {
           "bytes": 0,
@@ -59,6 +60,23 @@ fn the_status_tells_where_memories_are() {
     let text = place.done(&["status"]);
     assert!(text.contains("1 of 1000 memories, 2B"), "{text}");
     assert!(text.contains("unavailable: no workspace"), "{text}");
+    assert!(!text.contains("dream"), "nobody dreams by schedule: {text}");
+}
+
+#[test]
+fn where_dreams_come_by_schedule_it_is_told_what_the_next_one_waits_for() {
+    let place = Place::new();
+    place.create("global/a.md", "a\n");
+    fs::write(place.home().join("config.toml"), "[dream]\nschedule = true\n").unwrap();
+    let text = place.done(&["status"]);
+    assert!(text.contains("dream      after 5 more sessions\n"), "{text}");
+    place.done(&["dream"]);
+    let text = place.done(&["status"]);
+    assert!(text.contains("dream      not before "), "{text}");
+    assert!(text.contains(", after 5 more sessions\n"), "{text}");
+    let value = place.json(&["status"]);
+    assert_eq!(value["next_dream"]["sessions_missing"], 5, "{value}");
+    assert!(value["next_dream"]["not_before"].is_string(), "{value}");
 }
 
 #[test]

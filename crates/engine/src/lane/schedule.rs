@@ -11,7 +11,7 @@ use std::time::Duration;
 use memory::change::Trust;
 use memory::clock::Timestamp;
 use memory::limits::{DREAM_AFTER_SESSIONS_DEFAULT, DREAM_CHANGES_MAX, DREAM_EVERY_DEFAULT};
-use state::{DreamGates, LastDream};
+use state::{DreamGates, LastDream, StateError};
 use store::ChangesQuery;
 
 use super::upkeep::since;
@@ -35,14 +35,47 @@ impl Default for DreamSchedule {
     }
 }
 
+/// What the next dream by schedule waits for, beside a lane that has nothing to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NextDream {
+    /// It comes no sooner; `None` if there never was one, and it need not wait.
+    pub not_before: Option<Timestamp>,
+    /// How many more sessions there have to be first.
+    pub sessions_missing: u64,
+}
+
 /// By which way a dream came in that nobody asked for.
 const ORIGIN: &str = "schedule";
 
+fn may_dream(workspace: &Workspace) -> bool {
+    workspace.trusted && workspace.memory_enabled && !workspace.binding.read_only
+}
+
+/// Who asks for a dream that nobody asked for.
+fn scheduler() -> Asker {
+    Asker { client: None, trust: Trust::Background, origin: ORIGIN.to_owned() }
+}
+
 impl Lanes {
+    /// Tells what the next dream by schedule waits for; `None` where nobody dreams by schedule.
+    pub async fn next_dream(&self, workspace: &Workspace) -> Result<Option<NextDream>, StateError> {
+        let Some(schedule) = self.0.settings.dream.filter(|_| may_dream(workspace)) else {
+            return Ok(None);
+        };
+        let last = self.0.parts.tasks.last_dream(&workspace.id).await?;
+        let asker = scheduler();
+        let mut sessions_missing = u64::from(schedule.after_sessions).saturating_sub(last.sessions);
+        if sessions_missing > 0 {
+            let wrote = self.sessions_that_wrote(workspace, &asker, last.asked_at).await;
+            sessions_missing = sessions_missing.saturating_sub(wrote);
+        }
+        let due = |at: Timestamp| at.checked_add(schedule.every).unwrap_or(Timestamp::MAX);
+        Ok(Some(NextDream { not_before: last.asked_at.map(due), sessions_missing }))
+    }
+
     /// Asks for a dream if it is due. That it cannot be asked for keeps nothing else from being done.
     pub(super) async fn dream_if_due(&self, workspace: &Workspace, schedule: DreamSchedule) {
-        let may = workspace.trusted && workspace.memory_enabled && !workspace.binding.read_only;
-        if !may {
+        if !may_dream(workspace) {
             return;
         }
         match self.try_dream(workspace, schedule).await {
@@ -68,7 +101,7 @@ impl Lanes {
         {
             return Ok(());
         }
-        let asker = Asker { client: None, trust: Trust::Background, origin: ORIGIN.to_owned() };
+        let asker = scheduler();
         let mut sessions_min = u64::from(after_sessions);
         if sessions < sessions_min {
             let wrote = self.sessions_that_wrote(workspace, &asker, asked_at).await;

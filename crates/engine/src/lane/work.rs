@@ -82,6 +82,8 @@ pub(super) async fn work(shared: Arc<Shared>, lane: Arc<Lane>) {
         // Decided under the same lock as waking: nobody relies on a worker that is ending.
         if !now.asked || shared.draining.is_cancelled() {
             now.worker = None;
+            drop(now);
+            shared.rest_soon();
             return;
         }
     }

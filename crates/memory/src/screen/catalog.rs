@@ -2,12 +2,12 @@
 //!
 //! A pattern names words of which one must be in a text before the pattern can match. All words of
 //! all patterns are looked for in one pass; only then is the pattern's regular expression compiled,
-//! once, and tried near the words that were found. So a clean text costs one pass, and a process
+//! kept for the next text, and tried near the words that were found. So a clean text costs one pass, and a process
 //! that checks a single text compiles next to nothing. What a pattern costs is bounded: the regular
 //! expressions are of the kind that runs in linear time.
 
 use std::ops::Range;
-use std::sync::{LazyLock, OnceLock};
+use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use regex::bytes::{Captures, Regex, RegexBuilder};
 
@@ -65,9 +65,13 @@ impl<'t> Found<'t> {
 pub(super) struct Catalog {
     /// The words of all patterns.
     words: Words,
-    patterns: Vec<(&'static Pattern, OnceLock<Regex>)>,
+    patterns: Vec<(&'static Pattern, Compiled)>,
     rules: Vec<Rule>,
 }
+
+/// A pattern's regular expression, while it is needed.
+#[derive(Default)]
+struct Compiled(Mutex<Option<Arc<Regex>>>);
 
 static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::build);
 
@@ -97,7 +101,7 @@ impl Catalog {
         let patterns: Vec<_> = [secrets::PATTERNS, values::PATTERNS, injection::PATTERNS]
             .into_iter()
             .flatten()
-            .map(|pattern| (pattern, OnceLock::new()))
+            .map(|pattern| (pattern, Compiled::default()))
             .collect();
         let words = Words::new(patterns.iter().enumerate().flat_map(|(index, (pattern, _))| {
             pattern.words.iter().map(move |word| (*word, index))
@@ -110,6 +114,11 @@ impl Catalog {
             }
         }
         Self { words, patterns, rules }
+    }
+
+    /// Lets go of what was compiled: it is compiled again when a text needs it.
+    pub(super) fn rest(&self) {
+        self.patterns.iter().for_each(|(_, compiled)| *compiled.lock() = None);
     }
 
     /// Returns how many patterns there are.
@@ -129,12 +138,12 @@ impl Catalog {
 
     /// Adds what a pattern finds in a window of the text.
     pub(super) fn run(&self, index: usize, text: &str, window: Range<usize>, hits: &mut Vec<Hit>) {
-        let (pattern, regex) = &self.patterns[index];
-        let regex = regex.get_or_init(|| pattern.compile());
+        let (pattern, compiled) = &self.patterns[index];
+        let regex = Arc::clone(compiled.lock().get_or_insert_with(|| pattern.compile().into()));
         match pattern.reach {
             Reach::Near { .. } => {
                 let prose = Prose::of(text, window);
-                pattern.find(regex, prose.text(), 0, |range| {
+                pattern.find(&regex, prose.text(), 0, |range| {
                     hits.push(Hit { rule: pattern.rule, range: prose.source(&range) });
                 });
             }
@@ -142,11 +151,17 @@ impl Catalog {
                 // The text is cut behind the window only: what stands before it decides whether a
                 // word begins there.
                 let text = text.get(..window.end).unwrap_or_default();
-                pattern.find(regex, text, window.start, |range| {
+                pattern.find(&regex, text, window.start, |range| {
                     hits.push(Hit { rule: pattern.rule, range });
                 });
             }
         }
+    }
+}
+
+impl Compiled {
+    fn lock(&self) -> MutexGuard<'_, Option<Arc<Regex>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

@@ -165,8 +165,11 @@ async fn stats(
     let memories = daemon.person(workspace.as_deref(), &headers).await?;
     let health = memories.health(Depth::Glance).await?;
     let (connections, event_streams) = daemon.measures.open();
+    let workspace = daemon.workspace(workspace.as_deref())?;
+    let next_dream = daemon.serving.lanes.next_dream(workspace).await?;
     Ok(Json(Stats {
-        workspace_id: daemon.workspace(workspace.as_deref())?.id.clone(),
+        workspace_id: workspace.id.clone(),
+        next_dream: next_dream.map(to_wire::next_dream),
         scopes: health.roots.iter().map(to_wire::scope_stats).collect(),
         history: HistoryStats {
             changes: health.state.changes,

@@ -8,16 +8,18 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::body::Bytes;
-use axum::http::header::{ETAG, IF_NONE_MATCH};
+use axum::http::header::ETAG;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use engine::{MemoryText, Stamp};
+use memory::document::Revision;
 use memory::limits::HTTP_ANSWERS_BYTES_MAX;
 use memory::path::MemoryPath;
 use protocol::error::ErrorCode;
 use protocol::memories::Memory;
 
 use super::body;
+use super::conditions::Conditions;
 use super::memories::tag;
 use super::refused::Refused;
 use crate::to_wire;
@@ -25,6 +27,7 @@ use crate::to_wire;
 /// The answer to who reads a memory.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
+    revision: Revision,
     tag: HeaderValue,
     body: Bytes,
 }
@@ -58,18 +61,23 @@ impl Answer {
             modified_at: to_wire::time(read.modified_at),
         };
         let body = serde_json::to_vec(&memory).map_err(|_| ErrorCode::Internal)?;
-        Ok(Self { tag: tag(&read.revision), body: body.into() })
+        let revision = read.revision;
+        Ok(Self { revision, tag: tag(&revision), body: body.into() })
     }
 
-    /// Answers with it, or with nothing but its tag to who has it already.
+    /// Answers with it, with nothing but its tag to who has it already, or with why it is not what is wanted.
     pub(super) fn to(&self, headers: &HeaderMap) -> Response {
+        let known = Conditions::of(headers).and_then(|wanted| wanted.is_known(self.revision));
         let tag = self.tag.clone();
-        if headers.get(IF_NONE_MATCH) == Some(&tag) {
-            return (StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response();
+        match known {
+            Err(refused) => refused.into_response(),
+            Ok(true) => (StatusCode::NOT_MODIFIED, [(ETAG, tag)]).into_response(),
+            Ok(false) => {
+                let mut response = body::json(self.body.clone());
+                response.headers_mut().insert(ETAG, tag);
+                response
+            }
         }
-        let mut response = body::json(self.body.clone());
-        response.headers_mut().insert(ETAG, tag);
-        response
     }
 }
 
@@ -101,7 +109,6 @@ impl Answers {
 
 #[cfg(test)]
 mod tests {
-    use memory::document::Revision;
     use memory::path::Layout;
 
     use super::*;

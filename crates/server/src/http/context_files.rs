@@ -13,8 +13,8 @@ use protocol::error::{ErrorBody, ErrorCode};
 use serde_json::{Map, Value};
 
 use super::body::{self, Json};
+use super::conditions::Conditions;
 use super::daemon::{Daemon, Shared};
-use super::memories::precondition;
 use super::path::Path;
 use super::refused::Refused;
 use super::routes::{Routes, routes};
@@ -78,8 +78,10 @@ async fn list_in(
     operation_id = "write_context_file",
     tag = "context files",
     params(
-        ("If-Match" = Option<String>, Header, description = "The revision to replace, in quotes"),
-        ("If-None-Match" = Option<String>, Header, description = "`*`: nothing may be there"),
+        ("If-Match" = Option<String>, Header,
+            description = "`*`, or revisions in quotes: what is replaced"),
+        ("If-None-Match" = Option<String>, Header,
+            description = "`*`: nothing may be there; or revisions in quotes: none of these"),
     ),
     request_body = WriteMemory,
     responses(
@@ -103,8 +105,10 @@ async fn write(
     tag = "context files",
     params(
         ("workspace" = String, Path, description = "The id of the workspace"),
-        ("If-Match" = Option<String>, Header, description = "The revision to replace, in quotes"),
-        ("If-None-Match" = Option<String>, Header, description = "`*`: nothing may be there"),
+        ("If-Match" = Option<String>, Header,
+            description = "`*`, or revisions in quotes: what is replaced"),
+        ("If-None-Match" = Option<String>, Header,
+            description = "`*`: nothing may be there; or revisions in quotes: none of these"),
     ),
     request_body = WriteMemory,
     responses(
@@ -170,7 +174,7 @@ impl Daemon {
         let files = self.context_files(workspace, &headers, client.as_ref());
         let scope = from_wire::context_scope(asked.scope);
         let mode = asked.mode.unwrap_or(WriteMode::Append);
-        let saved = match (mode, precondition(&headers)?) {
+        let saved = match (mode, Conditions::of(&headers)?.for_write()) {
             (WriteMode::Append, None) => files.append(scope, &asked.content).await?,
             (WriteMode::Append, Some(_)) => return Err(ErrorCode::InvalidPrecondition.into()),
             (WriteMode::Replace, expected) => {

@@ -2,12 +2,12 @@
 //!
 //! A write that replaces something names it. `If-Match` carries the revision that the caller read, and
 //! `If-None-Match: *` says that nothing is there, as does saying nothing; whoever is not right about it
-//! changes nothing.
+//! changes nothing. What they may say beside that is in `conditions.rs`.
 
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request, State};
-use axum::http::header::{ETAG, IF_MATCH, IF_NONE_MATCH};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri};
+use axum::http::header::ETAG;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use engine::{Browse, Call, Cursor, Expected, Memories, StoreError};
 use memory::command::{Command, CommandError, Reply};
@@ -23,6 +23,7 @@ use utoipa::IntoParams;
 
 use super::answers::{Answer, Kept};
 use super::body::{self, Json};
+use super::conditions::Conditions;
 use super::daemon::Shared;
 use super::path::{Headers, Path};
 use super::refused::Refused;
@@ -138,7 +139,7 @@ pub(super) fn whole_path(memories: &Memories, text: &str) -> Result<MemoryPath, 
 /// Read a memory.
 ///
 /// `ETag` carries its revision. With `If-None-Match: "<revision>"` nothing is sent when that is still
-/// the current one.
+/// the current one, with `If-Match: "<revision>"` only what is that one, or else 412. Both take a list too.
 #[utoipa::path(
     get,
     path = "/v1/memories/{*path}",
@@ -147,7 +148,10 @@ pub(super) fn whole_path(memories: &Memories, text: &str) -> Result<MemoryPath, 
         ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`",
             example = "global/prefs.md"),
         Where,
-        ("If-None-Match" = Option<String>, Header, description = "A revision that the caller has"),
+        ("If-Match" = Option<String>, Header,
+            description = "`*`, or revisions in quotes: what the caller wants"),
+        ("If-None-Match" = Option<String>, Header,
+            description = "`*`, or revisions in quotes: what the caller has"),
     ),
     responses(
         (status = 200, description = "The memory", body = Memory,
@@ -186,9 +190,10 @@ pub(super) fn tag(revision: &Revision) -> HeaderValue {
 
 /// Write a whole memory.
 ///
-/// Needs `If-Match: "<revision>"` to replace what was read; when somebody else was quicker, the answer is
-/// 412 with the current `revision`. Without it only what is not there is made; when something is, the
-/// answer is 428, or 412 with `If-None-Match: *`.
+/// Needs `If-Match: "<revision>"` to replace what was read; when somebody else was quicker, or it is gone, the
+/// answer is 412 with the current `revision`, if there is one. Without it only what is not there is made; when
+/// something is, the answer is 428, or 412 with `If-None-Match: *`. `If-Match` takes several revisions as well,
+/// one of which has to be the current one, or `*` for whatever is there; a weak tag matches nothing.
 #[utoipa::path(
     put,
     path = "/v1/memories/{*path}",
@@ -197,8 +202,10 @@ pub(super) fn tag(revision: &Revision) -> HeaderValue {
         ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`",
             example = "global/prefs.md"),
         Where,
-        ("If-Match" = Option<String>, Header, description = "The revision to replace, in quotes"),
-        ("If-None-Match" = Option<String>, Header, description = "`*`: nothing may be there"),
+        ("If-Match" = Option<String>, Header,
+            description = "`*`, or revisions in quotes: what is replaced"),
+        ("If-None-Match" = Option<String>, Header,
+            description = "`*`: nothing may be there; or revisions in quotes: none of these"),
     ),
     request_body = PutMemory,
     responses(
@@ -219,18 +226,16 @@ async fn put(
     let Query(Where { workspace }) = asked?;
     let memories = daemon.person(workspace.as_deref(), &headers).await?;
     let path = path(&memories, &at)?;
-    let named = precondition(&headers)?;
+    let named = Conditions::of(&headers)?.for_write();
+    let is_named = named.is_some();
     let expected = named.unwrap_or(Expected::Absent);
     let saved = match memories.save(&path, &text, expected, &Call::default()).await {
-        Err(StoreError::Refused(CommandError::Conflict { .. })) if named.is_none() => {
+        Err(StoreError::Refused(CommandError::Conflict { .. })) if !is_named => {
             return Err(ErrorCode::PreconditionRequired.into());
         }
         saved => saved?,
     };
-    let status = match expected {
-        Expected::Absent => StatusCode::CREATED,
-        Expected::Revision(_) => StatusCode::OK,
-    };
+    let status = if saved.made { StatusCode::CREATED } else { StatusCode::OK };
     let written = Written {
         path: path.to_string(),
         revision: Some(saved.revision.to_string()),
@@ -240,35 +245,10 @@ async fn put(
     Ok((status, [(ETAG, tag(&saved.revision))], Json(written)).into_response())
 }
 
-/// Returns what a write replaces, if the request says so.
-pub(super) fn precondition(headers: &HeaderMap) -> Result<Option<Expected>, Refused> {
-    let one = |name: HeaderName| -> Result<Option<&str>, Refused> {
-        let mut values = headers.get_all(name).iter();
-        match (values.next(), values.next()) {
-            (None, _) => Ok(None),
-            (Some(value), None) => {
-                value.to_str().map(Some).map_err(|_| ErrorCode::InvalidPrecondition.into())
-            }
-            (Some(_), Some(_)) => Err(ErrorCode::InvalidPrecondition.into()),
-        }
-    };
-    match (one(IF_MATCH)?, one(IF_NONE_MATCH)?) {
-        (None, None) => Ok(None),
-        (None, Some("*")) => Ok(Some(Expected::Absent)),
-        (Some(tag), None) => {
-            let quoted = tag.strip_prefix('"').and_then(|rest| rest.strip_suffix('"'));
-            let revision = quoted.and_then(|digits| digits.parse().ok());
-            revision
-                .map(|revision| Some(Expected::Revision(revision)))
-                .ok_or_else(|| ErrorCode::InvalidPrecondition.into())
-        }
-        _ => Err(ErrorCode::InvalidPrecondition.into()),
-    }
-}
-
 /// Delete a memory, or a folder with all that is in it.
 ///
-/// With `If-Match: "<revision>"` only that very text is deleted. An undo brings everything back.
+/// With `If-Match: "<revision>"` only that very text is deleted; when it is another one by now, or gone, the
+/// answer is 412. An undo brings everything back.
 #[utoipa::path(
     delete,
     path = "/v1/memories/{*path}",
@@ -277,7 +257,10 @@ pub(super) fn precondition(headers: &HeaderMap) -> Result<Option<Expected>, Refu
         ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`",
             example = "global/prefs.md"),
         Where,
-        ("If-Match" = Option<String>, Header, description = "The revision to delete, in quotes"),
+        ("If-Match" = Option<String>, Header,
+            description = "`*`, or revisions in quotes: what is deleted"),
+        ("If-None-Match" = Option<String>, Header,
+            description = "Revisions in quotes: what is not deleted"),
     ),
     responses(
         (status = 200, description = "It is gone", body = Written),
@@ -295,12 +278,9 @@ async fn delete(
     let memories = daemon.person(workspace.as_deref(), &headers).await?;
     let path = path(&memories, &at)?;
     let call = Call::default();
-    let change = match precondition(&headers)? {
+    let change = match Conditions::of(&headers)?.for_write() {
         None => done(memories.apply(Command::Delete { path: path.clone() }, &call).await?)?.change,
-        Some(Expected::Revision(revision)) => {
-            engine::delete_revision(&memories, &path, revision, call).await?
-        }
-        Some(Expected::Absent) => return Err(ErrorCode::InvalidPrecondition.into()),
+        Some(expected) => engine::delete_expected(&memories, &path, &expected, call).await?,
     };
     let change = change.map(|id| id.0);
     Ok(Json(Written { path: path.to_string(), revision: None, change, warnings: Vec::new() }))

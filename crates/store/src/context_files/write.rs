@@ -64,12 +64,7 @@ impl ContextFiles {
         let path = self.target(scope)?;
         let replaced = |current: Option<&str>| {
             let revision = current.map(|text| Revision::of(text.as_bytes()));
-            let is_as_expected = match expected {
-                None => true,
-                Some(Expected::Absent) => revision.is_none(),
-                Some(Expected::Revision(wanted)) => revision == Some(wanted),
-            };
-            if !is_as_expected {
+            if expected.as_ref().is_some_and(|expected| !expected.allows(revision)) {
                 return Err(ContextFileError::Conflict { path: path.clone(), current: revision });
             }
             Ok((current.unwrap_or_default() != text).then(|| text.to_owned()))

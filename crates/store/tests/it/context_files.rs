@@ -279,7 +279,7 @@ async fn a_replacement_that_names_another_text_changes_nothing() {
     let home = Home::new();
     let files = home.agent();
     let one = Revision::of(b"one\n");
-    let absent = files.replace(Project, "x", Some(Expected::Revision(one))).await.unwrap_err();
+    let absent = files.replace(Project, "x", Some(Expected::from(one))).await.unwrap_err();
     assert!(matches!(absent, ContextFileError::Conflict { current: None, .. }), "{absent:?}");
     assert!(files.replace(Project, "one\n", Some(Expected::Absent)).await.unwrap().changed);
     let there = files.replace(Project, "x", Some(Expected::Absent)).await.unwrap_err();
@@ -287,11 +287,8 @@ async fn a_replacement_that_names_another_text_changes_nothing() {
         matches!(&there, ContextFileError::Conflict { current, .. } if *current == Some(one)),
         "{there:?}"
     );
-    assert!(files.replace(Project, "two\n", Some(Expected::Revision(one))).await.unwrap().changed);
-    assert_eq!(
-        code(files.replace(Project, "x", Some(Expected::Revision(one))).await),
-        Code::Conflict
-    );
+    assert!(files.replace(Project, "two\n", Some(Expected::from(one))).await.unwrap().changed);
+    assert_eq!(code(files.replace(Project, "x", Some(Expected::from(one))).await), Code::Conflict);
     assert_eq!(home.read("app/QWEN.md"), "two\n");
 }
 

@@ -35,7 +35,7 @@ async fn a_conflicting_save_changes_nothing_and_names_the_revision() {
     let person = host.person(&store);
     let saved = person.save(&at(PATH), "one\n", Expected::Absent, &Call::default()).await.unwrap();
     fs::write(host.global("a.md"), "theirs\n").unwrap();
-    for expected in [Expected::Revision(saved.revision), Expected::Absent] {
+    for expected in [Expected::from(saved.revision), Expected::Absent] {
         let refused = person.save(&at(PATH), "mine\n", expected, &Call::default()).await;
         let Err(StoreError::Refused(CommandError::Conflict { current, .. })) = refused else {
             panic!("{refused:?}")
@@ -43,9 +43,51 @@ async fn a_conflicting_save_changes_nothing_and_names_the_revision() {
         assert_eq!(current, Some(Revision::of(b"theirs\n")));
     }
     assert_eq!(texts(&host.global("")), table(&[("a.md", "theirs\n")]));
-    let now = Expected::Revision(Revision::of(b"theirs\n"));
+    let now = Expected::from(Revision::of(b"theirs\n"));
     person.save(&at(PATH), "mine\n", now, &Call::default()).await.unwrap();
     assert_eq!(texts(&host.global("")), table(&[("a.md", "mine\n")]));
+}
+
+#[tokio::test]
+async fn a_save_happens_where_what_is_there_is_as_expected() {
+    let host = Host::new();
+    let store = host.store();
+    let person = host.person(&store);
+    let (one, other) = (Revision::of(b"one\n"), Revision::of(b"other\n"));
+    let both = |a, b| Expected::Both(Box::new([a, b]));
+    // The expectation, what is there before, and whether a save of `new` happens.
+    let rows = [
+        (Expected::Present, None, false),
+        (Expected::Present, Some("one\n"), true),
+        (Expected::OneOf(vec![]), Some("one\n"), false),
+        (Expected::OneOf(vec![other, one]), Some("one\n"), true),
+        (Expected::OneOf(vec![other, one]), None, false),
+        (Expected::NoneOf(vec![one]), Some("one\n"), false),
+        (Expected::NoneOf(vec![other]), Some("one\n"), true),
+        (Expected::NoneOf(vec![one]), None, true),
+        (both(Expected::Present, Expected::NoneOf(vec![other])), Some("one\n"), true),
+        (both(Expected::Present, Expected::Absent), Some("one\n"), false),
+    ];
+    for (expected, there, happens) in rows {
+        let file = host.global("a.md");
+        fs::create_dir_all(host.global("")).unwrap();
+        match there {
+            Some(text) => fs::write(&file, text).unwrap(),
+            None => fs::remove_file(&file).unwrap_or_default(),
+        }
+        let saved = person.save(&at(PATH), "new\n", expected.clone(), &Call::default()).await;
+        let after = fs::read_to_string(&file).ok();
+        if happens {
+            assert_eq!(saved.unwrap().made, there.is_none(), "{expected:?}");
+            assert_eq!(after.as_deref(), Some("new\n"), "{expected:?}");
+        } else {
+            let Err(StoreError::Refused(CommandError::Conflict { current, .. })) = saved else {
+                panic!("{expected:?}: {saved:?}")
+            };
+            assert_eq!(current, there.map(|text| Revision::of(text.as_bytes())));
+            assert_eq!(after.as_deref(), there, "{expected:?}");
+        }
+    }
 }
 
 #[tokio::test]

@@ -323,7 +323,7 @@ async fn carry_out(process: &Process, act: &Act, model: &Model) -> Result<bool, 
     let command = match act {
         Act::Save { name, text } => {
             let there = model.get(name).map(|text| Revision::of(text.as_bytes()));
-            let expected = there.map_or(Expected::Absent, Expected::Revision);
+            let expected = there.map_or(Expected::Absent, Expected::from);
             let saved = process.person().save(&path(name), text, expected, &Call::default()).await;
             return saved.map(|_| true);
         }

@@ -46,7 +46,7 @@ async fn only_what_succeeds_on_a_file_counts_as_a_use() {
     let view = Command::View { path: at(PATH), lines: Lines::Whole };
     person.apply(view, &Call::default()).await.unwrap();
     assert_eq!(usage(&agent, PATH).await.uses, before, "a person's look is no use");
-    let expected = Expected::Revision(text.revision);
+    let expected = Expected::from(text.revision);
     person.save(&at(PATH), "saved\n", expected, &Call::default()).await.unwrap();
     assert_eq!(usage(&agent, PATH).await.uses, before + 1, "a person's save is one");
     assert!(person.set_pin(&at(PATH), true).await.unwrap());

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::Barrier;
 use std::time::{Duration, SystemTime};
 
 use serde_json::{Value, json};
@@ -136,7 +137,7 @@ fn a_write_names_what_it_replaces() {
     assert_eq!(place.view("global/made.md"), "new\n");
     assert_eq!(unnamed("global/made.md", "newer\n").0, 428);
     assert_eq!(place.view("global/made.md"), "new\n");
-    for bad in ["two", "\"two\"", "W/\"x\"", "*", ""] {
+    for bad in ["two", "\"two", "*, \"x\"", ""] {
         let answer = put(&daemon, "global/a.md", "x", ("If-Match", bad));
         let code = (answer.status, answer.json()["code"].clone());
         assert_eq!(code, (400, json!("invalid_precondition")), "{bad}");
@@ -151,6 +152,97 @@ fn a_write_names_what_it_replaces() {
     assert_eq!(gone.status, 200, "{}", gone.text());
     assert_eq!(daemon.get("/v1/memories/global/a.md").status, 404);
     assert_eq!(daemon.ask("DELETE", "/v1/memories/global/a.md").send().status, 404);
+}
+
+#[test]
+fn a_write_names_what_it_replaces_in_any_way_that_http_knows() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let path = "global/a.md";
+    let first = make(&daemon, path, "one\n");
+    let refused = |answer: &Answer, revision: Value| {
+        let body = answer.json();
+        let told = (answer.status, body["code"].clone(), body["revision"].clone());
+        assert_eq!(told, (412, json!("conflict"), revision), "{body}");
+    };
+    let current = |tag: &str| json!(tag.trim_matches('"'));
+    for none in [format!("W/{first}"), "\"5f2a\"".to_owned(), format!("W/{first}, \"a,b\"")] {
+        refused(&put(&daemon, path, "x", ("If-Match", &none)), current(&first));
+        let delete = daemon.ask("DELETE", "/v1/memories/global/a.md");
+        refused(&delete.header("If-Match", &none).send(), current(&first));
+    }
+    for (number, these) in [format!("\"5f2a\", {first}"), "*".to_owned()].into_iter().enumerate() {
+        let put = put(&daemon, path, &format!("{number}\n"), ("If-Match", &these));
+        assert_eq!(put.status, 200, "{these}: {}", put.text());
+    }
+    let ask = daemon.ask("PUT", "/v1/memories/global/a.md").json(&json!({ "text": "two\n" }));
+    let both = ask.header("If-Match", &first).header("If-Match", "\"5f2a\"").send();
+    let now = daemon.get("/v1/memories/global/a.md").header("ETag").unwrap().to_owned();
+    refused(&both, current(&now));
+    refused(&put(&daemon, path, "x", ("If-None-Match", &format!("W/{now}"))), current(&now));
+    let other = put(&daemon, path, "two\n", ("If-None-Match", &first));
+    assert_eq!(other.status, 200, "{}", other.text());
+    let tag = other.header("ETag").unwrap();
+
+    let read = |header: (&str, &str)| {
+        daemon.ask("GET", "/v1/memories/global/a.md").header(header.0, header.1).send()
+    };
+    for known in ["*", tag, &format!("W/{tag}"), &format!("{first}, {tag}")] {
+        let answer = read(("If-None-Match", known));
+        let told = (answer.status, answer.header("ETag"), answer.text());
+        assert_eq!(told, (304, Some(tag), String::new()), "{known}");
+    }
+    assert_eq!(read(("If-None-Match", &first)).json()["text"], "two\n");
+    assert_eq!(read(("If-Match", tag)).status, 200);
+    refused(&read(("If-Match", &first)), current(tag));
+    for name in ["If-Match", "If-None-Match"] {
+        let answer = read((name, "two"));
+        assert_eq!((answer.status, &answer.json()["code"]), (400, &json!("invalid_precondition")));
+    }
+
+    let gone = daemon.ask("DELETE", "/v1/memories/global/a.md");
+    assert_eq!(gone.header("If-Match", "*").send().status, 200);
+    for any in ["*", tag] {
+        refused(&put(&daemon, path, "x", ("If-Match", any)), Value::Null);
+        let gone = daemon.ask("DELETE", "/v1/memories/global/a.md");
+        refused(&gone.header("If-Match", any).send(), Value::Null);
+        assert_eq!(read(("If-Match", any)).status, 404);
+    }
+    assert_eq!(put(&daemon, path, "new\n", ("If-None-Match", tag)).status, 201);
+    assert_eq!(place.view(path), "new\n");
+}
+
+#[test]
+fn of_writers_that_name_the_same_revision_at_once_one_wins() {
+    const WRITERS: usize = 8;
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let first = make(&daemon, "global/a.md", "zero\n");
+    // Writes, all at once, and counts what they are answered.
+    let race = |header: &'static str, value: &str, name: &str| {
+        let at_once = Barrier::new(WRITERS);
+        let write = |number: usize| {
+            at_once.wait();
+            put(&daemon, name, &format!("{number}\n"), (header, value)).status
+        };
+        let mut statuses = std::thread::scope(|scope| {
+            let write = &write;
+            let all: Vec<_> = (0..WRITERS).map(|n| scope.spawn(move || write(n))).collect();
+            all.into_iter().map(|one| one.join().unwrap()).collect::<Vec<_>>()
+        });
+        statuses.sort_unstable();
+        statuses
+    };
+    let one_wins = |winner: u16| {
+        let mut expected = vec![412; WRITERS];
+        expected[0] = winner;
+        expected
+    };
+    assert_eq!(race("If-Match", &format!("\"x\", {first}"), "global/a.md"), one_wins(200));
+    assert_eq!(race("If-None-Match", "*", "global/b.md"), one_wins(201));
+    assert_eq!(race("If-Match", "*", "global/b.md"), vec![200; WRITERS]);
+    let changes = daemon.get("/v1/changes?max=100").json()["changes"].as_array().unwrap().len();
+    assert!((1 + 2..=1 + 2 + WRITERS).contains(&changes), "{changes}");
 }
 
 #[test]

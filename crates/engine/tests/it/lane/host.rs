@@ -101,6 +101,7 @@ pub(crate) fn quick() -> LaneSettings {
         concurrent_max: 4,
         stop_wait: Duration::from_millis(20),
         retry_delay: Duration::from_millis(5),
+        rest_delay: Duration::from_millis(5),
         ..LaneSettings::default()
     }
 }
@@ -243,6 +244,8 @@ pub(crate) struct Scripted {
     conflicts: AtomicUsize,
     pub(crate) available: Mutex<Available>,
     pub(crate) dreams_fail: AtomicBool,
+    /// How often it was told to rest.
+    pub(crate) rests: AtomicUsize,
 }
 
 /// What the runner says when it is asked whether it can.
@@ -270,6 +273,7 @@ impl Default for Scripted {
             conflicts: AtomicUsize::new(0),
             available: Mutex::default(),
             dreams_fail: AtomicBool::new(false),
+            rests: AtomicUsize::new(0),
         }
     }
 }
@@ -359,6 +363,10 @@ impl Runner for Scripted {
         let scopes = touched.iter().filter_map(MemoryPath::mount).collect();
         let files_touched = touched.into_iter().collect();
         Ok(TaskResult::Remembered { summary: "done".to_owned(), files_touched, scopes })
+    }
+
+    fn rest(&self) {
+        self.rests.fetch_add(1, Ordering::SeqCst);
     }
 }
 

@@ -59,16 +59,20 @@ async fn workspaces_do_not_wait_for_each_other_up_to_a_bound() {
 }
 
 #[tokio::test]
-async fn an_idle_lane_is_no_task_of_the_runtime() {
+async fn an_idle_lane_is_no_task_of_the_runtime_once_its_runner_was_told_to_rest() {
     let host = Host::new();
     let process = host.process();
-    process.done("").await;
+    for _ in 0..3 {
+        process.done("").await;
+    }
     let metrics = tokio::runtime::Handle::current().metrics();
     // The store's own settling ends a moment later than the lane.
     process.store.close().await;
     while metrics.num_alive_tasks() > 0 {
         tokio::task::yield_now().await;
     }
+    let rests = host.runner.rests.load(Ordering::SeqCst);
+    assert!((1..=3).contains(&rests), "{rests}: at most once after each task");
     // It is woken by the next task.
     assert_eq!(process.done("add global/a.md x").await.status(), Status::Completed);
     process.close().await;

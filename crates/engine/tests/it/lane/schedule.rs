@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use engine::{
-    Asker, Call, Caller, DreamSchedule, LaneSettings, Request, TaskFilter, TaskKind, Viewer,
-    Workspace,
+    Asker, Call, Caller, DreamSchedule, LaneSettings, NextDream, Request, TaskFilter, TaskKind,
+    Viewer, Workspace,
 };
 use memory::access::AgentClass;
-use memory::clock::Timestamp;
+use memory::clock::{Clock as _, Timestamp};
 use memory::command::Command;
 use state::{SessionRow, SqliteState};
 use store::Binding;
@@ -76,6 +76,30 @@ async fn it_dreams_after_a_day_and_five_sessions_and_not_before() {
     assert_eq!(dreams(&host, &process).await, 2);
     host.clock.advance(100 * HOUR);
     assert_eq!(dreams(&host, &process).await, 2, "nobody was there since");
+    process.close().await;
+}
+
+#[tokio::test]
+async fn it_is_told_what_the_next_dream_waits_for() {
+    let host = Host::new();
+    let process = scheduled(&host);
+    let next = async || process.lanes().next_dream(&process.workspace).await.unwrap();
+    let never = NextDream { not_before: None, sessions_missing: 5 };
+    assert_eq!(next().await, Some(never));
+    sessions(&process, 2).await;
+    assert_eq!(next().await, Some(NextDream { sessions_missing: 3, ..never }));
+    sessions(&process, 3).await;
+    assert_eq!(next().await, Some(NextDream { sessions_missing: 0, ..never }));
+    let asked_at = host.clock.now();
+    assert_eq!(dreams(&host, &process).await, 1);
+    sessions(&process, 1).await;
+    let after = NextDream { not_before: Some(asked_at + 24 * HOUR), sessions_missing: 4 };
+    assert_eq!(next().await, Some(after));
+    let untrusted = Workspace { trusted: false, ..process.workspace.clone() };
+    assert_eq!(process.lanes().next_dream(&untrusted).await.unwrap(), None);
+    process.close().await;
+    let process = host.process();
+    assert_eq!(process.lanes().next_dream(&process.workspace).await.unwrap(), None, "not on");
     process.close().await;
 }
 

@@ -158,7 +158,7 @@ async fn command(write: Write, memories: &Memories) -> bool {
         Write::RenameFolder => Command::Rename { old_path: global("d"), new_path: global("f/g") },
         Write::SaveNew => return save("s/new.md", memories, Expected::Absent).await,
         Write::SaveOver => {
-            let expected = Expected::Revision(Revision::of(b"one\ntwo\n"));
+            let expected = Expected::from(Revision::of(b"one\ntwo\n"));
             return save("a.md", memories, expected).await;
         }
         Write::Pin => return person(memories).set_pin(&global("d/e/c.md"), true).await.is_ok(),

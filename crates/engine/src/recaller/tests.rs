@@ -1,0 +1,50 @@
+//! Tests of what is let go of when nothing happens.
+
+use memory::command::Command;
+use memory::limits::CORPUS_REST_DELAY;
+use memory::path::Layout;
+use store::{Call, Caller, Folders};
+
+use super::*;
+use crate::{BindingRequest, Config, Engine};
+
+#[tokio::test]
+async fn a_corpus_that_is_behind_is_let_go_of_after_a_while_and_one_that_is_not_stays() {
+    let home = tempfile::tempdir().unwrap();
+    let folders = Folders { data: home.path().join("data"), state: home.path().join("state") };
+    let engine = Engine::open(Config::new(folders)).unwrap();
+    let memories = engine.memories(&BindingRequest::default(), Caller::person("test"));
+    let recaller = engine.recaller();
+    let (following, notices) = (Arc::clone(&recaller), engine.subscribe());
+    let following = tokio::spawn(async move { following.follow(notices).await });
+    let write = async |name: &str| {
+        let before = recaller.changes.load(Ordering::SeqCst);
+        let path = format!("/memories/global/{name}.md");
+        let path = MemoryPath::parse(&path, Layout::Scoped).unwrap();
+        let file_text = format!("- The ferry to {name} is called Tern.\n");
+        memories.apply(Command::Create { path, file_text }, &Call::default()).await.unwrap();
+        while recaller.changes.load(Ordering::SeqCst) == before {
+            tokio::task::yield_now().await;
+        }
+    };
+
+    recaller.prepare(&memories).await.unwrap();
+    write("brenn").await;
+    recaller.prepare(&memories).await.unwrap();
+    tokio::time::pause();
+    tokio::time::sleep(2 * CORPUS_REST_DELAY).await;
+    assert_eq!(recaller.followed().len(), 1, "it was brought up to date after the change");
+    tokio::time::resume();
+    write("hollum").await;
+    tokio::time::pause();
+    while !recaller.followed().is_empty() {
+        tokio::time::sleep(CORPUS_REST_DELAY).await;
+    }
+    tokio::time::resume();
+    for name in ["brenn", "hollum"] {
+        let prompt = format!("what is the ferry to {name} called?");
+        let found = recaller.recall(&memories, &prompt).await.unwrap();
+        assert_eq!(found[0].path.to_string(), format!("/memories/global/{name}.md"));
+    }
+    following.abort();
+}
