@@ -23,30 +23,46 @@ def read(path):
     return questions
 
 
-def softmax_weights(rows, steps=250, rate=0.1, decay=1e-3, start=None):
-    """Weights that make the right rows of each question likely; Adam on the whole set."""
-    weights = np.zeros(rows[0][0].shape[1]) if start is None else start.copy()
+def learnt(rows, alone, steps=250, rate=0.1, decay=3e-4):
+    """Weights that make each right row of a question likelier than its wrong ones; Adam on the whole set.
+
+    Right rows are no rivals of each other. With `alone` each counts as much as the one of a question that has but
+    one; otherwise those of a question count that much together.
+    """
+    features = np.concatenate([of for of, _ in rows])
+    right = np.concatenate([of for _, of in rows])
+    counts = [len(of) for _, of in rows]
+    starts, owner = np.cumsum([0] + counts[:-1]), np.repeat(np.arange(len(rows)), counts)
+
+    def summed(numbers):
+        return np.add.reduceat(numbers, starts)[owner]
+
+    worth = right if alone else right / summed(right)
+    weights = np.zeros(features.shape[1])
     first, second = np.zeros_like(weights), np.zeros_like(weights)
     for step in range(1, steps + 1):
-        slope = decay * weights
-        for features, right in rows:
-            scores = features @ weights
-            likely = np.exp(scores - scores.max())
-            slope = slope + features.T @ (likely / likely.sum() - right) / len(rows)
+        scores = features @ weights
+        likely = np.exp(scores - np.maximum.reduceat(scores, starts)[owner])
+        wrong = likely * (1 - right)
+        rivals = summed(wrong)
+        missing = worth * rivals / (likely + rivals)
+        pull = wrong / np.maximum(rivals, 1e-30) * summed(missing) - missing
+        slope = decay * weights + features.T @ pull / len(rows)
         first = 0.9 * first + 0.1 * slope
         second = 0.999 * second + 0.001 * slope * slope
         weights = weights - rate * (first / (1 - 0.9**step)) / (np.sqrt(second / (1 - 0.999**step)) + 1e-8)
     return weights
 
 
-def targets(names, gold):
+def marked(features, names, gold):
+    """The rows of a question and which are right, if any is."""
     right = np.array([name in gold for name in names], dtype=np.float64)
-    return right / right.sum() if right.sum() else None
+    return [(features, right)] if right.any() else []
 
 
-def entry_rows(questions):
-    rows = [(q["entry_features"], targets(q["entries"], set(q["gold"]))) for q in questions]
-    return [(features, right) for features, right in rows if right is not None]
+def entry_weights(questions, decay):
+    rows = [row for q in questions for row in marked(q["entry_features"], q["entries"], set(q["gold"]))]
+    return learnt(rows, alone=False, decay=decay)
 
 
 def memory_features(question, weights):
@@ -62,13 +78,13 @@ def memory_features(question, weights):
     return np.array(made)
 
 
-def memory_rows(questions, weights):
-    rows = []
-    for question in questions:
-        right = targets(question["memories"], set(question["memory_gold"]))
-        if right is not None:
-            rows.append((memory_features(question, weights), right))
-    return rows
+def memory_weights(questions, of_entry, decay):
+    rows = [
+        row
+        for q in questions
+        for row in marked(memory_features(q, of_entry), q["memories"], set(q["memory_gold"]))
+    ]
+    return learnt(rows, alone=True, decay=decay)
 
 
 def score(gold, names):
@@ -98,20 +114,20 @@ def show(title, rows):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("features")
-    parser.add_argument("--decay", type=float, default=1e-3)
+    parser.add_argument("--decay", type=float, default=3e-4)
     args = parser.parse_args()
     questions = read(args.features)
     turns, memories = [], []
     for group in sorted({q["group"] for q in questions}):
         others = [q for q in questions if q["group"] != group]
-        of_entry = softmax_weights(entry_rows(others), decay=args.decay)
-        of_memory = softmax_weights(memory_rows(others, of_entry), decay=args.decay)
+        of_entry = entry_weights(others, args.decay)
+        of_memory = memory_weights(others, of_entry, args.decay)
         own_turns, own_memories = evaluate([q for q in questions if q["group"] == group], of_entry, of_memory)
         turns, memories = turns + own_turns, memories + own_memories
     show("entries, left out", turns)
     show("memories, left out", memories)
-    of_entry = softmax_weights(entry_rows(questions), decay=args.decay)
-    of_memory = softmax_weights(memory_rows(questions, of_entry), decay=args.decay)
+    of_entry = entry_weights(questions, args.decay)
+    of_memory = memory_weights(questions, of_entry, args.decay)
     turns, memories = evaluate(questions, of_entry, of_memory)
     show("entries, all", turns)
     show("memories, all", memories)

@@ -7,7 +7,7 @@ use std::ops::Range;
 
 use crate::corpus::{Corpus, Entry};
 use crate::embedder::nearness;
-use crate::lanes::{LANES, Lane, divide, keep_largest};
+use crate::lanes::{LANES, Lane, divide, keep_largest, sum};
 use crate::question::Question;
 
 /// How far the neighbours of an entry reach.
@@ -194,12 +194,12 @@ impl Weights {
     fn bm25(&self, lane: usize, counts: Lane, relative_length: f32) -> f32 {
         let held = SATURATION * (1.0 - LENGTH + LENGTH * relative_length);
         let of_each = self.each[lane] * counts / (counts + Lane::splat(held));
-        (SATURATION + 1.0) * of_each.reduce_add()
+        (SATURATION + 1.0) * sum(of_each)
     }
 
     /// How much of the question is met in a lane of words; 1 is all of it.
     fn met(&self, lane: usize, near: Lane) -> f32 {
-        (near * self.shares[lane]).reduce_add()
+        sum(near * self.shares[lane])
     }
 }
 

@@ -3,7 +3,7 @@
 //! That numbers are worked on side by side is said, not left to the compiler: of a program that is built small it
 //! makes no loop so.
 
-use wide::{i16x8, i32x4};
+use wide::{f32x4, i16x8, i32x4};
 
 pub(crate) use wide::f32x8 as Lane;
 
@@ -30,6 +30,13 @@ pub(crate) fn divide(numbers: &mut [f32], by: &[f32]) {
     rest.iter_mut().zip(by_rest).for_each(|(number, by)| *number /= by);
 }
 
+/// Returns the sum of the numbers of a lane: pairs first, so that no sum waits for seven others.
+pub(crate) fn sum(lane: Lane) -> f32 {
+    let [low, high]: [f32x4; 2] = wide::bytemuck::cast(lane);
+    let [a, b, c, d] = (low + high).to_array();
+    (a + b) + (c + d)
+}
+
 /// Returns the sum of the products of two lists.
 pub(crate) fn product(one: &[f32], other: &[f32]) -> f32 {
     let (lanes, rest) = one.as_chunks::<LANES>();
@@ -38,7 +45,7 @@ pub(crate) fn product(one: &[f32], other: &[f32]) -> f32 {
     let sums =
         pairs.fold(Lane::ZERO, |sums, (one, other)| sums + Lane::new(*one) * Lane::new(*other));
     let rest = rest.iter().zip(other_rest).map(|(one, other)| one * other);
-    sums.reduce_add() + rest.sum::<f32>()
+    sum(sums) + rest.sum::<f32>()
 }
 
 /// Returns the sum of the products of two lists; what is left over of whole sixteens is passed over.
