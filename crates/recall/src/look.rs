@@ -13,7 +13,7 @@ use crate::terms::{Posting, number};
 
 /// How many entries are looked at word by word, besides their neighbours; when meaning does not count, fewer do.
 const CANDIDATES: usize = 96;
-const CANDIDATES_BY_WORDS: usize = 48;
+const CANDIDATES_BY_WORDS: usize = 40;
 /// How many terms may answer to a word by their meaning, at most; the nearest.
 const NEAR_MAX: usize = 48;
 /// How many postings are counted up, at most; the rarest words' first.
