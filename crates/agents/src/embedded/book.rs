@@ -12,6 +12,7 @@ use memory::limits::MEMORY_BYTES_MAX;
 use memory::path::{MemoryPath, Mount};
 use regex::Regex;
 
+use super::lexicon::Class;
 use super::sketch::{Sketch, number, ordered};
 use super::tongues::{Chosen, Tongues};
 use super::when;
@@ -157,6 +158,8 @@ pub(crate) struct Read {
 pub(crate) struct Note {
     pub(crate) entry: Entry,
     pub(crate) sketch: Sketch,
+    /// Whether it says that something is no longer so.
+    pub(crate) says_gone: bool,
     text: Arc<str>,
     /// The languages that it is read in.
     chosen: Chosen,
@@ -264,6 +267,7 @@ impl Note {
         }
         Self {
             sketch: Sketch::of(&words),
+            says_gone: words.has(Class::Gone),
             text: Arc::clone(text),
             chosen,
             statement: from..from + stated.len(),
@@ -290,8 +294,7 @@ impl Note {
 
     fn words(&self) -> &Words {
         self.words.get_or_init(|| {
-            let cut = || self.statement().split_inclusive(['.', '。', '!', '?', ';', '\n']);
-            let is_one = cut().nth(1).is_none();
+            let is_one = self.cut().nth(1).is_none();
             let explained = self.explained.clone().and_then(|all| self.text.get(all));
             Box::new(Words {
                 statement: Text::read_in(self.statement(), self.chosen),
@@ -299,7 +302,7 @@ impl Note {
                 sentences: if is_one {
                     Vec::new()
                 } else {
-                    cut().map(|one| Sentence::read(one, self.chosen)).collect()
+                    self.cut().map(|one| Sentence::read(one, self.chosen)).collect()
                 },
             })
         })
@@ -321,9 +324,18 @@ impl Note {
         self.explained.is_some()
     }
 
+    /// Returns the statement's words without keeping them.
+    pub(crate) fn text_once(&self) -> Text {
+        Text::read_in(self.statement(), self.chosen)
+    }
+
     /// Returns the sentences and clauses of its statement, if there are several.
     pub(crate) fn sentences(&self) -> &[Sentence] {
-        &self.words().sentences
+        if self.cut().nth(1).is_none() { &[] } else { &self.words().sentences }
+    }
+
+    fn cut(&self) -> impl Iterator<Item = &str> {
+        self.statement().split_inclusive(['.', '。', '!', '?', ';', '\n'])
     }
 }
 

@@ -460,29 +460,46 @@ fn in_sight(goes: Option<Mount>, stays: Option<Mount>) -> bool {
 }
 
 /// What an entry says, days aside.
-struct Timeless {
-    text: Text,
-    sketch: Sketch,
+struct Timeless<'a> {
+    note: &'a Note,
+    /// Of one that has days or other numbers.
+    sketch: Option<Sketch>,
     /// The day from which it holds.
     since: Option<Date>,
 }
 
-impl Timeless {
-    fn of(note: &Note) -> Self {
-        let text = undated(note.text());
-        Self { sketch: Sketch::of(&text), text, since: stated_on(note) }
+impl<'a> Timeless<'a> {
+    fn of(note: &'a Note) -> Self {
+        if !may_name_days(note) {
+            return Self { note, sketch: None, since: None };
+        }
+        let text = note.text_once();
+        let since = stated_on(note, &text);
+        Self { note, sketch: Some(Sketch::of(&undated(&text))), since }
+    }
+
+    fn sketch(&self) -> &Sketch {
+        self.sketch.as_ref().unwrap_or(&self.note.sketch)
     }
 
     /// Whether this statement gives the value of the other anew.
     fn gives_anew(&self, old: &Self) -> bool {
+        if !self.sketch().may_give_anew(old.sketch()) {
+            return false;
+        }
+        let (new, old) = (undated(self.note.text()), undated(old.note.text()));
         let says_enough = |text: &Text| text.content().nth(1).is_some();
-        self.sketch.may_give_anew(&old.sketch)
-            && !is_event(&self.text)
-            && !is_event(&old.text)
-            && says_enough(&self.text)
-            && says_enough(&old.text)
-            && other_value(&self.text, &old.text)
+        !is_event(&new)
+            && !is_event(&old)
+            && says_enough(&new)
+            && says_enough(&old)
+            && other_value(&new, &old)
     }
+}
+
+/// Whether an entry has the digits without which no day is named.
+fn may_name_days(note: &Note) -> bool {
+    note.statement().contains(char::is_numeric)
 }
 
 /// Verbs of what was done once, beside those that end in `ed`.
@@ -508,17 +525,17 @@ fn replace(
     snapshot: &Snapshot,
     reasons: &mut BTreeMap<At, Reason>,
 ) {
-    let timeless: Vec<Timeless> = notes.iter().map(|(_, _, note)| Timeless::of(note)).collect();
+    let timeless: Vec<Timeless<'_>> = notes.iter().map(|(_, _, note)| Timeless::of(note)).collect();
     let mut by_word: HashMap<usize, Vec<usize>> = HashMap::new();
     for (index, one) in timeless.iter().enumerate() {
-        one.sketch.ends().for_each(|word| by_word.entry(word).or_default().push(index));
+        one.sketch().ends().for_each(|word| by_word.entry(word).or_default().push(index));
     }
     for ((kept, new_page, _), new) in notes.iter().zip(&timeless) {
         let Some(date) = new.since else { continue };
         if reasons.contains_key(kept) {
             continue;
         }
-        let alike = new.sketch.ends().filter_map(|word| by_word.get(&word));
+        let alike = new.sketch().ends().filter_map(|word| by_word.get(&word));
         for index in alike.flatten().copied().collect::<BTreeSet<_>>() {
             let ((at, page, _), old) = (&notes[index], &timeless[index]);
             let older = old.since.is_none_or(|older| older < date);
@@ -550,25 +567,15 @@ fn no_longer_so(
         words.map(|token| token.key.clone()).collect()
     };
     let gone: Vec<&(At, &Page<'_>, &Note)> =
-        notes.iter().filter(|(_, _, note)| note.text().has(Class::Gone)).collect();
-    if gone.is_empty() {
-        return;
-    }
-    let so: Vec<Option<BTreeSet<String>>> = notes
-        .iter()
-        .map(|(_, _, note)| {
-            let holds = !note.text().has(Class::Gone) && !note.text().has(Class::Not);
-            holds.then(|| bare(note))
-        })
-        .collect();
+        notes.iter().filter(|(_, _, note)| note.says_gone).collect();
     for (kept, new_page, new) in gone {
         let words = bare(new);
         if words.len() < 2 {
             continue;
         }
-        let words = Some(words);
-        for (index, (at, page, old)) in notes.iter().enumerate() {
-            if so[index] != words {
+        for (at, page, old) in notes {
+            let may_be_so = !old.says_gone && new.sketch.touches(&old.sketch);
+            if !may_be_so || old.text().has(Class::Not) || bare(old) != words {
                 continue;
             }
             let free = !reasons.contains_key(at) && !reasons.contains_key(kept);
@@ -583,18 +590,18 @@ fn no_longer_so(
 }
 
 /// The day from which an entry says that it holds: `(2026-01-20)` at its end, `since 2026-03-15`.
-fn stated_on(note: &Note) -> Option<Date> {
-    let named = when::named(note.text());
+fn stated_on(note: &Note, text: &Text) -> Option<Date> {
+    let named = when::named(text);
     let [only] = named.as_slice() else { return None };
-    let first = &note.text().tokens[only.tokens.start];
-    let last = &note.text().tokens[only.tokens.end - 1];
+    let first = &text.tokens[only.tokens.start];
+    let last = &text.tokens[only.tokens.end - 1];
     let before = note.statement().get(..first.at.start)?.trim_end();
     let after = note.statement().get(last.at.end..)?.trim();
     let in_brackets = before.ends_with(['(', '（', '['])
         && after.trim_end_matches(['.', '。']).ends_with([')', '）', ']'])
         && after.chars().count() <= 2;
     let near = only.tokens.start.saturating_sub(2)..only.tokens.end + 1;
-    let since = note.text().tokens.iter().enumerate().any(|(index, token)| {
+    let since = text.tokens.iter().enumerate().any(|(index, token)| {
         near.contains(&index) && token.is(Class::Since) && !token.is(Class::Until)
     });
     (in_brackets || since).then_some(only.date)
@@ -624,7 +631,10 @@ fn tells_of_past(text: &Text) -> bool {
 
 /// Whether the day has passed until which an entry held, and it says nothing else.
 fn is_over(note: &Note, today: Date) -> bool {
-    let text = note.text();
+    if !may_name_days(note) {
+        return false;
+    }
+    let text = &note.text_once();
     let named = when::named(text);
     let one_sentence =
         text.tokens.last().is_none_or(|last| last.sentence == text.tokens[0].sentence);
