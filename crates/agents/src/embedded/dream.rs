@@ -512,7 +512,9 @@ const DONE: &[&str] = &[
 /// Whether a text tells of something that was done, which stays true however often it is done again.
 fn is_event(text: &Text) -> bool {
     text.tokens.iter().take(3).enumerate().any(|(at, token)| {
-        let past = DONE.contains(&token.word.as_str()) || token.word.ends_with("ed");
+        // The stem of `booked` is without its ending, that of `feed` is not.
+        let ends_so = token.word.ends_with("ed") && token.key.len() < token.word.len();
+        let past = DONE.contains(&token.word.as_str()) || ends_so;
         // `Is flushed` tells how things are.
         let is_passive = at.checked_sub(1).is_some_and(|before| is_to_be(&text.tokens[before]));
         past && !token.is(Class::Change) && !is_passive
@@ -616,17 +618,12 @@ fn undated(text: &Text) -> Text {
     Text { tokens: tokens.map(|(_, token)| token.clone()).collect(), hits: Vec::new() }
 }
 
-/// Whether a text tells what somebody did: `worked there until 2019` is as true as before, other than `was away
+/// Whether a text tells of a post or a stay: `worked there until 2019` is as true as before, other than `was away
 /// until then`.
-fn tells_of_past(text: &Text) -> bool {
-    // Further on it may say how something is: `had a broken arm`.
+fn tells_of_stay(text: &Text) -> bool {
     let is_person = |token: &Token| token.is(Class::User) || token.is(Class::Oneself);
     let subject = text.tokens.iter().take_while(|token| is_person(token)).count();
-    text.tokens.iter().take(subject.max(1) + 1).enumerate().any(|(at, token)| {
-        let is_english_past = token.word.ends_with("ed") && token.is_english();
-        let is_done = at.checked_sub(1).is_some_and(|before| is_to_be(&text.tokens[before]));
-        (is_english_past || token.is(Class::Past)) && !is_done
-    })
+    text.tokens.iter().take(subject.max(1) + 1).any(|token| token.is(Class::Stay))
 }
 
 /// Whether the day has passed until which an entry held, and it says nothing else.
@@ -647,7 +644,7 @@ fn is_over(note: &Note, today: Date) -> bool {
             .tokens
             .iter()
             .any(|token| DONE.contains(&token.word.as_str()) || token.word == "did");
-    if since_then || text.has(Class::Then) || text.has(Class::Gone) || tells_of_past(text) {
+    if since_then || text.has(Class::Then) || text.has(Class::Gone) || tells_of_stay(text) {
         return false;
     }
     named.last().is_some_and(|last| {

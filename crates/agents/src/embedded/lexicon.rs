@@ -110,6 +110,8 @@ classes! {
     Within = "within",
     /// The form of a verb that tells of the past or of what is done to something.
     Past = "past",
+    /// Tells of a post or a stay.
+    Stay = "stay",
     /// Says that something holds in all projects.
     Everywhere = "everywhere",
     /// Says that knowledge is put somewhere.
@@ -347,10 +349,8 @@ impl Language {
                 "numbers" => language.add_values(words, Value::Number),
                 "same" | "past" => {
                     for word in words.split_whitespace() {
-                        let (form, of) = word.split_once('=').unwrap_or((word, ""));
-                        if !of.is_empty() {
-                            language.entry(form).same = Some(plain(of));
-                        }
+                        let Some((form, of)) = word.split_once('=') else { continue };
+                        language.entry(form).same = Some(plain(of));
                         if name == "past" {
                             language.add_class(name, form);
                         }

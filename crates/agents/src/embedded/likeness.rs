@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 
 use super::book::Note;
 use super::lexicon::{Class, Value};
-use super::words::{Text, Token};
+use super::words::{Text, Token, is_unspaced};
 
 /// A meaning word and whether it is negated.
 pub(crate) type Word = (String, bool);
@@ -26,7 +26,9 @@ pub(crate) fn fingerprint(text: &Text) -> BTreeSet<Word> {
 pub(crate) fn is_light(token: &Token) -> bool {
     let of_whom = token.is(Class::User) || token.is(Class::Oneself);
     // `Vivo` tells who lives there as well, and that somebody lives.
-    let is_verb = token.is(Class::Oneself) && !token.is(Class::Function);
+    let is_verb = token.is(Class::Oneself)
+        && !token.is(Class::Function)
+        && !token.word.chars().any(is_unspaced);
     !token.key.starts_with('§')
         && (token.is(Class::Light) || token.is(Class::Polite) || (of_whom && !is_verb))
 }
@@ -73,6 +75,25 @@ const ARTICLES: &[&str] = &[
 /// Whoever speaks, as what somebody does.
 const SPEAKER: &[&str] = &["i", "ich", "je", "j", "yo", "eu", "io", "ik", "jag", "jeg"];
 
+/// The same in languages that do not tell it from whom something is done to.
+const SPEAKER_FIRST: &[&str] = &[
+    "私",
+    "僕",
+    "我",
+    "나",
+    "저",
+    "я",
+    "ja",
+    "ben",
+    "saya",
+    "aku",
+    "toi",
+    "من",
+    "εγω",
+    "אני",
+    "मैं",
+];
+
 /// What a small word stands for, if another one could be in its place without a difference.
 fn role(token: &Token) -> Option<&str> {
     let word = token.word.as_str();
@@ -83,7 +104,7 @@ fn role(token: &Token) -> Option<&str> {
         "an" if !token.is_english() => Some(word),
         _ if token.is(Class::Not) => Some("not"),
         // `I'm allergic`, `the user is allergic`.
-        _ if ARTICLES.contains(&word) || SPEAKER.contains(&word) => None,
+        _ if ARTICLES.contains(&word) || SPEAKER.contains(&word) || token.is(Class::User) => None,
         "is" | "are" | "am" | "be" | "being" | "it's" | "that's" | "i'm" => Some("is"),
         "i've" => Some("have"),
         "was" | "were" => Some("was"),
@@ -134,8 +155,10 @@ fn are_opposed(a: &Text, b: &Text) -> bool {
 fn between(text: &Text) -> Vec<(BTreeSet<&str>, Option<&str>)> {
     let mut places = Vec::new();
     let mut small = BTreeSet::new();
-    for token in &text.tokens {
-        if !token.is_content() {
+    for (index, token) in text.tokens.iter().enumerate() {
+        // In front of everything they say who does it, further on to whom it is done.
+        if index == 0 && SPEAKER_FIRST.contains(&token.word.as_str()) {
+        } else if !token.is_content() {
             small.extend(role(token));
         } else if !is_light(token) {
             places.push((std::mem::take(&mut small), Some(token.key.as_str())));

@@ -323,6 +323,7 @@ fn what_is_known_in_other_words_is_not_kept_twice() {
     for (old, new) in [
         ("The user is allergic to peanuts", "I'm allergic to peanuts."),
         ("El usuario vive en Valparaíso", "Vivo en Valparaíso."),
+        ("ユーザーは緑茶が好きです", "私は緑茶が好きです。"),
         ("Antworte immer auf Deutsch", "Bitte immer auf Deutsch antworten."),
         ("Ilse lets the berths", "The berths are let by Ilse, thanks."),
     ] {
