@@ -512,8 +512,11 @@ async fn a_workspace_that_is_opened_again_counts_on() {
     let daemon = Daemon::start(home.path());
     let shop = daemon.shop().id.clone();
     let memories = daemon.agent(daemon.shop());
-    let (session, _) = daemon.session(daemon.shop()).await;
+    let (session, mut of_session) = daemon.session(daemon.shop()).await;
     daemon.remember("I keep bees.", Scope::Global, None).await;
+    // What is told later than it is done would come to those who open it again.
+    let heard = hears(&mut of_session).await;
+    assert!(heard.starts_with("1 remember /memories/global"), "{heard}");
     daemon.feeds.close(&shop);
     daemon.feeds.open(&shop, &memories);
     daemon.remember("I keep goats.", Scope::Global, None).await;
