@@ -46,20 +46,20 @@ pub(super) struct Daemon {
 
 /// The memories of workspaces as a person may touch them, with when their roots were looked for.
 #[derive(Debug, Default)]
-pub(super) struct Found(Mutex<HashMap<String, (Instant, Memories)>>);
+pub(super) struct Found(Mutex<HashMap<String, (Instant, Arc<Memories>)>>);
 
 impl Found {
     /// Returns the memories of a workspace, looked for by `look` unless that was done a moment ago.
-    fn or_look(&self, workspace: &str, look: impl FnOnce() -> Memories) -> Memories {
+    fn or_look(&self, workspace: &str, look: impl FnOnce() -> Memories) -> Arc<Memories> {
         let mut found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
         if let Some((at, memories)) = found.get(workspace)
             && now.duration_since(*at) < BINDING_AGE_MAX
         {
-            return memories.clone();
+            return Arc::clone(memories);
         }
-        let memories = look();
-        found.insert(workspace.to_owned(), (now, memories.clone()));
+        let memories = Arc::new(look());
+        found.insert(workspace.to_owned(), (now, Arc::clone(&memories)));
         memories
     }
 }
@@ -114,11 +114,11 @@ impl Daemon {
     ) -> Result<Memories, Refused> {
         let workspace = self.trusted(workspace)?;
         let client = self.client_name(workspace, headers).await?;
-        Ok(self.memories(workspace).for_client(client))
+        Ok(Memories::clone(&self.memories(workspace)).for_client(client))
     }
 
     /// Returns the memories of a workspace as that person may touch them, by no program that has a name.
-    pub(super) fn memories(&self, workspace: &Workspace) -> Memories {
+    pub(super) fn memories(&self, workspace: &Workspace) -> Arc<Memories> {
         let look = || self.engine.memories(&workspace.binding, Caller::person(ORIGIN));
         self.found.or_look(&workspace.id, look)
     }

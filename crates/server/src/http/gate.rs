@@ -12,6 +12,7 @@ mod rate;
 
 mod token;
 
+use std::borrow::Cow;
 use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -81,6 +82,15 @@ pub(super) struct Gate {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Passed;
 
+/// Who sends a request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Sender<'a> {
+    /// At the other end of the connection.
+    pub(super) visitor: Option<&'a Visitor>,
+    /// What it calls itself.
+    pub(super) name: Option<&'a HeaderValue>,
+}
+
 /// A request that is being answered.
 #[derive(Debug)]
 pub(super) struct Visit {
@@ -139,7 +149,12 @@ impl Gate {
     }
 
     /// Ends it: the answer is counted, logged, and told what every answer is told.
-    pub(super) fn leave(&self, visit: Visit, route: &str, mut response: Response) -> Response {
+    pub(super) fn leave(
+        &self,
+        visit: Visit,
+        route: Cow<'static, str>,
+        mut response: Response,
+    ) -> Response {
         let Visit { name, method, origin, began, span, path } = visit;
         let (status, took) = (response.status().as_u16(), began.elapsed());
         self.measures.answered(&method, route, status, took);
@@ -158,10 +173,7 @@ impl Gate {
     }
 
     /// Checks a request; an error is the answer.
-    pub(super) fn check<B>(&self, request: &Request<B>) -> Result<(), Refused> {
-        if request.extensions().get::<Passed>().is_some() {
-            return Ok(());
-        }
+    pub(super) fn check<B>(&self, request: &Request<B>, sender: Sender<'_>) -> Result<(), Refused> {
         let headers = request.headers();
         if !self.rules.hosts.allow(request.uri(), headers) {
             return Err(ErrorCode::HostNotAllowed.into());
@@ -175,13 +187,25 @@ impl Gate {
         if !self.rules.token.is_in(headers) {
             return Err(Refused::from(ErrorCode::Unauthorized).challenging());
         }
-        if let Some(visitor) = request.extensions().get::<Visitor>() {
-            visitor.is_known();
-        }
+        sender.visitor.inspect(|visitor| visitor.is_known());
         match &self.rates {
-            Some(rates) => rates.check(request).map_err(too_often),
+            Some(rates) => {
+                let peer = sender.visitor.map(Visitor::peer);
+                rates.check(peer, sender.name).map_err(too_often)
+            }
             None => Ok(()),
         }
+    }
+
+    /// Checks a request that comes to the routes.
+    fn check_here(&self, request: &Request) -> Result<(), Refused> {
+        let extensions = request.extensions();
+        if extensions.get::<Passed>().is_some() {
+            return Ok(());
+        }
+        let sender =
+            Sender { visitor: extensions.get::<Visitor>(), name: client_name(request.headers()) };
+        self.check(request, sender)
     }
 }
 
@@ -194,7 +218,9 @@ fn is_open<B>(request: &Request<B>) -> bool {
 
 /// Returns what a client calls itself; what is empty is no name.
 pub(super) fn client_name(headers: &HeaderMap) -> Option<&HeaderValue> {
-    CLIENT_IDS.iter().filter_map(|name| headers.get(name)).find(|name| !name.is_empty())
+    // There are few headers, and to compare two names is quicker than to hash one.
+    let value = |name| headers.iter().find(|(header, _)| *header == name).map(|(_, value)| value);
+    CLIENT_IDS.iter().filter_map(value).find(|name| !name.is_empty())
 }
 
 fn too_often(seconds: u64) -> Refused {
@@ -207,7 +233,7 @@ pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: 
     let visit = gate.enter(&request);
     let route = request.extensions().get::<MatchedPath>().cloned();
     let response = async {
-        match gate.check(&request) {
+        match gate.check_here(&request) {
             Err(refused) => axum::response::IntoResponse::into_response(refused),
             Ok(()) if origin::is_preflight(&request) => origin::preflight(),
             Ok(()) => {
@@ -228,7 +254,8 @@ pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: 
     }
     .instrument(visit.span.clone())
     .await;
-    gate.leave(visit, route.as_ref().map_or("none", MatchedPath::as_str), response)
+    let route = route.map_or(Cow::Borrowed("none"), |route| route.as_str().to_owned().into());
+    gate.leave(visit, route, response)
 }
 
 /// Carries out what a request asks for, also when whoever sent it goes away meanwhile: a write that stops

@@ -74,8 +74,11 @@ impl Listener {
 
 /// What answers requests.
 pub(super) trait Answering: Clone + Send + Sync + 'static {
-    /// Answers a request.
-    fn answer(&self, request: Request<Incoming>) -> impl Future<Output = Response> + Send;
+    /// The answer to come. It is moved about before it is asked, so it had better be small.
+    type Answer: Future<Output = Result<Response, Infallible>> + Send + 'static;
+
+    /// Answers a request of somebody.
+    fn answer(self: &Arc<Self>, request: Request<Incoming>, visitor: &Visitor) -> Self::Answer;
 }
 
 /// Serves connections.
@@ -139,18 +142,21 @@ impl<A: Answering> Connections<A> {
             self.measures.turned_away();
             return;
         };
-        let visitor = match peer {
+        let (visitor, cut_off) = match peer {
             // The socket's file lets nobody but this person in.
-            Peer::Socket => None,
-            Peer::Address(_) => Some(self.strangers.arrive()),
+            Peer::Socket => (Visitor::no_stranger(peer), None),
+            Peer::Address(_) => {
+                let (visitor, cut_off) = self.strangers.arrive(peer);
+                (visitor, Some(cut_off))
+            }
         };
         let this = self.clone();
         self.open.spawn(async move {
             let _open = this.measures.connected();
-            match visitor {
-                None => this.serve(stream, peer, None).await,
-                Some((visitor, cut_off)) => {
-                    let serving = this.serve(stream, peer, Some(visitor));
+            let serving = this.serve(stream, visitor);
+            match cut_off {
+                None => serving.await,
+                Some(cut_off) => {
                     if cut_off.run_until_cancelled(serving).await.is_none() {
                         this.measures.turned_away();
                     }
@@ -169,18 +175,11 @@ impl<A: Answering> Connections<A> {
         Some([at_address, Some(Arc::clone(&self.room).try_acquire_owned().ok()?)])
     }
 
-    async fn serve(&self, stream: Stream, peer: Peer, visitor: Option<Visitor>) {
+    async fn serve(&self, stream: Stream, visitor: Visitor) {
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(HTTP_READ_WAIT));
         let answering = Arc::clone(&self.answering);
-        let service = service_fn(move |mut request: Request<Incoming>| {
-            request.extensions_mut().insert(peer);
-            if let Some(visitor) = &visitor {
-                request.extensions_mut().insert(visitor.clone());
-            }
-            let answering = Arc::clone(&answering);
-            async move { Ok::<_, Infallible>(answering.answer(request).await) }
-        });
+        let service = service_fn(move |request| answering.answer(request, &visitor));
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HTTP_HEADERS_WAIT)

@@ -3,6 +3,7 @@
 //! Routes are counted by their pattern, never by what was asked for, so that the number of series is
 //! bounded and no name of a memory gets into them.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,7 +23,7 @@ const ANSWER_SECONDS: [f64; 10] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Answer {
     method: &'static str,
-    route: String,
+    route: Cow<'static, str>,
     status: u16,
 }
 
@@ -134,8 +135,14 @@ impl Measures {
     }
 
     /// Counts an answer.
-    pub(super) fn answered(&self, method: &Method, route: &str, status: u16, took: Duration) {
-        let answer = Answer { method: method_word(method), route: route.to_owned(), status };
+    pub(super) fn answered(
+        &self,
+        method: &Method,
+        route: Cow<'static, str>,
+        status: u16,
+        took: Duration,
+    ) {
+        let answer = Answer { method: method_word(method), route, status };
         self.answers.get_or_create(&answer).inc();
         self.answer_time.observe(took.as_secs_f64());
     }

@@ -4,14 +4,13 @@
 use std::hash::{Hash, Hasher as _};
 use std::num::NonZeroU32;
 
-use axum::extract::Request;
 use axum::http::HeaderValue;
 use governor::clock::{Clock, DefaultClock};
 use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
 use memory::limits::{RATED_CLIENTS_AN_ADDRESS, RATED_CLIENTS_MAX};
 
-use super::{Peer, client_name};
+use super::Peer;
 
 /// Where a connection comes from, and a digest of what the client calls itself.
 type Client = (Option<Peer>, u64);
@@ -40,10 +39,9 @@ impl Rates {
     }
 
     /// Takes a token; an error is the number of seconds after which there is one.
-    pub(super) fn check<B>(&self, request: &Request<B>) -> Result<(), u64> {
-        let peer = request.extensions().get::<Peer>().copied();
+    pub(super) fn check(&self, peer: Option<Peer>, name: Option<&HeaderValue>) -> Result<(), u64> {
         // Too many names at once are one client that changes its own.
-        let name = if has_room(&self.clients) { digest(client_name(request.headers())) } else { 0 };
+        let name = if has_room(&self.clients) { digest(name) } else { 0 };
         // Its own first: who is turned away there takes nothing from the others of its address.
         self.take(&self.clients, &(peer, name))?;
         // Too many addresses at once share the bucket of those that are not known.

@@ -161,7 +161,7 @@ async fn a_caller_that_takes_a_new_name_each_time_waits_too() {
         let name = format!("client-{number}");
         let named = (HeaderName::from_static(protocol::id::CLIENT_ID_HEADER), name.as_str());
         let mut request = request("POST", "/echo", &[OURS, GOOD, named]);
-        request.extensions_mut().insert(Peer::Address(address.into()));
+        request.extensions_mut().insert(Visitor::no_stranger(Peer::Address(address.into())));
         request
     };
     let many = 2 * memory::limits::RATED_CLIENTS_AN_ADDRESS;

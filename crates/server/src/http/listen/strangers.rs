@@ -9,6 +9,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
+use crate::http::gate::Peer;
+
 /// All of them.
 #[derive(Debug)]
 pub(super) struct Strangers {
@@ -23,9 +25,13 @@ struct Here {
     cut_off: BTreeMap<u64, CancellationToken>,
 }
 
-/// One connection, and whether it has shown the token. Clones are the same connection.
+/// Who is at the other end of a connection, and whether it has shown the token. Clones are the same one.
 #[derive(Clone, Debug)]
-pub(in crate::http) struct Visitor(Arc<Place>);
+pub(in crate::http) struct Visitor {
+    peer: Peer,
+    /// Where it stands among strangers; `None` if it never was one.
+    place: Option<Arc<Place>>,
+}
 
 #[derive(Debug)]
 struct Place {
@@ -40,8 +46,8 @@ impl Strangers {
         Arc::new(Self { max, here: Mutex::default() })
     }
 
-    /// Lets a connection in; returns it, and what is cancelled when it has to make room.
-    pub(super) fn arrive(self: &Arc<Self>) -> (Visitor, CancellationToken) {
+    /// Lets a connection in; returns who that is, and what is cancelled when it has to make room.
+    pub(super) fn arrive(self: &Arc<Self>, peer: Peer) -> (Visitor, CancellationToken) {
         let mut here = self.here();
         while here.cut_off.len() >= self.max
             && let Some((_, first)) = here.cut_off.pop_first()
@@ -53,7 +59,7 @@ impl Strangers {
         here.cut_off.insert(number, cut_off.clone());
         let strangers = Arc::clone(self);
         let place = Place { number, strangers, is_known: AtomicBool::new(false) };
-        (Visitor(Arc::new(place)), cut_off)
+        (Visitor { peer, place: Some(Arc::new(place)) }, cut_off)
     }
 
     fn here(&self) -> MutexGuard<'_, Here> {
@@ -62,11 +68,23 @@ impl Strangers {
 }
 
 impl Visitor {
+    /// Returns one who makes room for nobody, token or not.
+    pub(in crate::http) const fn no_stranger(peer: Peer) -> Self {
+        Self { peer, place: None }
+    }
+
+    /// Returns where it comes from.
+    pub(in crate::http) const fn peer(&self) -> Peer {
+        self.peer
+    }
+
     /// Notes that the token was shown: this connection makes room for nobody any more.
     pub(in crate::http) fn is_known(&self) {
         // All others wait while one leaves, so it leaves once.
-        if !self.0.is_known.swap(true, Ordering::Relaxed) {
-            self.0.leave();
+        if let Some(place) = &self.place
+            && !place.is_known.swap(true, Ordering::Relaxed)
+        {
+            place.leave();
         }
     }
 }
@@ -90,24 +108,24 @@ mod tests {
     #[test]
     fn the_one_that_came_first_makes_room() {
         let strangers = Strangers::new(2);
-        let (first, first_cut) = strangers.arrive();
-        let (_second, second_cut) = strangers.arrive();
+        let (first, first_cut) = strangers.arrive(Peer::Socket);
+        let (_second, second_cut) = strangers.arrive(Peer::Socket);
         assert!(!first_cut.is_cancelled() && !second_cut.is_cancelled());
-        let (_third, third_cut) = strangers.arrive();
+        let (_third, third_cut) = strangers.arrive(Peer::Socket);
         assert!(first_cut.is_cancelled() && !second_cut.is_cancelled());
         drop(first);
-        let (_fourth, _) = strangers.arrive();
+        let (_fourth, _) = strangers.arrive(Peer::Socket);
         assert!(second_cut.is_cancelled() && !third_cut.is_cancelled());
     }
 
     #[test]
     fn who_showed_the_token_or_went_takes_no_room() {
         let strangers = Strangers::new(1);
-        let (known, known_cut) = strangers.arrive();
+        let (known, known_cut) = strangers.arrive(Peer::Socket);
         known.is_known();
-        let (gone, gone_cut) = strangers.arrive();
+        let (gone, gone_cut) = strangers.arrive(Peer::Socket);
         drop(gone);
-        let (here, here_cut) = strangers.arrive();
+        let (here, here_cut) = strangers.arrive(Peer::Socket);
         for cut in [known_cut, gone_cut, here_cut] {
             assert!(!cut.is_cancelled());
         }

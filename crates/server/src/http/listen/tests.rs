@@ -2,6 +2,7 @@
 
 use axum::Router;
 use axum::body::Body;
+use axum::routing::future::RouteFuture;
 use axum::routing::{get, post};
 use memory::limits::HTTP_BODY_WAIT;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
@@ -161,8 +162,10 @@ async fn one_connection_too_many_is_dropped() {
 }
 
 impl Answering for Router {
-    async fn answer(&self, request: Request<Incoming>) -> Response {
-        let Ok(response) = self.clone().call(request).await;
-        response
+    type Answer = RouteFuture<Infallible>;
+
+    fn answer(self: &Arc<Self>, mut request: Request<Incoming>, visitor: &Visitor) -> Self::Answer {
+        request.extensions_mut().insert(visitor.clone());
+        Router::clone(self).call(request)
     }
 }

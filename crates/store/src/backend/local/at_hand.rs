@@ -76,7 +76,7 @@ pub(super) fn kind(anchor: &Anchor, path: &RelativePath) -> Result<Option<Kind>,
 fn open(anchor: &Anchor, path: Option<&str>, flags: OFlags) -> Option<OwnedFd> {
     let (base, mut way) = anchor.way();
     if let Some(path) = path {
-        way = if way.is_empty() { path.to_owned() } else { format!("{way}/{path}") };
+        way = if way.is_empty() { path.to_owned() } else { [&way, "/", path].concat() };
     } else if way.is_empty() {
         ".".clone_into(&mut way);
     }
