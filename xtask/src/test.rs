@@ -1,9 +1,10 @@
 //! Every gate, one after the other: what the README calls "the tests", and what CI runs.
 //!
 //! Installs what is needed, stops at the first failure, and ends with a table of what was run and how
-//! long it took.
+//! long it took. The two that look for trouble until their time is over do so beside each other.
 
 use std::fmt::Write as _;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
@@ -31,20 +32,40 @@ struct Step {
     name: &'static str,
     about: &'static str,
     run: fn(&Workspace, &Tools) -> anyhow::Result<()>,
+    /// Whether it runs beside the one before.
+    beside: bool,
+}
+
+/// How a gate went, and how long it took.
+type Outcome = (&'static str, anyhow::Result<()>, Duration);
+
+impl Step {
+    const fn new(
+        name: &'static str,
+        about: &'static str,
+        run: fn(&Workspace, &Tools) -> anyhow::Result<()>,
+    ) -> Self {
+        Self { name, about, run, beside: false }
+    }
+
+    /// Lets it run beside the one before.
+    const fn beside(self) -> Self {
+        Self { beside: true, ..self }
+    }
 }
 
 /// All gates, the quick ones first.
 const STEPS: [Step; 10] = [
-    Step { name: "fmt", about: "the sources are formatted", run: fmt },
-    Step { name: "tidy", about: "layers, names, sizes, links, generated docs", run: tidy_step },
-    Step { name: "clippy", about: "no lint complains", run: clippy },
-    Step { name: "doc", about: "the API documentation builds without a warning", run: doc },
-    Step { name: "deny", about: "licences and sources of dependencies", run: deny_step },
-    Step { name: "test", about: "unit and integration tests", run: test },
-    Step { name: "doctest", about: "examples in the API documentation", run: doctest },
-    Step { name: "sdk", about: "the TypeScript client against the daemon", run: sdk::check },
-    Step { name: "fuzz", about: "hostile bytes into the parsers, a minute in all", run: fuzz_step },
-    Step { name: "sim", about: "the seeded simulator, a minute", run: sim_step },
+    Step::new("fmt", "the sources are formatted", fmt),
+    Step::new("tidy", "layers, names, sizes, links, generated docs", tidy_step),
+    Step::new("clippy", "no lint complains", clippy),
+    Step::new("doc", "the API documentation builds without a warning", doc),
+    Step::new("deny", "licences and sources of dependencies", deny_step),
+    Step::new("test", "unit and integration tests", test),
+    Step::new("doctest", "examples in the API documentation", doctest),
+    Step::new("sdk", "the TypeScript client against the daemon", sdk::check),
+    Step::new("fuzz", "hostile bytes into the parsers, a minute in all", fuzz_step),
+    Step::new("sim", "the seeded simulator, a minute", sim_step).beside(),
 ];
 
 /// Runs the gates that are asked for.
@@ -57,19 +78,34 @@ pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
         return Ok(());
     }
     let tools = tools::prepare(workspace, tools::FOR_TESTS)?;
-    let mut times = Vec::new();
-    let mut outcome = Ok(());
-    for step in chosen {
-        println!("\n== {}: {}", step.name, step.about);
-        let start = Instant::now();
-        outcome = (step.run)(workspace, &tools).with_context(|| format!("step `{}`", step.name));
-        times.push((step.name, outcome.is_ok(), start.elapsed()));
-        if outcome.is_err() {
+    let start = Instant::now();
+    let mut outcomes = Vec::new();
+    for steps in chosen.chunk_by(|_, later| later.beside) {
+        outcomes.extend(run_beside(steps, workspace, &tools));
+        if outcomes.iter().any(|(_, outcome, _)| outcome.is_err()) {
             break;
         }
     }
-    println!("\n{}", table(&times));
-    outcome
+    println!("\n{}", table(&outcomes, start.elapsed()));
+    outcomes
+        .into_iter()
+        .try_for_each(|(name, outcome, _)| outcome.with_context(|| format!("step `{name}`")))
+}
+
+/// Runs steps beside each other.
+fn run_beside(steps: &[&Step], workspace: &Workspace, tools: &Tools) -> Vec<Outcome> {
+    let timed = |step: &Step| {
+        println!("\n== {}: {}", step.name, step.about);
+        let start = Instant::now();
+        let outcome = (step.run)(workspace, tools);
+        (step.name, outcome, start.elapsed())
+    };
+    thread::scope(|scope| {
+        let running: Vec<_> =
+            steps.iter().map(|step| (step.name, scope.spawn(|| timed(step)))).collect();
+        let died = |name| (name, Err(anyhow::anyhow!("it panicked")), Duration::ZERO);
+        running.into_iter().map(|(name, step)| step.join().unwrap_or_else(|_| died(name))).collect()
+    })
 }
 
 /// Returns the steps of these names, in the usual order; all when none is named.
@@ -82,17 +118,17 @@ fn choose(only: &[String]) -> anyhow::Result<Vec<&'static Step>> {
     Ok(STEPS.iter().filter(is_asked).collect())
 }
 
-/// Returns how each step went, with the sum.
-fn table(times: &[(&str, bool, Duration)]) -> String {
+/// Returns how each step went, and how long all took.
+fn table(outcomes: &[Outcome], all: Duration) -> String {
     let mut table = String::new();
     let mut row = |name: &str, word: &str, time: Duration| {
         // Writing to a string cannot fail.
         let _ = writeln!(table, "{name:8} {word:6} {:>7.1} s", time.as_secs_f64());
     };
-    for (name, passed, time) in times {
-        row(name, if *passed { "ok" } else { "FAILED" }, *time);
+    for (name, outcome, time) in outcomes {
+        row(name, if outcome.is_ok() { "ok" } else { "FAILED" }, *time);
     }
-    row("total", "", times.iter().map(|(_, _, time)| time).sum());
+    row("total", "", all);
     table.trim_end().to_owned()
 }
 
@@ -143,6 +179,8 @@ fn sim_step(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+
     use super::*;
 
     fn names(only: &[&str]) -> Result<Vec<&'static str>, String> {
@@ -164,13 +202,31 @@ mod tests {
     }
 
     #[test]
-    fn the_table_shows_every_step_and_the_sum() {
-        let times =
-            [("fmt", true, Duration::from_millis(340)), ("clippy", false, Duration::from_secs(61))];
-        insta::assert_snapshot!(table(&times), @r"
+    fn the_table_shows_every_step_and_the_time_of_all() {
+        let outcomes = [
+            ("fmt", Ok(()), Duration::from_millis(340)),
+            ("clippy", Err(anyhow::anyhow!("a lint complains")), Duration::from_secs(61)),
+        ];
+        insta::assert_snapshot!(table(&outcomes, Duration::from_secs(62)), @r"
         fmt      ok         0.3 s
         clippy   FAILED    61.0 s
-        total              61.3 s
+        total              62.0 s
         ");
+    }
+
+    #[test]
+    fn steps_beside_each_other_both_run_whichever_fails() {
+        static BOTH: Barrier = Barrier::new(2);
+        /// Ends when the other one is there; one of the two fails.
+        fn meet(_: &Workspace, _: &Tools) -> anyhow::Result<()> {
+            anyhow::ensure!(!BOTH.wait().is_leader(), "found something");
+            Ok(())
+        }
+        let steps = [Step::new("fuzz", "", meet), Step::new("sim", "", meet).beside()];
+        let workspace = Workspace::load().unwrap();
+        let outcomes = run_beside(&[&steps[0], &steps[1]], &workspace, &Tools::default());
+        let names: Vec<_> = outcomes.iter().map(|(name, _, _)| *name).collect();
+        assert_eq!(names, ["fuzz", "sim"]);
+        assert_eq!(outcomes.iter().filter(|(_, outcome, _)| outcome.is_err()).count(), 1);
     }
 }
