@@ -1,5 +1,6 @@
 //! `quipu serve` as its clients have it: reads, tasks, events, start, and what it costs when idle.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -27,6 +28,8 @@ const STARTS: usize = 5;
 /// Requests for tasks in a second, and for how long.
 const POSTS_A_SECOND: u32 = 200;
 const POSTING: Duration = Duration::from_secs(5);
+/// What the transaction of a task that is taken adds to the log, in bytes.
+const POST_WRITES: usize = 3 * 4_096;
 /// Lanes that they are spread over, each of which refuses what it cannot do soon.
 const LANES: usize = 16;
 const IDLE: Duration = Duration::from_secs(10);
@@ -70,6 +73,7 @@ pub(crate) fn measure(bench: &Bench, quipu: &Path) -> anyhow::Result<Section> {
     ground.close();
     let server = Server::daemon(quipu, &home, &workspaces)?;
     lines.push(tasks(bench, &server)?);
+    lines.push(bare_syncs(bench)?);
     lines.push(posts(&server)?);
     lines.push(Line::bytes(
         "resident memory after all that",
@@ -263,12 +267,7 @@ fn posts(server: &Server) -> anyhow::Result<Line> {
         .map(|id| format!("/workspaces/{id}/memory/remember"))
         .collect();
     let mut times = Times::default();
-    let count = POSTS_A_SECOND * u32::try_from(POSTING.as_secs())?;
-    let begun = Instant::now();
-    for index in 0..count {
-        let due = begun + POSTING / count * index;
-        std::thread::sleep(due.saturating_duration_since(Instant::now()));
-        let index = usize::try_from(index)?;
+    for index in paced() {
         let body = remembered(100_000 + index);
         let request = request("POST", &lanes[index % lanes.len()], Some(&body));
         let status = times.time(|| connection.exchange(&request))?;
@@ -276,6 +275,30 @@ fn posts(server: &Server) -> anyhow::Result<Line> {
     }
     Ok(Line::calls(format!("POST of a task, {POSTS_A_SECOND} a second"), &times)
         .target(Target::P99(POST_MAX)))
+}
+
+/// The least that an answer which outlives a power cut waits for, at the same pace.
+fn bare_syncs(bench: &Bench) -> anyhow::Result<Line> {
+    let mut file = std::fs::File::create(bench.dir.join("bare-syncs"))?;
+    let mut times = Times::default();
+    for _ in paced() {
+        times.time(|| {
+            file.write_all(&[b'x'; POST_WRITES])?;
+            anyhow::Ok(file.sync_data()?)
+        })?;
+    }
+    Ok(Line::calls(format!("bare write and sync, {POSTS_A_SECOND} a second"), &times).tail())
+}
+
+/// Counts requests, each when it is due.
+fn paced() -> impl Iterator<Item = usize> {
+    let count = POSTS_A_SECOND * u32::try_from(POSTING.as_secs()).unwrap_or(u32::MAX);
+    let begun = Instant::now();
+    (0..count).map(move |index| {
+        let due = begun + POSTING / count * index;
+        std::thread::sleep(due.saturating_duration_since(Instant::now()));
+        usize::try_from(index).unwrap_or(usize::MAX)
+    })
 }
 
 fn fan_out(bench: &Bench, server: &Server) -> anyhow::Result<Line> {
