@@ -215,7 +215,8 @@ fn an_import_told_to_end_leaves_all_or_nothing() {
         place.program("kill").args(["-s", "INT", &pid]).stderr(Stdio::null()).status().unwrap();
         let status = child.wait().unwrap().code();
         let found = fs::read_dir(&folder).map_or(0, Iterator::count);
-        assert!(status == Some(130) || status == Some(0), "{status:?}");
+        // Told so before it listens for that, it ends as any program does.
+        assert!(matches!(status, Some(130 | 0)) || (status.is_none() && found == 0), "{status:?}");
         assert!(found == 0 || found == count, "round {round}: {found} of {count} files");
         finished_late += usize::from(status == Some(130) && found == count);
     }
