@@ -136,8 +136,9 @@ pub(crate) async fn commit(
     let change = new_change(store, roots, &plan);
     let heads_after = change.files.clone();
     // A failed record may yet have become durable, so its root stays marked: the next holder looks.
-    let (staged, recorded) =
-        tokio::join!(stage_all(roots, &plan.steps), store.state.record(change));
+    // The record first: while the state's thread is at it, this one lays the bytes beside their places.
+    let (recorded, staged) =
+        tokio::join!(store.state.record(change), stage_all(roots, &plan.steps));
     let id = recorded.map_err(StoreError::from)?;
     let placed = match staged {
         Ok(staged) => place_all(roots, &plan, staged).await,

@@ -109,8 +109,8 @@ async fn blocking<T: Send + 'static>(
     }
 }
 
-/// Runs `work` here and now: names change in the kernel's memory, and handing that to another thread takes
-/// longer. Should it have to wait after all, the other tasks of this thread go on in another where there
+/// Runs `work` here and now: names and bytes change in the kernel's memory, and handing that to another thread
+/// takes longer. Should it have to wait after all, the other tasks of this thread go on in another where there
 /// are several.
 fn on_the_spot<T>(work: impl FnOnce() -> T) -> T {
     match Handle::current().runtime_flavor() {
@@ -162,8 +162,7 @@ impl Backend for LocalBackend {
         path: &RelativePath,
         bytes: Arc<[u8]>,
     ) -> Result<Box<dyn Staged>, BackendError> {
-        let path = path.clone();
-        self.run(move |anchor| Ok(Box::new(write::stage(anchor, &path, &bytes)?) as _)).await
+        on_the_spot(|| Ok(Box::new(write::stage(&self.anchor, path, &bytes)?) as _))
     }
 
     async fn remove_file(&self, path: &RelativePath, expect: Stamp) -> Result<(), BackendError> {

@@ -6,8 +6,8 @@
 //! last to be carried out.
 
 use std::fs::{File, TryLockError};
-use std::io::{self, Read as _, Seek as _, Write as _};
-use std::os::unix::fs::MetadataExt as _;
+use std::io;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -134,16 +134,15 @@ impl Record {
         self.boot != boot || self.writing && boot == NO_BOOT
     }
 
-    fn read(mut file: &File) -> Option<Self> {
-        let mut text = String::new();
-        file.rewind().ok()?;
-        file.take(256).read_to_string(&mut text).ok()?;
-        Self::decode(&text)
+    fn read(file: &File) -> Option<Self> {
+        // So few bytes are read and written in one piece.
+        let mut bytes = [0; 256];
+        let count = file.read_at(&mut bytes, 0).ok()?;
+        Self::decode(std::str::from_utf8(bytes.get(..count)?).ok()?)
     }
 
-    fn write(&self, mut file: &File) -> io::Result<()> {
-        file.rewind()?;
-        file.write_all(self.encode().as_bytes())
+    fn write(&self, file: &File) -> io::Result<()> {
+        file.write_all_at(self.encode().as_bytes(), 0)
     }
 }
 
