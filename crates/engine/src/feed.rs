@@ -12,6 +12,7 @@ mod bus;
 mod cursor;
 mod feeds;
 mod news;
+mod pace;
 mod ring;
 mod subscription;
 #[cfg(test)]

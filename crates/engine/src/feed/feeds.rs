@@ -22,6 +22,7 @@ use tokio::sync::mpsc;
 use super::bus::{Bounds, Bus, Common, Unsubscribable};
 use super::cursor::{Cursor, Epoch};
 use super::news::{Changed, News};
+use super::pace::Pace;
 use super::ring::Ring;
 use super::subscription::Subscription;
 use super::{Feed, FeedError, ManagedChange};
@@ -171,7 +172,8 @@ impl Feeds {
     }
 
     /// Tells of everything that the store announces, until it is gone. What a task did is known by its
-    /// row in `tasks`; while that is looked up, what is announced meanwhile is taken in and waits.
+    /// row in `tasks`; while that is looked up, what is announced meanwhile is taken in and waits. A burst is told
+    /// in parts, so that no reader who keeps up is taken for a slow one.
     pub async fn follow(&self, mut notices: Receiver<Notice>, tasks: &dyn Tasks) {
         let (waiting, mut next) = mpsc::channel(CHANGES_WAITING_MAX);
         let take_in = async move {
@@ -191,6 +193,7 @@ impl Feeds {
         };
         let tell = async {
             let mut told_by_lane = ToldByLane::default();
+            let mut pace = Pace::new();
             while let Some(heard) = next.recv().await {
                 if let Some(notice) = heard {
                     let lane = told_by_lane.workspace(&notice, tasks).await;
@@ -200,6 +203,7 @@ impl Feeds {
                         feeding.all.ring().push_lost();
                     }
                 }
+                pace.keep().await;
             }
         };
         tokio::join!(take_in, tell);

@@ -14,6 +14,7 @@ use memory::path::{Layout, MemoryPath, Mount, Scope};
 use testkit::ManualClock;
 
 use super::bus::Common;
+use super::pace::Pace;
 use super::ring::Ring;
 use super::*;
 
@@ -484,4 +485,49 @@ fn bytes_after_a_large_change_count_against_a_reader_and_its_own_do_not() {
     assert_eq!(read(&mut reader, 2), "slow:Bytes:5/54 1");
     world.publish(1);
     assert_eq!(heard(&mut reader), "evicted:Bytes:1 end");
+}
+
+/// What a reader hears of a burst who takes ten milliseconds to take up what is there.
+async fn heard_of_a_burst(count: usize, mut pace: Option<Pace>) -> String {
+    let world = World::new(Bounds::default());
+    let mut reader = world.subscribe();
+    let burst = async {
+        for _ in 0..count {
+            world.publish(1);
+            if let Some(pace) = &mut pace {
+                pace.keep().await;
+            }
+        }
+    };
+    let reading = async {
+        let mut last = String::new();
+        let end = count.to_string();
+        while last != end {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            match heard(&mut reader).split(' ').next_back().unwrap_or_default() {
+                "" => {}
+                word => word.clone_into(&mut last),
+            }
+            if last == "end" {
+                break;
+            }
+        }
+        last
+    };
+    tokio::join!(burst, reading).1
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_burst_is_told_in_parts_and_readers_who_keep_up_are_not_cut_off() {
+    assert_eq!(heard_of_a_burst(1_000, None).await, "end");
+    assert_eq!(heard_of_a_burst(1_000, Some(Pace::new())).await, "1000");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_come_in_bursts_never_waits() {
+    let mut pace = Pace::new();
+    for _ in 0..10 * memory::limits::EVENTS_TOLD_AT_ONCE {
+        tokio::time::advance(Duration::from_micros(100)).await;
+        assert!(pace.keep().now_or_never().is_some());
+    }
 }
