@@ -504,9 +504,9 @@ async fn heard_of_a_burst(count: usize, mut pace: Option<Pace>) -> String {
         let end = count.to_string();
         while last != end {
             tokio::time::sleep(Duration::from_millis(10)).await;
-            match heard(&mut reader).split(' ').next_back().unwrap_or_default() {
-                "" => {}
-                word => word.clone_into(&mut last),
+            let told = heard(&mut reader);
+            if let Some(newest) = told.split(' ').next_back().filter(|it| !it.is_empty()) {
+                newest.clone_into(&mut last);
             }
             if last == "end" {
                 break;
