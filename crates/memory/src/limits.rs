@@ -524,14 +524,15 @@ pub const EVENTS_KEPT_MAX: usize = 8_000;
 /// and loses nothing. Those of one change count as one, since nobody can take them faster than one by one.
 pub const EVENTS_WAITING_MAX: usize = 256;
 
-/// Changes that streams are told of at once, and how long until the next so many: in a burst, such as the writes of
-/// another process that are found together, readers who keep up take them in between. 16,000 a second.
-pub const EVENTS_TOLD_AT_ONCE: usize = 32;
-/// How long until the next so many.
-pub const EVENTS_TOLD_EVERY: Duration = Duration::from_millis(2);
-
 /// Bytes of events that may wait for the reader of a stream.
 pub const EVENT_BYTES_WAITING_MAX: u64 = 2 * 1024 * 1024;
+
+/// Changes that streams are told of at once. In a burst, such as the writes of another process that are found
+/// together, readers who keep up take them before the next so many.
+pub const EVENTS_TOLD_AT_ONCE: usize = 32;
+
+/// How long after so many changes the next are told: 16,000 a second.
+pub const EVENTS_TOLD_EVERY: Duration = Duration::from_millis(2);
 
 /// Bytes of events that a stream replays; of more, the newest are told. All that is kept, if an event
 /// has a kilobyte; far less than what many that come back at once could choke on.

@@ -9,7 +9,6 @@ use cap_std::fs::{
 };
 use memory::limits::{OUTSIDE_RACE_RETRIES, PATH_SEGMENTS_MAX};
 use memory::path::RelativePath;
-use tokio::runtime::Handle;
 
 use super::anchor::{Anchor, Privacy};
 use super::temporary::{aside_name, show_again, temporary_name};
@@ -122,7 +121,7 @@ impl StagedFile {
         }
         if stamp_is(&self.folder, &self.temporary, expected) {
             // The new bytes are in place. What cannot be removed is swept later.
-            drop(remove_soon(&self.folder, &self.temporary));
+            remove_soon(&self.folder, &self.temporary);
             return Ok(());
         }
         self.put_back(ours)
@@ -193,21 +192,20 @@ fn stamp_is(folder: &Dir, name: &str, expected: Stamp) -> bool {
     facts.is_file() && [ino, bytes, modified] == [found[0], found[1], found[3]]
 }
 
-/// Removes the name of a file now; what the file takes up is given back beside that. On ext4 the name takes
-/// some 20 µs and the rest 180, as long as a handle is open that the rest can wait for.
-fn remove_soon(folder: &Dir, name: &str) -> io::Result<()> {
+/// Removes the name of a file now, if that can be done, or leaves it to be swept; what the file takes up is given
+/// back beside that. On ext4 the name takes some 20 µs and the rest 180, which waits for the last open handle.
+fn remove_soon(folder: &Dir, name: &str) {
     #[cfg(target_os = "linux")]
     let handle = {
         use rustix::fs::{Mode, OFlags};
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         rustix::fs::openat(folder, name, flags, Mode::empty())
     };
-    let removed = folder.remove_file(name);
+    drop(folder.remove_file(name));
     #[cfg(target_os = "linux")]
-    if let (Ok(handle), Ok(runtime)) = (handle, Handle::try_current()) {
+    if let (Ok(handle), Ok(runtime)) = (handle, tokio::runtime::Handle::try_current()) {
         drop(runtime.spawn_blocking(move || drop(handle)));
     }
-    removed
 }
 
 #[cfg(target_os = "linux")]
@@ -260,7 +258,7 @@ pub(super) fn remove_file(
     move_to_free(&folder, path.file_name(), &folder, &aside).map_err(cannot)?;
     if stamp_is(&folder, &aside, expected) {
         // It is out of sight, and so removed. What cannot be removed is swept later.
-        drop(remove_soon(&folder, &aside));
+        remove_soon(&folder, &aside);
         return Ok(());
     }
     show_again(&folder, &aside, Some(path.file_name())).map_err(cannot)?;
