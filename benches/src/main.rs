@@ -147,7 +147,7 @@ enum Subject {
     Load,
     /// How long recall takes, in process
     Recall,
-    /// What recall finds in the data of --data; only when it is named
+    /// What recall finds in our own sets and in the data of --data; only when it is named
     RecallFound,
     /// npm's server-memory through the same client
     ServerMemory,
@@ -170,8 +170,9 @@ impl Subject {
             Self::Load => load::measure(bench, &args.quipu()?, Duration::from_secs(args.seconds)),
             Self::Recall => recall::speed(bench),
             Self::RecallFound => {
-                let (ranked, features) = (args.ranked.clone(), args.features.clone());
-                recall::quality(args.data.as_deref(), &recall::Outputs { ranked, features })
+                let outputs =
+                    recall::Outputs::create(args.ranked.as_deref(), args.features.as_deref())?;
+                recall::quality(args.data.as_deref(), outputs)
             }
             Self::ServerMemory => rivals::server_memory::measure(bench, args),
             Self::PythonSdk => rivals::python_sdk::measure(bench, args),

@@ -1,13 +1,15 @@
 //! Recall: whether it finds what it should, and how long that takes.
 //!
-//! What is to be found comes from files that are no part of the project: conversations with questions and
-//! the turns that answer them (`corpus.jsonl`, `questions.jsonl`), and memories with prompts
-//! (`recall-corpus.jsonl`, `recall.jsonl`). Speed is measured on texts that are made here.
+//! What is to be found comes from our own sets of memories and prompts, and from files that are no part of the
+//! project: conversations with questions and the turns that answer them (`corpus.jsonl`, `questions.jsonl`), and more
+//! memories with prompts (`recall-corpus.jsonl`, `recall.jsonl`). Speed is measured on texts that are made here.
 
 mod notes;
 mod speed;
 mod talks;
 
+use std::fs::File;
+use std::io::{BufWriter, Write as _};
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -16,18 +18,44 @@ use serde_json::Value;
 use crate::Bench;
 use crate::report::Section;
 
-pub(crate) use talks::Outputs;
+/// Where to write what others score or learn from.
+#[derive(Debug, Default)]
+pub(crate) struct Outputs {
+    /// Ranked turns, a question a line.
+    ranked: Option<BufWriter<File>>,
+    /// Features of all that was looked at, a question a line.
+    features: Option<BufWriter<File>>,
+}
+
+impl Outputs {
+    /// Makes the files that are named.
+    pub(crate) fn create(ranked: Option<&Path>, features: Option<&Path>) -> anyhow::Result<Self> {
+        let open = |file: Option<&Path>| -> anyhow::Result<Option<BufWriter<File>>> {
+            Ok(file.map(File::create).transpose()?.map(BufWriter::new))
+        };
+        Ok(Self { ranked: open(ranked)?, features: open(features)? })
+    }
+
+    /// Writes the features of a question.
+    fn write(&mut self, features: &Value) -> anyhow::Result<()> {
+        if let Some(file) = &mut self.features {
+            writeln!(file, "{features}")?;
+        }
+        Ok(())
+    }
+}
 
 /// Measures speed.
 pub(crate) fn speed(bench: &Bench) -> anyhow::Result<Section> {
     speed::measure(bench)
 }
 
-/// Measures what is found in the data of a folder; a set that is not there is told and left out.
-pub(crate) fn quality(data: Option<&Path>, outputs: &Outputs) -> anyhow::Result<Section> {
+/// Measures what is found in our own sets and in the data of a folder; a set that is not there is told and left out.
+pub(crate) fn quality(data: Option<&Path>, mut outputs: Outputs) -> anyhow::Result<Section> {
     let mut method = String::from(
         "Recall is the share of what should be found among the first so many, MRR one by the place of the first \
-         of it; all without a model. Entries are ranked within their conversation, a file is a session.",
+         of it; all without a model. Entries are ranked within their conversation, a file is a session. Weights were learnt on \
+         the conversations and on our own notes, not on the given ones.",
     );
     let mut lines = Vec::new();
     for (first, second, measure) in [
@@ -36,16 +64,17 @@ pub(crate) fn quality(data: Option<&Path>, outputs: &Outputs) -> anyhow::Result<
     ] {
         let files = data.map(|data| (data.join(first), data.join(second)));
         match files.filter(|(first, second)| first.is_file() && second.is_file()) {
-            Some((first, second)) => lines.extend(measure(&first, &second, outputs)?),
+            Some((first, second)) => lines.extend(measure(&first, &second, &mut outputs)?),
             None => {
                 method.extend([" Left out: no `", first, "` and `", second, "` below --data."]);
             }
         }
     }
+    lines.extend(notes::own(&mut outputs)?);
     Ok(Section { title: "Recall, what is found", method, lines })
 }
 
-type Measure = fn(&Path, &Path, &Outputs) -> anyhow::Result<Vec<crate::report::Line>>;
+type Measure = fn(&Path, &Path, &mut Outputs) -> anyhow::Result<Vec<crate::report::Line>>;
 
 /// Reads a file of JSON, a value a line.
 fn read(file: &Path) -> anyhow::Result<Vec<Value>> {

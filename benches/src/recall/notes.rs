@@ -4,10 +4,63 @@ use std::path::Path;
 
 use memory::path::{Layout, MemoryPath};
 use memory::screen::Screen;
-use recall::{Corpus, Options};
+use recall::{Corpus, Options, Ranking};
+use serde_json::{Value, json};
 
 use crate::recall::{Outputs, read, share, text, texts};
 use crate::report::{Line, Target};
+
+/// Our own sets: a folder each.
+const SETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/sets");
+/// Sets that are asked together, to see what many memories make of it.
+const TOGETHER: usize = 7;
+
+/// Memories, and prompts for them.
+struct Set {
+    name: String,
+    memories: Vec<(MemoryPath, String)>,
+    prompts: Vec<Prompt>,
+}
+
+struct Prompt {
+    text: String,
+    kind: String,
+    /// What helps with it.
+    wanted: Vec<String>,
+    /// What helps most.
+    top: Option<String>,
+}
+
+impl Set {
+    /// Reads a set of two files; the prompts of others have another name for their text.
+    fn read(name: &str, memories: &Path, prompts: &Path) -> anyhow::Result<Self> {
+        let memory = |memory: &Value| -> anyhow::Result<_> {
+            let path = MemoryPath::parse(text(memory, "path")?, Layout::Scoped)?;
+            Ok((path, text(memory, "text")?.to_owned()))
+        };
+        let prompt = |prompt: &Value| -> anyhow::Result<_> {
+            Ok(Prompt {
+                text: text(prompt, "prompt").or_else(|_| text(prompt, "query"))?.to_owned(),
+                kind: text(prompt, "kind")?.to_owned(),
+                wanted: texts(prompt, "relevant"),
+                top: prompt["top"].as_str().map(str::to_owned),
+            })
+        };
+        Ok(Self {
+            name: name.to_owned(),
+            memories: read(memories)?.iter().map(memory).collect::<anyhow::Result<_>>()?,
+            prompts: read(prompts)?.iter().map(prompt).collect::<anyhow::Result<_>>()?,
+        })
+    }
+
+    fn corpus(&self) -> Corpus {
+        let mut corpus = Corpus::new(Screen::default());
+        for (path, text) in &self.memories {
+            corpus.put(path, text, None);
+        }
+        corpus
+    }
+}
 
 /// What came of the prompts.
 #[derive(Debug, Default)]
@@ -15,54 +68,199 @@ struct Sums {
     answerable: f64,
     found: f64,
     found_always: f64,
+    reworded: f64,
+    reworded_found: f64,
     with_top: f64,
     top: f64,
     unanswerable: f64,
     nothing: f64,
+    /// Memories that were shown, and those of them that help.
+    shown: f64,
+    helping: f64,
+    /// Prompts whose memories were taken away, and those of them answered with nothing.
+    bereft: f64,
+    bereft_nothing: f64,
 }
 
-/// Asks each prompt, with and without the choice to answer nothing.
-pub(super) fn measure(corpus: &Path, prompts: &Path, _: &Outputs) -> anyhow::Result<Vec<Line>> {
-    let mut memories = Corpus::new(Screen::default());
-    for memory in read(corpus)? {
-        let path = MemoryPath::parse(text(&memory, "path")?, Layout::Scoped)?;
-        memories.put(&path, text(&memory, "text")?, None);
+impl Sums {
+    fn add(&mut self, corpus: &Corpus, prompt: &Prompt) {
+        let (found, always) = (paths(corpus, prompt, true), paths(corpus, prompt, false));
+        let helps = |path: &&String| prompt.wanted.contains(path);
+        let within = |list: &[String]| share(list.iter().filter(helps).count(), &prompt.wanted);
+        if prompt.wanted.is_empty() {
+            self.unanswerable += 1.0;
+            self.nothing += is(found.is_empty());
+            return;
+        }
+        self.answerable += 1.0;
+        self.found += within(&found);
+        self.found_always += within(&always);
+        self.shown += found.iter().map(|_| 1.0).sum::<f64>();
+        self.helping += found.iter().filter(helps).map(|_| 1.0).sum::<f64>();
+        if prompt.kind == "paraphrase" {
+            self.reworded += 1.0;
+            self.reworded_found += within(&found);
+        }
+        if let Some(top) = &prompt.top {
+            self.with_top += 1.0;
+            self.top += is(found.first() == Some(top));
+        }
     }
+
+    /// Asks a prompt for which nothing that helps is left.
+    fn add_bereft(&mut self, corpus: &mut Corpus, set: &Set, prompt: &Prompt) {
+        without(corpus, set, prompt, |corpus| {
+            self.bereft += 1.0;
+            self.bereft_nothing += is(paths(corpus, prompt, true).is_empty());
+        });
+    }
+
+    fn lines(&self, of: &str, targets: [Option<f64>; 3]) -> Vec<Line> {
+        let line = |name: &str, share: f64, target: Option<f64>| {
+            let line = Line::share(format!("{of}, {name}"), share);
+            target.into_iter().fold(line, |line, target| line.target(Target::Share(target)))
+        };
+        vec![
+            line("recall@5", self.found / self.answerable, targets[0]),
+            line(
+                "recall@5 when something must be answered",
+                self.found_always / self.answerable,
+                None,
+            ),
+            line("recall@5 of prompts in other words", self.reworded_found / self.reworded, None),
+            line("first is the best", self.top / self.with_top, targets[1]),
+            line("of what is shown helps", self.helping / self.shown, None),
+            line(
+                "without an answer, answered with nothing",
+                self.nothing / self.unanswerable,
+                targets[2],
+            ),
+            line(
+                "their memories gone, answered with nothing",
+                self.bereft_nothing / self.bereft,
+                None,
+            ),
+        ]
+    }
+}
+
+fn is(is: bool) -> f64 {
+    f64::from(u8::from(is))
+}
+
+fn paths(corpus: &Corpus, prompt: &Prompt, abstain: bool) -> Vec<String> {
+    let hits = corpus.rank(&prompt.text, &Options { abstain, ..Options::default() });
+    hits.iter().map(|hit| hit.path.to_string()).collect()
+}
+
+/// Does something while the memories that help with a prompt are not there.
+fn without(corpus: &mut Corpus, set: &Set, prompt: &Prompt, act: impl FnOnce(&Corpus)) {
+    let helping =
+        || set.memories.iter().filter(|(path, _)| prompt.wanted.contains(&path.to_string()));
+    for (path, _) in helping() {
+        corpus.remove(path);
+    }
+    act(corpus);
+    for (path, text) in helping() {
+        corpus.put(path, text, None);
+    }
+}
+
+/// Asks each prompt of a set that is no part of the project.
+pub(super) fn measure(
+    memories: &Path,
+    prompts: &Path,
+    outputs: &mut Outputs,
+) -> anyhow::Result<Vec<Line>> {
+    let set = Set::read("given", memories, prompts)?;
+    let sums = ask(std::slice::from_ref(&set), outputs)?;
+    Ok(sums.lines("given notes", [Some(0.92), Some(0.85), Some(0.9)]))
+}
+
+/// Asks each prompt of our own sets.
+pub(super) fn own(outputs: &mut Outputs) -> anyhow::Result<Vec<Line>> {
+    let mut sets = Vec::new();
+    let mut folders = std::fs::read_dir(SETS)?.collect::<Result<Vec<_>, _>>()?;
+    folders.sort_by_key(std::fs::DirEntry::file_name);
+    for folder in folders {
+        let (name, folder) = (folder.file_name().to_string_lossy().into_owned(), folder.path());
+        sets.push(Set::read(&name, &folder.join("memories.jsonl"), &folder.join("prompts.jsonl"))?);
+    }
+    let mut lines = ask(&sets, outputs)?.lines("own notes", [None; 3]);
+    let together = together(&sets, outputs)?;
+    lines.extend(together.lines("own notes, seven sets at once", [None; 3]).into_iter().take(6));
+    Ok(lines)
+}
+
+/// Asks each prompt of some sets, by itself and without what helps with it.
+fn ask(sets: &[Set], outputs: &mut Outputs) -> anyhow::Result<Sums> {
     let mut sums = Sums::default();
-    for prompt in read(prompts)? {
-        let ask = |abstain: bool| -> Vec<String> {
-            let options = Options { abstain, ..Options::default() };
-            let hits = memories.rank(prompt["query"].as_str().unwrap_or_default(), &options);
-            hits.iter().map(|hit| hit.path.to_string()).collect()
-        };
-        let (found, always) = (ask(true), ask(false));
-        let wanted = texts(&prompt, "relevant");
-        let within = |list: &[String]| {
-            share(list.iter().filter(|path| wanted.contains(path)).count(), &wanted)
-        };
-        if wanted.is_empty() {
-            sums.unanswerable += 1.0;
-            sums.nothing += f64::from(u8::from(found.is_empty()));
-            continue;
-        }
-        sums.answerable += 1.0;
-        sums.found += within(&found);
-        sums.found_always += within(&always);
-        if let Some(top) = prompt["top"].as_str() {
-            sums.with_top += 1.0;
-            sums.top += f64::from(u8::from(found.first().is_some_and(|first| first == top)));
+    for set in sets {
+        let mut corpus = set.corpus();
+        for prompt in &set.prompts {
+            sums.add(&corpus, prompt);
+            outputs.write(&features(set, prompt, &corpus, "whole"))?;
+            if prompt.wanted.is_empty() {
+                continue;
+            }
+            sums.add_bereft(&mut corpus, set, prompt);
+            let mut line = Value::Null;
+            without(&mut corpus, set, prompt, |corpus| {
+                line = features(set, prompt, corpus, "bereft");
+            });
+            outputs.write(&line)?;
         }
     }
-    let (found, always) = (sums.found / sums.answerable, sums.found_always / sums.answerable);
-    Ok(vec![
-        Line::share("memories, recall@5", found).target(Target::Share(0.92)),
-        Line::share("memories, recall@5 when something must be answered", always),
-        Line::share("memories, first is the best", sums.top / sums.with_top)
-            .target(Target::Share(0.85)),
-        Line::share(
-            "prompts without an answer, answered with nothing",
-            sums.nothing / sums.unanswerable,
-        )
-        .target(Target::Share(0.9)),
-    ])
+    Ok(sums)
+}
+
+/// Asks the prompts of some sets of all their memories together, each set's in a folder of its own.
+fn together(sets: &[Set], outputs: &mut Outputs) -> anyhow::Result<Sums> {
+    let mut sums = Sums::default();
+    for sets in sets.chunks(TOGETHER) {
+        let mut corpus = Corpus::new(Screen::default());
+        let moved = |set: &Set, path: &str| {
+            let (scope, rest) =
+                path.trim_start_matches("/memories/").split_once('/').unwrap_or_default();
+            format!("/memories/{scope}/{}/{rest}", set.name)
+        };
+        for set in sets {
+            for (path, text) in &set.memories {
+                let path = moved(set, &path.to_string());
+                corpus.put(&MemoryPath::parse(&path, Layout::Scoped)?, text, None);
+            }
+        }
+        for set in sets {
+            for prompt in &set.prompts {
+                let moved = |path: &String| moved(set, path);
+                let prompt = Prompt {
+                    text: prompt.text.clone(),
+                    kind: prompt.kind.clone(),
+                    wanted: prompt.wanted.iter().map(moved).collect(),
+                    top: prompt.top.as_ref().map(moved),
+                };
+                sums.add(&corpus, &prompt);
+                outputs.write(&features(set, &prompt, &corpus, "together"))?;
+            }
+        }
+    }
+    Ok(sums)
+}
+
+/// What `scripts/learn` reads; of all but the prompt of a whole set what the decision goes by only.
+fn features(set: &Set, prompt: &Prompt, corpus: &Corpus, scene: &str) -> Value {
+    let Ranking { entries, memories, answer } = corpus.ranking(&prompt.text, &Options::default());
+    let names: Vec<String> = memories.iter().map(|(path, ..)| path.to_string()).collect();
+    let owner = |path: &MemoryPath| names.iter().position(|name| *name == path.to_string());
+    let mut line = json!({
+        "group": set.name, "scene": scene, "kind": prompt.kind, "memory_gold": prompt.wanted,
+        "top": prompt.top, "answer": answer.to_vec(), "memories": names,
+    });
+    if scene == "whole" {
+        line["entries"] = entries.iter().map(|(hit, _)| hit.ordinal).collect();
+        line["owners"] = entries.iter().map(|(hit, _)| owner(&hit.path)).collect();
+        line["entry_features"] = entries.iter().map(|(_, of)| of.to_vec()).collect();
+        line["memory_features"] = memories.iter().map(|(.., of)| of.to_vec()).collect();
+    }
+    line
 }

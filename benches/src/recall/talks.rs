@@ -1,9 +1,8 @@
 //! Conversations: a session is a memory, a turn an entry.
 
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io::{BufWriter, Write as _};
-use std::path::{Path, PathBuf};
+use std::io::Write as _;
+use std::path::Path;
 
 use anyhow::Context as _;
 use memory::path::{Layout, MemoryPath, RelativePath};
@@ -11,17 +10,8 @@ use memory::screen::Screen;
 use recall::{Corpus, Options, Ranking};
 use serde_json::{Value, json};
 
-use crate::recall::{Scores, read, text, texts};
+use crate::recall::{Outputs, Scores, read, text, texts};
 use crate::report::{Line, Target};
-
-/// Where to write what others score or learn from.
-#[derive(Debug, Default)]
-pub(crate) struct Outputs {
-    /// Ranked turns, a question a line.
-    pub(crate) ranked: Option<PathBuf>,
-    /// Features of all that was looked at, a question a line.
-    pub(crate) features: Option<PathBuf>,
-}
 
 /// Ranks everything: a question should have its answers somewhere in the list.
 const ALL: Options = Options { limit: usize::MAX, abstain: false, by_sense: true };
@@ -30,13 +20,9 @@ const ALL: Options = Options { limit: usize::MAX, abstain: false, by_sense: true
 pub(super) fn measure(
     corpus: &Path,
     questions: &Path,
-    outputs: &Outputs,
+    outputs: &mut Outputs,
 ) -> anyhow::Result<Vec<Line>> {
     let corpora = corpora(&read(corpus)?)?;
-    let open = |file: &Option<PathBuf>| -> anyhow::Result<Option<BufWriter<File>>> {
-        Ok(file.as_ref().map(File::create).transpose()?.map(BufWriter::new))
-    };
-    let (mut ranked_file, mut features_file) = (open(&outputs.ranked)?, open(&outputs.features)?);
     let (mut turns, mut sessions, mut by_words) =
         (Scores::default(), Scores::default(), Scores::default());
     for question in read(questions)? {
@@ -54,12 +40,10 @@ pub(super) fn measure(
         sessions.add(&gold_sessions, &ranked_sessions);
         let words = Options { by_sense: false, ..ALL };
         by_words.add(&gold, &names(&corpus.ranking(prompt, &words)).0);
-        if let Some(file) = &mut ranked_file {
+        if let Some(file) = &mut outputs.ranked {
             writeln!(file, "{}", json!({ "qid": question["qid"], "ranked": ranked }))?;
         }
-        if let Some(file) = &mut features_file {
-            writeln!(file, "{}", features(talk, &gold, &gold_sessions, &ranking))?;
-        }
+        outputs.write(&features(talk, &gold, &gold_sessions, &ranking))?;
     }
     Ok(lines(&turns, &sessions, &by_words))
 }
@@ -131,7 +115,7 @@ fn features(talk: &str, gold: &[String], gold_sessions: &[String], ranking: &Ran
     let entry_features: Vec<_> = ranking.entries.iter().map(|(_, of)| of.to_vec()).collect();
     let memory_features: Vec<_> = ranking.memories.iter().map(|(.., of)| of.to_vec()).collect();
     json!({
-        "group": talk, "gold": gold, "memory_gold": gold_sessions, "entries": entries, "owners": owners,
+        "group": talk, "scene": "talk", "gold": gold, "memory_gold": gold_sessions, "entries": entries, "owners": owners,
         "memories": memories, "entry_features": entry_features, "memory_features": memory_features,
     })
 }

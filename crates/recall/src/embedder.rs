@@ -1,7 +1,8 @@
-//! What words mean, as far as a table can tell: a vector for each token of a small English vocabulary.
+//! What words mean, as far as a table can tell: two vectors for each token of a small English vocabulary.
 //!
-//! The table was distilled from a sentence encoder by `scripts/distil`; where it comes from and its
-//! licence stand beside it in `data/`. A word that the vocabulary lacks is taken for another form of one
+//! One tells which words are near each other, the other what texts mean that are made of them: a sum says of a text
+//! what no word of it says by itself. The table was distilled from a sentence encoder by `scripts/distil`; where it
+//! comes from and its licence stand beside it in `data/`. A word that the vocabulary lacks is taken for another form of one
 //! that it has (`untied`, `replicas`), or else cut into the longest tokens that it knows, and its vector is
 //! the middle of theirs. Words that are not written in Latin letters have none.
 //! Without the feature `embedder` no word has one, and recall goes by the words alone.
@@ -35,6 +36,10 @@ const ENDINGS: [(&[u8], &[u8]); 12] = [
 const BASE_MIN: usize = 3;
 /// How many bytes the table's head takes.
 const HEAD_BYTES: usize = 16;
+/// How many numbers a byte holds.
+const NUMBERS_A_BYTE: usize = 2;
+/// As many numbers as a vector may have: sums of their products have to fit.
+const DIMS_MAX: usize = 1 << 12;
 
 #[cfg(feature = "embedder")]
 static BYTES: &[u8] = include_bytes!("../data/tokens.qtv");
@@ -50,45 +55,59 @@ pub(crate) fn table() -> Option<&'static Table<'static>> {
 
 /// Returns bytes that are others when the table is another: all but its words and its numbers.
 pub(crate) fn head() -> &'static [u8] {
-    let numbers = table().map_or(0, |table| table.numbers.len() + table.words.len());
+    let vectors = |table: &Table<'_>| {
+        table.words.len() + table.numbers.map(<[u8]>::len).iter().sum::<usize>()
+    };
+    let numbers = table().map_or(0, vectors);
     BYTES.get(..BYTES.len() - numbers).unwrap_or_default()
+}
+
+/// What a vector is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sense {
+    /// How near words are to each other.
+    OfWords,
+    /// What texts mean that have the word.
+    OfTexts,
 }
 
 /// Tokens and their vectors.
 #[derive(Debug)]
 pub(crate) struct Table<'a> {
     dims: usize,
-    bits: usize,
-    /// What one step of a number is worth, dimension by dimension.
-    steps: Vec<f32>,
+    /// What one step of a number is worth, sense by sense and dimension by dimension.
+    steps: [Vec<f32>; 2],
     /// How rare each token is: sixteenths of a doubling of its place in the order of frequency.
     ranks: &'a [u8],
     /// The tokens in the order of their bytes, a line each.
     words: &'a [u8],
     /// Where each token starts, and one past the end.
     starts: Vec<usize>,
-    numbers: &'a [u8],
+    /// Sense by sense, token by token.
+    numbers: [&'a [u8]; 2],
 }
 
 impl<'a> Table<'a> {
     /// Reads a table; `None` if these bytes are none.
     pub(crate) fn read(bytes: &'a [u8]) -> Option<Self> {
-        let whole = |at: usize| Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?));
-        let half = |at: usize| Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?));
-        (bytes.get(..4)? == b"QTV1").then_some(())?;
-        let count = usize::try_from(whole(4)?).ok()?;
-        let (dims, bits) = (usize::from(half(8)?), usize::from(half(10)?));
-        let words_len = usize::try_from(whole(12)?).ok()?;
-        (matches!(bits, 4 | 8) && dims > 0 && dims.is_multiple_of(16)).then_some(())?;
-        let (steps, rest) = bytes.get(HEAD_BYTES..)?.split_at_checked(dims * 4)?;
+        let whole = |at: usize| {
+            let number = u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?);
+            usize::try_from(number).ok()
+        };
+        (bytes.get(..4)? == b"QTV2").then_some(())?;
+        let (count, dims, words_len) = (whole(4)?, whole(8)?, whole(12)?);
+        (dims > 0 && dims.is_multiple_of(16) && dims <= DIMS_MAX).then_some(())?;
+        let (steps, rest) = bytes.get(HEAD_BYTES..)?.split_at_checked(2 * dims * 4)?;
         let (ranks, rest) = rest.split_at_checked(count)?;
         let (words, numbers) = rest.split_at_checked(words_len)?;
-        let steps = steps.as_chunks::<4>().0.iter().map(|step| f32::from_le_bytes(*step)).collect();
+        let mut steps = steps.as_chunks::<4>().0.iter().map(|step| f32::from_le_bytes(*step));
+        let steps = [steps.by_ref().take(dims).collect(), steps.collect()];
         let ends = words.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
         let mut starts: Vec<usize> = std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect();
         starts.push(words.len() + 1);
-        let sound = starts.len() == count + 1 && numbers.len() == count * dims * bits / 8;
-        sound.then_some(Self { dims, bits, steps, ranks, words, starts, numbers })
+        let sound = starts.len() == count + 1 && numbers.len() == count * dims;
+        let numbers = numbers.split_at(numbers.len() / 2).into();
+        sound.then_some(Self { dims, steps, ranks, words, starts, numbers })
     }
 
     /// Returns how many numbers a vector has.
@@ -97,25 +116,18 @@ impl<'a> Table<'a> {
     }
 
     /// Returns the vector of a word in plain small letters, of length 127; `None` if it has none.
-    pub(crate) fn vector(&self, word: &str) -> Option<Vec<i8>> {
-        self.vector_of(&self.cut(word)?)
+    pub(crate) fn vector(&self, sense: Sense, word: &str) -> Option<Vec<i8>> {
+        let mut vector = vec![0; self.dims];
+        self.put_vector(sense, &self.cut(word)?, &mut vector).then_some(vector)
     }
 
-    /// Returns the vector of a word that is made of these tokens; `None` if it has none.
-    pub(crate) fn vector_of(&self, tokens: &[u32]) -> Option<Vec<i8>> {
-        let (mut sum, mut vector) = (Vec::new(), vec![0; self.dims]);
-        self.put_vector(tokens, &mut sum, &mut vector).then_some(vector)
-    }
-
-    /// Puts the vector of a word of these tokens where there are zeros; returns whether it has one. `sum` may hold
-    /// anything.
-    pub(crate) fn put_vector(&self, tokens: &[u32], sum: &mut Vec<f32>, vector: &mut [i8]) -> bool {
-        sum.clear();
-        sum.resize(self.dims, 0.0);
+    /// Puts the vector of a word of these tokens where there are zeros; returns whether it has one.
+    pub(crate) fn put_vector(&self, sense: Sense, tokens: &[u32], vector: &mut [i8]) -> bool {
+        let mut sum = vec![0.0; self.dims];
         for token in tokens {
-            self.add(*token as usize, sum);
+            self.add(sense, *token as usize, &mut sum);
         }
-        put_unit(sum, vector)
+        put_unit(&sum, vector)
     }
 
     /// Returns how rare a word is, from 0 to 1; `None` if it is no form of a token.
@@ -190,19 +202,14 @@ impl<'a> Table<'a> {
         None
     }
 
-    fn add(&self, token: usize, places: &mut [f32]) {
-        let bytes = self.dims * self.bits / 8;
-        let numbers = self.numbers.get(token * bytes..(token + 1) * bytes).unwrap_or_default();
-        if self.bits == 8 {
-            for ((place, step), number) in places.iter_mut().zip(&self.steps).zip(numbers) {
-                *place += f32::from(number.cast_signed()) * step;
-            }
-        } else {
-            let pairs = places.as_chunks_mut::<2>().0.iter_mut().zip(self.steps.as_chunks::<2>().0);
-            for ((places, steps), pair) in pairs.zip(numbers) {
-                places[0] += f32::from((pair << 4).cast_signed() >> 4) * steps[0];
-                places[1] += f32::from(pair.cast_signed() >> 4) * steps[1];
-            }
+    fn add(&self, sense: Sense, token: usize, places: &mut [f32]) {
+        let (steps, numbers) = (&self.steps[sense as usize], self.numbers[sense as usize]);
+        let bytes = self.dims / NUMBERS_A_BYTE;
+        let numbers = numbers.get(token * bytes..(token + 1) * bytes).unwrap_or_default();
+        let pairs = places.as_chunks_mut::<2>().0.iter_mut().zip(steps.as_chunks::<2>().0);
+        for ((places, steps), pair) in pairs.zip(numbers) {
+            places[0] += f32::from((pair << 4).cast_signed() >> 4) * steps[0];
+            places[1] += f32::from(pair.cast_signed() >> 4) * steps[1];
         }
     }
 }
@@ -242,7 +249,8 @@ mod tests {
 
     fn near(one: &str, other: &str) -> f32 {
         let table = table().expect("a table");
-        nearness(&table.vector(one).expect(one), &table.vector(other).expect(other))
+        let vector = |word: &str| table.vector(Sense::OfWords, word).expect(word);
+        nearness(&vector(one), &vector(other))
     }
 
     #[test]
@@ -255,9 +263,9 @@ mod tests {
     #[test]
     fn a_word_that_is_no_token_is_cut_and_one_of_other_letters_has_no_vector() {
         let table = table().expect("a table");
-        assert!(table.vector("transcoding").is_some());
+        assert!(table.vector(Sense::OfTexts, "transcoding").is_some());
         for word in ["", "x", "naïve", "r2d2", "сборка", &"a".repeat(41)] {
-            assert_eq!(table.vector(word), None, "{word}");
+            assert_eq!(table.vector(Sense::OfTexts, word), None, "{word}");
         }
         assert!(table.rarity("the") < table.rarity("harvest"));
     }
@@ -273,7 +281,8 @@ mod tests {
             ("misconfigured", "configured"),
         ] {
             assert_eq!(table.rarity(word), table.rarity(of), "{word}");
-            assert_eq!(table.vector(word), table.vector(of), "{word}");
+            let vector = |word| table.vector(Sense::OfTexts, word);
+            assert_eq!(vector(word), vector(of), "{word}");
         }
         assert_eq!(table.rarity("qqqzing"), None);
     }
@@ -300,10 +309,10 @@ mod tests {
     #[test]
     fn bytes_that_are_no_table_are_refused() {
         assert!(Table::read(b"").is_none());
-        assert!(Table::read(b"QTV1").is_none());
+        assert!(Table::read(b"QTV2").is_none());
         assert!(Table::read(&BYTES[..BYTES.len() - 1]).is_none());
         let mut other = BYTES.to_vec();
-        other[10] = 5;
+        other[8] = 5;
         assert!(Table::read(&other).is_none());
     }
 }

@@ -5,6 +5,7 @@
 
 use std::ops::Range;
 
+use crate::answer::Fit;
 use crate::corpus::{Corpus, Entry};
 use crate::embedder::nearness;
 use crate::lanes::{LANES, Lane, divide, keep_largest, sum};
@@ -25,6 +26,9 @@ const TEXTS: [f32; REACHES.len()] = [2.2, 3.0, 4.6];
 /// BM25: how soon a word said again says no more, and how much a long text is held against it.
 const SATURATION: f32 = 1.2;
 const LENGTH: f32 = 0.75;
+
+/// From which nearness on another word counts towards an answer.
+const NEAR_FROM: f32 = 0.55;
 
 /// The least that counts as much: of what all words tell together, of how far the question is met, and of how
 /// near a text as a whole is to it. Less than that in the best entry is little in all.
@@ -61,6 +65,9 @@ pub const ENTRY_FEATURES: [&str; ENTRY] = [
 pub(crate) const ENTRY: usize = 23;
 /// Those of an entry that are divided by the largest of the question: the first so many.
 const SCALED: usize = 14;
+/// Where those of an entry stand that tell how near it is in what it means.
+const SENSE: usize = 5;
+const GIST: usize = 10;
 /// Where the features stand that are reasons by themselves.
 pub(crate) const SUBJECT: usize = 14;
 pub(crate) const MONTH: usize = 19;
@@ -91,8 +98,18 @@ pub const MEMORY_FEATURES: [&str; MEMORY] = [
     "rare sense of the memory",
     "rare sense of the subject",
     "kindred words of the memory",
+    "gist, little told",
+    "gist of the memory, little told",
+    "best entry, little told",
+    "words, little told",
+    "sense, little told",
+    "rare words of the memory, little told",
+    "rare sense of the memory, little told",
 ];
-pub(crate) const MEMORY: usize = 20;
+pub(crate) const MEMORY: usize = 27;
+/// Where those stand that count when words tell little, the more the fewer entries a memory has; and of which they are.
+const LITTLE: usize = 20;
+const WHEN_LITTLE: [usize; MEMORY - LITTLE] = [13, 14, 0, 7, 10, 16, 17];
 /// Which features of its entries a memory has the largest of, in its order.
 const LARGEST: [usize; 12] = [4, 8, 19, 20, 0, 2, 3, 5, 6, 7, 10, 11];
 
@@ -150,6 +167,8 @@ pub(crate) struct Rows {
     pub(crate) hits: Vec<Hits>,
     /// How many lanes the words of the question take.
     pub(crate) width: usize,
+    /// The largest of each that was divided by it.
+    largest: [f32; SCALED],
 }
 
 impl Row {
@@ -405,6 +424,7 @@ impl Rows {
         for row in &mut self.list {
             divide(&mut row.features[..SCALED], &most);
         }
+        self.largest = most;
     }
 
     /// Returns the entries of a memory that were looked at.
@@ -421,8 +441,35 @@ impl Rows {
         })
     }
 
-    /// Returns the features of a memory, given how well each row fits.
-    pub(crate) fn of_memory(&self, group: &Group, scores: &[f32]) -> [f32; MEMORY] {
+    /// Returns how much of the question's words the rows of a memory have, or others for them.
+    pub(crate) fn fit(&self, question: &Question, group: &Group) -> Fit {
+        let mut fit = Fit::default();
+        for (at, asked) in question.asked.iter().enumerate() {
+            let (own, nearest) = self.most_of(group, at);
+            let own = own.min(1.0);
+            let weight = asked.share * asked.rarity;
+            let near = ((nearest - NEAR_FROM) / (1.0 - NEAR_FROM)).max(0.0) - own;
+            fit.total += weight;
+            fit.same += weight * own;
+            fit.near += weight * near.max(0.0);
+        }
+        fit
+    }
+
+    /// Returns how near the rows of a memory are to the question: the nearest entry and the whole memory by what
+    /// they mean, and the nearest entry word by word.
+    pub(crate) fn nearness(&self, group: &Group) -> ([f32; 2], f32) {
+        let rows = &self.list[group.rows.clone()];
+        let most = |at: usize| {
+            let of_rows = rows.iter().map(|row| row.features[at]);
+            of_rows.fold(0.0, f32::max) * self.largest[at]
+        };
+        ([most(GIST), most(GIST + 1)], most(SENSE))
+    }
+
+    /// Returns the features of a memory, given how well each row fits and how little the words tell of any memory,
+    /// from 0 to 1.
+    pub(crate) fn of_memory(&self, group: &Group, scores: &[f32], little: f32) -> [f32; MEMORY] {
         let mut own: Vec<f32> = scores[group.rows.clone()].to_vec();
         own.sort_unstable_by(|a, b| b.total_cmp(a));
         let best = own.first().copied().unwrap_or(0.0);
@@ -438,7 +485,11 @@ impl Rows {
             *feature = largest[of_entry];
         }
         features[15] = (own.len() as f32).ln();
-        features[16..].copy_from_slice(&group.rare);
+        features[16..LITTLE].copy_from_slice(&group.rare);
+        let little = little / own.len().max(1) as f32;
+        for (at, of) in (LITTLE..).zip(WHEN_LITTLE) {
+            features[at] = little * features[of];
+        }
         features
     }
 }

@@ -25,6 +25,8 @@ mod corpus;
 
 mod packed;
 
+mod wording;
+
 mod question;
 
 mod weights;
@@ -37,8 +39,11 @@ mod look;
 
 mod features;
 
+mod answer;
+
 mod rank;
 
+pub use answer::ANSWER_FEATURES;
 pub use corpus::Corpus;
 pub use features::{ENTRY_FEATURES, MEMORY_FEATURES};
 pub use likeness::Likeness;

@@ -7,6 +7,7 @@ use jiff::civil::Date;
 
 use crate::corpus::{Corpus, Entry};
 use crate::terms::Gist;
+use crate::wording::{WORDING, wording};
 use crate::words::{Kind, Word, is_foreign, words};
 
 /// Words that a prompt is searched by, at most; the rarest of it.
@@ -80,6 +81,7 @@ pub(crate) struct Question {
     pub(crate) subjects: HashSet<Box<str>>,
     pub(crate) days: Vec<Named>,
     pub(crate) asks_when: bool,
+    pub(crate) wording: [f32; WORDING],
 }
 
 impl Question {
@@ -134,7 +136,8 @@ impl Question {
             gist.add_word(&asked.word);
         }
         let gist = if by_sense { gist.direction() } else { Vec::new() };
-        Self { gist, asked, subjects, days: days(prompt, &texts), asks_when }
+        let (days, wording) = (days(prompt, &texts), wording(prompt, &texts));
+        Self { gist, asked, subjects, days, asks_when, wording }
     }
 
     /// Whether an entry begins with a name that the question has.

@@ -1,11 +1,13 @@
 //! Which memories and entries fit a prompt, best first, and why.
 
 use std::cmp::Reverse;
+use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::PoisonError;
 
 use memory::path::MemoryPath;
 
+use crate::answer::{self, ANSWER, Fit, Known};
 use crate::corpus::Corpus;
 use crate::features::{ENTRY, Group, MEMORY, MONTH, Rows, SUBJECT};
 use crate::lanes::product;
@@ -17,13 +19,15 @@ use crate::weights::{OF_ENTRY, OF_MEMORY};
 /// How many entries of a memory a hit shows, at most.
 const SHOWN: usize = 3;
 
-/// How much of the question's words the best memory must have, or nothing is answered; a word that only one
-/// entry has and that is rare in the language counts nearly 1. Without the table every word is taken for rare.
+/// How much of the question's words the best memory must have, or nothing is answered, where meaning does not
+/// count; a word that only one entry has and that is rare in the language counts nearly 1. Without the table every
+/// word is taken for rare.
 const FIT_MIN: f32 = if cfg!(feature = "embedder") { 0.65 } else { 0.78 };
-/// How much another memory must have beside the best one, or it is left out.
+/// How much of what the best memory has of them another must have beside it, and at least; or by how little it must
+/// stand behind the best. Others are left out.
 const FIT_SHARE_MIN: f32 = 0.25;
-/// From which nearness on another word counts towards that.
-const NEAR_FROM: f32 = 0.55;
+const FIT_LEAST: f32 = 0.3;
+const BEHIND_MAX: f32 = 2.0;
 
 /// How to look.
 #[derive(Clone, Copy, Debug)]
@@ -113,7 +117,7 @@ pub struct Ranking {
     /// Memories with their features, the best first.
     pub memories: Vec<(MemoryPath, f32, [f32; MEMORY])>,
     /// What the decision to answer nothing goes by.
-    pub fit: [f32; 3],
+    pub answer: [f32; ANSWER],
 }
 
 /// A prompt that was looked up.
@@ -135,6 +139,7 @@ struct Scored {
     group: Group,
     score: f32,
     features: [f32; MEMORY],
+    fit: Fit,
 }
 
 impl Corpus {
@@ -153,22 +158,22 @@ impl Corpus {
     ) -> Vec<Hit> {
         let others = likeness.map_or(&[][..], Likeness::best);
         let mut found = self.find(prompt, options.by_sense, others);
-        // What the words tell is decided by the words alone.
-        let best = found.memories.first().map_or(0.0, |best| found.fit_of(&best.group));
+        // What is told without likeness is decided without it.
+        let told: HashSet<u32> = found.told(self).collect();
+        if options.abstain && told.is_empty() && likeness.is_none() {
+            return Vec::new();
+        }
         if let Some(likeness) = likeness {
             found.weigh(likeness);
             self.sort(&mut found.memories);
         }
-        let fit = |scored: &Scored| found.fit_of(&scored.group);
-        let by_words = |scored: &Scored| best >= FIT_MIN && fit(scored) >= best * FIT_SHARE_MIN;
-        let lifted = |scored: &Scored| {
+        let is_lifted = |scored: &Scored| {
             let lift = found.lift(&scored.group);
-            lift > 0.0 && fit(scored) + lift * FIT_MIN >= FIT_MIN
+            lift > 0.0 && scored.fit.all() + lift * FIT_MIN >= FIT_MIN
         };
-        if options.abstain && best < FIT_MIN && likeness.is_none() {
-            return Vec::new();
-        }
-        let fits = |scored: &&Scored| !options.abstain || by_words(scored) || lifted(scored);
+        let fits = |scored: &&Scored| {
+            !options.abstain || told.contains(&scored.group.memory) || is_lifted(scored)
+        };
         let hits = found.memories.iter().filter(fits).take(options.limit);
         let hits = hits.filter_map(|scored| self.hit(&found, scored)).collect();
         if let Some(scratch) =
@@ -198,11 +203,7 @@ impl Corpus {
         let memories = found.memories.iter().filter_map(|scored| {
             Some((self.path_of(scored.group.memory)?.clone(), scored.score, scored.features))
         });
-        Ranking {
-            entries,
-            memories: memories.collect(),
-            fit: found.memories.first().map_or([0.0; 3], |best| found.fit(&best.group)),
-        }
+        Ranking { entries, memories: memories.collect(), answer: found.answer(self) }
     }
 
     fn find(&self, prompt: &str, by_sense: bool, others: &[u32]) -> Found<'_> {
@@ -214,11 +215,15 @@ impl Corpus {
         self.scratch.lock().unwrap_or_else(PoisonError::into_inner).push(scratch);
         let scores: Vec<f32> =
             rows.list.iter().map(|row| product(&row.features, &OF_ENTRY)).collect();
-        let groups = rows.groups.iter();
+        let fits: Vec<Fit> = rows.groups.iter().map(|group| rows.fit(&question, group)).collect();
+        let told = fits.iter().map(Fit::share).fold(0.0, f32::max);
+        let little = if question.gist.is_empty() { 0.0 } else { 1.0 - told };
+        let groups = rows.groups.iter().zip(fits);
         let mut memories: Vec<Scored> = groups
-            .map(|group| {
-                let features = rows.of_memory(group, &scores);
-                Scored { group: group.clone(), score: product(&features, &OF_MEMORY), features }
+            .map(|(group, fit)| {
+                let features = rows.of_memory(group, &scores, little);
+                let score = product(&features, &OF_MEMORY);
+                Scored { group: group.clone(), score, features, fit }
             })
             .collect();
         self.sort(&mut memories);
@@ -324,24 +329,36 @@ impl<'a> Found<'a> {
         self.likeness = Some(likeness);
     }
 
-    /// How much of the question's words a memory has, or others for them.
-    fn fit_of(&self, group: &Group) -> f32 {
-        self.fit(group).iter().take(2).sum()
+    /// Returns the memories that the question is answered with; none if the best does not fit well enough.
+    fn told(&self, corpus: &Corpus) -> impl Iterator<Item = u32> {
+        let best = self.memories.first().filter(|best| self.is_answered_by(corpus, best));
+        best.into_iter().flat_map(|best| {
+            let fit_min = (best.fit.all() * FIT_SHARE_MIN).max(FIT_LEAST);
+            let is_beside = move |scored: &&Scored| {
+                best.score - scored.score <= BEHIND_MAX || scored.fit.all() >= fit_min
+            };
+            self.memories.iter().filter(is_beside).map(|scored| scored.group.memory)
+        })
     }
 
-    /// What the decision to leave a memory out goes by: how much the words tell that it has, how much those
-    /// tell that it has others for; and how much all words tell.
-    fn fit(&self, group: &Group) -> [f32; 3] {
-        let (mut same, mut near, mut total) = (0.0_f32, 0.0, 0.0);
-        for (at, asked) in self.question.asked.iter().enumerate() {
-            let (own, nearest) = self.rows.most_of(group, at);
-            let own = own.min(1.0);
-            let weight = asked.share * asked.rarity;
-            total += weight;
-            same += weight * own;
-            near += weight * (((nearest - NEAR_FROM) / (1.0 - NEAR_FROM)).max(0.0) - own).max(0.0);
+    /// Whether what fits best fits well enough.
+    fn is_answered_by(&self, corpus: &Corpus, best: &Scored) -> bool {
+        if self.question.gist.is_empty() {
+            return best.fit.all() >= FIT_MIN;
         }
-        [same, near, total]
+        answer::weigh(&self.answer(corpus)) >= 0.0
+    }
+
+    /// What speaks for answering.
+    fn answer(&self, corpus: &Corpus) -> [f32; ANSWER] {
+        let known = |scored: &Scored| {
+            let (gist, sense) = self.rows.nearness(&scored.group);
+            Known { fit: scored.fit, score: scored.score, gist, sense }
+        };
+        let known: Vec<Known> = self.memories.iter().map(known).collect();
+        let best = self.memories.first();
+        let told = |at| best.map_or(0.0, |best| self.rows.most_of(&best.group, at).0);
+        answer::features(corpus, &self.question, &known, told)
     }
 
     /// How much of what an answer needs a memory has by its likeness.

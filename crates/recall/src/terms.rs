@@ -8,7 +8,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use crate::embedder::{Table, nearness, put_unit, table};
+use crate::embedder::{Sense, Table, nearness, put_unit, table};
 use crate::words::{Kind, Word, stem};
 
 /// How often a word may be said before saying it again hardly counts.
@@ -100,8 +100,8 @@ pub(crate) struct Terms {
     stem_ids: HashMap<Arc<str>, u32>,
     /// The tokens of all terms.
     tokens: Vec<u32>,
-    /// The vectors, term by term; made when they are needed first.
-    vectors: OnceLock<Vec<i8>>,
+    /// The vectors, sense by sense and term by term; made when they are needed first.
+    vectors: [OnceLock<Vec<i8>>; 2],
     near: Mutex<HashMap<Box<str>, Near>>,
 }
 
@@ -149,11 +149,13 @@ impl Terms {
         self.stems[stem as usize].members.push(id);
         let start = number(self.tokens.len());
         self.tokens.extend_from_slice(tokens);
-        if let Some(vectors) = self.vectors.get_mut() {
-            let start = vectors.len();
-            vectors.resize(start + dims(), 0);
-            if let Some(table) = table() {
-                table.put_vector(tokens, &mut Vec::new(), &mut vectors[start..]);
+        for sense in [Sense::OfWords, Sense::OfTexts] {
+            if let Some(vectors) = self.vectors[sense as usize].get_mut() {
+                let start = vectors.len();
+                vectors.resize(start + dims(), 0);
+                if let Some(table) = table() {
+                    table.put_vector(sense, tokens, &mut vectors[start..]);
+                }
             }
         }
         self.list.push(Term {
@@ -176,13 +178,12 @@ impl Terms {
     }
 
     /// Returns the vectors, term by term; those of words that have none are zero.
-    fn vectors(&self) -> &[i8] {
-        self.vectors.get_or_init(|| {
+    fn vectors(&self, sense: Sense) -> &[i8] {
+        self.vectors[sense as usize].get_or_init(|| {
             let mut vectors = vec![0; self.list.len() * dims()];
             let Some(table) = table() else { return vectors };
-            let mut sum = Vec::new();
             for (term, vector) in self.list.iter().zip(vectors.chunks_exact_mut(table.dims())) {
-                table.put_vector(self.made_of(term).0, &mut sum, vector);
+                table.put_vector(sense, self.made_of(term).0, vector);
             }
             vectors
         })
@@ -193,7 +194,10 @@ impl Terms {
         let term = &self.list[id as usize];
         if !term.tokens.is_empty() {
             let at = id as usize * dims();
-            gist.add(self.vectors().get(at..at + dims()).unwrap_or_default(), term.rarity);
+            gist.add(
+                self.vectors(Sense::OfTexts).get(at..at + dims()).unwrap_or_default(),
+                term.rarity,
+            );
         }
     }
 
@@ -243,9 +247,11 @@ impl Terms {
 
     /// Looks at the terms that came since the last time.
     fn look_near(&self, word: &Word, kept: &Near) -> Arc<[(u32, f32)]> {
-        let Some(vector) = vector_of(table(), word) else { return Arc::default() };
+        let Some(vector) = vector_of(Sense::OfWords, word) else { return Arc::default() };
         let mut near = kept.terms.to_vec();
-        for (id, own) in self.vectors().chunks_exact(dims()).enumerate().skip(kept.seen) {
+        for (id, own) in
+            self.vectors(Sense::OfWords).chunks_exact(dims()).enumerate().skip(kept.seen)
+        {
             let nearness = nearness(&vector, own);
             if nearness >= NEAR_MIN {
                 near.push((number(id), nearness.min(1.0)));
@@ -306,7 +312,7 @@ impl Gist {
 
     /// Adds a word that may stand nowhere in the corpus.
     pub(crate) fn add_word(&mut self, word: &Word) {
-        if let Some(vector) = vector_of(table(), word) {
+        if let Some(vector) = vector_of(Sense::OfTexts, word) {
             self.add(&vector, rarity(word));
         }
     }
@@ -333,8 +339,8 @@ pub(crate) fn dims() -> usize {
     table().map_or(0, Table::dims)
 }
 
-fn vector_of(table: Option<&Table<'_>>, word: &Word) -> Option<Vec<i8>> {
-    (word.kind == Kind::Plain).then(|| table?.vector(&word.text)).flatten()
+fn vector_of(sense: Sense, word: &Word) -> Option<Vec<i8>> {
+    (word.kind == Kind::Plain).then(|| table()?.vector(sense, &word.text)).flatten()
 }
 
 /// A number of something that there are fewer of than the type can count.

@@ -1,0 +1,132 @@
+//! Whether a prompt is answered at all.
+//!
+//! A wrong memory costs more than none, and most prompts need none. What is known of a prompt and of the memory
+//! that fits it best is a row of numbers; each number moves the scales by steps that were learnt, and what they
+//! come to decides.
+
+use crate::corpus::Corpus;
+use crate::question::Question;
+use crate::wording::{WORDING, WORDINGS};
+
+/// How much of the question's words a memory has, or others for them.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Fit {
+    /// How much the words tell that it has.
+    pub(crate) same: f32,
+    /// How much those tell that it has others for.
+    pub(crate) near: f32,
+    /// How much all words tell.
+    pub(crate) total: f32,
+}
+
+impl Fit {
+    /// What little counts as much, when a share of all that is told is taken.
+    const LITTLE: f32 = 0.3;
+
+    /// How much is told by its own words or by others for them.
+    pub(crate) fn all(&self) -> f32 {
+        self.same + self.near
+    }
+
+    /// Which share of what could be told is told by its own words.
+    pub(crate) fn share(&self) -> f32 {
+        self.same / (self.total + Self::LITTLE)
+    }
+
+    fn share_of_all(&self) -> f32 {
+        self.all() / (self.total + Self::LITTLE)
+    }
+}
+
+/// What is known of a memory beside others.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Known {
+    pub(crate) fit: Fit,
+    pub(crate) score: f32,
+    /// How near its best entry and the whole of it are to the question.
+    pub(crate) gist: [f32; 2],
+    /// How far the question is met word by word.
+    pub(crate) sense: f32,
+}
+
+/// What the decision goes by, in the order of [`features`].
+pub const ANSWER_FEATURES: [&str; ANSWER] = {
+    let mut names = [""; ANSWER];
+    let mut at = 0;
+    while at < ANSWER {
+        names[at] = if at < OF_MATCH.len() { OF_MATCH[at] } else { WORDINGS[at - OF_MATCH.len()] };
+        at += 1;
+    }
+    names
+};
+const OF_MATCH: [&str; 13] = [
+    "told",
+    "share told",
+    "told in other words",
+    "share told in other words",
+    "gist of its best entry",
+    "gist of the memory",
+    "sense",
+    "gist above the next",
+    "gist above the others",
+    "score above the next",
+    "words asked",
+    "most telling word",
+    "memories",
+];
+pub(crate) const ANSWER: usize = OF_MATCH.len() + WORDING;
+
+/// What counts as being told enough.
+const TOLD_MAX: f32 = 1.5;
+/// As far as a score can stand above the next.
+const ABOVE_MAX: f32 = 3.0;
+/// As many words as count: one or two tell little, but a long prompt tells no more than one of a few words.
+const ASKED_MAX: usize = 4;
+/// What nearnesses of texts differ by at least.
+const SPREAD_MIN: f32 = 0.03;
+
+/// Returns what speaks for answering with the first of these memories; the others are those that were looked at
+/// beside it. `told` is how much of each word of the question the first has.
+pub(crate) fn features(
+    corpus: &Corpus,
+    question: &Question,
+    known: &[Known],
+    told: impl Fn(usize) -> f32,
+) -> [f32; ANSWER] {
+    let mut features = [0.0; ANSWER];
+    features[OF_MATCH.len()..].copy_from_slice(&question.wording);
+    let Some((first, others)) = known.split_first() else { return features };
+    let of_others = || others.iter().map(|other| other.gist[1]);
+    let count = others.len().max(1) as f32;
+    let mean = of_others().sum::<f32>() / count;
+    let spread = (of_others().map(|gist| (gist - mean).powi(2)).sum::<f32>() / count).sqrt();
+    let asked = question.asked.iter().enumerate();
+    let telling = asked.map(|(at, asked)| asked.share * asked.rarity * told(at).min(1.0));
+    let above = others.first().map_or(ABOVE_MAX, |next| first.score - next.score);
+    let of_match = [
+        first.fit.same.min(TOLD_MAX),
+        first.fit.share(),
+        first.fit.all().min(TOLD_MAX),
+        first.fit.share_of_all(),
+        first.gist[0],
+        first.gist[1],
+        first.sense,
+        first.gist[1] - of_others().fold(0.0, f32::max),
+        (first.gist[1] - mean) / (spread + SPREAD_MIN),
+        above.min(ABOVE_MAX),
+        question.asked.len().min(ASKED_MAX) as f32,
+        telling.fold(0.0, f32::max),
+        (corpus.memories() as f32).ln_1p(),
+    ];
+    features[..OF_MATCH.len()].copy_from_slice(&of_match);
+    features
+}
+
+/// Returns how much speaks for an answer: none is given below zero.
+pub(crate) fn weigh(features: &[f32; ANSWER]) -> f32 {
+    let steps = crate::weights::OF_ANSWER.iter();
+    let of = |&(feature, from, step): &(usize, f32, f32)| {
+        if features[feature] > from { step } else { 0.0 }
+    };
+    steps.map(of).sum()
+}
