@@ -17,7 +17,7 @@ from scipy.optimize import minimize
 FOLDS = 5
 DECAY = 3e-4
 # How much all notes count beside all conversations.
-NOTES = 0.5
+NOTES = 0.05
 # How often each kind of prompt counts among notes.
 KINDS = {"lexical": 17, "paraphrase": 12, "identifier": 10, "cjk": 10, "typo": 8, "multi": 7, "date": 3, "none": 23}
 # How often a prompt counts that is asked of seven sets together, or without what helps with it.

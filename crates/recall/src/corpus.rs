@@ -132,7 +132,8 @@ impl Corpus {
             (name, NAME),
             (description, DESCRIPTION),
         ] {
-            for word in words(text).into_iter().filter(|word| !word.is_small()) {
+            let words = words(text).into_iter().filter(|word| !word.is_small() && !cut.is_refused);
+            for word in words {
                 let known = head.entry(self.terms.add(&word)).or_insert(0.0);
                 *known = known.max(weight);
             }

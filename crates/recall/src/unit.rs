@@ -17,6 +17,8 @@ pub(crate) struct Cut {
     /// The day that its frontmatter names.
     pub(crate) date: Option<Date>,
     pub(crate) units: Vec<Unit>,
+    /// Whether screening objects to all that it has: then nothing of it is worth finding.
+    pub(crate) is_refused: bool,
 }
 
 /// One unit, not yet in words.
@@ -71,6 +73,7 @@ pub(crate) fn cut(text: &str, screen: &Screen) -> Cut {
         }
     }
     if cut.units.is_empty() {
+        cut.is_refused = !refused.is_empty();
         let heading = String::new();
         cut.units.push(Unit { range: end..end, heading, text: String::new(), subject: None });
     }
