@@ -178,8 +178,8 @@ def entries_and_memories(lines, path):
     show("sessions, all", sessions)
     show("notes, all", evaluate(notes, of_entry, of_memory)[1])
     for name, weights in (("OF_ENTRY", of_entry), ("OF_MEMORY", of_memory)):
-        shown = [f"{weight:.2f}," for weight in weights]
-        rows = ["    " + " ".join(shown[at : at + 14]) for at in range(0, len(shown), 14)]
+        shown = [f"{weight:.3f}," for weight in weights]
+        rows = ["    " + " ".join(shown[at : at + 12]) for at in range(0, len(shown), 12)]
         print("\n".join([name] + rows))
         written(path, name, rows)
 
