@@ -49,7 +49,7 @@ pub(crate) struct Known {
     pub(crate) sense: f32,
 }
 
-/// What the decision goes by, in the order of [`features`].
+/// What the decision to answer goes by, in the order that [`Ranking::answer`](crate::Ranking::answer) has it in.
 pub const ANSWER_FEATURES: [&str; ANSWER] = {
     let mut names = [""; ANSWER];
     let mut at = 0;

@@ -136,7 +136,8 @@ impl Question {
             gist.add_word(&asked.word);
         }
         let gist = if by_sense { gist.direction() } else { Vec::new() };
-        let (days, wording) = (days(prompt, &texts), wording(prompt, &texts));
+        let days = days(prompt, &texts);
+        let wording = if by_sense { wording(prompt, &texts) } else { Default::default() };
         Self { gist, asked, subjects, days, asks_when, wording }
     }
 
