@@ -130,3 +130,27 @@ pub(crate) fn weigh(features: &[f32; ANSWER]) -> f32 {
     };
     steps.map(of).sum()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::weights::OF_ANSWER;
+
+    #[test]
+    fn more_of_what_speaks_for_an_answer_never_speaks_against_it() {
+        let steps = |name: &str| -> Vec<f32> {
+            let of = |(feature, ..): &&(usize, f32, f32)| ANSWER_FEATURES[*feature] == name;
+            OF_ANSWER.iter().skip(1).filter(of).map(|(_, _, step)| *step).collect()
+        };
+        for name in OF_MATCH.iter().take(10) {
+            assert!(steps(name).iter().all(|step| *step >= 0.0), "{name}");
+        }
+        assert!(steps("memories").iter().all(|step| *step <= 0.0));
+        assert!(OF_ANSWER.iter().all(|(feature, ..)| *feature < ANSWER));
+    }
+
+    #[test]
+    fn what_nothing_is_known_of_is_not_answered() {
+        assert!(weigh(&[0.0; ANSWER]) < 0.0);
+    }
+}

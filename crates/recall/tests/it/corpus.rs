@@ -120,6 +120,41 @@ fn another_word_for_the_same_finds_a_memory() {
     assert_eq!(hits, [], "by the words alone there is none");
 }
 
+#[cfg(feature = "embedder")]
+#[test]
+fn a_prompt_in_other_words_is_answered_by_what_the_whole_of_it_means() {
+    let corpus = corpus(&BAKERY);
+    let check = |prompt: &str, name: &str| {
+        assert_eq!(names(&corpus, prompt).first().map(String::as_str), Some(name), "{prompt}");
+    };
+    check("when do we get our salary", "wages");
+    check("which of our cars may I not load from behind", "vans");
+    for prompt in ["how does a car engine work", "write a function that computes a salary"] {
+        assert_eq!(names(&corpus, prompt), [""; 0], "{prompt}");
+    }
+}
+
+#[cfg(feature = "embedder")]
+#[test]
+fn a_word_that_a_memory_has_is_no_answer_to_what_anybody_can_look_up() {
+    let corpus = corpus(&BAKERY);
+    for prompt in [
+        "explain the difference between an oven and a kiln",
+        "who invented the fax?",
+        "what does the word sesame stand for in a fairy tale",
+    ] {
+        assert_eq!(names(&corpus, prompt), [""; 0], "{prompt}");
+    }
+}
+
+#[test]
+fn the_name_of_a_memory_of_which_nothing_may_be_told_does_not_find_it() {
+    let token = format!("ghp_{}", "a1B2c3D4e5".repeat(4).get(..36).unwrap());
+    let secret = format!("- The safe opens with {token}");
+    let corpus = corpus(&[("safe", "Safe", &secret), BAKERY[0]]);
+    assert_eq!(names(&corpus, "how do I open the safe?"), [""; 0]);
+}
+
 #[test]
 fn the_neighbours_of_an_entry_and_whom_it_is_about_tell_it_from_others() {
     let talk = |lines: &[&str]| format!("- {}\n", lines.join("\n- "));
