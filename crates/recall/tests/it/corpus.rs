@@ -152,7 +152,7 @@ fn the_name_of_a_memory_of_which_nothing_may_be_told_does_not_find_it() {
     let token = format!("ghp_{}", "a1B2c3D4e5".repeat(4).get(..36).unwrap());
     let secret = format!("- The safe opens with {token}");
     let corpus = corpus(&[("safe", "Safe", &secret), BAKERY[0]]);
-    assert_eq!(names(&corpus, "how do I open the safe?"), [""; 0]);
+    assert_eq!(names(&corpus, "how do I unlock the safe?"), [""; 0]);
 }
 
 #[test]
