@@ -730,7 +730,7 @@ fn why(reasons: &[Reason]) -> String {
         Reason::Date => "is from the day or month asked for".to_owned(),
         Reason::Subject => "is about what is named".to_owned(),
         Reason::Alike { nearness } => {
-            format!("is near to the prompt by embeddings ({nearness:.2})")
+            format!("is near to the prompt as a whole ({nearness:.2})")
         }
     };
     reasons.iter().map(reason).collect::<Vec<_>>().join("; ")

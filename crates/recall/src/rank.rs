@@ -102,7 +102,7 @@ pub enum Reason {
     Date,
     /// An entry is about somebody or something that the prompt names.
     Subject,
-    /// An entry as a whole is like the prompt, and stands out by that.
+    /// As a whole it is like the prompt, by vectors that were handed in or when nothing else tells why.
     Alike {
         /// How near their vectors are; 1 is the same.
         nearness: f32,
@@ -313,6 +313,10 @@ impl Corpus {
         reasons.extend(has(SUBJECT).then_some(Reason::Subject));
         let told = found.likeness.and_then(|likeness| likeness.told(found.rows.entries(group)));
         reasons.extend(told.map(|nearness| Reason::Alike { nearness }));
+        if reasons.is_empty() && !found.question.gist.is_empty() {
+            let ([of_entry, of_memory], _) = found.rows.nearness(group);
+            reasons.push(Reason::Alike { nearness: of_entry.max(of_memory) });
+        }
         reasons
     }
 }

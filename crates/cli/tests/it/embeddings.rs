@@ -40,7 +40,7 @@ fn recall_finds_by_vectors_and_explains_it() {
     assert_eq!(server.sent().len(), 0, "writing sends nothing");
     insta::assert_snapshot!(place.done(&["recall", "--explain", QUAY]), @r"
     project/harbour.md
-      is near to the prompt by embeddings (1.00)
+      is near to the prompt as a whole (1.00)
       - The harbour master of Brenn is called Olga Tveit.
     ");
     let sent = server.texts().len();

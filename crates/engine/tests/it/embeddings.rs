@@ -142,7 +142,7 @@ async fn what_shares_no_word_with_the_prompt_is_found_with_an_endpoint_and_not_w
     let world = World::filled().await;
     let found = world.found(QUAY).await;
     assert_eq!(paths(&found), HARBOUR);
-    assert_eq!(found[0].why, "is near to the prompt by embeddings (0.96)");
+    assert_eq!(found[0].why, "is near to the prompt as a whole (0.96)");
     assert_eq!(world.recall("wie lange ruht der Teig?").await, ["/memories/global/bread.md"]);
     assert_eq!(world.recall("who is the harbour master?").await, HARBOUR, "words count too");
     assert_eq!(world.recall("what do penguins eat in winter?").await, NOTHING);
