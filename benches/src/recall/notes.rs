@@ -108,11 +108,9 @@ impl Sums {
     }
 
     /// Asks a prompt for which nothing that helps is left.
-    fn add_bereft(&mut self, corpus: &mut Corpus, set: &Set, prompt: &Prompt) {
-        without(corpus, set, prompt, |corpus| {
-            self.bereft += 1.0;
-            self.bereft_nothing += is(paths(corpus, prompt, true).is_empty());
-        });
+    fn add_bereft(&mut self, corpus: &Corpus, prompt: &Prompt) {
+        self.bereft += 1.0;
+        self.bereft_nothing += is(paths(corpus, prompt, true).is_empty());
     }
 
     fn lines(&self, of: &str, targets: [Option<f64>; 3]) -> Vec<Line> {
@@ -203,9 +201,9 @@ fn ask(sets: &[Set], outputs: &mut Outputs) -> anyhow::Result<Sums> {
             if prompt.wanted.is_empty() {
                 continue;
             }
-            sums.add_bereft(&mut corpus, set, prompt);
             let mut line = Value::Null;
             without(&mut corpus, set, prompt, |corpus| {
+                sums.add_bereft(corpus, prompt);
                 line = features(set, prompt, corpus, "bereft");
             });
             outputs.write(&line)?;

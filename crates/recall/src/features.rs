@@ -513,6 +513,7 @@ fn gist_of<'a>(question: &Question, own: impl FnOnce() -> Option<&'a [i8]>) -> f
     own.map_or(0.0, |own| nearness(&question.gist, own).max(0.0))
 }
 
-fn flag(is: bool) -> f32 {
+/// A number for what is so, 1, or is not, 0.
+pub(crate) fn flag(is: bool) -> f32 {
     if is { 1.0 } else { 0.0 }
 }

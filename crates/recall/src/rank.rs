@@ -159,7 +159,8 @@ impl Corpus {
         let others = likeness.map_or(&[][..], Likeness::best);
         let mut found = self.find(prompt, options.by_sense, others);
         // What is told without likeness is decided without it.
-        let told: HashSet<u32> = found.told(self).collect();
+        let told: HashSet<u32> =
+            if options.abstain { found.told(self).collect() } else { HashSet::new() };
         if options.abstain && told.is_empty() && likeness.is_none() {
             return Vec::new();
         }

@@ -1,6 +1,8 @@
 //! How a prompt is worded: as something that only those who work here can know, or as something that anybody may
 //! look up or write. English wording alone; of other languages nothing is told.
 
+use crate::features::flag;
+
 /// Which wordings are told apart; 1 if a prompt has it, a few are counted.
 pub(crate) const WORDINGS: [&str; WORDING] = [
     "asks in general",
@@ -103,36 +105,34 @@ pub(crate) fn wording(prompt: &str, words: &[&str]) -> [f32; WORDING] {
         let fits = |run: &[&str]| run.iter().zip(phrase).all(|(a, b)| *b == ANY || a == b);
         words.windows(phrase.len()).any(fits)
     };
-    let count = |some: &[&str]| words.iter().filter(|word| some.contains(word)).count();
     let bare = words.iter().position(|word| *word != "please").unwrap_or(0);
     let begins = |with: &[&str]| words.get(bare).is_some_and(|word| with.contains(word));
     let makes = words.windows(3).take(bare + 2).any(|run| {
         MAKE.contains(&run[0])
             && (SOME.contains(&run[1]) || run[1] == "me" && SOME.contains(&run[2]))
     });
-    let told = [
-        IN_GENERAL.iter().any(|phrase| says(phrase)),
-        makes,
-        has(&OURS),
-        has(&MINE),
-        false,
-        false,
-        begins(&SEEKING),
-        begins(&["how"]),
-        begins(&["what"]),
-        begins(&["why", "explain"]),
-        begins(&STATING),
-        begins(&ALLOWING),
-        words.windows(2).any(|run| run[0] == "how" && MUCH.contains(&run[1])),
-        prompt.trim_end().contains(['\n', '`', '{']),
-        has(&TROUBLE),
-        prompt.trim_end().ends_with(['?', '？']),
-        has(&NOW),
-    ];
-    let mut wording = told.map(|is| if is { 1.0 } else { 0.0 });
-    wording[4] = count(&["the"]).min(COUNTED_MAX) as f32;
-    wording[5] = count(&["a", "an"]).min(COUNTED_MAX) as f32;
-    wording
+    let counted = |some: &[&str]| {
+        words.iter().filter(|word| some.contains(word)).take(COUNTED_MAX).count() as f32
+    };
+    [
+        flag(IN_GENERAL.iter().any(|phrase| says(phrase))),
+        flag(makes),
+        flag(has(&OURS)),
+        flag(has(&MINE)),
+        counted(&["the"]),
+        counted(&["a", "an"]),
+        flag(begins(&SEEKING)),
+        flag(begins(&["how"])),
+        flag(begins(&["what"])),
+        flag(begins(&["why", "explain"])),
+        flag(begins(&STATING)),
+        flag(begins(&ALLOWING)),
+        flag(words.windows(2).any(|run| run[0] == "how" && MUCH.contains(&run[1]))),
+        flag(prompt.trim_end().contains(['\n', '`', '{'])),
+        flag(has(&TROUBLE)),
+        flag(prompt.trim_end().ends_with(['?', '？'])),
+        flag(has(&NOW)),
+    ]
 }
 
 #[cfg(test)]
