@@ -1,34 +1,57 @@
 """Learns the weights of the ranker from the features that the benches write. README.md says how.
 
+  learn.py wordings [TABLE]
   learn.py entries-and-memories FEATURES [WEIGHTS]
   learn.py answers FEATURES [WEIGHTS]
 
-Prints what each group scores with weights learnt on the others, then learns on all and, where WEIGHTS is given, puts
-what was learnt into that file. Needs numpy and scipy.
+Prints what each group scores with weights learnt on the others, then learns on all and, where WEIGHTS or TABLE is
+given, puts what was learnt into that file. Needs numpy and scipy.
 """
 
 import argparse
+import glob
 import json
+import os
 import re
+import struct
+from collections import Counter
 
 import numpy as np
 from scipy.optimize import minimize
+from scipy.sparse import csr_matrix
 
+HERE = os.path.dirname(os.path.abspath(__file__))
+PROMPTS = os.path.join(HERE, "prompts.jsonl")
+SETS = os.path.join(HERE, "../../benches/sets/*/prompts.jsonl")
 FOLDS = 5
 DECAY = 3e-4
 # How much all notes count beside all conversations.
 NOTES = 0.05
 # How often each kind of prompt counts among notes.
 KINDS = {"lexical": 17, "paraphrase": 12, "identifier": 10, "cjk": 10, "typo": 8, "multi": 7, "date": 3, "none": 23}
-# How often a prompt counts that is asked of seven sets together, or without what helps with it.
-SCENES = {"whole": 1.0, "together": 0.3, "bereft": 0.15}
-# Features of the decision that never speak against an answer, the more there is of them; and those that never speak
-# for one.
-RISING, FALLING = range(0, 10), [12]
+# How often a prompt counts that is asked of a whole set, of a few memories of it, or of seven sets; or without what
+# helps with it.
+SCENES = {"whole": 1.0, "few": 0.3, "together": 0.3, "bereft": 0.15, "few bereft": 0.08}
+# Features of the decision that never speak against an answer, the more there is of them; the last is the wording.
+WORDED = 13
+RISING = [*range(0, 10), WORDED]
+# What is above this step is known of every prompt: what speaks for an answer before anything is known.
+ALWAYS = (0, -1.0)
+# The feature that says how many memories there are, and for how many weights are learnt: six, sixty and 420.
+MEMORIES, SIZES = 12, np.log1p([6, 60, 420])
 EDGES = 10
 STEPS_DECAY = 5e-4
 # How often a wrong answer may be given, of prompts of our own sets that have none.
-WRONG_MAX = 0.12
+WRONG_MAX = 0.10
+# How many memories are shown at most, how many of those that help are to be kept of them that stand behind the best, and
+# how little is learnt of them.
+SHOWN_MAX, BESIDE_KEPT, BESIDE_DECAY = 5, 0.9, 10.0
+# What a word or a pair of words of a prompt can weigh at most, and in how many prompts it has to stand.
+WORDING_MAX, WORDING_SEEN = 3.0, 2
+WORDING_DECAY = 1 / 30
+# What of a prompt counts as a word, as `crates/recall/src/wording.rs` has it, and how many are read.
+WORDING_WORD = re.compile(r"[A-Za-z](?:[A-Za-z']*[A-Za-z])?|[0-9]+|[?`{}()<>=:;\n]")
+WORDS_MAX = 60
 
 
 def read(path):
@@ -98,9 +121,7 @@ def memory_features(question, weights):
 
 
 def memory_weights(talks, notes, of_entry):
-    count = {}
-    for q in notes:
-        count[q["kind"]] = count.get(q["kind"], 0) + 1
+    count = Counter(q["kind"] for q in notes)
     rows, worths = [], []
     for questions in (talks, notes):
         found = [
@@ -146,7 +167,7 @@ def written(path, name, lines):
     if path:
         with open(path, encoding="utf-8") as file:
             text = file.read()
-        table = re.compile(rf"({name}: .*? = &?\[\n).*?(\n\];)", re.DOTALL)
+        table = re.compile(rf"({name}: .*? = &?[\[(]\n).*?(\n[\])];)", re.DOTALL)
         text, count = table.subn(lambda found: found.group(1) + "\n".join(lines) + found.group(2), text)
         assert count == 1, name
         with open(path, "w", encoding="utf-8") as file:
@@ -187,7 +208,7 @@ def entries_and_memories(lines, path):
 def edges(features):
     """Numbers that part the values of each feature into about as many each."""
     found = []
-    for at in range(features.shape[1]):
+    for at in set(range(features.shape[1])) - {MEMORIES}:
         values = np.unique(features[:, at])
         if len(values) > EDGES:
             values = np.unique(np.quantile(features[:, at], np.linspace(0.04, 0.96, EDGES)))
@@ -201,38 +222,49 @@ def above(features, steps):
     return np.stack([features[:, at] > edge for at, edge in steps], 1).astype(np.float64)
 
 
+def sizes(features):
+    """How much goes by what is learnt of few memories, of some and of many: parts of one, by their logarithm."""
+    counts = np.array(SIZES)
+    at = np.clip(features[:, MEMORIES], counts[0], counts[-1])
+    return np.stack([np.interp(at, counts, row) for row in np.eye(len(counts))], 1)
+
+
 def answer_weights(lines):
-    """Steps that tell prompts with an answer from others: logistic, some of them never below zero."""
+    """Steps that tell prompts with an answer from others: logistic, some of them never below zero.
+
+    A row a step, its weights among few, some and many memories; the first row counts always.
+    """
     features = np.array([one["answer"] for one in lines])
-    right = np.array([float(bool(one["memory_gold"]) and one["scene"] != "bereft") for one in lines])
-    count = {}
-    for one in lines:
-        count[one["scene"], one["kind"]] = count.get((one["scene"], one["kind"]), 0) + 1
+    right = np.array([float(bool(one["memory_gold"]) and "bereft" not in one["scene"]) for one in lines])
+    count = Counter((one["scene"], one["kind"]) for one in lines)
     worth = np.array(
         [KINDS[one["kind"]] / count[one["scene"], one["kind"]] * SCENES[one["scene"]] for one in lines]
     )
     worth /= worth.sum()
-    steps = edges(features)
-    rows = above(features, steps)
+    steps = [ALWAYS, *edges(features)]
+    rows, size = above(features, steps), sizes(features)
+    shape = (len(steps), len(SIZES))
+    # What is learnt of some memories stays near zero, the rest near that.
+    near = np.array([[1.0, -1, 0], [-1, 3, -1], [0, -1, 1]]) * STEPS_DECAY
+    free = np.array([0.0] + [1.0] * (len(steps) - 1))[:, None]
 
-    def loss(weights):
-        scores = rows @ weights[1:] + weights[0]
-        wrong = np.logaddexp(0, scores) - right * scores
+    def loss(flat):
+        weights = flat.reshape(shape)
+        scores = (rows @ weights * size).sum(1)
+        wrong = worth @ (np.logaddexp(0, scores) - right * scores)
         slope = worth * (1 / (1 + np.exp(-scores)) - right)
-        value = worth @ wrong + STEPS_DECAY / 2 * weights[1:] @ weights[1:]
-        return value, np.concatenate([[slope.sum()], rows.T @ slope + STEPS_DECAY * weights[1:]])
+        held = weights @ near * free
+        return wrong + (held * weights).sum() / 2, (rows.T @ (slope[:, None] * size) + held).ravel()
 
-    bounds = [(None, None)]
-    bounds += [(0 if at in RISING else None, 0 if at in FALLING else None) for at, _ in steps]
-    found = minimize(loss, np.zeros(len(steps) + 1), jac=True, method="L-BFGS-B", bounds=bounds)
-    kept = [(step, weight) for step, weight in zip(steps, found.x[1:]) if abs(weight) >= 0.005]
-    return found.x[0], kept
+    bounds = [(0 if at in RISING and step != ALWAYS else None, None) for step in steps for at in [step[0]] * len(SIZES)]
+    found = minimize(loss, np.zeros(shape).ravel(), jac=True, method="L-BFGS-B", bounds=bounds).x.reshape(shape)
+    return [(step, weights) for step, weights in zip(steps, found) if np.abs(weights).max() >= 0.005]
 
 
 def weighed(lines, weights):
-    start, steps = weights
-    rows = above(np.array([one["answer"] for one in lines]), [step for step, _ in steps])
-    return start + rows @ np.array([weight for _, weight in steps])
+    features = np.array([one["answer"] for one in lines])
+    rows = above(features, [step for step, _ in weights])
+    return (rows @ np.array([of for _, of in weights]) * sizes(features)).sum(1)
 
 
 def answered(title, lines, scores, bar):
@@ -251,8 +283,64 @@ def answered(title, lines, scores, bar):
         print(f"{title}, {scene}: answered {mean:.3f}{other}{none}")
 
 
+def tables(path):
+    """The weights of entries and of memories that a file has."""
+    with open(path, encoding="utf-8") as file:
+        text = file.read()
+    found = [re.search(rf"{name}: .*? = \[\n(.*?)\n\];", text, re.DOTALL) for name in ("OF_ENTRY", "OF_MEMORY")]
+    return [np.array([float(number) for number in one.group(1).replace(",", " ").split()]) for one in found]
+
+
+def beside_rows(question, of_entry, of_memory):
+    """Of the four memories behind the best: their features, how far behind they are, 1, and whether they help."""
+    features = memory_features(question, of_entry)
+    scores = features @ of_memory
+    order = np.argsort(-scores, kind="stable")[:SHOWN_MAX]
+    rows = [[*features[at], scores[order[0]] - scores[at], 1.0] for at in order[1:]]
+    return rows, [question["memories"][at] in question["memory_gold"] for at in order[1:]]
+
+
+def beside_weights(rows, helps):
+    """What tells memories that help from others, of those that stand behind the best: logistic."""
+    spread = rows.std(0) + 1e-6
+    spread[-1] = 1.0
+    scaled = rows / spread
+
+    def loss(weights):
+        scores = scaled @ weights
+        value = (np.logaddexp(0, scores) - helps * scores).sum() + BESIDE_DECAY / 2 * weights @ weights
+        return value, scaled.T @ (1 / (1 + np.exp(-scores)) - helps) + BESIDE_DECAY * weights
+
+    return minimize(loss, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B").x / spread
+
+
+def beside(lines, path):
+    questions = [one for one in lines if one["scene"] == "whole" and one["memory_gold"] and one["entries"]]
+    found = [beside_rows(one, *tables(path)) for one in questions]
+    groups = np.concatenate([[one["group"]] * len(helps) for one, (_, helps) in zip(questions, found)])
+    rows = np.array([row for of, _ in found for row in of])
+    helps = np.array([one for _, of in found for one in of], dtype=np.float64)
+    names, scores = sorted(set(groups)), np.zeros(len(rows))
+    for fold in range(FOLDS):
+        out = np.isin(groups, names[fold::FOLDS])
+        scores[out] = rows[out] @ beside_weights(rows[~out], helps[~out])
+    bar = np.quantile(scores[helps > 0], 1 - BESIDE_KEPT)
+    shown = helps[scores >= bar]
+    print(f"beside the best, left out: {len(shown) / len(questions):.2f} a prompt, of which {shown.mean():.3f} help")
+    weights = beside_weights(rows, helps)
+    weights[-1] -= bar
+    listed = [f"{weight:.3f}," for weight in weights]
+    lines = ["        " + " ".join(listed[at : at + 11]) for at in range(0, len(listed) - 2, 11)]
+    lines[-1] = "        " + " ".join(listed[len(lines) * 11 - 11 : -2])
+    written(path, "OF_BESIDE", ["    [", *lines, "    ],", f"    [{weights[-2]:.3f}, {weights[-1]:.3f}],"])
+
+
 def answers(lines, path):
+    if path:
+        beside(lines, path)
     lines = [one for one in lines if one["scene"] in SCENES]
+    for one, worded in zip(lines, left_out_wording(lines)):
+        one["answer"][WORDED] = worded
     groups = sorted({one["group"] for one in lines})
     scores = np.zeros(len(lines))
     for fold in range(FOLDS):
@@ -263,21 +351,123 @@ def answers(lines, path):
     without = [score for one, score in zip(lines, scores) if one["scene"] == "whole" and not one["memory_gold"]]
     bar = float(np.quantile(without, 1 - WRONG_MAX))
     answered("left out", lines, scores, bar)
-    start, steps = answer_weights(lines)
+    (always, start), *steps = answer_weights(lines)
     print(f"bar {bar:.2f}, {len(steps)} steps")
-    # The first is what speaks for an answer before anything is known: every feature is above that.
-    steps = [((0, -1.0), start - bar), *steps]
-    written(path, "OF_ANSWER", [f"    ({at}, {edge:.3f}, {weight:.2f})," for (at, edge), weight in steps])
+    steps = [(always, start - bar), *steps]
+    shown = [f"    ({at}, {edge:.3f}, [{few:.2f}, {some:.2f}, {many:.2f}])," for (at, edge), (few, some, many) in steps]
+    written(path, "OF_ANSWER", shown)
+
+
+def grams(prompt):
+    """The words of a prompt and each two that follow one another."""
+    prompt = prompt.strip().replace("\u2019", "'").replace("\uff1f", "?")
+    words = ["0" if word[0].isdigit() else word.lower() for word in WORDING_WORD.findall(prompt)[:WORDS_MAX]]
+    return set(words).union(f"{a} {b}" for a, b in zip(["^"] + words, words + ["$"])) if words else set()
+
+
+def wording_rows(prompts, known):
+    rows = [grams(prompt) for prompt in prompts]
+    found = [(at, known[gram], len(row) ** -0.5) for at, row in enumerate(rows) for gram in row if gram in known]
+    owners, columns, values = zip(*found)
+    return csr_matrix((values, (owners, columns)), shape=(len(rows), len(known)))
+
+
+def wording_weights(prompts):
+    """What words and pairs of words weigh that tell prompts of here from others: logistic, no weight too large."""
+    texts, here = [prompt for _, prompt, _ in prompts], np.array([of_here for *_, of_here in prompts])
+    seen = Counter(gram for text in texts for gram in grams(text))
+    known = {gram: at for at, gram in enumerate(sorted(gram for gram in seen if seen[gram] >= WORDING_SEEN))}
+    rows = wording_rows(texts, known)
+    turned = rows.T.tocsr()
+
+    def loss(weights):
+        scores = rows @ weights
+        value = (np.logaddexp(0, scores) - here * scores).sum() + WORDING_DECAY / 2 * weights @ weights
+        return value / len(here), (turned @ (1 / (1 + np.exp(-scores)) - here) + WORDING_DECAY * weights) / len(here)
+
+    bounds = [(-WORDING_MAX, WORDING_MAX)] * len(known)
+    return known, minimize(loss, np.zeros(len(known)), jac=True, method="L-BFGS-B", bounds=bounds).x
+
+
+def hashed(gram):
+    """FNV-1a of 32 bits."""
+    value = 0x811C9DC5
+    for byte in gram.encode():
+        value = (value ^ byte) * 0x01000193 & 0xFFFFFFFF
+    return value
+
+
+def labelled():
+    """Prompts with their group and whether what is known here helps with them: pairs by number, and those of our sets."""
+    found = []
+    with open(PROMPTS, encoding="utf-8") as file:
+        for at, line in enumerate(file):
+            one = json.loads(line)
+            # The two of a pair stand next to each other.
+            found.append((at // 2, one["prompt"], float(one["here"])))
+    for path in sorted(glob.glob(SETS)):
+        group = os.path.basename(os.path.dirname(path))
+        with open(path, encoding="utf-8") as file:
+            found += [(group, one["prompt"], float(bool(one["relevant"]))) for one in map(json.loads, file)]
+    return found
+
+
+def wording_of(prompts, weights):
+    known, of = weights
+    return wording_rows(prompts, known) @ of
+
+
+def left_out_wording(lines):
+    """How prompts of our sets are worded, by weights that were learnt without the set they are of."""
+    all_prompts, scores = labelled(), np.zeros(len(lines))
+    groups = sorted({one["group"] for one in lines})
+    for fold in range(FOLDS):
+        out = set(groups[fold::FOLDS])
+        weights = wording_weights([one for one in all_prompts if one[0] not in out])
+        own = [at for at, one in enumerate(lines) if one["group"] in out]
+        scores[own] = wording_of([lines[at]["prompt"] for at in own], weights)
+    return scores
+
+
+def wordings(path):
+    prompts = labelled()
+    groups = list(dict.fromkeys(group for group, *_ in prompts))
+    right = {"of pairs": [], "of sets": []}
+    for fold in range(FOLDS):
+        out = set(groups[fold::FOLDS])
+        weights = wording_weights([one for one in prompts if one[0] not in out])
+        left = [one for one in prompts if one[0] in out]
+        for (group, _, here), score in zip(left, wording_of([one[1] for one in left], weights)):
+            right["of sets" if isinstance(group, str) else "of pairs"].append((score > 0) == (here > 0))
+    for title, of in right.items():
+        print(f"{len(of)} prompts {title}, left out: {np.mean(of):.3f} told rightly")
+    known, weights = wording_weights(prompts)
+    order = sorted(known, key=lambda gram: weights[known[gram]])
+    print(f"{len(known)} words and pairs; least of here: {', '.join(order[:12])!r}; most: {', '.join(order[-12:])!r}")
+    steps = np.round(weights / WORDING_MAX * 127).astype(int)
+    # Of two with one hash, which is rare, one is kept.
+    kept = sorted({hashed(gram): steps[at] for gram, at in known.items() if steps[at]}.items())
+    if path:
+        with open(path, "wb") as file:
+            file.write(b"QWT1" + struct.pack("<If", len(kept), WORDING_MAX / 127))
+            file.write(b"".join(struct.pack("<I", gram) for gram, _ in kept))
+            file.write(b"".join(struct.pack("<b", step) for _, step in kept))
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("what", choices=["entries-and-memories", "answers"])
-    parser.add_argument("features")
-    parser.add_argument("weights", nargs="?")
+    what = parser.add_subparsers(dest="what", required=True)
+    for name in ("wordings", "entries-and-memories", "answers"):
+        of_name = what.add_parser(name)
+        if name != "wordings":
+            of_name.add_argument("features")
+        of_name.add_argument("target", nargs="?")
     args = parser.parse_args()
-    learn = entries_and_memories if args.what == "entries-and-memories" else answers
-    learn(read(args.features), args.weights)
+    if args.what == "wordings":
+        wordings(args.target)
+    else:
+        learn = entries_and_memories if args.what == "entries-and-memories" else answers
+        learn(read(args.features), args.target)
 
 
 if __name__ == "__main__":

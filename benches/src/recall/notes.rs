@@ -14,6 +14,8 @@ use crate::report::{Line, Target};
 const SETS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/sets");
 /// Sets that are asked together, to see what many memories make of it.
 const TOGETHER: usize = 7;
+/// As many memories somebody has who has only begun.
+const FEW: usize = 6;
 
 /// Memories, and prompts for them.
 struct Set {
@@ -53,13 +55,18 @@ impl Set {
         })
     }
 
-    fn corpus(&self) -> Corpus {
-        let mut corpus = Corpus::new(Screen::default());
-        for (path, text) in &self.memories {
-            corpus.put(path, text, None);
-        }
-        corpus
+    /// Whether a memory helps with a prompt.
+    fn helps((path, _): &(MemoryPath, String), prompt: &Prompt) -> bool {
+        prompt.wanted.contains(&path.to_string())
     }
+}
+
+fn corpus<'a>(memories: impl IntoIterator<Item = &'a (MemoryPath, String)>) -> Corpus {
+    let mut corpus = Corpus::new(Screen::default());
+    for (path, text) in memories {
+        corpus.put(path, text, None);
+    }
+    corpus
 }
 
 /// What came of the prompts.
@@ -113,32 +120,27 @@ impl Sums {
         self.bereft_nothing += is(paths(corpus, prompt, true).is_empty());
     }
 
+    /// What was measured, each with its target.
     fn lines(&self, of: &str, targets: [Option<f64>; 3]) -> Vec<Line> {
-        let line = |name: &str, share: f64, target: Option<f64>| {
-            let line = Line::share(format!("{of}, {name}"), share);
-            target.into_iter().fold(line, |line, target| line.target(Target::Share(target)))
+        let line = |name: &str, part: f64, of_all: f64, target: Option<f64>| {
+            let line = || Line::share(format!("{of}, {name}"), part / of_all);
+            let line = (of_all > 0.0).then(line)?;
+            Some(target.into_iter().fold(line, |line, target| line.target(Target::Share(target))))
         };
-        vec![
-            line("recall@5", self.found / self.answerable, targets[0]),
-            line(
-                "recall@5 when something must be answered",
-                self.found_always / self.answerable,
-                None,
-            ),
-            line("recall@5 of prompts in other words", self.reworded_found / self.reworded, None),
-            line("first is the best", self.top / self.with_top, targets[1]),
-            line("of what is shown helps", self.helping / self.shown, None),
-            line(
-                "without an answer, answered with nothing",
-                self.nothing / self.unanswerable,
-                targets[2],
-            ),
-            line(
-                "their memories gone, answered with nothing",
-                self.bereft_nothing / self.bereft,
-                None,
-            ),
-        ]
+        let always = "recall@5 when something must be answered";
+        let reworded = "recall@5 of prompts in other words";
+        let nothing = "without an answer, answered with nothing";
+        let bereft = "their memories gone, answered with nothing";
+        let lines = [
+            line("recall@5", self.found, self.answerable, targets[0]),
+            line(always, self.found_always, self.answerable, None),
+            line(reworded, self.reworded_found, self.reworded, None),
+            line("first is the best", self.top, self.with_top, targets[1]),
+            line("of what is shown helps", self.helping, self.shown, None),
+            line(nothing, self.nothing, self.unanswerable, targets[2]),
+            line(bereft, self.bereft_nothing, self.bereft, None),
+        ];
+        lines.into_iter().flatten().collect()
     }
 }
 
@@ -149,19 +151,6 @@ fn is(is: bool) -> f64 {
 fn paths(corpus: &Corpus, prompt: &Prompt, abstain: bool) -> Vec<String> {
     let hits = corpus.rank(&prompt.text, &Options { abstain, ..Options::default() });
     hits.iter().map(|hit| hit.path.to_string()).collect()
-}
-
-/// Does something while the memories that help with a prompt are not there.
-fn without(corpus: &mut Corpus, set: &Set, prompt: &Prompt, act: impl FnOnce(&Corpus)) {
-    let helping =
-        || set.memories.iter().filter(|(path, _)| prompt.wanted.contains(&path.to_string()));
-    for (path, _) in helping() {
-        corpus.remove(path);
-    }
-    act(corpus);
-    for (path, text) in helping() {
-        corpus.put(path, text, None);
-    }
 }
 
 /// Asks each prompt of a set that is no part of the project.
@@ -185,8 +174,8 @@ pub(super) fn own(outputs: &mut Outputs) -> anyhow::Result<Vec<Line>> {
         sets.push(Set::read(&name, &folder.join("memories.jsonl"), &folder.join("prompts.jsonl"))?);
     }
     let mut lines = ask(&sets, outputs)?.lines("own notes", [None; 3]);
-    let together = together(&sets, outputs)?;
-    lines.extend(together.lines("own notes, seven sets at once", [None; 3]).into_iter().take(6));
+    lines.extend(few(&sets, outputs)?.lines("own notes, of six memories", [None; 3]));
+    lines.extend(together(&sets, outputs)?.lines("own notes, seven sets at once", [None; 3]));
     Ok(lines)
 }
 
@@ -194,19 +183,37 @@ pub(super) fn own(outputs: &mut Outputs) -> anyhow::Result<Vec<Line>> {
 fn ask(sets: &[Set], outputs: &mut Outputs) -> anyhow::Result<Sums> {
     let mut sums = Sums::default();
     for set in sets {
-        let mut corpus = set.corpus();
+        let whole = corpus(&set.memories);
         for prompt in &set.prompts {
-            sums.add(&corpus, prompt);
-            outputs.write(&features(set, prompt, &corpus, "whole"))?;
-            if prompt.wanted.is_empty() {
-                continue;
+            sums.add(&whole, prompt);
+            outputs.write(&features(set, prompt, &whole, "whole"))?;
+            if !prompt.wanted.is_empty() {
+                let left = corpus(set.memories.iter().filter(|one| !Set::helps(one, prompt)));
+                sums.add_bereft(&left, prompt);
+                outputs.write(&features(set, prompt, &left, "bereft"))?;
             }
-            let mut line = Value::Null;
-            without(&mut corpus, set, prompt, |corpus| {
-                sums.add_bereft(corpus, prompt);
-                line = features(set, prompt, corpus, "bereft");
-            });
-            outputs.write(&line)?;
+        }
+    }
+    Ok(sums)
+}
+
+/// Asks each prompt of a few memories of its set, among them those that help, and of a few that do not.
+fn few(sets: &[Set], outputs: &mut Outputs) -> anyhow::Result<Sums> {
+    let mut sums = Sums::default();
+    for set in sets {
+        for (at, prompt) in set.prompts.iter().enumerate() {
+            let (helping, others): (Vec<_>, Vec<_>) =
+                set.memories.iter().partition(|one| Set::helps(one, prompt));
+            let mut others = others.into_iter().cycle().skip(at * FEW);
+            let few = others.by_ref().take(FEW - helping.len()).chain(helping);
+            let few = corpus(few);
+            sums.add(&few, prompt);
+            outputs.write(&features(set, prompt, &few, "few"))?;
+            if !prompt.wanted.is_empty() {
+                let left = corpus(others.take(FEW));
+                sums.add_bereft(&left, prompt);
+                outputs.write(&features(set, prompt, &left, "few bereft"))?;
+            }
         }
     }
     Ok(sums)
@@ -251,8 +258,8 @@ fn features(set: &Set, prompt: &Prompt, corpus: &Corpus, scene: &str) -> Value {
     let names: Vec<String> = memories.iter().map(|(path, ..)| path.to_string()).collect();
     let owner = |path: &MemoryPath| names.iter().position(|name| *name == path.to_string());
     let mut line = json!({
-        "group": set.name, "scene": scene, "kind": prompt.kind, "memory_gold": prompt.wanted,
-        "top": prompt.top, "answer": answer.to_vec(), "memories": names,
+        "group": set.name, "scene": scene, "kind": prompt.kind, "prompt": prompt.text,
+        "memory_gold": prompt.wanted, "top": prompt.top, "answer": answer.to_vec(), "memories": names,
     });
     if scene == "whole" {
         line["entries"] = entries.iter().map(|(hit, _)| hit.ordinal).collect();

@@ -6,6 +6,7 @@
 
 use crate::corpus::Corpus;
 use crate::question::Question;
+use crate::weights::OF_ANSWER;
 use crate::wording::{WORDING, WORDINGS};
 
 /// How much of the question's words a memory has, or others for them.
@@ -76,6 +77,15 @@ const OF_MATCH: [&str; 13] = [
 ];
 pub(crate) const ANSWER: usize = OF_MATCH.len() + WORDING;
 
+/// The place of that which says how many memories there are.
+const MEMORIES: usize = OF_MATCH.len() - 1;
+
+/// One step of the scales: which feature has to be above what, and how much that counts among few memories, some, and
+/// many.
+pub(crate) type Step = (usize, f32, [f32; 3]);
+/// How many those are, 6, 60 and 420, as the feature has them.
+const SIZES: [f32; 3] = [1.945_910_1, 4.110_874, 6.042_633];
+
 /// What counts as being told enough.
 const TOLD_MAX: f32 = 1.5;
 /// As far as a score can stand above the next.
@@ -124,29 +134,44 @@ pub(crate) fn features(
 
 /// Returns how much speaks for an answer: none is given below zero.
 pub(crate) fn weigh(features: &[f32; ANSWER]) -> f32 {
-    let steps = crate::weights::OF_ANSWER.iter();
-    let of = |&(feature, from, step): &(usize, f32, f32)| {
-        if features[feature] > from { step } else { 0.0 }
-    };
-    steps.map(of).sum()
+    let sizes = sizes(features[MEMORIES]);
+    let taken = OF_ANSWER.iter().filter(|(feature, from, _)| features[*feature] > *from);
+    let of =
+        |(.., steps): &Step| steps.iter().zip(sizes).map(|(step, size)| step * size).sum::<f32>();
+    taken.map(of).sum()
+}
+
+/// How much goes by what was learnt of few memories, of some and of many: parts of one, by the logarithm of how many
+/// there are.
+fn sizes(memories: f32) -> [f32; 3] {
+    let [few, some, many] = SIZES;
+    let past = |from: f32, to: f32| ((memories - from) / (to - from)).clamp(0.0, 1.0);
+    let (some, many) = (past(few, some), past(some, many));
+    [1.0 - some, some - many, many]
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::weights::OF_ANSWER;
 
     #[test]
     fn more_of_what_speaks_for_an_answer_never_speaks_against_it() {
-        let steps = |name: &str| -> Vec<f32> {
-            let of = |(feature, ..): &&(usize, f32, f32)| ANSWER_FEATURES[*feature] == name;
-            OF_ANSWER.iter().skip(1).filter(of).map(|(_, _, step)| *step).collect()
-        };
-        for name in OF_MATCH.iter().take(10) {
-            assert!(steps(name).iter().all(|step| *step >= 0.0), "{name}");
+        for (feature, _, steps) in OF_ANSWER.iter().skip(1) {
+            let name = ANSWER_FEATURES[*feature];
+            let rises = OF_MATCH[..10].contains(&name) || name == WORDINGS[0];
+            assert!(!rises || steps.iter().all(|step| *step >= 0.0), "{name}");
+            assert_ne!(name, "memories");
         }
-        assert!(steps("memories").iter().all(|step| *step <= 0.0));
-        assert!(OF_ANSWER.iter().all(|(feature, ..)| *feature < ANSWER));
+    }
+
+    #[test]
+    fn what_lies_between_two_sizes_goes_by_both() {
+        let of = |memories: f32| sizes(memories.ln_1p()).map(|part| (part * 100.0).round());
+        assert_eq!(of(1.0), [100.0, 0.0, 0.0]);
+        assert_eq!(of(60.0), [0.0, 100.0, 0.0]);
+        assert_eq!(of(9_000.0), [0.0, 0.0, 100.0]);
+        assert_eq!(of(20.0), [49.0, 51.0, 0.0]);
+        assert_eq!(of(160.0), [0.0, 50.0, 50.0]);
     }
 
     #[test]

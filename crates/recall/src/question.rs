@@ -137,7 +137,7 @@ impl Question {
         }
         let gist = if by_sense { gist.direction() } else { Vec::new() };
         let days = days(prompt, &texts);
-        let wording = if by_sense { wording(prompt, &texts) } else { Default::default() };
+        let wording = if by_sense { wording(prompt) } else { Default::default() };
         Self { gist, asked, subjects, days, asks_when, wording }
     }
 

@@ -14,7 +14,7 @@ use crate::lanes::product;
 use crate::likeness::Likeness;
 use crate::look::{Match, matches};
 use crate::question::Question;
-use crate::weights::{OF_ENTRY, OF_MEMORY};
+use crate::weights::{OF_BESIDE, OF_ENTRY, OF_MEMORY};
 
 /// How many entries of a memory a hit shows, at most.
 const SHOWN: usize = 3;
@@ -23,8 +23,8 @@ const SHOWN: usize = 3;
 /// count; a word that only one entry has and that is rare in the language counts nearly 1. Without the table every
 /// word is taken for rare.
 const FIT_MIN: f32 = if cfg!(feature = "embedder") { 0.65 } else { 0.78 };
-/// How much of what the best memory has of them another must have beside it, and at least; or by how little it must
-/// stand behind the best. Others are left out.
+/// How much of what the best memory has of them another must have beside it there, and at least; or by how little it
+/// must stand behind the best. Others are left out.
 const FIT_SHARE_MIN: f32 = 0.25;
 const FIT_LEAST: f32 = 0.3;
 const BEHIND_MAX: f32 = 2.0;
@@ -338,12 +338,20 @@ impl<'a> Found<'a> {
     fn told(&self, corpus: &Corpus) -> impl Iterator<Item = u32> {
         let best = self.memories.first().filter(|best| self.is_answered_by(corpus, best));
         best.into_iter().flat_map(|best| {
-            let fit_min = (best.fit.all() * FIT_SHARE_MIN).max(FIT_LEAST);
-            let is_beside = move |scored: &&Scored| {
-                best.score - scored.score <= BEHIND_MAX || scored.fit.all() >= fit_min
-            };
-            self.memories.iter().filter(is_beside).map(|scored| scored.group.memory)
+            let others = self.memories[1..].iter().filter(|other| self.is_beside(best, other));
+            std::iter::once(best).chain(others).map(|scored| scored.group.memory)
         })
+    }
+
+    /// Whether a memory is worth being shown beside the best.
+    fn is_beside(&self, best: &Scored, other: &Scored) -> bool {
+        let behind = best.score - other.score;
+        if self.question.gist.is_empty() {
+            let fit_min = (best.fit.all() * FIT_SHARE_MIN).max(FIT_LEAST);
+            return behind <= BEHIND_MAX || other.fit.all() >= fit_min;
+        }
+        let (of_memory, [of_behind, always]) = &OF_BESIDE;
+        product(&other.features, of_memory) + behind * of_behind + always >= 0.0
     }
 
     /// Whether what fits best fits well enough.

@@ -1,175 +1,177 @@
 //! How a prompt is worded: as something that only those who work here can know, or as something that anybody may
-//! look up or write. English wording alone; of other languages nothing is told.
+//! look up or write.
+//!
+//! A linear classifier tells it from the words of a prompt and from each two that follow one another. What each
+//! of them weighs was learnt by `scripts/learn` from prompts that were written for it, in pairs of one topic. It
+//! is told of English wording alone; words that are written in other scripts weigh nothing.
 
-use crate::features::flag;
+use std::iter;
+use std::sync::LazyLock;
 
-/// Which wordings are told apart; 1 if a prompt has it, a few are counted.
-pub(crate) const WORDINGS: [&str; WORDING] = [
-    "asks in general",
-    "orders something to be made",
-    "ours",
-    "mine",
-    "the",
-    "a",
-    "where, when, who, which",
-    "how",
-    "what",
-    "why",
-    "is, does",
-    "may, should",
-    "how much",
-    "code",
-    "trouble",
-    "question mark",
-    "by now",
-];
-pub(crate) const WORDING: usize = 17;
+/// Names of what is told of a prompt's wording.
+pub(crate) const WORDINGS: [&str; WORDING] = ["worded as of here", "words"];
+pub(crate) const WORDING: usize = 2;
 
-/// A word of a phrase that may be any.
-const ANY: &str = "*";
-/// What is asked of the world at large.
-const IN_GENERAL: [&[&str]; 34] = [
-    &["explain"],
-    &["difference", "between"],
-    &["stand", "for"],
-    &["stands", "for"],
-    &["by", "default"],
-    &["named", "after"],
-    &["called", "after"],
-    &["used", "for"],
-    &["in", "general"],
-    &["in", "theory"],
-    &["time", "complexity"],
-    &["who", "invented"],
-    &["who", "wrote"],
-    &["who", "created"],
-    &["who", "founded"],
-    &["who", "designed"],
-    &["who", "discovered"],
-    &["how", "does", ANY, "work"],
-    &["how", "does", ANY, ANY, "work"],
-    &["how", "do", ANY, "work"],
-    &["how", "do", ANY, ANY, "work"],
-    &["what", "does", ANY, "mean"],
-    &["what", "does", ANY, ANY, "mean"],
-    &["what", "does", ANY, ANY, ANY, "mean"],
-    &["in", "python"],
-    &["in", "javascript"],
-    &["in", "typescript"],
-    &["in", "java"],
-    &["in", "go"],
-    &["in", "rust"],
-    &["in", "c"],
-    &["in", "bash"],
-    &["in", "sql"],
-    &["in", "css"],
-];
-/// What something is made by, and what it then is: any such thing, not the one that is there.
-const MAKE: [&str; 16] = [
-    "write",
-    "implement",
-    "create",
-    "generate",
-    "build",
-    "design",
-    "make",
-    "draw",
-    "convert",
-    "translate",
-    "give",
-    "show",
-    "suggest",
-    "sketch",
-    "read",
-    "want",
-];
-const SOME: [&str; 6] = ["a", "an", "some", "two", "three", "this"];
-const OURS: [&str; 4] = ["our", "ours", "we", "us"];
-const MINE: [&str; 4] = ["my", "me", "mine", "i"];
-const SEEKING: [&str; 6] = ["when", "where", "who", "which", "whose", "whom"];
-const STATING: [&str; 8] = ["is", "are", "does", "do", "did", "was", "were", "has"];
-const ALLOWING: [&str; 7] = ["can", "may", "could", "should", "must", "shall", "am"];
-const MUCH: [&str; 9] = ["long", "many", "often", "much", "big", "large", "far", "old", "early"];
-const TROUBLE: [&str; 9] =
-    ["error", "errors", "err", "exception", "traceback", "undefined", "cannot", "failed", "fails"];
-const NOW: [&str; 10] =
-    ["now", "today", "next", "new", "here", "again", "already", "still", "before", "after"];
+/// As many words and marks of a prompt are read; what follows says no more of how it is meant.
+const WORDS_MAX: usize = 60;
+/// What stands before the first word and after the last.
+const BEGIN: &str = "^";
+const END: &str = "$";
+/// Marks that count as words.
+const MARKS: &str = "?`{}()<>=:;\n";
+/// What any number counts as.
+const NUMBER: &str = "0";
 
-/// As often as a word is counted.
-const COUNTED_MAX: usize = 3;
+#[cfg(feature = "embedder")]
+static BYTES: &[u8] = include_bytes!("../data/wordings.qwt");
+#[cfg(not(feature = "embedder"))]
+static BYTES: &[u8] = &[];
 
-/// Returns how a prompt of these words is worded, in the order of [`WORDINGS`].
-pub(crate) fn wording(prompt: &str, words: &[&str]) -> [f32; WORDING] {
-    let has = |some: &[&str]| words.iter().any(|word| some.contains(word));
-    let says = |phrase: &[&str]| {
-        let fits = |run: &[&str]| run.iter().zip(phrase).all(|(a, b)| *b == ANY || a == b);
-        words.windows(phrase.len()).any(fits)
+static WEIGHTS: LazyLock<Option<Weights<'static>>> = LazyLock::new(|| Weights::read(BYTES));
+
+/// What words and pairs of words weigh.
+#[derive(Debug)]
+struct Weights<'a> {
+    /// What one step of a weight is worth.
+    step: f32,
+    /// The hashes of what has a weight, ascending.
+    hashes: &'a [[u8; 4]],
+    /// In steps, from -127 to 127, in the same order.
+    steps: &'a [u8],
+}
+
+impl<'a> Weights<'a> {
+    /// Reads weights; `None` if these bytes are none.
+    fn read(bytes: &'a [u8]) -> Option<Self> {
+        let rest = bytes.strip_prefix(b"QWT1")?;
+        let (count, rest) = rest.split_first_chunk::<4>()?;
+        let (step, rest) = rest.split_first_chunk::<4>()?;
+        let count = usize::try_from(u32::from_le_bytes(*count)).ok()?;
+        let (hashes, steps) = rest.split_at_checked(count.checked_mul(4)?)?;
+        let hashes = hashes.as_chunks::<4>().0;
+        (steps.len() == count).then_some(Self { step: f32::from_le_bytes(*step), hashes, steps })
+    }
+
+    fn of(&self, hash: u32) -> f32 {
+        let found = self.hashes.binary_search_by_key(&hash, |other| u32::from_le_bytes(*other));
+        found.map_or(0.0, |at| f32::from(self.steps[at].cast_signed()) * self.step)
+    }
+}
+
+/// Returns how a prompt is worded, in the order of [`WORDINGS`]: how much speaks for its asking something of here, and
+/// the logarithm of how many words it has. A prompt without a word that is known says neither.
+pub(crate) fn wording(prompt: &str) -> [f32; WORDING] {
+    let words = words(prompt);
+    let Some(weights) = WEIGHTS.as_ref().filter(|_| !words.is_empty()) else {
+        return [0.0; WORDING];
     };
-    let bare = words.iter().position(|word| *word != "please").unwrap_or(0);
-    let begins = |with: &[&str]| words.get(bare).is_some_and(|word| with.contains(word));
-    let makes = words.windows(3).take(bare + 2).any(|run| {
-        MAKE.contains(&run[0])
-            && (SOME.contains(&run[1]) || run[1] == "me" && SOME.contains(&run[2]))
+    let bounded: Vec<&str> =
+        iter::once(BEGIN).chain(words.iter().map(String::as_str)).chain([END]).collect();
+    let pairs = bounded.windows(2).map(hash);
+    let mut all: Vec<u32> = words.iter().map(|word| hash(&[word])).chain(pairs).collect();
+    all.sort_unstable();
+    all.dedup();
+    let sum: f32 = all.iter().map(|hash| weights.of(*hash)).sum();
+    [sum / (all.len() as f32).sqrt(), (words.len() as f32).ln_1p()]
+}
+
+/// Returns the words and marks that a prompt is worded in, in small letters.
+fn words(prompt: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    let mut rest = prompt.trim().chars().map(straight).peekable();
+    while words.len() < WORDS_MAX {
+        let Some(first) = rest.next() else { break };
+        let mut word = String::from(first.to_ascii_lowercase());
+        if first.is_ascii_alphabetic() {
+            while let Some(next) = rest.next_if(|next| next.is_ascii_alphabetic() || *next == '\'')
+            {
+                word.push(next.to_ascii_lowercase());
+            }
+            word.truncate(word.trim_end_matches('\'').len());
+        } else if first.is_ascii_digit() {
+            while rest.next_if(char::is_ascii_digit).is_some() {}
+            word.replace_range(.., NUMBER);
+        } else if !MARKS.contains(first) {
+            continue;
+        }
+        words.push(word);
+    }
+    words
+}
+
+/// A mark as it is on every keyboard.
+fn straight(mark: char) -> char {
+    match mark {
+        '’' => '\'',
+        '？' => '?',
+        other => other,
+    }
+}
+
+/// The hash of words with a space between them: FNV-1a of 32 bits.
+fn hash(words: &[&str]) -> u32 {
+    let bytes = words.iter().enumerate().flat_map(|(at, word)| {
+        let space = if at > 0 { " " } else { "" };
+        space.bytes().chain(word.bytes())
     });
-    let counted = |some: &[&str]| {
-        words.iter().filter(|word| some.contains(word)).take(COUNTED_MAX).count() as f32
-    };
-    [
-        flag(IN_GENERAL.iter().any(|phrase| says(phrase))),
-        flag(makes),
-        flag(has(&OURS)),
-        flag(has(&MINE)),
-        counted(&["the"]),
-        counted(&["a", "an"]),
-        flag(begins(&SEEKING)),
-        flag(begins(&["how"])),
-        flag(begins(&["what"])),
-        flag(begins(&["why", "explain"])),
-        flag(begins(&STATING)),
-        flag(begins(&ALLOWING)),
-        flag(words.windows(2).any(|run| run[0] == "how" && MUCH.contains(&run[1]))),
-        flag(prompt.trim_end().contains(['\n', '`', '{'])),
-        flag(has(&TROUBLE)),
-        flag(prompt.trim_end().ends_with(['?', '？'])),
-        flag(has(&NOW)),
-    ]
+    bytes.fold(0x811c_9dc5, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::words::words;
 
-    fn check(prompt: &str, expected: &[&str]) {
-        let all = words(prompt);
-        let all: Vec<&str> = all.iter().map(|word| word.text.as_str()).collect();
-        let told = wording(prompt, &all);
-        let found = WORDINGS.iter().zip(told).filter(|(_, is)| *is > 0.0).map(|(name, _)| *name);
-        assert_eq!(found.collect::<Vec<_>>(), expected, "{prompt}");
+    #[test]
+    fn words_numbers_and_some_marks_are_read() {
+        let check =
+            |prompt: &str, expected: &[&str]| assert_eq!(words(prompt), expected, "{prompt}");
+        check("Don’t ship v2.10, please!\n", &["don't", "ship", "v", "0", "0", "please"]);
+        check("run 'make' in `dist/`？", &["run", "make", "in", "`", "dist", "`", "?"]);
+        check("岸壁はどこ", &[]);
+        check(&"tide ".repeat(500), &["tide"; WORDS_MAX]);
     }
 
     #[test]
-    fn what_anybody_can_look_up_is_worded_in_general() {
-        check("Explain tides", &["asks in general", "why"]);
-        check("What does the red flag mean", &["asks in general", "the", "what"]);
-        check("how do lighthouses work?", &["asks in general", "how", "question mark"]);
+    fn weights_are_read_or_refused() {
+        let known = hash(&["pier", "closes"]);
+        let mut bytes = b"QWT1\x01\0\0\0".to_vec();
+        bytes.extend(0.5_f32.to_le_bytes());
+        bytes.extend(known.to_le_bytes());
+        assert!(Weights::read(&bytes).is_none());
+        bytes.push(253);
+        let weights = Weights::read(&bytes).unwrap();
+        assert!((weights.of(known) + 1.5).abs() < 1e-6);
+        assert!(weights.of(known + 1) == 0.0);
+        bytes.push(1);
+        assert!(Weights::read(&bytes).is_none());
+        assert!(Weights::read(b"QWT1\xff\xff\xff\xff\0\0\0\0").is_none());
+        assert!(Weights::read(b"").is_none());
     }
 
     #[test]
-    fn what_is_to_be_made_is_any_such_thing() {
-        check("Please write a ferry simulator", &["orders something to be made", "a"]);
-        check("Give me some names", &["orders something to be made", "mine"]);
-        check("Write the log", &["the"]);
+    fn what_has_no_word_says_nothing() {
+        assert!(wording("海 …").iter().all(|told| *told == 0.0));
     }
 
+    #[cfg(feature = "embedder")]
     #[test]
-    fn what_is_asked_here_is_worded_so() {
-        check(
-            "which pier do we use now?",
-            &["ours", "where, when, who, which", "question mark", "by now"],
-        );
-        check("how long may my boat stay", &["mine", "how", "how much"]);
-        check("掃海艇はどこ？", &["question mark"]);
-        check("", &[]);
+    fn what_is_of_here_is_told_from_what_anybody_may_ask() {
+        let hashes = WEIGHTS.as_ref().unwrap().hashes;
+        assert!(hashes.is_sorted_by(|a, b| u32::from_le_bytes(*a) < u32::from_le_bytes(*b)));
+        let of = |prompt: &str| wording(prompt)[0];
+        for (here, general) in [
+            ("who looks after the lighthouse importer", "who invented the lighthouse"),
+            (
+                "which port does the pier gateway listen on",
+                "which port does SSH listen on by default?",
+            ),
+            (
+                "Move the ferry job to the usual night slot.",
+                "Write a function that sorts ferries by name.",
+            ),
+            ("why was the tide table dropped", "explain how tides work in general"),
+        ] {
+            assert!(of(here) > of(general), "{here}: {}, {general}: {}", of(here), of(general));
+        }
     }
 }
