@@ -31,7 +31,7 @@ NOTES = 0.05
 KINDS = {"lexical": 17, "paraphrase": 12, "identifier": 10, "cjk": 10, "typo": 8, "multi": 7, "date": 3, "none": 23}
 # How often a prompt counts that is asked of a whole set, of a few memories of it, or of seven sets; or without what
 # helps with it.
-SCENES = {"whole": 1.0, "few": 0.3, "together": 0.3, "bereft": 0.15, "few bereft": 0.08}
+SCENES = {"whole": 1.0, "few": 0.3, "together": 0.3, "bereft": 0.3, "few bereft": 0.15}
 # Features of the decision that never speak against an answer, the more there is of them; the last is the wording.
 WORDED = 13
 RISING = [*range(0, 10), WORDED]
@@ -42,12 +42,12 @@ MEMORIES, SIZES = 12, np.log1p([6, 60, 420])
 EDGES = 10
 STEPS_DECAY = 5e-4
 # How often a wrong answer may be given, of prompts of our own sets that have none.
-WRONG_MAX = 0.10
+WRONG_MAX = 0.12
 # How many memories are shown at most, how many of those that help are to be kept of them that stand behind the best, and
 # how little is learnt of them.
-SHOWN_MAX, BESIDE_KEPT, BESIDE_DECAY = 5, 0.9, 10.0
+SHOWN_MAX, BESIDE_KEPT, BESIDE_DECAY = 5, 0.8, 10.0
 # What a word or a pair of words of a prompt can weigh at most, and in how many prompts it has to stand.
-WORDING_MAX, WORDING_SEEN = 3.0, 2
+WORDING_MAX, WORDING_SEEN = 4.0, 2
 WORDING_DECAY = 1 / 30
 # What of a prompt counts as a word, as `crates/recall/src/wording.rs` has it, and how many are read.
 WORDING_WORD = re.compile(r"[A-Za-z](?:[A-Za-z']*[A-Za-z])?|[0-9]+|[?`{}()<>=:;\n]")
@@ -283,21 +283,11 @@ def answered(title, lines, scores, bar):
         print(f"{title}, {scene}: answered {mean:.3f}{other}{none}")
 
 
-def tables(path):
-    """The weights of entries and of memories that a file has."""
-    with open(path, encoding="utf-8") as file:
-        text = file.read()
-    found = [re.search(rf"{name}: .*? = \[\n(.*?)\n\];", text, re.DOTALL) for name in ("OF_ENTRY", "OF_MEMORY")]
-    return [np.array([float(number) for number in one.group(1).replace(",", " ").split()]) for one in found]
-
-
-def beside_rows(question, of_entry, of_memory):
-    """Of the four memories behind the best: their features, how far behind they are, 1, and whether they help."""
-    features = memory_features(question, of_entry)
-    scores = features @ of_memory
-    order = np.argsort(-scores, kind="stable")[:SHOWN_MAX]
-    rows = [[*features[at], scores[order[0]] - scores[at], 1.0] for at in order[1:]]
-    return rows, [question["memories"][at] in question["memory_gold"] for at in order[1:]]
+def beside_rows(question):
+    """Of the four memories behind the best: their features, how they stand beside the best, and whether they help."""
+    shown = range(1, min(SHOWN_MAX, len(question["memories"])))
+    rows = [[*question["memory_features"][at], *question["beside"][at]] for at in shown]
+    return rows, [question["memories"][at] in question["memory_gold"] for at in shown]
 
 
 def beside_weights(rows, helps):
@@ -315,8 +305,8 @@ def beside_weights(rows, helps):
 
 
 def beside(lines, path):
-    questions = [one for one in lines if one["scene"] == "whole" and one["memory_gold"] and one["entries"]]
-    found = [beside_rows(one, *tables(path)) for one in questions]
+    questions = [one for one in lines if one["scene"] in ("whole", "few") and one["memory_gold"] and one["memories"]]
+    found = [beside_rows(one) for one in questions]
     groups = np.concatenate([[one["group"]] * len(helps) for one, (_, helps) in zip(questions, found)])
     rows = np.array([row for of, _ in found for row in of])
     helps = np.array([one for _, of in found for one in of], dtype=np.float64)
@@ -329,15 +319,13 @@ def beside(lines, path):
     print(f"beside the best, left out: {len(shown) / len(questions):.2f} a prompt, of which {shown.mean():.3f} help")
     weights = beside_weights(rows, helps)
     weights[-1] -= bar
-    listed = [f"{weight:.3f}," for weight in weights]
-    lines = ["        " + " ".join(listed[at : at + 11]) for at in range(0, len(listed) - 2, 11)]
-    lines[-1] = "        " + " ".join(listed[len(lines) * 11 - 11 : -2])
-    written(path, "OF_BESIDE", ["    [", *lines, "    ],", f"    [{weights[-2]:.3f}, {weights[-1]:.3f}],"])
+    own = questions[0]["memory_features"].shape[1]
+    listed = [f"{weight:.3f}" for weight in weights]
+    written(path, "OF_BESIDE", [f"    [{', '.join(part)}]," for part in (listed[:own], listed[own:])])
 
 
 def answers(lines, path):
-    if path:
-        beside(lines, path)
+    beside(lines, path)
     lines = [one for one in lines if one["scene"] in SCENES]
     for one, worded in zip(lines, left_out_wording(lines)):
         one["answer"][WORDED] = worded

@@ -254,18 +254,22 @@ fn together(sets: &[Set], outputs: &mut Outputs) -> anyhow::Result<Sums> {
 
 /// What `scripts/learn` reads; of all but the prompt of a whole set what the decision goes by only.
 fn features(set: &Set, prompt: &Prompt, corpus: &Corpus, scene: &str) -> Value {
-    let Ranking { entries, memories, answer } = corpus.ranking(&prompt.text, &Options::default());
+    let Ranking { entries, memories, beside, answer } =
+        corpus.ranking(&prompt.text, &Options::default());
     let names: Vec<String> = memories.iter().map(|(path, ..)| path.to_string()).collect();
     let owner = |path: &MemoryPath| names.iter().position(|name| *name == path.to_string());
     let mut line = json!({
         "group": set.name, "scene": scene, "kind": prompt.kind, "prompt": prompt.text,
         "memory_gold": prompt.wanted, "top": prompt.top, "answer": answer.to_vec(), "memories": names,
     });
+    if ["whole", "few"].contains(&scene) {
+        line["beside"] = beside.iter().map(|of| of.to_vec()).collect();
+        line["memory_features"] = memories.iter().map(|(.., of)| of.to_vec()).collect();
+    }
     if scene == "whole" {
         line["entries"] = entries.iter().map(|(hit, _)| hit.ordinal).collect();
         line["owners"] = entries.iter().map(|(hit, _)| owner(&hit.path)).collect();
         line["entry_features"] = entries.iter().map(|(_, of)| of.to_vec()).collect();
-        line["memory_features"] = memories.iter().map(|(.., of)| of.to_vec()).collect();
     }
     line
 }

@@ -456,6 +456,18 @@ impl Rows {
         fit
     }
 
+    /// Returns how much of the question's words one memory has and another has not, as a share of all.
+    pub(crate) fn beyond(&self, question: &Question, one: &Group, other: &Group) -> f32 {
+        let (mut beyond, mut total) = (0.0, 0.0);
+        for (at, asked) in question.asked.iter().enumerate() {
+            let has = |group: &Group| self.most_of(group, at).0.min(1.0);
+            let weight = asked.share * asked.rarity;
+            beyond += weight * (has(one) - has(other)).max(0.0);
+            total += weight;
+        }
+        beyond / (total + Fit::LITTLE)
+    }
+
     /// Returns how near the rows of a memory are to the question: the nearest entry and the whole memory by what
     /// they mean, and the nearest entry word by word.
     pub(crate) fn nearness(&self, group: &Group) -> ([f32; 2], f32) {

@@ -23,11 +23,16 @@ const SHOWN: usize = 3;
 /// count; a word that only one entry has and that is rare in the language counts nearly 1. Without the table every
 /// word is taken for rare.
 const FIT_MIN: f32 = if cfg!(feature = "embedder") { 0.65 } else { 0.78 };
+/// A memory that stands no farther behind the best fits about as well.
+const ABOUT_EQUAL: f32 = 0.25;
 /// How much of what the best memory has of them another must have beside it there, and at least; or by how little it
 /// must stand behind the best. Others are left out.
 const FIT_SHARE_MIN: f32 = 0.25;
 const FIT_LEAST: f32 = 0.3;
 const BEHIND_MAX: f32 = 2.0;
+
+/// What is weighed of a memory and the best, beside the memory's own features.
+pub(crate) const BESIDE: usize = 3;
 
 /// How to look.
 #[derive(Clone, Copy, Debug)]
@@ -116,6 +121,8 @@ pub struct Ranking {
     pub entries: Vec<(EntryHit, [f32; ENTRY])>,
     /// Memories with their features, the best first.
     pub memories: Vec<(MemoryPath, f32, [f32; MEMORY])>,
+    /// How each of them stands beside the best: what [`Corpus::rank`] weighs to show it too.
+    pub beside: Vec<[f32; BESIDE]>,
     /// What the decision to answer nothing goes by.
     pub answer: [f32; ANSWER],
 }
@@ -159,8 +166,11 @@ impl Corpus {
         let others = likeness.map_or(&[][..], Likeness::best);
         let mut found = self.find(prompt, options.by_sense, others);
         // What is told without likeness is decided without it.
-        let told: HashSet<u32> =
-            if options.abstain { found.told(self).collect() } else { HashSet::new() };
+        let told: HashSet<u32> = if options.abstain {
+            found.told(self, options.limit).collect()
+        } else {
+            HashSet::new()
+        };
         if options.abstain && told.is_empty() && likeness.is_none() {
             return Vec::new();
         }
@@ -204,7 +214,10 @@ impl Corpus {
         let memories = found.memories.iter().filter_map(|scored| {
             Some((self.path_of(scored.group.memory)?.clone(), scored.score, scored.features))
         });
-        Ranking { entries, memories: memories.collect(), answer: found.answer(self) }
+        let best = found.memories.first();
+        let beside = found.memories.iter().zip(best.into_iter().cycle());
+        let beside = beside.map(|(scored, best)| found.beside(best, scored)).collect();
+        Ranking { entries, memories: memories.collect(), beside, answer: found.answer(self) }
     }
 
     fn find(&self, prompt: &str, by_sense: bool, others: &[u32]) -> Found<'_> {
@@ -334,24 +347,33 @@ impl<'a> Found<'a> {
         self.likeness = Some(likeness);
     }
 
-    /// Returns the memories that the question is answered with; none if the best does not fit well enough.
-    fn told(&self, corpus: &Corpus) -> impl Iterator<Item = u32> {
+    /// Returns those of the first memories that the question is answered with; none if the best does not fit well
+    /// enough.
+    fn told(&self, corpus: &Corpus, limit: usize) -> impl Iterator<Item = u32> {
         let best = self.memories.first().filter(|best| self.is_answered_by(corpus, best));
-        best.into_iter().flat_map(|best| {
-            let others = self.memories[1..].iter().filter(|other| self.is_beside(best, other));
+        best.into_iter().flat_map(move |best| {
+            let others = self.memories.iter().take(limit).skip(1);
+            let others = others.filter(|other| self.is_beside(best, other));
             std::iter::once(best).chain(others).map(|scored| scored.group.memory)
         })
     }
 
     /// Whether a memory is worth being shown beside the best.
     fn is_beside(&self, best: &Scored, other: &Scored) -> bool {
-        let behind = best.score - other.score;
         if self.question.gist.is_empty() {
             let fit_min = (best.fit.all() * FIT_SHARE_MIN).max(FIT_LEAST);
-            return behind <= BEHIND_MAX || other.fit.all() >= fit_min;
+            return best.score - other.score <= BEHIND_MAX || other.fit.all() >= fit_min;
         }
-        let (of_memory, [of_behind, always]) = &OF_BESIDE;
-        product(&other.features, of_memory) + behind * of_behind + always >= 0.0
+        let (of_memory, of_both) = &OF_BESIDE;
+        let weighed =
+            || product(&other.features, of_memory) + product(&self.beside(best, other), of_both);
+        best.score - other.score <= ABOUT_EQUAL || weighed() >= 0.0
+    }
+
+    /// How a memory stands beside the best: how far behind, how much of the question it has beyond that, and 1.
+    fn beside(&self, best: &Scored, other: &Scored) -> [f32; BESIDE] {
+        let beyond = self.rows.beyond(&self.question, &other.group, &best.group);
+        [best.score - other.score, beyond, 1.0]
     }
 
     /// Whether what fits best fits well enough.
