@@ -43,8 +43,8 @@ EDGES = 10
 STEPS_DECAY = 5e-4
 # How often a wrong answer may be given, of prompts of our own sets that have none.
 WRONG_MAX = 0.12
-# How many memories are shown at most, how many of those that help are to be kept of them that stand behind the best, and
-# how little is learnt of them.
+# How many memories are shown at most; how many of those that help and stand behind the best are to be kept, and how
+# little is learnt of them.
 SHOWN_MAX, BESIDE_KEPT, BESIDE_DECAY = 5, 0.8, 10.0
 # What a word or a pair of words of a prompt can weigh at most, and in how many prompts it has to stand.
 WORDING_MAX, WORDING_SEEN = 4.0, 2
@@ -386,7 +386,7 @@ def hashed(gram):
 
 
 def labelled():
-    """Prompts with their group and whether what is known here helps with them: pairs by number, and those of our sets."""
+    """Prompts with their group and whether what is known here helps: pairs by number, and those of our sets."""
     found = []
     with open(PROMPTS, encoding="utf-8") as file:
         for at, line in enumerate(file):
@@ -407,11 +407,11 @@ def wording_of(prompts, weights):
 
 def left_out_wording(lines):
     """How prompts of our sets are worded, by weights that were learnt without the set they are of."""
-    all_prompts, scores = labelled(), np.zeros(len(lines))
+    prompts, scores = labelled(), np.zeros(len(lines))
     groups = sorted({one["group"] for one in lines})
     for fold in range(FOLDS):
         out = set(groups[fold::FOLDS])
-        weights = wording_weights([one for one in all_prompts if one[0] not in out])
+        weights = wording_weights([one for one in prompts if one[0] not in out])
         own = [at for at, one in enumerate(lines) if one["group"] in out]
         scores[own] = wording_of([lines[at]["prompt"] for at in own], weights)
     return scores
