@@ -147,6 +147,21 @@ fn a_word_that_a_memory_has_is_no_answer_to_what_anybody_can_look_up() {
     }
 }
 
+#[cfg(feature = "embedder")]
+#[test]
+fn beside_the_best_stands_what_has_the_rest_of_the_prompt_or_fits_as_well() {
+    let bakery = corpus(&BAKERY);
+    let mut both =
+        names(&bakery, "which day do the rye deliveries come and when is the test shop reset");
+    both.sort();
+    assert_eq!(both, ["flour", "shop-test"]);
+    assert_eq!(names(&bakery, "who delivers the rye flour"), ["flour"]);
+    let twins = [BAKERY[5], ("twin", BAKERY[5].1, BAKERY[5].2), BAKERY[7]];
+    let mut both = names(&corpus(&twins), "when is the test shop reset");
+    both.sort();
+    assert_eq!(both, ["shop-test", "twin"]);
+}
+
 #[test]
 fn the_name_of_a_memory_of_which_nothing_may_be_told_does_not_find_it() {
     let token = format!("ghp_{}", "a1B2c3D4e5".repeat(4).get(..36).unwrap());
