@@ -54,6 +54,16 @@ WORDING_WORD = re.compile(r"[A-Za-z](?:[A-Za-z']*[A-Za-z])?|[0-9]+|[?`{}()<>=:;\
 WORDS_MAX = 60
 
 
+def folds(groups):
+    """Groups that are left out together, each once."""
+    return [set(groups[at::FOLDS]) for at in range(FOLDS)]
+
+
+def logistic(scores, right):
+    """How wrong each score is as the logarithm of the odds of being right, and the slope of that."""
+    return np.logaddexp(0, scores) - right * scores, 1 / (1 + np.exp(-scores)) - right
+
+
 def read(path):
     with open(path, encoding="utf-8") as file:
         lines = [json.loads(line) for line in file]
@@ -180,8 +190,7 @@ def entries_and_memories(lines, path):
     notes = [one for one in lines if one["scene"] == "whole"]
     groups = [sorted({one["group"] for one in of}) for of in (talks, notes)]
     turns, sessions, memories = [], [], []
-    for fold in range(FOLDS):
-        out = {name for of in groups for name in of[fold::FOLDS]}
+    for out in map(set.union, *map(folds, groups)):
         kept = [[one for one in of if one["group"] not in out] for of in (talks, notes)]
         of_entry = entry_weights(kept[0])
         of_memory = memory_weights(*kept, of_entry)
@@ -251,10 +260,10 @@ def answer_weights(lines):
     def loss(flat):
         weights = flat.reshape(shape)
         scores = (rows @ weights * size).sum(1)
-        wrong = worth @ (np.logaddexp(0, scores) - right * scores)
-        slope = worth * (1 / (1 + np.exp(-scores)) - right)
+        wrong, slope = logistic(scores, right)
         held = weights @ near * free
-        return wrong + (held * weights).sum() / 2, (rows.T @ (slope[:, None] * size) + held).ravel()
+        slopes = rows.T @ ((worth * slope)[:, None] * size) + held
+        return worth @ wrong + (held * weights).sum() / 2, slopes.ravel()
 
     bounds = [(0 if at in RISING and step != ALWAYS else None, None) for step in steps for at in [step[0]] * len(SIZES)]
     found = minimize(loss, np.zeros(shape).ravel(), jac=True, method="L-BFGS-B", bounds=bounds).x.reshape(shape)
@@ -297,9 +306,8 @@ def beside_weights(rows, helps):
     scaled = rows / spread
 
     def loss(weights):
-        scores = scaled @ weights
-        value = (np.logaddexp(0, scores) - helps * scores).sum() + BESIDE_DECAY / 2 * weights @ weights
-        return value, scaled.T @ (1 / (1 + np.exp(-scores)) - helps) + BESIDE_DECAY * weights
+        wrong, slope = logistic(scaled @ weights, helps)
+        return wrong.sum() + BESIDE_DECAY / 2 * weights @ weights, scaled.T @ slope + BESIDE_DECAY * weights
 
     return minimize(loss, np.zeros(rows.shape[1]), jac=True, method="L-BFGS-B").x / spread
 
@@ -310,9 +318,9 @@ def beside(lines, path):
     groups = np.concatenate([[one["group"]] * len(helps) for one, (_, helps) in zip(questions, found)])
     rows = np.array([row for of, _ in found for row in of])
     helps = np.array([one for _, of in found for one in of], dtype=np.float64)
-    names, scores = sorted(set(groups)), np.zeros(len(rows))
-    for fold in range(FOLDS):
-        out = np.isin(groups, names[fold::FOLDS])
+    scores = np.zeros(len(rows))
+    for names in folds(sorted(set(groups))):
+        out = np.isin(groups, list(names))
         scores[out] = rows[out] @ beside_weights(rows[~out], helps[~out])
     bar = np.quantile(scores[helps > 0], 1 - BESIDE_KEPT)
     shown = helps[scores >= bar]
@@ -331,8 +339,7 @@ def answers(lines, path):
         one["answer"][WORDED] = worded
     groups = sorted({one["group"] for one in lines})
     scores = np.zeros(len(lines))
-    for fold in range(FOLDS):
-        out = set(groups[fold::FOLDS])
+    for out in folds(groups):
         weights = answer_weights([one for one in lines if one["group"] not in out])
         own = [at for at, one in enumerate(lines) if one["group"] in out]
         scores[own] = weighed([lines[at] for at in own], weights)
@@ -369,9 +376,9 @@ def wording_weights(prompts):
     turned = rows.T.tocsr()
 
     def loss(weights):
-        scores = rows @ weights
-        value = (np.logaddexp(0, scores) - here * scores).sum() + WORDING_DECAY / 2 * weights @ weights
-        return value / len(here), (turned @ (1 / (1 + np.exp(-scores)) - here) + WORDING_DECAY * weights) / len(here)
+        wrong, slope = logistic(rows @ weights, here)
+        value = wrong.sum() + WORDING_DECAY / 2 * weights @ weights
+        return value / len(here), (turned @ slope + WORDING_DECAY * weights) / len(here)
 
     bounds = [(-WORDING_MAX, WORDING_MAX)] * len(known)
     return known, minimize(loss, np.zeros(len(known)), jac=True, method="L-BFGS-B", bounds=bounds).x
@@ -409,8 +416,7 @@ def left_out_wording(lines):
     """How prompts of our sets are worded, by weights that were learnt without the set they are of."""
     prompts, scores = labelled(), np.zeros(len(lines))
     groups = sorted({one["group"] for one in lines})
-    for fold in range(FOLDS):
-        out = set(groups[fold::FOLDS])
+    for out in folds(groups):
         weights = wording_weights([one for one in prompts if one[0] not in out])
         own = [at for at, one in enumerate(lines) if one["group"] in out]
         scores[own] = wording_of([lines[at]["prompt"] for at in own], weights)
@@ -421,8 +427,7 @@ def wordings(path):
     prompts = labelled()
     groups = list(dict.fromkeys(group for group, *_ in prompts))
     right = {"of pairs": [], "of sets": []}
-    for fold in range(FOLDS):
-        out = set(groups[fold::FOLDS])
+    for out in folds(groups):
         weights = wording_weights([one for one in prompts if one[0] not in out])
         left = [one for one in prompts if one[0] in out]
         for (group, _, here), score in zip(left, wording_of([one[1] for one in left], weights)):

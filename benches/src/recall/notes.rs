@@ -205,7 +205,7 @@ fn few(sets: &[Set], outputs: &mut Outputs) -> anyhow::Result<Sums> {
             let (helping, others): (Vec<_>, Vec<_>) =
                 set.memories.iter().partition(|one| Set::helps(one, prompt));
             let mut others = others.into_iter().cycle().skip(at * FEW);
-            let few = others.by_ref().take(FEW - helping.len()).chain(helping);
+            let few = others.by_ref().take(FEW.saturating_sub(helping.len())).chain(helping);
             let few = corpus(few);
             sums.add(&few, prompt);
             outputs.write(&features(set, prompt, &few, "few"))?;

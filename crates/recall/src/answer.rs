@@ -22,7 +22,7 @@ pub(crate) struct Fit {
 
 impl Fit {
     /// What little counts as much, when a share of all that is told is taken.
-    pub(crate) const LITTLE: f32 = 0.3;
+    const LITTLE: f32 = 0.3;
 
     /// How much is told by its own words or by others for them.
     pub(crate) fn all(&self) -> f32 {
@@ -31,11 +31,12 @@ impl Fit {
 
     /// Which share of what could be told is told by its own words.
     pub(crate) fn share(&self) -> f32 {
-        self.same / (self.total + Self::LITTLE)
+        self.share_of(self.same)
     }
 
-    fn share_of_all(&self) -> f32 {
-        self.all() / (self.total + Self::LITTLE)
+    /// Which share of what could be told this much is.
+    pub(crate) fn share_of(&self, told: f32) -> f32 {
+        told / (self.total + Self::LITTLE)
     }
 }
 
@@ -111,13 +112,13 @@ pub(crate) fn features(
     let mean = of_others().sum::<f32>() / count;
     let spread = (of_others().map(|gist| (gist - mean).powi(2)).sum::<f32>() / count).sqrt();
     let asked = question.asked.iter().enumerate();
-    let telling = asked.map(|(at, asked)| asked.share * asked.rarity * told(at).min(1.0));
+    let telling = asked.map(|(at, asked)| asked.worth() * told(at).min(1.0));
     let above = others.first().map_or(ABOVE_MAX, |next| first.score - next.score);
     let of_match = [
         first.fit.same.min(TOLD_MAX),
         first.fit.share(),
         first.fit.all().min(TOLD_MAX),
-        first.fit.share_of_all(),
+        first.fit.share_of(first.fit.all()),
         first.gist[0],
         first.gist[1],
         first.sense,

@@ -447,7 +447,7 @@ impl Rows {
         for (at, asked) in question.asked.iter().enumerate() {
             let (own, nearest) = self.most_of(group, at);
             let own = own.min(1.0);
-            let weight = asked.share * asked.rarity;
+            let weight = asked.worth();
             let near = ((nearest - NEAR_FROM) / (1.0 - NEAR_FROM)).max(0.0) - own;
             fit.total += weight;
             fit.same += weight * own;
@@ -456,16 +456,11 @@ impl Rows {
         fit
     }
 
-    /// Returns how much of the question's words one memory has and another has not, as a share of all.
+    /// Returns how much is told by those of the question's words that one memory has and another has not.
     pub(crate) fn beyond(&self, question: &Question, one: &Group, other: &Group) -> f32 {
-        let (mut beyond, mut total) = (0.0, 0.0);
-        for (at, asked) in question.asked.iter().enumerate() {
-            let has = |group: &Group| self.most_of(group, at).0.min(1.0);
-            let weight = asked.share * asked.rarity;
-            beyond += weight * (has(one) - has(other)).max(0.0);
-            total += weight;
-        }
-        beyond / (total + Fit::LITTLE)
+        let has = |group: &Group, at: usize| self.most_of(group, at).0.min(1.0);
+        let asked = question.asked.iter().enumerate();
+        asked.map(|(at, asked)| asked.worth() * (has(one, at) - has(other, at)).max(0.0)).sum()
     }
 
     /// Returns how near the rows of a memory are to the question: the nearest entry and the whole memory by what

@@ -159,6 +159,11 @@ impl Question {
 }
 
 impl Asked {
+    /// How much it tells whether anything fits, from 0 to 1.
+    pub(crate) fn worth(&self) -> f32 {
+        self.share * self.rarity
+    }
+
     fn new(word: &Word, stem: Option<u32>, corpus: &Corpus) -> Self {
         let known = stem.and_then(|stem| corpus.terms.stem(stem));
         let entries = known.map_or(0, |stem| stem.entries);

@@ -373,7 +373,7 @@ impl<'a> Found<'a> {
     /// How a memory stands beside the best: how far behind, how much of the question it has beyond that, and 1.
     fn beside(&self, best: &Scored, other: &Scored) -> [f32; BESIDE] {
         let beyond = self.rows.beyond(&self.question, &other.group, &best.group);
-        [best.score - other.score, beyond, 1.0]
+        [best.score - other.score, other.fit.share_of(beyond), 1.0]
     }
 
     /// Whether what fits best fits well enough.
