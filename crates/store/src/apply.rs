@@ -20,28 +20,30 @@ use memory::screen::{Finding, Policy, ValueDigest, Writer};
 use crate::backend::{BackendError, Extent, Kind};
 use crate::commit::{self, CommitError, Current, FolderStep, Plan, Step, What};
 use crate::error::StoreError;
-use crate::memories::{Call, Memories};
+use crate::memories::{Answering, Call, Memories};
 use crate::root::{HeldRoot, Look, Root};
 
 impl Memories {
     /// Carries out one command. What the caller can mend is a refusal inside the reply; an `Err` is
     /// a fault of the machine. Either way nothing is half-done.
-    pub async fn apply(&self, command: Command, call: &Call) -> Result<Reply, StoreError> {
-        let path = command.paths().next().cloned().unwrap_or(MemoryPath::Top);
-        let done = match self.check_access(&command) {
-            Err(refusal) => Err(refusal.into()),
-            Ok(()) => match command {
-                Command::View { path, lines } => self.view(&path, &lines).await,
-                command => self.carry_out(command, call).await,
-            },
-        };
-        match done {
-            Err(StoreError::Refused(refusal)) => Ok(Reply::Refused(refusal)),
-            Err(StoreError::Backend { source: BackendError::Escapes(_), .. }) => {
-                Ok(Reply::Refused(CommandError::EscapesRoot { path }))
+    pub fn apply<'a>(&'a self, command: Command, call: &'a Call) -> Answering<'a, Reply> {
+        Box::pin(async move {
+            let path = command.paths().next().cloned().unwrap_or(MemoryPath::Top);
+            let done = match self.check_access(&command) {
+                Err(refusal) => Err(refusal.into()),
+                Ok(()) => match command {
+                    Command::View { path, lines } => self.view(&path, &lines).await,
+                    command => self.carry_out(command, call).await,
+                },
+            };
+            match done {
+                Err(StoreError::Refused(refusal)) => Ok(Reply::Refused(refusal)),
+                Err(StoreError::Backend { source: BackendError::Escapes(_), .. }) => {
+                    Ok(Reply::Refused(CommandError::EscapesRoot { path }))
+                }
+                done => done,
             }
-            done => done,
-        }
+        })
     }
 
     fn check_access(&self, command: &Command) -> Result<(), CommandError> {

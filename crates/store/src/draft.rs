@@ -18,7 +18,7 @@ use crate::backend::{BackendError, Extent, Kind};
 use crate::commit::{self, CommitError, Current, Plan, Step, What};
 use crate::error::StoreError;
 use crate::history::FileDiff;
-use crate::memories::{Call, Memories};
+use crate::memories::{Answering, Call, Memories};
 use crate::root::{HeldRoot, Root};
 
 /// One memory as the draft has it.
@@ -51,23 +51,26 @@ impl Memories {
 impl Draft {
     /// Carries out one command on the draft. A view of a file shows it as the draft has it; a view
     /// of a folder shows what is committed.
-    pub async fn apply(&mut self, command: Command) -> Result<Reply, StoreError> {
-        let done = match &command {
-            Command::View { path, lines } => self.view(path, lines).await,
-            Command::Create { path, file_text } => self.create(path, file_text).await,
-            Command::StrReplace { path, old_str, new_str } => {
-                self.edit(path, |text| edit::str_replace(path, text, old_str, new_str)).await
+    pub fn apply(&mut self, command: Command) -> Answering<'_, Reply> {
+        Box::pin(async move {
+            let done = match &command {
+                Command::View { path, lines } => self.view(path, lines).await,
+                Command::Create { path, file_text } => self.create(path, file_text).await,
+                Command::StrReplace { path, old_str, new_str } => {
+                    self.edit(path, |text| edit::str_replace(path, text, old_str, new_str)).await
+                }
+                Command::Insert { path, insert_line, insert_text } => {
+                    self.edit(path, |text| edit::insert(path, text, *insert_line, insert_text))
+                        .await
+                }
+                Command::Delete { path } => self.delete(path).await,
+                Command::Rename { old_path, new_path } => self.rename(old_path, new_path).await,
+            };
+            match done {
+                Err(StoreError::Refused(refusal)) => Ok(Reply::Refused(refusal)),
+                done => done,
             }
-            Command::Insert { path, insert_line, insert_text } => {
-                self.edit(path, |text| edit::insert(path, text, *insert_line, insert_text)).await
-            }
-            Command::Delete { path } => self.delete(path).await,
-            Command::Rename { old_path, new_path } => self.rename(old_path, new_path).await,
-        };
-        match done {
-            Err(StoreError::Refused(refusal)) => Ok(Reply::Refused(refusal)),
-            done => done,
-        }
+        })
     }
 
     /// Gives a memory this text, whatever it had; makes it if need be.
@@ -122,50 +125,53 @@ impl Draft {
 
     /// Commits everything as one change; `None` when there is nothing to change. A memory that is
     /// not as the draft saw it makes the whole of it a [`CommandError::Conflict`].
-    pub async fn commit(self) -> Result<Option<ChangeId>, StoreError> {
-        let changed: Vec<_> =
-            self.files.iter().filter(|(_, drafted)| drafted.is_changed()).collect();
-        if changed.is_empty() {
-            return Ok(None);
-        }
-        // Roots are held in the order of the scopes, so that two drafts never wait for each other.
-        let mut mounts: Vec<Mount> = changed.iter().map(|((mount, _), _)| *mount).collect();
-        mounts.sort();
-        mounts.dedup();
-        let mut held = Vec::with_capacity(mounts.len());
-        for mount in &mounts {
-            held.push(self.memories.root(*mount)?.hold(&self.memories.store).await?);
-        }
-        let mut steps = Vec::with_capacity(changed.len());
-        for ((mount, path), drafted) in changed {
-            let Some(root) = mounts.iter().position(|one| one == mount) else { continue };
-            steps.push(self.step(&held[root], (root, path), drafted).await?);
-        }
-        let steps = self.join_moves(steps, &held, &mounts);
-        for (index, root) in held.iter().enumerate() {
-            check_new(&self.memories, root, steps.iter().filter(|step| step.root == index)).await?;
-        }
-        let plan = Plan {
-            kind: self.kind,
-            provenance: self.memories.provenance(&self.call),
-            attempt: self.call.attempt,
-            undoes: None,
-            folder: None,
-            steps,
-            counts_as_use: false,
-        };
-        let first = self.changed().into_iter().next().unwrap_or(MemoryPath::Top);
-        match commit::commit(&self.memories.store, &mut held, plan).await {
-            Ok(id) => {
-                drop(held);
-                self.memories.store.see_to_settling().await;
-                Ok(Some(id))
+    pub fn commit(self) -> Answering<'static, Option<ChangeId>> {
+        Box::pin(async move {
+            let changed: Vec<_> =
+                self.files.iter().filter(|(_, drafted)| drafted.is_changed()).collect();
+            if changed.is_empty() {
+                return Ok(None);
             }
-            Err(CommitError::Raced) => {
-                Err(CommandError::Conflict { path: first, current: None }.into())
+            // Roots are held in the order of the scopes, so that two drafts never wait for each other.
+            let mut mounts: Vec<Mount> = changed.iter().map(|((mount, _), _)| *mount).collect();
+            mounts.sort();
+            mounts.dedup();
+            let mut held = Vec::with_capacity(mounts.len());
+            for mount in &mounts {
+                held.push(self.memories.root(*mount)?.hold(&self.memories.store).await?);
             }
-            Err(CommitError::Store(error)) => Err(error),
-        }
+            let mut steps = Vec::with_capacity(changed.len());
+            for ((mount, path), drafted) in changed {
+                let Some(root) = mounts.iter().position(|one| one == mount) else { continue };
+                steps.push(self.step(&held[root], (root, path), drafted).await?);
+            }
+            let steps = self.join_moves(steps, &held, &mounts);
+            for (index, root) in held.iter().enumerate() {
+                check_new(&self.memories, root, steps.iter().filter(|step| step.root == index))
+                    .await?;
+            }
+            let plan = Plan {
+                kind: self.kind,
+                provenance: self.memories.provenance(&self.call),
+                attempt: self.call.attempt,
+                undoes: None,
+                folder: None,
+                steps,
+                counts_as_use: false,
+            };
+            let first = self.changed().into_iter().next().unwrap_or(MemoryPath::Top);
+            match commit::commit(&self.memories.store, &mut held, plan).await {
+                Ok(id) => {
+                    drop(held);
+                    self.memories.store.see_to_settling().await;
+                    Ok(Some(id))
+                }
+                Err(CommitError::Raced) => {
+                    Err(CommandError::Conflict { path: first, current: None }.into())
+                }
+                Err(CommitError::Store(error)) => Err(error),
+            }
+        })
     }
 
     /// Makes a move of a memory that the draft gave another path, so that pins and usage follow it;

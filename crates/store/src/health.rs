@@ -15,7 +15,7 @@ use crate::backend::{Backend as _, BackendError, Extent, Found, SkipReason, Skip
 use crate::binding::{PROJECT_FOLDER, other_checkouts};
 use crate::error::StoreError;
 use crate::host;
-use crate::memories::{BoundMount, Memories};
+use crate::memories::{Answering, BoundMount, Memories};
 use crate::root::Root;
 use crate::view::document_head;
 
@@ -148,14 +148,16 @@ pub enum Depth {
 
 impl Memories {
     /// Examines roots and state. Mends nothing, makes nothing.
-    pub async fn health(&self, depth: Depth) -> Result<Health, StoreError> {
-        let mut health =
-            Health { roots: Vec::new(), findings: Vec::new(), state: Stats::default() };
-        for bound in &self.mounts {
-            self.examine_mount(bound, depth, &mut health).await?;
-        }
-        self.examine_state(depth, &mut health).await;
-        Ok(health)
+    pub fn health(&self, depth: Depth) -> Answering<'_, Health> {
+        Box::pin(async move {
+            let mut health =
+                Health { roots: Vec::new(), findings: Vec::new(), state: Stats::default() };
+            for bound in &self.mounts {
+                self.examine_mount(bound, depth, &mut health).await?;
+            }
+            self.examine_state(depth, &mut health).await;
+            Ok(health)
+        })
     }
 
     async fn examine_state(&self, depth: Depth, health: &mut Health) {

@@ -17,7 +17,7 @@ use crate::apply::check_room;
 use crate::backend::{BackendError, Extent, Kind};
 use crate::commit::{self, CommitError, Current, FolderStep, Plan, Step, What};
 use crate::error::StoreError;
-use crate::memories::{Call, Memories};
+use crate::memories::{Answering, Call, Memories};
 use crate::root::{HeldRoot, Root};
 
 /// How many changes are looked through at once for a revision.
@@ -238,69 +238,71 @@ impl Memories {
 
     /// Takes changes back as one new change, or says what it would do. Refuses as a whole, with the
     /// differences, when any of the memories changed since.
-    pub async fn undo(
-        &self,
-        target: &UndoTarget,
+    pub fn undo<'a>(
+        &'a self,
+        target: &'a UndoTarget,
         dry: Dry,
-        call: &Call,
-    ) -> Result<Undone, StoreError> {
-        self.notice().await?;
-        let changes = self.targeted(target).await?;
-        let wanted = self.wanted(&changes)?;
-        let mut held = self.hold_all(wanted.keys().map(|(place, _)| place)).await?;
-        let steps = self.steps_back(&held, &wanted).await?;
-        if steps.is_empty() {
-            return Err(StoreError::NothingToUndo("that is not as it was already".to_owned()));
-        }
-        let paths = steps.iter().filter_map(|step| path_of(&held, step)).collect();
-        let mut steps = join_moves(steps, &changes, &held);
-        // A file may come back where a folder is, or the other way round: what goes makes room first.
-        steps.sort_by_key(|step| matches!(step.what, What::Put { before: None, .. }));
-        let warnings = self.screen_back(&held, &steps)?;
-        for (index, root) in held.iter().enumerate() {
-            let own: Vec<_> = steps.iter().filter(|step| step.root == index).collect();
-            self.check_back(root, &own).await?;
-        }
-        let mut undone = Undone {
-            change: None,
-            undone: changes.iter().map(|change| change.id).collect(),
-            paths,
-            warnings,
-            left: self.left_elsewhere(target).await?,
-        };
-        if dry == Dry::Run {
-            return Ok(undone);
-        }
-        let plan = Plan {
-            kind: ChangeKind::Undo,
-            provenance: self.provenance(call),
-            attempt: call.attempt,
-            undoes: changes.first().map(|change| change.id),
-            folder: folder_back(&changes, &held, &steps).await?,
-            steps,
-            counts_as_use: false,
-        };
-        match commit::commit(&self.store, &mut held, plan).await {
-            Ok(id) => {
-                drop(held);
-                self.store.see_to_settling().await;
-                undone.change = Some(id);
-                Ok(undone)
+        call: &'a Call,
+    ) -> Answering<'a, Undone> {
+        Box::pin(async move {
+            self.notice().await?;
+            let changes = self.targeted(target).await?;
+            let wanted = self.wanted(&changes)?;
+            let mut held = self.hold_all(wanted.keys().map(|(place, _)| place)).await?;
+            let steps = self.steps_back(&held, &wanted).await?;
+            if steps.is_empty() {
+                return Err(StoreError::NothingToUndo("that is not as it was already".to_owned()));
             }
-            // It changed between the look and the write: looking again says how.
-            Err(CommitError::Raced) => Err(StoreError::UndoBlocked(
-                undone
-                    .paths
-                    .into_iter()
-                    .map(|path| Blocked {
-                        path,
-                        why: "it was changed at this very moment; try again".to_owned(),
-                        diff: String::new(),
-                    })
-                    .collect(),
-            )),
-            Err(CommitError::Store(error)) => Err(error),
-        }
+            let paths = steps.iter().filter_map(|step| path_of(&held, step)).collect();
+            let mut steps = join_moves(steps, &changes, &held);
+            // A file may come back where a folder is, or the other way round: what goes makes room first.
+            steps.sort_by_key(|step| matches!(step.what, What::Put { before: None, .. }));
+            let warnings = self.screen_back(&held, &steps)?;
+            for (index, root) in held.iter().enumerate() {
+                let own: Vec<_> = steps.iter().filter(|step| step.root == index).collect();
+                self.check_back(root, &own).await?;
+            }
+            let mut undone = Undone {
+                change: None,
+                undone: changes.iter().map(|change| change.id).collect(),
+                paths,
+                warnings,
+                left: self.left_elsewhere(target).await?,
+            };
+            if dry == Dry::Run {
+                return Ok(undone);
+            }
+            let plan = Plan {
+                kind: ChangeKind::Undo,
+                provenance: self.provenance(call),
+                attempt: call.attempt,
+                undoes: changes.first().map(|change| change.id),
+                folder: folder_back(&changes, &held, &steps).await?,
+                steps,
+                counts_as_use: false,
+            };
+            match commit::commit(&self.store, &mut held, plan).await {
+                Ok(id) => {
+                    drop(held);
+                    self.store.see_to_settling().await;
+                    undone.change = Some(id);
+                    Ok(undone)
+                }
+                // It changed between the look and the write: looking again says how.
+                Err(CommitError::Raced) => Err(StoreError::UndoBlocked(
+                    undone
+                        .paths
+                        .into_iter()
+                        .map(|path| Blocked {
+                            path,
+                            why: "it was changed at this very moment; try again".to_owned(),
+                            diff: String::new(),
+                        })
+                        .collect(),
+                )),
+                Err(CommitError::Store(error)) => Err(error),
+            }
+        })
     }
 
     /// Works out the steps that make each memory what it was, or what keeps that from happening.

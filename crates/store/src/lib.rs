@@ -65,8 +65,8 @@ pub use glance::Glanced;
 pub use health::{Depth, Finding, FindingKind, Health, Repaired, RootHealth};
 pub use history::{Blocked, ChangesQuery, Dry, Elsewhere, FileDiff, UndoTarget, Undone};
 pub use memories::{
-    Call, Caller, Expected, Listed, Listing, Memories, MemoryText, MountState, Notice, Saved,
-    Settings, Store, Surveyed,
+    Answering, Call, Caller, Expected, Listed, Listing, Memories, MemoryText, MountState, Notice,
+    Saved, Settings, Store, Surveyed,
 };
 pub use root::MEMORY_LIST;
 pub use turn::{Turn, TurnError, TurnFile};

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use memory::access::{Access, AgentClass, access};
@@ -26,6 +27,12 @@ use crate::backend::{Backend, Stamp};
 use crate::binding::{Binding, Folders, RootPlan};
 use crate::error::StoreError;
 use crate::root::Root;
+
+/// What is being worked out for a caller.
+///
+/// The body of an `async fn` is compiled into every crate that awaits it, with all that it awaits in turn: what is large
+/// and awaited in several crates is handed out so, and stands in the program once.
+pub type Answering<'a, T> = Pin<Box<dyn Future<Output = Result<T, StoreError>> + Send + 'a>>;
 
 /// Who asks, and what they may do.
 #[derive(Clone, Debug)]

@@ -13,55 +13,57 @@ use crate::apply::{check_room, look, read_small};
 use crate::backend::Kind;
 use crate::commit::{self, CommitError, Plan, Step, What};
 use crate::error::StoreError;
-use crate::memories::{Call, Expected, Memories, Saved};
+use crate::memories::{Answering, Call, Expected, Memories, Saved};
 use crate::root::HeldRoot;
 
 impl Memories {
     /// Writes a whole memory if it is still what the caller expects; otherwise refuses with
     /// [`CommandError::Conflict`], which carries the current revision, and changes nothing.
-    pub async fn save(
-        &self,
-        path: &MemoryPath,
-        text: &str,
+    pub fn save<'a>(
+        &'a self,
+        path: &'a MemoryPath,
+        text: &'a str,
         expected: Expected,
-        call: &Call,
-    ) -> Result<Saved, StoreError> {
-        self.check_writable(path)?;
-        let (root, relative) = self.inside(path)?;
-        root.check_no_list(path, relative).await?;
-        edit::check_writable(path, text)?;
-        let mut held = [root.hold(&self.store).await?];
-        for _ in 0..OUTSIDE_RACE_RETRIES {
-            let [only] = &held;
-            let decided = self.decide_save(only, path, relative, (text, &expected)).await?;
-            let revision = Revision::of(text.as_bytes());
-            let Some((what, warnings)) = decided else {
-                // The very same bytes are there already.
-                let warnings = Vec::new();
-                return Ok(Saved { revision, change: None, made: false, warnings });
-            };
-            let made = matches!(what, What::Put { before: None, .. });
-            let plan = Plan {
-                kind: ChangeKind::Save,
-                provenance: self.provenance(call),
-                attempt: call.attempt,
-                undoes: None,
-                folder: None,
-                steps: vec![Step { root: 0, path: relative.clone(), what, trust: None }],
-                counts_as_use: self.caller.provenance.actor == Actor::Person,
-            };
-            match commit::commit(&self.store, &mut held, plan).await {
-                Ok(id) => {
-                    drop(held);
-                    self.store.see_to_settling().await;
-                    return Ok(Saved { revision, change: Some(id), made, warnings });
+        call: &'a Call,
+    ) -> Answering<'a, Saved> {
+        Box::pin(async move {
+            self.check_writable(path)?;
+            let (root, relative) = self.inside(path)?;
+            root.check_no_list(path, relative).await?;
+            edit::check_writable(path, text)?;
+            let mut held = [root.hold(&self.store).await?];
+            for _ in 0..OUTSIDE_RACE_RETRIES {
+                let [only] = &held;
+                let decided = self.decide_save(only, path, relative, (text, &expected)).await?;
+                let revision = Revision::of(text.as_bytes());
+                let Some((what, warnings)) = decided else {
+                    // The very same bytes are there already.
+                    let warnings = Vec::new();
+                    return Ok(Saved { revision, change: None, made: false, warnings });
+                };
+                let made = matches!(what, What::Put { before: None, .. });
+                let plan = Plan {
+                    kind: ChangeKind::Save,
+                    provenance: self.provenance(call),
+                    attempt: call.attempt,
+                    undoes: None,
+                    folder: None,
+                    steps: vec![Step { root: 0, path: relative.clone(), what, trust: None }],
+                    counts_as_use: self.caller.provenance.actor == Actor::Person,
+                };
+                match commit::commit(&self.store, &mut held, plan).await {
+                    Ok(id) => {
+                        drop(held);
+                        self.store.see_to_settling().await;
+                        return Ok(Saved { revision, change: Some(id), made, warnings });
+                    }
+                    // Somebody outside wrote meanwhile, and what is there now may still be as expected.
+                    Err(CommitError::Raced) => {}
+                    Err(CommitError::Store(error)) => return Err(error),
                 }
-                // Somebody outside wrote meanwhile, and what is there now may still be as expected.
-                Err(CommitError::Raced) => {}
-                Err(CommitError::Store(error)) => return Err(error),
             }
-        }
-        Err(CommandError::Conflict { path: path.clone(), current: None }.into())
+            Err(CommandError::Conflict { path: path.clone(), current: None }.into())
+        })
     }
 
     async fn decide_save(

@@ -16,7 +16,7 @@ use state::{Mark, Use};
 use crate::apply::{is_part, look, refuse, virtual_path};
 use crate::backend::{BackendError, Extent, Found, Kind, Stamp, Walk};
 use crate::error::StoreError;
-use crate::memories::{BoundMount, Listed, Listing, Memories, MemoryText, Surveyed};
+use crate::memories::{Answering, BoundMount, Listed, Listing, Memories, MemoryText, Surveyed};
 use crate::root::Root;
 
 impl Memories {
@@ -164,24 +164,26 @@ impl Memories {
 
     /// Lists the memories of all scopes, or of one scope or folder, up to what a scope may hold.
     /// A scope that is unavailable has none. Listing is not a use.
-    pub async fn list(&self, under: Option<&MemoryPath>) -> Result<Listing, StoreError> {
-        let mut listing = Listing::default();
-        let wanted = under.filter(|path| **path != MemoryPath::Top);
-        for bound in &self.mounts {
-            if wanted.is_some_and(|path| path.mount() != Some(bound.mount)) {
-                continue;
-            }
-            let root = match (&bound.root, wanted) {
-                (Ok(root), _) => root,
-                (Err(_), None) => {
-                    listing.not_whole.push(bound.mount);
+    pub fn list<'a>(&'a self, under: Option<&'a MemoryPath>) -> Answering<'a, Listing> {
+        Box::pin(async move {
+            let mut listing = Listing::default();
+            let wanted = under.filter(|path| **path != MemoryPath::Top);
+            for bound in &self.mounts {
+                if wanted.is_some_and(|path| path.mount() != Some(bound.mount)) {
                     continue;
                 }
-                (Err(_), Some(_)) => self.root(bound.mount)?,
-            };
-            self.list_root(bound, root, wanted, &mut listing).await?;
-        }
-        Ok(listing)
+                let root = match (&bound.root, wanted) {
+                    (Ok(root), _) => root,
+                    (Err(_), None) => {
+                        listing.not_whole.push(bound.mount);
+                        continue;
+                    }
+                    (Err(_), Some(_)) => self.root(bound.mount)?,
+                };
+                self.list_root(bound, root, wanted, &mut listing).await?;
+            }
+            Ok(listing)
+        })
     }
 
     /// Finds the memories of all scopes without a look into any of them, so that a listing that was generated
