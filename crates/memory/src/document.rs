@@ -14,6 +14,7 @@ mod frontmatter;
 mod list;
 mod one_line;
 mod revision;
+mod yaml;
 
 #[cfg(test)]
 mod tests;

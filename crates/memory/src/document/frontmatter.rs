@@ -4,15 +4,11 @@
 //! anything. Values of any type are accepted; only texts, numbers and booleans have a text. Reasons
 //! name a line and never quote one.
 
-use std::fmt;
 use std::ops::Range;
 
-use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_saphyr::options::{DuplicateKeyPolicy, MergeKeyPolicy, NonFiniteFloatPolicy};
-use serde_saphyr::{Spanned, from_str_with_options};
-
 use crate::document::one_line::description_line;
-use crate::limits::{FRONTMATTER_DEPTH_MAX, FRONTMATTER_NODES_MAX, HEAD_BYTES_MAX};
+use crate::document::yaml::{self, Unreadable, is_null};
+use crate::limits::HEAD_BYTES_MAX;
 
 /// Where a block stands in its text, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -48,9 +44,8 @@ pub(super) struct Field {
 /// A value as far as Quipu looks into it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Value {
+    /// A number or a boolean has its text as in the file, so that `1.10` stays `1.10`.
     Text(String),
-    /// A number or a boolean; its text is taken from the file, so that `1.10` stays `1.10`.
-    Plain,
     Mapping(Vec<(String, Self)>),
     List(Vec<Self>),
     Nothing,
@@ -70,7 +65,7 @@ impl Value {
     pub(super) fn line(&self) -> Option<String> {
         match self {
             Self::Text(text) => Some(description_line(text)).filter(|line| !line.is_empty()),
-            Self::Plain | Self::Mapping(_) | Self::List(_) | Self::Nothing => None,
+            Self::Mapping(_) | Self::List(_) | Self::Nothing => None,
         }
     }
 }
@@ -89,7 +84,7 @@ pub(super) fn last<'a>(fields: &'a [Field], key: &str) -> Option<&'a Value> {
 pub(super) fn nested(fields: &[Field], outer: &str, inner: &str) -> Option<String> {
     match last(fields, outer)? {
         Value::Mapping(pairs) => pairs.iter().rev().find(|(key, _)| key == inner)?.1.line(),
-        Value::Text(_) | Value::Plain | Value::List(_) | Value::Nothing => None,
+        Value::Text(_) | Value::List(_) | Value::Nothing => None,
     }
 }
 
@@ -247,195 +242,14 @@ fn is_plain_value(value: &str) -> bool {
         && !is_null(value)
 }
 
-fn is_null(text: &str) -> bool {
-    text.eq_ignore_ascii_case("null")
-}
-
 fn parse_any(yaml: &str) -> Result<Option<Vec<Field>>, String> {
     if yaml.lines().all(|line| line.trim().is_empty() || line.trim_start().starts_with('#')) {
         return Ok(Some(Vec::new()));
     }
-    let top: Top = from_str_with_options(yaml, options()).map_err(|error| {
+    yaml::fields(yaml).map_err(|Unreadable(line)| {
         // The line of the file: the YAML begins below the opening line.
-        let line = error.location().map_or(0, |location| location.line()) + 1;
-        format!("frontmatter is not valid YAML at line {line}")
-    })?;
-    let Top(Some(mut fields)) = top else { return Ok(None) };
-    for field in &mut fields {
-        if field.value == Value::Plain {
-            let text = yaml.get(field.value_at.clone()).unwrap_or_default().trim();
-            field.value = Value::Text(text.to_owned());
-        }
-    }
-    Ok(Some(fields))
-}
-
-fn options() -> serde_saphyr::Options {
-    serde_saphyr::options! {
-        budget: serde_saphyr::budget! {
-            max_depth: FRONTMATTER_DEPTH_MAX,
-            flow_nesting_limit: FRONTMATTER_DEPTH_MAX,
-            max_nodes: FRONTMATTER_NODES_MAX,
-            max_events: 2 * FRONTMATTER_NODES_MAX,
-            max_aliases: FRONTMATTER_NODES_MAX,
-            max_anchors: FRONTMATTER_NODES_MAX,
-            max_recorded_anchor_events: 2 * FRONTMATTER_NODES_MAX,
-            max_documents: 1,
-        },
-        alias_limits: serde_saphyr::alias_limits! {
-            max_total_replayed_events: FRONTMATTER_NODES_MAX,
-            max_replay_stack_depth: FRONTMATTER_DEPTH_MAX,
-        },
-        duplicate_keys: DuplicateKeyPolicy::PassThrough,
-        merge_keys: MergeKeyPolicy::AsOrdinary,
-        non_finite_float_policy: NonFiniteFloatPolicy::AsString,
-        ignore_binary_tag_for_string: true,
-        with_snippet: false,
-    }
-}
-
-/// The whole block: the fields of a mapping, or `None` for anything else.
-struct Top(Option<Vec<Field>>);
-
-impl<'de> Deserialize<'de> for Top {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(TopVisitor)
-    }
-}
-
-struct TopVisitor;
-
-impl<'de> Visitor<'de> for TopVisitor {
-    type Value = Top;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a YAML document")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Top, A::Error> {
-        let mut fields = Vec::new();
-        while let Some(key) = map.next_key::<Spanned<String>>()? {
-            let value = map.next_value::<Spanned<Value>>()?;
-            fields.push(Field {
-                key_at: range_of(key.referenced).start,
-                value_at: range_of(value.referenced),
-                key: key.value,
-                value: value.value,
-            });
-        }
-        Ok(Top(Some(fields)))
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Top, A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Top(None))
-    }
-
-    fn visit_str<E: de::Error>(self, _: &str) -> Result<Top, E> {
-        Ok(Top(None))
-    }
-
-    fn visit_bool<E: de::Error>(self, _: bool) -> Result<Top, E> {
-        Ok(Top(None))
-    }
-
-    fn visit_i64<E: de::Error>(self, _: i64) -> Result<Top, E> {
-        Ok(Top(None))
-    }
-
-    fn visit_u64<E: de::Error>(self, _: u64) -> Result<Top, E> {
-        Ok(Top(None))
-    }
-
-    fn visit_f64<E: de::Error>(self, _: f64) -> Result<Top, E> {
-        Ok(Top(None))
-    }
-
-    fn visit_unit<E: de::Error>(self) -> Result<Top, E> {
-        Ok(Top(Some(Vec::new())))
-    }
-}
-
-fn range_of(location: serde_saphyr::Location) -> Range<usize> {
-    let byte = |at: Option<u64>| at.and_then(|at| usize::try_from(at).ok()).unwrap_or_default();
-    let start = byte(location.span().byte_offset());
-    start..start + byte(location.span().byte_len())
-}
-
-impl<'de> Deserialize<'de> for Value {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(ValueVisitor)
-    }
-}
-
-struct ValueVisitor;
-
-impl<'de> Visitor<'de> for ValueVisitor {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a YAML value")
-    }
-
-    fn visit_str<E: de::Error>(self, text: &str) -> Result<Value, E> {
-        Ok(Value::Text(text.to_owned()))
-    }
-
-    fn visit_bool<E: de::Error>(self, _: bool) -> Result<Value, E> {
-        Ok(Value::Plain)
-    }
-
-    fn visit_i64<E: de::Error>(self, _: i64) -> Result<Value, E> {
-        Ok(Value::Plain)
-    }
-
-    fn visit_u64<E: de::Error>(self, _: u64) -> Result<Value, E> {
-        Ok(Value::Plain)
-    }
-
-    fn visit_i128<E: de::Error>(self, _: i128) -> Result<Value, E> {
-        Ok(Value::Plain)
-    }
-
-    fn visit_u128<E: de::Error>(self, _: u128) -> Result<Value, E> {
-        Ok(Value::Plain)
-    }
-
-    fn visit_f64<E: de::Error>(self, _: f64) -> Result<Value, E> {
-        Ok(Value::Plain)
-    }
-
-    fn visit_bytes<E: de::Error>(self, _: &[u8]) -> Result<Value, E> {
-        Ok(Value::Nothing)
-    }
-
-    fn visit_unit<E: de::Error>(self) -> Result<Value, E> {
-        Ok(Value::Nothing)
-    }
-
-    fn visit_none<E: de::Error>(self) -> Result<Value, E> {
-        Ok(Value::Nothing)
-    }
-
-    fn visit_some<D: Deserializer<'de>>(self, inner: D) -> Result<Value, D::Error> {
-        Value::deserialize(inner)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
-        let mut values = Vec::new();
-        while let Some(value) = seq.next_element()? {
-            values.push(value);
-        }
-        Ok(Value::List(values))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        let mut pairs = Vec::new();
-        while let Some(pair) = map.next_entry()? {
-            pairs.push(pair);
-        }
-        Ok(Value::Mapping(pairs))
-    }
+        format!("frontmatter is not valid YAML at line {}", line + 1)
+    })
 }
 
 #[cfg(test)]

@@ -59,6 +59,7 @@ mod heads {
         check("---\nname:\ndescription: ~\ntype: ''\n---\n", "");
         check("---\nname: !tag a\ndescription: !!binary aGk=\n---\n", "name=a | description=aGk=");
         check("---\nname: &a x\ndescription: *a\n---\n", "name=x | description=x");
+        check("---\nname: &a !!str 1\n*a : b\ntype: !!null x\n---\n", "name=1");
         check("---\n1: a\ntrue: b\nname: c\n---\n", "name=c");
     }
 
@@ -71,6 +72,7 @@ mod heads {
     fn a_type_below_metadata_counts_unless_there_is_one() {
         check("---\nname: a\nmetadata:\n  type: feedback\n---\n", "name=a | type=feedback");
         check("---\ntype: user\nmetadata:\n  type: feedback\n---\n", "type=user");
+        check("---\nold: &m {type: 1.10}\nmetadata: *m\n---\n", "type=1.10");
         check("---\nmetadata: feedback\n---\n", "");
     }
 
@@ -82,6 +84,12 @@ mod heads {
         );
         check("---\nname: [a\n---\n", "malformed=frontmatter is not valid YAML at line 2");
         check("---\nname: *missing\n---\n", "malformed=frontmatter is not valid YAML at line 2");
+        check(
+            "---\nname: a\n? [b]\n: c\n---\n",
+            "malformed=frontmatter is not valid YAML at line 3",
+        );
+        check("---\nname: a\n~: c\n---\n", "malformed=frontmatter is not valid YAML at line 3");
+        check("---\nname: a\n--- b\n---\n", "malformed=frontmatter is not valid YAML at line 3");
         check("---\nname: a\n\nbody", "malformed=frontmatter has no closing `---` line");
         check("---\n\nJust prose under a thematic break.", "");
         check(
@@ -145,10 +153,12 @@ mod heads {
             let aliases = vec![format!("*a{}", n - 1); 9].join(", ");
             bomb.extend([format!("a{n}: &a{n} [{aliases}]\n")]);
         }
+        let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(2_000), ["*a"; 100].join(", "));
+        let endless = "a: &a [*a]\n".to_owned();
         let deep_flow = format!("a: {}\n", "[".repeat(HEAD_BYTES_MAX / 2));
         let deep_map = format!("a: {}\n", "{a: ".repeat(HEAD_BYTES_MAX / 8));
         let deep_lists = format!("a:\n {}\n", "- ".repeat(HEAD_BYTES_MAX / 4));
-        for yaml in [bomb, deep_flow, deep_map, deep_lists] {
+        for yaml in [bomb, long, endless, deep_flow, deep_map, deep_lists] {
             let file = format!("---\nname: n\n{yaml}---\nbody");
             assert_eq!(head(file.as_bytes()).name, None, "{yaml:.40}");
             assert!(head(file.as_bytes()).malformed.is_some(), "{yaml:.40}");

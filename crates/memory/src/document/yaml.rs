@@ -1,0 +1,175 @@
+//! Builds the fields of frontmatter of what the YAML parser finds, one event after the other.
+//!
+//! The parser bounds how deep values are. How many there are is bounded here, with those that aliases repeat.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
+
+use crate::document::frontmatter::{Field, Value};
+use crate::limits::{FRONTMATTER_DEPTH_MAX, FRONTMATTER_NODES_MAX};
+
+/// As many bytes of a text count as one value where an alias repeats it.
+const BYTES_PER_REPEATED_NODE: usize = 16;
+
+/// The line of the YAML, from one, at which it cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Unreadable(pub(super) usize);
+
+impl From<ScanError> for Unreadable {
+    fn from(error: ScanError) -> Self {
+        Self(error.marker().line())
+    }
+}
+
+/// Returns the fields of a block that is a mapping or says nothing, and `None` for anything else.
+pub(super) fn fields(yaml: &str) -> Result<Option<Vec<Field>>, Unreadable> {
+    let options = granit_parser::options! {
+        flow_nesting_limit: FRONTMATTER_DEPTH_MAX,
+        block_nesting_limit: FRONTMATTER_DEPTH_MAX,
+    };
+    let parser = Parser::new_from_str_with_options(yaml, options);
+    Reader { parser, anchored: BTreeMap::new(), nodes: 0 }.document()
+}
+
+/// Whether a text without quotes means that there is nothing, as YAML 1.2 has it.
+pub(super) fn is_null(text: &str) -> bool {
+    matches!(text, "" | "~" | "null" | "Null" | "NULL")
+}
+
+struct Reader<'a> {
+    parser: Parser<'a, StrInput<'a>>,
+    /// What aliases may repeat, by the number that the parser gave it, and how many values that is.
+    anchored: BTreeMap<usize, (Value, usize)>,
+    /// Values so far, those that aliases repeat among them.
+    nodes: usize,
+}
+
+impl<'a> Reader<'a> {
+    fn document(mut self) -> Result<Option<Vec<Field>>, Unreadable> {
+        let mut found = Some(Vec::new());
+        let mut is_first = true;
+        loop {
+            let (event, span) = self.next()?;
+            match event {
+                Event::StreamEnd => return Ok(found),
+                Event::StreamStart | Event::DocumentEnd => {}
+                Event::DocumentStart(..) if is_first => is_first = false,
+                Event::DocumentStart(..) => return Err(at(span)),
+                Event::MappingStart(..) => found = Some(self.top()?),
+                event => match self.value_of(event, span)?.0 {
+                    Value::Nothing => {}
+                    Value::Text(_) | Value::Mapping(_) | Value::List(_) => found = None,
+                },
+            }
+        }
+    }
+
+    /// The next event; beyond the last one there is only the end.
+    fn next(&mut self) -> Result<(Event<'a>, Span), Unreadable> {
+        Ok(self.parser.next_event().unwrap_or(Ok((Event::StreamEnd, Span::default())))?)
+    }
+
+    /// The outermost mapping, with where everything stands.
+    fn top(&mut self) -> Result<Vec<Field>, Unreadable> {
+        let mut fields = Vec::new();
+        loop {
+            let (event, span) = self.next()?;
+            if event == Event::MappingEnd {
+                return Ok(fields);
+            }
+            let key = self.key(event, span)?;
+            let (value, value_at) = self.value()?;
+            fields.push(Field { key, value, key_at: bytes(span).start, value_at });
+        }
+    }
+
+    /// The value that comes next, and where it is written.
+    fn value(&mut self) -> Result<(Value, Range<usize>), Unreadable> {
+        let (event, span) = self.next()?;
+        self.value_of(event, span)
+    }
+
+    fn value_of(
+        &mut self,
+        event: Event<'a>,
+        span: Span,
+    ) -> Result<(Value, Range<usize>), Unreadable> {
+        let before = self.nodes;
+        self.count(1, span)?;
+        let mut written = bytes(span);
+        let (anchor, value) = match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                (anchor, scalar(text, style, tag.as_deref()))
+            }
+            Event::Alias(anchor) => {
+                // What is not read to its end yet would repeat itself without one.
+                let (value, nodes) = self.anchored.get(&anchor).cloned().ok_or(at(span))?;
+                self.count(nodes, span)?;
+                (0, value)
+            }
+            Event::SequenceStart(_, anchor, _) => {
+                let mut values = Vec::new();
+                loop {
+                    let (event, span) = self.next()?;
+                    if event == Event::SequenceEnd {
+                        written.end = bytes(span).end;
+                        break (anchor, Value::List(values));
+                    }
+                    values.push(self.value_of(event, span)?.0);
+                }
+            }
+            Event::MappingStart(_, anchor, _) => {
+                let mut pairs = Vec::new();
+                loop {
+                    let (event, span) = self.next()?;
+                    if event == Event::MappingEnd {
+                        written.end = bytes(span).end;
+                        break (anchor, Value::Mapping(pairs));
+                    }
+                    pairs.push((self.key(event, span)?, self.value()?.0));
+                }
+            }
+            _ => return Err(at(span)),
+        };
+        if anchor != 0 {
+            let repeated = match &value {
+                Value::Text(text) => text.len() / BYTES_PER_REPEATED_NODE,
+                Value::Mapping(_) | Value::List(_) | Value::Nothing => self.nodes - before,
+            };
+            self.anchored.insert(anchor, (value.clone(), repeated));
+        }
+        Ok((value, written))
+    }
+
+    /// The key that begins with this event. Only texts are keys.
+    fn key(&mut self, event: Event<'a>, span: Span) -> Result<String, Unreadable> {
+        match self.value_of(event, span)?.0 {
+            Value::Text(text) => Ok(text),
+            Value::Mapping(_) | Value::List(_) | Value::Nothing => Err(at(span)),
+        }
+    }
+
+    fn count(&mut self, nodes: usize, span: Span) -> Result<(), Unreadable> {
+        self.nodes += nodes;
+        if self.nodes > FRONTMATTER_NODES_MAX { Err(at(span)) } else { Ok(()) }
+    }
+}
+
+fn scalar(text: Cow<'_, str>, style: ScalarStyle, tag: Option<&Tag>) -> Value {
+    let is_nothing = match tag {
+        Some(tag) => tag.is_yaml_core_schema_tag("null"),
+        None => style == ScalarStyle::Plain && is_null(&text),
+    };
+    if is_nothing { Value::Nothing } else { Value::Text(text.into_owned()) }
+}
+
+fn at(span: Span) -> Unreadable {
+    Unreadable(span.start.line())
+}
+
+fn bytes(span: Span) -> Range<usize> {
+    span.byte_range().unwrap_or_default()
+}
