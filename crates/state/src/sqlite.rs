@@ -37,6 +37,7 @@ use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::path::RelativePath;
 use sqlx::SqliteConnection;
+use tokio::sync::{MutexGuard, SemaphorePermit};
 
 pub use crate::sqlite::heal::Healed;
 pub use crate::sqlite::version::Version;
@@ -47,7 +48,7 @@ use crate::record::{
     ChangeQuery, Head, Mark, NewChange, OpenChange, Pruned, Retention, Stats, Use,
 };
 use crate::sqlite::check::Depth;
-use crate::sqlite::file::{Gate, Hold};
+use crate::sqlite::file::{FileId, Gate, Held, Hold};
 use crate::sqlite::open::{Opened, Readable};
 use crate::sqlite::prune::Pruning;
 use crate::sqlite::version::WalIndex;
@@ -102,6 +103,31 @@ enum Turn {
 
 /// What a call made of its connection: the connection, to be used again, and the answer.
 type Ran<T> = (SqliteConnection, Result<T, Fault>);
+
+/// The place of one who reads.
+struct ReaderSeat<'state> {
+    file: FileId,
+    _permit: Option<SemaphorePermit<'state>>,
+}
+
+/// The place of the one who writes. The gate is given up before the place is.
+struct WriterSeat<'state> {
+    file: FileId,
+    _held: Held,
+    writer: MutexGuard<'state, Writer>,
+}
+
+impl WriterSeat<'_> {
+    /// Ends the writing: the next one has the connection, if what was done with it went well.
+    async fn give_back(mut self, connection: SqliteConnection, is_sound: bool) {
+        if is_sound {
+            self.writer.opened = Some(Opened { connection, file: self.file });
+        } else {
+            // Closing rolls back whatever the failed statement left open.
+            open::close(connection).await;
+        }
+    }
+}
 
 impl SqliteState {
     /// Returns the state in the database at `path`. Opens and makes nothing; the folder must be there
@@ -159,31 +185,44 @@ impl SqliteState {
         Running: Future<Output = Ran<T>> + Send,
         T: Send,
     {
-        match self.try_read(&work).await {
-            Err(fault) if self.mends && fault.asks_for_healing() => {
-                self.heal(Depth::Pages).await.map_err(|fault| self.fault(wanted, fault))?;
-                self.try_read(&work).await
+        let mut was_healed = false;
+        loop {
+            let answer = match self.take_reader().await {
+                Ok(Some((connection, seat))) => {
+                    let (connection, answer) = work(connection).await;
+                    self.give_reader_back(connection, seat, answer.is_ok()).await;
+                    answer.map(Some)
+                }
+                Ok(None) => Ok(None),
+                Err(fault) => Err(fault),
+            };
+            match answer {
+                Ok(answer) => return Ok(answer),
+                Err(fault) if self.mends => self.heal_once(wanted, fault, &mut was_healed).await?,
+                Err(fault) => return Err(self.fault(wanted, fault)),
             }
-            answer => answer,
         }
-        .map_err(|fault| self.fault(wanted, fault))
     }
 
-    async fn try_read<T, Work, Running>(&self, work: &Work) -> Result<Option<T>, Fault>
-    where
-        Work: Fn(SqliteConnection) -> Running + Send + Sync,
-        Running: Future<Output = Ran<T>> + Send,
-    {
+    async fn take_reader(&self) -> Result<Option<(SqliteConnection, ReaderSeat<'_>)>, Fault> {
         // Nobody closes it, so there is always one to wait for.
-        let _seat = self.readers.acquire().await;
-        let Some(Opened { connection, file }) = self.reader().await? else { return Ok(None) };
-        let (connection, answer) = work(connection).await;
-        if answer.is_err() {
-            open::close(connection).await;
+        let permit = self.readers.acquire().await.ok();
+        let opened = self.reader().await?;
+        Ok(opened
+            .map(|Opened { connection, file }| (connection, ReaderSeat { file, _permit: permit })))
+    }
+
+    async fn give_reader_back(
+        &self,
+        connection: SqliteConnection,
+        seat: ReaderSeat<'_>,
+        is_sound: bool,
+    ) {
+        if is_sound {
+            self.give_back(Opened { connection, file: seat.file });
         } else {
-            self.give_back(Opened { connection, file });
+            open::close(connection).await;
         }
-        answer.map(Some)
     }
 
     async fn reader(&self) -> Result<Option<Opened>, Fault> {
@@ -244,18 +283,40 @@ impl SqliteState {
         Running: Future<Output = Ran<T>> + Send,
         T: Send,
     {
-        match self.try_write(turn, &work).await {
-            Err(fault) if fault.asks_for_healing() => {
-                self.heal(Depth::Pages).await.map_err(|fault| self.fault(wanted, fault))?;
-                self.try_write(turn, &work).await
+        let mut was_healed = false;
+        loop {
+            let answer = match self.take_writer(turn).await {
+                Ok((connection, seat)) => {
+                    let (connection, answer) = work(connection).await;
+                    seat.give_back(connection, answer.is_ok()).await;
+                    answer
+                }
+                Err(fault) => Err(fault),
+            };
+            match answer {
+                Ok(answer) => return Ok(answer),
+                Err(fault) => self.heal_once(wanted, fault, &mut was_healed).await?,
             }
-            answer => answer,
         }
-        .map_err(|fault| self.fault(wanted, fault))
+    }
+
+    /// Heals what the fault asks for, unless it was healed before; any other fault is the answer.
+    async fn heal_once(
+        &self,
+        wanted: &'static str,
+        fault: Fault,
+        was_healed: &mut bool,
+    ) -> Result<(), StateError> {
+        if *was_healed || !fault.asks_for_healing() {
+            return Err(self.fault(wanted, fault));
+        }
+        *was_healed = true;
+        self.heal(Depth::Pages).await.map_err(|fault| self.fault(wanted, fault))?;
+        Ok(())
     }
 
     /// Waits for the writer.
-    async fn writer(&self, turn: Turn) -> tokio::sync::MutexGuard<'_, Writer> {
+    async fn writer(&self, turn: Turn) -> MutexGuard<'_, Writer> {
         let _next = match turn {
             Turn::Own => Some(self.next.lock().await),
             Turn::Ahead => None,
@@ -263,32 +324,16 @@ impl SqliteState {
         self.writer.lock().await
     }
 
-    async fn try_write<T, Work, Running>(&self, turn: Turn, work: &Work) -> Result<T, Fault>
-    where
-        Work: Fn(SqliteConnection) -> Running + Send + Sync,
-        Running: Future<Output = Ran<T>> + Send,
-    {
+    async fn take_writer(&self, turn: Turn) -> Result<(SqliteConnection, WriterSeat<'_>), Fault> {
         let mut writer = self.writer(turn).await;
         loop {
             self.open_writer(&mut writer).await?;
-            let Writer { gate: Some(gate), opened } = &mut *writer else { continue };
-            let _held = gate.hold(Hold::Shared).await?;
+            let Some(gate) = &writer.gate else { continue };
+            let held = gate.hold(Hold::Shared).await?;
             // Looked at under the gate: from here on nobody sets the file aside.
-            let Some(Opened { connection, file }) = opened.take() else { continue };
-            if file::identity(&self.path)? != Some(file) {
-                continue;
-            }
-            let (connection, answer) = work(connection).await;
-            match answer {
-                Ok(answer) => {
-                    *opened = Some(Opened { connection, file });
-                    return Ok(answer);
-                }
-                Err(fault) => {
-                    // Closing rolls back whatever the failed statement left open.
-                    open::close(connection).await;
-                    return Err(fault);
-                }
+            let Some(Opened { connection, file }) = writer.opened.take() else { continue };
+            if file::identity(&self.path)? == Some(file) {
+                return Ok((connection, WriterSeat { file, _held: held, writer }));
             }
         }
     }

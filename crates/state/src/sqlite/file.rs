@@ -13,6 +13,7 @@ use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use memory::limits::LOCK_WAIT;
@@ -110,7 +111,7 @@ pub(super) fn bytes_on_disk(path: &Path) -> u64 {
 /// go to a file that healing sets aside, and only one process heals.
 #[derive(Debug)]
 pub(super) struct Gate {
-    file: File,
+    file: Arc<File>,
 }
 
 /// How a gate is held.
@@ -132,11 +133,11 @@ impl Gate {
             use std::os::unix::fs::OpenOptionsExt;
             options.mode(0o600);
         }
-        Ok(Self { file: options.open(with_suffix(database, ".lock"))? })
+        Ok(Self { file: Arc::new(options.open(with_suffix(database, ".lock"))?) })
     }
 
     /// Waits until the gate is held so, at the most [`LOCK_WAIT`].
-    pub(super) async fn hold(&self, hold: Hold) -> Result<Held<'_>, Fault> {
+    pub(super) async fn hold(&self, hold: Hold) -> Result<Held, Fault> {
         let mut waited = Duration::ZERO;
         loop {
             let tried = match hold {
@@ -144,7 +145,7 @@ impl Gate {
                 Hold::Alone => self.file.try_lock(),
             };
             match tried {
-                Ok(()) => return Ok(Held { file: &self.file }),
+                Ok(()) => return Ok(Held { file: Arc::clone(&self.file) }),
                 Err(TryLockError::Error(error)) => return Err(error.into()),
                 Err(TryLockError::WouldBlock) if waited >= LOCK_WAIT => return Err(Fault::Locked),
                 Err(TryLockError::WouldBlock) => {
@@ -158,11 +159,11 @@ impl Gate {
 
 /// A gate that is held until this is dropped.
 #[derive(Debug)]
-pub(super) struct Held<'gate> {
-    file: &'gate File,
+pub(super) struct Held {
+    file: Arc<File>,
 }
 
-impl Drop for Held<'_> {
+impl Drop for Held {
     fn drop(&mut self) {
         if let Err(error) = self.file.unlock() {
             tracing::warn!(%error, "cannot release the lock of the state");
