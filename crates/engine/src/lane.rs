@@ -19,6 +19,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use memory::access::AgentClass;
 use memory::change::{ChangeKind, Provenance, Trust};
 use memory::clock::Clock;
@@ -316,7 +317,7 @@ impl Shared {
         now.asked = true;
         let is_idle = now.worker.as_ref().is_none_or(JoinHandle::is_finished);
         if is_idle && !self.draining.is_cancelled() {
-            let work = work::work(Arc::clone(self), Arc::clone(lane));
+            let work = work::work(Arc::clone(self), Arc::clone(lane)).boxed();
             now.worker = Some(self.workers.spawn(work));
         }
     }
@@ -324,14 +325,17 @@ impl Shared {
     /// Has the runner rest in a while, unless a worker begins meanwhile: that one will do so when it ends.
     fn rest_soon(self: &Arc<Self>) {
         let (shared, delay) = (Arc::downgrade(self), self.settings.rest_delay);
-        let resting = tokio::spawn(async move {
-            tokio::time::sleep(delay).await;
-            if let Some(shared) = shared.upgrade()
-                && shared.is_idle()
-            {
-                shared.parts.runner.rest();
+        let resting = tokio::spawn(
+            async move {
+                tokio::time::sleep(delay).await;
+                if let Some(shared) = shared.upgrade()
+                    && shared.is_idle()
+                {
+                    shared.parts.runner.rest();
+                }
             }
-        });
+            .boxed(),
+        );
         *lock(&self.resting) = Some(AbortOnDropHandle::new(resting));
     }
 

@@ -25,7 +25,9 @@ use memory::path::{MemoryPath, Mount, Scope};
 use memory::screen::Screen;
 use recall::{Corpus, EntryHit, Hit, Likeness, Options, Reason, Vector};
 use store::backend::Stamp;
-use store::{DerivedFiles, MEMORY_LIST, Memories, Notice, StoreError, Surveyed, TurnFile};
+use store::{
+    Answering, DerivedFiles, MEMORY_LIST, Memories, Notice, StoreError, Surveyed, TurnFile,
+};
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 use tokio::sync::{Notify, OnceCell, OwnedMutexGuard};
@@ -321,44 +323,46 @@ impl Recaller {
     }
 
     /// Brings a corpus up to date.
-    async fn update(
-        &self,
-        followed: &Arc<Followed>,
-        memories: &Memories,
-    ) -> Result<(), StoreError> {
-        let place = followed.alone().await;
-        // Counted first: what changes from here on is looked at the next time.
-        let (changes, looked_at) = (self.changes.load(Ordering::SeqCst), Instant::now());
-        let (surveyed, taken_up) =
-            tokio::join!(Box::pin(memories.survey()), followed.take_up(place, &self.screen));
-        let surveyed = surveyed?;
-        let marked = surveyed.iter().filter(|one| one.uses > 0);
-        let uses = marked.map(|one| (one.path.clone(), one.uses)).collect();
-        let (gone, new) = followed.differences(surveyed);
-        let mut update = Update { gone, uses, ..Update::default() };
-        let mut batches = new.chunks(CORPUS_BATCH).peekable();
-        let mut place = taken_up;
-        loop {
-            let batch = batches.next().unwrap_or_default();
-            followed.read_memories(memories, batch, &mut update).await?;
-            let is_last = batches.peek().is_none();
-            let current = is_last.then_some((changes, looked_at));
-            let Some(alone) = place else { return Ok(()) };
-            let next = Update { uses: update.uses.clone(), ..Update::default() };
-            let update = std::mem::replace(&mut update, next);
-            let taken_in = followed.take_in(update, current, alone).await;
-            if is_last {
-                if taken_in.is_some_and(|place| place.drift > 0) {
-                    self.drifted.notify_one();
+    fn update<'a>(
+        &'a self,
+        followed: &'a Arc<Followed>,
+        memories: &'a Memories,
+    ) -> Answering<'a, ()> {
+        Box::pin(async move {
+            let place = followed.alone().await;
+            // Counted first: what changes from here on is looked at the next time.
+            let (changes, looked_at) = (self.changes.load(Ordering::SeqCst), Instant::now());
+            let (surveyed, taken_up) =
+                tokio::join!(Box::pin(memories.survey()), followed.take_up(place, &self.screen));
+            let surveyed = surveyed?;
+            let marked = surveyed.iter().filter(|one| one.uses > 0);
+            let uses = marked.map(|one| (one.path.clone(), one.uses)).collect();
+            let (gone, new) = followed.differences(surveyed);
+            let mut update = Update { gone, uses, ..Update::default() };
+            let mut batches = new.chunks(CORPUS_BATCH).peekable();
+            let mut place = taken_up;
+            loop {
+                let batch = batches.next().unwrap_or_default();
+                followed.read_memories(memories, batch, &mut update).await?;
+                let is_last = batches.peek().is_none();
+                let current = is_last.then_some((changes, looked_at));
+                let Some(alone) = place else { return Ok(()) };
+                let next = Update { uses: update.uses.clone(), ..Update::default() };
+                let update = std::mem::replace(&mut update, next);
+                let taken_in = followed.take_in(update, current, alone).await;
+                if is_last {
+                    if taken_in.is_some_and(|place| place.drift > 0) {
+                        self.drifted.notify_one();
+                    }
+                    return Ok(());
                 }
-                return Ok(());
+                // Whoever is ended before the end goes on from here.
+                place = match taken_in {
+                    Some(place) => followed.keep(place).await,
+                    None => None,
+                };
             }
-            // Whoever is ended before the end goes on from here.
-            place = match taken_in {
-                Some(place) => followed.keep(place).await,
-                None => None,
-            };
-        }
+        })
     }
 }
 
@@ -582,6 +586,7 @@ type Alone = OwnedMutexGuard<Place>;
 
 /// Does what takes a processor or waits for the disk where nobody waits; `None` if it died.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Option<T> {
+    let work: Box<dyn FnOnce() -> T + Send> = Box::new(work);
     let done = tokio::task::spawn_blocking(work).await;
     done.inspect_err(|error| tracing::error!(%error, "a corpus could not be worked on")).ok()
 }

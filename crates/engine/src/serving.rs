@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use state::StateError;
 use store::{Caller, Memories};
 use tokio::task::JoinHandle;
@@ -61,18 +62,21 @@ impl Engine {
         let looking =
             |workspace: &Workspace| self.memories(&workspace.binding, Caller::person("recall"));
         let first = workspaces.first().map(looking);
-        let following = tokio::spawn(async move {
-            tokio::join!(
-                following,
-                kept_up.follow(of_lanes),
-                kept_up.keep_up(&served),
-                finds.follow(of_memories),
-                finds.keep_up(),
-                finds.fill_up(),
-                // Its first prompts find what they need; those of another folder wait until it is opened.
-                look_ahead(&finds, first),
-            );
-        });
+        let following = tokio::spawn(
+            async move {
+                tokio::join!(
+                    following,
+                    kept_up.follow(of_lanes),
+                    kept_up.keep_up(&served),
+                    finds.follow(of_memories),
+                    finds.keep_up(),
+                    finds.fill_up(),
+                    // Its first prompts find what they need; those of another folder wait until it is opened.
+                    look_ahead(&finds, first),
+                );
+            }
+            .boxed(),
+        );
         Ok(Serving { lanes, feeds, callers, conversations, recaller, following })
     }
 }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use http_body_util::{BodyExt as _, Full, Limited};
 use hyper::body::{Bytes, Incoming};
 use hyper::client::conn::http1::{SendRequest, handshake};
@@ -113,7 +114,7 @@ impl Endpoint {
         let stream = self.address.connect().await.map_err(EmbedError::Unreachable)?;
         let (sender, connection) = handshake(TokioIo::<TcpStream>::new(stream)).await?;
         // What breaks the connection is told by the response.
-        let carrier = Carrier(tokio::spawn(async move { drop(connection.await) }));
+        let carrier = Carrier(tokio::spawn(async move { drop(connection.await) }.boxed()));
         Ok(Connection { sender, _carrier: carrier })
     }
 }

@@ -32,6 +32,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
+use futures_util::future::BoxFuture;
 use memory::change::{Change, ChangeId};
 use memory::clock::Timestamp;
 use memory::document::Revision;
@@ -357,28 +358,30 @@ impl SqliteState {
 
     /// Looks at the database alone and replaces it if it is damaged. Returns what was done; nothing,
     /// if another process was quicker or there is nothing to heal.
-    async fn heal(&self, depth: Depth) -> Result<Option<Healed>, Fault> {
-        let mut writer = self.writer.lock().await;
-        if file::identity(&self.path)?.is_none() {
-            return Ok(None);
-        }
-        if let Some(opened) = writer.opened.take() {
-            open::close(opened.connection).await;
-        }
-        self.idle_readers().clear();
-        let gate = match writer.gate.take() {
-            Some(gate) => gate,
-            None => Gate::open(&self.path)?,
-        };
-        let gate = writer.gate.insert(gate);
-        let _held = gate.hold(Hold::Alone).await?;
-        let problems = check::check(&self.path, depth).await?;
-        if problems.is_empty() {
-            return Ok(None);
-        }
-        let healed = heal::heal(&self.path, problems.join("; ")).await?;
-        *self.healed.lock().unwrap_or_else(PoisonError::into_inner) = Some(healed.clone());
-        Ok(Some(healed))
+    fn heal(&self, depth: Depth) -> BoxFuture<'_, Result<Option<Healed>, Fault>> {
+        Box::pin(async move {
+            let mut writer = self.writer.lock().await;
+            if file::identity(&self.path)?.is_none() {
+                return Ok(None);
+            }
+            if let Some(opened) = writer.opened.take() {
+                open::close(opened.connection).await;
+            }
+            self.idle_readers().clear();
+            let gate = match writer.gate.take() {
+                Some(gate) => gate,
+                None => Gate::open(&self.path)?,
+            };
+            let gate = writer.gate.insert(gate);
+            let _held = gate.hold(Hold::Alone).await?;
+            let problems = check::check(&self.path, depth).await?;
+            if problems.is_empty() {
+                return Ok(None);
+            }
+            let healed = heal::heal(&self.path, problems.join("; ")).await?;
+            *self.healed.lock().unwrap_or_else(PoisonError::into_inner) = Some(healed.clone());
+            Ok(Some(healed))
+        })
     }
 
     /// Copies the log back into the database, as far as readers let it be. SQLite would do so itself

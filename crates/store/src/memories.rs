@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
+use futures_util::FutureExt as _;
 use memory::access::{Access, AgentClass, access};
 use memory::change::{ChangeId, ChangeKind, FileChange, Provenance, RootKey};
 use memory::clock::{Clock, Timestamp};
@@ -433,7 +434,7 @@ impl Store {
     fn start_after(self: &Arc<Self>) {
         let mut task = lock(&self.after.task);
         if task.as_ref().is_none_or(JoinHandle::is_finished) {
-            *task = Some(tokio::spawn(run_after(Arc::downgrade(self))));
+            *task = Some(tokio::spawn(run_after(Arc::downgrade(self)).boxed()));
         }
     }
 

@@ -16,7 +16,7 @@ use state::{Head, NewFileChange};
 use crate::backend::{BackendError, Extent, Found};
 use crate::commit;
 use crate::error::StoreError;
-use crate::memories::{Memories, Store};
+use crate::memories::{Answering, Memories, Store};
 use crate::root::Root;
 
 impl Memories {
@@ -51,42 +51,45 @@ fn passed_over(noticed: Result<usize, StoreError>) -> Result<usize, StoreError> 
 }
 
 /// Notices what was changed in one root.
-pub(crate) async fn notice(store: &Store, root: &Arc<Root>) -> Result<usize, StoreError> {
-    let at = StoreError::at(root.mount);
-    if !root.backend.exists().await.map_err(&at)? && root.known().recorded().next().is_none() {
-        // Reading makes nothing, not even a lock file: without a root there is nothing to notice,
-        // unless the root itself was removed.
-        let heads = store.state.heads(&root.key.place, memory::change::ChangeId(0)).await?;
-        if heads.iter().all(|head| head.revision.is_none()) {
-            root.note_missing(heads);
-            return Ok(0);
-        }
-    }
-    // A first look without holding anybody up; only what differs is looked at again below.
-    let walk = root.backend.walk(None, Extent::ALL).await.map_err(&at)?;
-    // Reading all of them takes its time the first time; what it finds is remembered.
-    for file in walk.files.iter().filter(|file| !root.is_list(&file.path)) {
-        differs(root, file).await.map_err(&at)?;
-    }
-    let mut suspects = Vec::new();
-    {
-        let mut held = root.hold(store).await?;
-        let present: HashSet<&RelativePath> = walk.files.iter().map(|file| &file.path).collect();
-        if walk.files_total == walk.files.len() && !walk.incomplete {
-            let known = root.known();
-            let gone = known.recorded().filter(|head| !present.contains(&head.path));
-            suspects.extend(gone.map(|head| head.path.clone()));
-        }
-        for file in &walk.files {
-            if !root.is_list(&file.path) && differs(root, file).await.map_err(&at)? {
-                suspects.push(file.path.clone());
+pub(crate) fn notice<'a>(store: &'a Store, root: &'a Arc<Root>) -> Answering<'a, usize> {
+    Box::pin(async {
+        let at = StoreError::at(root.mount);
+        if !root.backend.exists().await.map_err(&at)? && root.known().recorded().next().is_none() {
+            // Reading makes nothing, not even a lock file: without a root there is nothing to notice,
+            // unless the root itself was removed.
+            let heads = store.state.heads(&root.key.place, memory::change::ChangeId(0)).await?;
+            if heads.iter().all(|head| head.revision.is_none()) {
+                root.note_missing(heads);
+                return Ok(0);
             }
         }
-        let edits = edits(root, &suspects).await.map_err(&at)?;
-        let noticed = edits.len();
-        commit::record_outside(store, std::slice::from_mut(&mut held), edits).await?;
-        Ok(noticed)
-    }
+        // A first look without holding anybody up; only what differs is looked at again below.
+        let walk = root.backend.walk(None, Extent::ALL).await.map_err(&at)?;
+        // Reading all of them takes its time the first time; what it finds is remembered.
+        for file in walk.files.iter().filter(|file| !root.is_list(&file.path)) {
+            differs(root, file).await.map_err(&at)?;
+        }
+        let mut suspects = Vec::new();
+        {
+            let mut held = root.hold(store).await?;
+            let present: HashSet<&RelativePath> =
+                walk.files.iter().map(|file| &file.path).collect();
+            if walk.files_total == walk.files.len() && !walk.incomplete {
+                let known = root.known();
+                let gone = known.recorded().filter(|head| !present.contains(&head.path));
+                suspects.extend(gone.map(|head| head.path.clone()));
+            }
+            for file in &walk.files {
+                if !root.is_list(&file.path) && differs(root, file).await.map_err(&at)? {
+                    suspects.push(file.path.clone());
+                }
+            }
+            let edits = edits(root, &suspects).await.map_err(&at)?;
+            let noticed = edits.len();
+            commit::record_outside(store, std::slice::from_mut(&mut held), edits).await?;
+            Ok(noticed)
+        }
+    })
 }
 
 /// Returns whether a file is not what was last recorded of it.

@@ -20,7 +20,7 @@ use state::{ChangeQuery, Head};
 use crate::backend::{Backend, Extent, Held, Stamp};
 use crate::commit;
 use crate::error::StoreError;
-use crate::memories::Store;
+use crate::memories::{Answering, Store};
 use crate::view::FileHead;
 
 /// The name of the generated listing at the top of a root that has one.
@@ -184,18 +184,20 @@ impl Root {
     }
 
     /// Holds the root for writing. A write that somebody did not end is ended first.
-    pub(crate) async fn hold(self: &Arc<Self>, store: &Store) -> Result<HeldRoot, StoreError> {
-        if self.backend.folder().is_none() {
-            // No lock file of this machine makes the folder on its way.
-            store.folders.make_state();
-        }
-        let held = self.backend.lock(LOCK_WAIT).await.map_err(StoreError::at(self.mount))?;
-        let mut held = HeldRoot { root: Arc::clone(self), held };
-        if held.held.was_interrupted() {
-            crate::settle::recover(store, &mut held).await?;
-        }
-        held.refresh(store).await?;
-        Ok(held)
+    pub(crate) fn hold<'a>(self: &'a Arc<Self>, store: &'a Store) -> Answering<'a, HeldRoot> {
+        Box::pin(async {
+            if self.backend.folder().is_none() {
+                // No lock file of this machine makes the folder on its way.
+                store.folders.make_state();
+            }
+            let held = self.backend.lock(LOCK_WAIT).await.map_err(StoreError::at(self.mount))?;
+            let mut held = HeldRoot { root: Arc::clone(self), held };
+            if held.held.was_interrupted() {
+                crate::settle::recover(store, &mut held).await?;
+            }
+            held.refresh(store).await?;
+            Ok(held)
+        })
     }
 }
 

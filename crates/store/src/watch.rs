@@ -6,6 +6,7 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+use futures_util::FutureExt as _;
 use memory::limits::{WATCH_RESCAN, WATCH_SETTLE};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher as _};
 use tokio::sync::mpsc;
@@ -38,7 +39,7 @@ impl Memories {
         watching.follow(self).await;
         // From here on every change is either seen by this look or announced by an event.
         self.notice().await?;
-        let task = tokio::spawn(run(self.clone(), watching, (wake, woken)));
+        let task = tokio::spawn(run(self.clone(), watching, (wake, woken)).boxed());
         Ok(Watch { task })
     }
 }

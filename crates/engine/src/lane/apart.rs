@@ -4,6 +4,7 @@
 //! stands back where the machine has more to do than it can do at once: whoever asked for a task was
 //! answered when it was queued, and whoever asks now is not yet.
 
+use futures_util::FutureExt as _;
 use tokio::runtime::{Handle, RuntimeFlavor};
 use tokio::sync::oneshot;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -30,7 +31,8 @@ impl<T: Send + 'static> Apart<T> {
         let work = async move {
             // Nobody is left to hear of what was given up.
             drop(end.send(told.run_until_cancelled(work).await));
-        };
+        }
+        .boxed();
         let runtime = Handle::current();
         match runtime.runtime_flavor() {
             RuntimeFlavor::CurrentThread => drop(runtime.spawn(work)),

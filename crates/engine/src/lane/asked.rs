@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use agents::{Refusal, RememberRequest};
+use futures_util::FutureExt as _;
 use memory::limits::{TASK_LOOK_INTERVAL, TASKS_LISTED_MAX};
 use memory::screen::{Family, Policy, Writer};
 use state::{
@@ -235,7 +236,7 @@ impl Shared {
     /// Asks the runner whether tasks can be done; one that panics or does not answer cannot say.
     async fn probe(&self, workspace: &Workspace) -> Result<(), SubmitError> {
         let (runner, asked) = (Arc::clone(&self.parts.runner), workspace.clone());
-        let probe = tokio::spawn(async move { runner.available(&asked).await });
+        let probe = tokio::spawn(async move { runner.available(&asked).await }.boxed());
         let probe = tokio_util::task::AbortOnDropHandle::new(probe);
         match tokio::time::timeout(self.settings.probe_wait, probe).await {
             Ok(Ok(Ok(true))) => Ok(()),

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
+use futures_util::FutureExt as _;
 use memory::clock::Timestamp;
 use memory::limits::{TASK_LOOK_INTERVAL, TASK_LOOK_INTERVAL_MAX, TASKS_KEPT_MAX};
 use state::TaskQuery;
@@ -47,7 +48,7 @@ impl Lanes {
                         && !self.0.is_ours(&id)
                     {
                         last = Some(id.clone());
-                        self.0.workers.spawn(Arc::clone(&self.0).tell_of(id));
+                        self.0.workers.spawn(Arc::clone(&self.0).tell_of(id).boxed());
                     }
                 }
                 // Among what was missed may be the only word of a task that another process did.
@@ -83,12 +84,12 @@ impl Shared {
         });
         // In the order in which they ended, as far as their times tell.
         let mut changed: Vec<_> = rows.iter().filter(|row| row.change.is_some()).collect();
-        changed.sort_by_key(|row| (row.updated_at, row.seq));
+        changed.sort_unstable_by_key(|row| (row.updated_at, row.seq));
         for row in changed {
             match Task::read(row) {
                 Ok(task) if self.is_ours(&task.id) => {}
                 Ok(task) if task.status().is_final() => self.publish_end(&task).await,
-                Ok(task) => drop(self.workers.spawn(Arc::clone(self).tell_of(task.id))),
+                Ok(task) => drop(self.workers.spawn(Arc::clone(self).tell_of(task.id).boxed())),
                 Err(error) => tracing::warn!(%error, "a task is passed over"),
             }
         }

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use memory::limits::{
     LANE_RETRY_DELAY_MAX, TASK_DECISIONS_MAX, TASK_STEP_ASIDE, TASK_STEP_ASIDE_MAX,
 };
@@ -394,7 +395,8 @@ impl Uncommitted {
 
 /// Commits a draft, where a panic ends nothing else.
 async fn commit(draft: Box<Draft>) -> Result<(), Uncommitted> {
-    let committing = AbortOnDropHandle::new(tokio::spawn(async move { draft.commit().await }));
+    let committing =
+        AbortOnDropHandle::new(tokio::spawn(async move { draft.commit().await }.boxed()));
     match committing.await {
         Ok(committed) => Ok(committed.map(drop)?),
         Err(_panicked) => Err(Uncommitted::Panicked),

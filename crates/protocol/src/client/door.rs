@@ -5,6 +5,7 @@ use std::io;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use futures_util::FutureExt as _;
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::client::conn::http1::{SendRequest, handshake};
@@ -83,7 +84,7 @@ impl Door {
         let stream = self.connect().await.map_err(ClientError::Unreachable)?;
         let (sender, connection) = handshake(TokioIo::new(stream)).await?;
         // What breaks the connection is told by the response.
-        let carrier = Carrier(tokio::spawn(async move { drop(connection.await) }));
+        let carrier = Carrier(tokio::spawn(async move { drop(connection.await) }.boxed()));
         Ok(Connection { sender, used_at: Instant::now(), _carrier: carrier })
     }
 

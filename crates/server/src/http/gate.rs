@@ -23,6 +23,7 @@ use axum::http::header::{CACHE_CONTROL, VARY, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::Response;
+use futures_util::FutureExt as _;
 use memory::limits::HTTP_BODIES_BYTES_MAX;
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::id::{CLIENT_ID_HEADER, CLIENT_ID_HEADER_ALIAS, is_client_id};
@@ -261,7 +262,7 @@ pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: 
 /// Carries out what a request asks for, also when whoever sent it goes away meanwhile: a write that stops
 /// half-way would be left for a recovery. What has nothing to wait for is done here and now.
 async fn to_its_end(work: impl Future<Output = Response> + Send + 'static) -> Response {
-    let mut work = Box::pin(work);
+    let mut work = work.boxed();
     let at_once = std::future::poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
     if let Poll::Ready(response) = at_once {
         return response;

@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use axum::extract::Request;
 use axum::response::Response;
+use futures_util::FutureExt as _;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
@@ -151,19 +152,22 @@ impl<A: Answering> Connections<A> {
             }
         };
         let this = self.clone();
-        self.open.spawn(async move {
-            let _open = this.measures.connected();
-            let serving = this.serve(stream, visitor);
-            match cut_off {
-                None => serving.await,
-                Some(cut_off) => {
-                    if cut_off.run_until_cancelled(serving).await.is_none() {
-                        this.measures.turned_away();
+        self.open.spawn(
+            async move {
+                let _open = this.measures.connected();
+                let serving = this.serve(stream, visitor);
+                match cut_off {
+                    None => serving.await,
+                    Some(cut_off) => {
+                        if cut_off.run_until_cancelled(serving).await.is_none() {
+                            this.measures.turned_away();
+                        }
                     }
                 }
+                drop(room);
             }
-            drop(room);
-        });
+            .boxed(),
+        );
     }
 
     /// Returns room for one more connection, if there is some for those who come this way.

@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::{Feeds, Memories, Notice, Watch};
+use futures_util::FutureExt as _;
 use memory::change::ChangeKind;
 use memory::path::MemoryPath;
 use rmcp::RoleServer;
@@ -114,7 +115,7 @@ impl Changes {
             return;
         }
         let this = Arc::clone(self);
-        lock(&self.tasks).spawn(async move { this.watch(bound).await });
+        lock(&self.tasks).spawn(async move { this.watch(bound).await }.boxed());
     }
 
     /// Returns whether anything is watched, so that a change of project matters.
@@ -127,7 +128,7 @@ impl Changes {
         if !self.telling.swap(true, Ordering::Relaxed) {
             let ear = Ear::Connection(peer.clone(), Arc::clone(&self.subscribed));
             let listener = Listener { notices: notices(), bound: Arc::clone(&self.bound), ear };
-            lock(&self.tasks).spawn(listener.listen());
+            lock(&self.tasks).spawn(listener.listen().boxed());
         }
     }
 

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use engine::{
     Call, ContextFileError, ContextFiles, ContextScope, Engine, Memories, Recalled, StoreError,
 };
+use futures_util::FutureExt as _;
 use memory::code::Code;
 use memory::command::{Command, Reply, Warning};
 use memory::path::Layout;
@@ -138,11 +139,14 @@ pub(super) async fn save(
     (files, held): (SaveFiles, Option<Held>),
     save: Save,
 ) -> CallToolResult {
-    let running = calls.spawn(async move {
-        let saved = files.save(&save).await;
-        drop(held);
-        saved
-    });
+    let running = calls.spawn(
+        async move {
+            let saved = files.save(&save).await;
+            drop(held);
+            saved
+        }
+        .boxed(),
+    );
     running.await.unwrap_or_else(|crash| {
         tracing::error!(error = crate::chain(&crash), "a tool call crashed");
         failed(Code::StorageFailed)
@@ -255,11 +259,14 @@ pub(super) async fn carry_out(
     command: Command,
     call: Call,
 ) -> CallToolResult {
-    let running = calls.spawn(async move {
-        let done = memories.apply(command, &call).await;
-        drop(held);
-        done
-    });
+    let running = calls.spawn(
+        async move {
+            let done = memories.apply(command, &call).await;
+            drop(held);
+            done
+        }
+        .boxed(),
+    );
     match running.await {
         Ok(Ok(reply)) => result(&reply),
         Ok(Err(StoreError::Refused(refusal))) => result(&Reply::Refused(refusal)),

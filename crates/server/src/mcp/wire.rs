@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 use std::io;
 
+use futures_util::FutureExt as _;
 use memory::limits::{MCP_LINE_BYTES_MAX, MCP_LINES_WAITING_MAX};
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -41,7 +42,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Wire<R> {
         W: AsyncWrite + Send + Unpin + 'static,
     {
         let (outgoing, queued) = mpsc::channel(MCP_LINES_WAITING_MAX);
-        let writer = tokio::spawn(write(output, queued, ending.clone()));
+        let writer = tokio::spawn(write(output, queued, ending.clone()).boxed());
         let lines = Lines::new(BufReader::new(input));
         let waiting = VecDeque::new();
         (Self { lines, waiting, opened: false, outgoing: Some(outgoing), ending }, writer)

@@ -84,19 +84,20 @@ impl LocalBackend {
         self.run(move |anchor| sweep::sweep_top(anchor, &*in_history)).await
     }
 
-    async fn run<T: Send + 'static>(
+    fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Anchor) -> Result<T, BackendError> + Send + 'static,
-    ) -> Result<T, BackendError> {
+    ) -> impl Future<Output = Result<T, BackendError>> + Send {
         let anchor = Arc::clone(&self.anchor);
-        blocking(move || work(&anchor)).await
+        blocking(Box::new(move || work(&anchor)))
     }
 }
 
+/// What may wait for the disk. Boxed, so that what runs it is compiled once for each kind of answer.
+type Work<T> = Box<dyn FnOnce() -> Result<T, BackendError> + Send>;
+
 /// Runs `work` where it may wait for the disk.
-async fn blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, BackendError> + Send + 'static,
-) -> Result<T, BackendError> {
+async fn blocking<T: Send + 'static>(work: Work<T>) -> Result<T, BackendError> {
     match tokio::task::spawn_blocking(work).await {
         Ok(result) => result,
         Err(died) => match died.try_into_panic() {
@@ -195,7 +196,7 @@ impl Backend for LocalBackend {
 
     async fn is_interrupted(&self) -> bool {
         let lock = Arc::clone(&self.lock);
-        blocking(move || Ok(lock.is_interrupted())).await.unwrap_or_default()
+        blocking(Box::new(move || Ok(lock.is_interrupted()))).await.unwrap_or_default()
     }
 
     async fn sync(&self, paths: &[RelativePath]) -> Result<(), BackendError> {
@@ -213,7 +214,7 @@ impl Backend for LocalBackend {
 
     async fn holder(&self) -> Option<String> {
         let lock = Arc::clone(&self.lock);
-        blocking(move || Ok(lock.holder())).await.ok().flatten()
+        blocking(Box::new(move || Ok(lock.holder()))).await.ok().flatten()
     }
 
     fn folder(&self) -> Option<PathBuf> {

@@ -260,7 +260,7 @@ async fn lock_file(lock: &Arc<LockFile>) -> Result<Locked, BackendError> {
     };
     let file = match file {
         Some(file) => file,
-        None => blocking(move || opening.open().map_err(cannot)).await?,
+        None => blocking(Box::new(move || opening.open().map_err(cannot))).await?,
     };
     match file.try_lock() {
         Ok(()) => Ok(Locked(file)),
@@ -268,10 +268,10 @@ async fn lock_file(lock: &Arc<LockFile>) -> Result<Locked, BackendError> {
         // Waiting is left to the operating system, which serves those who wait in turn. When the
         // deadline passes first, the lock that still arrives is dropped, and so given back.
         Err(TryLockError::WouldBlock) => {
-            blocking(move || {
+            blocking(Box::new(move || {
                 file.lock().map_err(cannot)?;
                 Ok(Locked(file))
-            })
+            }))
             .await
         }
     }
