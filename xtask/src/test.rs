@@ -147,8 +147,11 @@ fn tidy_step(workspace: &Workspace, _: &Tools) -> anyhow::Result<()> {
 }
 
 fn clippy(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
-    let arguments = ["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"];
-    run_cargo(workspace, tools, &arguments)
+    let complain = ["--", "-D", "warnings"];
+    let all = ["clippy", "--workspace", "--all-targets"];
+    run_cargo(workspace, tools, &[&all[..], &complain].concat())?;
+    let without_tables = ["clippy", "--package", "quipu", "--no-default-features"];
+    run_cargo(workspace, tools, &[&without_tables[..], &complain].concat())
 }
 
 fn doc(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
@@ -162,7 +165,9 @@ fn deny_step(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
 }
 
 fn test(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
-    run_cargo(workspace, tools, &["nextest", "run", "--workspace"])
+    run_cargo(workspace, tools, &["nextest", "run", "--workspace"])?;
+    let without_tables = ["nextest", "run", "--package", "quipu-recall", "--no-default-features"];
+    run_cargo(workspace, tools, &without_tables)
 }
 
 fn doctest(workspace: &Workspace, tools: &Tools) -> anyhow::Result<()> {
