@@ -18,6 +18,8 @@ const FOLDS: &str = "-Wl,--icf=all";
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");
+    let target = std::env::var("TARGET").unwrap_or_default().to_uppercase().replace('-', "_");
+    println!("cargo::rerun-if-env-changed=CARGO_TARGET_{target}_LINKER");
     let is = |name: &str, wanted: &str| std::env::var(name).is_ok_and(|value| value == wanted);
     let here = std::env::var("HOST").ok() == std::env::var("TARGET").ok();
     let is_for_linux = is("CARGO_CFG_TARGET_OS", "linux") && is("CARGO_CFG_TARGET_ENV", "gnu");

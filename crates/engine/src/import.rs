@@ -92,7 +92,7 @@ impl Format {
 
 /// Works out what to create from the files of a source. The order of the files does not matter.
 pub fn plan(format: Format, mut files: Vec<SourceFile>) -> Plan {
-    files.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+    files.sort_by(|a, b| a.path.cmp(&b.path));
     let mut planner = Planner::default();
     match format {
         Format::Folder => folder::plan(files, &mut planner),

@@ -395,6 +395,10 @@ async fn a_process_that_serves_asks_for_entries_ahead_and_follows_what_changes()
     world.wait(|server| wait_for(server, "TARN_URL")).await;
     let conversation = world.conversation().await;
     let never = CancellationToken::new();
+    // What is sent is not answered yet, and without vectors a prompt is answered by its words, at once.
+    while world.recall(QUAY).await != HARBOUR {
+        tokio::task::yield_now().await;
+    }
     world.write("ships.md", "- The ship is called Tern, and has a Kai.\n").await;
     // What the words tell at once looks for no changes.
     conversation.prompt(QUAY, None, &never);

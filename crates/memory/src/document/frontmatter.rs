@@ -1,7 +1,6 @@
 //! Finds and reads the block of YAML in front of a memory.
 //!
-//! Reading is bounded in depth, size, nodes and aliases, because a cloned repository may hold
-//! anything. Values of any type are accepted; only texts, numbers and booleans have a text. Reasons
+//! Reading is bounded, because a cloned repository may hold anything. Values of any type are accepted; only texts, numbers and booleans have a text. Reasons
 //! name a line and never quote one.
 
 use std::ops::Range;

@@ -154,11 +154,23 @@ mod heads {
             bomb.extend([format!("a{n}: &a{n} [{aliases}]\n")]);
         }
         let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(2_000), ["*a"; 100].join(", "));
+        let long_list = long.replacen("&a ", "&a [b, c: ", 1).replacen('\n', "]\n", 1);
         let endless = "a: &a [*a]\n".to_owned();
+        let kept = format!(
+            "a: &a [{}]\nb: {}*a, *a, *a, *a{}\n",
+            "x".repeat(2_000),
+            "&c [".repeat(12),
+            "]".repeat(12)
+        );
+        let deep_aliases = (1..10).fold("a0: &a0 x\n".to_owned(), |yaml, n| {
+            format!("{yaml}a{n}: &a{n} [[[[*a{}]]]]\n", n - 1)
+        });
         let deep_flow = format!("a: {}\n", "[".repeat(HEAD_BYTES_MAX / 2));
         let deep_map = format!("a: {}\n", "{a: ".repeat(HEAD_BYTES_MAX / 8));
         let deep_lists = format!("a:\n {}\n", "- ".repeat(HEAD_BYTES_MAX / 4));
-        for yaml in [bomb, long, endless, deep_flow, deep_map, deep_lists] {
+        for yaml in
+            [bomb, long, long_list, endless, kept, deep_aliases, deep_flow, deep_map, deep_lists]
+        {
             let file = format!("---\nname: n\n{yaml}---\nbody");
             assert_eq!(head(file.as_bytes()).name, None, "{yaml:.40}");
             assert!(head(file.as_bytes()).malformed.is_some(), "{yaml:.40}");

@@ -1,6 +1,7 @@
 //! Builds the fields of frontmatter of what the YAML parser finds, one event after the other.
 //!
-//! The parser bounds how deep values are. How many there are is bounded here, with those that aliases repeat.
+//! What it builds is bounded in depth, and in how many values there are, with those that anchors keep and aliases
+//! repeat.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,8 +12,8 @@ use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, StrInput, Tag};
 use crate::document::frontmatter::{Field, Value};
 use crate::limits::{FRONTMATTER_DEPTH_MAX, FRONTMATTER_NODES_MAX};
 
-/// As many bytes of a text count as one value where an alias repeats it.
-const BYTES_PER_REPEATED_NODE: usize = 16;
+/// As many bytes of a text count as one value where an anchor keeps it or an alias repeats it.
+const BYTES_PER_KEPT_NODE: usize = 16;
 
 /// The line of the YAML, from one, at which it cannot be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,10 +42,18 @@ pub(super) fn is_null(text: &str) -> bool {
 
 struct Reader<'a> {
     parser: Parser<'a, StrInput<'a>>,
-    /// What aliases may repeat, by the number that the parser gave it, and how many values that is.
-    anchored: BTreeMap<usize, (Value, usize)>,
-    /// Values so far, those that aliases repeat among them.
+    /// What aliases may repeat, by the number that the parser gave it.
+    anchored: BTreeMap<usize, Anchored>,
+    /// Values so far, with those that anchors keep and aliases repeat.
     nodes: usize,
+}
+
+struct Anchored {
+    value: Value,
+    /// How many values it counts as.
+    nodes: usize,
+    /// How many lists and mappings lie in each other.
+    depth: usize,
 }
 
 impl<'a> Reader<'a> {
@@ -59,7 +68,7 @@ impl<'a> Reader<'a> {
                 Event::DocumentStart(..) if is_first => is_first = false,
                 Event::DocumentStart(..) => return Err(at(span)),
                 Event::MappingStart(..) => found = Some(self.top()?),
-                event => match self.value_of(event, span)?.0 {
+                event => match self.value_of(event, span, 0)?.0 {
                     Value::Nothing => {}
                     Value::Text(_) | Value::Mapping(_) | Value::List(_) => found = None,
                 },
@@ -81,23 +90,23 @@ impl<'a> Reader<'a> {
                 return Ok(fields);
             }
             let key = self.key(event, span)?;
-            let (value, value_at) = self.value()?;
+            let (value, value_at) = self.value(1)?;
             fields.push(Field { key, value, key_at: bytes(span).start, value_at });
         }
     }
 
-    /// The value that comes next, and where it is written.
-    fn value(&mut self) -> Result<(Value, Range<usize>), Unreadable> {
+    /// The value that comes next, in so many others, and where it is written.
+    fn value(&mut self, depth: usize) -> Result<(Value, Range<usize>), Unreadable> {
         let (event, span) = self.next()?;
-        self.value_of(event, span)
+        self.value_of(event, span, depth)
     }
 
     fn value_of(
         &mut self,
         event: Event<'a>,
         span: Span,
+        depth: usize,
     ) -> Result<(Value, Range<usize>), Unreadable> {
-        let before = self.nodes;
         self.count(1, span)?;
         let mut written = bytes(span);
         let (anchor, value) = match event {
@@ -106,11 +115,15 @@ impl<'a> Reader<'a> {
             }
             Event::Alias(anchor) => {
                 // What is not read to its end yet would repeat itself without one.
-                let (value, nodes) = self.anchored.get(&anchor).cloned().ok_or(at(span))?;
+                let (nodes, deepest) =
+                    self.anchored.get(&anchor).map(|of| (of.nodes, of.depth)).ok_or(at(span))?;
                 self.count(nodes, span)?;
-                (0, value)
+                within_depth(depth + deepest, span)?;
+                let value = self.anchored.get(&anchor).map(|of| of.value.clone());
+                return Ok((value.ok_or(at(span))?, written));
             }
             Event::SequenceStart(_, anchor, _) => {
+                within_depth(depth + 1, span)?;
                 let mut values = Vec::new();
                 loop {
                     let (event, span) = self.next()?;
@@ -118,10 +131,11 @@ impl<'a> Reader<'a> {
                         written.end = bytes(span).end;
                         break (anchor, Value::List(values));
                     }
-                    values.push(self.value_of(event, span)?.0);
+                    values.push(self.value_of(event, span, depth + 1)?.0);
                 }
             }
             Event::MappingStart(_, anchor, _) => {
+                within_depth(depth + 1, span)?;
                 let mut pairs = Vec::new();
                 loop {
                     let (event, span) = self.next()?;
@@ -129,24 +143,22 @@ impl<'a> Reader<'a> {
                         written.end = bytes(span).end;
                         break (anchor, Value::Mapping(pairs));
                     }
-                    pairs.push((self.key(event, span)?, self.value()?.0));
+                    pairs.push((self.key(event, span)?, self.value(depth + 1)?.0));
                 }
             }
             _ => return Err(at(span)),
         };
         if anchor != 0 {
-            let repeated = match &value {
-                Value::Text(text) => text.len() / BYTES_PER_REPEATED_NODE,
-                Value::Mapping(_) | Value::List(_) | Value::Nothing => self.nodes - before,
-            };
-            self.anchored.insert(anchor, (value.clone(), repeated));
+            let (nodes, depth) = measures(&value);
+            self.count(nodes, span)?;
+            self.anchored.insert(anchor, Anchored { value: value.clone(), nodes, depth });
         }
         Ok((value, written))
     }
 
     /// The key that begins with this event. Only texts are keys.
     fn key(&mut self, event: Event<'a>, span: Span) -> Result<String, Unreadable> {
-        match self.value_of(event, span)?.0 {
+        match self.value_of(event, span, 0)?.0 {
             Value::Text(text) => Ok(text),
             Value::Mapping(_) | Value::List(_) | Value::Nothing => Err(at(span)),
         }
@@ -156,6 +168,30 @@ impl<'a> Reader<'a> {
         self.nodes += nodes;
         if self.nodes > FRONTMATTER_NODES_MAX { Err(at(span)) } else { Ok(()) }
     }
+}
+
+/// As how many values one counts where it is kept, and how many lists and mappings lie in each other there.
+fn measures(value: &Value) -> (usize, usize) {
+    let of_text = |text: &str| 1 + text.len() / BYTES_PER_KEPT_NODE;
+    let around = |(all, deepest): (usize, usize), (nodes, depth): (usize, usize)| {
+        (all + nodes, deepest.max(depth + 1))
+    };
+    match value {
+        Value::Nothing => (1, 0),
+        Value::Text(text) => (of_text(text), 0),
+        Value::List(values) => values.iter().map(measures).fold((1, 1), around),
+        Value::Mapping(pairs) => pairs
+            .iter()
+            .map(|(key, value)| {
+                let (nodes, depth) = measures(value);
+                (of_text(key) + nodes, depth)
+            })
+            .fold((1, 1), around),
+    }
+}
+
+fn within_depth(depth: usize, span: Span) -> Result<(), Unreadable> {
+    if depth > FRONTMATTER_DEPTH_MAX { Err(at(span)) } else { Ok(()) }
 }
 
 fn scalar(text: Cow<'_, str>, style: ScalarStyle, tag: Option<&Tag>) -> Value {
