@@ -84,14 +84,27 @@ impl<'a> Reader<'a> {
     /// The outermost mapping, with where everything stands.
     fn top(&mut self) -> Result<Vec<Field>, Unreadable> {
         let mut fields = Vec::new();
+        self.each(&Event::MappingEnd, |reader, event, span| {
+            let key = reader.key(event, span)?;
+            let (value, value_at) = reader.value(1)?;
+            fields.push(Field { key, value, key_at: bytes(span).start, value_at });
+            Ok(())
+        })?;
+        Ok(fields)
+    }
+
+    /// Reads what lies in a list or mapping, each by its first event, and returns where that ends.
+    fn each(
+        &mut self,
+        end: &Event<'static>,
+        mut read: impl FnMut(&mut Self, Event<'a>, Span) -> Result<(), Unreadable>,
+    ) -> Result<usize, Unreadable> {
         loop {
             let (event, span) = self.next()?;
-            if event == Event::MappingEnd {
-                return Ok(fields);
+            if event == *end {
+                return Ok(bytes(span).end);
             }
-            let key = self.key(event, span)?;
-            let (value, value_at) = self.value(1)?;
-            fields.push(Field { key, value, key_at: bytes(span).start, value_at });
+            read(self, event, span)?;
         }
     }
 
@@ -125,26 +138,20 @@ impl<'a> Reader<'a> {
             Event::SequenceStart(_, anchor, _) => {
                 within_depth(depth + 1, span)?;
                 let mut values = Vec::new();
-                loop {
-                    let (event, span) = self.next()?;
-                    if event == Event::SequenceEnd {
-                        written.end = bytes(span).end;
-                        break (anchor, Value::List(values));
-                    }
-                    values.push(self.value_of(event, span, depth + 1)?.0);
-                }
+                written.end = self.each(&Event::SequenceEnd, |reader, event, span| {
+                    values.push(reader.value_of(event, span, depth + 1)?.0);
+                    Ok(())
+                })?;
+                (anchor, Value::List(values))
             }
             Event::MappingStart(_, anchor, _) => {
                 within_depth(depth + 1, span)?;
                 let mut pairs = Vec::new();
-                loop {
-                    let (event, span) = self.next()?;
-                    if event == Event::MappingEnd {
-                        written.end = bytes(span).end;
-                        break (anchor, Value::Mapping(pairs));
-                    }
-                    pairs.push((self.key(event, span)?, self.value(depth + 1)?.0));
-                }
+                written.end = self.each(&Event::MappingEnd, |reader, event, span| {
+                    pairs.push((reader.key(event, span)?, reader.value(depth + 1)?.0));
+                    Ok(())
+                })?;
+                (anchor, Value::Mapping(pairs))
             }
             _ => return Err(at(span)),
         };
