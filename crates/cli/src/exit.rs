@@ -272,7 +272,7 @@ impl From<StoreError> for Failure {
         let failure = match error {
             StoreError::Refused(refusal) => return refusal.into(),
             StoreError::UndoBlocked(mut blocked) => {
-                blocked.sort_unstable_by(|a, b| a.path.cmp(&b.path));
+                blocked.sort_by(|a, b| a.path.cmp(&b.path));
                 let what = StoreError::UndoBlocked(blocked.clone()).to_string();
                 let failure = blocked.into_iter().fold(Self::new(code, what), |failure, one| {
                     let (path, why) = (one.path.to_string(), one.why);

@@ -70,7 +70,7 @@ pub fn rank<'a>(candidates: &[Candidate<'a>], now: Timestamp) -> Vec<Ranked<'a>>
     let tried = candidates.iter().filter(|one| one.pinned || one.usage.uses > 0);
     let mut ranked: Vec<_> =
         tried.map(|&candidate| Ranked { candidate, heat: candidate.usage.heat(now) }).collect();
-    ranked.sort_unstable_by(warmer_first);
+    ranked.sort_by(warmer_first);
     ranked.truncate(HOT_ATTEMPTS_MAX);
     ranked
 }

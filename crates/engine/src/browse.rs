@@ -3,7 +3,7 @@
 //! Listing is cheap and done for all; what has to be looked up for each memory (its revision, who
 //! changed it last, what screening objects to) is looked up for one page alone.
 
-use std::cmp::Ordering;
+use std::cmp::Reverse;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
@@ -131,12 +131,12 @@ fn matches(wanted: &Browse, listed: &Listed) -> bool {
 
 /// Sorts; what is alike stays in the order of paths.
 fn sort(all: &mut [Listed], order: Order) {
-    all.sort_by(|a, b| match order {
-        Order::Path => Ordering::Equal,
-        Order::Modified => b.modified_at.cmp(&a.modified_at),
-        Order::Uses => b.usage.uses.cmp(&a.usage.uses),
-        Order::Bytes => b.bytes.cmp(&a.bytes),
-    });
+    match order {
+        Order::Path => {}
+        Order::Modified => all.sort_by_key(|listed| Reverse(listed.modified_at)),
+        Order::Uses => all.sort_by_key(|listed| Reverse(listed.usage.uses)),
+        Order::Bytes => all.sort_by_key(|listed| Reverse(listed.bytes)),
+    }
 }
 
 /// Returns how many memories were on the pages before. The last of them tells, wherever it is now;

@@ -57,7 +57,7 @@ impl Corpus {
         for (entry, nearness) in &near {
             entries[*entry as usize] = (*nearness, (nearness - middle) / spread);
         }
-        near.sort_unstable_by(|a, b| {
+        near.sort_by(|a, b| {
             let key = |entry: &u32| self.keys[*entry as usize];
             b.1.total_cmp(&a.1).then_with(|| key(&a.0).cmp(&key(&b.0)))
         });

@@ -131,7 +131,7 @@ impl Scratch {
         self.scores.resize(corpus.entries.len(), 0.0);
         let worth = |found: &Match| question.asked[found.asked].weight * found.near;
         let mut order: Vec<&Match> = matches.iter().collect();
-        order.sort_unstable_by(|a, b| {
+        order.sort_by(|a, b| {
             let word = |found: &Match| &corpus.terms.list[found.term as usize].word;
             worth(b).total_cmp(&worth(a)).then_with(|| (word(a), a.asked).cmp(&(word(b), b.asked)))
         });

@@ -263,7 +263,7 @@ impl Corpus {
             Some((self.path_of(of.memory)?, of.ordinal))
         };
         let mut order: Vec<usize> = rows.collect();
-        order.sort_unstable_by(|a, b| {
+        order.sort_by(|a, b| {
             found.scores[*b].total_cmp(&found.scores[*a]).then_with(|| place(*a).cmp(&place(*b)))
         });
         order

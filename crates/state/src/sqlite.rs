@@ -219,10 +219,12 @@ impl SqliteState {
         seat: ReaderSeat<'_>,
         is_sound: bool,
     ) {
-        if is_sound {
-            self.give_back(Opened { connection, file: seat.file });
-        } else {
-            open::close(connection).await;
+        if !is_sound {
+            return open::close(connection).await;
+        }
+        let mut idle = self.idle_readers();
+        if idle.len() < IDLE_READERS_MAX {
+            idle.push(Opened { connection, file: seat.file });
         }
     }
 
@@ -250,13 +252,6 @@ impl SqliteState {
 
     fn idle_readers(&self) -> std::sync::MutexGuard<'_, Vec<Opened>> {
         self.idle_readers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn give_back(&self, reader: Opened) {
-        let mut idle = self.idle_readers();
-        if idle.len() < IDLE_READERS_MAX {
-            idle.push(reader);
-        }
     }
 
     /// Runs `work` on the connection that writes, and makes the database if there is none.

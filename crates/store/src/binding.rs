@@ -152,7 +152,7 @@ pub(crate) fn other_checkouts(root: &Path) -> Vec<PathBuf> {
         host::real_path(git_file.parent()?).ok()
     });
     let mut others: Vec<_> = linked.chain([main]).filter(|other| other != root).collect();
-    others.sort_unstable();
+    others.sort();
     others.dedup();
     others
 }

@@ -134,7 +134,7 @@ impl Draft {
             }
             // Roots are held in the order of the scopes, so that two drafts never wait for each other.
             let mut mounts: Vec<Mount> = changed.iter().map(|((mount, _), _)| *mount).collect();
-            mounts.sort_unstable();
+            mounts.sort();
             mounts.dedup();
             let mut held = Vec::with_capacity(mounts.len());
             for mount in &mounts {
@@ -398,7 +398,7 @@ impl Draft {
         found.retain(|path| !root.is_list(path));
         let own = self.files.keys().filter(|(mount, _)| *mount == root.mount);
         found.extend(own.map(|(_, path)| path.clone()).filter(|path| path.is_within(&relative)));
-        found.sort_unstable();
+        found.sort();
         found.dedup();
         let mut there = Vec::new();
         for path in found {

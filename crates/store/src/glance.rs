@@ -43,7 +43,7 @@ impl Memories {
                 Some(Glanced { path: virtual_path(mount, path).ok()?, is_memory })
             })
             .collect();
-        glanced.sort_unstable_by_key(|glanced| glanced.path.to_string());
+        glanced.sort_by_key(|glanced| glanced.path.to_string());
         glanced.truncate(max);
         glanced
     }

@@ -473,7 +473,7 @@ async fn orphans(memories: &Memories, root: &Root, files: &[Found]) -> Vec<Relat
         }
         gone = still_gone;
     }
-    gone.sort_unstable();
+    gone.sort();
     gone
 }
 

@@ -510,7 +510,7 @@ impl Memories {
             .filter_map(|bound| bound.root.as_ref().ok())
             .filter(|root| places.contains(&root.key.place))
             .collect();
-        roots.sort_unstable_by_key(|root| root.mount);
+        roots.sort_by_key(|root| root.mount);
         let mut held = Vec::with_capacity(roots.len());
         for root in roots {
             held.push(root.hold(&self.store).await?);

@@ -84,7 +84,7 @@ impl Shared {
         });
         // In the order in which they ended, as far as their times tell.
         let mut changed: Vec<_> = rows.iter().filter(|row| row.change.is_some()).collect();
-        changed.sort_unstable_by_key(|row| (row.updated_at, row.seq));
+        changed.sort_by_key(|row| (row.updated_at, row.seq));
         for row in changed {
             match Task::read(row) {
                 Ok(task) if self.is_ours(&task.id) => {}

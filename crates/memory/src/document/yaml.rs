@@ -48,6 +48,7 @@ struct Reader<'a> {
     nodes: usize,
 }
 
+#[derive(Clone)]
 struct Anchored {
     value: Value,
     /// How many values it counts as.
@@ -128,12 +129,10 @@ impl<'a> Reader<'a> {
             }
             Event::Alias(anchor) => {
                 // What is not read to its end yet would repeat itself without one.
-                let (nodes, deepest) =
-                    self.anchored.get(&anchor).map(|of| (of.nodes, of.depth)).ok_or(at(span))?;
-                self.count(nodes, span)?;
-                within_depth(depth + deepest, span)?;
-                let value = self.anchored.get(&anchor).map(|of| of.value.clone());
-                return Ok((value.ok_or(at(span))?, written));
+                let again = self.anchored.get(&anchor).cloned().ok_or(at(span))?;
+                self.count(again.nodes, span)?;
+                within_depth(depth + again.depth, span)?;
+                return Ok((again.value, written));
             }
             Event::SequenceStart(_, anchor, _) => {
                 within_depth(depth + 1, span)?;

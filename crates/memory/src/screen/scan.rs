@@ -36,7 +36,7 @@ pub(super) fn hits(text: &str) -> Vec<Hit> {
         }
     };
     invisible::find(text, &mut hits);
-    hits.sort_unstable_by_key(|hit| (hit.range.start, hit.range.end, hit.rule.id));
+    hits.sort_by_key(|hit| (hit.range.start, hit.range.end, hit.rule.id));
     without_repeats(without_shadowed(hits))
 }
 

@@ -116,7 +116,7 @@ impl TrustedFolders {
             if !change(&mut folders) {
                 return Ok(false);
             }
-            folders.sort_unstable();
+            folders.sort();
             let lines = folders.iter().map(|folder| format!("{}\n", folder.display()));
             let text: String = std::iter::once(HEADING.to_owned()).chain(lines).collect();
             let expect = stamp.map_or(Expect::Absent, Expect::File);

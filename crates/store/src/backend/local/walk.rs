@@ -206,7 +206,7 @@ impl Walker {
         folders.truncate(max);
         walk.files = files;
         walk.folders = folders;
-        walk.skipped.sort_unstable_by(|a, b| a.name.cmp(&b.name));
+        walk.skipped.sort_by(|a, b| a.name.cmp(&b.name));
         walk
     }
 

@@ -279,7 +279,7 @@ pub(super) fn remove_folder(
     }
     let aside = aside_name(path.file_name());
     move_to_free(&folder, path.file_name(), &folder, &aside).map_err(cannot)?;
-    expected.sort_unstable();
+    expected.sort();
     let found = memories_in(&folder, &aside, path);
     if !matches!(&found, Ok(found) if *found == expected) {
         // What cannot be looked at is put back too: out of sight nobody would find it.
@@ -307,7 +307,7 @@ fn memories_in(
         .map_err(|error| BackendError::from_io("look into a folder", error))?;
     let files = walk::walk_in(inner, Some(path), Extent::ALL)?.files;
     let mut found: Vec<_> = files.into_iter().map(|file| (file.path, file.stat.stamp)).collect();
-    found.sort_unstable();
+    found.sort();
     Ok(found)
 }
 
@@ -389,7 +389,7 @@ pub(super) fn sync(anchor: &Anchor, paths: &[RelativePath]) -> Result<(), Backen
             }
         }
     }
-    parents.sort_unstable();
+    parents.sort();
     parents.dedup();
     for parent in &parents {
         match anchor.folder_at(parent.as_ref()) {
