@@ -162,6 +162,7 @@ async fn record_version(
         folder: None,
         files: vec![NewFileChange { change, before: Some(before), after: Some(after) }],
         uses: Vec::new(),
+        accepts: None,
     };
     Ok(state.record(change).await?)
 }

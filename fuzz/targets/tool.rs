@@ -15,7 +15,7 @@ fuzz_target!(|bytes: &[u8]| {
             Err(refusal) => {
                 let shown = render(&Reply::Refused(refusal));
                 assert!(shown.is_error && !shown.text.is_empty());
-                assert_eq!(shown.structured["ok"], serde_json::Value::Bool(false));
+                assert_eq!(shown.facts["ok"], serde_json::Value::Bool(false));
             }
         }
     }

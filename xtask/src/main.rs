@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test | tidy | docs | deny | sdk | fuzz | sim | api | bench | tools`.
+//! The project's own commands: `cargo xtask test | hosts | tidy | docs | deny | sdk | fuzz | sim | api | bench | tools`.
 //!
 //! Whatever a person or CI does to this repository beyond plain cargo is a command here, so that both
 //! do the same. It depends on nothing of the product: it reads the sources and runs cargo.
@@ -16,6 +16,7 @@ mod cargo;
 mod deny;
 mod docs;
 mod fuzz;
+mod hosts;
 mod sdk;
 mod sim;
 mod test;
@@ -41,6 +42,8 @@ struct Args {
 enum Command {
     /// Install what tests need, then run every gate, as CI does
     Test(test::Args),
+    /// Run every agent host against a scripted model, and write docs/HOSTS.md
+    Hosts(hosts::Args),
     /// Check what compilers do not: layers, names, sizes, orphans, links, generated docs
     Tidy(tidy::Args),
     /// Write the references that are generated from the code
@@ -75,6 +78,7 @@ fn run(command: Command) -> anyhow::Result<()> {
     let workspace = Workspace::load()?;
     match command {
         Command::Test(args) => test::run(&workspace, &args),
+        Command::Hosts(args) => hosts::run(&workspace, &args),
         Command::Tidy(args) => tidy::run(&workspace, &args),
         Command::Docs(args) => docs::run(&workspace, &args),
         Command::Deny(args) => deny::run(&workspace, &args),

@@ -130,6 +130,7 @@ fn check(workspace: &Workspace, tree: &Tree) -> Vec<Finding> {
         modules::test_binaries(tree),
         modules::orphans(&sources, &modules::roots(workspace, tree)),
         markdown::links(tree),
+        markdown::named_files(tree),
         markdown::changelog(tree),
     ]
     .concat()

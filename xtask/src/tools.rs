@@ -56,19 +56,33 @@ pub(crate) const FOR_TESTS: &[Tool] = &[
     Tool::npm("@modelcontextprotocol/sdk", "1.32.2"),
     Tool::npm("mcp-conformance-0.1@npm:@modelcontextprotocol/conformance", "0.1.16"),
     Tool::npm("mcp-conformance-0.2@npm:@modelcontextprotocol/conformance", "0.2.0-alpha.12"),
+    Tool::npm("@anthropic-ai/claude-code", "2.1.331"),
+    Tool::npm("@openai/codex", "0.169.0"),
     Tool::npm("@qwen-code/qwen-code", "0.24.4"),
     Tool::npm("qwen-code-sdk-0.1.8@npm:@qwen-code/sdk", "0.1.8"),
     Tool::npm("qwen-code-sdk-0.1.14@npm:@qwen-code/sdk", "0.1.14"),
+    Tool::python("anthropic", "2.13.0"),
+    Tool::python("google-genai", "3.6.1"),
     Tool::python("mcp", "2.3.0"),
+    Tool::python("openai-agents", "0.24.0"),
+    Tool::python("pydantic-ai-slim[mcp]", "2.68.0"),
     Tool::python("schemathesis", "4.32.5"),
     SYSTEMD_ANALYZE,
+];
+
+/// The agent hosts that `cargo xtask hosts` drives besides those of the tests.
+pub(crate) const FOR_HOSTS: &[Tool] = &[
+    Tool::npm("@google/gemini-cli", "0.61.0"),
+    Tool::npm("opencode-ai", "1.18.33"),
+    Tool::npm("@github/copilot", "1.0.102"),
+    Tool::npm("cline", "3.0.65"),
 ];
 
 /// What `cargo xtask bench` measures side by side, and the client that drives all of them.
 pub(crate) const FOR_BENCHES: &[Tool] = &[
     Tool::npm("@modelcontextprotocol/server-memory", "2026.8.31"),
     Tool::python("mcp", "2.3.0"),
-    Tool::python("anthropic", "2.12.0"),
+    Tool::python("anthropic", "2.13.0"),
 ];
 
 /// Checks the unit that `quipu service` writes.
@@ -92,6 +106,12 @@ impl Tool {
 
     const fn cargo(name: &'static str, version: &'static str, oldest: &'static str) -> Self {
         Self { source: Source::Cargo { oldest }, name, version }
+    }
+
+    /// Returns its name and version, as documents have them.
+    #[cfg(test)]
+    pub(crate) fn shown(&self) -> String {
+        format!("{} {}", self.name, self.version)
     }
 }
 

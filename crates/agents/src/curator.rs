@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use jiff::tz::TimeZone;
 use memory::access::Access;
 use memory::change::Trust;
 use memory::clock::Clock;
@@ -61,13 +62,15 @@ pub trait Curator: Send + Sync {
 pub struct Embedded<C> {
     screen: Screen,
     clock: C,
+    time_zone: TimeZone,
     shelf: Mutex<Shelf>,
 }
 
 impl<C: Clock> Embedded<C> {
-    /// Returns a curator that screens by these policies and tells the time by this clock.
-    pub fn new(screen: Screen, clock: C) -> Self {
-        Self { screen, clock, shelf: Mutex::default() }
+    /// Returns a curator that screens by these policies, tells the time by this clock, and takes `tomorrow` for the day
+    /// after this one in this time zone.
+    pub fn new(screen: Screen, clock: C, time_zone: TimeZone) -> Self {
+        Self { screen, clock, time_zone, shelf: Mutex::default() }
     }
 
     fn shelf(&self) -> MutexGuard<'_, Shelf> {
@@ -87,25 +90,29 @@ impl<C: Clock> Embedded<C> {
         let mut surveyed = Box::pin(memories.survey()).await?;
         let paths: Vec<MemoryPath> = surveyed.iter().map(|one| one.path.clone()).collect();
         let mut stored: Vec<Stored> = Vec::with_capacity(surveyed.len());
+        let mut unsearched = Vec::new();
         for MountState { mount, key, .. } in mounts {
             let place = key.map(|key| key.place).unwrap_or_default();
             let (here, rest) =
                 surveyed.into_iter().partition(|one| one.path.mount() == Some(mount));
             surveyed = rest;
-            stored.extend(Box::pin(self.read(memories, &place, here)).await?);
+            stored.extend(Box::pin(self.read(memories, &place, here, &mut unsearched)).await);
         }
         let read: HashSet<&MemoryPath> = stored.iter().map(|one| &one.path).collect();
         let unread = paths.into_iter().filter(|path| !read.contains(path)).collect();
-        Ok(Snapshot { memories: stored, unread, writable, now: self.clock.now() })
+        let (now, time_zone) = (self.clock.now(), self.time_zone.clone());
+        Ok(Snapshot { memories: stored, unread, unsearched, writable, now, time_zone })
     }
 
-    /// Reads the memories of one root, those on the shelf from there.
+    /// Reads the memories of one root, those on the shelf from there. One that the machine fails to read does not
+    /// keep the others from being decided on; it is added to `unsearched`.
     async fn read(
         &self,
         memories: &Memories,
         place: &str,
         surveyed: Vec<Surveyed>,
-    ) -> Result<Vec<Stored>, StoreError> {
+        unsearched: &mut Vec<MemoryPath>,
+    ) -> Vec<Stored> {
         let known: Vec<Option<Source>> = {
             let read_before = self.shelf();
             let find = |one: &Surveyed| read_before.find(place, &one.path, one.stamp?);
@@ -119,7 +126,10 @@ impl<C: Clock> Embedded<C> {
                 None => match memories.read(&path).await {
                     Ok(read) => Source::from(read.text),
                     Err(StoreError::Refused(_)) => continue,
-                    Err(error) => return Err(error),
+                    Err(_) => {
+                        unsearched.push(path);
+                        continue;
+                    }
                 },
             };
             // A listing that was generated says nothing that its memories do not.
@@ -133,7 +143,7 @@ impl<C: Clock> Embedded<C> {
             stored.push(Stored { path, text, pinned, written, trust });
         }
         self.shelf().keep(place, kept);
-        Ok(stored)
+        stored
     }
 
     /// Lets go of a snapshot when everything is decided.
@@ -191,7 +201,6 @@ impl<C: Clock> Curator for Embedded<C> {
 
     fn rest(&self) {
         *self.shelf() = Shelf::default();
-        embedded::rest();
     }
 }
 

@@ -13,6 +13,6 @@ mod shelf;
 
 pub use curator::{CurateError, Curator, Embedded};
 pub use request::{
-    ContextMode, Dreamt, Edit, ForgetRequest, Forgotten, Refusal, RememberRequest, Remembered,
-    Removed, Topic,
+    Candidate, ContextMode, Dreamt, Edit, EntryAction, EntryNote, ForgetRequest, Forgotten,
+    Refusal, RememberRequest, Remembered, Removed, Topic,
 };

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 
 use memory::path::{MemoryPath, Mount, Scope};
+use memory::proposal::Proposal;
 use memory::screen::Family;
 
 /// What a curator may know of earlier memories while it remembers.
@@ -38,6 +39,8 @@ pub struct ForgetRequest {
     pub query: String,
     /// Where to look; `None` looks everywhere.
     pub scope: Option<Scope>,
+    /// The only memory to look in, if a person chose an entry of it.
+    pub file: Option<MemoryPath>,
 }
 
 /// One step of an answer.
@@ -132,6 +135,11 @@ pub enum Refusal {
     /// The scope that was asked for cannot be written.
     #[error("the scope that was asked for cannot be written here")]
     ScopeMismatch,
+    /// The text is about this repository, and none is open that may be written.
+    #[error(
+        "the text is about this repository, but no repository is open here that can be written"
+    )]
+    NoProject,
 }
 
 /// What remembering comes to.
@@ -145,6 +153,67 @@ pub struct Remembered {
     pub touched: Vec<MemoryPath>,
     /// Where they lie.
     pub scopes: BTreeSet<Mount>,
+    /// The entries that change.
+    pub changes: Vec<EntryNote>,
+    /// What a person should decide.
+    pub proposals: Vec<Proposal>,
+}
+
+/// What became of an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EntryAction {
+    /// It is new.
+    Added,
+    /// It takes the place of an older one.
+    Updated,
+    /// It is gone.
+    Removed,
+    /// It is gone, since another entry says the same.
+    Merged,
+    /// A day that it pointed at is named in it.
+    Dated,
+    /// Nothing: it was known already.
+    Known,
+}
+
+impl EntryAction {
+    /// Every action.
+    pub const ALL: [Self; 6] =
+        [Self::Added, Self::Updated, Self::Removed, Self::Merged, Self::Dated, Self::Known];
+
+    /// Returns the public word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Added => "added",
+            Self::Updated => "updated",
+            Self::Removed => "removed",
+            Self::Merged => "merged",
+            Self::Dated => "dated",
+            Self::Known => "known",
+        }
+    }
+}
+
+/// One entry that an answer tells of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EntryNote {
+    /// Its memory.
+    pub path: MemoryPath,
+    /// What became of it.
+    pub action: EntryAction,
+    /// Its first words, on one line.
+    pub summary: String,
+}
+
+/// An entry that a request to forget may mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Candidate {
+    /// Its memory.
+    pub path: MemoryPath,
+    /// All of it, without the bullet: a request with this text means it alone.
+    pub entry: String,
+    /// Its first line.
+    pub summary: String,
 }
 
 /// An entry that was forgotten.
@@ -173,6 +242,10 @@ pub struct Forgotten {
     pub topics: BTreeSet<Topic>,
     /// Where they lie.
     pub scopes: BTreeSet<Mount>,
+    /// The entries that change.
+    pub changes: Vec<EntryNote>,
+    /// If nothing is removed: the entries that may be meant, the likeliest first.
+    pub candidates: Vec<Candidate>,
 }
 
 /// What a dream comes to.
@@ -188,7 +261,10 @@ pub struct Dreamt {
     pub scopes: BTreeSet<Mount>,
     /// How many entries were merged into another that says the same.
     pub deduped: usize,
-    /// How many changes were left out so that the memories do not grow by more than a dream may add. If there
-    /// are none, another dream straight after this one changes nothing.
+    /// The entries that change.
+    pub changes: Vec<EntryNote>,
+    /// What a person should decide.
+    pub proposals: Vec<Proposal>,
+    /// The number of memories that were left for another dream, since one may change and add only so much.
     pub held_back: usize,
 }

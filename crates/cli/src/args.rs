@@ -13,25 +13,32 @@ use crate::complete;
 mod context;
 mod hook;
 mod install;
+mod ls;
+mod overview;
+mod pending;
 mod serve;
 mod service;
 mod settings;
 mod tasks;
+mod workspace;
 
 pub(crate) use context::{Context, Moment, Recall, Trust};
 pub(crate) use hook::Hook;
 pub(crate) use install::{Install, Installation, Uninstall};
+pub(crate) use ls::{Filter, Ls, Order};
+pub(crate) use overview::{color, grammar, grouped, overview, with_groups};
+pub(crate) use pending::{Chosen, PendingAction, PendingArgs};
 pub(crate) use serve::{Events, Guard, Serve, Token};
 pub(crate) use service::{Service, ServiceAction};
 pub(crate) use tasks::{Dream, Forget, Remember, Save, SaveScope, Tasks};
+pub(crate) use workspace::{WorkspaceAction, WorkspaceArgs, WorkspaceRm};
 
 /// A memory for AI agents: plain Markdown in three scopes, safe, with undo
 #[derive(Debug, Parser)]
 #[command(
     name = "quipu",
+    bin_name = "quipu",
     version,
-    subcommand_required = true,
-    arg_required_else_help = true,
     max_term_width = 100,
     after_help = "Run `quipu help COMMAND` for examples, `quipu man` for the manual page.",
     after_long_help = settings::long_help()
@@ -40,8 +47,19 @@ pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) globals: Globals,
 
+    /// `None` shows what there is.
     #[command(subcommand)]
-    pub(crate) command: Command,
+    pub(crate) command: Option<Command>,
+}
+
+/// The folder that an agent told its hook of.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum AgentFolder {
+    /// The agent named one that exists, or none.
+    #[default]
+    Known,
+    /// It was removed, or there are several: there is no project, and that of the current folder is not meant.
+    NoProject,
 }
 
 /// What every command understands.
@@ -52,11 +70,15 @@ pub(crate) struct Globals {
     #[arg(long, global = true, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) project: Option<PathBuf>,
 
+    /// Set by a hook
+    #[arg(skip)]
+    pub(crate) agent_folder: AgentFolder,
+
     /// Where project memories lie: `repo` in the checkout, `host` on this host only
     #[arg(long, global = true, value_name = "PLACE")]
     pub(crate) project_root: Option<ProjectPlace>,
 
-    /// The workspace whose memories `/memories/workspace` holds
+    /// Mount this workspace instead of the one of the git worktree
     #[arg(long, global = true, value_name = "ID")]
     pub(crate) workspace_id: Option<String>,
 
@@ -74,7 +96,7 @@ pub(crate) struct Globals {
     #[arg(long, global = true, help_heading = "Output")]
     pub(crate) json: bool,
 
-    /// When to use color
+    /// When to use color; `always` colors and aligns what goes into a pipe too
     #[arg(
         long,
         global = true,
@@ -109,17 +131,23 @@ pub(crate) enum ProjectPlace {
 /// What to do. What each is for is said where its arguments are.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
+    #[command(visible_alias = "list")]
     Ls(Ls),
+    #[command(visible_alias = "cat")]
     View(View),
     Create(Create),
+    #[command(visible_alias = "str_replace")]
     Replace(Replace),
     Insert(Insert),
+    #[command(visible_alias = "delete")]
     Rm(Rm),
+    #[command(visible_alias = "rename")]
     Mv(Mv),
     Edit(Edit),
     Pin(Pin),
     /// Keep memories in context no longer
     Unpin(Pin),
+    #[command(visible_alias = "search")]
     Grep(Grep),
     Recall(Recall),
     Log(Log),
@@ -130,11 +158,13 @@ pub(crate) enum Command {
     Forget(Forget),
     Dream(Dream),
     Tasks(Tasks),
+    Pending(PendingArgs),
     Save(Save),
     Context(Context),
     /// List the memories that models are given whole, warmest first
     Hot,
     Trust(Trust),
+    Workspace(WorkspaceArgs),
     /// Show where memories lie and how much there is
     Status,
     Doctor(Doctor),
@@ -154,27 +184,6 @@ pub(crate) enum Command {
     /// Print a reference in Markdown
     #[command(hide = true)]
     Reference(Reference),
-}
-
-/// List memories
-///
-/// On a terminal: the pin, size, age, uses, path and description of each memory. Piped: one line
-/// each of path, bytes, time, uses, pin and description, with tabs between.
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Examples:
-  quipu ls                       all memories
-  quipu ls project/ --tree       those of the project, as a tree
-  quipu ls | cut -f1             their paths
-  quipu ls --json | jq '.memories[] | select(.pinned)'")]
-pub(crate) struct Ls {
-    /// A scope or folder, such as `global` or `/memories/project/notes`
-    #[arg(add = ArgValueCompleter::new(complete::memories))]
-    pub(crate) path: Option<String>,
-
-    /// Show folders as a tree
-    #[arg(long, short)]
-    pub(crate) tree: bool,
 }
 
 /// Print a memory
@@ -280,30 +289,39 @@ pub(crate) struct Insert {
 /// Delete memories or folders
 ///
 /// Several paths are deleted together or not at all. Deleting a folder asks first, for it takes
-/// hidden files with it; `quipu undo` brings every memory back.
+/// hidden files with it; `quipu undo` brings every memory back. Without a terminal `-y` is needed.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   quipu rm global/old.md project/older.md
-  quipu rm -y workspace/drafts")]
+  quipu rm -y workspace/drafts           without a question, and in scripts")]
 pub(crate) struct Rm {
     /// Memories or folders
     #[arg(required = true, add = ArgValueCompleter::new(complete::memories))]
     pub(crate) paths: Vec<String>,
 
-    /// Delete folders without asking
+    #[command(flatten)]
+    pub(crate) consent: Consent,
+}
+
+/// The consent to a command that takes text away.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct Consent {
+    /// Do not ask; needed without a terminal and with `--json`
     #[arg(long, short)]
     pub(crate) yes: bool,
 }
 
 /// Rename a memory or folder
 ///
-/// Both lie in the same scope. When TO ends with a slash, the name is kept and the folder changes.
+/// Also moves it to another scope; history and pins go with it. When TO ends with a slash or is a scope, the name is
+/// kept and the folder changes.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   quipu mv global/notes.md global/tools/editor.md
-  quipu mv project/ci.md project/build/")]
+  quipu mv project/ci.md project/build/
+  quipu mv workspace/plan.md project/            it outlives the workspace then")]
 pub(crate) struct Mv {
     /// The path that it has
     #[arg(add = ArgValueCompleter::new(complete::memories))]
@@ -320,7 +338,8 @@ pub(crate) struct Mv {
 ///
 /// Opens $VISUAL, $EDITOR or vi on a private copy and saves what you leave there. Nothing is written
 /// when the editor fails or the text is unchanged. When somebody changed the memory meanwhile,
-/// nothing is overwritten: the difference is shown and your text is kept as a draft.
+/// nothing is overwritten: the difference is shown and your text is kept as a draft. A text that holds a secret is
+/// kept only if you say so, for a week; `quipu doctor` lists drafts.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -398,7 +417,8 @@ pub(crate) struct GrepPrint {
 
 /// Show what was changed, newest first
 ///
-/// Edits made outside of Quipu are noticed first and listed too.
+/// Edits made outside of Quipu are noticed first and listed too. With a path, a memory or folder is followed to the
+/// paths that it had before.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -468,19 +488,19 @@ pub(crate) struct Diff {
 
 /// Take changes back
 ///
-/// An undo is a change itself, so it can be undone. It is refused, and changes nothing, when a
-/// memory was changed since: the difference is shown instead. What a task did in another
-/// project or workspace stays, is named, and makes the exit status 1.
+/// Alone, it shows the last change and asks whether to take it back. An undo is a change itself, so it
+/// can be undone. It is refused, and changes nothing, when a memory was changed since: the difference is
+/// shown instead. What a task did in another project or workspace stays, is named, and makes the exit
+/// status 1. Without a terminal `-y` is needed.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
+  quipu undo                             shows the last change and asks
   quipu undo 42
   quipu undo --task dream-17
   quipu undo --since 2h --dry-run        what would be taken back")]
-#[command(group = clap::ArgGroup::new("target").required(true).multiple(true)
-    .args(["change", "task", "since", "until"]))]
 pub(crate) struct Undo {
-    /// The change's number
+    /// The change's number; if nothing is said, the last one that was made through Quipu
     #[arg(conflicts_with_all = ["task", "since", "until"], add = ArgValueCompleter::new(complete::changes))]
     pub(crate) change: Option<i64>,
 
@@ -495,16 +515,16 @@ pub(crate) struct Undo {
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Do not ask
-    #[arg(long, short)]
-    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) consent: Consent,
 }
 
 /// Look for trouble, and mend it
 ///
-/// Finds names that cannot be addressed, links, files over the cap, frontmatter that cannot be read,
-/// left-over temporary files, interrupted commits and damaged state. The exit status is 1 while
-/// something needs attention.
+/// Finds names that cannot be addressed, links, files over the cap, frontmatter that cannot be read or is there
+/// twice, conflict markers of merges, left-over temporary files, interrupted commits and damaged state. The exit
+/// status is 1 while something needs attention. Also says what could be better, which changes no status: entries
+/// that repeat others, missing descriptions, and values of the frontmatter that lack their quotes.
 #[derive(Args, Debug)]
 #[command(after_help = "Examples:\n  quipu doctor\n  quipu doctor --fix")]
 pub(crate) struct Doctor {
@@ -585,7 +605,8 @@ pub(crate) struct Export {
 /// Serve memories to an agent over MCP on stdin and stdout
 ///
 /// An agent's client starts this. `--project`, `--workspace-id` and `--flat` say which memories it
-/// gets; without `--project` the roots that the client names are honored.
+/// gets; without `--project` the roots that the client names are honored. The workspace is that of
+/// the worktree, unless an id is given.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

@@ -22,6 +22,8 @@ mod context;
 
 pub(crate) mod demo;
 
+mod drafts;
+
 mod edit;
 
 mod editor;
@@ -35,6 +37,8 @@ mod recall;
 
 mod history;
 
+pub(crate) mod origin;
+
 mod import;
 
 mod install;
@@ -44,6 +48,8 @@ mod ls;
 pub(crate) mod mcp;
 
 pub(crate) mod reference;
+
+pub(crate) mod pending;
 
 mod save;
 
@@ -65,10 +71,14 @@ mod undo;
 
 mod view;
 
+mod workspace;
+
 mod write;
 
 /// Runs a command on memories.
 pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> {
+    let draft = if let Command::Edit(args) = &command { args.draft.as_deref() } else { None };
+    drafts::sweep(app, draft);
     match command {
         Command::Ls(args) => ls::run(app, &args).await,
         Command::View(args) => view::run(app, &args).await,
@@ -90,10 +100,12 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> 
         Command::Forget(args) => task::forget(app, args).await,
         Command::Dream(args) => task::dream(app, &args).await,
         Command::Tasks(args) => task::tasks(app, &args).await,
+        Command::Pending(args) => pending::run(app, &args).await,
         Command::Save(args) => save::run(app, args).await,
         Command::Context(args) => context::run(app, &args).await,
         Command::Hot => context::hot(app).await,
         Command::Trust(args) => trust::run(app, &args).await,
+        Command::Workspace(args) => workspace::run(app, &args).await,
         Command::Status => status::status(app).await,
         Command::Doctor(args) => status::doctor(app, &args).await,
         Command::Import(args) => import::run(app, &args).await,
@@ -103,8 +115,8 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> 
         Command::Token(_) => token::run(app),
         Command::Events(args) => events::run(app, &args).await,
         Command::Mcp(args) => mcp::run(app, &args).await,
-        Command::Install(args) => install::install(app, &args.what).await,
-        Command::Uninstall(args) => install::uninstall(app, &args.what).await,
+        Command::Install(args) => install::install(app, &args).await,
+        Command::Uninstall(args) => install::uninstall(app, &args).await,
         Command::Hook(args) => Ok(hooks::run(app.globals.clone(), args)),
         Command::Demo(args) => demo::run(&app.output, &args).await,
         Command::Completions(args) => shell::completions(&args),

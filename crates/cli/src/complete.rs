@@ -13,9 +13,11 @@ use clap_complete::CompleteEnv;
 use clap_complete::engine::CompletionCandidate;
 use engine::{ChangesQuery, Glanced};
 use memory::change::Change;
+use memory::limits::PROPOSALS_LISTED_MAX;
 use memory::path::MemoryPath;
 
 use crate::args::{Cli, Globals};
+use crate::commands::pending;
 use crate::compose::{self, Glimpse};
 use crate::exit::Status;
 use crate::render::{change, short};
@@ -84,6 +86,24 @@ pub(crate) fn tasks(typed: &OsStr) -> Vec<CompletionCandidate> {
         .filter(|(_, id, _)| id.starts_with(typed))
         .map(|(order, id, status)| {
             CompletionCandidate::new(id).help(Some(status.into())).display_order(Some(order))
+        })
+        .collect()
+}
+
+/// Offers the proposals that wait.
+pub(crate) fn proposals(typed: &OsStr) -> Vec<CompletionCandidate> {
+    let Some(typed) = typed.to_str() else { return Vec::new() };
+    let waiting = glimpse(async |glimpse: &Glimpse| {
+        let pending = glimpse.engine().pending();
+        let page = pending.list(&glimpse.memories, None, PROPOSALS_LISTED_MAX).await;
+        let page = page.unwrap_or_default();
+        page.proposals.iter().map(pending::offered).collect::<Vec<_>>()
+    });
+    let waiting = waiting.unwrap_or_default().into_iter().enumerate();
+    waiting
+        .filter(|(_, (id, _))| id.starts_with(typed))
+        .map(|(order, (id, about))| {
+            CompletionCandidate::new(id).help(Some(about.into())).display_order(Some(order))
         })
         .collect()
 }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use engine::{
     BindingRequest, Call, Caller, Config, ContextFiles, Engine, EngineError, Folders, Memories,
-    ProjectRoot, Task, TaskFilter, Workspace, WorkspaceId,
+    ProjectRoot, Task, TaskFilter, Workspace, WorkspaceChoice, WorkspaceId,
 };
 use etcetera::BaseStrategy;
 use memory::access::AgentClass;
@@ -17,7 +17,7 @@ use memory::path::{Layout, MemoryPath};
 use memory::screen::UnknownRule;
 use store::clock::SystemClock;
 
-use crate::args::{Answered, Globals, ProjectPlace};
+use crate::args::{AgentFolder, Answered, Globals, ProjectPlace};
 use crate::exit::Failure;
 use crate::files;
 use crate::install::agents::Homes;
@@ -131,14 +131,19 @@ impl App {
     /// which is handed back.
     pub(crate) fn compose(globals: Globals, output: Output) -> Result<Self, (Output, Failure)> {
         match Composed::new(&globals) {
-            Ok(Composed { folders, binding, engine, pager }) => Ok(Self {
-                output: output.paged(pager),
-                globals,
-                folders,
-                interrupts: Interrupts::default(),
-                engine,
-                binding,
-            }),
+            Ok(Composed { folders, binding, engine, pager }) => {
+                if binding.project_dir.is_none() && binding.flat.is_none() {
+                    output.warning("the current folder no longer exists, so there is no project");
+                }
+                Ok(Self {
+                    output: output.paged(pager),
+                    globals,
+                    folders,
+                    interrupts: Interrupts::default(),
+                    engine,
+                    binding,
+                })
+            }
             Err(failure) => Err((output, failure)),
         }
     }
@@ -219,10 +224,10 @@ impl Composed {
         globals: &Globals,
         open: impl FnOnce(Config) -> Result<Engine, EngineError>,
     ) -> Result<Self, Failure> {
-        let here = current_folder()?;
-        let (folders, settings_file) = folders(&here)?;
+        let here = here();
+        let (folders, settings_file) = folders(here.as_deref().unwrap_or(Path::new("")))?;
         let settings = Settings::read(&settings_file)?;
-        let binding = binding(globals, &settings, &here)?;
+        let binding = binding(globals, &settings, here.as_deref())?;
         let mut config = Config::new(folders.clone());
         if let Some(folder) = settings_file.parent() {
             folder.clone_into(&mut config.context.folder);
@@ -286,7 +291,7 @@ pub(crate) fn token() -> Option<String> {
 pub(crate) fn folder_variables() -> Vec<(&'static str, PathBuf)> {
     let names = ["QUIPU_HOME", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME"];
     let here = here().unwrap_or_default();
-    let set = |name: &'static str| variable(name).map(|value| (name, here.join(value)));
+    let set = |name: &'static str| variable(name).map(|value| (name, absolute(&here, value)));
     names.into_iter().filter_map(set).collect()
 }
 
@@ -294,7 +299,8 @@ pub(crate) fn folder_variables() -> Vec<(&'static str, PathBuf)> {
 pub(crate) fn system_folders() -> Result<(PathBuf, PathBuf), Failure> {
     let system = etcetera::choose_base_strategy()
         .map_err(|_| Failure::usage("no home folder is known to this system"))?;
-    Ok((system.home_dir().to_owned(), system.config_dir()))
+    let config = below_home("XDG_CONFIG_HOME").unwrap_or_else(|| system.config_dir());
+    Ok((system.home_dir().to_owned(), config))
 }
 
 /// Returns the folder of the state, without looking at settings.
@@ -307,12 +313,21 @@ pub(crate) fn state_folder() -> Result<PathBuf, Failure> {
 pub(crate) fn agent_homes() -> Result<Homes, Failure> {
     let (home, config) = system_folders()?;
     let here = here().unwrap_or_default();
-    let set = |name: &str| variable(name).map(|value| here.join(value));
+    let set = |name: &str| variable(name).map(|value| absolute(&here, value));
     Ok(Homes {
         claude: set("CLAUDE_CONFIG_DIR"),
         codex: set("CODEX_HOME"),
+        copilot: set("COPILOT_HOME"),
+        cline: set("CLINE_DATA_DIR"),
+        cline_servers: set("CLINE_MCP_SETTINGS_PATH"),
         gemini: set("GEMINI_CLI_HOME"),
         qwen: set("QWEN_HOME"),
+        desktop: if cfg!(target_os = "macos") {
+            home.join("Library/Application Support")
+        } else {
+            config.clone()
+        },
+        programs: variable("PATH").iter().flat_map(std::env::split_paths).collect(),
         home,
         config,
     })
@@ -323,61 +338,80 @@ pub(crate) fn words() -> impl Iterator<Item = std::ffi::OsString> {
     std::env::args_os()
 }
 
-/// Returns the current folder, if there is one.
-pub(crate) fn here() -> Option<PathBuf> {
-    current_folder().ok()
-}
-
+/// Returns the current folder; `None` if it was removed. Memories of the person are used without one.
 #[expect(clippy::disallowed_methods, reason = "this is the module that asks where it is")]
-fn current_folder() -> Result<PathBuf, Failure> {
-    std::env::current_dir()
-        .map_err(|error| Failure::file("find the current folder", Path::new("."), &error))
+pub(crate) fn here() -> Option<PathBuf> {
+    std::env::current_dir().ok()
 }
 
 /// Returns where memories and state lie, and the settings file.
 fn folders(here: &Path) -> Result<(Folders, PathBuf), Failure> {
     if let Some(home) = variable("QUIPU_HOME") {
-        let home = here.join(home);
+        let home = absolute(here, home);
         let folders = Folders { state: home.join("state"), data: home.clone() };
         return Ok((folders, home.join("config.toml")));
     }
     let system = etcetera::choose_base_strategy().map_err(|_| {
         Failure::usage("no home folder is known to this system").help("set QUIPU_HOME to a folder")
     })?;
-    let data = system.data_dir().join(NAME);
-    let state = system.state_dir().map_or_else(|| data.join("state"), |state| state.join(NAME));
-    Ok((Folders { data, state }, system.config_dir().join(NAME).join("config.toml")))
+    let data = below_home("XDG_DATA_HOME").unwrap_or_else(|| system.data_dir()).join(NAME);
+    let state = below_home("XDG_STATE_HOME").or_else(|| system.state_dir());
+    let state = state.map_or_else(|| data.join("state"), |state| state.join(NAME));
+    let config = below_home("XDG_CONFIG_HOME").unwrap_or_else(|| system.config_dir());
+    Ok((Folders { data, state }, config.join(NAME).join("config.toml")))
 }
 
-fn binding(globals: &Globals, settings: &Settings, here: &Path) -> Result<BindingRequest, Failure> {
+/// Returns the folder that a variable names with a leading `~/`. The system's conventions leave out such a
+/// value, since they expect that a shell expanded it.
+fn below_home(name: &str) -> Option<PathBuf> {
+    let value = PathBuf::from(variable(name)?);
+    value.starts_with("~").then(|| expand(value))
+}
+
+/// Returns a path from outside as an absolute one.
+fn absolute(here: &Path, path: impl Into<PathBuf>) -> PathBuf {
+    here.join(expand(path.into()))
+}
+
+/// Returns a path with the person's home in the place of a leading `~`: where a client starts this program from its
+/// settings, no shell has done that.
+pub(crate) fn expand(path: PathBuf) -> PathBuf {
+    match (path.strip_prefix("~"), etcetera::home_dir()) {
+        (Ok(below), Ok(home)) if below.as_os_str().is_empty() => home,
+        (Ok(below), Ok(home)) => home.join(below),
+        _ => path,
+    }
+}
+
+fn binding(
+    globals: &Globals,
+    settings: &Settings,
+    here: Option<&Path>,
+) -> Result<BindingRequest, Failure> {
+    let absolute = |path: &PathBuf| absolute(here.unwrap_or(Path::new("")), path);
     let workspace = match globals.workspace_id.as_deref().map(str::parse::<WorkspaceId>) {
         Some(Err(error)) => return Err(Failure::usage(format!("--workspace-id: {error}"))),
-        Some(Ok(id)) => Some(id),
-        None => None,
+        Some(Ok(id)) => WorkspaceChoice::Id(id),
+        None => WorkspaceChoice::Checkout,
     };
     let project_dir = match &globals.project {
+        _ if globals.agent_folder == AgentFolder::NoProject => None,
         Some(folder) => {
-            let real = files::real_path(&here.join(folder));
-            real.map_err(|error| Failure::file("use the project folder", folder, &error))?
+            let real = files::real_path(&absolute(folder));
+            Some(real.map_err(|error| Failure::file("use the project folder", folder, &error))?)
         }
-        None => here.to_owned(),
+        None => here.map(Path::to_owned),
     };
     let project_root = match globals.project_root {
         Some(ProjectPlace::Repo) => ProjectRoot::Repo,
         Some(ProjectPlace::Host) => ProjectRoot::Host,
         None => settings.project_root(),
     };
-    let flat = globals.flat.as_ref().map(|folder| here.join(folder));
+    let flat = globals.flat.as_ref().map(absolute);
     if let Some(folder) = flat.as_ref().filter(|path| files::is_no_folder(path)) {
         return Err(Failure::usage(format!("--flat: `{}` is no folder", folder.display())));
     }
-    Ok(BindingRequest {
-        project_dir: Some(project_dir),
-        project_root,
-        workspace,
-        flat,
-        read_only: false,
-    })
+    Ok(BindingRequest { project_dir, project_root, workspace, flat, ..BindingRequest::default() })
 }
 
 /// Returns the person's editor as a shell reads it, if they named one.

@@ -9,8 +9,6 @@ use engine::{ContextFileError, EngineError, StateError, StoreError, TrustError};
 use memory::code::Code;
 use memory::command::CommandError;
 
-use crate::render::short;
-
 /// How a command ended, as a shell sees it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {
@@ -248,11 +246,6 @@ impl From<CommandError> for Failure {
                  pass always, agents included, add \"{}\" to `allowed` under [screening] in \
                  config.toml",
                 digest.as_str()
-            )),
-            (CommandError::AcrossScopes { old_path, new_path }, _) => failure.help(format!(
-                "`quipu view {0} | quipu create {1}`, then `quipu rm {0}`",
-                short(&old_path),
-                short(&new_path)
             )),
             (
                 CommandError::CannotDeleteRoot { .. }

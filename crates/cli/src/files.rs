@@ -122,6 +122,45 @@ pub(crate) fn is_there(path: &Path) -> bool {
     fs::symlink_metadata(path).is_ok()
 }
 
+/// Returns when a file was last modified.
+pub(crate) fn modified_at(path: &Path) -> io::Result<std::time::SystemTime> {
+    fs::symlink_metadata(path)?.modified()
+}
+
+/// Tells whether a file, or a link to one, is at `path`.
+pub(crate) fn is_file(path: &Path) -> bool {
+    fs::metadata(path).is_ok_and(|there| there.is_file())
+}
+
+/// Returns the folders above a file that are missing, the deepest first.
+pub(crate) fn missing_folders(path: &Path) -> Vec<PathBuf> {
+    let above = path.ancestors().skip(1);
+    above.take_while(|folder| !is_there(folder)).map(Path::to_owned).collect()
+}
+
+/// Removes a folder if it holds nothing.
+pub(crate) fn remove_empty_folder(path: &Path) -> io::Result<()> {
+    match fs::remove_dir(path) {
+        Err(error)
+            if !matches!(
+                error.kind(),
+                io::ErrorKind::NotFound | io::ErrorKind::DirectoryNotEmpty
+            ) =>
+        {
+            Err(error)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Returns the first link on the way from a folder to a file below it, the file included.
+pub(crate) fn link_below(folder: &Path, path: &Path) -> Option<PathBuf> {
+    let mut below: Vec<_> = path.ancestors().take_while(|above| *above != folder).collect();
+    below.reverse();
+    let is_link = |path: &&Path| fs::symlink_metadata(path).is_ok_and(|there| there.is_symlink());
+    below.into_iter().find(is_link).map(Path::to_owned)
+}
+
 /// Tells whether something that is no folder is at `path`.
 pub(crate) fn is_no_folder(path: &Path) -> bool {
     fs::metadata(path).is_ok_and(|there| !there.is_dir())
@@ -175,10 +214,15 @@ pub(crate) fn may_replace(path: &Path) -> Result<(), NotReplaced> {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         Err(error) => Err(error.into()),
-        Ok(facts) if facts.is_symlink() => Err(NotReplaced::Link(fs::read_link(path)?)),
+        Ok(facts) if facts.is_symlink() => Err(link(path)),
         Ok(facts) if facts.permissions().readonly() => Err(NotReplaced::ReadOnly),
         Ok(_) => Ok(()),
     }
+}
+
+/// Returns that something is not replaced, since it is a link.
+pub(crate) fn link(path: &Path) -> NotReplaced {
+    fs::read_link(path).map_or_else(NotReplaced::System, NotReplaced::Link)
 }
 
 /// Replaces a file of another program as a whole, with its permissions, or removes it, if it still holds

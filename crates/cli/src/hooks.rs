@@ -24,7 +24,13 @@ mod claude_code;
 
 mod codex;
 
+mod copilot;
+
+mod cursor;
+
 mod gemini;
+
+mod pending;
 
 mod qwen;
 
@@ -55,6 +61,10 @@ pub(crate) enum Host {
     Gemini,
     /// Qwen Code
     Qwen,
+    /// Copilot CLI
+    Copilot,
+    /// Cursor
+    Cursor,
 }
 
 /// Something that happens in a session.
@@ -87,8 +97,32 @@ pub(crate) struct Format {
     pub(crate) context_files: &'static [&'static str],
     /// How many of its units a second has, in which it counts time limits.
     pub(crate) second: u64,
+    /// Where it reads the text of an answer.
+    pub(crate) answers: Answered,
     /// Whether hooks have names.
     pub(crate) has_names: bool,
+    /// What the model is shown when a session is resumed.
+    pub(crate) resumed: Resumed,
+}
+
+/// Where an agent reads the text of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answered {
+    /// Beside the name of the event, in `hookSpecificOutput`.
+    Named,
+    /// In this field. Such an agent may name no event in what it tells.
+    In(&'static str),
+}
+
+/// What a model is shown when its session is resumed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resumed {
+    /// What it was given at the beginning, and what changed since: the agent did not keep it.
+    All,
+    /// What changed since: the agent kept the rest.
+    Changes,
+    /// Nothing, since no answer reaches it: what changed is told beside the next prompt.
+    Nothing,
 }
 
 impl Event {
@@ -113,6 +147,8 @@ impl Host {
             Self::Codex => "codex",
             Self::Gemini => "gemini",
             Self::Qwen => "qwen",
+            Self::Copilot => "copilot",
+            Self::Cursor => "cursor",
         }
     }
 
@@ -123,6 +159,8 @@ impl Host {
             Self::Codex => &codex::FORMAT,
             Self::Gemini => &gemini::FORMAT,
             Self::Qwen => &qwen::FORMAT,
+            Self::Copilot => &copilot::FORMAT,
+            Self::Cursor => &cursor::FORMAT,
         }
     }
 }
@@ -178,11 +216,16 @@ fn answered(globals: Globals, args: &Hook, held: &mut Option<Arc<Recaller>>) -> 
     let event = Event::from_str(&args.event, false)
         .map_err(|_| Failure::usage("no event of this name is known"))?;
     let told = Told::read(host.format(), event, &input?)?;
+    if told.resumes && host.format().resumed == Resumed::Nothing {
+        return Ok(None);
+    }
+    pending::forget(host.format(), &told)?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let session = Session::new(globals, host.format(), &told);
     let answered = runtime.block_on(session.happened(&told, held));
     runtime.shutdown_background();
-    Ok(answered?.and_then(|text| wire::answer(host.format(), event, &text)))
+    let text = pending::deliver(host.format(), &told, answered?)?;
+    Ok(text.and_then(|text| wire::answer(host.format(), event, &text)))
 }
 
 /// Reads what an agent tells. What is too much is read and dropped.

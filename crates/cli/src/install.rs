@@ -5,19 +5,31 @@
 //! however a person edited around it. Each edit is read again before it counts: what comes out must mean what
 //! the file meant before, and our entry, and nothing else.
 
+use serde_json::Value;
+
 use crate::install::entry::Entry;
 use crate::install::jsonc::Step;
+use crate::install::record::{PriorSetting, Replacement};
 
 pub(crate) mod agents;
 
-mod entry;
+pub(crate) mod entry;
+
+pub(crate) mod record;
+
+mod hook;
 
 mod jsonc;
+
+mod server;
 
 mod toml;
 
 /// The name under which agents know the MCP server.
 const SERVER: &str = "quipu";
+
+/// The shell words before a hook's command in a project: a machine without the program runs nothing.
+pub(crate) const GUARD: &str = "! command -v quipu >/dev/null 2>&1 || ";
 
 /// How a file says things.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,8 +42,10 @@ pub(crate) enum Part {
         program: String,
         /// What it is called with.
         args: Vec<String>,
-        /// Whether the kind of server is told too.
-        typed: bool,
+        /// How the agent writes a server.
+        form: ServerForm,
+        /// Further members of the server.
+        members: Vec<(&'static str, Entry)>,
     },
     /// A hook, in the JSON object `hooks`.
     Hook {
@@ -41,8 +55,8 @@ pub(crate) enum Part {
         command: String,
         /// When the agent gives up, in its own unit.
         timeout: u64,
-        /// Whether hooks have names.
-        named: bool,
+        /// How the agent writes a hook.
+        form: HookForm,
     },
     /// The MCP server, as a table of TOML.
     TomlServer {
@@ -50,7 +64,55 @@ pub(crate) enum Part {
         program: String,
         /// Variables that the agent would not hand on by itself.
         variables: Vec<&'static str>,
+        /// Whether the agent runs the tools without asking.
+        approved: bool,
     },
+    /// A setting of the agent's own, by the names on the way to it.
+    Setting {
+        /// The names.
+        at: &'static [&'static str],
+        /// The value.
+        value: Setting,
+    },
+    /// The version of a file that holds our hooks alone.
+    Version,
+}
+
+/// The form in which an agent writes an MCP server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ServerForm {
+    /// `command` and `args`.
+    Plain,
+    /// The same, and `"type": "stdio"`.
+    Typed,
+    /// Program and arguments in one list, as opencode has it.
+    OneList,
+    /// The tools that may be used beside it, as Copilot CLI has it.
+    Tools,
+    /// Within `transport`, as Cline has it.
+    Transport,
+}
+
+/// The form in which an agent writes a hook.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HookForm {
+    /// In a group of handlers.
+    Grouped,
+    /// In a group of handlers that have names.
+    Named,
+    /// By itself, as Copilot CLI has it.
+    Flat,
+    /// By itself, as Cursor has it.
+    Bare,
+}
+
+/// A value of an agent's setting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Setting {
+    /// `false`.
+    Off,
+    /// A text among others in a list.
+    Listed(&'static str),
 }
 
 /// Why a file is left as it is.
@@ -87,196 +149,196 @@ pub(crate) struct Edited {
     pub(crate) text: Option<String>,
     /// What a person should know.
     pub(crate) notes: Vec<String>,
+    /// How many of our entries were changed.
+    pub(crate) counts: Counts,
+    /// The bytes that were replaced, the last ones first.
+    pub(crate) replaced: Vec<Replacement>,
+    /// Settings of the agent's own that were changed, with the values before.
+    pub(crate) settings: Vec<PriorSetting>,
+}
+
+/// Numbers of entries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// Hooks.
+    pub(crate) hooks: usize,
+    /// MCP servers.
+    pub(crate) servers: usize,
+    /// Settings of the agent's own.
+    pub(crate) settings: usize,
+}
+
+impl Counts {
+    fn add(&mut self, part: &Part) {
+        match part {
+            Part::Server { .. } | Part::TomlServer { .. } => self.servers += 1,
+            Part::Hook { .. } => self.hooks += 1,
+            Part::Setting { .. } => self.settings += 1,
+            Part::Version => {}
+        }
+    }
 }
 
 /// Returns a file's text with our entries, as few bytes changed as that takes.
 ///
 /// What is there already stays as a person left it; only the program it calls is brought up to date.
 pub(crate) fn install(text: Option<&str>, parts: &[Part]) -> Result<Edited, Misread> {
-    let mut edited = Edited { text: text.map(str::to_owned), notes: Vec::new() };
+    let mut edited = Edited { text: text.map(str::to_owned), ..Edited::default() };
     for part in parts {
-        let before = edited.text.as_deref().unwrap_or_default();
+        let before = edited.text.clone().unwrap_or_default();
         let after = match part {
-            Part::Server { servers, program, args, typed } => {
-                add_server(before, servers, &server_entry(program, args, *typed), program)?
+            Part::Server { .. } => server::add(&before, part)?,
+            Part::Hook { event, .. } => hook::add(&before, event, part)?,
+            Part::TomlServer { program, variables, approved } => {
+                let server = toml::Server { program, variables, approved: *approved };
+                toml::add(&before, &server)?
             }
-            Part::Hook { event, .. } => add_hook(before, event, part)?,
-            Part::TomlServer { program, variables } => toml::add(before, program, variables)?,
+            Part::Setting { at, value } => {
+                let (after, prior) = put_setting(&before, at, *value)?;
+                edited.settings.extend(prior);
+                Some(after)
+            }
+            Part::Version => Some(put_version(&before)?),
         };
         match after {
-            Some(after) => edited.text = Some(after),
+            Some(after) if after != before || edited.text.is_none() => {
+                edited.counts.add(part);
+                edited.replaced.insert(0, Replacement::between(&before, &after));
+                edited.text = Some(after);
+            }
+            Some(_) => {}
             None => edited.notes.extend(foreign(part)),
         }
     }
     Ok(edited)
 }
 
-/// Returns a file's text without our entries, and without what held nothing else.
-pub(crate) fn uninstall(text: &str, parts: &[Part]) -> Result<Edited, Misread> {
+/// Returns a file's text without our entries, and without what held nothing else. Settings of the agent's own get
+/// the values back that they had before `install`.
+pub(crate) fn uninstall(
+    text: &str,
+    parts: &[Part],
+    priors: &[PriorSetting],
+) -> Result<Edited, Misread> {
+    let mut edited = Edited::default();
     let mut left = text.to_owned();
-    let mut notes = Vec::new();
     for part in parts {
-        left = match part {
-            Part::Server { servers, .. } => {
-                let without = remove_server(&left, servers)?;
-                if without.is_none() {
-                    notes.extend(foreign(part));
-                }
-                without.unwrap_or(left)
-            }
-            Part::Hook { event, .. } => remove_hook(left, event)?,
-            Part::TomlServer { .. } => toml::remove(&left)?,
+        let without = match part {
+            Part::Server { .. } => server::remove(&left, part)?,
+            Part::Hook { event, .. } => Some(hook::remove(left.clone(), event)?),
+            Part::TomlServer { .. } => Some(toml::remove(&left)?),
+            Part::Setting { at, value } => Some(restore_setting(&left, at, *value, priors)?),
+            Part::Version => Some(remove_version(&left)?),
         };
+        match without {
+            Some(without) if without != left => {
+                edited.counts.add(part);
+                left = without;
+            }
+            Some(_) => {}
+            None => edited.notes.extend(foreign(part)),
+        }
     }
     let empty = left != text && matches!(left.trim(), "" | "{}");
-    Ok(Edited { text: (!empty).then_some(left), notes })
+    edited.text = (!empty).then_some(left);
+    Ok(edited)
 }
 
 fn foreign(part: &Part) -> Option<String> {
-    let Part::Server { servers, .. } = part else { return None };
-    Some(format!("`{servers}.{SERVER}` calls another program; it stays as it is"))
-}
-
-fn server_entry(program: &str, args: &[String], typed: bool) -> Entry {
-    let mut members = vec![
-        ("command", Entry::text(program)),
-        ("args", Entry::List(args.iter().map(|arg| Entry::text(arg)).collect())),
-    ];
-    if typed {
-        members.insert(0, ("type", Entry::text("stdio")));
-    }
-    Entry::Object(members)
-}
-
-fn hook_entry(part: &Part) -> Option<Entry> {
-    let Part::Hook { command, timeout, named, .. } = part else { return None };
-    let mut handler = vec![
-        ("type", Entry::text("command")),
-        ("command", Entry::text(command)),
-        ("timeout", Entry::Number(*timeout)),
-    ];
-    if *named {
-        handler.insert(0, ("name", Entry::text(SERVER)));
-    }
-    let group = vec![("hooks", Entry::List(vec![Entry::Object(handler)]))];
-    Some(Entry::Object(group))
-}
-
-/// Adds the server. `None` when another program stands there under our name.
-fn add_server(
-    text: &str,
-    servers: &str,
-    entry: &Entry,
-    program: &str,
-) -> Result<Option<String>, Misread> {
-    let value = jsonc::read(text)?;
-    let at = [Step::Member(servers), Step::Member(SERVER)];
-    let Some(there) = value.get(servers).and_then(|servers| servers.get(SERVER)) else {
-        return jsonc::put(text, &at, entry).map(Some);
+    let servers = match part {
+        Part::Server { servers, .. } => servers,
+        Part::TomlServer { .. } => toml::SERVERS,
+        Part::Hook { .. } | Part::Setting { .. } | Part::Version => return None,
     };
-    if !calls_us(there) {
-        return Ok(None);
-    }
-    if there["command"] == program || there["command"] == SERVER {
-        return Ok(Some(text.to_owned()));
-    }
-    let [first, second] = at;
-    jsonc::put(text, &[first, second, Step::Member("command")], &Entry::text(program)).map(Some)
-}
-
-fn remove_server(text: &str, servers: &str) -> Result<Option<String>, Misread> {
-    let value = jsonc::read(text)?;
-    match value.get(servers).and_then(|servers| servers.get(SERVER)) {
-        None => Ok(Some(text.to_owned())),
-        Some(there) if calls_us(there) => {
-            jsonc::remove(text, &[Step::Member(servers), Step::Member(SERVER)]).map(Some)
-        }
-        Some(_) => Ok(None),
-    }
-}
-
-/// Tells whether a server is `quipu mcp`, wherever the program lies.
-fn calls_us(server: &serde_json::Value) -> bool {
-    let program = server["command"].as_str().unwrap_or_default();
-    is_our_program(program) && server["args"][0] == "mcp"
+    Some(format!("`{servers}.{SERVER}` calls another program; it stays as it is"))
 }
 
 fn is_our_program(program: &str) -> bool {
     std::path::Path::new(program).file_name().is_some_and(|name| name == SERVER)
 }
 
-/// Tells whether a hook's command is `quipu hook …`, wherever the program lies.
-fn is_our_hook(command: &str) -> bool {
-    program_of(command).is_some()
+fn member_steps<'a>(at: &[&'a str]) -> Vec<Step<'a>> {
+    at.iter().map(|name| Step::Member(name)).collect()
 }
 
-/// Returns what stands for our program in a hook's command, quotes included. Variables that are set for it may come
-/// first.
-fn program_of(command: &str) -> Option<&str> {
-    let (before, _) = command.split_once(" hook ")?;
-    let mut program = before.trim();
-    while let Some((word, rest)) = program.split_once(' ')
-        && (word == "env" || is_assignment(word))
-    {
-        program = rest.trim_start();
-    }
-    is_our_program(program.trim_matches(['\'', '"'])).then_some(program)
+fn value_at<'v>(value: &'v Value, at: &[&str]) -> Option<&'v Value> {
+    at.iter().try_fold(value, |value, name| value.get(name))
 }
 
-fn is_assignment(word: &str) -> bool {
-    let name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    word.split_once('=').is_some_and(|(left, _)| !left.is_empty() && left.chars().all(name))
-}
-
-/// Where our handlers of an event are: the group in the event's list, and the handler in the group.
-fn our_hooks(value: &serde_json::Value, event: &str) -> Vec<(usize, usize)> {
-    let mut found = Vec::new();
-    let groups = value["hooks"][event].as_array().map(Vec::as_slice).unwrap_or_default();
-    for (group, there) in groups.iter().enumerate() {
-        let handlers = there["hooks"].as_array().map(Vec::as_slice).unwrap_or_default();
-        for (handler, there) in handlers.iter().enumerate() {
-            if is_our_hook(there["command"].as_str().unwrap_or_default()) {
-                found.push((group, handler));
+/// Sets a setting, and returns its value before if that differs.
+fn put_setting(
+    text: &str,
+    at: &'static [&'static str],
+    setting: Setting,
+) -> Result<(String, Option<PriorSetting>), Misread> {
+    let value = jsonc::read(text)?;
+    let there = value_at(&value, at);
+    let mut steps = member_steps(at);
+    let entry = match setting {
+        Setting::Off if there == Some(&Value::Bool(false)) => return Ok((text.to_owned(), None)),
+        Setting::Off => Entry::Bool(false),
+        Setting::Listed(item) => {
+            let items = there.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            if items.iter().any(|there| there == item) {
+                return Ok((text.to_owned(), None));
             }
+            steps.push(Step::New);
+            Entry::text(item)
         }
-    }
-    found
+    };
+    let prior = PriorSetting::new(
+        at,
+        match setting {
+            Setting::Off => there.and_then(Value::as_bool),
+            Setting::Listed(_) => None,
+        },
+    );
+    Ok((jsonc::put(text, &steps, &entry)?, Some(prior)))
 }
 
-fn hook_steps(event: &str, group: usize, handler: usize) -> [Step<'_>; 5] {
-    let (hooks, group) = (Step::Member("hooks"), Step::Element(group));
-    [hooks, Step::Member(event), group, Step::Member("hooks"), Step::Element(handler)]
-}
-
-fn add_hook(text: &str, event: &str, part: &Part) -> Result<Option<String>, Misread> {
-    let (Part::Hook { command, .. }, Some(entry)) = (part, hook_entry(part)) else {
-        return Ok(None);
+/// Gives a setting that `install` changed its value back, unless a person changed it since.
+fn restore_setting(
+    text: &str,
+    at: &[&str],
+    setting: Setting,
+    priors: &[PriorSetting],
+) -> Result<String, Misread> {
+    let Some(prior) = priors.iter().find(|prior| prior.at == at) else {
+        return Ok(text.to_owned());
     };
     let value = jsonc::read(text)?;
-    let Some(&(group, handler)) = our_hooks(&value, event).first() else {
-        let at = [Step::Member("hooks"), Step::Member(event), Step::New];
-        return jsonc::put(text, &at, &entry).map(Some);
-    };
-    let there = value["hooks"][event][group]["hooks"][handler]["command"].as_str();
-    let (Some(there), Some(new)) = (there, program_of(command)) else { return Ok(None) };
-    let old = program_of(there).unwrap_or(new);
-    if old == new || old == SERVER {
-        return Ok(Some(text.to_owned()));
+    let there = value_at(&value, at);
+    let mut steps = member_steps(at);
+    match setting {
+        Setting::Off if there == Some(&Value::Bool(false)) => match prior.value {
+            Some(before) => jsonc::put(text, &steps, &Entry::Bool(before)),
+            None => jsonc::remove(text, &steps),
+        },
+        Setting::Off => Ok(text.to_owned()),
+        Setting::Listed(item) => {
+            let items = there.and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+            let Some(index) = items.iter().rposition(|there| there == item) else {
+                return Ok(text.to_owned());
+            };
+            steps.push(Step::Element(index));
+            jsonc::remove(text, &steps)
+        }
     }
-    let mut at = hook_steps(event, group, handler).to_vec();
-    at.push(Step::Member("command"));
-    jsonc::put(text, &at, &Entry::text(&there.replacen(old, new, 1))).map(Some)
 }
 
-fn remove_hook(mut text: String, event: &str) -> Result<String, Misread> {
-    while let Some((group, handler)) = our_hooks(&jsonc::read(&text)?, event).pop() {
-        let handlers = jsonc::read(&text)?["hooks"][event][group]["hooks"].as_array().map(Vec::len);
-        let whole = hook_steps(event, group, handler);
-        // A group without handlers says nothing, whatever else it has, such as a matcher.
-        let at = if handlers == Some(1) { whole.get(..3) } else { Some(&whole[..]) };
-        text = jsonc::remove(&text, at.unwrap_or(&whole))?;
+fn put_version(text: &str) -> Result<String, Misread> {
+    if jsonc::read(text)?.get("version").is_some() {
+        return Ok(text.to_owned());
     }
-    Ok(text)
+    jsonc::put(text, &[Step::Member("version")], &Entry::Number(1))
+}
+
+/// Removes the version if the file says nothing else.
+fn remove_version(text: &str) -> Result<String, Misread> {
+    if jsonc::read(text)? == serde_json::json!({ "version": 1 }) {
+        return jsonc::remove(text, &[Step::Member("version")]);
+    }
+    Ok(text.to_owned())
 }
 
 #[cfg(test)]

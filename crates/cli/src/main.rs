@@ -31,7 +31,7 @@ mod service;
 
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
 use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::{Layer, SubscriberExt};
 use tracing_subscriber::util::SubscriberInitExt;
@@ -51,17 +51,21 @@ fn main() -> ExitCode {
     if let Some(answered) = complete::answer() {
         return answered.into();
     }
-    let cli = match Cli::try_parse() {
+    let cli = match read() {
         Ok(cli) => cli,
         Err(error) => return usage(&error),
     };
+    let Some(command) = cli.command else {
+        let output = Output::new(&cli.globals);
+        return end(&output, overview(&output));
+    };
     // An agent is told nothing but the answer, and kept waiting for as little as can be.
-    if let Command::Hook(args) = cli.command {
+    if let Command::Hook(args) = command {
         return hooks::run(cli.globals, args).into();
     }
     let output = Output::new(&cli.globals);
-    log(&cli.globals, &output);
-    let ended = match cli.command {
+    log(&cli.globals, &output, matches!(command, Command::Serve(_)));
+    let ended = match command {
         // These tell about the program itself and need neither settings nor memories.
         Command::Completions(args) => commands::shell::completions(&args),
         Command::Man(args) => commands::shell::man(&output, &args),
@@ -75,11 +79,29 @@ fn main() -> ExitCode {
     end(&output, ended)
 }
 
-/// Lets what the library notices be read on stderr: warnings, and more with `-v`. With `--json` that
-/// stream is for the error alone.
-fn log(globals: &Globals, output: &Output) {
+/// Reads the command line.
+fn read() -> Result<Cli, clap::Error> {
+    let mut grammar = args::grammar(compose::words());
+    let matches = grammar.try_get_matches_from_mut(compose::words())?;
+    Cli::from_arg_matches(&matches).map_err(|error| error.format(&mut grammar))
+}
+
+/// Shows how to start and which commands there are. A program that wants JSON forgot the command.
+fn overview(output: &Output) -> Result<Status, Failure> {
+    if output.json {
+        return Err(Failure::usage("`--json` needs a command, and none was given")
+            .help("`quipu help` lists the commands"));
+    }
+    let heading = if output.look.color { render::STRONG } else { anstyle::Style::new() };
+    output.text(&args::overview(heading))?;
+    Ok(Status::Done)
+}
+
+/// Prints what the library notices to stderr: warnings, and more with `-v`. With `--json` that stream holds
+/// the error alone; but a daemon logs there, one JSON object a line, for the program that supervises it.
+fn log(globals: &Globals, output: &Output, is_daemon: bool) {
     let level = match globals.verbose {
-        0 if globals.json => LevelFilter::OFF,
+        0 if globals.json && !is_daemon => LevelFilter::OFF,
         0 if globals.quiet => LevelFilter::ERROR,
         0 => LevelFilter::WARN,
         1 => LevelFilter::INFO,
@@ -88,19 +110,26 @@ fn log(globals: &Globals, output: &Output) {
     // Below this the protocol library logs whole requests, and memories with them.
     let targets =
         Targets::new().with_default(level).with_target("rmcp", level.min(LevelFilter::WARN));
-    let lines = tracing_subscriber::fmt::layer()
-        .with_writer(std::io::stderr)
-        .with_ansi(output.notes.color)
-        .without_time()
-        .with_target(false)
-        .with_filter(targets);
+    let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
+    let lines = if globals.json && is_daemon {
+        lines.json().flatten_event(true).with_span_list(false).with_filter(targets).boxed()
+    } else {
+        lines.with_ansi(output.notes.color).without_time().with_filter(targets).boxed()
+    };
     tracing_subscriber::registry().with(lines).init();
 }
 
 /// Prints help to stdout and complaints to stderr, as JSON where that was asked for.
 fn usage(error: &clap::Error) -> ExitCode {
     if !error.use_stderr() {
-        return match error.print() {
+        let color = args::color(compose::words());
+        let output = Output::new(&Globals { color, ..Globals::default() });
+        let printed = match args::grouped(error, args::grammar(compose::words())) {
+            Some(help) if output.look.color => output.text(&help.ansi().to_string()),
+            Some(help) => output.text(&help.to_string()),
+            None => error.print().map_err(Failure::from),
+        };
+        return match printed {
             Ok(()) | Err(_) => Status::Done.into(),
         };
     }

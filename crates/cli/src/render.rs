@@ -51,13 +51,16 @@ pub(crate) struct Look {
     pub(crate) color: bool,
     /// Whether a person looks at it directly.
     pub(crate) terminal: bool,
+    /// Whether lists are laid out in columns: on a terminal, and for a person who asks for color in a pipe.
+    pub(crate) columns: bool,
     /// How many columns there are; `None` when lines may be as long as they are.
     pub(crate) width: Option<usize>,
 }
 
 impl Look {
     /// No colors and no terminal.
-    pub(crate) const PLAIN: Self = Self { color: false, terminal: false, width: None };
+    pub(crate) const PLAIN: Self =
+        Self { color: false, terminal: false, columns: false, width: None };
 
     /// Returns `text` in `style`, if there is color.
     pub(crate) fn paint(self, style: Style, text: &str) -> String {
@@ -94,14 +97,17 @@ impl Output {
             clap::ColorChoice::Auto => auto != anstream::ColorChoice::Never,
         };
         let (stdout, stderr) = (io::stdout(), io::stderr());
+        let always = globals.color == clap::ColorChoice::Always && !globals.json;
         let look = Look {
             color: color(anstream::AutoStream::choice(&stdout)) && !globals.json,
             terminal: stdout.is_terminal(),
+            columns: stdout.is_terminal() || always,
             width: if stdout.is_terminal() { width } else { None },
         };
         let notes = Look {
             color: color(anstream::AutoStream::choice(&stderr)) && !globals.json,
             terminal: stderr.is_terminal(),
+            columns: stderr.is_terminal() || always,
             width,
         };
         Self { look, notes, json: globals.json, quiet: globals.quiet, pager: None }

@@ -8,23 +8,13 @@
 
 use std::collections::HashSet;
 
-use memory::context_file::{Import, Source, Target};
+use memory::context_file::{Import, ImportStyle, Source, Target};
 use memory::limits::{CONTEXT_BYTES_MAX, CONTEXT_TOKENS_MAX, IMPORT_DEPTH_MAX};
 
 use crate::{escape, tokens};
 
 /// What stands where a file was cut.
 const CUT: &str = "[cut here: over its share of the tokens]";
-
-/// How imports are shown.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Style {
-    /// What is imported takes the place of what asked for it.
-    #[default]
-    Tree,
-    /// Texts stay as they are; imported files follow, each once.
-    Flat,
-}
 
 /// A file as it is shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,10 +40,10 @@ pub struct Files {
 
 /// Returns the text of these files, in their order, each with its imports. A file that was written already, or is
 /// one of these, is not written again where it is imported.
-pub fn text(sources: &[Source], files: &[usize], style: Style) -> Files {
+pub fn text(sources: &[Source], files: &[usize], style: ImportStyle) -> Files {
     let files = match style {
-        Style::Tree => files.to_vec(),
-        Style::Flat => with_imported(sources, files),
+        ImportStyle::Tree => files.to_vec(),
+        ImportStyle::Flat => with_imported(sources, files),
     };
     let mut bytes_left = CONTEXT_BYTES_MAX;
     let mut blocks = Vec::new();
@@ -158,7 +148,7 @@ impl Block {
     fn of(
         sources: &[Source],
         file: usize,
-        style: Style,
+        style: ImportStyle,
         room: Room,
         elsewhere: &HashSet<usize>,
     ) -> Option<Self> {
@@ -193,7 +183,7 @@ impl Block {
 /// A block on its way.
 struct Writing<'a> {
     sources: &'a [Source],
-    style: Style,
+    style: ImportStyle,
     text: String,
     tokens_left: usize,
     bytes_max: usize,
@@ -212,8 +202,8 @@ impl Writing<'_> {
         let body = trimmed(&source.text);
         let mut at = body.start;
         let imports = match self.style {
-            Style::Tree if self.chain.len() <= IMPORT_DEPTH_MAX => source.imports.as_slice(),
-            Style::Tree | Style::Flat => &[],
+            ImportStyle::Tree if self.chain.len() <= IMPORT_DEPTH_MAX => source.imports.as_slice(),
+            ImportStyle::Tree | ImportStyle::Flat => &[],
         };
         for import in imports {
             self.piece(source.text.get(at..import.range.start).unwrap_or_default());

@@ -8,7 +8,8 @@ use std::cmp::Ordering;
 
 use memory::clock::Timestamp;
 use memory::limits::{
-    HOT_ATTEMPTS_MAX, HOT_BYTES_MAX, HOT_ITEM_BYTES_MAX, HOT_ITEMS_MAX, HOT_TOKENS_MAX,
+    HOT_ATTEMPTS_MAX, HOT_BYTES_MAX, HOT_CUT_BYTES_MIN, HOT_ITEM_BYTES_MAX, HOT_ITEMS_MAX,
+    HOT_TOKENS_MAX,
 };
 use memory::path::MemoryPath;
 use memory::usage::Usage;
@@ -46,6 +47,8 @@ pub struct Body<'a> {
     pub bytes: usize,
     /// What a model has to be told about where it came from; a sentence of ours.
     pub notice: Option<&'a str>,
+    /// Whether a person pinned it: it is cut rather than left out where there is less room.
+    pub pinned: bool,
 }
 
 /// The hot set as it is shown.
@@ -55,6 +58,8 @@ pub struct HotSet {
     pub text: String,
     /// Which of the bodies are in it, in its order.
     pub shown: Vec<usize>,
+    /// Which of these are cut.
+    pub cut: Vec<usize>,
 }
 
 const BEGINNING: &str = "\
@@ -85,19 +90,19 @@ fn warmer_first(a: &Ranked<'_>, b: &Ranked<'_>) -> Ordering {
 
 /// Returns the block of what fits, tried in this order; `None` when nothing does.
 ///
-/// A body is cut after [`HOT_ITEM_BYTES_MAX`] bytes and says so. All of the block keeps to
-/// [`HOT_BYTES_MAX`], [`HOT_TOKENS_MAX`] and [`HOT_ITEMS_MAX`]; what does not fit is passed over, and smaller
-/// ones after it may still fit.
-pub fn fill(bodies: &[Body<'_>]) -> Option<HotSet> {
+/// A body is cut after [`HOT_ITEM_BYTES_MAX`] bytes and says so. All of the block keeps to `bytes_max`,
+/// [`HOT_BYTES_MAX`], [`HOT_TOKENS_MAX`] and [`HOT_ITEMS_MAX`]; a pinned body that does not fit is cut to the room that
+/// is left, any other is passed over, and smaller ones after it may still fit.
+pub fn fill(bodies: &[Body<'_>], bytes_max: usize) -> Option<HotSet> {
     let mut text = BEGINNING.to_owned();
-    let mut shown = Vec::new();
-    let mut bytes_left = HOT_BYTES_MAX - BEGINNING.len() - END.len();
+    let (mut shown, mut cut) = (Vec::new(), Vec::new());
+    let mut bytes_left = HOT_BYTES_MAX.min(bytes_max).saturating_sub(BEGINNING.len() + END.len());
     let mut tokens_left = HOT_TOKENS_MAX - tokens::count(BEGINNING) - tokens::count(END);
     for (at, body) in bodies.iter().enumerate().take(HOT_ATTEMPTS_MAX) {
         if shown.len() == HOT_ITEMS_MAX {
             break;
         }
-        let item = item(body);
+        let (item, is_cut) = fitting(body, bytes_left);
         let tokens = tokens::count(&item);
         if item.len() > bytes_left || tokens > tokens_left {
             continue;
@@ -106,13 +111,29 @@ pub fn fill(bodies: &[Body<'_>]) -> Option<HotSet> {
         tokens_left -= tokens;
         text.push_str(&item);
         shown.push(at);
+        if is_cut {
+            cut.push(at);
+        }
     }
     text.push_str(END);
-    (!shown.is_empty()).then_some(HotSet { text, shown })
+    (!shown.is_empty()).then_some(HotSet { text, shown, cut })
 }
 
-fn item(body: &Body<'_>) -> String {
-    let head = cut(body.text);
+/// Returns a body as it is shown, and whether it is cut. A pinned one is cut until it fits, if there is room for
+/// enough of it.
+fn fitting(body: &Body<'_>, bytes_left: usize) -> (String, bool) {
+    let mut head = head(body.text, HOT_ITEM_BYTES_MAX);
+    loop {
+        let item = item(body, head);
+        let over = item.len().saturating_sub(bytes_left);
+        if over == 0 || !body.pinned || head.len() < over + HOT_CUT_BYTES_MIN {
+            return (item, head.len() < body.bytes);
+        }
+        head = self::head(head, head.len() - over);
+    }
+}
+
+fn item(body: &Body<'_>, head: &str) -> String {
     let is_cut = head.len() < body.bytes;
     let mark = if is_cut { " truncated=\"true\"" } else { "" };
     let mut item =
@@ -134,9 +155,9 @@ fn item(body: &Body<'_>) -> String {
     item
 }
 
-/// Returns the beginning of a text, up to the last character that ends within the cap.
-fn cut(text: &str) -> &str {
-    text.get(..text.floor_char_boundary(HOT_ITEM_BYTES_MAX)).unwrap_or(text)
+/// Returns the beginning of a text, up to the last character that ends within so many bytes.
+fn head(text: &str, bytes_max: usize) -> &str {
+    text.get(..text.floor_char_boundary(bytes_max)).unwrap_or(text)
 }
 
 #[cfg(test)]
@@ -178,9 +199,15 @@ mod tests {
         let bodies: Vec<_> = bodies
             .iter()
             .zip(&paths)
-            .map(|(&(_, text), path)| Body { path, text, bytes: text.len(), notice: None })
+            .map(|(&(_, text), path)| Body {
+                path,
+                text,
+                bytes: text.len(),
+                notice: None,
+                pinned: false,
+            })
             .collect();
-        fill(&bodies)
+        fill(&bodies, usize::MAX)
     }
 
     #[test]
@@ -258,6 +285,21 @@ mod tests {
         let set = filled(&[("a.md", &dense), ("b.md", &dense), ("c.md", "small")]).unwrap();
         assert_eq!(set.shown, [0, 2]);
         assert!(tokens::count(&set.text) <= HOT_TOKENS_MAX);
+    }
+
+    #[test]
+    fn a_pinned_memory_is_cut_to_the_room_and_another_is_left_out() {
+        let (path, text) = (path("a.md"), "line of text\n".repeat(900));
+        let body =
+            |pinned| Body { path: &path, text: &text, bytes: text.len(), notice: None, pinned };
+        assert_eq!(fill(&[body(false)], 8_500), None);
+        let set = fill(&[body(true)], 8_500).unwrap();
+        assert!((8_300..=8_500).contains(&set.text.len()), "{}", set.text.len());
+        assert_eq!((set.shown, set.cut), (vec![0], vec![0]));
+        assert!(set.text.contains("truncated=\"true\""), "{}", set.text);
+        assert_eq!(fill(&[body(true)], 400), None, "too little to be of use");
+        let whole = fill(&[body(true)], usize::MAX).unwrap();
+        assert_eq!((whole.shown, whole.cut), (vec![0], vec![]));
     }
 
     #[test]

@@ -8,7 +8,8 @@ use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
 
-use memory::change::Actor;
+use memory::change::{Actor, Change, Trust};
+use memory::clock::Timestamp;
 use memory::command::Warning;
 use memory::document::Revision;
 use memory::path::{MemoryPath, Mount};
@@ -81,8 +82,62 @@ pub struct Known {
     pub revision: Option<Revision>,
     /// Who changed it last, as far as history goes.
     pub last_author: Option<Actor>,
+    /// The write that its text comes from, as far as history goes.
+    pub last_write: Option<LastWrite>,
     /// What screening objects to, in memories that came with a repository.
     pub findings: Arc<[Warning]>,
+}
+
+/// The write that a memory's text comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LastWrite {
+    /// When it was recorded.
+    pub at: Timestamp,
+    /// How far the text may be trusted since then.
+    pub trust: Trust,
+    /// The model that asked for it, if one did and said so.
+    pub model: Option<String>,
+}
+
+/// How many of the last changes of a memory are searched for the one that wrote its text: those after it gave
+/// it another path.
+const LAST_CHANGES_MAX: usize = 8;
+
+/// Returns the write that a memory's text of this revision comes from; `None` if history does not have it,
+/// since it was written outside and nobody has looked since.
+pub async fn last_write(
+    memories: &Memories,
+    path: &MemoryPath,
+    revision: Revision,
+) -> Result<Option<LastWrite>, StoreError> {
+    let max = LAST_CHANGES_MAX;
+    let query = ChangesQuery { path: Some(path.clone()), max, ..ChangesQuery::default() };
+    let changes = memories.recorded_changes(&query).await?;
+    Ok(write_of(memories, &changes, path, revision))
+}
+
+/// Returns the write that a text comes from, among the last changes of its memory.
+fn write_of(
+    memories: &Memories,
+    changes: &[Change],
+    path: &MemoryPath,
+    revision: Revision,
+) -> Option<LastWrite> {
+    let writes =
+        changes.iter().filter_map(|change| Some((change, memories.left_at(change, path)?)));
+    let mut found = None;
+    for (change, file) in writes {
+        if file.after != Some(revision) {
+            break;
+        }
+        found = Some((change, file));
+        if file.before != file.after {
+            break;
+        }
+    }
+    let (change, file) = found?;
+    let model = change.provenance.model.clone();
+    Some(LastWrite { at: change.at, trust: file.trust, model })
 }
 
 /// A page of memories.
@@ -156,16 +211,18 @@ async fn look_up(memories: &Memories, listed: Listed) -> Result<Option<Known>, S
         Err(StoreError::Refused(_)) => None,
         Err(fault) => return Err(fault),
     };
-    let query = ChangesQuery { path: Some(listed.path.clone()), max: 1, ..ChangesQuery::default() };
-    let last = memories.recorded_changes(&query).await?;
+    let (path, max) = (Some(listed.path.clone()), LAST_CHANGES_MAX);
+    let last =
+        memories.recorded_changes(&ChangesQuery { path, max, ..ChangesQuery::default() }).await?;
     let last_author = last.first().map(|change| change.provenance.actor);
+    let last_write =
+        revision.and_then(|revision| write_of(memories, &last, &listed.path, revision));
     let findings = memories.objections(&listed.path).await;
-    Ok(Some(Known { listed, revision, last_author, findings }))
+    Ok(Some(Known { listed, revision, last_author, last_write, findings }))
 }
 
 #[cfg(test)]
 mod tests {
-    use memory::clock::Timestamp;
     use memory::path::{Layout, RelativePath};
     use memory::usage::Usage;
 

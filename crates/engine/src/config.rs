@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use context::files::Style as ImportStyle;
+use memory::context_file::ImportStyle;
 use memory::limits::{EMBED_BATCH_DEFAULT, EMBED_WAIT_DEFAULT, TASKS_KEPT_FOR_DEFAULT};
 use memory::screen::Policy;
 use model::Endpoint;

@@ -140,6 +140,8 @@ struct Now {
     prefetch: Option<Prefetch<Vec<Selected>>>,
     /// The digest of that prompt, until its turn has ended.
     prompt: Option<Revision>,
+    /// Cancelled when nothing more is to be shown for it.
+    cancelled: CancellationToken,
     /// What the model was given at the beginning of a segment, this one or one before.
     given: Option<Given>,
     /// A look at what changed since.
@@ -194,11 +196,16 @@ impl Conversation {
             return None;
         }
         let prompt = Revision::of(text.as_bytes());
+        if now.cancelled.is_cancelled() {
+            // The host asks once more, over another connection.
+            now.drop_prompt();
+        }
         if now.prompt != Some(prompt) {
             // Dropped first: two are never under way.
             now.drop_prompt();
             now.prefetch = Some(self.look(text, &now.kept, cancelled));
             now.prompt = Some(prompt);
+            now.cancelled = cancelled.clone();
         }
         let found = self.take(&mut now);
         self.keep(&now);
@@ -274,7 +281,11 @@ impl Conversation {
     /// Takes what is settled, as much of it as may be shown. What was shown meanwhile, for an earlier prompt,
     /// is left out.
     fn take(&self, now: &mut Now) -> Option<Recalled> {
-        let mut found = match now.prefetch.take()?.take() {
+        let prefetch = now.prefetch.take()?;
+        if now.cancelled.is_cancelled() {
+            return None;
+        }
+        let mut found = match prefetch.take() {
             Taken::Settled(found) => found,
             Taken::NotYet(prefetch) => {
                 now.prefetch = Some(prefetch);

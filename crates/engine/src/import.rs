@@ -63,6 +63,8 @@ pub struct Skipped {
     pub source: String,
     /// Why.
     pub why: String,
+    /// Whether it holds, or may hold, something that a person wanted to be remembered.
+    pub is_loss: bool,
 }
 
 /// What an import will do.
@@ -103,6 +105,22 @@ pub fn plan(format: Format, mut files: Vec<SourceFile>) -> Plan {
     planner.into_plan()
 }
 
+/// The reason why a file has no text for a memory.
+struct NoText {
+    why: &'static str,
+    is_loss: bool,
+}
+
+impl NoText {
+    const fn harmless(why: &'static str) -> Self {
+        Self { why, is_loss: false }
+    }
+
+    const fn loss(why: &'static str) -> Self {
+        Self { why, is_loss: true }
+    }
+}
+
 impl SourceFile {
     /// The last part of the path.
     fn name(&self) -> &str {
@@ -115,12 +133,14 @@ impl SourceFile {
     }
 
     /// What it holds, when that is text that a memory may hold.
-    fn text(&self) -> Result<&str, &'static str> {
+    fn text(&self) -> Result<&str, NoText> {
         match str::from_utf8(&self.bytes) {
-            Ok(text) if text.contains('\0') => Err("holds NUL bytes, so it is not text"),
-            Ok(text) if text.trim().is_empty() => Err("is empty"),
+            Ok(text) if text.contains('\0') => {
+                Err(NoText::loss("holds NUL bytes, so it is not text"))
+            }
+            Ok(text) if text.trim().is_empty() => Err(NoText::harmless("is empty")),
             Ok(text) => Ok(text),
-            Err(_) => Err("is not UTF-8 text"),
+            Err(_) => Err(NoText::loss("is not UTF-8 text")),
         }
     }
 }

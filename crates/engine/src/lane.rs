@@ -23,6 +23,7 @@ use futures_util::FutureExt as _;
 use memory::access::AgentClass;
 use memory::change::{ChangeKind, Provenance, Trust};
 use memory::clock::Clock;
+use memory::code::Code;
 use memory::limits::{
     LANE_LOOK_INTERVAL, LANE_REST_DELAY, LANE_RETRY_DELAY, TASK_PROBE_WAIT, TASK_STOP_WAIT,
     TASK_WAIT, TASKS_KEPT_FOR_DEFAULT, TASKS_KEPT_MAX, TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX,
@@ -222,6 +223,8 @@ struct Now {
     ours: BTreeSet<TaskId>,
     /// Attempts that were broken off here because the state failed, of tasks that have not ended.
     broken: BTreeMap<String, BTreeSet<u32>>,
+    /// Why the lane waits to try again, if it does.
+    waits_for: Option<Code>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -248,6 +251,11 @@ impl Lanes {
     /// Counts the tasks of all workspaces that can be asked for, by workspace and status.
     pub async fn counts(&self) -> Result<Vec<TaskCount>, StateError> {
         self.0.parts.tasks.count_tasks(self.0.ended_since()).await
+    }
+
+    /// Returns why the lane of a workspace does nothing for now, if the state or its lock file failed it.
+    pub fn waits_for(&self, workspace: &Workspace) -> Option<Code> {
+        lock(&self.0.lanes).get(&workspace.id).and_then(|lane| lock(&lane.now).waits_for)
     }
 
     /// Goes on with what earlier lives of this process, or others that died, left in these workspaces.
@@ -295,6 +303,7 @@ impl Shared {
                     current: None,
                     ours: BTreeSet::new(),
                     broken: BTreeMap::new(),
+                    waits_for: None,
                 }),
                 moved: watch::Sender::new(0),
                 removed: CancellationToken::new(),
@@ -345,27 +354,43 @@ impl Shared {
 
     /// Returns the memories of a workspace as a task may touch them.
     fn memories(&self, workspace: &Workspace, (request, asker): (&Request, &Asker)) -> Memories {
-        let trust = match request.kind() {
-            TaskKind::Remember | TaskKind::Forget => asker.trust,
-            // Somebody asked for tidying up, but nobody said what is written then.
-            TaskKind::Dream => Trust::Background.min(asker.trust),
-        };
-        let mut provenance = Provenance::of(request.kind().actor(), trust, &asker.origin);
-        provenance.client = asker.client.as_ref().map(ToString::to_string);
+        let provenance = provenance(request, asker);
         let caller = Caller { class: AgentClass::Exec, provenance };
         self.parts.store.memories(Binding::resolve(&workspace.binding, &self.parts.folders), caller)
     }
 }
 
+/// Returns what a change by a task says about itself.
+fn provenance(request: &Request, asker: &Asker) -> Provenance {
+    let trust = match request.kind() {
+        TaskKind::Remember | TaskKind::Forget => asker.trust,
+        // Somebody asked for tidying up, but nobody said what is written then.
+        TaskKind::Dream => Trust::Background.min(asker.trust),
+    };
+    let mut provenance = Provenance::of(request.kind().actor(), trust, &asker.origin);
+    provenance.client = asker.client.as_ref().map(ToString::to_string);
+    provenance
+}
+
 /// Opens the draft that an attempt at a task works on.
 fn draft(memories: &Memories, task: &TaskId, attempt: Option<u32>) -> Draft {
-    let call = Call { tool_call: None, task: Some(task.to_string()), attempt };
+    let call = Call { task: Some(task.to_string()), attempt, ..Call::default() };
     memories.draft(ChangeKind::Draft, call)
 }
 
 impl Lane {
     fn workspace(&self) -> Workspace {
         lock(&self.now).workspace.clone()
+    }
+
+    /// Tells whether a task that the state has as running only waits to be tried again: the state failed
+    /// while it was done here, and could not even take its status back.
+    fn waits_to_retry(&self, task: &Task) -> bool {
+        let now = lock(&self.now);
+        task.status() == Status::Running
+            && now.waits_for.is_some()
+            && now.broken.contains_key(task.id.as_str())
+            && now.current.as_ref().is_none_or(|(id, _)| *id != task.id)
     }
 
     /// Lets those who wait look again.

@@ -27,11 +27,15 @@ mod open;
 
 mod task;
 
+mod host_workspaces;
+
 mod workspace;
 
 mod runner;
 
 mod lane;
+
+mod pending;
 
 pub mod feed;
 
@@ -57,10 +61,18 @@ mod segment;
 
 mod precondition;
 
-pub use ::context::files::Style as ImportStyle;
+/// The examples of the documents, which have to compile.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/EMBEDDING.md")]
+mod embedding {}
+
 pub use ::context::segment::{Kind as PartKind, Part, Segment, Told};
-pub use agents::{ContextMode, Curator, ForgetRequest, Refusal, RememberRequest, Removed, Topic};
-pub use browse::{BadCursor, Browse, Cursor, Known, Order, Page, browse};
+pub use ::memory::context_file::ImportStyle;
+pub use agents::{
+    Candidate, ContextMode, Curator, EntryAction, EntryNote, ForgetRequest, Refusal,
+    RememberRequest, Removed, Topic,
+};
+pub use browse::{BadCursor, Browse, Cursor, Known, LastWrite, Order, Page, browse, last_write};
 pub use callers::{BadSessionId, BeginError, Callers, Session, SessionId};
 pub use config::{Config, Embeddings};
 pub use conversation::{
@@ -69,17 +81,19 @@ pub use conversation::{
 };
 pub use enter::{NotEntered, enter};
 pub use feed::{Feed, FeedError, Feeds, ManagedChange, Unheard};
+pub use host_workspaces::{HostWorkspace, WorkspaceRemoval, WorkspaceRemovalError};
 pub use lane::{
     Cancelled, DreamSchedule, LaneParts, LaneSettings, Lanes, NextDream, Rehearsal, SubmitError,
     TaskFilter, Viewer,
 };
 pub use model::{BadUrl, Endpoint, Key, Reach};
 pub use open::{Engine, EngineError};
+pub use pending::{Decision, DecisionError, Pending, PendingPage, PendingProposal};
 pub use precondition::delete_expected;
 pub use recaller::Recaller;
 pub use runner::{InProcess, Job, RunError, Runner, chain};
 pub use search::{Hit, Hits, search};
-pub use segment::{FileShown, HotShown, Showing};
+pub use segment::{ContextText, FileShown, HotShown, Showing};
 pub use serving::Serving;
 pub use state::{Healed, Pruned, Retention, StateError, Stats, TaskCount};
 pub use store::backend::{BackendError, Stamp};
@@ -87,12 +101,13 @@ pub use store::{
     Binding, BindingRequest, Blocked, Call, Caller, ChangesQuery, Checkout, ContextCache,
     ContextFile, ContextFileError, ContextFiles, ContextListing, ContextSaved, ContextScope,
     ContextSettings, Depth, Draft, Dry, Elsewhere, Expected, FileDiff, Finding, FindingKind,
-    Folders, Glanced, Health, Listed, Listing, LoadScope, Memories, MemoryText, MountState,
-    NotLoaded, Notice, ProjectRoot, Repaired, RootHealth, Saved, Skipped, StoreError, TrustError,
-    TrustedFolders, UndoTarget, Undone, Watch, WorkspaceId,
+    Folders, Glanced, Health, Listed, Listing, LoadOptions, LoadScope, Memories, MemoryText,
+    MountState, NotLoaded, Notice, ProjectRoot, ProposalNotice, Repaired, RootHealth, Saved,
+    Skipped, StoreError, TrustError, TrustedFolders, UndoTarget, Undone, Watch, WorkspaceChoice,
+    WorkspaceId,
 };
 pub use task::{
     Asker, BadClientId, BadTaskId, ClientId, Request, Status, Task, TaskError, TaskErrorCode,
-    TaskId, TaskKind, TaskResult, TaskState, UnknownKind,
+    TaskId, TaskKind, TaskProposals, TaskResult, TaskState, UnknownKind,
 };
 pub use workspace::Workspace;

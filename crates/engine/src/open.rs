@@ -5,9 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agents::Embedded;
-use context::files::Style as ImportStyle;
 use context::segment::{Part, Told};
+use jiff::tz::TimeZone;
 use memory::clock::Clock;
+use memory::context_file::ImportStyle;
 use memory::limits::{
     CORPUS_FILE_BYTES_MAX, CORPUS_FILES_MAX, CORPUS_KEPT_FOR, VECTORS_FILE_BYTES_MAX,
     VECTORS_FILES_MAX, VECTORS_KEPT_FOR,
@@ -26,9 +27,10 @@ use crate::config::Config;
 use crate::conversation::{Conversations, Recalled, Select};
 use crate::feed::{Feed, Feeds};
 use crate::lane::{DreamSchedule, LaneParts, LaneSettings, Lanes};
+use crate::pending::Pending;
 use crate::recaller::Recaller;
 use crate::runner::{InProcess, Runner};
-use crate::segment::{self, Look, Showing};
+use crate::segment::{self, ContextText, Look, Showing};
 use crate::workspace::Workspace;
 
 /// The name of the state database in the state folder.
@@ -52,9 +54,9 @@ pub enum EngineError {
 #[derive(Clone, Debug)]
 pub struct Engine {
     recaller: Arc<Recaller>,
-    store: Arc<Store>,
-    state: Arc<SqliteState>,
-    folders: Folders,
+    pub(crate) store: Arc<Store>,
+    pub(crate) state: Arc<SqliteState>,
+    pub(crate) folders: Folders,
     context: Arc<ContextSettings>,
     context_cache: Arc<ContextCache>,
     imports: ImportStyle,
@@ -151,6 +153,11 @@ impl Engine {
         segment::gather(memories, files, (self.imports, bytes_max), SystemClock.now()).await
     }
 
+    /// Returns the context files of a folder as a model is shown them, without anything else.
+    pub async fn context_text(&self, files: &ContextFiles) -> ContextText {
+        segment::context_text(files, self.imports).await
+    }
+
     /// Returns what changed since a model was told which memories there are, as a short part for the tail, and
     /// takes it for told; `None` if nothing did. What it was given before stays as it is.
     pub async fn delta(
@@ -159,6 +166,11 @@ impl Engine {
         told: &mut Told,
     ) -> Result<Option<Part>, StoreError> {
         Ok(Look::new(memories, told).await?.delta(told))
+    }
+
+    /// Returns the screening rules, with a person's choices.
+    pub fn screen(&self) -> &Screen {
+        &self.screen
     }
 
     /// Returns the folders whose context files may be shown to models.
@@ -177,7 +189,7 @@ impl Engine {
     /// Returns lanes whose tasks the embedded curator does, in this process. What they did is told to
     /// `feed`. Whoever closes the engine drains them first.
     pub fn lanes(&self, settings: LaneSettings, feed: Arc<dyn Feed>) -> Lanes {
-        let curator = Embedded::new(self.screen.clone(), SystemClock);
+        let curator = Embedded::new(self.screen.clone(), SystemClock, TimeZone::system());
         self.lanes_with(Arc::new(InProcess::new("embedded", Arc::new(curator))), settings, feed)
     }
 
@@ -198,6 +210,12 @@ impl Engine {
             feed,
         };
         Lanes::new(parts, settings)
+    }
+
+    /// Returns the queue of proposals.
+    pub fn pending(&self) -> Pending {
+        let tasks = Arc::<SqliteState>::clone(&self.state);
+        Pending::new(Arc::clone(&self.store), tasks, Arc::new(SystemClock))
     }
 
     /// Returns feeds in a numbering of their own, with no workspace open yet.
@@ -236,7 +254,15 @@ impl Engine {
     /// Tells feeds of everything that changes from now on. Goes on until whoever runs it ends it.
     pub fn follow(&self, feeds: Arc<Feeds>) -> impl Future<Output = ()> + Send + use<> {
         let (notices, state) = (self.store.subscribe(), Arc::clone(&self.state));
-        async move { feeds.follow(notices, &*state).await }
+        let pins = self.store.subscribe_to_pins();
+        let proposals = self.store.subscribe_to_proposals();
+        async move {
+            tokio::join!(
+                feeds.follow(notices, &*state),
+                feeds.follow_pins(pins),
+                feeds.follow_proposals(proposals)
+            );
+        }
     }
 
     /// Returns everything that changes from now on, through this process or seen by a watch.

@@ -174,7 +174,7 @@ impl Recaller {
         let followed = self.corpus(memories);
         self.update(&followed, memories).await?;
         let texts = followed.read().without_text();
-        followed.read_texts(memories, &texts).await?;
+        followed.read_texts(memories, &texts).await;
         self.want_vectors();
         Ok(())
     }
@@ -188,7 +188,7 @@ impl Recaller {
             let found = held.find(prompt, None).into_iter();
             found.filter(|(_, read)| read.text.get().is_none()).map(|(hit, _)| hit.path).collect()
         };
-        followed.read_texts(memories, &texts).await?;
+        followed.read_texts(memories, &texts).await;
         Ok(())
     }
 
@@ -273,7 +273,7 @@ impl Recaller {
         let Some(meaning) = &self.meaning else { return Ok(None) };
         meaning.take_up(followed).await;
         let texts = meaning.without_text(followed);
-        followed.read_texts(memories, &texts).await?;
+        followed.read_texts(memories, &texts).await;
         let filling = tokio::time::timeout(meaning.wait(), meaning.fill(followed));
         let (vector, filled) = tokio::join!(meaning.of_prompt(prompt), filling);
         if filled != Ok(Filled::All) {
@@ -343,7 +343,7 @@ impl Recaller {
             let mut place = taken_up;
             loop {
                 let batch = batches.next().unwrap_or_default();
-                followed.read_memories(memories, batch, &mut update).await?;
+                followed.read_memories(memories, batch, &mut update).await;
                 let is_last = batches.peek().is_none();
                 let current = is_last.then_some((changes, looked_at));
                 let Some(alone) = place else { return Ok(()) };
@@ -477,27 +477,19 @@ impl Followed {
         (gone, surveyed.into_iter().filter(|one| !held.has(one)).collect())
     }
 
-    /// Reads memories. What is no text, or too large, or gone since it was found, is passed over, and so is a
-    /// listing that was generated.
-    async fn read_memories(
-        &self,
-        memories: &Memories,
-        new: &[Surveyed],
-        update: &mut Update,
-    ) -> Result<(), StoreError> {
+    /// Reads memories. What cannot be read is passed over, and so is a listing that was generated.
+    async fn read_memories(&self, memories: &Memories, new: &[Surveyed], update: &mut Update) {
         for Surveyed { path, stamp, .. } in new {
-            match memories.read(path).await {
-                Ok(read) if !is_list(path, &read.text) => {
+            match memories.read_if_readable(path).await {
+                Some(read) if !is_list(path, &read.text) => {
                     let (revision, modified_at) = (read.revision, read.modified_at);
                     let text = OnceLock::from(Arc::from(read.text));
                     let read = Read { stamp: *stamp, revision, modified_at, text };
                     update.read.push((path.clone(), read));
                 }
-                Ok(_) | Err(StoreError::Refused(_)) => update.gone.push(path.clone()),
-                Err(error) => return Err(error),
+                Some(_) | None => update.gone.push(path.clone()),
             }
         }
-        Ok(())
     }
 
     async fn take_in(
@@ -519,18 +511,10 @@ impl Followed {
 
     /// Reads texts of memories that were indexed by another process; returns those that are not what they
     /// were then.
-    async fn read_texts(
-        &self,
-        memories: &Memories,
-        paths: &[MemoryPath],
-    ) -> Result<Vec<MemoryPath>, StoreError> {
+    async fn read_texts(&self, memories: &Memories, paths: &[MemoryPath]) -> Vec<MemoryPath> {
         let mut changed = Vec::new();
         for path in paths {
-            let now = match memories.read(path).await {
-                Ok(now) => Some(now),
-                Err(StoreError::Refused(_)) => None,
-                Err(error) => return Err(error),
-            };
+            let now = memories.read_if_readable(path).await;
             let held = self.read();
             match (now, held.memories.get(path)) {
                 (Some(now), Some(read)) if now.revision == read.revision => {
@@ -540,7 +524,7 @@ impl Followed {
                 _ => changed.push(path.clone()),
             }
         }
-        Ok(changed)
+        changed
     }
 
     /// Returns what fits, of what may be shown.
@@ -562,7 +546,7 @@ impl Followed {
             };
             match selected {
                 Ok(selected) => return Ok(selected),
-                Err(texts) => changed.extend(self.read_texts(memories, &texts).await?),
+                Err(texts) => changed.extend(self.read_texts(memories, &texts).await),
             }
         }
     }

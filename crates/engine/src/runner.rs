@@ -114,19 +114,56 @@ impl InProcess {
     ) -> Result<TaskResult, CurateError> {
         Ok(match request {
             Request::Remember(asked) => {
-                let Remembered { summary, touched, scopes, edits: _ } =
+                let Remembered { summary, touched, scopes, changes, proposals, edits: _ } =
                     self.curator.remember(memories, draft, asked).await?;
-                TaskResult::Remembered { summary, files_touched: touched, scopes }
+                TaskResult::Remembered {
+                    summary,
+                    files_touched: touched,
+                    scopes,
+                    changes,
+                    proposals: proposals.into(),
+                }
             }
             Request::Forget(asked) => {
-                let Forgotten { summary, removed, topics, scopes, edits: _, skipped_pinned: _ } =
-                    self.curator.forget(memories, draft, asked).await?;
-                TaskResult::Forgotten { summary, removed, topics, scopes }
+                let Forgotten {
+                    summary,
+                    removed,
+                    topics,
+                    scopes,
+                    changes,
+                    candidates,
+                    edits: _,
+                    skipped_pinned: _,
+                } = self.curator.forget(memories, draft, asked).await?;
+                TaskResult::Forgotten {
+                    summary,
+                    removed,
+                    topics,
+                    scopes,
+                    changes,
+                    candidates,
+                    proposals: Vec::new().into(),
+                }
             }
             Request::Dream => {
-                let Dreamt { summary, topics, scopes, deduped, held_back: _, edits: _ } =
-                    self.curator.dream(memories, draft).await?;
-                TaskResult::Dreamt { summary, topics, scopes, deduped }
+                let Dreamt {
+                    summary,
+                    topics,
+                    scopes,
+                    deduped,
+                    changes,
+                    proposals,
+                    held_back: _,
+                    edits: _,
+                } = self.curator.dream(memories, draft).await?;
+                TaskResult::Dreamt {
+                    summary,
+                    topics,
+                    scopes,
+                    deduped,
+                    changes,
+                    proposals: proposals.into(),
+                }
             }
         })
     }

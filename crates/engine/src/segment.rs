@@ -6,13 +6,15 @@
 use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
-use context::files::{self, Style};
+use context::files;
 use context::hot_set::{self, Body, Candidate, HotSet, Ranked};
 use context::index::{self, Entry};
 use context::segment::{Kind, Part, Seen, Segment, Told};
 use memory::clock::Timestamp;
 use memory::command::view::FROM_CHECKOUT;
-use memory::limits::{HOT_ITEM_BYTES_MAX, HOT_ITEMS_MAX, INDEX_LINES_MAX};
+use memory::context_file::ImportStyle;
+use memory::document::Revision;
+use memory::limits::{HOT_ITEM_BYTES_MAX, HOT_ITEMS_MAX, INDEX_BYTES_KEPT, INDEX_LINES_MAX};
 use memory::path::{MemoryPath, Mount};
 use store::{ContextFiles, Listing, LoadScope, Loaded, Memories, Skipped, StoreError};
 
@@ -37,6 +39,17 @@ pub struct Showing {
     pub hot: Vec<HotShown>,
     /// How many memories the index is of.
     pub memories: usize,
+}
+
+/// The context files of a folder, as a model is shown them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ContextText {
+    /// The text; empty if there are none.
+    pub text: String,
+    /// The files in it, each followed by what it imports first.
+    pub files: Vec<FileShown>,
+    /// The files and imports that are not in it.
+    pub skipped: Vec<Skipped>,
 }
 
 /// A context file that is shown, or what it imports.
@@ -69,6 +82,8 @@ pub struct HotShown {
     pub heat: f64,
     /// Whether it is in the hot set.
     pub shown: bool,
+    /// The revision that is shown, if all of it is.
+    pub whole: Option<Revision>,
 }
 
 /// Which memories there are, looked at to be compared with what a model was told.
@@ -118,19 +133,19 @@ fn seen<'a>(
 pub(crate) async fn gather(
     memories: &Memories,
     context_files: &ContextFiles,
-    (style, bytes_max): (Style, usize),
+    (style, bytes_max): (ImportStyle, usize),
     now: Timestamp,
 ) -> Result<Showing, StoreError> {
-    let (listing, loaded) = tokio::join!(memories.list(None), context_files.load());
+    let (listing, files) = tokio::join!(memories.list(None), context_text(context_files, style));
     let listing = listing?;
-    let files = files::text(&loaded.sources, &loaded.files, style);
     let descriptions = descriptions(memories, &listing).await;
     let seen = seen(&listing, &descriptions);
     let entries: Vec<_> = seen.iter().map(|seen| seen.entry).collect();
-    let index = fitting_index(&entries, listing.left_out, bytes_max);
     let ranked = ranked(&listing, now);
-    let (hot_text, hot) = hot_set(memories, &ranked).await?;
-    let shown_files = files_shown(&loaded, &files);
+    let (hot_text, hot) = hot_set(memories, &ranked, hot_bytes_max(bytes_max)).await?;
+    // One byte more for the blank line between two parts.
+    let index_bytes_max = bytes_max.saturating_sub(hot_text.len() + 1);
+    let index = index::block(&entries, listing.left_out, index_bytes_max);
     let parts = within(
         bytes_max,
         [
@@ -142,29 +157,29 @@ pub(crate) async fn gather(
     Ok(Showing {
         segment: Segment::of(parts),
         told: Told::of(&seen),
-        files: shown_files,
-        skipped: loaded.skipped.clone(),
+        files: files.files,
+        skipped: files.skipped,
         hot,
         memories: listing.memories.len() + listing.left_out,
     })
 }
 
-/// Returns the index, so much of it that it has at most so many bytes.
-fn fitting_index(entries: &[Entry<'_>], more: usize, bytes_max: usize) -> String {
-    let mut chars_max = bytes_max;
-    loop {
-        let block = index::block(entries, more, chars_max);
-        // The frame alone may be more than there is room for; then it is passed over as a whole.
-        if block.len() <= bytes_max || chars_max == 0 {
-            return block;
-        }
-        let fewer = chars_max.saturating_sub(block.len() - bytes_max);
-        chars_max = fewer.min(chars_max - 1);
-    }
+/// Loads context files and puts them together.
+pub(crate) async fn context_text(files: &ContextFiles, style: ImportStyle) -> ContextText {
+    let loaded = files.load().await;
+    let style = files.import_style().unwrap_or(style);
+    let shown = files::text(&loaded.sources, &loaded.files, style);
+    let files = files_shown(&loaded, &shown);
+    ContextText { text: shown.text, files, skipped: loaded.skipped.clone() }
 }
 
-/// Returns the parts that fit into so many bytes together, in their order: the index first of all, then the
-/// hot set, then context files.
+/// Returns the bytes that the hot set may take of those that a host passes on.
+const fn hot_bytes_max(bytes_max: usize) -> usize {
+    bytes_max.saturating_sub(INDEX_BYTES_KEPT)
+}
+
+/// Returns the parts that fit into so many bytes together, in their order: the hot set first of all, since a
+/// person pinned it, then the index, then context files.
 fn within(bytes_max: usize, parts: [Option<Part>; 3]) -> Vec<Part> {
     let mut left = bytes_max;
     let mut fits = |kind| {
@@ -174,7 +189,7 @@ fn within(bytes_max: usize, parts: [Option<Part>; 3]) -> Vec<Part> {
         left = rest.unwrap_or(left);
         rest.is_some()
     };
-    let [index, hot_set, files] = [Kind::Index, Kind::HotSet, Kind::ContextFiles].map(&mut fits);
+    let [hot_set, index, files] = [Kind::HotSet, Kind::Index, Kind::ContextFiles].map(&mut fits);
     let kept = [files, index, hot_set];
     parts.into_iter().zip(kept).filter_map(|(part, kept)| part.filter(|_| kept)).collect()
 }
@@ -212,6 +227,7 @@ struct Head {
     place: usize,
     text: String,
     bytes: usize,
+    revision: Revision,
     is_objected: bool,
 }
 
@@ -219,57 +235,55 @@ struct Head {
 async fn hot_set(
     memories: &Memories,
     ranked: &[Ranked<'_>],
+    bytes_max: usize,
 ) -> Result<(String, Vec<HotShown>), StoreError> {
     let mut heads: Vec<Head> = Vec::new();
     let mut filled: Option<HotSet> = None;
     for (turn, some) in ranked.chunks(READ_AT_A_TIME).enumerate() {
         for (at, one) in some.iter().enumerate() {
-            heads.extend(head(memories, turn * READ_AT_A_TIME + at, one.candidate.path).await?);
+            heads.extend(head(memories, turn * READ_AT_A_TIME + at, one.candidate.path).await);
         }
         let bodies: Vec<_> = heads
             .iter()
             .filter_map(|head| {
-                let path = ranked.get(head.place)?.candidate.path;
+                let candidate = ranked.get(head.place)?.candidate;
+                let (path, pinned) = (candidate.path, candidate.pinned);
                 let notice = head.is_objected.then_some(FROM_CHECKOUT);
-                Some(Body { path, text: &head.text, bytes: head.bytes, notice })
+                Some(Body { path, text: &head.text, bytes: head.bytes, notice, pinned })
             })
             .collect();
-        filled = hot_set::fill(&bodies);
+        filled = hot_set::fill(&bodies, bytes_max);
         if filled.as_ref().is_some_and(|set| set.shown.len() == HOT_ITEMS_MAX) {
             break;
         }
     }
-    let HotSet { text, shown } =
-        filled.unwrap_or(HotSet { text: String::new(), shown: Vec::new() });
-    let places: Vec<usize> =
-        shown.iter().filter_map(|&at| heads.get(at)).map(|head| head.place).collect();
+    let nothing = HotSet { text: String::new(), shown: Vec::new(), cut: Vec::new() };
+    let HotSet { text, shown, cut } = filled.unwrap_or(nothing);
+    let whole: HashMap<usize, Option<Revision>> = shown
+        .iter()
+        .filter_map(|at| heads.get(*at).map(|head| (at, head)))
+        .map(|(at, head)| (head.place, (!cut.contains(at)).then_some(head.revision)))
+        .collect();
     let tried = ranked.iter().enumerate().map(|(at, one)| HotShown {
         path: one.candidate.path.clone(),
         pinned: one.candidate.pinned,
         uses: one.candidate.usage.uses,
         heat: one.heat,
-        shown: places.contains(&at),
+        shown: whole.contains_key(&at),
+        whole: whole.get(&at).copied().flatten(),
     });
     Ok((text, tried.collect()))
 }
 
-/// Reads the beginning of a memory; nothing if it went, or is no text, or outgrew the cap.
-async fn head(
-    memories: &Memories,
-    place: usize,
-    path: &MemoryPath,
-) -> Result<Option<Head>, StoreError> {
-    let read = match memories.read(path).await {
-        Ok(read) => read,
-        Err(StoreError::Refused(_)) => return Ok(None),
-        Err(fault) => return Err(fault),
-    };
+/// Reads the beginning of a memory, if it can be read.
+async fn head(memories: &Memories, place: usize, path: &MemoryPath) -> Option<Head> {
+    let read = memories.read_if_readable(path).await?;
     let is_objected = !memories.objections(path).await.is_empty();
     let bytes = read.text.len();
     let mut text = read.text;
     // One character more than is shown is all that has to be kept.
     text.truncate(text.ceil_char_boundary(HOT_ITEM_BYTES_MAX));
-    Ok(Some(Head { place, text, bytes, is_objected }))
+    Some(Head { place, text, bytes, revision: read.revision, is_objected })
 }
 
 fn files_shown(loaded: &Loaded, files: &files::Files) -> Vec<FileShown> {

@@ -47,7 +47,11 @@ impl Engine {
         let feeds = self.feeds();
         for workspace in workspaces {
             let memories = self.memories(&workspace.binding, Caller::person("feed"));
-            feeds.open(&workspace.id, &memories);
+            if workspace.trusted {
+                feeds.open(&workspace.id, &memories);
+            } else {
+                feeds.open_untrusted(&workspace.id, &memories);
+            }
         }
         let lanes = self.lanes(settings, Arc::clone(&feeds) as Arc<dyn Feed>);
         let callers = self.callers(Arc::clone(&feeds));

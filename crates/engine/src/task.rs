@@ -16,10 +16,11 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use agents::{ForgetRequest, Refusal, RememberRequest, Removed, Topic};
+use agents::{Candidate, EntryNote, ForgetRequest, Refusal, RememberRequest, Removed, Topic};
 use memory::change::{Actor, Trust};
 use memory::clock::Timestamp;
 use memory::path::{MemoryPath, Mount};
+use memory::proposal::Proposal;
 
 /// What kind of work a task is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -230,6 +231,10 @@ pub enum TaskResult {
         files_touched: Vec<MemoryPath>,
         /// Where they lie.
         scopes: BTreeSet<Mount>,
+        /// What it proposes to a person.
+        proposals: TaskProposals,
+        /// The entries that changed or were known.
+        changes: Vec<EntryNote>,
     },
     /// Of a forget.
     Forgotten {
@@ -241,6 +246,12 @@ pub enum TaskResult {
         topics: BTreeSet<Topic>,
         /// Where they lie.
         scopes: BTreeSet<Mount>,
+        /// What it proposes to a person.
+        proposals: TaskProposals,
+        /// The entries that changed.
+        changes: Vec<EntryNote>,
+        /// If nothing was removed: the entries that may be meant.
+        candidates: Vec<Candidate>,
     },
     /// Of a dream.
     Dreamt {
@@ -252,7 +263,36 @@ pub enum TaskResult {
         scopes: BTreeSet<Mount>,
         /// How many entries were merged into another that says the same.
         deduped: usize,
+        /// What it proposes to a person.
+        proposals: TaskProposals,
+        /// The entries that changed.
+        changes: Vec<EntryNote>,
     },
+}
+
+/// The proposals of a task.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum TaskProposals {
+    /// Those that a run made. They are stored when the task ends.
+    Made(Vec<Proposal>),
+    /// The number of new ones that were stored.
+    Stored(usize),
+}
+
+impl TaskProposals {
+    /// Returns how many there are.
+    pub const fn count(&self) -> usize {
+        match self {
+            Self::Made(proposals) => proposals.len(),
+            Self::Stored(count) => *count,
+        }
+    }
+}
+
+impl From<Vec<Proposal>> for TaskProposals {
+    fn from(proposals: Vec<Proposal>) -> Self {
+        Self::Made(proposals)
+    }
 }
 
 impl TaskResult {
@@ -265,12 +305,51 @@ impl TaskResult {
         }
     }
 
+    /// Returns the entries that changed or were known.
+    pub fn changes(&self) -> &[EntryNote] {
+        match self {
+            Self::Remembered { changes, .. }
+            | Self::Forgotten { changes, .. }
+            | Self::Dreamt { changes, .. } => changes,
+        }
+    }
+
     /// Returns where the memories lie that it touched.
     pub const fn scopes(&self) -> &BTreeSet<Mount> {
         match self {
             Self::Remembered { scopes, .. }
             | Self::Forgotten { scopes, .. }
             | Self::Dreamt { scopes, .. } => scopes,
+        }
+    }
+
+    /// Returns what it proposes to a person.
+    pub const fn proposals(&self) -> &TaskProposals {
+        match self {
+            Self::Remembered { proposals, .. }
+            | Self::Forgotten { proposals, .. }
+            | Self::Dreamt { proposals, .. } => proposals,
+        }
+    }
+
+    /// Replaces its proposals by their number, and returns those that are not stored yet.
+    pub(crate) fn take_proposals(&mut self) -> Vec<Proposal> {
+        match std::mem::replace(self.proposals_mut(), TaskProposals::Stored(0)) {
+            TaskProposals::Made(proposals) => proposals,
+            TaskProposals::Stored(_) => Vec::new(),
+        }
+    }
+
+    /// Notes how many of its proposals were stored.
+    pub(crate) fn note_stored(&mut self, count: usize) {
+        *self.proposals_mut() = TaskProposals::Stored(count);
+    }
+
+    const fn proposals_mut(&mut self) -> &mut TaskProposals {
+        match self {
+            Self::Remembered { proposals, .. }
+            | Self::Forgotten { proposals, .. }
+            | Self::Dreamt { proposals, .. } => proposals,
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use memory::document::Revision;
-use store::{BindingRequest, Checkout, ProjectRoot, folder_slug};
+use store::{BindingRequest, Checkout, ProjectRoot, WorkspaceChoice, WorkspaceId, folder_slug};
 
 /// How many hex digits of a digest an id has.
 const DIGEST_CHARS: usize = 12;
@@ -34,12 +34,25 @@ impl Workspace {
         let id = id(&cwd, &binding);
         Self { id, cwd, binding, primary: false, trusted: true, memory_enabled: true }
     }
+
+    /// Returns the id of the workspace whose memories it gives access to as the scope `workspace`. `None` where
+    /// that scope is unavailable.
+    pub fn memory_workspace(&self) -> Option<WorkspaceId> {
+        match &self.binding.workspace {
+            WorkspaceChoice::Id(id) => Some(id.clone()),
+            WorkspaceChoice::Checkout if self.binding.flat.is_none() => {
+                Some(Checkout::find(self.binding.project_dir.as_deref()?)?.workspace())
+            }
+            WorkspaceChoice::Checkout | WorkspaceChoice::None => None,
+        }
+    }
 }
 
 /// Returns a readable name and what tells the workspace from all others: two with one id have the same
 /// memories, so either may do the tasks of the other.
 fn id(cwd: &Path, binding: &BindingRequest) -> String {
-    let BindingRequest { project_dir, project_root, workspace, flat, read_only } = binding;
+    let BindingRequest { project_dir, project_root, workspace, flat, read_only, no_project: _ } =
+        binding;
     let start = flat.as_deref().or(project_dir.as_deref()).unwrap_or(cwd);
     let checkout = if flat.is_none() { Checkout::find(start) } else { None };
     let folder = checkout.map_or_else(|| start.to_owned(), |checkout| checkout.root);
@@ -52,7 +65,16 @@ fn id(cwd: &Path, binding: &BindingRequest) -> String {
         ProjectRoot::Repo => b"repo",
         ProjectRoot::Host => b"host",
     });
-    tell(workspace.as_ref().map(ToString::to_string).unwrap_or_default().as_bytes());
+    tell(
+        match workspace {
+            // That of the folder, which is part of the digest already.
+            WorkspaceChoice::Checkout => String::new(),
+            WorkspaceChoice::Id(id) => id.to_string(),
+            // No id has a slash.
+            WorkspaceChoice::None => "/".to_owned(),
+        }
+        .as_bytes(),
+    );
     tell(if flat.is_some() { b"flat" } else { b"" });
     tell(if *read_only { b"read-only" } else { b"" });
     let digest: String = Revision::of(&told).to_string().chars().take(DIGEST_CHARS).collect();
@@ -82,7 +104,8 @@ mod tests {
         let others = [
             bound(home.path()),
             BindingRequest { project_root: ProjectRoot::Host, ..bound(&top) },
-            BindingRequest { workspace: Some("a".parse().unwrap()), ..bound(&top) },
+            BindingRequest { workspace: WorkspaceChoice::Id("a".parse().unwrap()), ..bound(&top) },
+            BindingRequest { workspace: WorkspaceChoice::Checkout, ..bound(&top) },
             BindingRequest { flat: Some(top.clone()), ..bound(&top) },
             BindingRequest { read_only: true, ..bound(&top) },
         ];

@@ -17,6 +17,9 @@ pub enum AgentClass {
 }
 
 impl AgentClass {
+    /// Every class, from the one that may do everything to the one that may do least.
+    pub const ALL: [Self; 3] = [Self::Exec, Self::Plan, Self::Explore];
+
     /// Reads a class from outside; unknown words and silence mean [`AgentClass::Explore`].
     pub fn from_name(name: Option<&str>) -> Self {
         match name {
@@ -24,6 +27,18 @@ impl AgentClass {
             Some("plan") => Self::Plan,
             _ => Self::Explore,
         }
+    }
+
+    /// Reads the public word of a class; `None` if it is none.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|class| class.as_str() == word)
+    }
+
+    /// Returns whether a caller of this class may act as one of `other`: every class may do what the
+    /// classes after it in [`AgentClass::ALL`] may.
+    pub fn includes(self, other: Self) -> bool {
+        let rank = |class| Self::ALL.into_iter().position(|one| one == class);
+        rank(self) <= rank(other)
     }
 
     /// Returns the public word.
@@ -70,6 +85,19 @@ mod tests {
             Mount::Flat,
         ];
         assert_eq!(mounts.map(|mount| access(class, mount)), expected, "{class:?}");
+    }
+
+    #[test]
+    fn a_class_includes_those_that_may_do_no_more() {
+        let mounts = Scope::ALL.map(Mount::Scope).into_iter().chain([Mount::Flat]);
+        let mounts: Vec<_> = mounts.collect();
+        for (class, other) in AgentClass::ALL.map(|a| AgentClass::ALL.map(|b| (a, b))).concat() {
+            let writes = |class, mount| access(class, mount) == Access::ReadWrite;
+            let may_all = mounts.iter().all(|&it| writes(class, it) || !writes(other, it));
+            assert_eq!(class.includes(other), may_all, "{class:?} {other:?}");
+            assert_eq!(AgentClass::parse(class.as_str()), Some(class));
+        }
+        assert_eq!(AgentClass::parse("robot"), None);
     }
 
     #[test]

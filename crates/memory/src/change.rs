@@ -77,6 +77,8 @@ macro_rules! words {
 #[error("unknown word `{0}`")]
 pub struct UnknownWord(pub String);
 
+pub(crate) use words;
+
 words! {
     /// Who made a change.
     Actor {
@@ -130,6 +132,8 @@ words! {
         Import = "import",
         /// An earlier change was taken back.
         Undo = "undo",
+        /// A person accepted a proposal.
+        Proposal = "proposal",
         /// A difference that Quipu found and did not make.
         Outside = "outside",
     }

@@ -1,6 +1,6 @@
 //! The stable public code of every refusal and fault.
 //!
-//! HTTP, MCP structured content, the command line's `--json` and the documentation use these words;
+//! HTTP, the `_meta` of MCP results, the command line's `--json` and the documentation use these words;
 //! they never change meaning. One table here, and one each for HTTP status and exit status where
 //! those are spoken.
 
@@ -108,7 +108,9 @@ impl Code {
             Self::ScopeUnavailable => {
                 "This scope has no root here: no project was found, or no workspace was named."
             }
-            Self::ReadOnly => "The caller may only look at this scope, or at this file.",
+            Self::ReadOnly => {
+                "The caller may only look at this scope or file, or its folder cannot be written on this machine."
+            }
             Self::NotFound => "Nothing is at that path. List the folder to see what is.",
             Self::AlreadyExists => "Something is at that path already. Edit it or choose another.",
             Self::NotAFile => "A folder, link or device stands where a memory is needed.",

@@ -222,6 +222,17 @@ pub enum CommandError {
         /// Where.
         mount: Mount,
     },
+    /// The files of the scope cannot be written, whoever calls.
+    #[error(
+        "{} cannot be written on this machine: {reason}. Nothing was changed; 'view' still works.",
+        place(*.mount)
+    )]
+    NotWritable {
+        /// Where.
+        mount: Mount,
+        /// Why, in the words of the operating system.
+        reason: String,
+    },
     /// The file is derived from the memories beside it.
     #[error("The file {path} is a generated listing: edit the memories that it lists instead.")]
     Generated {
@@ -471,7 +482,9 @@ impl CommandError {
             | Self::BadField { .. }
             | Self::EmptyOldStr => Code::InvalidArguments,
             Self::ScopeUnavailable { .. } => Code::ScopeUnavailable,
-            Self::ReadOnly { .. } | Self::Generated { .. } => Code::ReadOnly,
+            Self::ReadOnly { .. } | Self::NotWritable { .. } | Self::Generated { .. } => {
+                Code::ReadOnly
+            }
             Self::NotFound { .. } | Self::NothingThere { .. } => Code::NotFound,
             Self::AlreadyExists { .. }
             | Self::DestinationExists { .. }

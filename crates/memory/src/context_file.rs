@@ -14,10 +14,24 @@ use crate::document::body;
 
 mod import;
 
-pub use self::import::{Asked, Import, Reading, Source, Target, imports};
+pub use self::import::{Asked, Import, ImportStyle, Reading, Source, Target, imports};
 
 /// The file names that are looked for, in this order, unless a person sets others.
 pub const NAMES_DEFAULT: [&str; 2] = ["QWEN.md", "AGENTS.md"];
+
+/// The names of instruction files that hosts load by themselves, in the order in which one is chosen to be written.
+pub const NAMES_OF_HOSTS: [&str; 4] = ["CLAUDE.md", "AGENTS.md", "GEMINI.md", "QWEN.md"];
+
+/// The name of the file that is made where none is there and no host is known.
+pub const NAME_OF_ALL: &str = "AGENTS.md";
+
+/// Returns the name of the instruction file that a client of this name loads by itself.
+pub fn name_for(client: &str) -> &'static str {
+    let client = client.to_ascii_lowercase();
+    let own = [("claude", "CLAUDE.md"), ("gemini", "GEMINI.md"), ("qwen", "QWEN.md")];
+    let found = own.into_iter().find(|(word, _)| client.contains(word));
+    found.map_or(NAME_OF_ALL, |(_, name)| name)
+}
 
 /// The end of the heading of a section of added memories, whoever's.
 const HEADING_END: &str = " Added Memories";
@@ -40,7 +54,7 @@ pub fn fact(text: &str) -> Option<String> {
 }
 
 /// Returns the text of a context file with one thing more at the end of its section of added memories;
-/// `None` if there is nothing to add.
+/// `None` if there is nothing to add, or if a line of the section is that fact already.
 ///
 /// A single line is a [`fact`] and becomes an item of a list; several lines are taken as they are. The
 /// section, and a line break at the end of the file, are made where they are missing. What is added has
@@ -56,8 +70,47 @@ pub fn with_added(text: &str, addition: &str) -> Option<String> {
     let (mark, rest) = text.split_at(if text.starts_with(MARK) { MARK.len_utf8() } else { 0 });
     let line_break = if is_crlf(text) { "\r\n" } else { "\n" };
     let block = block.replace('\n', line_break);
+    if !several && has_line(rest, &block) {
+        return None;
+    }
     let writing = Writing { text: rest, block: &block, is_item, line_break };
     Some(format!("{mark}{}", writing.written()))
+}
+
+/// An edited text in which lines of the file are missing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinesMissing;
+
+/// Returns the text of a context file after a person edited what was about to be added to it; `None` if it stays
+/// as it is.
+///
+/// Hosts let the person edit either the addition or the whole file with it. A text with a section of added
+/// memories is the whole file: it takes the place of the file if every line of that is still in it, since this
+/// is a way to add and not to remove. Any other text is added as [`with_added`] does.
+pub fn with_edited(text: &str, edited: &str) -> Result<Option<String>, LinesMissing> {
+    if section(edited).is_none() {
+        return Ok(with_added(text, edited));
+    }
+    let mut lines = edited.lines().map(str::trim_end);
+    let before = text.strip_prefix(MARK).unwrap_or(text).lines().map(str::trim_end);
+    let is_whole = before.filter(|line| !line.is_empty()).all(|line| lines.any(|one| one == line));
+    if !is_whole {
+        return Err(LinesMissing);
+    }
+    let mut after = edited.replace("\r\n", "\n");
+    if is_crlf(text) {
+        after = after.replace('\n', "\r\n");
+    }
+    if text.starts_with(MARK) && !after.starts_with(MARK) {
+        after.insert(0, MARK);
+    }
+    Ok((after != text).then_some(after))
+}
+
+/// Tells whether a line of the section of added memories is this one.
+fn has_line(text: &str, line: &str) -> bool {
+    let section = section(text).and_then(|section| text.get(section)).unwrap_or_default();
+    section.lines().any(|there| there.trim_end() == line)
 }
 
 /// Returns the lines of a text without blank ones around them and without what ends a line.

@@ -8,11 +8,14 @@
 //! A block counts as frontmatter when it is a YAML mapping, or when it is broken but begins like
 //! one. Prose or bullets between two thematic breaks are body, so that no fact is out of reach.
 
+mod check;
 mod edit;
 mod entries;
+mod first_line;
 mod frontmatter;
 mod list;
 mod one_line;
+mod put;
 mod revision;
 mod yaml;
 
@@ -21,10 +24,14 @@ mod tests;
 
 use crate::limits::HEAD_BYTES_MAX;
 
+use self::frontmatter::Start;
+
+pub use self::check::{Statement, conflict_line, second_frontmatter_line, statements};
 pub use self::edit::{mended, set_field};
 pub use self::entries::{Entry, entries, without_entry};
 pub use self::list::{Item, MEMORY_LIST_MARK, is_generated_list, memory_list};
 pub use self::one_line::description_line;
+pub use self::put::{append_entry, line_end, replace_entry};
 pub use self::revision::{ParseRevisionError, Revision};
 
 /// What the beginning of a memory says about it.
@@ -34,10 +41,23 @@ pub struct Head {
     pub name: Option<String>,
     /// The field `description`, on one line; empty when there is none or it cannot be read.
     pub description: String,
+    /// The first heading or line of the body, on one line. Empty unless the frontmatter can be read and has no
+    /// description.
+    pub first_line: String,
     /// The field `type`, or `type` below `metadata`, where some agents keep it.
     pub kind: Option<String>,
     /// Why the frontmatter cannot be relied on, for the health report. Never quotes the memory.
     pub malformed: Option<String>,
+    /// Why other readers of YAML cannot read the frontmatter, where its values were unambiguous all the same.
+    /// Never quotes the memory.
+    pub read_leniently: Option<String>,
+}
+
+impl Head {
+    /// Returns the line that stands for the memory in a listing: its description, else its first line.
+    pub fn shown_description(&self) -> &str {
+        if self.description.is_empty() { &self.first_line } else { &self.description }
+    }
 }
 
 /// Reads the head of a memory from the first [`HEAD_BYTES_MAX`] bytes of its file.
@@ -49,12 +69,24 @@ pub fn head(prefix: &[u8]) -> Head {
     let Some(text) = text_of(prefix.get(..HEAD_BYTES_MAX).unwrap_or(prefix), cut) else {
         return Head { malformed: Some("not UTF-8 text".to_owned()), ..Head::default() };
     };
-    let (fields, malformed) = frontmatter::fields_at_start(text, cut);
+    let Start { fields, malformed, body } = frontmatter::start(text, cut);
+    let (mut read_leniently, mut malformed, mut fields) = (None, malformed, fields);
+    if malformed.is_some()
+        && let Some(quoted) = edit::with_plain_values_quoted(text)
+    {
+        read_leniently = malformed.take();
+        fields = frontmatter::start(&quoted, cut).fields;
+    }
     let line = |key| frontmatter::last(&fields, key).and_then(frontmatter::Value::line);
     let name = line("name");
     let description = line("description").unwrap_or_default();
     let kind = line("type").or_else(|| frontmatter::nested(&fields, "metadata", "type"));
-    Head { name, description, kind, malformed }
+    let first_line = if description.is_empty() && malformed.is_none() {
+        first_line::first_line(text.get(body..).unwrap_or_default())
+    } else {
+        String::new()
+    };
+    Head { name, description, first_line, kind, malformed, read_leniently }
 }
 
 /// Tells whether the frontmatter holds more than a [`Head`] does: fields that somebody keeps for purposes of

@@ -20,9 +20,13 @@ pub mod screen;
 
 pub mod change;
 
+pub mod proposal;
+
 pub mod usage;
 
 pub mod code;
+
+pub mod json;
 
 pub mod clock;
 

@@ -95,8 +95,15 @@ pub const CONTEXT_TOKENS_MAX: usize = 32_000;
 /// Lines of the index of memories, its frame included.
 pub const INDEX_LINES_MAX: usize = 200;
 
-/// Characters of the index of memories, its frame included.
-pub const INDEX_CHARS_MAX: usize = 25_000;
+/// Tokens of the index of memories, its frame included, as `context::tokens` counts them. It is paid for in every
+/// session, whether anything in it is needed or not.
+pub const INDEX_TOKENS_MAX: usize = 1_500;
+
+/// Bytes that the hot set leaves to the index where a host passes on less than both would take.
+pub const INDEX_BYTES_KEPT: usize = 1_500;
+
+/// The least room, in bytes, that a pinned memory is cut to; in less it is left out.
+pub const HOT_CUT_BYTES_MIN: usize = 512;
 
 /// The most bytes that a memory has in the hot set: it is there whole, or nearly.
 pub const HOT_ITEM_BYTES_MAX: usize = 16_384;
@@ -137,6 +144,9 @@ pub const DELTA_BYTES_MAX: usize = 4 * 1024;
 /// The most bytes of earlier contents that one change keeps: a folder of a hostile checkout must not
 /// fill the memory by being deleted.
 pub const HISTORY_CHANGE_BYTES_MAX: usize = 128 * 1024 * 1024;
+
+/// How long a draft is kept that holds what looks like a secret: long enough to come back to it after a holiday week.
+pub const SECRET_DRAFT_KEPT: Duration = Duration::from_hours(7 * 24);
 
 /// How long history is kept unless a person says otherwise.
 pub const HISTORY_AGE_DEFAULT: Duration = Duration::from_hours(90 * 24);
@@ -200,6 +210,10 @@ pub const FIRST_SIGHT_BYTES_MAX: usize = 4 * 1024 * 1024;
 /// How far into a file that outgrew the cap a partial view can reach, in bytes.
 pub const VIEW_BYTES_MAX: usize = 8 * 1024 * 1024;
 
+/// Bytes that the disks of memories and state have left at least, before `doctor` and a deep look at a daemon's
+/// health say that they are full: what the record of a small change takes.
+pub const DISK_BYTES_LEFT_MIN: u64 = 64 * 1024;
+
 /// Half of a memory's heat is gone after this long without use.
 pub const HEAT_HALF_LIFE: Duration = Duration::from_hours(7 * 24);
 
@@ -223,6 +237,18 @@ pub const HTTP_BODIES_BYTES_MAX: usize = 4 * HTTP_BODY_BYTES_MAX;
 
 /// How long the body of an HTTP request may take to arrive.
 pub const HTTP_BODY_WAIT: Duration = Duration::from_secs(30);
+
+/// Bytes that are read and dropped after an answer, so that a client that is still sending its body reads
+/// why it is refused: three of the largest bodies. One that is larger yet is cut off in the middle.
+pub const HTTP_LINGER_BYTES_MAX: usize = 3 * HTTP_BODY_BYTES_MAX;
+
+/// How long they may take together: as long as the body of a slow line.
+pub const HTTP_LINGER_WAIT: Duration = Duration::from_secs(10);
+
+/// How long nothing may come meanwhile.
+pub const HTTP_LINGER_IDLE_WAIT: Duration = Duration::from_secs(1);
+
+const _: () = assert!(HTTP_LINGER_IDLE_WAIT.as_secs() < HTTP_LINGER_WAIT.as_secs());
 
 /// How long the head of an HTTP request may take to arrive, and how long a connection may lie idle.
 pub const HTTP_HEADERS_WAIT: Duration = Duration::from_secs(30);
@@ -306,6 +332,10 @@ pub const MCP_ROOTS_WAIT: Duration = Duration::from_secs(2);
 /// root, and a little for its writing.
 pub const MCP_SHUTDOWN_WAIT: Duration = Duration::from_secs(LOCK_WAIT.as_secs() + 2);
 
+/// How often an MCP server over pipes looks whether the process that started it is alive. A look is one call of the
+/// system, and an orphan of some seconds does no harm.
+pub const MCP_PARENT_INTERVAL: Duration = Duration::from_secs(2);
+
 /// How long the end of an MCP server waits for its client to read the last answers.
 pub const MCP_FLUSH_WAIT: Duration = Duration::from_secs(2);
 
@@ -361,6 +391,21 @@ pub const TASK_STEP_ASIDE: Duration = Duration::from_millis(2);
 
 /// How long it waits at the most.
 pub const TASK_STEP_ASIDE_MAX: Duration = Duration::from_millis(200);
+
+/// Proposals that wait about the same roots. A person would not read more, and a dream proposes the rest later.
+pub const PROPOSALS_WAITING_MAX: usize = 1000;
+
+/// Proposals that a person rejected and that are not made again; beyond that the oldest go.
+pub const PROPOSALS_REJECTED_MAX: usize = 10_000;
+
+/// How long a proposal waits, whatever history keeps. Its entries have changed by then, or a dream proposes it again.
+pub const PROPOSAL_WAITING_KEPT: Duration = Duration::from_hours(90 * 24);
+
+/// Proposals that the command line reads at once: their texts are worked out for all of them.
+pub const PROPOSALS_LISTED_MAX: usize = 100;
+
+/// How often accepting a proposal begins again because a memory changed meanwhile.
+pub const PROPOSAL_ATTEMPTS_MAX: usize = 8;
 
 /// Conversations of which is kept what they were shown; beyond that those heard of the longest ago go.
 pub const CONVERSATIONS_KEPT_MAX: usize = 1000;

@@ -12,9 +12,13 @@ mod catalog;
 mod fold;
 mod injection;
 mod invisible;
+mod plausible;
 mod prose;
+mod report;
 mod scan;
 mod secrets;
+mod services;
+mod tables;
 mod values;
 mod words;
 
@@ -29,6 +33,10 @@ use std::str::FromStr;
 use crate::document::Revision;
 
 pub use self::fold::taken_for;
+
+/// The version of the code that judges what the rules find: whether a value is a secret, whether a quotation is a report.
+/// It rises with each change of that code, so that no text stays clean by an older judgement.
+const JUDGEMENT: u32 = 1;
 
 /// What kind of harm a rule looks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -251,7 +259,7 @@ impl Screen {
     /// Returns what tells these rules and choices from others: while it is the same, a text that was found
     /// clean is clean still.
     pub fn fingerprint(&self) -> Revision {
-        let mut told = catalog::sources();
+        let mut told = format!("{JUDGEMENT}\n{}", catalog::sources());
         let policies: BTreeMap<_, _> = self.policies.iter().collect();
         for (name, policy) in policies {
             told.extend([name, " ", policy.as_str(), "\n"]);

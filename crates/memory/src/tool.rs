@@ -13,6 +13,8 @@ pub mod recall;
 
 pub mod save;
 
+pub mod view;
+
 /// The tool's name.
 pub const NAME: &str = "memory";
 
@@ -67,12 +69,14 @@ pub const fn description(layout: Layout) -> &'static str {
     }
 }
 
-/// Returns the JSON schema of the arguments: one flat object, for strict providers flatten unions
-/// badly. They also want it closed; [`decode`] ignores what it does not know all the same.
+/// Returns the JSON schema of the arguments: one flat object of plain types.
+///
+/// A field is optional by its absence from `required`. Lists of types, `null` in an `enum` and
+/// `additionalProperties` stay out: converters for Gemini's models fail on them, and then no tool of
+/// the host works. [`decode`] accepts more than the schema says.
 pub fn schema() -> Value {
-    let text = |description: &str| json!({"type": ["string", "null"], "description": description});
-    let number =
-        |description: &str| json!({"type": ["integer", "null"], "description": description});
+    let text = |description: &str| json!({"type": "string", "description": description});
+    let number = |description: &str| json!({"type": "integer", "description": description});
     json!({
         "type": "object",
         "properties": {
@@ -86,7 +90,7 @@ pub fn schema() -> Value {
             "old_path": text("rename: from"),
             "new_path": text("rename: to"),
             "view_range": {
-                "type": ["array", "null"],
+                "type": "array",
                 "items": {"type": "integer"},
                 "description": "view a file: [first, last] line, -1 is the end"
             },
@@ -94,7 +98,6 @@ pub fn schema() -> Value {
             "limit": number("view a file: how many lines"),
         },
         "required": ["command"],
-        "additionalProperties": false,
     })
 }
 
@@ -127,9 +130,9 @@ pub struct Rendered {
     pub text: String,
     /// Whether the call was refused.
     pub is_error: bool,
-    /// The same for programs: `ok`, and as far as they apply `code`, `change`, `revision`,
-    /// `warnings`.
-    pub structured: Value,
+    /// The facts for programs: `ok`, and as far as they apply `code`, `change`, `revision`,
+    /// `warnings`. They are never shown to a model.
+    pub facts: Value,
 }
 
 /// Shows a reply to a model.
@@ -154,7 +157,7 @@ pub fn render(reply: &Reply) -> Rendered {
                     .collect();
                 facts.insert("warnings".to_owned(), Value::Array(warnings));
             }
-            Rendered { text: text.join("\n"), is_error: false, structured: Value::Object(facts) }
+            Rendered { text: text.join("\n"), is_error: false, facts: Value::Object(facts) }
         }
         Reply::Refused(refusal) => {
             facts.insert("ok".to_owned(), json!(false));
@@ -163,12 +166,14 @@ pub fn render(reply: &Reply) -> Rendered {
                 facts.insert("revision".to_owned(), json!(revision.to_string()));
             }
             let text = refusal.to_string();
-            Rendered { text, is_error: true, structured: Value::Object(facts) }
+            Rendered { text, is_error: true, facts: Value::Object(facts) }
         }
     }
 }
 
-/// The arguments of one call. A field that is null counts as not there.
+/// The arguments of one call. A null field counts as absent. So does a blank path, an empty
+/// `view_range` and an `offset` or `limit` of 0: a provider that makes every field required has the
+/// model fill in those that it does not need.
 struct Fields<'a> {
     fields: &'a Map<String, Value>,
     layout: Layout,
@@ -176,8 +181,9 @@ struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     fn view(&self) -> Result<Command, CommandError> {
-        let Some(path) = self.text("path")? else { return Err(missing("view", "'path'")) };
-        let lines = match (self.range()?, self.number("offset")?, self.number("limit")?) {
+        let Some(path) = self.path_text("path")? else { return Err(missing("view", "'path'")) };
+        let (offset, limit) = (self.nonzero("offset")?, self.nonzero("limit")?);
+        let lines = match (self.range()?, offset, limit) {
             (Some((first, last)), _, _) => Lines::Range { first, last },
             (None, None, None) => Lines::Whole,
             (None, offset, limit) => Lines::Page { offset: offset.unwrap_or(1), limit },
@@ -186,7 +192,8 @@ impl<'a> Fields<'a> {
     }
 
     fn create(&self) -> Result<Command, CommandError> {
-        let (Some(path), Some(file_text)) = (self.text("path")?, self.text("file_text")?) else {
+        let (Some(path), Some(file_text)) = (self.path_text("path")?, self.text("file_text")?)
+        else {
             return Err(missing("create", "'path' and 'file_text'"));
         };
         let memory = self.path(path)?;
@@ -197,7 +204,7 @@ impl<'a> Fields<'a> {
     }
 
     fn str_replace(&self) -> Result<Command, CommandError> {
-        let (Some(path), Some(old_str)) = (self.text("path")?, self.text("old_str")?) else {
+        let (Some(path), Some(old_str)) = (self.path_text("path")?, self.text("old_str")?) else {
             return Err(missing("str_replace", "'path' and 'old_str'"));
         };
         let new_str = self.text("new_str")?.unwrap_or_default().to_owned();
@@ -206,7 +213,7 @@ impl<'a> Fields<'a> {
 
     fn insert(&self) -> Result<Command, CommandError> {
         let (Some(path), Some(insert_line), Some(insert_text)) =
-            (self.text("path")?, self.number("insert_line")?, self.text("insert_text")?)
+            (self.path_text("path")?, self.number("insert_line")?, self.text("insert_text")?)
         else {
             return Err(missing("insert", "'path', 'insert_line' and 'insert_text'"));
         };
@@ -215,13 +222,18 @@ impl<'a> Fields<'a> {
     }
 
     fn delete(&self) -> Result<Command, CommandError> {
-        let Some(path) = self.text("path")? else { return Err(missing("delete", "'path'")) };
+        let Some(path) = self.path_text("path")? else {
+            return Err(missing("delete", "'path'"));
+        };
         Ok(Command::Delete { path: self.path(path)? })
     }
 
     fn rename(&self) -> Result<Command, CommandError> {
-        let old = self.text("old_path")?.map_or_else(|| self.text("path"), |old| Ok(Some(old)))?;
-        let (Some(old), Some(new)) = (old, self.text("new_path")?) else {
+        let old = match self.path_text("old_path")? {
+            Some(old) => Some(old),
+            None => self.path_text("path")?,
+        };
+        let (Some(old), Some(new)) = (old, self.path_text("new_path")?) else {
             return Err(missing("rename", "'old_path' and 'new_path'"));
         };
         let (old_path, new_path) = (self.path(old)?, self.path(new)?);
@@ -254,6 +266,14 @@ impl<'a> Fields<'a> {
         }
     }
 
+    fn path_text(&self, field: &'static str) -> Result<Option<&'a str>, CommandError> {
+        Ok(self.text(field)?.filter(|path| !path.trim().is_empty()))
+    }
+
+    fn nonzero(&self, field: &'static str) -> Result<Option<i64>, CommandError> {
+        Ok(self.number(field)?.filter(|number| *number != 0))
+    }
+
     fn number(&self, field: &'static str) -> Result<Option<i64>, CommandError> {
         let refusal = CommandError::BadField { field, expected: "a whole number" };
         self.get(field).map(|value| whole_number(value).ok_or(refusal)).transpose()
@@ -265,6 +285,7 @@ impl<'a> Fields<'a> {
         let unquoted = value.as_str().and_then(|text| serde_json::from_str(text).ok());
         let refusal = CommandError::BadField { field, expected: "a list of two whole numbers" };
         match unquoted.as_ref().unwrap_or(value).as_array().map(Vec::as_slice) {
+            Some([]) => Ok(None),
             Some([first, last]) => match (whole_number(first), whole_number(last)) {
                 (Some(first), Some(last)) => Ok(Some((first, last))),
                 _ => Err(refusal),

@@ -22,6 +22,7 @@ mod error;
 mod events;
 mod history;
 mod memories;
+mod pending;
 mod tasks;
 
 use std::sync::{Arc, Mutex};
@@ -34,6 +35,7 @@ pub use error::{Blocked, ClientError, Conflict, Refusal};
 pub use events::{Begin, Cursor, Events};
 pub use history::{ChangesQuery, Dry};
 pub use memories::{AgentClass, MemoriesQuery, SearchQuery};
+pub use pending::PendingQuery;
 pub use tasks::TasksQuery;
 
 use self::call::Call;

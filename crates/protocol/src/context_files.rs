@@ -28,6 +28,99 @@ words! {
     }
 }
 
+words! {
+    /// How imports in context files are shown.
+    ImportFormat {
+        /// What is imported takes the place of what asked for it.
+        Tree = "tree",
+        /// Texts stay as they are; imported files follow, each once.
+        Flat = "flat",
+    }
+}
+
+words! {
+    /// Why a context file is loaded.
+    LoadScope {
+        /// It is the person's own, in all projects.
+        Global = "global",
+        /// It is the project's.
+        Project = "project",
+        /// It is in a folder that was listed.
+        Included = "included",
+        /// The file itself was named.
+        Extension = "extension",
+    }
+}
+
+/// What context files are loaded with, beside the settings, for one call or one session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LoadOptions {
+    /// Further folders, by absolute paths: their context files are loaded, and may be imported from.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub include_folders: Vec<String>,
+    /// Further Markdown files, by absolute paths, after all others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub extension_files: Vec<String>,
+    /// Whether the project is trusted; left out, the person's list of trusted folders says.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder_trust: Option<bool>,
+    /// How imports are shown; left out, as the settings say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub import_format: Option<ImportFormat>,
+    /// Names of context files that the host shows its model itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub context_files_loaded: Vec<String>,
+}
+
+/// The context files of a workspace as a model is shown them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct LoadedContext {
+    /// The text; empty if there are none.
+    pub text: String,
+    /// The files in it, in their order, each followed by what it imports first.
+    pub files: Vec<LoadedFile>,
+    /// The files and imports that are not in it.
+    pub skipped: Vec<SkippedFile>,
+}
+
+/// A context file, or what one imports, as it was loaded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct LoadedFile {
+    /// Where it is.
+    pub path: String,
+    /// Why it is loaded.
+    pub scope: LoadScope,
+    /// The file that imports it; left out of a context file itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// Its bytes as it is shown.
+    pub bytes: u64,
+    /// Its tokens, counted in the same way.
+    pub tokens: u64,
+    /// Whether it was cut to its share of the tokens.
+    pub cut: bool,
+}
+
+/// A file that was there, or asked for, and is not loaded.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct SkippedFile {
+    /// Where it is, as far as that is known.
+    pub path: String,
+    /// The file that asks for it; left out of a context file itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parent: Option<String>,
+    /// Why it is not loaded.
+    pub why: String,
+}
+
 /// The context files for the folder of a workspace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::context_files::LoadOptions;
+
 /// What a conversation is opened with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -29,6 +31,9 @@ pub struct OpenConversation {
     /// Names of context files that the host shows its model itself.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub context_files_loaded: Vec<String>,
+    /// What the context files in it are loaded with, beside the settings.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context_options: Option<LoadOptions>,
 }
 
 /// A conversation.
@@ -49,6 +54,9 @@ pub struct Conversation {
     /// What the model is given at the beginning of this segment, where it was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub context: Option<SegmentContext>,
+    /// Whether the model was given that before, in this segment.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub context_repeated: bool,
     /// What changed since the segment began, where that was asked for and the model was not told yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changes: Option<ChangedMemories>,
@@ -105,6 +113,10 @@ pub struct SaidPrompt {
     /// The host's id of this event: said twice, it is done once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<String>,
+    /// Whether the prompt is cancelled when the connection of this request ends: what is looked for is dropped,
+    /// and nothing more is shown for it. For a host that keeps the connection open during the turn.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cancel_with_connection: bool,
 }
 
 /// That what the model knew was compacted.

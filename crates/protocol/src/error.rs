@@ -81,6 +81,8 @@ codes! {
         "The daemon serves no workspace of this id.";
     WorkspaceMismatch = "workspace_mismatch", 400,
         "The daemon serves no workspace in this folder.";
+    WorkspaceBusy = "workspace_busy", 409,
+        "Tasks of the workspace wait or run. Let them end or cancel them, then try again.";
     WorkspaceDraining = "workspace_draining", 503,
         "The workspace is being shut down. Try again after the restart.";
     InvalidClientId = "invalid_client_id", 400,
@@ -128,7 +130,7 @@ codes! {
     ScopeUnavailable = "scope_unavailable", 409,
         "This scope has no root here: no project was found, or no workspace was named.";
     ReadOnly = "read_only", 403,
-        "The caller may only look at this scope, or at this file.";
+        "The caller may only look at this scope or file, or its folder cannot be written on this machine.";
     NotFound = "not_found", 404,
         "Nothing is at that path.";
     AlreadyExists = "already_exists", 409,

@@ -45,6 +45,8 @@ pub struct Meta {
 pub enum Event {
     /// Memories changed.
     MemoryChanged(MemoryChanged),
+    /// Proposals were made or decided.
+    Proposal(ProposalEvent),
     /// All that was missed has been told; what follows happens now.
     ReplayComplete(ReplayComplete),
     /// Something was missed for good: look anew instead of going on.
@@ -60,6 +62,7 @@ impl Event {
     pub const fn kind(&self) -> &'static str {
         match self {
             Self::MemoryChanged(_) => "memory_changed",
+            Self::Proposal(_) => "proposal",
             Self::ReplayComplete(_) => "replay_complete",
             Self::StateResyncRequired(_) => "state_resync_required",
             Self::SlowClientWarning(_) => "slow_client_warning",
@@ -69,6 +72,10 @@ impl Event {
 }
 
 /// Which memories changed; `scope` tells the two forms apart.
+#[expect(
+    clippy::large_enum_variant,
+    reason = "an event is read, looked at and dropped; most are of the large form"
+)]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(tag = "scope", rename_all = "lowercase")]
@@ -91,15 +98,34 @@ pub enum MemoryChanged {
         /// Where it went, if it was renamed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         moved_to: Option<String>,
-        /// What was done: `create`, `edit`, `save`, `delete`, `rename`, `undo`, `import`, `outside`, …
+        /// What was done: `create`, `edit`, `save`, `delete`, `rename`, `undo`, `import`, `outside`, …; or
+        /// `pin` and `unpin`, which are no changes in history.
         kind: String,
         /// Who did it: `person`, `agent`, `review`, `outside`, …
         actor: String,
         /// Its revision afterwards; none when it is gone.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         revision: Option<String>,
-        /// The change in history.
-        change: i64,
+        /// The change in history; none for `pin` and `unpin`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        change: Option<i64>,
+        /// How far the text may be trusted: `person`, `agent`, `background`, `imported`, `outside`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        trust: Option<String>,
+        /// The workspace in which it happened, if this daemon serves it; none for global memories, which are
+        /// everybody's. Another one than that of the stream: in another worktree of the same project, where
+        /// the memory at this path here is as before.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        workspace_id: Option<String>,
+        /// The program that called, as it named itself.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        client: Option<String>,
+        /// The session of the host.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        session: Option<String>,
+        /// The task that it belongs to.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        task: Option<String>,
     },
     /// The context file of the project was written through the daemon.
     #[serde(rename_all = "camelCase")]
@@ -121,6 +147,37 @@ pub enum MemoryChanged {
         /// How many bytes were added, or how many the new text has.
         bytes_written: u64,
     },
+}
+
+/// Proposals were made or decided, through this daemon. Read on `/v1/events`, and where all memories are that they name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ProposalEvent {
+    /// What was done.
+    pub action: ProposalAction,
+    /// The proposals.
+    pub ids: Vec<i64>,
+    /// Who did it: `task` or `dream` made them, a `person` decided.
+    pub actor: String,
+    /// The task that made them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// The change that accepting one made.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<i64>,
+}
+
+words! {
+    /// What was done with proposals.
+    ProposalAction {
+        /// A task made them: they wait.
+        Made = "made",
+        /// A person accepted one.
+        Accepted = "accepted",
+        /// A person rejected one.
+        Rejected = "rejected",
+    }
 }
 
 words! {
@@ -257,11 +314,30 @@ mod tests {
             kind: "outside".to_owned(),
             actor: "outside".to_owned(),
             revision: None,
-            change: 3,
+            change: Some(3),
+            trust: Some("outside".to_owned()),
+            workspace_id: None,
+            client: None,
+            session: None,
+            task: None,
         });
         let meta = Meta { server_timestamp: 1 };
         let envelope = Envelope { id: Some(1), v: 1, event, originator_client_id: None, meta };
-        insta::assert_snapshot!(check(&envelope), @r#"{"id":1,"v":1,"type":"memory_changed","data":{"scope":"file","path":"/memories/global/a.md","kind":"outside","actor":"outside","change":3},"_meta":{"serverTimestamp":1}}"#);
+        insta::assert_snapshot!(check(&envelope), @r#"{"id":1,"v":1,"type":"memory_changed","data":{"scope":"file","path":"/memories/global/a.md","kind":"outside","actor":"outside","change":3,"trust":"outside"},"_meta":{"serverTimestamp":1}}"#);
+    }
+
+    #[test]
+    fn a_proposal_that_was_accepted_names_its_change() {
+        let event = Event::Proposal(ProposalEvent {
+            action: ProposalAction::Accepted,
+            ids: vec![3],
+            actor: "person".to_owned(),
+            task: Some("dream-1".to_owned()),
+            change: Some(7),
+        });
+        let meta = Meta { server_timestamp: 1 };
+        let envelope = Envelope { id: Some(1), v: 1, event, originator_client_id: None, meta };
+        insta::assert_snapshot!(check(&envelope), @r#"{"id":1,"v":1,"type":"proposal","data":{"action":"accepted","ids":[3],"actor":"person","task":"dream-1","change":7},"_meta":{"serverTimestamp":1}}"#);
     }
 
     #[test]

@@ -31,7 +31,11 @@ pub mod context_files;
 
 pub mod changes;
 
+pub mod pending;
+
 pub mod status;
+
+pub mod workspaces;
 
 #[cfg(feature = "client")]
 pub mod client;

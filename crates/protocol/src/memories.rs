@@ -11,7 +11,7 @@ pub struct MemoryItem {
     pub path: String,
     /// Its scope.
     pub scope: String,
-    /// Its one-line description; empty when it has none.
+    /// Its one-line description, or its first heading or line when it has none; empty when it has neither.
     pub description: String,
     /// Its name, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -36,6 +36,16 @@ pub struct MemoryItem {
     /// Who changed it last, as far as history goes: `person`, `agent`, `task`, …
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_author: Option<String>,
+    /// How far its text may be trusted: `person`, `agent`, `background`, `imported` or `outside`, which came
+    /// with a repository or was written without Quipu.
+    #[serde(default)]
+    pub trust: String,
+    /// When its text was last written, as far as history goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_written_at: Option<String>,
+    /// The model that asked for that, if one did and said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// What screening objects to in it.
     pub findings: Vec<Warning>,
 }
@@ -103,6 +113,15 @@ pub struct Memory {
     pub revision: String,
     /// When its file was last modified.
     pub modified_at: String,
+    /// How far its text may be trusted, as a list of memories has it.
+    #[serde(default)]
+    pub trust: String,
+    /// When its text was last written, as far as history goes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_written_at: Option<String>,
+    /// The model that asked for that, if one did and said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
 }
 
 /// A text to write.

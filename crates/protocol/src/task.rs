@@ -3,7 +3,8 @@
 //! A body is read field by field in a fixed order, so that the first thing that is wrong with it is
 //! the one that is told. What a field means is not decided here.
 
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeMap as _;
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use crate::error::ErrorCode;
@@ -114,6 +115,9 @@ pub struct ForgetRequest {
     /// Where to look; left out, everywhere.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<TargetScope>,
+    /// The only memory to look in: with the text of a candidate as the query, that entry is meant.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file_path: Option<String>,
 }
 
 impl ForgetRequest {
@@ -122,6 +126,10 @@ impl ForgetRequest {
         Ok(Self {
             query: text(fields.get("query")).ok_or(ErrorCode::InvalidQuery)?,
             scope: scope(fields.get("scope"))?,
+            file_path: match fields.get("filePath") {
+                None | Some(Value::Null) => None,
+                Some(path) => Some(path.as_str().ok_or(ErrorCode::InvalidPath)?.to_owned()),
+            },
         })
     }
 }
@@ -141,7 +149,9 @@ fn scope(field: Option<&Value>) -> Result<Option<TargetScope>, ErrorCode> {
 }
 
 /// A task.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+///
+/// On the wire, `result` and `error` are null until the task ends; then the one that applies is there.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct Task {
@@ -150,21 +160,47 @@ pub struct Task {
     /// How far it is.
     pub status: TaskStatus,
     /// What a remember may know; other kinds have none.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub context_mode: Option<ContextMode>,
     /// The scope that was asked for.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub scope: Option<TargetScope>,
     /// When it was asked for: ISO 8601, UTC, milliseconds.
     pub created_at: String,
     /// When its status last moved.
     pub updated_at: String,
-    /// What came of it, once it is completed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// What came of it, once it is completed; null before.
     pub result: Option<TaskResult>,
-    /// Why it was given up, once it has failed.
-    #[serde(skip_serializing_if = "Option::is_none")]
+    /// Why it was given up, once it has failed; null before.
     pub error: Option<TaskError>,
+}
+
+impl Task {
+    /// Tells whether the task is completed or has failed.
+    pub const fn has_ended(&self) -> bool {
+        matches!(self.status, TaskStatus::Completed | TaskStatus::Failed)
+    }
+}
+
+impl Serialize for Task {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut fields = serializer.serialize_map(None)?;
+        fields.serialize_entry("taskId", &self.task_id)?;
+        fields.serialize_entry("status", &self.status)?;
+        if let Some(mode) = &self.context_mode {
+            fields.serialize_entry("contextMode", mode)?;
+        }
+        if let Some(scope) = &self.scope {
+            fields.serialize_entry("scope", scope)?;
+        }
+        fields.serialize_entry("createdAt", &self.created_at)?;
+        fields.serialize_entry("updatedAt", &self.updated_at)?;
+        if self.result.is_some() || !self.has_ended() {
+            fields.serialize_entry("result", &self.result)?;
+        }
+        if self.error.is_some() || !self.has_ended() {
+            fields.serialize_entry("error", &self.error)?;
+        }
+        fields.end()
+    }
 }
 
 /// What came of a task; its fields tell the kinds apart.
@@ -191,6 +227,43 @@ pub struct RememberResult {
     pub files_touched: Vec<String>,
     /// Where they lie.
     pub touched_scopes: Vec<TargetScope>,
+    /// How many changes it proposes to a person, beside those that waited already.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub proposals: u64,
+    /// The entries that changed or were known already.
+    #[serde(default)]
+    pub changes: Vec<EntryNote>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// What became of an entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct EntryNote {
+    /// Its memory.
+    pub file_path: String,
+    /// `added`, `updated`, `removed`, `merged`, `dated` or `known`; a later version may have others.
+    pub action: String,
+    /// Its first words, without secrets.
+    pub summary: String,
+}
+
+/// An entry that a request to forget may mean.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Candidate {
+    /// Its memory.
+    pub file_path: String,
+    /// All of it, without the bullet and without secrets: with it as the query, and this `filePath`, the entry is meant.
+    pub entry: String,
+    /// Its first line, without secrets.
+    pub summary: String,
 }
 
 /// What came of a forget.
@@ -206,6 +279,15 @@ pub struct ForgetResult {
     pub touched_topics: Vec<Topic>,
     /// Where they lie.
     pub touched_scopes: Vec<TargetScope>,
+    /// How many changes it proposes to a person, beside those that waited already.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub proposals: u64,
+    /// The entries that changed.
+    #[serde(default)]
+    pub changes: Vec<EntryNote>,
+    /// If nothing was removed: the entries that may be meant, the likeliest first; at most five.
+    #[serde(default)]
+    pub candidates: Vec<Candidate>,
 }
 
 /// An entry that was forgotten.
@@ -234,6 +316,12 @@ pub struct DreamResult {
     pub touched_scopes: Vec<TargetScope>,
     /// How many entries were merged into another that says the same.
     pub deduped_entries: u64,
+    /// How many changes it proposes to a person, beside those that waited already.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub proposals: u64,
+    /// The entries that changed.
+    #[serde(default)]
+    pub changes: Vec<EntryNote>,
 }
 
 /// Why a task was given up.

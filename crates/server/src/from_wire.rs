@@ -1,8 +1,13 @@
 //! From the public wire to the engine's values.
 
+use std::path::{Path, PathBuf};
+
 use engine::feed::ContextWrite;
-use engine::{ContextMode, ContextScope, ForgetRequest, Order, RememberRequest, Request, TaskKind};
-use memory::path::{Layout, Mount, Scope};
+use engine::{
+    ContextMode, ContextScope, ForgetRequest, ImportStyle, LoadOptions, Order, RememberRequest,
+    Request, TaskKind,
+};
+use memory::path::{Layout, MemoryPath, Mount, Scope};
 use protocol::error::ErrorCode;
 use protocol::{context_files, memories, task};
 use serde_json::{Map, Value};
@@ -42,10 +47,21 @@ pub(crate) fn request(
         }
         task::TaskKind::Forget => {
             let asked = task::ForgetRequest::read(fields)?;
-            Request::Forget(ForgetRequest { query: asked.query, scope: asked.scope.map(scope) })
+            Request::Forget(ForgetRequest {
+                query: asked.query,
+                scope: asked.scope.map(scope),
+                file: asked.file_path.map(|path| file(&path)).transpose()?,
+            })
         }
         task::TaskKind::Dream => Request::Dream,
     })
+}
+
+fn file(path: &str) -> Result<MemoryPath, ErrorCode> {
+    let parsed = [Layout::Scoped, Layout::Flat].into_iter().find_map(|layout| {
+        MemoryPath::parse(path, layout).ok().filter(|path| path.relative().is_some())
+    });
+    parsed.ok_or(ErrorCode::InvalidPath)
 }
 
 /// Returns whose a context file is.
@@ -54,6 +70,46 @@ pub(crate) const fn context_scope(scope: context_files::ContextScope) -> Context
         context_files::ContextScope::Global => ContextScope::Global,
         context_files::ContextScope::Workspace => ContextScope::Project,
     }
+}
+
+/// The most folders, and the most files, that one call may name.
+const PATHS_MAX: usize = 64;
+
+/// Reads what context files are loaded with. A sentence says what is wrong.
+///
+/// Only Markdown files can be named: the token of a daemon must not open every file of this person.
+pub(crate) fn load_options(asked: &context_files::LoadOptions) -> Result<LoadOptions, String> {
+    let paths = |field: &str, paths: &[String], wanted: &str, is_fit: fn(&Path) -> bool| {
+        if paths.len() > PATHS_MAX {
+            return Err(format!("`{field}` has more than {PATHS_MAX} paths"));
+        }
+        let paths = paths.iter().map(PathBuf::from).collect::<Vec<_>>();
+        match paths.iter().find(|path| !path.is_absolute() || !is_fit(path)) {
+            None => Ok(paths),
+            Some(path) => Err(format!("`{field}` has `{}`; {wanted}", path.display())),
+        }
+    };
+    let is_markdown =
+        |path: &Path| path.extension().is_some_and(|ending| ending.eq_ignore_ascii_case("md"));
+    Ok(LoadOptions {
+        included: paths(
+            "includeFolders",
+            &asked.include_folders,
+            "a folder has an absolute path",
+            |_| true,
+        )?,
+        files: paths(
+            "extensionFiles",
+            &asked.extension_files,
+            "a file has an absolute path that ends with `.md`",
+            is_markdown,
+        )?,
+        trusted: asked.folder_trust,
+        imports: asked.import_format.map(|format| match format {
+            context_files::ImportFormat::Tree => ImportStyle::Tree,
+            context_files::ImportFormat::Flat => ImportStyle::Flat,
+        }),
+    })
 }
 
 /// Returns what is done to a context file.

@@ -9,6 +9,7 @@ mod answers;
 mod body;
 mod changes;
 mod conditions;
+mod context;
 mod context_files;
 mod conversations;
 mod daemon;
@@ -23,6 +24,7 @@ mod memories;
 mod openapi;
 mod page;
 mod path;
+mod pending;
 mod refused;
 mod room;
 mod routes;
@@ -30,6 +32,7 @@ mod sessions;
 mod tasks;
 mod tool;
 mod transfer;
+mod workspaces;
 
 use std::sync::Arc;
 

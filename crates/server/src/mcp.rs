@@ -8,6 +8,7 @@
 //! Not done here: what a command does (`store`), how its result reads (`memory::tool`), where the
 //! roots lie (the command line says so in a [`Host`]).
 
+mod accept;
 mod caller;
 mod changes;
 mod connection;
@@ -15,6 +16,7 @@ mod endpoint;
 mod fault;
 #[cfg(test)]
 pub(crate) mod fixture;
+mod prompts;
 mod question;
 mod resources;
 mod roots;
@@ -26,15 +28,17 @@ mod wire;
 use std::io;
 
 use engine::{BindingRequest, Caller, Engine};
-use memory::limits::{MCP_FLUSH_WAIT, MCP_SHUTDOWN_WAIT};
+use futures_util::FutureExt as _;
+use memory::limits::{MCP_FLUSH_WAIT, MCP_PARENT_INTERVAL, MCP_SHUTDOWN_WAIT};
 use rmcp::service::ServerInitializeError;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::caller::Held;
+pub(crate) use self::caller::{CLASSES, Held};
 pub(crate) use self::endpoint::{Endpoint, is_in_session, is_stream};
+pub(crate) use self::roots::NamesWorkspace;
 pub(crate) use self::sessions::Full;
 
 use self::connection::Connection;
@@ -58,8 +62,12 @@ pub struct Host {
 pub enum ProjectFrom {
     /// The binding, because a person named the project; the client is not asked.
     Binding,
-    /// The client, if it has roots: the first folder among them. Else the binding.
+    /// The client, if it has roots: the project in which they lie. Several projects are none, since nothing says
+    /// which one is meant. Without roots, the binding.
     ClientRoots,
+    /// The workspace that a request names, which the binding leads to. A client with roots in several projects
+    /// has to name one; without a name there is no project for it.
+    Workspace,
 }
 
 /// Why serving ended before the client was done.
@@ -77,7 +85,8 @@ pub enum ServeError {
 }
 
 /// Serves the client at standard input and output until it closes its end or the process gets
-/// SIGINT or SIGTERM; requests in flight are answered first, and a second signal does not wait.
+/// SIGINT or SIGTERM; requests in flight are answered first, and a second signal does not wait. The death of
+/// the parent process ends it as a signal does: another process may hold the pipe open for ever.
 ///
 /// Nothing but protocol is written to standard output. Wants a runtime with IO and time enabled; a
 /// current-thread one is quickest. End that runtime with `shutdown_background`: where standard input
@@ -90,16 +99,27 @@ pub async fn serve_stdio(host: Host) -> Result<(), ServeError> {
     let (input, output) = rmcp::transport::stdio_pipes();
     let stop = CancellationToken::new();
     let mut serving = std::pin::pin!(serve(host, input, output, stop.clone()));
+    let mut orphaned = std::pin::pin!(parent_changed(rustix::process::getppid).fuse());
     loop {
         tokio::select! {
             ended = &mut serving => return ended,
             _ = interrupt.recv() => {}
             _ = terminate.recv() => {}
+            () = &mut orphaned => tracing::info!("the parent process has ended"),
         }
         if stop.is_cancelled() {
             return Ok(());
         }
         stop.cancel();
+    }
+}
+
+/// Waits until this process has another parent than now: its own has ended. No signal tells of that, so it is
+/// looked up from time to time.
+async fn parent_changed<P: PartialEq>(parent: impl Fn() -> P) {
+    let first = parent();
+    while parent() == first {
+        tokio::time::sleep(MCP_PARENT_INTERVAL).await;
     }
 }
 

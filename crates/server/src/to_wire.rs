@@ -4,19 +4,23 @@
 //! engine is public only when somebody adds it here too.
 
 mod events;
+mod pending;
 
 use std::collections::BTreeSet;
 
-use engine::{Known, Memories, NextDream, RootHealth, TaskResult, TaskState};
-use memory::change::Change;
+use engine::{
+    Known, LastWrite, Memories, MemoryText, NextDream, RootHealth, TaskResult, TaskState,
+};
+use memory::change::{Change, Trust};
 use memory::clock::Timestamp;
 use memory::command::Warning;
 use memory::document::Revision;
-use memory::path::{Mount, Scope};
+use memory::path::{MemoryPath, Mount, Scope};
 use memory::tool::Rendered;
 use protocol::{changes, context_files, memories, status, task};
 
 pub(crate) use events::event;
+pub(crate) use pending::{decisions, proposal};
 
 /// Returns a time as the wire has it: ISO 8601, UTC, milliseconds.
 pub(crate) fn time(time: Timestamp) -> String {
@@ -48,6 +52,36 @@ pub(crate) const fn target_scope(mount: Mount) -> task::TargetScope {
 pub(crate) fn target_scopes(mounts: &BTreeSet<Mount>) -> Vec<task::TargetScope> {
     let scopes: BTreeSet<_> = mounts.iter().map(|&mount| target_scope(mount)).collect();
     scopes.into_iter().collect()
+}
+
+/// Returns why a context file is loaded.
+pub(crate) const fn load_scope(scope: engine::LoadScope) -> context_files::LoadScope {
+    match scope {
+        engine::LoadScope::Global => context_files::LoadScope::Global,
+        engine::LoadScope::Project => context_files::LoadScope::Project,
+        engine::LoadScope::Included => context_files::LoadScope::Included,
+        engine::LoadScope::Extension => context_files::LoadScope::Extension,
+    }
+}
+
+/// Returns the context files of a folder as a model is shown them.
+pub(crate) fn loaded_context(shown: engine::ContextText) -> context_files::LoadedContext {
+    let text_of = |path: &std::path::PathBuf| path.display().to_string();
+    let files = shown.files.iter().map(|file| context_files::LoadedFile {
+        path: text_of(&file.path),
+        scope: load_scope(file.scope),
+        parent: file.parent.as_ref().map(text_of),
+        bytes: count(file.bytes),
+        tokens: count(file.tokens),
+        cut: file.is_cut,
+    });
+    let skipped = shown.skipped.iter().map(|one| context_files::SkippedFile {
+        path: text_of(&one.path),
+        parent: one.parent.as_ref().map(text_of),
+        why: one.why.to_string(),
+    });
+    let (files, skipped) = (files.collect(), skipped.collect());
+    context_files::LoadedContext { text: shown.text, files, skipped }
 }
 
 /// Returns whose a context file is.
@@ -128,14 +162,24 @@ pub(crate) fn listed_task(listed: &engine::Task) -> task::ListedTask {
 fn task_result(result: &TaskResult) -> task::TaskResult {
     let topics = |topics: &BTreeSet<engine::Topic>| topics.iter().copied().map(topic).collect();
     match result {
-        TaskResult::Remembered { summary, files_touched, scopes } => {
+        TaskResult::Remembered { summary, files_touched, scopes, changes, proposals } => {
             task::TaskResult::Remember(task::RememberResult {
                 summary: summary.clone(),
                 files_touched: files_touched.iter().map(ToString::to_string).collect(),
                 touched_scopes: target_scopes(scopes),
+                changes: changes.iter().map(entry_note).collect(),
+                proposals: count(proposals.count()),
             })
         }
-        TaskResult::Forgotten { summary, removed, topics: touched, scopes } => {
+        TaskResult::Forgotten {
+            summary,
+            removed,
+            topics: touched,
+            scopes,
+            changes,
+            candidates,
+            proposals,
+        } => {
             let entry = |entry: &engine::Removed| task::RemovedEntry {
                 topic: topic(entry.topic),
                 summary: entry.summary.clone(),
@@ -146,16 +190,37 @@ fn task_result(result: &TaskResult) -> task::TaskResult {
                 removed_entries: removed.iter().map(entry).collect(),
                 touched_topics: topics(touched),
                 touched_scopes: target_scopes(scopes),
+                changes: changes.iter().map(entry_note).collect(),
+                proposals: count(proposals.count()),
+                candidates: candidates.iter().map(candidate).collect(),
             })
         }
-        TaskResult::Dreamt { summary, topics: touched, scopes, deduped } => {
+        TaskResult::Dreamt { summary, topics: touched, scopes, deduped, changes, proposals } => {
             task::TaskResult::Dream(task::DreamResult {
                 summary: summary.clone(),
                 touched_topics: topics(touched),
                 touched_scopes: target_scopes(scopes),
                 deduped_entries: count(*deduped),
+                changes: changes.iter().map(entry_note).collect(),
+                proposals: count(proposals.count()),
             })
         }
+    }
+}
+
+fn entry_note(note: &engine::EntryNote) -> task::EntryNote {
+    task::EntryNote {
+        file_path: note.path.to_string(),
+        action: note.action.as_str().to_owned(),
+        summary: note.summary.clone(),
+    }
+}
+
+fn candidate(candidate: &engine::Candidate) -> task::Candidate {
+    task::Candidate {
+        file_path: candidate.path.to_string(),
+        entry: candidate.entry.clone(),
+        summary: candidate.summary.clone(),
     }
 }
 
@@ -175,6 +240,28 @@ pub(crate) fn warnings(warnings: &[Warning]) -> Vec<memories::Warning> {
     warnings.iter().map(warning).collect()
 }
 
+/// Returns how far a text may be trusted; one that history does not have came from outside.
+fn trust(last: Option<&LastWrite>) -> String {
+    last.map_or(Trust::Outside, |write| write.trust).to_string()
+}
+
+/// Returns a memory as it was read.
+pub(crate) fn memory(
+    path: &MemoryPath,
+    read: MemoryText,
+    last: Option<LastWrite>,
+) -> memories::Memory {
+    memories::Memory {
+        path: path.to_string(),
+        text: read.text,
+        revision: read.revision.to_string(),
+        modified_at: time(read.modified_at),
+        trust: trust(last.as_ref()),
+        last_written_at: last.as_ref().map(|write| time(write.at)),
+        model: last.and_then(|write| write.model),
+    }
+}
+
 /// Returns a memory of a list.
 pub(crate) fn memory_item(known: &Known) -> memories::MemoryItem {
     let listed = &known.listed;
@@ -191,21 +278,24 @@ pub(crate) fn memory_item(known: &Known) -> memories::MemoryItem {
         uses: listed.usage.uses,
         last_used_at: listed.usage.last_used_at.map(time),
         last_author: known.last_author.map(|actor| actor.to_string()),
+        trust: trust(known.last_write.as_ref()),
+        last_written_at: known.last_write.as_ref().map(|write| time(write.at)),
+        model: known.last_write.as_ref().and_then(|write| write.model.clone()),
         findings: warnings(&known.findings),
     }
 }
 
 /// Returns what a model reads after a call.
 pub(crate) fn tool_reply(rendered: Rendered) -> memories::ToolReply {
-    let Rendered { text, is_error, structured } = rendered;
-    let word = |name: &str| structured[name].as_str().map(str::to_owned);
+    let Rendered { text, is_error, facts } = rendered;
+    let word = |name: &str| facts[name].as_str().map(str::to_owned);
     memories::ToolReply {
         ok: !is_error,
         text,
         code: word("code"),
-        change: structured["change"].as_i64(),
+        change: facts["change"].as_i64(),
         revision: word("revision"),
-        warnings: serde_json::from_value(structured["warnings"].clone()).unwrap_or_default(),
+        warnings: serde_json::from_value(facts["warnings"].clone()).unwrap_or_default(),
     }
 }
 

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use memory::change::ChangeId;
 use memory::code::Code;
+use memory::proposal::ProposalId;
 
 /// The cause of an error, for the log.
 type Cause = Box<dyn Error + Send + Sync>;
@@ -145,6 +146,9 @@ pub(crate) enum Fault {
     /// The change is settled.
     #[error("change {0} is not open")]
     NotOpen(ChangeId),
+    /// The proposal is not there, or a person decided already.
+    #[error("the proposal {0} does not wait")]
+    Decided(ProposalId),
     /// Somebody else has the task, or it is over, or was done already.
     #[error("this attempt at the task `{0}` has nothing more to change")]
     Overtaken(String),
@@ -166,6 +170,14 @@ impl Fault {
         self.class() == Class::Damaged && !matches!(self, Self::Digest(_))
     }
 
+    /// Tells whether SQLite could not make the files beside the database, or not write to them.
+    pub(crate) fn is_unwritable(&self) -> bool {
+        let Self::Sql(sqlx::Error::Database(error)) = self else { return false };
+        let code = error.code().and_then(|code| code.parse::<i32>().ok());
+        // SQLITE_CANTOPEN and SQLITE_READONLY, with all that extends them (<https://sqlite.org/rescode.html>).
+        code.is_some_and(|code| [14, 8].contains(&(code & 0xff)))
+    }
+
     /// Tells whether the same may succeed a little later.
     pub(crate) fn is_busy(&self) -> bool {
         self.class() == Class::Busy
@@ -173,10 +185,7 @@ impl Fault {
 
     fn class(&self) -> Class {
         match self {
-            // SQLite has no code of its own for a flipped byte where a file says which format it has.
-            Self::Sql(sqlx::Error::Database(error))
-                if error.message() == "unsupported file format" =>
-            {
+            Self::Sql(sqlx::Error::Database(error)) if tells_of_damage(error.message()) => {
                 Class::Damaged
             }
             Self::Sql(sqlx::Error::Database(error)) => {
@@ -189,6 +198,7 @@ impl Fault {
             | Self::Newer { .. }
             | Self::WrongBytes(_)
             | Self::NotOpen(_)
+            | Self::Decided(_)
             | Self::Overtaken(_) => Class::Failed,
         }
     }
@@ -200,6 +210,14 @@ impl Fault {
             other => Box::new(other),
         }
     }
+}
+
+/// Tells whether SQLite, which has no code of its own for it, says that a byte was flipped: where a file says
+/// which format it has, or in the name of a table or a column. All statements are ours and name what is there.
+fn tells_of_damage(message: &str) -> bool {
+    message == "unsupported file format"
+        || message.starts_with("no such column: ")
+        || message.starts_with("no such table: ")
 }
 
 fn class_of_io(kind: io::ErrorKind) -> Class {

@@ -1,4 +1,4 @@
-//! What outlives a restart beside the memories: history, pins, usage; tasks, sessions, runs.
+//! What outlives a restart beside the memories: history, pins, usage; tasks, sessions, runs, proposals.
 //!
 //! Files are the truth; this is the memory of the truth. Two ports, [`State`] for what became of the
 //! memories and [`Tasks`] for what is to be done about them, with one adapter on SQLite here. Nothing in this crate names a memory's file, decides who may do what, or reads a
@@ -6,11 +6,13 @@
 //! damaged file is set aside, the rest starts empty.
 
 mod error;
+mod proposal;
 mod record;
 mod sqlite;
 mod task;
 
 pub use error::StateError;
+pub use proposal::{AddedProposals, NewProposal, ProposalQuery, ProposalRow};
 pub use record::{
     ChangeQuery, Head, Mark, NewChange, NewFileChange, OpenChange, OpenFile, Pruned, Retention,
     Stats, Use,

@@ -7,6 +7,7 @@ use memory::change::{Change, ChangeId, ChangeKind, FileChange, FolderChange, Pro
 use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::path::RelativePath;
+use memory::proposal::ProposalId;
 use memory::usage::Usage;
 
 /// A change that is about to happen.
@@ -21,6 +22,8 @@ pub struct NewChange {
     /// Which attempt at the task that it is made for makes it. Unless that one runs and the task has no
     /// change yet, nothing is recorded.
     pub attempt: Option<u32>,
+    /// The proposal that it accepts. Unless that one waits, nothing is recorded.
+    pub accepts: Option<ProposalId>,
     /// The change that it takes back.
     pub undoes: Option<ChangeId>,
     /// A folder taken as a whole.
@@ -118,7 +121,7 @@ pub struct Mark {
     pub usage: Usage,
 }
 
-/// How much history to keep: whatever is within both bounds.
+/// How much history to keep: whatever is within both bounds. Decided proposals are kept as long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     /// How long.

@@ -14,6 +14,7 @@ mod file;
 mod heal;
 mod marks;
 mod open;
+mod proposals;
 mod prune;
 mod queue;
 mod record;
@@ -108,6 +109,7 @@ type Ran<T> = (SqliteConnection, Result<T, Fault>);
 /// The place of one who reads.
 struct ReaderSeat<'state> {
     file: FileId,
+    is_reusable: bool,
     _permit: Option<SemaphorePermit<'state>>,
 }
 
@@ -122,7 +124,7 @@ impl WriterSeat<'_> {
     /// Ends the writing: the next one has the connection, if what was done with it went well.
     async fn give_back(mut self, connection: SqliteConnection, is_sound: bool) {
         if is_sound {
-            self.writer.opened = Some(Opened { connection, file: self.file });
+            self.writer.opened = Some(Opened { connection, file: self.file, is_reusable: true });
         } else {
             // Closing rolls back whatever the failed statement left open.
             open::close(connection).await;
@@ -209,8 +211,9 @@ impl SqliteState {
         // Nobody closes it, so there is always one to wait for.
         let permit = self.readers.acquire().await.ok();
         let opened = self.reader().await?;
-        Ok(opened
-            .map(|Opened { connection, file }| (connection, ReaderSeat { file, _permit: permit })))
+        Ok(opened.map(|Opened { connection, file, is_reusable }| {
+            (connection, ReaderSeat { file, is_reusable, _permit: permit })
+        }))
     }
 
     async fn give_reader_back(
@@ -219,12 +222,12 @@ impl SqliteState {
         seat: ReaderSeat<'_>,
         is_sound: bool,
     ) {
-        if !is_sound {
+        if !is_sound || !seat.is_reusable {
             return open::close(connection).await;
         }
         let mut idle = self.idle_readers();
         if idle.len() < IDLE_READERS_MAX {
-            idle.push(Opened { connection, file: seat.file });
+            idle.push(Opened { connection, file: seat.file, is_reusable: true });
         }
     }
 
@@ -327,7 +330,7 @@ impl SqliteState {
             let Some(gate) = &writer.gate else { continue };
             let held = gate.hold(Hold::Shared).await?;
             // Looked at under the gate: from here on nobody sets the file aside.
-            let Some(Opened { connection, file }) = writer.opened.take() else { continue };
+            let Some(Opened { connection, file, .. }) = writer.opened.take() else { continue };
             if file::identity(&self.path)? == Some(file) {
                 return Ok((connection, WriterSeat { file, _held: held, writer }));
             }

@@ -1,4 +1,4 @@
-//! The second port of the state: the queue of tasks, the sessions of clients, the runs of tasks.
+//! The second port of the state: the queue of tasks, the sessions of clients, the runs of tasks, proposals.
 //!
 //! Words are the public ones, and what was asked and what came of it are JSON texts that nobody here
 //! reads. Which task may run, who sees it and when it is given up is for the lane; this is its memory.
@@ -12,10 +12,12 @@ use std::fmt::Debug;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use memory::change::ChangeId;
+use memory::change::{ChangeId, RootKey};
 use memory::clock::Timestamp;
+use memory::proposal::ProposalId;
 
 use crate::error::StateError;
+use crate::proposal::{AddedProposals, NewProposal, ProposalQuery, ProposalRow};
 use crate::sqlite::Version;
 
 /// The kind that has the whole queue; the others share a part of it.
@@ -241,7 +243,7 @@ pub struct RunRow {
     pub outcome: Option<String>,
 }
 
-/// Keeps the queue, the sessions and the runs.
+/// Keeps the queue, the sessions, the runs and the proposals.
 ///
 /// A task goes [`enqueue`](Self::enqueue) → [`begin_next`](Self::begin_next) →
 /// [`prepare_outcome`](Self::prepare_outcome) → the commit of its draft, as a change that names the
@@ -398,4 +400,23 @@ pub trait Tasks: Debug + Send + Sync {
 
     /// Returns the attempts at a task, oldest first.
     async fn runs(&self, task: &str) -> Result<Vec<RunRow>, StateError>;
+
+    /// Durably adds proposals, all at once. One is not added if the same waits about the same roots, was made by
+    /// the same task or was rejected, or if [`PROPOSALS_WAITING_MAX`] wait about the same roots.
+    ///
+    /// [`PROPOSALS_WAITING_MAX`]: memory::limits::PROPOSALS_WAITING_MAX
+    async fn add_proposals(&self, new: &[NewProposal]) -> Result<AddedProposals, StateError>;
+
+    /// Returns waiting proposals, in the order of their numbers.
+    async fn proposals(&self, query: &ProposalQuery) -> Result<Vec<ProposalRow>, StateError>;
+
+    /// Counts the waiting proposals that name memories of these roots alone.
+    async fn count_proposals(&self, roots: &[RootKey]) -> Result<u64, StateError>;
+
+    /// Returns one proposal, also one that is decided.
+    async fn proposal(&self, id: ProposalId) -> Result<Option<ProposalRow>, StateError>;
+
+    /// Durably rejects a proposal that waits. Returns whether this call did. A proposal is accepted by recording
+    /// the [change](crate::NewChange::accepts) that it asks for; of the two, one happens.
+    async fn reject_proposal(&self, id: ProposalId, at: Timestamp) -> Result<bool, StateError>;
 }

@@ -181,6 +181,7 @@ impl Memories {
                 kind: decided.kind,
                 provenance: self.provenance(call),
                 attempt: call.attempt,
+                accepts: None,
                 undoes: None,
                 folder: decided.folder,
                 steps: decided.steps,

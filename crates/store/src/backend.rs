@@ -286,6 +286,9 @@ pub enum BackendError {
     /// The disk, a quota or the number of files is at its end.
     #[error("the disk or a quota is full")]
     Full(#[source] io::Error),
+    /// This account may not write there, or the file system is mounted for reading alone.
+    #[error("the folder cannot be written: {}", .0.kind())]
+    NotWritable(io::Error),
     /// Another process holds the root.
     #[error("another process holds the memories for longer than {} s", .0.as_secs())]
     Locked(Duration),
@@ -310,8 +313,19 @@ impl BackendError {
             Self::Changed => Code::Conflict,
             Self::Escapes(_) => Code::EscapesRoot,
             Self::Full(_) => Code::StorageFull,
+            Self::NotWritable(_) => Code::ReadOnly,
             Self::Locked(_) => Code::Locked,
             Self::Io { .. } => Code::StorageFailed,
+        }
+    }
+
+    /// Sorts what the operating system said to a write into what a caller can do about it.
+    pub(crate) fn from_write(doing: &'static str, source: io::Error) -> Self {
+        match source.kind() {
+            io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => {
+                Self::NotWritable(source)
+            }
+            _ => Self::from_io(doing, source),
         }
     }
 

@@ -15,6 +15,7 @@ use memory::path::{Layout, Mount, Scope};
 
 use crate::backend::local::{Anchor, Privacy};
 use crate::host;
+use crate::workspace::CheckoutRecord;
 
 /// Where this host keeps things.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,15 +82,30 @@ impl fmt::Display for WorkspaceId {
     }
 }
 
+/// The choice of the workspace that a binding has.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum WorkspaceChoice {
+    /// No workspace.
+    #[default]
+    None,
+    /// The workspace of the checkout that the project lies in: each worktree has one of its own. Outside a
+    /// checkout there is none.
+    Checkout,
+    /// The workspace of this id.
+    Id(WorkspaceId),
+}
+
 /// What a host says about where it works.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct BindingRequest {
     /// The checkout, or any folder in it.
     pub project_dir: Option<PathBuf>,
+    /// Why there is no project, as the end of a sentence, where more is known than that none was named.
+    pub no_project: Option<String>,
     /// Where the project's memories lie.
     pub project_root: ProjectRoot,
     /// The workspace.
-    pub workspace: Option<WorkspaceId>,
+    pub workspace: WorkspaceChoice,
     /// One folder to mount instead of the scopes.
     pub flat: Option<PathBuf>,
     /// Whether nobody may write through this binding.
@@ -112,6 +128,12 @@ impl Checkout {
         let root = start.ancestors().find(|folder| host::facts(&folder.join(".git")).is_some())?;
         let main = main_checkout(root).unwrap_or_else(|| root.to_owned());
         Some(Self { root: root.to_owned(), identity: project_key(&main) })
+    }
+
+    /// Returns the id of the workspace of this checkout: a readable name and a digest of its real path, so
+    /// that every process that runs there finds the same one.
+    pub fn workspace(&self) -> WorkspaceId {
+        WorkspaceId(project_key(&self.root))
     }
 }
 
@@ -190,6 +212,8 @@ pub(crate) struct RootPlan {
     pub(crate) anchor: Anchor,
     /// Whether Quipu keeps a generated `MEMORY.md` there if it is asked to.
     pub(crate) may_have_list: bool,
+    /// The record of the checkout that a workspace belongs to.
+    pub(crate) checkout: Option<CheckoutRecord>,
 }
 
 /// One mount of a binding.
@@ -211,12 +235,14 @@ pub struct Binding {
 impl Binding {
     /// Works out the roots. Reads what git says about a checkout, and makes nothing.
     pub fn resolve(request: &BindingRequest, folders: &Folders) -> Self {
-        let (layout, mounts) = match &request.flat {
-            Some(folder) => (Layout::Flat, vec![flat(folder)]),
-            None => (
-                Layout::Scoped,
-                vec![global(folders), project(request, folders), workspace(request, folders)],
-            ),
+        let (layout, mounts) = if let Some(folder) = &request.flat {
+            (Layout::Flat, vec![flat(folder)])
+        } else {
+            let checkout = request.project_dir.as_deref().and_then(Checkout::find);
+            let why = request.no_project.as_deref();
+            let workspace = workspace(&request.workspace, (checkout.as_ref(), why), folders);
+            let project = project(request.project_root, (checkout, why), folders);
+            (Layout::Scoped, vec![global(folders), project, workspace])
         };
         let mounts = without_twins(mounts);
         Self { layout, mounts, read_only: request.read_only }
@@ -241,7 +267,7 @@ fn root_at(identity: String, anchor: Anchor, may_have_list: bool) -> RootPlan {
     // The names that a checkout could have made links of are left as they are: a link to another
     // root must not lead to that one's history.
     let place = digest(&anchor.resolved_base(resolved));
-    RootPlan { key: RootKey { identity, place }, anchor, may_have_list }
+    RootPlan { key: RootKey { identity, place }, anchor, may_have_list, checkout: None }
 }
 
 /// Returns `path` without links as far as it exists.
@@ -266,14 +292,18 @@ fn global(folders: &Folders) -> MountPlan {
     }
 }
 
-fn project(request: &BindingRequest, folders: &Folders) -> MountPlan {
+fn project(
+    place: ProjectRoot,
+    (checkout, why): (Option<Checkout>, Option<&str>),
+    folders: &Folders,
+) -> MountPlan {
     let mount = Mount::Scope(Scope::Project);
-    let Some(checkout) = request.project_dir.as_deref().and_then(Checkout::find) else {
-        let why = "no project is associated with this session".to_owned();
+    let Some(checkout) = checkout else {
+        let why = why.unwrap_or("no project is associated with this session").to_owned();
         return MountPlan { mount, root: Err(why) };
     };
     let identity = format!("project:{}", checkout.identity);
-    let (anchor, may_have_list) = match request.project_root {
+    let (anchor, may_have_list) = match place {
         ProjectRoot::Repo => (Anchor::new(checkout.root, &PROJECT_FOLDER, Privacy::Shared), false),
         ProjectRoot::Host => {
             let names = ["projects", &checkout.identity, "memory"];
@@ -283,15 +313,27 @@ fn project(request: &BindingRequest, folders: &Folders) -> MountPlan {
     MountPlan { mount, root: Ok(root_at(identity, anchor, may_have_list)) }
 }
 
-fn workspace(request: &BindingRequest, folders: &Folders) -> MountPlan {
+fn workspace(
+    choice: &WorkspaceChoice,
+    (checkout, no_project): (Option<&Checkout>, Option<&str>),
+    folders: &Folders,
+) -> MountPlan {
     let mount = Mount::Scope(Scope::Workspace);
-    let Some(id) = &request.workspace else {
-        let why = "no workspace is associated with this session".to_owned();
+    let (id, of) = match choice {
+        WorkspaceChoice::Id(id) => (Some(id.clone()), None),
+        WorkspaceChoice::Checkout => (checkout.map(Checkout::workspace), checkout),
+        WorkspaceChoice::None => (None, None),
+    };
+    let Some(id) = id else {
+        let why = no_project.filter(|_| *choice == WorkspaceChoice::Checkout);
+        let why = why.unwrap_or("no workspace is associated with this session").to_owned();
         return MountPlan { mount, root: Err(why) };
     };
     let names = ["workspaces", &id.0, "memory"];
     let anchor = Anchor::new(folders.state.clone(), &names, Privacy::Private);
-    MountPlan { mount, root: Ok(root_at(format!("workspace:{id}"), anchor, true)) }
+    let checkout = of.map(|of| CheckoutRecord::new(folders, &id, of.root.clone()));
+    let root = root_at(format!("workspace:{id}"), anchor, true);
+    MountPlan { mount, root: Ok(RootPlan { checkout, ..root }) }
 }
 
 fn flat(folder: &Path) -> MountPlan {

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use memory::change::{Actor, Change, FileChange, Trust};
 use memory::clock::Timestamp;
 use memory::document::{self, Revision};
-use memory::path::{MemoryPath, Mount, RelativePath, Scope};
+use memory::path::{MemoryPath, Mount, Scope};
 
 use crate::error::StoreError;
 use crate::history::{CHANGES_AT_ONCE, ChangesQuery};
@@ -51,18 +51,17 @@ impl Memories {
             open: (0..entries.len()).filter(|&at| there.contains(entries[at])).collect(),
             expected: Some(read.revision),
         };
-        let (Some(mount), Some(relative)) = (path.mount(), path.relative()) else {
+        let (Some(mount), Some(_)) = (path.mount(), path.relative()) else {
             return Ok(search.came);
         };
         let is_ours = mount != Mount::Scope(Scope::Project);
         let mut found_at = is_ours.then_some(read.modified_at);
-        let place = &self.root(mount)?.key.place;
         let mut query = ChangesQuery { path: Some(path.clone()), ..ChangesQuery::default() };
         query.max = CHANGES_AT_ONCE;
         loop {
             let changes = self.recorded_changes(&query).await?;
             for change in &changes {
-                let Some(file) = left_at(change, place, relative) else { continue };
+                let Some(file) = self.left_at(change, path) else { continue };
                 let (before, is_kept) = self.text(file.before.as_ref()).await?;
                 if !is_kept || !search.step(change, file, &before.unwrap_or_default(), found_at) {
                     return Ok(search.came);
@@ -106,13 +105,6 @@ impl Search<'_> {
         *expected = file.before;
         !open.is_empty()
     }
-}
-
-/// What a change did to the memory that then lay at this path.
-fn left_at<'a>(change: &'a Change, place: &str, path: &RelativePath) -> Option<&'a FileChange> {
-    change.files.iter().rfind(|file| {
-        file.root.place == place && file.moved_to.as_ref().unwrap_or(&file.path) == path
-    })
 }
 
 /// When the text that a change brought was written; `found_at` is when, if it was found on disk.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use memory::change::{ChangeId, ChangeKind, FileChange, FolderChange, Provenance, Trust};
 use memory::document::Revision;
 use memory::path::RelativePath;
+use memory::proposal::ProposalId;
 use state::{Head, NewChange, NewFileChange, Use};
 
 use crate::backend::{Backend, BackendError, Expect, Kind, Staged, Stamp};
@@ -97,6 +98,8 @@ pub(crate) struct Plan {
     pub(crate) provenance: Provenance,
     /// Which attempt at its task makes it, if that matters.
     pub(crate) attempt: Option<u32>,
+    /// The proposal that it accepts.
+    pub(crate) accepts: Option<ProposalId>,
     pub(crate) undoes: Option<ChangeId>,
     pub(crate) folder: Option<FolderStep>,
     pub(crate) steps: Vec<Step>,
@@ -131,6 +134,7 @@ pub(crate) async fn commit(
     }
     record_outside_edits(store, roots, &plan.steps).await?;
     for root in roots.iter_mut() {
+        root.root.record_checkout();
         root.held.begin().map_err(StoreError::at(root.root.mount))?;
     }
     let change = new_change(store, roots, &plan);
@@ -249,7 +253,7 @@ async fn place_all(
 
 /// Returns whether a step that failed so may have been done all the same: an answer can get lost.
 fn may_have_happened(error: &BackendError) -> bool {
-    matches!(error, BackendError::Io { .. } | BackendError::Full(_))
+    matches!(error, BackendError::Io { .. } | BackendError::Full(_) | BackendError::NotWritable(_))
 }
 
 async fn place_folder(
@@ -295,7 +299,14 @@ async fn place(
             backend.stage(&step.path, Arc::clone(after)).await?.publish(Expect::Absent).await
         }
         (What::Remove { before }, _) => backend.remove_file(&step.path, before.stamp).await,
-        (What::Move { to, .. }, _) => backend.rename(&step.path, to).await,
+        (What::Move { to, .. }, _) => match backend.rename(&step.path, to).await {
+            // A folder that is left empty stands where an undone rename brings the memory back.
+            Err(BackendError::Occupied) => {
+                backend.remove_empty(to).await?;
+                backend.rename(&step.path, to).await
+            }
+            renamed => renamed,
+        },
     }
 }
 
@@ -370,6 +381,7 @@ fn new_change(store: &Store, roots: &[HeldRoot], plan: &Plan) -> NewChange {
         kind: plan.kind,
         provenance: plan.provenance.clone(),
         attempt: plan.attempt,
+        accepts: plan.accepts,
         undoes: plan.undoes,
         folder,
         files,
@@ -515,6 +527,7 @@ pub(crate) async fn record_outside(
         kind: ChangeKind::Outside,
         provenance: provenance.clone(),
         attempt: None,
+        accepts: None,
         undoes: None,
         folder: None,
         files: edits,

@@ -23,7 +23,7 @@ use memory::access::{Access, access};
 use memory::change::Actor;
 use memory::code::Code;
 use memory::command::{CommandError, Warning};
-use memory::context_file::NAMES_DEFAULT;
+use memory::context_file::{ImportStyle, NAME_OF_ALL, NAMES_DEFAULT, NAMES_OF_HOSTS, name_for};
 use memory::document::Revision;
 use memory::limits::CONTEXT_FILE_BYTES_MAX;
 use memory::path::{Mount, RelativePath, Scope};
@@ -46,6 +46,8 @@ pub struct ContextSettings {
     pub folder: PathBuf,
     /// Further folders of the person's own, that other products have.
     pub folders_of_others: Vec<PathBuf>,
+    /// The names of folders at the top of a project that other products have, and that are looked into too.
+    pub project_folders: Vec<String>,
     /// Folders that a person listed: their context files are loaded everywhere, and may be imported from.
     pub included: Vec<PathBuf>,
     /// Files that are loaded everywhere, after all others.
@@ -61,6 +63,7 @@ impl ContextSettings {
             names: default_names(),
             folder,
             folders_of_others: Vec::new(),
+            project_folders: Vec::new(),
             included: Vec::new(),
             files: Vec::new(),
             home: None,
@@ -70,6 +73,19 @@ impl ContextSettings {
 
 fn default_names() -> Vec<RelativePath> {
     NAMES_DEFAULT.iter().filter_map(|name| RelativePath::parse(name).ok()).collect()
+}
+
+/// What one load, or the loads of one session, are given beside the settings.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LoadOptions {
+    /// Further folders whose context files are loaded, and that may be imported from.
+    pub included: Vec<PathBuf>,
+    /// Further files, after all others.
+    pub files: Vec<PathBuf>,
+    /// Whether the project is trusted; `None` leaves it to the person's list. Nothing is added to that list.
+    pub trusted: Option<bool>,
+    /// How imports are shown; `None` leaves it to the settings.
+    pub imports: Option<ImportStyle>,
 }
 
 /// Whose a context file is.
@@ -219,7 +235,10 @@ pub struct ContextFiles {
     cache: Arc<ContextCache>,
     /// Names of files that the host loads itself.
     host_has: Vec<String>,
+    options: LoadOptions,
     is_read_only: bool,
+    /// Whether the file to write is chosen by the files that are there and by the client.
+    chooses: bool,
     /// Rules and families that only warn this person.
     answered: Vec<&'static str>,
 }
@@ -241,7 +260,9 @@ impl ContextFiles {
             caller,
             cache: Arc::default(),
             host_has: Vec::new(),
+            options: LoadOptions::default(),
             is_read_only: false,
+            chooses: false,
             answered: Vec::new(),
         }
     }
@@ -256,6 +277,25 @@ impl ContextFiles {
     #[must_use]
     pub fn loaded_by_host(self, names: &[&str]) -> Self {
         Self { host_has: names.iter().map(|&name| name.to_owned()).collect(), ..self }
+    }
+
+    /// Returns the same files with options for what is loaded. What is written does not depend on them.
+    #[must_use]
+    pub fn with_options(self, options: LoadOptions) -> Self {
+        Self { options, ..self }
+    }
+
+    /// Returns how imports are shown, if that was said for these files.
+    pub fn import_style(&self) -> Option<ImportStyle> {
+        self.options.imports
+    }
+
+    /// Returns the same files. Unless a person set their names, the one that is written is that which the client
+    /// loads by itself, if it is there, else another one that is there.
+    #[must_use]
+    pub fn chosen_for_client(self) -> Self {
+        let chooses = self.names() == default_names();
+        Self { chooses, ..self }
     }
 
     /// Returns the same files for somebody who may write none of them.
@@ -276,6 +316,26 @@ impl ContextFiles {
     fn names(&self) -> Vec<RelativePath> {
         let names = &self.settings.names;
         if names.is_empty() { default_names() } else { names.clone() }
+    }
+
+    /// Returns the names from which the file of a scope is chosen that is written, and the name of one that is made.
+    fn names_to_write(&self, scope: ContextScope) -> (Vec<RelativePath>, Option<RelativePath>) {
+        if !self.chooses {
+            let names = self.names();
+            let first = names.first().cloned();
+            return (names, first);
+        }
+        let parsed = |name: &str| RelativePath::parse(name).ok();
+        match scope {
+            // Only files of these names are loaded from a person's folder: no host looks into it.
+            ContextScope::Global => (self.names(), parsed(NAME_OF_ALL)),
+            ContextScope::Project => {
+                let own = name_for(self.caller.provenance.client.as_deref().unwrap_or_default());
+                let others = NAMES_OF_HOSTS.into_iter().filter(|name| *name != own);
+                let names = std::iter::once(own).chain(others);
+                (names.filter_map(parsed).collect(), parsed(own))
+            }
+        }
     }
 
     fn check_writable(&self, scope: ContextScope) -> Result<(), ContextFileError> {

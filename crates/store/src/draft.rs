@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
-use memory::change::{ChangeId, ChangeKind, unified_diff};
+use memory::change::{ChangeId, ChangeKind, Trust, unified_diff};
 use memory::command::edit;
 use memory::command::{self, Command, CommandError, Reply};
 use memory::document::Revision;
@@ -95,6 +95,12 @@ impl Draft {
         }
     }
 
+    /// Lowers how far the text of this draft may be trusted, to that of a source that it comes from.
+    pub fn limit_trust(&mut self, source: Trust) {
+        let by = &mut self.memories.caller.provenance;
+        by.trust = by.trust.min(source);
+    }
+
     /// Returns the memories that a commit would change.
     pub fn changed(&self) -> Vec<MemoryPath> {
         let changed = self.files.iter().filter(|(_, drafted)| drafted.is_changed());
@@ -154,6 +160,7 @@ impl Draft {
                 kind: self.kind,
                 provenance: self.memories.provenance(&self.call),
                 attempt: self.call.attempt,
+                accepts: self.call.proposal,
                 undoes: None,
                 folder: None,
                 steps,

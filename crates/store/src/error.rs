@@ -67,6 +67,12 @@ impl StoreError {
 
     /// Says which root a backend failed for.
     pub(crate) fn at(mount: Mount) -> impl Fn(BackendError) -> Self {
-        move |source| Self::Backend { mount, source }
+        move |source| match source {
+            BackendError::NotWritable(error) => {
+                let reason = error.kind().to_string();
+                CommandError::NotWritable { mount, reason }.into()
+            }
+            source => Self::Backend { mount, source },
+        }
     }
 }

@@ -1,10 +1,11 @@
 //! How the roots and the state are, and what can be mended without losing anything.
 
 use std::collections::HashSet;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use memory::change::ChangeId;
-use memory::limits::MEMORY_BYTES_MAX;
+use memory::document::{conflict_line, second_frontmatter_line};
+use memory::limits::{DISK_BYTES_LEFT_MIN, MEMORY_BYTES_MAX};
 use memory::path::{Mount, RelativePath, Scope};
 use memory::screen::{Policy, ValueDigest, Writer};
 use state::{StateError, Stats};
@@ -17,7 +18,11 @@ use crate::error::StoreError;
 use crate::host;
 use crate::memories::{Answering, BoundMount, Memories};
 use crate::root::Root;
-use crate::view::document_head;
+use crate::view::{FileHead, document_head};
+
+mod advice;
+
+use self::advice::Adviser;
 
 /// What kind of thing was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -36,6 +41,10 @@ pub enum FindingKind {
     NotText,
     /// Frontmatter that cannot be understood; the memory has no description then.
     MalformedFrontmatter,
+    /// A merge conflict that nobody resolved.
+    ConflictMarker,
+    /// A second block of frontmatter, which is read as text.
+    SecondFrontmatter,
     /// What a write that did not end left over.
     LeftOverTemporary,
     /// Changes recorded by a writer that died, or before the machine did.
@@ -50,10 +59,18 @@ pub enum FindingKind {
     RootRefused,
     /// The root, or the folder of the state, cannot be written.
     Unwritable,
+    /// The disk of the root, or of the state, has no room for another memory.
+    DiskFull,
     /// The state database is damaged.
     StateDamaged,
     /// The state database cannot be used as things are; nothing is wrong in it.
     StateUnavailable,
+    /// Advice: a value of the frontmatter that is no YAML and was read as text.
+    UnquotedValue,
+    /// Advice: a memory without a description.
+    MissingDescription,
+    /// Advice: an entry that says what another one says.
+    RepeatedEntry,
 }
 
 impl FindingKind {
@@ -67,6 +84,8 @@ impl FindingKind {
             Self::OverCap => "over-cap",
             Self::NotText => "not-text",
             Self::MalformedFrontmatter => "malformed-frontmatter",
+            Self::ConflictMarker => "conflict-marker",
+            Self::SecondFrontmatter => "second-frontmatter",
             Self::LeftOverTemporary => "left-over-temporary",
             Self::InterruptedCommit => "interrupted-commit",
             Self::OrphanedState => "orphaned-state",
@@ -74,8 +93,12 @@ impl FindingKind {
             Self::Screened => "screened",
             Self::RootRefused => "root-refused",
             Self::Unwritable => "unwritable",
+            Self::DiskFull => "disk-full",
             Self::StateDamaged => "state-damaged",
             Self::StateUnavailable => "state-unavailable",
+            Self::UnquotedValue => "unquoted-value",
+            Self::MissingDescription => "missing-description",
+            Self::RepeatedEntry => "repeated-entry",
         }
     }
 }
@@ -124,6 +147,8 @@ pub struct Health {
     pub roots: Vec<RootHealth>,
     /// What is not as it should be.
     pub findings: Vec<Finding>,
+    /// What could be better and harms nothing; only a thorough look gives advice.
+    pub advice: Vec<Finding>,
     /// Counts and sizes of the state.
     pub state: Stats,
 }
@@ -135,6 +160,8 @@ pub struct Repaired {
     pub done: Vec<String>,
     /// What is left for a person.
     pub left: Vec<Finding>,
+    /// What could be better and harms nothing.
+    pub advice: Vec<Finding>,
 }
 
 /// How thoroughly to look.
@@ -150,8 +177,12 @@ impl Memories {
     /// Examines roots and state. Mends nothing, makes nothing.
     pub fn health(&self, depth: Depth) -> Answering<'_, Health> {
         Box::pin(async move {
-            let mut health =
-                Health { roots: Vec::new(), findings: Vec::new(), state: Stats::default() };
+            let mut health = Health {
+                roots: Vec::new(),
+                findings: Vec::new(),
+                advice: Vec::new(),
+                state: Stats::default(),
+            };
             for bound in &self.mounts {
                 self.examine_mount(bound, depth, &mut health).await?;
             }
@@ -166,6 +197,7 @@ impl Memories {
             let subject = folder.display().to_string();
             health.findings.push(unwritable(None, subject));
         }
+        health.findings.extend(disk_full(None, folder));
         match self.store.state.stats().await {
             Ok(stats) => health.state = stats,
             Err(error) => {
@@ -211,10 +243,13 @@ impl Memories {
                         root_health.files = walk.files_total - usize::from(list.is_some());
                         root_health.bytes =
                             walk.bytes_total - list.map_or(0, |list| list.stat.bytes);
-                        let mut examined = Examined { root, findings: &mut health.findings };
+                        let adviser = Adviser::new(root.mount, &mut health.advice);
+                        let findings = &mut health.findings;
+                        let mut examined = Examined { root, findings, adviser };
                         examined.counts(&root_health, walk.incomplete);
                         examined.skipped(&walk.skipped);
                         examined.can_be_written();
+                        examined.has_room();
                         examined.files(self, &walk.files, depth).await?;
                         examined.state(self, &walk.files).await;
                     }
@@ -270,7 +305,9 @@ impl Memories {
         if pruned.changes > 0 {
             repaired.done.push(format!("history: dropped {} old changes", pruned.changes));
         }
-        repaired.left = self.health(Depth::Thorough).await?.findings;
+        let health = self.health(Depth::Thorough).await?;
+        repaired.left = health.findings;
+        repaired.advice = health.advice;
         Ok(repaired)
     }
 }
@@ -278,6 +315,7 @@ impl Memories {
 struct Examined<'a> {
     root: &'a Root,
     findings: &'a mut Vec<Finding>,
+    adviser: Adviser<'a>,
 }
 
 impl Examined<'_> {
@@ -343,6 +381,12 @@ impl Examined<'_> {
         }
     }
 
+    fn has_room(&mut self) {
+        if let Some(folder) = self.root.backend.folder() {
+            self.findings.extend(disk_full(Some(self.root.mount), &folder));
+        }
+    }
+
     async fn files(
         &mut self,
         memories: &Memories,
@@ -388,7 +432,10 @@ impl Examined<'_> {
                 return Ok(());
             };
             match str::from_utf8(&read.bytes) {
-                Ok(text) if !text.contains('\0') => self.screened(memories, &path, text),
+                Ok(text) if !text.contains('\0') => {
+                    self.screened(memories, &path, text);
+                    self.written(&path, &head, text);
+                }
                 _ => is_text = false,
             }
         }
@@ -397,6 +444,30 @@ impl Examined<'_> {
             self.add(FindingKind::NotText, path, detail, false);
         }
         Ok(())
+    }
+
+    /// Looks at what merges leave behind, and at what could be better.
+    fn written(&mut self, path: &str, head: &FileHead, text: &str) {
+        if head.generated {
+            return;
+        }
+        if let Some(line) = conflict_line(text) {
+            let detail = format!(
+                "line {line} begins a merge conflict that was not resolved; keep what is right and \
+                 remove its markers"
+            );
+            self.add(FindingKind::ConflictMarker, path.to_owned(), &detail, false);
+            // Both sides of a conflict say the same in places.
+            return;
+        }
+        if let Some(line) = second_frontmatter_line(text) {
+            let detail = format!(
+                "line {line} begins a second block of frontmatter, which is read as text; move its \
+                 fields into the first"
+            );
+            self.add(FindingKind::SecondFrontmatter, path.to_owned(), &detail, false);
+        }
+        self.adviser.look(path, &head.head, text);
     }
 
     fn screened(&mut self, memories: &Memories, path: &str, text: &str) {
@@ -508,6 +579,14 @@ fn refused(mount: Mount, error: &BackendError) -> Finding {
 fn unwritable(mount: Option<Mount>, subject: String) -> Finding {
     let detail = "cannot be written; check its owner and permissions".to_owned();
     Finding { kind: FindingKind::Unwritable, mount, subject, detail, fixable: false }
+}
+
+/// Returns the finding that the disk of a folder is full, if it is.
+fn disk_full(mount: Option<Mount>, folder: &Path) -> Option<Finding> {
+    let left = host::bytes_left(folder).filter(|&left| left < DISK_BYTES_LEFT_MIN)?;
+    let detail = format!("its disk has {left} bytes left; free some space");
+    let subject = folder.display().to_string();
+    Some(Finding { kind: FindingKind::DiskFull, mount, subject, detail, fixable: false })
 }
 
 fn state_damage(detail: String) -> Finding {

@@ -9,7 +9,7 @@ use memory::clock::Timestamp;
 use memory::command::edit;
 use memory::command::{CommandError, Warning};
 use memory::document::Revision;
-use memory::path::{MemoryPath, RelativePath};
+use memory::path::{MemoryPath, Mount, RelativePath, Scope};
 use memory::screen::{Finding, Writer};
 use state::ChangeQuery;
 
@@ -132,6 +132,36 @@ impl Memories {
             bound.root.as_ref().is_ok_and(|mounted| mounted.key.place == root.place)
         })?;
         MemoryPath::inside(bound.mount, path.clone()).ok()
+    }
+
+    /// Returns what a change did to the memory that lay at this path after it.
+    pub fn left_at<'a>(&self, change: &'a Change, path: &MemoryPath) -> Option<&'a FileChange> {
+        let (place, relative) = (&self.root(path.mount()?).ok()?.key.place, path.relative()?);
+        change.files.iter().rfind(|file| {
+            file.root.place == *place && file.moved_to.as_ref().unwrap_or(&file.path) == relative
+        })
+    }
+
+    /// Returns the virtual path that a memory of another worktree of this project would have here: the project
+    /// is the same, and its folder is another.
+    pub fn sibling_path(&self, root: &RootKey, path: &RelativePath) -> Option<MemoryPath> {
+        let ours = self.project_key()?;
+        let is_sibling = ours.identity == root.identity && ours.place != root.place;
+        let mount = Mount::Scope(Scope::Project);
+        is_sibling.then(|| MemoryPath::inside(mount, path.clone()).ok()).flatten()
+    }
+
+    /// Tells whether other memories are those of another worktree of this project.
+    pub fn is_sibling_of(&self, other: &Self) -> bool {
+        let (Some(ours), Some(theirs)) = (self.project_key(), other.project_key()) else {
+            return false;
+        };
+        ours.identity == theirs.identity && ours.place != theirs.place
+    }
+
+    fn project_key(&self) -> Option<&RootKey> {
+        let project = self.mounts.iter().find(|one| one.mount == Mount::Scope(Scope::Project));
+        project?.root.as_ref().ok().map(|root| &root.key)
     }
 
     /// Returns changes of these memories, newest first. What was changed outside of Quipu is noticed
@@ -276,6 +306,7 @@ impl Memories {
                 kind: ChangeKind::Undo,
                 provenance: self.provenance(call),
                 attempt: call.attempt,
+                accepts: None,
                 undoes: changes.first().map(|change| change.id),
                 folder: folder_back(&changes, &held, &steps).await?,
                 steps,

@@ -60,6 +60,14 @@ pub(crate) fn can_be_written(folder: &Path) -> bool {
     found.is_none_or(|path| rustix::fs::access(path, wanted).is_ok())
 }
 
+/// Returns how many bytes this account may still write to the disk of a folder; `None` if the system does not
+/// say.
+pub(crate) fn bytes_left(folder: &Path) -> Option<u64> {
+    let found = folder.ancestors().find(|path| facts(path).is_some())?;
+    let disk = rustix::fs::statvfs(found).ok()?;
+    disk.f_bavail.checked_mul(disk.f_frsize)
+}
+
 /// Returns the names in a folder, the first so many; none if it cannot be read.
 #[expect(clippy::disallowed_methods, reason = "this is the one place that looks at such folders")]
 pub(crate) fn names_in(folder: &Path) -> Vec<std::ffi::OsString> {
@@ -156,6 +164,31 @@ pub(crate) fn put_private_file(
 #[expect(clippy::disallowed_methods, reason = "this is the one place that removes such files")]
 pub(crate) fn remove_file(path: &Path) -> io::Result<()> {
     fs::remove_file(path)
+}
+
+/// Removes a folder and the folders in it, as far as there is nothing else in them. Follows no link. Returns
+/// whether the folder is gone.
+#[expect(clippy::disallowed_methods, reason = "this is the one place that removes such folders")]
+pub(crate) fn remove_empty_folders(folder: &Path) -> io::Result<bool> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(true),
+        entries => entries?,
+    };
+    let mut is_empty = true;
+    for entry in entries {
+        let entry = entry?;
+        is_empty &= entry.file_type()?.is_dir() && remove_empty_folders(&entry.path())?;
+    }
+    if !is_empty {
+        return Ok(false);
+    }
+    match fs::remove_dir(folder) {
+        Ok(()) => Ok(true),
+        // Another process wrote there meanwhile, or removed it.
+        Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(false),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
+        Err(error) => Err(error),
+    }
 }
 
 #[cfg(test)]

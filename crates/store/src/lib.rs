@@ -40,6 +40,8 @@ mod glance;
 
 mod settle;
 
+mod workspace;
+
 mod watch;
 
 mod turn;
@@ -51,12 +53,13 @@ pub mod backend;
 pub mod clock;
 
 pub use binding::{
-    Binding, BindingRequest, Checkout, Folders, ProjectRoot, WorkspaceId, folder_slug,
+    BadWorkspaceId, Binding, BindingRequest, Checkout, Folders, ProjectRoot, WorkspaceChoice,
+    WorkspaceId, folder_slug,
 };
 pub use context_files::{
     ContextCache, ContextFile, ContextFileError, ContextFiles, ContextListing, ContextSaved,
-    ContextScope, ContextSettings, LoadScope, Loaded, NotLoaded, Origin, PassedOver, Skipped,
-    TrustError, TrustedFolders,
+    ContextScope, ContextSettings, LoadOptions, LoadScope, Loaded, NotLoaded, Origin, PassedOver,
+    Skipped, TrustError, TrustedFolders,
 };
 pub use derived::DerivedFiles;
 pub use draft::Draft;
@@ -66,7 +69,7 @@ pub use health::{Depth, Finding, FindingKind, Health, Repaired, RootHealth};
 pub use history::{Blocked, ChangesQuery, Dry, Elsewhere, FileDiff, UndoTarget, Undone};
 pub use memories::{
     Answering, Call, Caller, Expected, Listed, Listing, Memories, MemoryText, MountState, Notice,
-    Saved, Settings, Store, Surveyed,
+    PinNotice, ProposalNotice, Saved, Settings, Store, Surveyed,
 };
 pub use root::MEMORY_LIST;
 pub use turn::{Turn, TurnError, TurnFile};

@@ -7,16 +7,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use futures_util::FutureExt as _;
 use memory::access::{Access, AgentClass, access};
-use memory::change::{ChangeId, ChangeKind, FileChange, Provenance, RootKey};
+use memory::change::{Actor, ChangeId, ChangeKind, FileChange, Provenance, RootKey};
 use memory::clock::{Clock, Timestamp};
-use memory::command::Warning;
+use memory::command::{CommandError, Warning};
 use memory::document::Revision;
 use memory::limits::{
     CHANGES_BUFFERED, HISTORY_AGE_DEFAULT, HISTORY_BYTES_DEFAULT, OPEN_CHANGES_MAX,
     OPEN_CHANGES_SETTLE, PRUNE_INTERVAL, SCOPE_FILES_DEFAULT, SCOPE_FILES_MAX, SETTLE_DELAY,
     USAGE_FLUSH_DELAY, USAGE_PENDING_MAX,
 };
-use memory::path::{Layout, MemoryPath, Mount, Scope};
+use memory::path::{Layout, MemoryPath, Mount, RelativePath, Scope};
+use memory::proposal::{ProposalId, ProposalStatus};
 use memory::screen::{Screen, UnknownRule, rule_or_family};
 use memory::usage::Usage;
 use state::{Pruned, Retention, State, StateError, Use};
@@ -66,6 +67,8 @@ pub struct Call {
     /// Which attempt at that makes it: a change that an attempt makes after another one was begun, or
     /// after the task ended, does not happen.
     pub attempt: Option<u32>,
+    /// The proposal that it accepts: a change does not happen unless that one still waits, and ends its wait.
+    pub proposal: Option<ProposalId>,
 }
 
 /// What a write finds, or else it does not happen.
@@ -208,6 +211,37 @@ pub struct Notice {
     pub files: Arc<[FileChange]>,
 }
 
+/// A memory was pinned or unpinned: sent to subscribers after it is stored. A pin is no change of a text, so
+/// history does not have it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PinNotice {
+    /// The root that the memory lies in.
+    pub root: RootKey,
+    /// Its path there.
+    pub path: RelativePath,
+    /// Whether it is pinned now.
+    pub pinned: bool,
+    /// Who pinned it.
+    pub provenance: Provenance,
+}
+
+/// Proposals were made or decided: sent to subscribers after it is stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProposalNotice {
+    /// Their numbers.
+    pub ids: Vec<ProposalId>,
+    /// How far they are now.
+    pub status: ProposalStatus,
+    /// The roots that they are about, all of them.
+    pub roots: Vec<RootKey>,
+    /// The task that made them.
+    pub task: Option<String>,
+    /// The change that accepting one made.
+    pub change: Option<ChangeId>,
+    /// Who made or decided them.
+    pub provenance: Provenance,
+}
+
 /// What a store is set up with.
 #[derive(Clone, Copy, Debug)]
 pub struct Settings {
@@ -243,6 +277,8 @@ pub struct Store {
     uses: Mutex<Vec<Use>>,
     after: After,
     notices: broadcast::Sender<Notice>,
+    pins: broadcast::Sender<PinNotice>,
+    proposals: broadcast::Sender<ProposalNotice>,
 }
 
 /// What is still to be done after writes.
@@ -291,6 +327,8 @@ impl Store {
             uses: Mutex::default(),
             after: After::default(),
             notices: broadcast::Sender::new(CHANGES_BUFFERED),
+            pins: broadcast::Sender::new(CHANGES_BUFFERED),
+            proposals: broadcast::Sender::new(CHANGES_BUFFERED),
         })
     }
 
@@ -324,7 +362,7 @@ impl Store {
             let lock = self.folders.state.join("locks").join(name);
             let has_list = plan.may_have_list && self.settings.memory_list;
             let backend = Arc::new(LocalBackend::new(plan.anchor, lock));
-            Arc::new(Root::new(mount, plan.key, backend, has_list))
+            Arc::new(Root::new(mount, plan.key, backend, has_list).recording(plan.checkout))
         });
         Arc::clone(root)
     }
@@ -360,6 +398,27 @@ impl Store {
     /// lags more than [`CHANGES_BUFFERED`] behind is told so and lists again.
     pub fn subscribe(&self) -> broadcast::Receiver<Notice> {
         self.notices.subscribe()
+    }
+
+    /// Returns the pins that are set and taken away from now on, through this process.
+    pub fn subscribe_to_pins(&self) -> broadcast::Receiver<PinNotice> {
+        self.pins.subscribe()
+    }
+
+    /// Returns the proposals that are made and decided from now on, through this process.
+    pub fn subscribe_to_proposals(&self) -> broadcast::Receiver<ProposalNotice> {
+        self.proposals.subscribe()
+    }
+
+    /// Announces proposals to those who subscribed.
+    pub fn announce_proposals(&self, notice: ProposalNotice) {
+        // A send without receivers is no error.
+        drop(self.proposals.send(notice));
+    }
+
+    pub(crate) fn announce_pin(&self, notice: PinNotice) {
+        // Nobody listening is no error.
+        drop(self.pins.send(notice));
     }
 
     /// Returns the roots that this process has come across.
@@ -570,6 +629,30 @@ impl Memories {
             }
         };
         self.mounts.iter().map(state).collect()
+    }
+
+    /// Returns the keys of the roots that are mounted.
+    pub fn roots(&self) -> Vec<RootKey> {
+        let roots = self.mounts.iter().filter_map(|bound| bound.root.as_ref().ok());
+        roots.map(|root| root.key.clone()).collect()
+    }
+
+    /// Returns who asks.
+    pub const fn caller(&self) -> &Caller {
+        &self.caller
+    }
+
+    /// Checks that the caller is a person who may write in these roots, as far as they are mounted.
+    pub fn check_person(&self, roots: &[RootKey]) -> Result<(), StoreError> {
+        let is_person = self.caller.provenance.actor == Actor::Person;
+        let closed = self.mounts.iter().find(|bound| {
+            let is_named = bound.root.as_ref().is_ok_and(|root| roots.contains(&root.key));
+            is_named && !(is_person && bound.access == Access::ReadWrite)
+        });
+        match closed {
+            Some(bound) => Err(CommandError::ReadOnly { mount: bound.mount }.into()),
+            None => Ok(()),
+        }
     }
 
     /// Returns these memories with screening rules, or families of them, that warn where they would

@@ -22,6 +22,7 @@ use crate::commit;
 use crate::error::StoreError;
 use crate::memories::{Answering, Store};
 use crate::view::FileHead;
+use crate::workspace::CheckoutRecord;
 
 /// The name of the generated listing at the top of a root that has one.
 pub const MEMORY_LIST: &str = "MEMORY.md";
@@ -37,6 +38,8 @@ pub(crate) struct Root {
     pub(crate) backend: Arc<dyn Backend>,
     /// Whether `MEMORY.md` at its top is generated.
     pub(crate) has_list: bool,
+    /// The record of the checkout that a workspace belongs to.
+    checkout: Option<CheckoutRecord>,
     known: Mutex<Known>,
     /// Whether this process has looked for a write that did not end.
     looked: AtomicBool,
@@ -111,10 +114,23 @@ impl Root {
             key,
             backend,
             has_list,
+            checkout: None,
             known: Mutex::default(),
             looked: AtomicBool::new(false),
             looks: AtomicU64::new(0),
             looking: tokio::sync::Mutex::default(),
+        }
+    }
+
+    /// Returns the same root, which records the checkout that it belongs to when it is written to.
+    pub(crate) fn recording(self, checkout: Option<CheckoutRecord>) -> Self {
+        Self { checkout, ..self }
+    }
+
+    /// Writes that record, if there is one.
+    pub(crate) fn record_checkout(&self) {
+        if let Some(checkout) = &self.checkout {
+            checkout.write();
         }
     }
 

@@ -13,7 +13,7 @@ use crate::apply::{check_room, look, read_small};
 use crate::backend::Kind;
 use crate::commit::{self, CommitError, Plan, Step, What};
 use crate::error::StoreError;
-use crate::memories::{Answering, Call, Expected, Memories, Saved};
+use crate::memories::{Answering, Call, Expected, Memories, PinNotice, Saved};
 use crate::root::HeldRoot;
 
 impl Memories {
@@ -46,6 +46,7 @@ impl Memories {
                     kind: ChangeKind::Save,
                     provenance: self.provenance(call),
                     attempt: call.attempt,
+                    accepts: None,
                     undoes: None,
                     folder: None,
                     steps: vec![Step { root: 0, path: relative.clone(), what, trust: None }],
@@ -117,6 +118,12 @@ impl Memories {
         self.store.folders.make_state();
         self.store.store_uses().await;
         let mark = (root.key.identity.as_str(), relative);
-        Ok(self.store.state.set_pin(mark, pinned, self.store.clock.now()).await?)
+        let changed = self.store.state.set_pin(mark, pinned, self.store.clock.now()).await?;
+        if changed {
+            let (root, path) = (root.key.clone(), relative.clone());
+            let provenance = self.caller.provenance.clone();
+            self.store.announce_pin(PinNotice { root, path, pinned, provenance });
+        }
+        Ok(changed)
     }
 }

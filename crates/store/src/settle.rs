@@ -381,7 +381,7 @@ async fn write_list(store: &Store, root: &Arc<Root>) -> Result<(), StoreError> {
         .map(|(file, head)| Item {
             path: &file.path,
             name: head.and_then(|head| head.head.name.as_deref()),
-            description: head.map_or("", |head| &head.head.description),
+            description: head.map_or("", |head| head.head.shown_description()),
         })
         .collect();
     let text = document::memory_list(&items);

@@ -154,6 +154,19 @@ impl Memories {
         Ok(MemoryText { text, revision, modified_at: read.stat.modified_at, stamp })
     }
 
+    /// Reads one memory of many, of which a bad one must not hide the others: `None` when it is gone, is no text,
+    /// outgrew the cap, or cannot be read, which is logged. Not a use.
+    pub async fn read_if_readable(&self, path: &MemoryPath) -> Option<MemoryText> {
+        match self.read(path).await {
+            Ok(read) => Some(read),
+            Err(StoreError::Refused(_)) => None,
+            Err(error) => {
+                tracing::warn!(%path, error = &error as &dyn std::error::Error, "a memory cannot be read and is passed over");
+                None
+            }
+        }
+    }
+
     /// Returns the version of a memory's file, if that can be told on the spot: whoever has what was read of
     /// the same version need not read it again. `None` says nothing.
     #[must_use]
@@ -288,7 +301,7 @@ impl Memories {
                 path,
                 bytes: file.stat.bytes,
                 modified_at: file.stat.modified_at,
-                description: head.head.description.clone(),
+                description: head.head.shown_description().to_owned(),
                 name: head.head.name.clone(),
                 kind: head.head.kind.clone(),
                 pinned: mark.as_ref().is_some_and(|mark| mark.pinned),

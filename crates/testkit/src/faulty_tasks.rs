@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use memory::change::RootKey;
 use memory::clock::Timestamp;
+use memory::proposal::ProposalId;
 use state::{
-    Attempt, ConversationRow, DreamGates, End, Enqueued, LastDream, NewTask, QueueLimits, RunRow,
-    SegmentRow, SessionRow, StateError, TaskCount, TaskQuery, TaskRow, Tasks,
+    AddedProposals, Attempt, ConversationRow, DreamGates, End, Enqueued, LastDream, NewProposal,
+    NewTask, ProposalQuery, ProposalRow, QueueLimits, RunRow, SegmentRow, SessionRow, StateError,
+    TaskCount, TaskQuery, TaskRow, Tasks,
 };
 
 use crate::faults::{Fates, Faults};
@@ -178,6 +181,26 @@ impl Tasks for FaultyTasks {
 
     async fn runs(&self, task: &str) -> Result<Vec<RunRow>, StateError> {
         self.fates.run(self.inner.runs(task)).await
+    }
+
+    async fn add_proposals(&self, new: &[NewProposal]) -> Result<AddedProposals, StateError> {
+        self.fates.run(self.inner.add_proposals(new)).await
+    }
+
+    async fn proposals(&self, query: &ProposalQuery) -> Result<Vec<ProposalRow>, StateError> {
+        self.fates.run(self.inner.proposals(query)).await
+    }
+
+    async fn count_proposals(&self, roots: &[RootKey]) -> Result<u64, StateError> {
+        self.fates.run(self.inner.count_proposals(roots)).await
+    }
+
+    async fn proposal(&self, id: ProposalId) -> Result<Option<ProposalRow>, StateError> {
+        self.fates.run(self.inner.proposal(id)).await
+    }
+
+    async fn reject_proposal(&self, id: ProposalId, at: Timestamp) -> Result<bool, StateError> {
+        self.fates.run(self.inner.reject_proposal(id, at)).await
     }
 }
 

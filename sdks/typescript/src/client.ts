@@ -1,6 +1,7 @@
 /** The client: where the daemon is, as whom it is called, and what can be asked. */
 
 import { Changes } from './changes.js';
+import { Pending } from './pending.js';
 import { ContextFiles } from './context-files.js';
 import { QuipuError } from './errors.js';
 import { EventStream } from './events.js';
@@ -43,6 +44,8 @@ export class QuipuClient {
   readonly memories: Memories;
   /** What was done to memories, and taking it back. */
   readonly changes: Changes;
+  /** Changes that wait for a person. */
+  readonly pending: Pending;
   /** The instruction files of the person and of the project. */
   readonly contextFiles: ContextFiles;
   readonly #options: ClientOptions;
@@ -61,6 +64,7 @@ export class QuipuClient {
     this.tasks = new Tasks(this.#transport);
     this.memories = new Memories(this.#transport);
     this.changes = new Changes(this.#transport);
+    this.pending = new Pending(this.#transport);
     this.contextFiles = new ContextFiles(this.#transport);
   }
 

@@ -30,6 +30,7 @@ export type {
   FileMemoryChanged,
   ManagedMemoryChanged,
   MemoryChanged,
+  ProposalChanged,
   QuipuEvent,
   StreamEvent,
   UnknownEvent,
@@ -37,5 +38,6 @@ export type {
 export type { CompletedTask, TaskOf, Tasks, WaitOptions } from './tasks.js';
 export type { Memories } from './memories.js';
 export type { Changes } from './changes.js';
+export type { Pending } from './pending.js';
 export type { ContextFiles } from './context-files.js';
 export type * from './wire.js';

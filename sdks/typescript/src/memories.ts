@@ -8,14 +8,19 @@ import { pages } from './pages.js';
 import { match } from './transport.js';
 import type { Call, CallOptions, Transport } from './transport.js';
 import type {
+  ContextQuery,
   Found,
+  HostWorkspaces,
   ImportOutcome,
   MemoriesQuery,
   Memory,
   MemoryItem,
   MemoryPage,
   Pin,
+  RecalledBlock,
+  RemovedWorkspace,
   SearchQuery,
+  SegmentContext,
   ToolReply,
   Written,
 } from './wire.js';
@@ -96,6 +101,33 @@ export class Memories {
   /** Searches the text of memories, in either case. */
   async search(text: string, query: SearchQuery = {}, options?: CallOptions): Promise<Found> {
     return this.#value({ method: 'GET', route: '/v1/search', query: { ...query, q: text } }, options);
+  }
+
+  /**
+   * Finds the memories that fit a question, in any words, with the reason for each. When nothing fits, the
+   * text is empty.
+   */
+  async recall(question: string, options?: CallOptions): Promise<RecalledBlock> {
+    return this.#value({ method: 'GET', route: '/v1/recall', query: { q: question } }, options);
+  }
+
+  /** Returns what a session of a model would begin with now: context files, index and hot set. */
+  async context(query: ContextQuery = {}, options?: CallOptions): Promise<SegmentContext> {
+    return this.#value({ method: 'GET', route: '/v1/context', query }, options);
+  }
+
+  /** Lists the workspaces whose memories lie on the host of the daemon, whether or not it serves them. */
+  async hostWorkspaces(options?: CallOptions): Promise<HostWorkspaces> {
+    return this.#transport.value({ method: 'GET', route: '/v1/workspaces' }, options);
+  }
+
+  /**
+   * Deletes the memories of one of the host's workspaces as one change, which `undo` takes back, and removes its
+   * folder. Refused with `workspace_busy` while its tasks wait or run.
+   */
+  async removeWorkspace(id: string, options?: CallOptions): Promise<RemovedWorkspace> {
+    const call: Call = { method: 'DELETE', route: '/v1/workspaces/{id}', path: { id } };
+    return this.#transport.value(call, options);
   }
 
   /**

@@ -43,6 +43,9 @@ export type ContextFileChanged = Told & { type: 'workspace.memory.changed' } & E
 
 export type MemoryChanged = ManagedMemoryChanged | FileMemoryChanged | ContextFileChanged;
 
+/** Proposals were made by a task, or a person accepted or rejected one. */
+export type ProposalChanged = Told & { type: 'workspace.proposal.changed' } & DataOf<'proposal'>;
+
 /** What a stream says about itself. */
 export type StreamEvent =
   /** All that was missed has been told; what follows happens now. */
@@ -57,7 +60,7 @@ export type StreamEvent =
 /** Something that a later daemon tells. */
 export type UnknownEvent = Told & { type: 'unknown'; name: string; data: unknown };
 
-export type QuipuEvent = MemoryChanged | StreamEvent | UnknownEvent;
+export type QuipuEvent = MemoryChanged | ProposalChanged | StreamEvent | UnknownEvent;
 
 /** What a stream says about itself, by its name on the wire. */
 const STREAM_TYPES: Record<string, StreamEvent['type']> = {
@@ -89,6 +92,9 @@ export function newsOf(frame: Frame): QuipuEvent | undefined {
     return SCOPES.includes(scope)
       ? { ...(data as WireChange), ...told, type: 'workspace.memory.changed' }
       : unknown;
+  }
+  if (name === 'proposal') {
+    return { ...(data as DataOf<'proposal'>), ...told, type: 'workspace.proposal.changed' };
   }
   const type = STREAM_TYPES[name];
   return type === undefined ? unknown : ({ ...data, ...told, type } as StreamEvent);

@@ -262,6 +262,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/context": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show what a session of a model would begin with now: context files, index and hot set. */
+        get: operations["context"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/events": {
         parameters: {
             query?: never;
@@ -386,6 +403,84 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/pending": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the proposals that wait for a person, the oldest first.
+         * @description A proposal is listed where all memories that it names are.
+         */
+        get: operations["list_pending"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/pending/accept": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Make the changes that are proposed, each on its own.
+         * @description Each is a change of its own, made to the memories as they are now; an undo takes it back. One that is stale, was
+         *     decided before, or may not be made stays as it is; the answer says which and why.
+         */
+        post: operations["accept_pending"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/pending/reject": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Say no to changes that are proposed, each on its own.
+         * @description The same change of the same entries is not proposed again.
+         */
+        post: operations["reject_pending"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/pending/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Show a proposal that waits, with what it would do to each memory now. */
+        get: operations["show_pending"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/pins/{path}": {
         parameters: {
             query?: never;
@@ -399,6 +494,27 @@ export interface paths {
         post?: never;
         /** Keep a memory in the agents' context no longer. */
         delete: operations["unpin"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/recall": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Find the memories that fit a question.
+         * @description The answer has the block that a model would be shown, and for each memory in it the reason why it fits. When
+         *     nothing fits, the text is empty and there are no memories.
+         */
+        get: operations["recall"];
+        put?: never;
+        post?: never;
+        delete?: never;
         options?: never;
         head?: never;
         patch?: never;
@@ -486,8 +602,29 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Say what a person asked. What fits is looked for; what is there at once is answered. */
+        /**
+         * Say what a person asked. What fits is looked for; what is there at once is answered.
+         * @description With `cancelWithConnection` the prompt is cancelled when the connection of this request ends; else what is
+         *     looked for goes on until the next prompt, the end of the turn, or a reset.
+         */
         post: operations["prompt"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/sessions/{id}/resets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Say that the turn was stopped, or that all was cleared. What is looked for is dropped. */
+        post: operations["reset"];
         delete?: never;
         options?: never;
         head?: never;
@@ -583,6 +720,48 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/workspaces": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List the workspaces of the host.
+         * @description These are all whose memories lie on the host, whether or not this daemon serves them, but for those that it
+         *     serves without trusting them.
+         */
+        get: operations["list"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/workspaces/{id}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        post?: never;
+        /**
+         * Remove a workspace with its memories.
+         * @description The memories are deleted as one change, whose undo brings them back. A workspace whose tasks wait or run is
+         *     not removed.
+         */
+        delete: operations["remove"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/workspace/memory": {
         parameters: {
             query?: never;
@@ -600,6 +779,27 @@ export interface paths {
          *     Without a `scope` the answer names the files that could be meant.
          */
         post: operations["write_context_file"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/workspace/memory/load": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Load the context files of the first workspace with their imports, as a model is shown them.
+         * @description The body says what is loaded beside the settings, for this call alone: further folders and files, whether the
+         *     project is trusted, how imports are shown. Nothing is written, and nothing is trusted afterwards.
+         */
+        post: operations["load_context_files"];
         delete?: never;
         options?: never;
         head?: never;
@@ -663,6 +863,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/workspaces/{workspace}/memory/load": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Load the context files of any workspace with their imports, as a model is shown them. */
+        post: operations["load_context_files_in"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/workspaces/{workspace}/memory/{kind}": {
         parameters: {
             query?: never;
@@ -707,6 +924,15 @@ export interface components {
          * @description A tar archive.
          */
         Archive: string;
+        /** @description An entry that a request to forget may mean. */
+        Candidate: {
+            /** @description All of it, without the bullet and without secrets: with it as the query, and this `filePath`, the entry is meant. */
+            entry: string;
+            /** @description Its memory. */
+            filePath: string;
+            /** @description Its first line, without secrets. */
+            summary: string;
+        };
         /** @description What a daemon can do. */
         Capabilities: {
             /** @description More about some of the features, by their word. */
@@ -824,6 +1050,8 @@ export interface components {
         Conversation: {
             changes?: components["schemas"]["ChangedMemories"] | null;
             context?: components["schemas"]["SegmentContext"] | null;
+            /** @description Whether the model was given that before, in this segment. */
+            contextRepeated?: boolean;
             /** @description Whether it was there before. */
             resumed: boolean;
             /**
@@ -841,6 +1069,30 @@ export interface components {
             /** @description The id of its workspace. */
             workspaceId: string;
         };
+        /** @description What became of one proposal. */
+        Decision: {
+            /**
+             * Format: int64
+             * @description The change that accepting it made; an undo takes it back.
+             */
+            change?: number | null;
+            /** @description Why it was not decided: `not_found`, `conflict` when it is stale or was decided before, `read_only`, …. */
+            code?: string | null;
+            /** @description Whether it was decided as asked. */
+            done: boolean;
+            /** @description The same in a sentence. */
+            error?: string | null;
+            /**
+             * Format: int64
+             * @description The proposal.
+             */
+            id: number;
+        };
+        /** @description What became of each proposal that was to be decided, in the order of the request. */
+        Decisions: {
+            /** @description The decisions. */
+            decisions: components["schemas"]["Decision"][];
+        };
         /** @description What a change did to the text of one memory. */
         Diff: {
             /** @description The difference, as a unified diff; empty when history has not kept both texts. */
@@ -852,17 +1104,33 @@ export interface components {
         };
         /** @description What came of a dream. */
         DreamResult: {
+            /** @description The entries that changed. */
+            changes?: components["schemas"]["EntryNote"][];
             /**
              * Format: int64
              * @description How many entries were merged into another that says the same.
              */
             dedupedEntries: number;
+            /**
+             * Format: int64
+             * @description How many changes it proposes to a person, beside those that waited already.
+             */
+            proposals?: number;
             /** @description One sentence. */
             summary: string;
             /** @description Where they lie. */
             touchedScopes: components["schemas"]["TargetScope"][];
             /** @description The topics of the memories that changed. */
             touchedTopics: components["schemas"]["Topic"][];
+        };
+        /** @description What became of an entry. */
+        EntryNote: {
+            /** @description `added`, `updated`, `removed`, `merged`, `dated` or `known`; a later version may have others. */
+            action: string;
+            /** @description Its memory. */
+            filePath: string;
+            /** @description Its first words, without secrets. */
+            summary: string;
         };
         /** @description One event, as the `data` of a frame. */
         Envelope: components["schemas"]["Event"] & {
@@ -899,6 +1167,11 @@ export interface components {
             data: components["schemas"]["MemoryChanged"];
             /** @enum {string} */
             type: "memory_changed";
+        } | {
+            /** @description Proposals were made or decided. */
+            data: components["schemas"]["ProposalEvent"];
+            /** @enum {string} */
+            type: "proposal";
         } | {
             /** @description All that was missed has been told; what follows happens now. */
             data: components["schemas"]["ReplayComplete"];
@@ -952,12 +1225,23 @@ export interface components {
         };
         /** @description What is to be forgotten. */
         ForgetRequest: {
+            /** @description The only memory to look in: with the text of a candidate as the query, that entry is meant. */
+            filePath?: string | null;
             /** @description The request, in a person's words; at most 65,536 bytes. */
             query: string;
             scope?: components["schemas"]["TargetScope"] | null;
         };
         /** @description What came of a forget. */
         ForgetResult: {
+            /** @description If nothing was removed: the entries that may be meant, the likeliest first; at most five. */
+            candidates?: components["schemas"]["Candidate"][];
+            /** @description The entries that changed. */
+            changes?: components["schemas"]["EntryNote"][];
+            /**
+             * Format: int64
+             * @description How many changes it proposes to a person, beside those that waited already.
+             */
+            proposals?: number;
             /** @description The entries that are gone. */
             removedEntries: components["schemas"]["RemovedEntry"][];
             /** @description One sentence. */
@@ -1021,6 +1305,37 @@ export interface components {
              */
             open: number;
         };
+        /** @description A workspace of the host. */
+        HostWorkspace: {
+            /**
+             * Format: int64
+             * @description Their size in bytes.
+             */
+            bytes: number;
+            /** @description The folder of the git worktree that it belongs to; none for a workspace that was named with `--workspace-id`. */
+            checkout?: string | null;
+            /** @description Whether that folder still exists. */
+            checkoutExists: boolean;
+            /**
+             * @description The id of its memories, as `--workspace-id` and `DELETE /v1/workspaces/{id}` take it. It is not the id by
+             *     which a request names a workspace that the daemon serves.
+             */
+            id: string;
+            /** @description The number of its memories. */
+            memories: number;
+            /** @description The ids of the workspaces that this daemon serves with these memories. */
+            servedAs: string[];
+        };
+        /** @description The workspaces whose memories lie on the host of the daemon. */
+        HostWorkspaces: {
+            /** @description In order of their ids. */
+            workspaces: components["schemas"]["HostWorkspace"][];
+        };
+        /**
+         * @description How imports in context files are shown.
+         * @enum {string}
+         */
+        ImportFormat: "tree" | "flat";
         /** @description What an import did. */
         ImportOutcome: {
             /**
@@ -1094,6 +1409,53 @@ export interface components {
             /** @description The workspace whose memories it is about. */
             workspaceId: string;
         };
+        /** @description What context files are loaded with, beside the settings, for one call or one session. */
+        LoadOptions: {
+            /** @description Names of context files that the host shows its model itself. */
+            contextFilesLoaded?: string[];
+            /** @description Further Markdown files, by absolute paths, after all others. */
+            extensionFiles?: string[];
+            /** @description Whether the project is trusted; left out, the person's list of trusted folders says. */
+            folderTrust?: boolean | null;
+            importFormat?: components["schemas"]["ImportFormat"] | null;
+            /** @description Further folders, by absolute paths: their context files are loaded, and may be imported from. */
+            includeFolders?: string[];
+        };
+        /**
+         * @description Why a context file is loaded.
+         * @enum {string}
+         */
+        LoadScope: "global" | "project" | "included" | "extension";
+        /** @description The context files of a workspace as a model is shown them. */
+        LoadedContext: {
+            /** @description The files in it, in their order, each followed by what it imports first. */
+            files: components["schemas"]["LoadedFile"][];
+            /** @description The files and imports that are not in it. */
+            skipped: components["schemas"]["SkippedFile"][];
+            /** @description The text; empty if there are none. */
+            text: string;
+        };
+        /** @description A context file, or what one imports, as it was loaded. */
+        LoadedFile: {
+            /**
+             * Format: int64
+             * @description Its bytes as it is shown.
+             */
+            bytes: number;
+            /** @description Whether it was cut to its share of the tokens. */
+            cut: boolean;
+            /** @description The file that imports it; left out of a context file itself. */
+            parent?: string | null;
+            /** @description Where it is. */
+            path: string;
+            /** @description Why it is loaded. */
+            scope: components["schemas"]["LoadScope"];
+            /**
+             * Format: int64
+             * @description Its tokens, counted in the same way.
+             */
+            tokens: number;
+        };
         /**
          * @description Which kind of task changed memories.
          * @enum {string}
@@ -1113,6 +1475,10 @@ export interface components {
         };
         /** @description A whole memory. */
         Memory: {
+            /** @description When its text was last written, as far as history goes. */
+            lastWrittenAt?: string | null;
+            /** @description The model that asked for that, if one did and said so. */
+            model?: string | null;
             /** @description When its file was last modified. */
             modifiedAt: string;
             /** @description Its path. */
@@ -1121,6 +1487,8 @@ export interface components {
             revision: string;
             /** @description Its text. */
             text: string;
+            /** @description How far its text may be trusted, as a list of memories has it. */
+            trust?: string;
         };
         /** @description Which memories changed; `scope` tells the two forms apart. */
         MemoryChanged: {
@@ -1137,10 +1505,15 @@ export interface components {
             actor: string;
             /**
              * Format: int64
-             * @description The change in history.
+             * @description The change in history; none for `pin` and `unpin`.
              */
-            change: number;
-            /** @description What was done: `create`, `edit`, `save`, `delete`, `rename`, `undo`, `import`, `outside`, … */
+            change?: number | null;
+            /** @description The program that called, as it named itself. */
+            client?: string | null;
+            /**
+             * @description What was done: `create`, `edit`, `save`, `delete`, `rename`, `undo`, `import`, `outside`, …; or
+             *     `pin` and `unpin`, which are no changes in history.
+             */
             kind: string;
             /** @description Where it went, if it was renamed. */
             movedTo?: string | null;
@@ -1150,6 +1523,18 @@ export interface components {
             revision?: string | null;
             /** @enum {string} */
             scope: "file";
+            /** @description The session of the host. */
+            session?: string | null;
+            /** @description The task that it belongs to. */
+            task?: string | null;
+            /** @description How far the text may be trusted: `person`, `agent`, `background`, `imported`, `outside`. */
+            trust?: string | null;
+            /**
+             * @description The workspace in which it happened, if this daemon serves it; none for global memories, which are
+             *     everybody's. Another one than that of the stream: in another worktree of the same project, where
+             *     the memory at this path here is as before.
+             */
+            workspaceId?: string | null;
         } | {
             /**
              * Format: int64
@@ -1198,7 +1583,7 @@ export interface components {
              * @description Its size.
              */
             bytes: number;
-            /** @description Its one-line description; empty when it has none. */
+            /** @description Its one-line description, or its first heading or line when it has none; empty when it has neither. */
             description: string;
             /** @description What screening objects to in it. */
             findings: components["schemas"]["Warning"][];
@@ -1206,6 +1591,10 @@ export interface components {
             lastAuthor?: string | null;
             /** @description When it was last used. */
             lastUsedAt?: string | null;
+            /** @description When its text was last written, as far as history goes. */
+            lastWrittenAt?: string | null;
+            /** @description The model that asked for that, if one did and said so. */
+            model?: string | null;
             /** @description When its file was last modified: ISO 8601, UTC, milliseconds. */
             modifiedAt: string;
             /** @description Its name, if it has one. */
@@ -1218,6 +1607,11 @@ export interface components {
             revision?: string | null;
             /** @description Its scope. */
             scope: string;
+            /**
+             * @description How far its text may be trusted: `person`, `agent`, `background`, `imported` or `outside`, which came
+             *     with a repository or was written without Quipu.
+             */
+            trust?: string;
             /** @description Its type, if it has one. */
             type?: string | null;
             /**
@@ -1275,6 +1669,7 @@ export interface components {
             contextBytesMax?: number | null;
             /** @description Names of context files that the host shows its model itself. */
             contextFilesLoaded?: string[];
+            contextOptions?: components["schemas"]["LoadOptions"] | null;
             /** @description The folder of the workspace; left out, the daemon's first one. */
             cwd?: string | null;
             /**
@@ -1285,6 +1680,47 @@ export interface components {
             /** @description The id of the workspace; left out, `cwd` says which. */
             workspaceId?: string | null;
         };
+        /** @description Proposals that wait, the oldest first, one page of them. */
+        PendingPage: {
+            /** @description What `cursor` the next page has; none on the last. */
+            nextCursor?: string | null;
+            /** @description The proposals. */
+            proposals: components["schemas"]["PendingProposal"][];
+            /**
+             * Format: int64
+             * @description How many wait, on all pages together.
+             */
+            waiting: number;
+        };
+        /** @description A change that waits for a person. */
+        PendingProposal: {
+            /** @description The entries that it would change. */
+            changes: components["schemas"]["ProposedEntry"][];
+            /** @description What it would do to each memory now; empty when it is stale. */
+            diffs: components["schemas"]["Diff"][];
+            /**
+             * Format: int64
+             * @description Its number.
+             */
+            id: number;
+            /** @description The kind of reason: `repetition`, `contradiction`, `update`, `expiry`, `misplacement`. */
+            kind: string;
+            /** @description When it was made: ISO 8601, UTC, milliseconds. */
+            madeAt: string;
+            /** @description The kind of work that made it: `remember`, `forget`, `dream`. */
+            origin: string;
+            /** @description Why, in one sentence. It may quote the entries. */
+            reason: string;
+            /**
+             * Format: int32
+             * @description How likely it is right, in percent.
+             */
+            score: number;
+            /** @description Why it cannot be accepted as the memories are now; none if it can. */
+            stale?: string | null;
+            /** @description The task that made it. */
+            task?: string | null;
+        };
         /** @description Whether a memory is pinned. */
         Pin: {
             /** @description Whether that is new. */
@@ -1293,6 +1729,41 @@ export interface components {
             path: string;
             /** @description Whether it is pinned now. */
             pinned: boolean;
+        };
+        /**
+         * @description What was done with proposals.
+         * @enum {string}
+         */
+        ProposalAction: "made" | "accepted" | "rejected";
+        /** @description Proposals were made or decided, through this daemon. Read on `/v1/events`, and where all memories are that they name. */
+        ProposalEvent: {
+            /** @description What was done. */
+            action: components["schemas"]["ProposalAction"];
+            /** @description Who did it: `task` or `dream` made them, a `person` decided. */
+            actor: string;
+            /**
+             * Format: int64
+             * @description The change that accepting one made.
+             */
+            change?: number | null;
+            /** @description The proposals. */
+            ids: number[];
+            /** @description The task that made them. */
+            task?: string | null;
+        };
+        /** @description The proposals that a decision is about. */
+        ProposalIds: {
+            /** @description Their numbers. */
+            ids: number[];
+        };
+        /** @description An entry that a proposal would change. */
+        ProposedEntry: {
+            /** @description The text that it gets; none if it is to be removed. */
+            new?: string | null;
+            /** @description Its text; none if an entry is to be added. */
+            old?: string | null;
+            /** @description Its memory. */
+            path: string;
         };
         /** @description Which versions of the API are spoken. */
         ProtocolVersions: {
@@ -1338,8 +1809,15 @@ export interface components {
         };
         /** @description What came of a remember. */
         RememberResult: {
+            /** @description The entries that changed or were known already. */
+            changes?: components["schemas"]["EntryNote"][];
             /** @description The memories that changed; none if all of it was known. */
             filesTouched: string[];
+            /**
+             * Format: int64
+             * @description How many changes it proposes to a person, beside those that waited already.
+             */
+            proposals?: number;
             /** @description One sentence, without a word of what was remembered. */
             summary: string;
             /** @description Where they lie. */
@@ -1353,6 +1831,18 @@ export interface components {
             summary: string;
             /** @description The topic of its memory. */
             topic: components["schemas"]["Topic"];
+        };
+        /** @description The removal of a workspace. */
+        RemovedWorkspace: {
+            /**
+             * Format: int64
+             * @description The change that deleted them; none if there were none. Its undo brings them back.
+             */
+            change?: number | null;
+            /** @description The memories that were deleted. */
+            memories: string[];
+            /** @description The folder of the workspace, if files that are not memories are left in it. */
+            remainingFolder?: string | null;
         };
         /** @description All that was missed has been told. */
         ReplayComplete: {
@@ -1386,6 +1876,11 @@ export interface components {
         };
         /** @description A person's prompt. */
         SaidPrompt: {
+            /**
+             * @description Whether the prompt is cancelled when the connection of this request ends: what is looked for is dropped,
+             *     and nothing more is shown for it. For a host that keeps the connection open during the turn.
+             */
+            cancelWithConnection?: boolean;
             /** @description The host's id of this event: said twice, it is done once. */
             eventId?: string | null;
             /** @description What the person said. */
@@ -1464,6 +1959,15 @@ export interface components {
             /** @description The folder of the workspace; left out, the daemon's first one. */
             cwd?: string | null;
         };
+        /** @description A file that was there, or asked for, and is not loaded. */
+        SkippedFile: {
+            /** @description The file that asks for it; left out of a context file itself. */
+            parent?: string | null;
+            /** @description Where it is, as far as that is known. */
+            path: string;
+            /** @description Why it is not loaded. */
+            why: string;
+        };
         /** @description The reader falls behind. */
         SlowClient: {
             /**
@@ -1528,7 +2032,11 @@ export interface components {
          * @enum {string}
          */
         TargetScope: "project" | "user";
-        /** @description A task. */
+        /**
+         * @description A task.
+         *
+         *     On the wire, `result` and `error` are null until the task ends; then the one that applies is there.
+         */
         Task: {
             contextMode?: components["schemas"]["ContextMode"] | null;
             /** @description When it was asked for: ISO 8601, UTC, milliseconds. */
@@ -1903,7 +2411,7 @@ export interface operations {
                 workspace?: string;
             };
             header?: {
-                /** @description `exec` (when left out), `plan` or `explore` */
+                /** @description `exec` (when left out), `plan` or `explore`; at `initialize` that of the session, later that of a request, which may not be above it. One call may be lowered by `quipu/agentClass` in its `_meta` */
                 "X-Quipu-Agent-Class"?: string | null;
             };
             path?: never;
@@ -2412,6 +2920,51 @@ export interface operations {
             };
         };
     };
+    context: {
+        parameters: {
+            query?: {
+                /** @description The id of the workspace; left out, the first one. */
+                workspace?: string;
+                /** @description The most bytes of text that the host passes on to its model; left out, as many as there are. */
+                bytesMax?: number;
+                /** @description Names of context files that the host shows its model itself, separated by commas. */
+                contextFilesLoaded?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The text, and what each of its parts costs */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SegmentContext"];
+                };
+            };
+            /** @description The workspace is unknown */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The memories cannot be read */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     of_workspace: {
         parameters: {
             query?: {
@@ -2829,6 +3382,185 @@ export interface operations {
             };
         };
     };
+    list_pending: {
+        parameters: {
+            query?: {
+                /** @description The id of the workspace; left out, the first one. */
+                workspace?: string;
+                /** @description What the page before ended with. */
+                cursor?: string;
+                /** @description At most so many on a page. */
+                max?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of them */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PendingPage"];
+                };
+            };
+            /** @description They cannot be listed */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description They cannot be listed */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    accept_pending: {
+        parameters: {
+            query?: {
+                /** @description The id of the workspace; left out, the first one. */
+                workspace?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProposalIds"];
+            };
+        };
+        responses: {
+            /** @description What became of each */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Decisions"];
+                };
+            };
+            /** @description Nothing was decided */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nothing was decided */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    reject_pending: {
+        parameters: {
+            query?: {
+                /** @description The id of the workspace; left out, the first one. */
+                workspace?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["ProposalIds"];
+            };
+        };
+        responses: {
+            /** @description What became of each */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Decisions"];
+                };
+            };
+            /** @description Nothing was decided */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nothing was decided */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    show_pending: {
+        parameters: {
+            query?: {
+                /** @description The id of the workspace; left out, the first one. */
+                workspace?: string;
+            };
+            header?: never;
+            path: {
+                /** @description Its number */
+                id: number;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The proposal */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["PendingProposal"];
+                };
+            };
+            /** @description It cannot be shown */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It cannot be shown */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     pin: {
         parameters: {
             query?: {
@@ -2913,6 +3645,49 @@ export interface operations {
                 };
             };
             /** @description It cannot be unpinned */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    recall: {
+        parameters: {
+            query: {
+                /** @description The id of the workspace; left out, the first one. */
+                workspace?: string;
+                /** @description The question, in any words. */
+                q: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What fits, the best first */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RecalledBlock"];
+                };
+            };
+            /** @description The question is empty, or the workspace unknown */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The memories cannot be read */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3122,6 +3897,47 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["ToShow"];
+                };
+            };
+            /** @description There is no such conversation */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The machine failed */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    reset: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the conversation */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description How the conversation is */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Conversation"];
                 };
             };
             /** @description There is no such conversation */
@@ -3371,6 +4187,85 @@ export interface operations {
             };
         };
     };
+    list: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The workspaces */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["HostWorkspaces"];
+                };
+            };
+            /** @description The caller may not ask */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The memories cannot be read */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    remove: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the workspace's memories, from the list */
+                id: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The memories that were deleted */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RemovedWorkspace"];
+                };
+            };
+            /** @description There is no such workspace, or its tasks are not finished */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The memories cannot be deleted */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     list_context_files: {
         parameters: {
             query?: never;
@@ -3446,6 +4341,48 @@ export interface operations {
                 };
             };
             /** @description Nothing is written */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    load_context_files: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["LoadOptions"] | null;
+            };
+        };
+        responses: {
+            /** @description The text, its files, and what is left out */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LoadedContext"];
+                };
+            };
+            /** @description They cannot be loaded */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description They cannot be loaded */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3677,6 +4614,51 @@ export interface operations {
                 };
             };
             /** @description Nothing is written */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    load_context_files_in: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description The id of the workspace */
+                workspace: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["LoadOptions"] | null;
+            };
+        };
+        responses: {
+            /** @description The text, its files, and what is left out */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["LoadedContext"];
+                };
+            };
+            /** @description They cannot be loaded */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description They cannot be loaded */
             "5XX": {
                 headers: {
                     [name: string]: unknown;

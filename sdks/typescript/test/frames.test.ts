@@ -62,6 +62,17 @@ test('both forms of a change of memories become one type', () => {
   });
 });
 
+test('proposals that were made or decided have a type of their own', () => {
+  const data = { action: 'accepted', ids: [3], actor: 'person', change: 7 };
+  assert.deepEqual(news({ v: 1, id: 9, type: 'proposal', _meta: { serverTimestamp: 5 }, data }), {
+    type: 'workspace.proposal.changed',
+    ...data,
+    eventId: 9,
+    serverTimestamp: 5,
+    originatorClientId: undefined,
+  });
+});
+
 test('what is not known is told as it is, and what is no event is none', () => {
   const unknown = { type: 'unknown', eventId: 1, serverTimestamp: undefined, originatorClientId: undefined };
   const check = (name: string, data: unknown): void =>

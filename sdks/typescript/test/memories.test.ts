@@ -57,6 +57,15 @@ test('all that the store can do is a call', async (t) => {
   await memories.create('/memories/project/make.md', '- Builds with make.\n');
 
   assert.equal((await memories.pin('/memories/global/tea.md')).changed, true);
+  const recalled = await memories.recall('Which tea do I like?');
+  assert.equal(recalled.memories[0]?.path, '/memories/global/tea.md');
+  assert.match(recalled.text, /Likes tea &amp; milk|Likes tea & milk/);
+  assert.ok(recalled.memories[0]?.why);
+  assert.deepEqual(await memories.recall('What do penguins eat?'), { text: '', memories: [] });
+  const context = await memories.context();
+  assert.match(context.text, /memory_file path="\/memories\/global\/tea.md"/, 'it is pinned');
+  assert.deepEqual((await memories.context({ bytesMax: 10 })).parts, []);
+
   const page = await memories.list({ scope: 'global', q: 'TEA', pinned: true, sort: 'modified' });
   assert.deepEqual([page.total, page.memories[0]?.path], [1, '/memories/global/tea.md']);
   assert.equal((await memories.unpin('/memories/global/tea.md')).pinned, false);

@@ -23,7 +23,7 @@ test('tasks are asked for, waited for and told apart', async (t) => {
 
   const dreamt = await client.tasks.waitFor(await client.tasks.dream());
   assert.equal(dreamt.result.dedupedEntries, 0);
-  const forgotten = await client.tasks.waitFor(await client.tasks.forget('builds with make'));
+  const forgotten = await client.tasks.waitFor(await client.tasks.forget('forget that this project builds with make'));
   assert.equal(forgotten.result.removedEntries.length, 1);
 
   const listed = await client.tasks.list({ kind: 'forget' });

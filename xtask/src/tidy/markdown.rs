@@ -32,6 +32,26 @@ pub(super) fn links(tree: &Tree) -> Vec<Finding> {
     findings
 }
 
+/// Finds names of source files that are not there. Decisions name what was there when they were made.
+pub(super) fn named_files(tree: &Tree) -> Vec<Finding> {
+    let tells_of_today = |path: &str| is_document(path) && !path.starts_with("docs/decisions/");
+    let documents = tree.with_extension("md").filter(|(path, _)| tells_of_today(path));
+    let mut findings = Vec::new();
+    for (path, text) in documents {
+        for (index, line) in text.lines().enumerate() {
+            let spans = line.split('`').skip(1).step_by(2);
+            let is_source = |span: &&str| span.starts_with("crates/") && has_extension(span, "rs");
+            for named in spans.filter(is_source).filter(|named| !tree.has(named)) {
+                let wrong = format!("`{named}` is not there");
+                findings.push(
+                    Finding::file("named-files", path, wrong, "name the file that is").at(index),
+                );
+            }
+        }
+    }
+    findings
+}
+
 /// Tells documents from Markdown that is a fixture, a seed or a prompt.
 fn is_document(path: &str) -> bool {
     !["fuzz/", "/tests/", "/fixtures/", "/prompts/"].iter().any(|part| path.contains(part))
@@ -159,6 +179,17 @@ mod tests {
             "[a](#none)",
             &["docs/TESTING.md:1: `#none` names no heading of docs/TESTING.md; mend the link"],
         );
+    }
+
+    #[test]
+    fn a_source_file_that_is_named_is_there() {
+        let tree = Tree::from([
+            ("crates/a/src/lib.rs", ""),
+            ("docs/A.md", "`crates/a/src/lib.rs`, `lib.rs`,\n`crates/a/src/gone.rs`"),
+            ("docs/decisions/1.md", "`crates/a/src/gone.rs`"),
+        ]);
+        let expected = "docs/A.md:2: `crates/a/src/gone.rs` is not there; name the file that is";
+        assert_eq!(printed(&named_files(&tree)), [expected]);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-use super::facts;
+use super::book::reasons_start;
 use super::lexicon::Class;
 use super::words::{Text, Token, is_unspaced};
 use crate::request::Topic;
@@ -30,8 +30,8 @@ pub(crate) struct Kind {
     pub(crate) topic: Topic,
     /// Whether the text says whose it is, rather than leaving it open.
     pub(crate) is_plain: bool,
-    /// Whether somebody speaks of themselves.
-    pub(crate) of_self: bool,
+    /// Whether it names the project: `this repository`.
+    pub(crate) names_project: bool,
 }
 
 /// The most words of a text that only says where something is.
@@ -45,33 +45,27 @@ static THINGS: LazyLock<Option<Regex>> = LazyLock::new(|| {
     Regex::new(r"`[^`]+`|(?:^|\s)(?:\.{0,2}/)?[\w.-]+/[\w./*-]+|\b[\w-]+\.(?:[a-z]{1,4}|toml|yaml|json|lock)\b|(?:^|\s)--?[a-z][\w-]+|(?:^|\s)#[a-z][\w-]+|\b[a-z]+_[a-z_]+\b").ok()
 });
 
+/// An address of mail, or a number of a telephone or of a bank account.
+static CONTACT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+    Regex::new(r"[\w.+-]+@[\w-]+\.[\w.]+|(?:^|\s)\+\d{1,3}[ \d/()-]{6,}\d|(?:^|\s)0\d{2,4}[ /-]\d[\d -]{5,}|\b[\d.]+ ?kg\b.*\blose\b|\b\d{5} \p{Lu}\p{L}+|\b[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){3,7}").ok()
+});
+
+fn has_contact(fact: &str) -> bool {
+    CONTACT.as_ref().is_some_and(|pattern| pattern.is_match(fact))
+}
+
 /// Returns whose a fact is and what it is.
 pub(crate) fn kind(fact: &str) -> Kind {
     let text = Text::read(fact);
     let signs = Signs::of(fact, &text);
     let (whose, is_plain) = signs.whose();
     let topic = signs.topic(whose);
-    Kind { whose, topic, is_plain, of_self: signs.has(Sign::OfSelf) || signs.has(Sign::OfUser) }
+    Kind { whose, topic, is_plain, names_project: signs.has(Sign::Site) && whose == Whose::Project }
 }
 
-/// Returns what a fact is if it leaves no doubt: somebody speaks of themselves, of how an agent answers, of
-/// this project, or says where something is.
-pub(crate) fn plainly(fact: &str) -> Option<Topic> {
-    let signs = Signs::of(fact, &Text::read(fact));
-    let is_rule = [Sign::Rule, Sign::Request, Sign::ToYou].into_iter().any(|sign| signs.has(sign));
-    match signs.whose() {
-        _ if signs.has(Sign::Pointer) => Some(Topic::Reference),
-        (_, false) => None,
-        // `I read answers on my phone` speaks of answers, and asks for nothing.
-        (Whose::Person, true) if signs.has(Sign::ToAgent) => is_rule.then_some(Topic::Feedback),
-        (Whose::Person, true) => (!is_rule).then_some(Topic::User),
-        (Whose::Project, true) => (!is_rule).then_some(Topic::Project),
-    }
-}
-
-/// Whether a text says that it holds in this project.
-pub(crate) fn is_of_this_project(text: &Text) -> bool {
-    names_site(text) || says_here(text)
+/// Tells whether a fact speaks of health, family, money or an address.
+pub(crate) fn is_private(fact: &str) -> bool {
+    Signs::of(fact, &Text::read(fact)).has(Sign::Private)
 }
 
 fn names_site(text: &Text) -> bool {
@@ -119,6 +113,10 @@ enum Sign {
     Pointer,
     /// It begins with what it speaks of.
     Statement,
+    /// It speaks of health, family, money or an address.
+    Private,
+    /// It is in a language whose words are not listed.
+    Foreign,
 }
 
 /// What a text shows.
@@ -129,7 +127,7 @@ impl Signs {
         let tokens = &text.tokens;
         let begins_as_rule = tokens.iter().enumerate().any(|(index, token)| {
             token.sentence == tokens[0].sentence
-                && token.is(Class::Rule)
+                && is_rule(text, token)
                 && !is_infinitive(tokens, index)
                 && (index < 4 || after_comma(text, token.clause))
         });
@@ -140,7 +138,7 @@ impl Signs {
         let shown = [
             (Sign::Site, names_site(text)),
             (Sign::Everywhere, text.has(Class::Everywhere)),
-            (Sign::Explained, facts::explains(fact)),
+            (Sign::Explained, reasons_start(fact).is_some()),
             (Sign::Here, says_here(text)),
             (Sign::OfSelf, text.has(Class::Oneself)),
             (Sign::OfUs, text.has(Class::Us)),
@@ -153,6 +151,8 @@ impl Signs {
             (Sign::Things, THINGS.as_ref().is_some_and(|pattern| pattern.is_match(fact))),
             (Sign::Pointer, is_pointer(fact, text)),
             (Sign::Statement, is_statement(fact, text)),
+            (Sign::Foreign, text.is_foreign(fact)),
+            (Sign::Private, text.has(Class::Private) || has_contact(fact)),
         ];
         Self(shown.into_iter().filter(|(_, is_shown)| *is_shown).map(|(sign, _)| sign).collect())
     }
@@ -161,8 +161,12 @@ impl Signs {
         self.0.contains(&sign)
     }
 
-    /// Whose fact it is, and whether the text says so.
+    /// Returns whose fact it is, and whether the text says so.
     fn whose(&self) -> (Whose, bool) {
+        // Whatever else it speaks of: others read the repository.
+        if self.has(Sign::Private) {
+            return (Whose::Person, true);
+        }
         let for_person = self.has(Sign::Everywhere)
             || (self.has(Sign::OfSelf) && (!self.has(Sign::OfUs) || self.has(Sign::ToAgent)))
             || self.has(Sign::OfUser);
@@ -178,6 +182,7 @@ impl Signs {
             (Whose::Project, false)
         } else if self.has(Sign::ToYou)
             || self.has(Sign::BeginsAsRule)
+            || self.has(Sign::Foreign)
             || !self.has(Sign::Statement)
         {
             (Whose::Person, false)
@@ -234,7 +239,12 @@ fn is_infinitive(tokens: &[Token], at: usize) -> bool {
 /// Whether the rule stands at the beginning of this clause: `when a test fails, don't …`.
 fn after_comma(text: &Text, clause: usize) -> bool {
     let begins = text.tokens.iter().filter(|token| token.clause == clause).take(2);
-    clause > 0 && begins.into_iter().any(|token| token.is(Class::Rule))
+    clause > 0 && begins.into_iter().any(|token| is_rule(text, token))
+}
+
+/// Tells whether a word makes a sentence a rule. What is no longer so is none: `nicht mehr um sechs`.
+fn is_rule(text: &Text, token: &Token) -> bool {
+    token.is(Class::Rule) && (!token.is(Class::Not) || !text.has(Class::Gone))
 }
 
 /// Whether a text says where something is to be found: a link that is no command, or a place where

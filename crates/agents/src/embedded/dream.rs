@@ -1,663 +1,449 @@
-//! Dream: what repeats is merged, what is over or contradicted goes, days get their names, entries go where
-//! they belong, and memories say of themselves what is in them.
+//! Dream: what says the same goes, days get their names, and a person is asked about the rest.
 //!
-//! Only what the rules can be sure of: an entry goes when another one in sight says the same, when a later
-//! one with a date gives its value anew, or when the day has passed until which it held. Entries are
-//! not reworded; that takes a model. Whatever goes has its reason, and every reason is checked once more
-//! against the result before anything is handed out.
-//!
-//! A dream straight after a dream finds nothing to do, unless the first one says that it held something back so
-//! that the memories do not grow by more than they may.
+//! An entry goes only when another one says the same, word for word, in the same place. Entries that may repeat,
+//! replace or contradict each other, that ended, or that are private and lie in a repository become proposals.
+//! Memories with markers of a merge conflict are left alone and named.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write as _;
 
 use jiff::civil::Date;
-use jiff::tz::TimeZone;
 use memory::change::Trust;
-use memory::clock::Timestamp;
-use memory::document;
-use memory::path::{Mount, Scope};
+use memory::document::{self, conflict_line, replace_entry};
+use memory::path::{MemoryPath, Mount, Scope};
+use memory::proposal::{EntryChange, KeptEntry, Proposal, ProposalKind};
 
-use super::about::{described, kept_true};
-use super::book::{Note, Page, Snapshot, Source, Stored, Written, may_change, without};
-use super::lexicon::{Class, Script, languages};
-use super::likeness::{fingerprint, is_light, is_to_be, literals, other_value, says_too};
-use super::sketch::Sketch;
-use super::split::{bytes, split};
+use super::about::{described, first_words, is_made_of_entries};
+use super::book::{Note, Snapshot, Source, Stored};
+use super::classify;
+use super::lexicon::Class;
+use super::remember::{is_fragment, note};
+use super::same::{Form, is_same};
+use super::similar::{self, Likeness, Weights};
 use super::when;
-use super::words::{Text, Token};
-use crate::request::{Dreamt, Edit};
+use crate::request::{Dreamt, Edit, EntryAction, EntryNote, Topic};
 
-/// How much the memories may grow by a dream, in percent.
+/// The most memories that one dream changes: a person can still read what it did.
+const CHANGED_MAX: usize = 20;
+
+/// By how much all memories together may grow, in percent.
 const GROWTH_PERCENT_MAX: usize = 2;
 
-/// In how large steps new memories, longer descriptions and some of the days may use that, in bytes: small memories
-/// get them only where the dream has made room, or where all days fit, so that a second dream has nothing to add.
-const GROWTH_STEP_BYTES: usize = 256;
+/// The most proposals that one dream makes.
+const PROPOSALS_MAX: usize = 50;
 
-/// How often the rules are applied to their own result: an entry that goes may leave another one the
-/// only one of its kind, never the other way round, so this ends by itself long before.
-const ROUNDS_MAX: usize = 16;
+/// A word that more entries have pairs nothing: those entries share a subject, and not a statement.
+const PAIRED_BY_MAX: usize = 30;
 
-/// An entry, by its page and its place there.
-type At = (usize, usize);
+/// The fewest words that two entries share to be compared.
+const PAIRED_WORDS_MIN: usize = 2;
 
-/// Why an entry goes.
-enum Reason {
-    /// Another one says the same.
-    Merged(At),
-    /// Another one gives its value anew.
-    Replaced(At),
-    /// The day has passed until which it held.
-    Over,
+/// Decides what a dream does.
+pub fn dream(snapshot: &Snapshot) -> Dreamt {
+    let conflicts: Vec<&MemoryPath> = snapshot
+        .memories
+        .iter()
+        .filter(|stored| conflict_line(&stored.text).is_some())
+        .map(|stored| &stored.path)
+        .collect();
+    let memories: Vec<&Stored> =
+        snapshot.memories.iter().filter(|stored| !conflicts.contains(&&stored.path)).collect();
+    let mut work =
+        Work { snapshot, texts: BTreeMap::new(), counts: Counts::default(), changes: Vec::new() };
+    let merged = merge(&memories, &mut work);
+    let grown =
+        memories.iter().map(|stored| stored.text.len()).sum::<usize>() * GROWTH_PERCENT_MAX / 100;
+    let mut room = grown + work.counts.saved;
+    for stored in &memories {
+        work.name_days(stored, &mut room);
+    }
+    for stored in &memories {
+        work.describe(stored, &mut room);
+    }
+    let proposals = propose(&memories, &merged, snapshot);
+    work.finish(&memories, proposals, &conflicts)
 }
 
-/// What was done, and what was left.
 #[derive(Default)]
 struct Counts {
     merged: usize,
-    over: usize,
-    moved: usize,
+    dated: usize,
     described: usize,
     held_back: usize,
+    /// The bytes that merging made free.
+    saved: usize,
 }
 
-/// Decides what a dream changes.
-pub fn dream(snapshot: &Snapshot) -> Dreamt {
-    let mut memories: Vec<Option<Stored>> = snapshot.memories.iter().cloned().map(Some).collect();
-    let bytes_before = bytes(&memories);
-    let may_grow = bytes_before * GROWTH_PERCENT_MAX / 100;
-    let bytes_max = bytes_before + may_grow / GROWTH_STEP_BYTES * GROWTH_STEP_BYTES;
-    let today = day_of(snapshot.now);
-    let mut counts = Counts::default();
-    for _ in 0..ROUNDS_MAX {
-        // Days that the growth forbids to be named may be named once an entry is gone.
-        let mut days = name_days(&memories, snapshot, bytes_before + may_grow);
-        if days.held_back > 0 && bytes_max > bytes_before {
-            days = name_days(&memories, snapshot, bytes_max);
-        } else if days.held_back > 0 {
-            days = Days { memories: None, held_back: days.held_back + days.named, named: 0 };
+/// A dream on its way: the decisions so far.
+struct Work<'a> {
+    snapshot: &'a Snapshot,
+    /// The texts that memories get.
+    texts: BTreeMap<&'a MemoryPath, String>,
+    counts: Counts,
+    changes: Vec<EntryNote>,
+}
+
+/// Entries by their memory and their place in it.
+type At = (usize, usize);
+
+/// Removes entries that say the same as another one, and returns them.
+fn merge<'a>(memories: &[&'a Stored], work: &mut Work<'a>) -> BTreeSet<At> {
+    let mut by_form: HashMap<&Form, Vec<At>> = HashMap::new();
+    for (at, stored) in memories.iter().enumerate() {
+        for (index, note) in stored.text.read().notes.iter().enumerate() {
+            by_form.entry(&note.form).or_default().push((at, index));
         }
-        let round = one_round(days.memories.as_ref().unwrap_or(&memories), snapshot, today);
-        let is_tidy = round.gone == 0 && days.memories.is_none();
-        counts.merged += round.merged;
-        counts.over += round.gone - round.merged;
-        memories = round.memories;
-        if is_tidy {
-            let split = split(memories, snapshot, bytes_max);
-            memories = split.memories;
-            counts.moved += split.moved;
-            counts.held_back = days.held_back + split.held_back;
-            if split.moved == 0 {
-                break;
+    }
+    let entry = |(at, index): At| (memories[at], &memories[at].text.read().notes[index]);
+    let mut gone: BTreeSet<At> = BTreeSet::new();
+    for places in by_form.values().filter(|places| places.len() > 1) {
+        let mut order = places.clone();
+        // The one to keep comes first: pinned, then the most trusted, then that of the file without a number.
+        order.sort_by_key(|&(at, index)| {
+            let Stored { path, pinned, trust, .. } = memories[at];
+            (!pinned, std::cmp::Reverse(*trust), path.to_string().len(), at, index)
+        });
+        let mut kept: Vec<At> = Vec::new();
+        for one in order {
+            let same = kept.iter().any(|&kept| is_same(entry(kept), entry(one)));
+            if same && work.snapshot.may_change(memories[one.0]) {
+                gone.insert(one);
+            } else {
+                kept.push(one);
             }
         }
     }
-    describe(&mut memories, snapshot, bytes_max, &mut counts);
-    result(snapshot, &memories, &counts)
-}
-
-/// Lets memories say of themselves what is in them until together they take `bytes_max`.
-fn describe(
-    memories: &mut [Option<Stored>],
-    snapshot: &Snapshot,
-    bytes_max: usize,
-    counts: &mut Counts,
-) {
-    let mut now = bytes(memories);
-    for stored in memories.iter_mut().flatten().filter(|stored| may_change(snapshot, stored)) {
-        let Some(text) = described(stored) else { continue };
-        let (old, new) = (stored.text.len(), text.len());
-        if new <= old || now + new <= bytes_max + old {
-            now = now + new - old;
-            stored.text = text.into();
-            counts.described += 1;
-        } else {
-            counts.held_back += 1;
-        }
-    }
-}
-
-fn day_of(at: Timestamp) -> Date {
-    at.to_zoned(TimeZone::UTC).date()
-}
-
-fn result(snapshot: &Snapshot, memories: &[Option<Stored>], counts: &Counts) -> Dreamt {
-    let mut dreamt = Dreamt { deduped: counts.merged, ..Dreamt::default() };
-    let before = snapshot.memories.iter().map(Some).chain(std::iter::repeat(None));
-    for (before, after) in before.zip(memories) {
-        let (edit, of) = match (before, after) {
-            (Some(before), Some(after)) if after.text == before.text => continue,
-            (before, Some(after)) => {
-                let (path, text) = (after.path.clone(), after.text.to_string());
-                (Edit::Write { path, text }, before.unwrap_or(after))
-            }
-            (Some(before), None) => (Edit::Remove { path: before.path.clone() }, before),
-            (None, None) => continue,
-        };
-        dreamt.topics.insert(Page::read(of).topic);
-        dreamt.scopes.extend(of.path.mount());
-        dreamt.edits.push(edit);
-    }
-    dreamt.summary = counts.summary(dreamt.edits.len());
-    dreamt.held_back = counts.held_back;
-    dreamt
-}
-
-impl Counts {
-    fn summary(&self, changed: usize) -> String {
-        let Self { merged, over, moved, described, held_back } = self;
-        let mut said = match changed {
-            0 => "Nothing to tidy up.".to_owned(),
-            1 => "Changed 1 memory.".to_owned(),
-            _ => format!("Changed {changed} memories."),
-        };
-        if changed > 0 {
-            let _ =
-                write!(said, " Repeated entries merged: {merged}, outdated ones removed: {over}");
-            for (what, count) in
-                [("moved to where they belong", moved), ("descriptions written", described)]
-            {
-                if *count > 0 {
-                    let _ = write!(said, ", {what}: {count}");
-                }
-            }
-            said.push('.');
-        }
-        if *held_back > 0 {
-            let _ = write!(
-                said,
-                " Left for another time, since a dream may add {GROWTH_PERCENT_MAX} %: {held_back}."
-            );
-        }
-        said
-    }
-}
-
-/// What naming days comes to.
-struct Days {
-    /// The memories with days named; nothing if none is.
-    memories: Option<Vec<Option<Stored>>>,
-    /// How many entries name one now.
-    named: usize,
-    /// How many entries still only point at a day, for want of room.
-    held_back: usize,
-}
-
-/// Names the days that memories point at, entry by entry, as long as all memories together take no more than
-/// `bytes_max`.
-fn name_days(memories: &[Option<Stored>], snapshot: &Snapshot, bytes_max: usize) -> Days {
-    let mut days = Days { memories: None, named: 0, held_back: 0 };
-    let mut room = bytes_max.saturating_sub(bytes(memories));
-    let mut with_days =
-        |stored: &Option<Stored>| with_days_named(stored.as_ref()?, snapshot, &mut room, &mut days);
-    let named: Vec<Option<Source>> = memories.iter().map(&mut with_days).collect();
-    days.memories = named.iter().any(Option::is_some).then(|| {
-        let pairs = memories.iter().zip(named);
-        pairs
-            .map(|(stored, named)| {
-                let stored = stored.clone()?;
-                Some(Stored { text: named.unwrap_or_else(|| stored.text.clone()), ..stored })
-            })
-            .collect()
-    });
-    days
-}
-
-/// Returns the text with the days named that it points at, as far as it is known when they were written and there
-/// is room, if that changes it. Counts entries in `days`.
-fn with_days_named(
-    stored: &Stored,
-    snapshot: &Snapshot,
-    room: &mut usize,
-    days: &mut Days,
-) -> Option<Source> {
-    if stored.written == Written::Unknown || !may_change(snapshot, stored) {
-        return None;
-    }
-    let old = &stored.text;
-    let mut text = String::with_capacity(old.len());
-    let (mut end, mut left) = (0, *room);
-    for note in &old.read().notes {
-        let whole = note.whole();
-        let Some(written_at) = stored.written.of(whole) else { continue };
-        let named = when::absolute(whole, day_of(written_at));
-        if named.len() > whole.len() + left {
-            days.held_back += 1;
+    let mut done = BTreeSet::new();
+    for (at, stored) in memories.iter().enumerate() {
+        let of_memory: Vec<usize> =
+            gone.range((at, 0)..(at + 1, 0)).map(|(_, index)| *index).collect();
+        // What a memory says of itself must not go with its last entry.
+        let goes = of_memory.len() == stored.text.read().notes.len();
+        if goes && says_more_than_its_entries(stored) {
             continue;
         }
-        days.named += usize::from(named != whole);
-        left = left + whole.len() - named.len();
-        text.push_str(old.get(end..note.whole_start())?);
-        text.push_str(&named);
-        end = note.whole_start() + whole.len();
-    }
-    text.push_str(old.get(end..)?);
-    if text == **old {
-        return None;
-    }
-    let bytes_max = text.len();
-    let text = Source::from(kept_true(old, text, bytes_max));
-    (text.read().notes.len() == old.read().notes.len()).then(|| {
-        *room = left;
-        text
-    })
-}
-
-/// Whether an entry may go because of what another memory says. Text from outside, such as a checkout brings,
-/// must not take away what somebody here had written.
-fn may_outdo(stays: &Stored, goes: &Stored) -> bool {
-    stays.trust >= Trust::Background || stays.trust >= goes.trust
-}
-
-/// What one application of the rules comes to.
-struct Round {
-    memories: Vec<Option<Stored>>,
-    gone: usize,
-    merged: usize,
-}
-
-fn one_round(memories: &[Option<Stored>], snapshot: &Snapshot, today: Date) -> Round {
-    let pages: Vec<Option<Page<'_>>> =
-        memories.iter().map(|stored| stored.as_ref().map(Page::read)).collect();
-    let mut reasons: BTreeMap<At, Reason> = BTreeMap::new();
-    let notes: Vec<(At, &Page<'_>, &Note)> = pages
-        .iter()
-        .enumerate()
-        .filter_map(|(at, page)| page.as_ref().map(|page| (at, page)))
-        .flat_map(|(page_at, page)| {
-            page.notes.iter().enumerate().map(move |(at, note)| ((page_at, at), page, note))
-        })
-        .collect();
-    for (at, page, note) in &notes {
-        if may_change(snapshot, page.stored) && is_over(note, today) {
-            reasons.insert(*at, Reason::Over);
+        if of_memory.is_empty() || !work.has_room() {
+            work.counts.held_back += usize::from(!of_memory.is_empty());
+            continue;
         }
-    }
-    merge(&notes, snapshot, &mut reasons);
-    replace(&notes, snapshot, &mut reasons);
-    // A reason holds only while what it leans on stays.
-    let leaning: Vec<At> = reasons
-        .iter()
-        .filter(|(_, reason)| match reason {
-            Reason::Merged(kept) | Reason::Replaced(kept) => reasons.contains_key(kept),
-            Reason::Over => false,
-        })
-        .map(|(at, _)| *at)
-        .collect();
-    for at in leaning {
-        reasons.remove(&at);
-    }
-    keep_what_others_hold(&pages, &mut reasons);
-    let merged = reasons.values().filter(|reason| matches!(reason, Reason::Merged(_))).count();
-    let after = pages.iter().enumerate().map(|(page_at, page)| {
-        let page = page.as_ref()?;
-        let gone: Vec<usize> =
-            (0..page.notes.len()).filter(|at| reasons.contains_key(&(page_at, *at))).collect();
-        if gone.is_empty() {
-            return Some(page.stored.clone());
+        let notes = &stored.text.read().notes;
+        let text = stored.without(of_memory.iter().map(|index| &notes[*index]));
+        work.counts.saved += stored.text.len() - text.len();
+        work.counts.merged += of_memory.len();
+        for index in of_memory {
+            work.changes.push(note(&stored.path, EntryAction::Merged, notes[index].whole()));
+            done.insert((at, index));
         }
-        if gone.len() == page.notes.len() {
+        work.texts.insert(&stored.path, text);
+    }
+    done
+}
+
+/// Tells whether a memory would take something with it: a description or fields that are not made of its entries.
+fn says_more_than_its_entries(stored: &Stored) -> bool {
+    let head = &stored.text.read().head;
+    let is_own = !head.description.is_empty() && !is_made_of_entries(stored);
+    document::has_other_fields(&stored.text) || is_own
+}
+
+impl<'a> Work<'a> {
+    fn has_room(&self) -> bool {
+        self.texts.len() < CHANGED_MAX
+    }
+
+    /// Returns a memory with the text that it has by now, if that may be changed further.
+    fn current(&self, stored: &'a Stored) -> Option<Stored> {
+        let changed = self.texts.get(&stored.path);
+        if !self.snapshot.may_change(stored) {
             return None;
         }
-        let ranges: Vec<_> = gone.iter().map(|at| page.notes[*at].entry.range.clone()).collect();
-        let old = &page.stored.text;
-        let text = kept_true(old, without(old, &ranges), old.len()).into();
-        Some(Stored { text, ..page.stored.clone() })
-    });
-    let after: Vec<Option<Stored>> = after.collect();
-    if lost_a_fact(&pages, &after, &reasons) {
-        let memories = memories.to_vec();
-        return Round { memories, gone: 0, merged: 0 };
+        let text = changed.map_or_else(|| stored.text.clone(), |text| Source::from(text.as_str()));
+        Some(Stored { text, ..stored.clone() })
     }
-    Round { memories: after, gone: reasons.len(), merged }
-}
 
-/// Leaves memories as they are of which no entry would be left, but fields that somebody keeps in their
-/// frontmatter.
-fn keep_what_others_hold(pages: &[Option<Page<'_>>], reasons: &mut BTreeMap<At, Reason>) {
-    for (page_at, page) in pages.iter().enumerate() {
-        let Some(page) = page else { continue };
-        let all = (page_at, 0)..(page_at, page.notes.len());
-        let goes = reasons.range(all.clone()).count() == page.notes.len();
-        if goes && document::has_other_fields(&page.stored.text) {
-            reasons.retain(|at, _| !all.contains(at));
+    /// Puts a text in place of a memory's, if there is room for that; a memory without entries is left out.
+    fn put(&mut self, stored: &'a Stored, before: usize, text: String, room: &mut usize) -> bool {
+        let grown = text.len().saturating_sub(before);
+        if (!self.has_room() && !self.texts.contains_key(&stored.path)) || grown > *room {
+            self.counts.held_back += 1;
+            return false;
+        }
+        *room -= grown;
+        self.texts.insert(&stored.path, text);
+        true
+    }
+
+    /// Names the days that the entries of a memory point at, by the time when each was written.
+    fn name_days(&mut self, stored: &'a Stored, room: &mut usize) {
+        let Some(current) = self.current(stored) else { return };
+        let (mut text, mut changes) = (current.text.to_string(), Vec::new());
+        for old in current.text.read().notes.iter().rev() {
+            let Some(written) = stored.written.of(old.whole()) else { continue };
+            let new = when::absolute(old.whole(), self.snapshot.day_of(written));
+            if new == old.whole() {
+                continue;
+            }
+            if let Some(with_day) = replace_entry(&text, &old.entry, &new) {
+                text = with_day;
+                changes.push(note(&stored.path, EntryAction::Dated, &new));
+            }
+        }
+        if !changes.is_empty() && self.put(stored, current.text.len(), text, room) {
+            self.counts.dated += changes.len();
+            self.changes.extend(changes);
         }
     }
+
+    fn describe(&mut self, stored: &'a Stored, room: &mut usize) {
+        let Some(current) = self.current(stored) else { return };
+        if let Some(text) = described(&current)
+            && self.put(stored, current.text.len(), text, room)
+        {
+            self.counts.described += 1;
+        }
+    }
+
+    fn finish(
+        self,
+        memories: &[&'a Stored],
+        proposals: Vec<Proposal>,
+        conflicts: &[&MemoryPath],
+    ) -> Dreamt {
+        let Self { texts, counts, changes, .. } = self;
+        let mut done = Dreamt {
+            deduped: counts.merged,
+            held_back: counts.held_back,
+            changes,
+            ..Dreamt::default()
+        };
+        for stored in memories {
+            let Some(text) = texts.get(&stored.path) else { continue };
+            let path = stored.path.clone();
+            done.topics.insert(Topic::nearest(stored.text.read().head.kind.as_deref(), &path));
+            done.scopes.extend(path.mount());
+            let is_empty = document::entries(text).is_empty();
+            done.edits.push(if is_empty {
+                Edit::Remove { path }
+            } else {
+                Edit::Write { path, text: text.clone() }
+            });
+        }
+        done.summary = summary(&counts, done.edits.len(), conflicts);
+        done.proposals = proposals;
+        done
+    }
 }
 
-/// Whether an entry is gone without a reason, or one that it leans on is.
-fn lost_a_fact(
-    before: &[Option<Page<'_>>],
-    after: &[Option<Stored>],
-    reasons: &BTreeMap<At, Reason>,
-) -> bool {
-    let left: Vec<Vec<&str>> = after
-        .iter()
-        .map(|stored| {
-            let notes = stored.iter().flat_map(|stored| &stored.text.read().notes);
-            notes.map(Note::statement).collect()
-        })
-        .collect();
-    before.iter().enumerate().any(|(page_at, page)| {
-        let Some(page) = page else { return false };
-        let mut rest = left[page_at].iter();
-        page.notes.iter().enumerate().any(|(at, note)| match reasons.get(&(page_at, at)) {
-            None => rest.next() != Some(&note.statement()),
-            Some(Reason::Over) => false,
-            Some(Reason::Merged(kept) | Reason::Replaced(kept)) => {
-                let survivor = before[kept.0].as_ref().and_then(|page| page.notes.get(kept.1));
-                survivor.is_none_or(|survivor| !left[kept.0].contains(&survivor.statement()))
+fn summary(counts: &Counts, changed: usize, conflicts: &[&MemoryPath]) -> String {
+    let mut said = match changed {
+        0 => "Nothing to tidy up.".to_owned(),
+        1 => "Changed 1 memory.".to_owned(),
+        _ => format!("Changed {changed} memories."),
+    };
+    if changed > 0 {
+        let _ = write!(said, " Repeated entries merged: {}", counts.merged);
+        for (what, count) in
+            [("days named", counts.dated), ("descriptions written", counts.described)]
+        {
+            if count > 0 {
+                let _ = write!(said, ", {what}: {count}");
             }
+        }
+        said.push('.');
+    }
+    if counts.held_back > 0 {
+        let _ = write!(
+            said,
+            " Left for another dream, which may change {CHANGED_MAX} memories and add {GROWTH_PERCENT_MAX} %: {}.",
+            counts.held_back
+        );
+    }
+    if !conflicts.is_empty() {
+        let paths: Vec<String> = conflicts.iter().map(ToString::to_string).collect();
+        let _ = write!(said, " Left alone, because of merge conflicts: {}.", paths.join(", "));
+    }
+    said
+}
+
+/// Finds what a person should decide, the surest first.
+fn propose(memories: &[&Stored], merged: &BTreeSet<At>, snapshot: &Snapshot) -> Vec<Proposal> {
+    let all: Vec<(At, &Stored, &Note)> = memories
+        .iter()
+        .enumerate()
+        .filter(|(_, stored)| {
+            stored.path.mount().is_some_and(|mount| snapshot.writable.contains(&mount))
         })
+        .flat_map(|(at, stored)| {
+            stored
+                .text
+                .read()
+                .notes
+                .iter()
+                .enumerate()
+                .map(move |(index, note)| ((at, index), *stored, note))
+        })
+        .filter(|(at, ..)| !merged.contains(at))
+        .collect();
+    let today = snapshot.day_of(snapshot.now);
+    let mut proposals: Vec<Proposal> = Vec::new();
+    for &(_, stored, note) in &all {
+        proposals.extend(expired(stored, note, today));
+        proposals.extend(misplaced(stored, note, snapshot));
+    }
+    proposals.extend(pairs(&all));
+    proposals.retain(|one| one.changes.iter().all(|change| !is_pinned(memories, &change.path)));
+    // A stable sort: what is found first stays first.
+    proposals.sort_by_key(|one| std::cmp::Reverse(one.score));
+    // An entry goes once, and none goes that another proposal relies on.
+    let (mut goes, mut stays): (Vec<KeptEntry>, Vec<KeptEntry>) = (Vec::new(), Vec::new());
+    proposals.retain(|one| {
+        let going: Vec<KeptEntry> = one
+            .changes
+            .iter()
+            .filter_map(|change| {
+                Some(KeptEntry { path: change.path.clone(), text: change.old.clone()? })
+            })
+            .collect();
+        let is_free = going.iter().all(|entry| !goes.contains(entry) && !stays.contains(entry))
+            && one.relies_on.iter().all(|entry| !goes.contains(entry));
+        if is_free {
+            goes.extend(going);
+            stays.extend(one.relies_on.iter().cloned());
+        }
+        is_free
+    });
+    proposals.truncate(PROPOSALS_MAX);
+    proposals
+}
+
+fn is_pinned(memories: &[&Stored], path: &MemoryPath) -> bool {
+    memories.iter().any(|stored| stored.path == *path && stored.pinned)
+}
+
+fn kept(stored: &Stored, note: &Note) -> KeptEntry {
+    KeptEntry { path: stored.path.clone(), text: note.whole().to_owned() }
+}
+
+/// Compares entries of one scope that share words that few have.
+fn pairs(all: &[(At, &Stored, &Note)]) -> Vec<Proposal> {
+    let weights = Weights::of(all.iter().map(|(.., note)| *note));
+    let mut with: HashMap<&str, Vec<usize>> = HashMap::new();
+    let mut first_of: HashMap<&Form, usize> = HashMap::new();
+    let mut found = Vec::new();
+    for (index, (_, stored, note)) in all.iter().enumerate() {
+        let mut shared: BTreeMap<usize, usize> = BTreeMap::new();
+        if let Some(equal) = first_of.get(&note.form) {
+            shared.insert(*equal, PAIRED_WORDS_MIN);
+        } else {
+            first_of.insert(&note.form, index);
+        }
+        for (key, _) in similar::keys(note.words()) {
+            let others = with.entry(key).or_default();
+            if others.len() <= PAIRED_BY_MAX {
+                for other in others.iter() {
+                    *shared.entry(*other).or_default() += 1;
+                }
+                others.push(index);
+            }
+        }
+        for (other, count) in shared {
+            let (_, other_stored, other_note) = &all[other];
+            let is_one_scope = stored.path.mount() == other_stored.path.mount();
+            if count < PAIRED_WORDS_MIN || !is_one_scope || note.is_step || other_note.is_step {
+                continue;
+            }
+            found.extend(pair((other_stored, other_note), (stored, note), &weights));
+        }
+    }
+    found
+}
+
+/// Compares two entries, of which it is not known which one is older.
+fn pair(first: (&Stored, &Note), second: (&Stored, &Note), weights: &Weights) -> Option<Proposal> {
+    let (a, b) = (kept(first.0, first.1), kept(second.0, second.1));
+    if a == b {
+        // One memory has the same line twice: neither can be told from the other.
+        return None;
+    }
+    if first.1.form == second.1.form {
+        if is_fragment(first.1.statement()) || first.1.context != second.1.context {
+            return None;
+        }
+        let likeness = Likeness { kind: ProposalKind::Repetition, score: 90, older_goes: false };
+        return Some(similar::proposal(likeness, &a, &b));
+    }
+    if is_fragment(first.1.statement()) || is_fragment(second.1.statement()) {
+        return None;
+    }
+    // The same statement, once with its reasons: those stay.
+    if Form::of(first.1.statement()) == Form::of(second.1.statement()) {
+        let older_goes = !first.1.is_explained();
+        let likeness = Likeness { kind: ProposalKind::Repetition, score: 85, older_goes };
+        return Some(similar::proposal(likeness, &a, &b));
+    }
+    let (older, newer) = ((first, &a), (second, &b));
+    // Where neither says that it is the later one, the order in the memory tells nothing.
+    [(older, newer), (newer, older)].into_iter().find_map(|((older, a), (newer, b))| {
+        let likeness = similar::compare(older.1.into(), newer.1.into(), weights)?;
+        (!(likeness.older_goes && older.1.is_explained()) || newer.1.is_explained())
+            .then(|| similar::proposal(likeness, a, b))
     })
 }
 
-/// Marks the entries that another one repeats.
-fn merge(
-    notes: &[(At, &Page<'_>, &Note)],
-    snapshot: &Snapshot,
-    reasons: &mut BTreeMap<At, Reason>,
-) {
-    let (mut statements, mut sentences) = (Likes::default(), Likes::default());
-    for (index, (_, _, note)) in notes.iter().enumerate() {
-        statements.add(index, &note.sketch);
-        note.sentences().iter().for_each(|sentence| sentences.add(index, &sentence.sketch));
-    }
-    for (index, (at, _, note)) in notes.iter().enumerate() {
-        if reasons.contains_key(at) {
-            continue;
-        }
-        let mut others = BTreeSet::new();
-        statements.find(&note.sketch, &mut others);
-        sentences.find(&note.sketch, &mut others);
-        for sentence in note.sentences() {
-            statements.find(&sentence.sketch, &mut others);
-        }
-        for other in others.split_off(&(index + 1)) {
-            if let Some((at, kept)) = repeated(notes, (index, other), snapshot, reasons) {
-                reasons.insert(at, Reason::Merged(kept));
-            }
-        }
-    }
+/// Proposes to remove an entry that says no more than that something ended on a day in the past.
+fn expired(stored: &Stored, note: &Note, today: Date) -> Option<Proposal> {
+    let text = note.words();
+    let last = text.tokens.last()?;
+    // `Did not work until …` says since when it works.
+    let is_one_clause = last.clause == 0 && !note.is_explained() && !text.has(Class::Not);
+    let ends = |class: Class| {
+        text.tokens.iter().any(|token| token.is(class) && !token.word.ends_with("ed"))
+    };
+    let days = when::named(text);
+    let latest = days.iter().map(|day| day.date).max()?;
+    let is_over = latest < today && (ends(Class::Until) || ends(Class::Ends));
+    (is_one_clause && is_over).then(|| Proposal {
+        kind: ProposalKind::Expiry,
+        reason: format!("\u{201C}{}\u{201D} ended on {latest}.", first_words(note.whole())),
+        score: 70,
+        changes: vec![EntryChange {
+            path: stored.path.clone(),
+            old: Some(note.whole().to_owned()),
+            new: None,
+        }],
+        relies_on: Vec::new(),
+    })
 }
 
-/// Texts by their words, so that those like another one are found without comparing it with each.
-#[derive(Default)]
-struct Likes {
-    by_words: HashMap<usize, Vec<usize>>,
-    by_words_but_one: HashMap<usize, Vec<usize>>,
-}
-
-impl Likes {
-    fn add(&mut self, index: usize, sketch: &Sketch) {
-        if sketch.is_empty() {
-            return;
-        }
-        self.by_words.entry(sketch.sum()).or_default().push(index);
-        for sum in sketch.sums_without_one() {
-            self.by_words_but_one.entry(sum).or_default().push(index);
-        }
-    }
-
-    /// Adds all those that [`Sketch::may_repeat`] takes for like this one, and few others.
-    fn find(&self, sketch: &Sketch, found: &mut BTreeSet<usize>) {
-        if sketch.is_empty() {
-            return;
-        }
-        let shorter = sketch.sums_without_one().filter_map(|sum| self.by_words.get(&sum));
-        let sum = sketch.sum();
-        let others = [self.by_words.get(&sum), self.by_words_but_one.get(&sum)];
-        found.extend(others.into_iter().flatten().chain(shorter).flatten());
-    }
-}
-
-/// Which of two entries goes because the other one says the same, if one may go.
-fn repeated(
-    notes: &[(At, &Page<'_>, &Note)],
-    (first, second): (usize, usize),
-    snapshot: &Snapshot,
-    reasons: &BTreeMap<At, Reason>,
-) -> Option<(At, At)> {
-    let (a, b) = (&notes[first], &notes[second]);
-    if reasons.contains_key(&a.0) || reasons.contains_key(&b.0) {
+/// Proposes to move what is private out of a repository that others read.
+fn misplaced(stored: &Stored, note: &Note, snapshot: &Snapshot) -> Option<Proposal> {
+    let is_shared = stored.path.mount() == Some(Mount::Scope(Scope::Project));
+    let global = Mount::Scope(Scope::Global);
+    if !is_shared
+        || !note.context.is_empty()
+        || stored.trust == Trust::Outside
+        || !snapshot.writable.contains(&global)
+        || !classify::is_private(note.statement())
+    {
         return None;
     }
-    let may_go = |goes: &(At, &Page<'_>, &Note), stays: &(At, &Page<'_>, &Note)| {
-        may_change(snapshot, goes.1.stored)
-            && may_outdo(stays.1.stored, goes.1.stored)
-            && in_sight(goes.1.mount(), stays.1.mount())
-            && !when::points_at_day(goes.2.whole())
-            && (!goes.2.is_explained() || goes.2.full_words() == stays.2.full_words())
-            && says_too(stays.2, goes.2)
-    };
-    // The later one goes, unless it says more or the earlier one may not stay alone.
-    if longer(a.2, b.2) && may_go(b, a) {
-        Some((b.0, a.0))
-    } else if may_go(a, b) {
-        Some((a.0, b.0))
-    } else if may_go(b, a) {
-        Some((b.0, a.0))
-    } else {
-        None
-    }
-}
-
-fn longer(a: &Note, b: &Note) -> bool {
-    (a.is_explained(), a.full().tokens.len()) >= (b.is_explained(), b.full().tokens.len())
-}
-
-impl Note {
-    fn full_words(&self) -> BTreeSet<(String, bool)> {
-        fingerprint(self.full())
-    }
-}
-
-/// Whether whoever sees a memory of the first mount also sees those of the second.
-fn in_sight(goes: Option<Mount>, stays: Option<Mount>) -> bool {
-    goes == stays || goes == Some(Mount::Scope(Scope::Workspace)) && stays.is_some()
-}
-
-/// What an entry says, days aside.
-struct Timeless<'a> {
-    note: &'a Note,
-    /// Of one that has days or other numbers.
-    sketch: Option<Sketch>,
-    /// The day from which it holds.
-    since: Option<Date>,
-}
-
-impl<'a> Timeless<'a> {
-    fn of(note: &'a Note) -> Self {
-        if !may_name_days(note) {
-            return Self { note, sketch: None, since: None };
-        }
-        let text = note.text_once();
-        let since = stated_on(note, &text);
-        Self { note, sketch: Some(Sketch::of(&undated(&text))), since }
-    }
-
-    fn sketch(&self) -> &Sketch {
-        self.sketch.as_ref().unwrap_or(&self.note.sketch)
-    }
-
-    /// Whether this statement gives the value of the other anew.
-    fn gives_anew(&self, old: &Self) -> bool {
-        if !self.sketch().may_give_anew(old.sketch()) {
-            return false;
-        }
-        let (new, old) = (undated(self.note.text()), undated(old.note.text()));
-        let says_enough = |text: &Text| text.content().nth(1).is_some();
-        !is_event(&new)
-            && !is_event(&old)
-            && says_enough(&new)
-            && says_enough(&old)
-            && other_value(&new, &old)
-    }
-}
-
-/// Whether an entry has the digits without which no day is named.
-fn may_name_days(note: &Note) -> bool {
-    note.statement().contains(char::is_numeric)
-}
-
-/// Verbs of what was done once, beside those that end in `ed`.
-const DONE: &[&str] = &[
-    "was", "were", "ran", "went", "met", "had", "bought", "sold", "won", "lost", "made", "got",
-    "took", "gave", "came", "saw", "sent", "paid", "wrote", "built", "held", "began", "left",
-    "spoke", "cut", "war", "waren", "etait", "fue", "foi",
-];
-
-/// Whether a text tells of something that was done, which stays true however often it is done again.
-fn is_event(text: &Text) -> bool {
-    text.tokens.iter().take(3).enumerate().any(|(at, token)| {
-        // The stem of `booked` is without its ending, that of `feed` is not.
-        let ends_so = token.word.ends_with("ed") && token.key.len() < token.word.len();
-        let past = DONE.contains(&token.word.as_str()) || ends_so;
-        // `Is flushed` tells how things are.
-        let is_passive = at.checked_sub(1).is_some_and(|before| is_to_be(&text.tokens[before]));
-        past && !token.is(Class::Change) && !is_passive
-    }) || text.tokens.iter().any(|token| matches!(token.word.as_str(), "was" | "were"))
-}
-
-/// Marks the entries whose value a later one gives anew.
-fn replace(
-    notes: &[(At, &Page<'_>, &Note)],
-    snapshot: &Snapshot,
-    reasons: &mut BTreeMap<At, Reason>,
-) {
-    let timeless: Vec<Timeless<'_>> = notes.iter().map(|(_, _, note)| Timeless::of(note)).collect();
-    let mut by_word: HashMap<usize, Vec<usize>> = HashMap::new();
-    for (index, one) in timeless.iter().enumerate() {
-        one.sketch().ends().for_each(|word| by_word.entry(word).or_default().push(index));
-    }
-    for ((kept, new_page, _), new) in notes.iter().zip(&timeless) {
-        let Some(date) = new.since else { continue };
-        if reasons.contains_key(kept) {
-            continue;
-        }
-        let alike = new.sketch().ends().filter_map(|word| by_word.get(&word));
-        for index in alike.flatten().copied().collect::<BTreeSet<_>>() {
-            let ((at, page, _), old) = (&notes[index], &timeless[index]);
-            let older = old.since.is_none_or(|older| older < date);
-            if at == kept || !older || !new.gives_anew(old) || reasons.contains_key(at) {
-                continue;
-            }
-            if may_change(snapshot, page.stored)
-                && may_outdo(new_page.stored, page.stored)
-                && page.mount() == new_page.mount()
-            {
-                reasons.insert(*at, Reason::Replaced(*kept));
-            }
-        }
-    }
-    no_longer_so(notes, snapshot, reasons);
-}
-
-/// Marks what another entry says is no longer so, in the same words.
-fn no_longer_so(
-    notes: &[(At, &Page<'_>, &Note)],
-    snapshot: &Snapshot,
-    reasons: &mut BTreeMap<At, Reason>,
-) {
-    let bare = |note: &Note| -> BTreeSet<String> {
-        let words = note
-            .text()
-            .content()
-            .filter(|token| !token.is(Class::Gone) && !token.is(Class::Change) && !is_light(token));
-        words.map(|token| token.key.clone()).collect()
-    };
-    let gone: Vec<&(At, &Page<'_>, &Note)> =
-        notes.iter().filter(|(_, _, note)| note.says_gone).collect();
-    for (kept, new_page, new) in gone {
-        let words = bare(new);
-        if words.len() < 2 {
-            continue;
-        }
-        for (at, page, old) in notes {
-            let may_be_so = !old.says_gone && new.sketch.touches(&old.sketch);
-            if !may_be_so || old.text().has(Class::Not) || bare(old) != words {
-                continue;
-            }
-            let free = !reasons.contains_key(at) && !reasons.contains_key(kept);
-            let allowed = may_change(snapshot, page.stored)
-                && may_outdo(new_page.stored, page.stored)
-                && page.mount() == new_page.mount();
-            if free && allowed && literals(new.statement()) == literals(old.statement()) {
-                reasons.insert(*at, Reason::Replaced(*kept));
-            }
-        }
-    }
-}
-
-/// The day from which an entry says that it holds: `(2026-01-20)` at its end, `since 2026-03-15`.
-fn stated_on(note: &Note, text: &Text) -> Option<Date> {
-    let named = when::named(text);
-    let [only] = named.as_slice() else { return None };
-    let first = &text.tokens[only.tokens.start];
-    let last = &text.tokens[only.tokens.end - 1];
-    let before = note.statement().get(..first.at.start)?.trim_end();
-    let after = note.statement().get(last.at.end..)?.trim();
-    let in_brackets = before.ends_with(['(', '（', '['])
-        && after.trim_end_matches(['.', '。']).ends_with([')', '）', ']'])
-        && after.chars().count() <= 2;
-    let near = only.tokens.start.saturating_sub(2)..only.tokens.end + 1;
-    let since = text.tokens.iter().enumerate().any(|(index, token)| {
-        near.contains(&index) && token.is(Class::Since) && !token.is(Class::Until)
-    });
-    (in_brackets || since).then_some(only.date)
-}
-
-/// The text without the days that it names and the words that go with them.
-fn undated(text: &Text) -> Text {
-    let named = when::named(text);
-    let tokens = text.tokens.iter().enumerate().filter(|(index, token)| {
-        !named.iter().any(|one| one.tokens.contains(index)) && !token.is(Class::Since)
-    });
-    Text { tokens: tokens.map(|(_, token)| token.clone()).collect(), hits: Vec::new() }
-}
-
-/// Whether a text tells of a post or a stay: `worked there until 2019` is as true as before, other than `was away
-/// until then`.
-fn tells_of_stay(text: &Text) -> bool {
-    let is_person = |token: &Token| token.is(Class::User) || token.is(Class::Oneself);
-    let subject = text.tokens.iter().take_while(|token| is_person(token)).count();
-    text.tokens.iter().take(subject.max(1) + 1).any(|token| token.is(Class::Stay))
-}
-
-/// Whether the day has passed until which an entry held, and it says nothing else.
-fn is_over(note: &Note, today: Date) -> bool {
-    if !may_name_days(note) {
-        return false;
-    }
-    let text = &note.text_once();
-    let named = when::named(text);
-    let one_sentence =
-        text.tokens.last().is_none_or(|last| last.sentence == text.tokens[0].sentence);
-    if named.iter().any(|one| one.date >= today) || !one_sentence || note.is_explained() {
-        return false;
-    }
-    // `It was not open until then` says that it is open now.
-    let since_then = text.has(Class::Not)
-        && text
-            .tokens
-            .iter()
-            .any(|token| DONE.contains(&token.word.as_str()) || token.word == "did");
-    if since_then || text.has(Class::Then) || text.has(Class::Gone) || tells_of_stay(text) {
-        return false;
-    }
-    named.last().is_some_and(|last| {
-        let ends = |token: &Token| token.is(Class::Until) || token.is(Class::Ends);
-        let before = last.tokens.start.saturating_sub(3)..last.tokens.start;
-        let verb_last =
-            text.tokens[last.tokens.end - 1].language.and_then(|one| languages().get(one));
-        let behind = match verb_last.map(|one| one.script) {
-            Some(Script::Unspaced | Script::Hangul) => last.tokens.end..last.tokens.end + 2,
-            _ => last.tokens.end..last.tokens.end,
-        };
-        text.tokens.iter().enumerate().any(|(index, token)| {
-            ends(token) && (before.contains(&index) || behind.contains(&index))
-        })
+    let relative = stored.path.relative()?.clone();
+    let target = MemoryPath::inside(global, relative).ok()?;
+    let known = snapshot.memories.iter().find(|one| one.path == target);
+    let has_place =
+        known.is_none_or(|one| one.text.read().takes_more()) && !snapshot.unread.contains(&target);
+    let whole = note.whole().to_owned();
+    has_place.then(|| Proposal {
+        kind: ProposalKind::Misplacement,
+        reason: format!(
+            "\u{201C}{}\u{201D} is private, and the repository is shared.",
+            first_words(&whole)
+        ),
+        score: 60,
+        changes: vec![
+            EntryChange { path: stored.path.clone(), old: Some(whole.clone()), new: None },
+            EntryChange { path: target, old: None, new: Some(whole) },
+        ],
+        relies_on: Vec::new(),
     })
 }

@@ -1,19 +1,12 @@
-//! Cuts what somebody said into facts, one entry each.
+//! Reads what is to be remembered: one fact, or a text with a form of its own.
 //!
-//! The form of the text decides where it has one: list items, paragraphs, steps below a heading, code with
-//! what introduces it. Prose stays together unless it announces a list (`three things: …`), speaks of the
-//! person in one sentence and of the work in the next, or of things that have nothing in common. The wording
-//! stays as it is.
-
-use std::collections::HashSet;
-use std::sync::LazyLock;
+//! The wording stays as it is. Only a greeting and a request to remember around a fact are cut, and a sentence that
+//! announces its items by their number (`three things: …`) becomes an entry for each.
 
 use memory::document;
-use regex::Regex;
 
 use super::lexicon::Class;
-use super::likeness::{fingerprint, is_correction};
-use super::words::{Text, Token};
+use super::words::Text;
 
 /// A text without what is said around the fact itself: a greeting and a request to remember in front of it, thanks
 /// behind it.
@@ -30,7 +23,10 @@ fn without_courtesy(text: &str) -> &str {
     let read = Text::read(text);
     let Some(last) = read.tokens.last().map(|token| token.clause) else { return text };
     let of = |clause: usize| read.tokens.iter().filter(move |token| token.clause == clause);
-    let says = |clause: &usize| of(*clause).any(|token| !token.is(Class::Polite));
+    // A clause without words is a mark of the text itself, such as `!!!` or `:::`.
+    let says = |clause: &usize| {
+        of(*clause).next().is_none() || of(*clause).any(|token| !token.is(Class::Polite))
+    };
     let (Some(first), Some(final_one)) = ((0..=last).find(says), (0..=last).rev().find(says))
     else {
         return "";
@@ -71,153 +67,96 @@ fn without_lead(text: &str) -> &str {
     if (one_word && !marked) || bare.is_empty() { text } else { bare }
 }
 
-/// Returns what a content says, without what looks like the frontmatter of a memory.
+/// Returns what a content says, without a head such as a memory has: name, description and type.
 pub(crate) fn said(content: &str) -> String {
     let content = content.replace("\r\n", "\n").replace('\r', "\n");
-    let body = document::body(content.trim_start_matches('\u{FEFF}')).trim_matches('\n');
-    if body.trim().is_empty() { content.trim().to_owned() } else { body.to_owned() }
+    let content = content.trim_start_matches('\u{FEFF}');
+    let head = document::head(content.as_bytes());
+    let is_head = head.malformed.is_none()
+        && (head.name.is_some() || !head.description.is_empty() || head.kind.is_some())
+        && !document::has_other_fields(content);
+    let body = if is_head { document::body(content) } else { "" };
+    let body = if body.trim().is_empty() { content } else { body };
+    // The indentation of the first line may be that of code.
+    let start = body.len() - body.trim_start().len();
+    let start = body.get(..start).and_then(|blank| blank.rfind('\n')).map_or(0, |at| at + 1);
+    let body = body.get(start..).unwrap_or(body).trim_end();
+    if body.contains('\n') { body.to_owned() } else { body.trim_start().to_owned() }
 }
 
-/// Returns the facts of what was said, each as it will stand in its entry.
-pub(crate) fn facts(body: &str) -> Vec<String> {
-    let mut facts: Vec<String> = Vec::new();
-    let mut heading: Option<String> = None;
-    for block in blocks(body) {
-        match block {
-            Block::Heading(text) => heading = Some(text),
-            Block::Item(text) => facts.push(bare(text.trim()).to_owned()),
-            Block::Steps(text) => {
-                let title = heading.take().or_else(|| introduction(&mut facts));
-                facts.push(match title {
-                    Some(title) => format!("{}:\n{text}", title.trim_end_matches([':', '：'])),
-                    None => text,
-                });
-            }
-            Block::Code(text) => match facts.last_mut() {
-                Some(last) => *last = format!("{last}\n\n{text}"),
-                None => facts.push(text),
-            },
-            Block::Reasons(text) => match facts.last_mut() {
-                Some(last) => *last = format!("{last}\n{text}"),
-                None => facts.push(text),
-            },
-            Block::Paragraph(text) => {
-                facts.extend(lines_apart(&text).into_iter().flat_map(announced));
-            }
-        }
+/// A text as it will be kept.
+pub(crate) enum Said {
+    /// One statement, which becomes an entry; its reasons belong to it.
+    Fact(String),
+    /// Lists, headings, tables, code or several paragraphs: kept as they are.
+    Section(String),
+}
+
+/// Reads what was said; `None` if it states nothing.
+pub(crate) fn read(body: &str) -> Option<Said> {
+    let states = |text: &str| text.chars().any(|c| c.is_alphanumeric() || !c.is_ascii());
+    if document::body(body).len() < body.len() {
+        // What looks like a head is a part of what was said.
+        return states(body).then(|| Said::Section(format!("\n{body}")));
     }
-    facts.retain(|fact| fact.chars().any(|c| c.is_alphanumeric() || !c.is_ascii()));
-    facts
-}
-
-/// A paragraph that only introduces what follows.
-fn introduction(facts: &mut Vec<String>) -> Option<String> {
-    facts.pop_if(|last| last.ends_with([':', '：']))
-}
-
-/// A piece of a content.
-enum Block {
-    Heading(String),
-    Item(String),
-    /// A numbered list: steps that belong together.
-    Steps(String),
-    Code(String),
-    /// Why, and how to apply.
-    Reasons(String),
-    Paragraph(String),
-}
-
-static BULLET: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"^ {0,3}(?:[-*+•]|--) +").ok());
-static STEP: LazyLock<Option<Regex>> = LazyLock::new(|| Regex::new(r"^ {0,3}\d{1,3}[.)] +\S").ok());
-static REASON: LazyLock<Option<Regex>> =
-    LazyLock::new(|| Regex::new(r"(?i)^[ \t]*[*_]*(?:why|how[ _]to[ _]apply)[*_]*:").ok());
-
-/// Whether a fact says why it is so, or how to apply it.
-pub(crate) fn explains(fact: &str) -> bool {
-    fact.lines().any(|line| is(&REASON, line))
-}
-
-fn is(pattern: &LazyLock<Option<Regex>>, line: &str) -> bool {
-    pattern.as_ref().is_some_and(|pattern| pattern.is_match(line))
-}
-
-fn blocks(body: &str) -> Vec<Block> {
-    let mut blocks: Vec<Block> = Vec::new();
-    let mut fence: Option<String> = None;
-    let mut after_blank = true;
-    for line in body.lines() {
-        let bare = line.trim_start();
-        if let Some(open) = &fence {
-            let closes = bare.starts_with(open.as_str());
-            if let Some(Block::Code(text)) = blocks.last_mut() {
-                text.push('\n');
-                text.push_str(line);
-            }
-            if closes {
-                fence = None;
-            }
-            continue;
-        }
-        if bare.starts_with("```") || bare.starts_with("~~~") {
-            fence = Some(bare.chars().take(3).collect());
-            blocks.push(Block::Code(line.to_owned()));
-        } else if bare.is_empty() {
-            after_blank = true;
-            continue;
-        } else {
-            line_of_text(&mut blocks, line, after_blank);
-        }
-        after_blank = false;
+    let entries = document::entries(body);
+    let Some((first, more)) = entries.split_first() else {
+        // A heading alone states what it says.
+        let has_words = |line: &&str| line.chars().any(char::is_alphanumeric);
+        return states(body).then(|| match body.lines().filter(has_words).count() {
+            1 => Said::Fact(title(body)),
+            _ => Said::Section(body.to_owned()),
+        });
+    };
+    let whole = first.whole(body);
+    let is_alone = more.is_empty() && !has_heading(body) && !is_step(body, first);
+    if is_alone && !is_block(body.get(first.range.clone()).unwrap_or_default(), whole) {
+        let fact = bare(whole);
+        return states(fact).then(|| Said::Fact(fact.to_owned()));
     }
-    blocks
+    states(body).then(|| Said::Section(body.trim_matches('\n').to_owned()))
 }
 
-fn line_of_text(blocks: &mut Vec<Block>, line: &str, after_blank: bool) {
-    // What somebody is quoted with is said all the same.
-    let line = line.strip_prefix("> ").unwrap_or(line);
-    let bare = line.trim_start();
-    if let Some(found) = BULLET.as_ref().and_then(|pattern| pattern.find(line)) {
-        blocks.push(Block::Item(line.get(found.end()..).unwrap_or_default().to_owned()));
-    } else if matches!(bare, "-" | "*" | "+" | "---" | "***" | "...") {
-    } else if is(&STEP, line) {
-        match blocks.last_mut() {
-            Some(Block::Steps(text)) => {
-                text.push('\n');
-                text.push_str(line);
-            }
-            _ => blocks.push(Block::Steps(line.to_owned())),
-        }
-    } else if bare.starts_with('#') && bare.trim_start_matches('#').starts_with(' ') {
-        blocks.push(Block::Heading(bare.trim_start_matches('#').trim().to_owned()));
-    } else if is(&REASON, line) {
-        blocks.push(Block::Reasons(line.trim().to_owned()));
-    } else {
-        let indented = line.starts_with([' ', '\t']);
-        match blocks.last_mut() {
-            Some(Block::Item(text) | Block::Steps(text)) if indented || !after_blank => {
-                text.push('\n');
-                text.push_str(line);
-            }
-            Some(Block::Paragraph(text) | Block::Reasons(text)) if !after_blank => {
-                text.push('\n');
-                text.push_str(line);
-            }
-            _ => blocks.push(Block::Paragraph(line.to_owned())),
-        }
-    }
+/// Tells whether lines have a layout that an item of a list would not keep: a block of Markdown, or of something that
+/// Markdown does not know, such as a diff, data, code without a fence, a formula or verse.
+///
+/// `all` is the entry with its bullet, `whole` without.
+fn is_block(all: &str, whole: &str) -> bool {
+    let before = all.split(whole).next().unwrap_or_default();
+    let is_item = !before.trim().is_empty();
+    let is_indented = !before.is_empty() && !is_item && whole.contains('\n');
+    let begins_block = is_indented
+        || whole.starts_with(['|', '>', '<', '#'])
+        || ["```", "~~~", "$$", "!!!", ":::", "+++"].iter().any(|mark| whole.starts_with(mark));
+    let is_text = |line: &str| {
+        line.starts_with(|c: char| c.is_alphanumeric() || !c.is_ascii() || "\"'([`*_".contains(c))
+            && !line.ends_with("  ")
+            && !line.contains('\t')
+    };
+    begins_block || (!is_item && whole.contains('\n') && !whole.lines().all(is_text))
 }
 
-/// The lines of a paragraph, if each ends as a sentence does; else all of it.
-fn lines_apart(text: &str) -> Vec<&str> {
-    let ends = |line: &str| line.trim_end().ends_with(['.', '!', '?', '。', '！', '？', ':']);
-    let lines: Vec<&str> = text.lines().map(|line| bare(line.trim())).collect();
-    if lines.len() > 1 && text.lines().all(ends) { lines } else { vec![bare(text.trim())] }
+fn has_heading(body: &str) -> bool {
+    let entries = document::entries(body);
+    let start = entries.first().map_or(0, |first| first.range.start);
+    let end = entries.last().map_or(0, |last| last.range.end);
+    let around = [body.get(..start), body.get(end..)];
+    around
+        .into_iter()
+        .flatten()
+        .flat_map(str::lines)
+        .any(|line| line.chars().any(char::is_alphanumeric))
+}
+
+fn is_step(body: &str, entry: &document::Entry) -> bool {
+    let whole = body.get(entry.range.clone()).unwrap_or_default().trim_start();
+    let rest = whole.trim_start_matches(|c: char| c.is_ascii_digit());
+    rest.len() < whole.len() && rest.starts_with(['.', ')'])
 }
 
 /// The items of a list that a sentence announces with their number, `three things: a, b and c`; the text
 /// itself otherwise.
-fn announced(text: &str) -> Vec<String> {
+pub(crate) fn announced(text: &str) -> Vec<String> {
     let whole = || vec![text.to_owned()];
     let Some((announcement, list)) = text.split_once([':', '：']) else { return whole() };
     if announcement.contains("//") || announcement.split_whitespace().count() > 12 {
@@ -266,26 +205,6 @@ fn items(list: &str) -> Vec<String> {
     items
 }
 
-/// What a speaker says of themselves, clause by clause, if each begins with them: `I live here, and I bake`.
-fn of_speaker(fact: &str) -> Option<Vec<String>> {
-    let read = Text::read(fact);
-    let (first, last) = (read.tokens.first()?, read.tokens.last()?);
-    if first.sentence != last.sentence {
-        return None;
-    }
-    let mut clauses = Vec::new();
-    for clause in 0..=last.clause {
-        let of_clause = |token: &&Token| token.clause == clause;
-        let mut words = read.tokens.iter().filter(of_clause).skip_while(|one| one.is(Class::And));
-        let start = words.next().filter(|one| one.is(Class::Oneself) && one.is(Class::Function))?;
-        words.clone().find(|one| one.is_content() && !one.is(Class::Asking))?;
-        let end = words.last()?.at.end;
-        let end = if clause == last.clause { fact.len() } else { end };
-        clauses.push(fact.get(start.at.start..end)?.to_owned());
-    }
-    (clauses.len() > 1).then_some(clauses)
-}
-
 /// Returns the sentences of a fact when each can stand alone: none begins with a word that points back.
 pub(crate) fn sentences(fact: &str) -> Vec<String> {
     if fact.contains('\n') {
@@ -317,49 +236,11 @@ pub(crate) fn sentences(fact: &str) -> Vec<String> {
     if stand_alone { sentences } else { vec![fact.to_owned()] }
 }
 
-/// Returns the facts of a text, each an entry of its own: all of it as one unless it says things that have nothing to
-/// do with each other.
-pub(crate) fn apart(fact: &str) -> Vec<String> {
-    let sentences = sentences(fact);
-    let is_apart = are_apart(&sentences);
-    let apart = if is_apart { Some(sentences) } else { of_speaker(fact) };
-    apart.unwrap_or_else(|| vec![fact.to_owned()])
-}
-
-/// The fewest words of a sentence that may be an entry of its own, and of those that say something.
-const SENTENCE_WORDS_MIN: (usize, usize) = (4, 2);
-
-/// Whether sentences have nothing to do with each other: each says enough, none points back or sets a condition
-/// for the next, none corrects anything, and no two have a word in common.
-fn are_apart(sentences: &[String]) -> bool {
-    let mut words = HashSet::new();
-    sentences.len() > 1
-        && sentences.iter().enumerate().all(|(index, sentence)| {
-            let text = Text::read(sentence);
-            let keys: HashSet<String> =
-                fingerprint(&text).into_iter().map(|(key, _)| key).collect();
-            let is_new = keys.is_disjoint(&words);
-            words.extend(keys);
-            let (all, telling) = SENTENCE_WORDS_MIN;
-            is_new
-                && text.tokens.len() >= all
-                && text.content().count() >= telling
-                && !is_correction(&text)
-                && (index == 0 || !points_back(&text))
-                && !text.tokens[0].is(Class::Condition)
-        })
-}
-
-/// Whether a text speaks of something that another one named; so it is taken to where it has no small word of a
-/// language whose words for that are listed.
-fn points_back(text: &Text) -> bool {
-    let mut tokens = text.tokens.iter().peekable();
-    let mut points = false;
-    while let Some(token) = tokens.next() {
-        let is_site =
-            token.is(Class::This) && tokens.peek().is_some_and(|next| next.is(Class::Site));
-        points |= token.is(Class::Back) && !is_site;
-    }
-    let is_read = |token: &Token| token.is(Class::Function) && token.knows_what_points_back();
-    points || !text.tokens.iter().any(is_read)
+/// Returns what a text with a form of its own is called: its first heading or line.
+pub(crate) fn title(text: &str) -> String {
+    let first = text.lines().map(str::trim).find(|line| line.chars().any(char::is_alphanumeric));
+    let line = first.unwrap_or_default();
+    line.trim_start_matches(['#', '-', '*', '+', '>', '|', ' '])
+        .trim_end_matches([':', '：', '|', ' '])
+        .to_owned()
 }

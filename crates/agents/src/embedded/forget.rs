@@ -1,549 +1,645 @@
 //! Forget: which entries a request means.
 //!
-//! Forgetting destroys, so it is precise: every word of the request that says something must be in the
-//! entry. A request that names a kind of memory (`my editor preference`) looks for it where that kind
-//! is kept. One that asks to *keep* something, or that says nothing but `forget it`, removes nothing.
+//! Forgetting destroys, so an entry goes only when it is clearly meant: the request repeats it, or it orders to forget
+//! what is named by words that stand in this entry alone. Conditions, exceptions, questions, another yes or no, and
+//! entries that say several things make it unclear. Then nothing goes, and the entries that may be meant are told, for a
+//! person to choose from.
 
 use std::collections::BTreeSet;
 
-use memory::path::{Mount, Scope};
+use memory::document::conflict_line;
+use memory::path::{MemoryPath, Mount, Scope};
 
-use super::about::kept_true;
-use super::book::{Note, Page, Snapshot, without};
-use super::lexicon::{Class, Value};
-use super::likeness::{has_opposites_of, is_light};
-use super::when;
-use super::words::{Text, Token, alike, is_unspaced, plain};
-use crate::request::{Edit, ForgetRequest, Forgotten, Removed, Topic};
+use super::about::{kept_true, title};
+use super::book::{Note, Snapshot, Stored};
+use super::lexicon::Class;
+use super::remember::is_fragment;
+use super::same::{Form, has_blocks};
+use super::similar::{Weights, is_light};
+use super::words::{Text, Token, is_unspaced};
+use crate::request::{
+    Candidate, Edit, EntryAction, EntryNote, ForgetRequest, Forgotten, Removed, Topic,
+};
 
-/// The shortest word that a letter too many, too few or out of place is looked over in: of shorter ones that
-/// makes another word too often.
-const SLIP_CHARS_MIN: usize = 6;
+/// The most candidates that are told.
+const CANDIDATES_MAX: usize = 5;
 
-/// The same if a letter is another one, or if the word is all that a request says.
-const SLIP_ALONE_CHARS_MIN: usize = 8;
+/// The least share of a request's words that a candidate has, by their weight.
+const CANDIDATE_SHARE_MIN: f64 = 0.4;
 
-/// How many letters a noun and a verb must begin with to be akin.
-const AKIN_CHARS_MIN: usize = 6;
+/// The most entries that `everything about …` removes without a question.
+const ALL_ENTRIES_MAX: usize = 20;
 
-/// How much two words must begin with to be one, in languages that put ending upon ending, in bytes.
-const STACKED_BYTES_MIN: usize = 6;
+/// The most words that say something in an entry that one of them means as a whole.
+const SHORT_WORDS_MAX: usize = 3;
 
-/// What is said when nothing matches.
+/// The shortest word that is looked for with a letter too many or too few, in characters.
+const SLIP_CHARS_MIN: usize = 5;
+
 const NO_MATCH: &str = "No managed auto-memory entries matched.";
+
+/// Words that ask for all entries about something, in the languages of the lexicon.
+const EVERYTHING: &[&str] = &[
+    "everything",
+    "all",
+    "anything",
+    "every",
+    "alles",
+    "alle",
+    "tout",
+    "toutes",
+    "tous",
+    "todo",
+    "todos",
+    "todas",
+    "tutto",
+    "tutti",
+    "tutte",
+    "tudo",
+    "allemaal",
+    "все",
+    "всё",
+    "所有",
+    "全部",
+    "すべて",
+    "全て",
+];
+
+/// Small words that a plain request to forget may have. Any other (`if`, `but`, `without`, `who`) may turn its meaning.
+const PLAIN: &[&str] = &[
+    "the", "a", "an", "of", "on", "about", "for", "with", "mit", "avec", "con", "com", "met", "с",
+    "my", "our", "this", "that", "to", "in", "at", "is", "are", "i", "we", "it", "der", "die",
+    "das", "den", "dem", "des", "ein", "eine", "einen", "einem", "einer", "mein", "meine",
+    "meinen", "meinem", "meiner", "unser", "unsere", "von", "über", "zu", "zum", "zur", "im", "am",
+    "an", "auf", "für", "ist", "sind", "ich", "wir", "dass", "le", "la", "les", "l", "un", "une",
+    "du", "de", "d", "mon", "ma", "mes", "notre", "nos", "sur", "à", "au", "aux", "pour", "en",
+    "dans", "est", "sont", "que", "qu", "j", "je", "nous", "ce", "cette", "el", "los", "las",
+    "una", "del", "mi", "mis", "nuestro", "nuestra", "sobre", "al", "para", "es", "son", "yo",
+    "lo", "o", "os", "as", "um", "uma", "do", "da", "dos", "meu", "minha", "nosso", "nossa", "em",
+    "no", "na", "é", "são", "eu", "il", "i", "gli", "di", "della", "dei", "delle", "mio", "mia",
+    "nostro", "nostra", "su", "sul", "per", "nel", "sono", "che", "het", "een", "van", "mijn",
+    "ons", "onze", "over", "op", "voor", "zijn", "dat", "ik", "о", "об", "про", "что", "в", "на",
+    "мой", "моя", "мое", "мои", "наш", "у", "меня", "я", "это",
+];
+
+/// Those of them that make a sentence.
+const OF_SENTENCES: &[&str] = &[
+    "is", "are", "i", "we", "it", "that", "to", "ist", "sind", "ich", "wir", "dass", "est", "sont",
+    "que", "qu", "j", "je", "nous", "es", "son", "yo", "é", "são", "eu", "sono", "che", "zijn",
+    "dat", "ik", "что", "я", "это",
+];
+
+/// Words that begin a question. A question asks for no removal.
+const QUESTIONS: &[&str] = &[
+    "what", "which", "who", "whom", "whose", "when", "where", "why", "how", "do", "does", "did",
+    "is", "are", "was", "should", "wer", "wo", "wann", "warum", "wie", "welche", "que", "qué",
+    "quién", "cuándo", "dónde", "quoi", "qui", "quand", "où", "pourquoi", "comment",
+];
+
+/// One entry with its memory.
+type At<'a> = (&'a Stored, &'a Note);
 
 /// Decides which entries go.
 pub fn forget(snapshot: &Snapshot, request: &ForgetRequest) -> Forgotten {
-    let pages: Vec<Page<'_>> = snapshot
+    let may_go = |stored: &&Stored| {
+        let mount = stored.path.mount();
+        let is_asked = request
+            .scope
+            .is_none_or(|scope| mount == Some(Mount::Scope(scope)) || mount == Some(Mount::Flat));
+        is_asked
+            && request.file.as_ref().is_none_or(|file| *file == stored.path)
+            && mount.is_some_and(|mount| snapshot.writable.contains(&mount))
+    };
+    let entries: Vec<At<'_>> = snapshot
         .memories
         .iter()
-        .filter(|stored| may_go(snapshot, stored.path.mount(), request.scope))
-        .map(Page::read)
+        .filter(may_go)
+        .flat_map(|stored| stored.text.read().notes.iter().map(move |note| (stored, note)))
         .collect();
-    let chosen = chosen(&pages, &request.query);
+    let chosen = choose(&entries, &request.query);
+    remove(snapshot, chosen)
+}
+
+/// The entries that a request means.
+enum Chosen<'a> {
+    /// These are clearly meant.
+    Clear(Vec<At<'a>>),
+    /// One of these may be meant, the likeliest first.
+    Unsure(Vec<At<'a>>),
+}
+
+fn choose<'a>(entries: &[At<'a>], query: &str) -> Chosen<'a> {
+    let asked = Asked::of(query);
+    if let Some(exact) = exactly(entries, &asked) {
+        return exact;
+    }
+    let found: Vec<At<'a>> =
+        entries.iter().copied().filter(|(_, note)| asked.is_in(note)).collect();
+    let found = asked.narrowed(found);
+    let is_clear = match found.as_slice() {
+        [] => false,
+        _ if !asked.is_plain_order => false,
+        [(_, note)] => asked.means_all_of(note) && !rival(entries, &asked, note),
+        [(_, note), ..] if are_copies(&found) => {
+            asked.means_all_of(note) && !rival(entries, &asked, note)
+        }
+        _ => asked.is_for_all && found.len() <= ALL_ENTRIES_MAX && asked.names_subject(),
+    };
+    if is_clear {
+        return Chosen::Clear(found);
+    }
+    let mut candidates = found;
+    for at in likely(entries, &asked) {
+        if !candidates.iter().any(|one| std::ptr::eq(one.1, at.1)) {
+            candidates.push(at);
+        }
+    }
+    candidates.truncate(CANDIDATES_MAX);
+    Chosen::Unsure(candidates)
+}
+
+/// Finds the entry that the request repeats word for word, with or without `forget that` before it.
+fn exactly<'a>(entries: &[At<'a>], asked: &Asked) -> Option<Chosen<'a>> {
+    let is_meant = |(_, note): &&At<'a>| {
+        asked.forms.iter().any(|form| note.form == *form || Form::of(note.statement()) == *form)
+    };
+    let found: Vec<At<'a>> = entries.iter().filter(is_meant).copied().collect();
+    match found.as_slice() {
+        [] => None,
+        [_] => Some(Chosen::Clear(found)),
+        all if are_copies(all) => Some(Chosen::Clear(found)),
+        // The same line in several places: which one is meant is for a person to say.
+        _ => Some(Chosen::Unsure(found)),
+    }
+}
+
+/// Tells whether entries say the same, whole and below no heading: who forgets one forgets the others.
+fn are_copies(found: &[At<'_>]) -> bool {
+    let is_copy = |(_, note): &At<'_>| {
+        note.form == found[0].1.form && note.context.is_empty() && !is_fragment(note.statement())
+    };
+    found.iter().all(is_copy)
+}
+
+/// A request to forget.
+#[expect(clippy::struct_excessive_bools, reason = "each is one thing that a request may say")]
+struct Asked {
+    /// The words that say what is meant.
+    words: Vec<Token>,
+    /// If it has no word that says something: those that say little.
+    light: Vec<Token>,
+    /// All words of what it says.
+    all: Vec<Token>,
+    /// What it says when the words that only ask are left out, in several ways.
+    forms: Vec<Form>,
+    /// Whether it orders to forget, and has no condition, exception or question.
+    is_plain_order: bool,
+    is_for_all: bool,
+    is_own: bool,
+    is_negated: bool,
+    /// Whether it repeats a statement: `forget that …`.
+    is_statement: bool,
+}
+
+impl Asked {
+    fn of(query: &str) -> Self {
+        let text = Text::read(query);
+        let order = text.tokens.iter().position(|token| token.is(Class::Forget));
+        let is_order = match order {
+            Some(at) => {
+                let token = &text.tokens[at];
+                !token.negated && !is_no_order(&text.tokens[..at], token.sentence)
+            }
+            // To ask for `the staging database` is to ask to forget it; a sentence may say anything.
+            None => !query.contains(['?', '？', '؟']) && text.tokens.iter().all(names_something),
+        };
+        let orders = text.tokens.iter().filter(|token| token.is(Class::Forget)).count();
+        let is_statement = text.tokens.iter().any(|token| {
+            matches!(token.word.as_str(), "that" | "dass" | "que" | "che" | "что" | "dat")
+        });
+        let words: Vec<Token> =
+            text.tokens.iter().filter(|token| says_what(token)).cloned().collect();
+        // `forget where I live`: words that most entries have are better than none, to ask by.
+        let is_light = |token: &&Token| {
+            (token.is(Class::Light) || token.is(Class::Prefer)) && !token.is(Class::Forget)
+        };
+        let light = text.tokens.iter().filter(|_| words.is_empty()).filter(is_light).cloned();
+        let keeps = text.hits.iter().any(|hit| {
+            hit.classes.has(Class::Except)
+                || hit.classes.has(Class::Keep)
+                || (hit.tokens.start == 0 && hit.classes.has(Class::Lead))
+        });
+        let asks =
+            text.tokens.first().is_some_and(|first| QUESTIONS.contains(&first.word.as_str()));
+        let said = order.map_or(0, |at| at + 1);
+        Self {
+            light: light.collect(),
+            all: text
+                .tokens
+                .get(said..)
+                .unwrap_or_default()
+                .iter()
+                .filter(|one| !only_asks(one))
+                .cloned()
+                .collect(),
+            forms: forms(query, &text, order.filter(|_| is_order && !keeps)),
+            is_plain_order: is_order
+                && orders <= 1
+                && !words.is_empty()
+                && !keeps
+                && !asks
+                && !text.is_foreign(query)
+                && text.tokens.iter().all(is_plain),
+            is_for_all: text.tokens.iter().any(|token| EVERYTHING.contains(&token.word.as_str())),
+            is_own: text.has(Class::Oneself),
+            is_negated: text
+                .tokens
+                .get(said..)
+                .unwrap_or_default()
+                .iter()
+                .any(|token| token.is(Class::Not)),
+            is_statement,
+            words,
+        }
+    }
+
+    /// Tells whether an entry has all words of the request as they stand.
+    fn is_in(&self, note: &Note) -> bool {
+        let text = Text::read(note.whole());
+        let has = |word: &Token| text.tokens.iter().any(|token| is_word(word, token));
+        !self.words.is_empty() && self.words.iter().all(has)
+    }
+
+    /// Tells whether all of an entry is meant: it says one thing, says yes or no as the request does, and is about the
+    /// words of the request.
+    fn means_all_of(&self, note: &Note) -> bool {
+        let text = note.words();
+        let says_one_thing = text.tokens.last().is_some_and(|last| last.clause == 0)
+            && !text.has(Class::And)
+            && !has_blocks(note.whole())
+            && !note.is_step
+            && !has_parts(note.statement());
+        let content: Vec<&Token> = text.content().filter(|token| !is_light(token)).collect();
+        let is_about = |word: &Token| {
+            content.len() <= SHORT_WORDS_MAX
+                || content.first().is_some_and(|first| is_word(word, first))
+        };
+        let has_same_words = || {
+            let of = |tokens: &[Token]| -> BTreeSet<String> {
+                let telling = tokens.iter().filter(|token| !is_article(token));
+                telling.map(|token| token.word.clone()).collect()
+            };
+            of(&self.all) == of(&text.tokens)
+        };
+        let is_meant = match self.words.as_slice() {
+            _ if self.is_statement => has_same_words(),
+            [word] => is_about(word),
+            _ => true,
+        };
+        says_one_thing
+            && self.is_negated == text.has(Class::Not)
+            && !Text::read(note.whole()).is_foreign(note.whole())
+            && is_meant
+    }
+
+    /// Leaves those entries of a person that `my` means, if there are such.
+    fn narrowed<'a>(&self, found: Vec<At<'a>>) -> Vec<At<'a>> {
+        let is_of_person =
+            |(stored, _): &At<'a>| stored.path.mount() == Some(Mount::Scope(Scope::Global));
+        if self.is_own && found.iter().any(is_of_person) {
+            return found.into_iter().filter(is_of_person).collect();
+        }
+        found
+    }
+
+    /// Tells whether every word names something by itself, so that all entries with them may be meant. Short words such
+    /// as `Go`, `May` and `Mark` are other words, too.
+    fn names_subject(&self) -> bool {
+        let names = |word: &Token| {
+            word.is_acronym || word.has_digit() || word.word.chars().count() >= SLIP_CHARS_MIN
+        };
+        self.words.iter().all(names)
+    }
+}
+
+/// Tells whether a statement has parts that say things of their own: `Fly hosts the API & Doppler holds secrets`.
+fn has_parts(statement: &str) -> bool {
+    let joins = |word: &str| {
+        matches!(
+            word,
+            "&" | "/"
+                | "|"
+                | "+"
+                | "->"
+                | "→"
+                | "=>"
+                | "whereas"
+                | "while"
+                | "unless"
+                | "because"
+                | "but"
+                | "if"
+                | "when"
+        )
+    };
+    statement.split_whitespace().any(joins)
+}
+
+/// Tells whether a word only asks, or says of what the request is: `the note on …`.
+fn only_asks(token: &Token) -> bool {
+    [Class::Forget, Class::Polite].into_iter().any(|class| token.is(class))
+        || matches!(token.word.as_str(), "that" | "dass" | "que" | "che" | "что" | "dat")
+}
+
+/// Tells whether a word may be in the name of something: it says something, or is an article or the like.
+fn names_something(token: &Token) -> bool {
+    let is_kind =
+        [Class::Taste, Class::Rules, Class::Links].into_iter().any(|class| token.is(class));
+    let is_small =
+        PLAIN.contains(&token.word.as_str()) && !OF_SENTENCES.contains(&token.word.as_str());
+    is_kind || is_small || says_what(token)
+}
+
+/// Tells whether a word leaves a request as plain as it is.
+fn is_plain(token: &Token) -> bool {
+    let word = token.word.as_str();
+    let is_small = token.is(Class::Function) && !token.is_content();
+    let is_unspaced_word = word.chars().all(is_unspaced);
+    let turns = token.is(Class::And) || token.is(Class::Contrast);
+    // `no` is an article in Portuguese and a negation elsewhere; the entry has to say the same.
+    !turns
+        && (!is_small
+            || is_unspaced_word
+            || token.is(Class::Asking)
+            || PLAIN.contains(&word)
+            || token.is(Class::Not))
+}
+
+/// Tells whether a word says nothing in a statement: articles, forms of `to be`, and words for the person.
+fn is_article(token: &Token) -> bool {
+    matches!(
+        token.word.as_str(),
+        "the"
+            | "a"
+            | "an"
+            | "is"
+            | "are"
+            | "am"
+            | "i"
+            | "my"
+            | "der"
+            | "die"
+            | "das"
+            | "den"
+            | "dem"
+            | "ein"
+            | "eine"
+            | "ist"
+            | "sind"
+            | "ich"
+            | "le"
+            | "la"
+            | "les"
+            | "un"
+            | "une"
+            | "je"
+            | "el"
+            | "los"
+            | "las"
+            | "una"
+            | "yo"
+            | "o"
+            | "os"
+            | "um"
+            | "uma"
+            | "eu"
+            | "il"
+            | "gli"
+            | "io"
+            | "de"
+            | "het"
+            | "een"
+            | "ik"
+    ) || token.is(Class::User)
+}
+
+/// Tells whether the words before a word for forgetting make it no order: `I never want you to forget …`, `I forget …`.
+fn is_no_order(before: &[Token], sentence: usize) -> bool {
+    let mut before = before.iter().rev().take_while(|token| token.sentence == sentence);
+    let speaks_of_oneself =
+        before.clone().take(2).any(|token| token.is(Class::Oneself) && token.is(Class::Function));
+    let asks = before.clone().any(|token| matches!(token.word.as_str(), "to" | "you" | "please"));
+    before.any(|token| {
+        token.is(Class::Not) || matches!(token.word.as_str(), "stop" | "quit" | "avoid")
+    }) || (speaks_of_oneself && !asks)
+}
+
+/// Returns what a request says: all of it and, after an order, what is quoted and each rest that begins behind a word that
+/// only asks.
+fn forms(query: &str, text: &Text, order: Option<usize>) -> Vec<Form> {
+    let mut forms = vec![Form::of(query)];
+    if query.trim_start().starts_with(['"', '“', '„', '«', '「', '『']) {
+        forms.extend(quoted(query).map(Form::of));
+    }
+    if let Some(order) = order {
+        forms.extend(quoted(query).map(Form::of));
+        for token in text.tokens.get(order..).unwrap_or_default() {
+            let asks = [Class::Forget, Class::Asking, Class::Polite, Class::Function];
+            if token.is(Class::Not) || !asks.into_iter().any(|class| token.is(class)) {
+                break;
+            }
+            let rest = query.get(token.at.end..).unwrap_or_default();
+            let rest = rest.trim_start_matches(|c: char| c.is_whitespace() || ":,：，".contains(c));
+            forms.push(Form::of(rest));
+        }
+    }
+    forms.retain(|form| form.as_str().chars().count() >= 2);
+    forms
+}
+
+/// Returns what stands between quotation marks, if that is most of a statement.
+fn quoted(query: &str) -> Option<&str> {
+    let pairs = [('“', '”'), ('"', '"'), ('„', '“'), ('«', '»'), ('「', '」'), ('『', '』')];
+    pairs.into_iter().find_map(|(open, close)| {
+        let (_, rest) = query.split_once(open)?;
+        let (inside, _) = rest.rsplit_once(close)?;
+        inside.split_whitespace().nth(1).map(|_| inside)
+    })
+}
+
+/// Tells whether a word of a request says what is meant.
+fn says_what(token: &Token) -> bool {
+    let asks = [
+        Class::Forget,
+        Class::Keep,
+        Class::Except,
+        Class::Asking,
+        Class::Polite,
+        Class::Taste,
+        Class::Rules,
+        Class::Links,
+    ]
+    .into_iter()
+    .any(|class| token.is(class));
+    let is_plain =
+        !asks && !token.is(Class::User) && !token.is(Class::Oneself) && token.is_content();
+    let is_light = token.is(Class::Light) || token.is(Class::Prefer);
+    !token.is(Class::Forget) && is_plain && !is_light
+        || (token.is_acronym || token.has_digit()) && !asks
+}
+
+/// Tells whether two words are one as they stand. Capitals decide where either is written in capitals: `US` and `us`.
+fn is_word(wanted: &Token, other: &Token) -> bool {
+    if wanted.word.chars().all(is_unspaced) && !wanted.word.is_empty() {
+        return other.word.contains(&wanted.word)
+            || wanted.word.contains(&other.word) && other.word.chars().count() > 1;
+    }
+    // `Go` is not the `go` of a sentence; what begins one may be either.
+    let is_other_case = wanted.is_name && !other.is_name && other.at.start > 0;
+    wanted.word == other.word && wanted.is_acronym == other.is_acronym && !is_other_case
+}
+
+/// Tells whether another entry fits nearly as well: it has all words in another form.
+fn rival(entries: &[At<'_>], asked: &Asked, chosen: &Note) -> bool {
+    entries.iter().any(|(_, note)| {
+        !std::ptr::eq(*note, chosen)
+            && note.form != chosen.form
+            && asked.words.iter().all(|word| has_in_any_form(note, word))
+    })
+}
+
+/// Tells whether an entry has a word in some form: by its stem, or but for a slip of the pen.
+fn has_in_any_form(note: &Note, word: &Token) -> bool {
+    note.words().tokens.iter().any(|token| {
+        token.key == word.key
+            || is_word(word, token)
+            || token.word == word.word
+            || is_slip(&word.word, &token.word)
+    })
+}
+
+/// Tells whether two words begin alike, or differ by a slip of the pen: a letter more, less or other, or two turned.
+fn is_slip(a: &str, b: &str) -> bool {
+    let (long, short) =
+        (a.chars().count().max(b.chars().count()), a.chars().count().min(b.chars().count()));
+    let ahead = a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count();
+    // Where a script has a sign for a syllable, fewer of them make a word.
+    let short_min = if a.is_ascii() { SLIP_CHARS_MIN } else { 2 };
+    let begins_alike = ahead >= short_min && ahead * 5 >= long * 3;
+    begins_alike || (short >= SLIP_CHARS_MIN && strsim::damerau_levenshtein(a, b) <= 1 + long / 9)
+}
+
+/// Returns the entries that have most of the words in some form, the best first.
+fn likely<'a>(entries: &[At<'a>], asked: &Asked) -> Vec<At<'a>> {
+    let words = if asked.words.is_empty() { &asked.light } else { &asked.words };
+    let count =
+        |word: &Token| entries.iter().filter(|(_, note)| has_in_any_form(note, word)).count();
+    let weights: Vec<f64> =
+        words.iter().map(|word| Weights::rarity(count(word), entries.len())).collect();
+    let all: f64 = weights.iter().sum();
+    let mut scored: Vec<(f64, At<'a>)> = Vec::new();
+    let mut titled: Option<(&Stored, Text)> = None;
+    for &(stored, note) in entries {
+        // Entries come memory by memory, so each title is read once.
+        let (_, title) = match titled.take() {
+            Some((of, title)) if std::ptr::eq(of, stored) => titled.insert((of, title)),
+            _ => titled.insert((stored, Text::read(&title(stored)))),
+        };
+        let share = words.iter().zip(&weights).map(|(word, weight)| {
+            let in_title = || title.tokens.iter().any(|token| token.key == word.key);
+            if has_in_any_form(note, word) {
+                *weight
+            } else if in_title() {
+                weight / 2.0
+            } else {
+                0.0
+            }
+        });
+        let share = share.sum::<f64>() / all;
+        if share >= CANDIDATE_SHARE_MIN {
+            scored.push((share, (stored, note)));
+        }
+    }
+    scored.sort_by(|a, b| b.0.total_cmp(&a.0));
+    scored.into_iter().map(|(_, at)| at).take(CANDIDATES_MAX).collect()
+}
+
+/// Removes what is clearly meant, but for pinned memories, and tells the candidates otherwise.
+fn remove(snapshot: &Snapshot, chosen: Chosen<'_>) -> Forgotten {
     let mut done = Forgotten::default();
-    for (index, page) in pages.iter().enumerate() {
-        let notes: Vec<&Note> = chosen
+    let mut conflicts = Vec::new();
+    let clear = match chosen {
+        Chosen::Clear(clear) => clear,
+        Chosen::Unsure(unsure) => {
+            let candidate = |(stored, note): At<'_>| Candidate {
+                path: stored.path.clone(),
+                entry: note.whole().to_owned(),
+                summary: note.entry.first_line.clone(),
+            };
+            done.candidates = unsure.into_iter().map(candidate).collect();
+            done.summary = summary(&done, &conflicts, &snapshot.unsearched);
+            return done;
+        }
+    };
+    for stored in &snapshot.memories {
+        let notes: Vec<&Note> = clear
             .iter()
-            .filter(|(of, _)| *of == index)
-            .filter_map(|(_, note)| page.notes.get(*note))
+            .filter(|(of, _)| std::ptr::eq(*of, stored))
+            .map(|(_, note)| *note)
             .collect();
         if notes.is_empty() {
             continue;
         }
-        if page.stored.pinned {
-            done.skipped_pinned.push(page.stored.path.clone());
+        if stored.pinned {
+            done.skipped_pinned.push(stored.path.clone());
             continue;
         }
-        let path = page.stored.path.clone();
-        done.topics.insert(page.topic);
-        done.scopes.extend(page.mount());
-        done.removed.extend(notes.iter().map(|note| Removed {
-            topic: page.topic,
-            summary: note.entry.first_line.clone(),
-            path: path.clone(),
-        }));
-        done.edits.push(if notes.len() == page.notes.len() {
+        if conflict_line(&stored.text).is_some() {
+            conflicts.push(&stored.path);
+            continue;
+        }
+        let path = stored.path.clone();
+        let read = stored.text.read();
+        let topic = Topic::nearest(read.head.kind.as_deref(), &path);
+        done.topics.insert(topic);
+        done.scopes.extend(path.mount());
+        for note in &notes {
+            let summary = note.entry.first_line.clone();
+            done.changes.push(EntryNote {
+                path: path.clone(),
+                action: EntryAction::Removed,
+                summary: summary.clone(),
+            });
+            done.removed.push(Removed { topic, summary, path: path.clone() });
+        }
+        done.edits.push(if notes.len() == read.notes.len() {
             Edit::Remove { path }
         } else {
-            let ranges: Vec<_> = notes.iter().map(|note| note.entry.range.clone()).collect();
-            let text = without(&page.stored.text, &ranges);
-            let text = kept_true(&page.stored.text, text, page.stored.text.len());
-            Edit::Write { path, text }
+            let text = stored.without(notes.iter().copied());
+            Edit::Write { path, text: kept_true(&stored.text, text) }
         });
     }
-    done.summary = summary(&done);
+    done.summary = summary(&done, &conflicts, &snapshot.unsearched);
     done
 }
 
-fn may_go(snapshot: &Snapshot, mount: Option<Mount>, scope: Option<Scope>) -> bool {
-    let Some(mount) = mount else { return false };
-    let is_asked = scope.is_none_or(|scope| mount == Mount::Scope(scope) || mount == Mount::Flat);
-    is_asked && snapshot.writable.contains(&mount)
-}
-
-fn summary(done: &Forgotten) -> String {
-    let mut said = match done.removed.len() {
-        0 if done.skipped_pinned.is_empty() => return NO_MATCH.to_owned(),
-        0 => NO_MATCH.trim_end_matches('.').to_owned() + " that may be removed.",
-        1 => "Removed 1 memory entry.".to_owned(),
-        count => format!("Removed {count} memory entries."),
+fn summary(done: &Forgotten, conflicts: &[&MemoryPath], unsearched: &[MemoryPath]) -> String {
+    let mut said = match (done.removed.len(), done.candidates.len()) {
+        (0, 0) if done.skipped_pinned.is_empty() && conflicts.is_empty() => NO_MATCH.to_owned(),
+        (0, 0) => NO_MATCH.trim_end_matches('.').to_owned() + " that may be removed.",
+        (0, 1) => "Nothing was removed: 1 entry may be meant.".to_owned(),
+        (0, count) => format!("Nothing was removed: {count} entries may be meant."),
+        (1, _) => "Removed 1 memory entry.".to_owned(),
+        (count, _) => format!("Removed {count} memory entries."),
     };
-    if !done.skipped_pinned.is_empty() {
-        let paths: Vec<String> = done.skipped_pinned.iter().map(ToString::to_string).collect();
-        said.push_str(" Pinned memories were left alone: ");
-        said.push_str(&paths.join(", "));
-        said.push('.');
-    }
+    let mut name = |what: &str, paths: BTreeSet<&MemoryPath>| {
+        if !paths.is_empty() {
+            let paths: Vec<String> = paths.into_iter().map(ToString::to_string).collect();
+            said.extend([" ", what, ": ", &paths.join(", "), "."]);
+        }
+    };
+    name("Pinned memories were left alone", done.skipped_pinned.iter().collect());
+    name("Left alone, because of merge conflicts", conflicts.iter().copied().collect());
+    name("Not searched, because they cannot be read", unsearched.iter().collect());
     said
-}
-
-/// An entry, by its page and its place there.
-type At = (usize, usize);
-
-fn chosen(pages: &[Page<'_>], query: &str) -> BTreeSet<At> {
-    if let Some(quoted) = quoted(query) {
-        let exact = exactly(pages, quoted);
-        if !exact.is_empty() {
-            return exact;
-        }
-    }
-    let asked = Text::read(query);
-    if asks_to_keep(&asked) {
-        return BTreeSet::new();
-    }
-    let exact = exactly(pages, query);
-    if !exact.is_empty() {
-        return exact;
-    }
-    let (wanted, spared) = without_exception(&asked);
-    let mut found = matching(pages, &Wanted::of(&wanted, &asked));
-    let others = [each_of_several, as_many, nearly, as_ordered];
-    for other in others {
-        if found.is_empty() {
-            found = other(pages, &wanted, &asked);
-        }
-    }
-    narrow_to_identifiers(pages, query, &mut found);
-    let is_told = |&(page, note): &At| has_opposites_of(pages[page].notes[note].full(), &asked);
-    if found.iter().any(is_told) {
-        found.retain(is_told);
-    }
-    if !spared.is_empty() {
-        let spared: Vec<&Token> = spared.into_iter().filter(|token| says_what(token)).collect();
-        found.retain(|&(page, note)| {
-            let text = pages[page].notes[note].full();
-            spared.is_empty() || !spared.iter().all(|token| covers(text, token))
-        });
-    }
-    found
-}
-
-/// What stands between quotation marks, if it is most of a statement.
-fn quoted(query: &str) -> Option<&str> {
-    let pairs = [
-        ('“', '”'),
-        ('"', '"'),
-        ('„', '“'),
-        ('«', '»'),
-        ('「', '」'),
-        ('『', '』'),
-        ('‘', '’'),
-        ('”', '”'),
-    ];
-    pairs.into_iter().find_map(|(open, close)| {
-        let (_, rest) = query.split_once(open)?;
-        let (inside, _) = rest.rsplit_once(close)?;
-        (inside.split_whitespace().count() >= 2 || inside.chars().count() >= 4).then_some(inside)
-    })
-}
-
-/// The entries that state exactly this.
-fn exactly(pages: &[Page<'_>], text: &str) -> BTreeSet<At> {
-    let folded = |text: &str| {
-        let words: Vec<String> = plain(text).split_whitespace().map(str::to_owned).collect();
-        words.join(" ").trim_end_matches(['.', '!', '。', ' ']).to_owned()
-    };
-    let wanted = folded(text);
-    let any = Wanted::default();
-    everywhere(pages, &any, &|note| !wanted.is_empty() && folded(note.statement()) == wanted)
-}
-
-/// The entries that fit, of the memories that can be meant.
-fn everywhere(
-    pages: &[Page<'_>],
-    wanted: &Wanted<'_>,
-    fits: &dyn Fn(&Note) -> bool,
-) -> BTreeSet<At> {
-    let mut found = BTreeSet::new();
-    for (page_at, page) in pages.iter().enumerate().filter(|(_, page)| wanted.may_be_in(page)) {
-        let fitting = page.notes.iter().enumerate().filter(|(_, note)| fits(note));
-        found.extend(fitting.map(|(at, _)| (page_at, at)));
-    }
-    found
-}
-
-/// Whether the request is *not* to forget: a negation right before the verb, or right behind it in
-/// languages that put it there.
-fn asks_to_keep(asked: &Text) -> bool {
-    if asked.has(Class::Keep) {
-        return true;
-    }
-    asked.tokens.iter().enumerate().any(|(index, token)| {
-        let near = |offset: isize| {
-            let at = index.checked_add_signed(offset)?;
-            asked.tokens.get(at).filter(|other| other.clause == token.clause)
-        };
-        let negates = |other: Option<&Token>| other.is_some_and(|other| other.is(Class::Not));
-        token.is(Class::Forget)
-            && (token.is(Class::Not)
-                || negates(near(-1))
-                || negates(near(1))
-                || negates_over_a_word(&near)
-                || negates_at_the_end(asked, index))
-    })
-}
-
-/// `do not ever forget`, `ne l'oublie pas`.
-fn negates_over_a_word<'a>(near: &impl Fn(isize) -> Option<&'a Token>) -> bool {
-    let small = |token: &Token| token.is(Class::Function) || token.is(Class::Asking);
-    near(-2).is_some_and(|token| token.is(Class::Not)) && near(-1).is_some_and(small)
-}
-
-/// `vergiss den Termin nicht`: a negation that ends the clause which the verb begins.
-fn negates_at_the_end(asked: &Text, verb: usize) -> bool {
-    let clause = asked.tokens[verb].clause;
-    let last = asked.tokens.iter().rev().find(|token| token.clause == clause);
-    last.is_some_and(|last| last.is(Class::Not))
-}
-
-/// Whether a word of a request says what is to be forgotten.
-fn says_what(token: &Token) -> bool {
-    token.is_content()
-        && !token.is(Class::Asking)
-        && !token.is(Class::Forget)
-        && !token.is(Class::Keep)
-        && !token.is(Class::Gone)
-}
-
-/// Cuts off `except …`, `but not …`.
-fn without_exception(asked: &Text) -> (Vec<&Token>, Vec<&Token>) {
-    let at = asked.tokens.iter().position(|token| token.is(Class::Except));
-    let (before, after) = asked.tokens.split_at(at.unwrap_or(asked.tokens.len()));
-    let verb_last = before.iter().all(|token| !says_what(token));
-    let spared = after.iter().filter(|token| !token.is(Class::Except));
-    if verb_last {
-        return (spared.collect(), Vec::new());
-    }
-    (before.iter().collect(), spared.collect())
-}
-
-/// What a request looks for.
-#[derive(Default)]
-struct Wanted<'a> {
-    words: Vec<&'a Token>,
-    /// The kind of memory that it names, if the words alone do not tell.
-    kinds: Vec<&'a Token>,
-    /// Whether it is about the person.
-    own: bool,
-    /// Whether it repeats a statement, so that a negation counts.
-    states: bool,
-    negated: bool,
-}
-
-impl<'a> Wanted<'a> {
-    fn of(tokens: &[&'a Token], asked: &Text) -> Self {
-        let words: Vec<&Token> = tokens.iter().copied().filter(|token| says_what(token)).collect();
-        let kind = |token: &Token| {
-            [Class::Taste, Class::Rules, Class::Links].into_iter().any(|class| token.is(class))
-        };
-        let (kinds, words): (Vec<&Token>, Vec<&Token>) =
-            words.into_iter().partition(|token| kind(token));
-        let that = asked.tokens.iter().any(|token| {
-            matches!(
-                token.word.as_str(),
-                "that" | "dass" | "que" | "che" | "что" | "dat" | "ze" | "at" | "att"
-            )
-        });
-        let own = tokens.iter().any(|token| token.is(Class::Oneself));
-        let negated = words.iter().any(|token| token.negated);
-        Self { words, kinds, own, states: that, negated }
-    }
-
-    /// Whether a memory can be meant: `my browser preference` is nothing that a project's tests need.
-    fn may_be_in(&self, page: &Page<'_>) -> bool {
-        !(self.own && self.is(Class::Taste)) || is_of_person(page)
-    }
-
-    /// Whether it names such a kind of memory.
-    fn is(&self, kind: Class) -> bool {
-        self.kinds.iter().any(|token| token.is(kind))
-    }
-}
-
-/// Whether a memory is about a person, or kept for one.
-fn is_of_person(page: &Page<'_>) -> bool {
-    page.mount() == Some(Mount::Scope(Scope::Global)) || page.topic == Topic::User
-}
-
-/// Whether no word tells one entry from another: `use` is in half of them. `where I live` is told by who speaks.
-fn names_nothing(words: &[&Token], wanted: &Wanted<'_>) -> bool {
-    words.is_empty() || (!wanted.own && words.iter().all(|word| is_light(word)))
-}
-
-/// The entries that hold every word of the request.
-fn matching(pages: &[Page<'_>], wanted: &Wanted<'_>) -> BTreeSet<At> {
-    if names_nothing(&wanted.words, wanted) {
-        return BTreeSet::new();
-    }
-    let with_kinds: Vec<&Token> = wanted.words.iter().chain(&wanted.kinds).copied().collect();
-    let holds = |words: &[&Token], text: &Text| words.iter().all(|token| covers(text, token));
-    let attempts: [&dyn Fn() -> BTreeSet<At>; 4] = [
-        &|| everywhere(pages, wanted, &|note| holds(&with_kinds, note.text())),
-        &|| everywhere(pages, wanted, &|note| holds(&wanted.words, note.text())),
-        &|| everywhere(pages, wanted, &|note| holds(&wanted.words, note.full())),
-        &|| by_title(pages, wanted),
-    ];
-    let found = attempts.iter().map(|attempt| attempt()).find(|found| !found.is_empty());
-    narrowed(pages, wanted, found.unwrap_or_default())
-}
-
-/// The entries that hold most words while the memory's own description holds the rest; or the only entry
-/// of a memory whose description holds all of them.
-fn by_title(pages: &[Page<'_>], wanted: &Wanted<'_>) -> BTreeSet<At> {
-    let mut found = BTreeSet::new();
-    for (page_at, page) in pages.iter().enumerate().filter(|(_, page)| wanted.may_be_in(page)) {
-        let title = page.title();
-        for (note_at, note) in page.notes.iter().enumerate() {
-            let (inside, outside): (Vec<&Token>, Vec<&Token>) =
-                wanted.words.iter().partition(|token| covers(note.full(), token));
-            let in_title = outside.iter().all(|token| covers(&title, token));
-            let enough = if page.notes.len() == 1 { 0 } else { outside.len().max(1) };
-            if in_title && inside.len() >= enough {
-                found.insert((page_at, note_at));
-            }
-        }
-    }
-    // A description is a weak sign: it must point at one place.
-    let places: BTreeSet<usize> = found.iter().map(|(page, _)| *page).collect();
-    if places.len() == 1 { found } else { BTreeSet::new() }
-}
-
-/// Leaves out what the request does not mean although its words fit.
-fn narrowed(pages: &[Page<'_>], wanted: &Wanted<'_>, mut found: BTreeSet<At>) -> BTreeSet<At> {
-    let prefer = |found: &mut BTreeSet<At>, fits: &dyn Fn(&Page<'_>, &Note) -> bool| {
-        let fitting: BTreeSet<At> = found
-            .iter()
-            .copied()
-            .filter(|&(page, note)| fits(&pages[page], &pages[page].notes[note]))
-            .collect();
-        if !fitting.is_empty() {
-            *found = fitting;
-        }
-    };
-    if wanted.own || wanted.is(Class::Taste) {
-        prefer(&mut found, &|page, _| is_of_person(page));
-    }
-    if wanted.is(Class::Rules) {
-        prefer(&mut found, &|page, _| page.topic == Topic::Feedback);
-    }
-    if wanted.is(Class::Links) {
-        prefer(&mut found, &|page, note| {
-            page.topic == Topic::Reference || note.statement().contains("://")
-        });
-    }
-    if wanted.states || wanted.negated {
-        let negated = |note: &Note| {
-            let words = note.text().tokens.iter();
-            words
-                .filter(|token| wanted.words.iter().any(|word| alike(word, token)))
-                .any(|token| token.negated)
-        };
-        prefer(&mut found, &|_, note| negated(note) == wanted.negated);
-    }
-    found
-}
-
-/// Several things in one request, `the dog and the shell`: each has to be found.
-fn each_of_several(pages: &[Page<'_>], tokens: &[&Token], asked: &Text) -> BTreeSet<At> {
-    let mut parts: Vec<Vec<&Token>> = vec![Vec::new()];
-    for (index, token) in tokens.iter().enumerate() {
-        let comma = index > 0 && tokens[index - 1].clause != token.clause;
-        if comma || token.is(Class::And) {
-            parts.push(Vec::new());
-        }
-        if let Some(part) = parts.last_mut() {
-            part.push(token);
-        }
-    }
-    parts.retain(|part| part.iter().any(|token| says_what(token)));
-    if parts.len() < 2 {
-        return BTreeSet::new();
-    }
-    let mut all = BTreeSet::new();
-    for part in parts {
-        let found = matching(pages, &Wanted::of(&part, asked));
-        if found.is_empty() {
-            return BTreeSet::new();
-        }
-        all.extend(found);
-    }
-    all
-}
-
-/// So many entries as the request says: `the two entries on textures`.
-fn as_many(pages: &[Page<'_>], tokens: &[&Token], asked: &Text) -> BTreeSet<At> {
-    let count = tokens.windows(3).find_map(|three| match three[0].value {
-        Some(Value::Number(count)) if three[1..].iter().any(|token| token.is(Class::Asking)) => {
-            usize::try_from(count).ok().filter(|_| !three[0].has_digit())
-        }
-        _ => None,
-    });
-    let Some(count) = count else { return BTreeSet::new() };
-    let is_count = |token: &&Token| matches!(token.value, Some(Value::Number(_)));
-    let rest: Vec<&Token> = tokens.iter().copied().filter(|token| !is_count(token)).collect();
-    let found = matching(pages, &Wanted::of(&rest, asked));
-    if found.len() == count { found } else { BTreeSet::new() }
-}
-
-/// The one entry that the clause with the order names, where another one gives the reason: `I have moved, so scrap
-/// where I live`.
-fn as_ordered(pages: &[Page<'_>], tokens: &[&Token], asked: &Text) -> BTreeSet<At> {
-    let orders: BTreeSet<usize> =
-        asked.tokens.iter().filter(|one| one.is(Class::Forget)).map(|one| one.clause).collect();
-    let ordered: Vec<&Token> =
-        tokens.iter().copied().filter(|token| orders.contains(&token.clause)).collect();
-    if ordered.len() == tokens.len() {
-        return BTreeSet::new();
-    }
-    let found = matching(pages, &Wanted::of(&ordered, asked));
-    if found.len() == 1 { found } else { BTreeSet::new() }
-}
-
-/// Leaves those entries that have what the request calls by a name such as `tiles-z`, if some do.
-fn narrow_to_identifiers(pages: &[Page<'_>], query: &str, found: &mut BTreeSet<At>) {
-    let chunks = query
-        .split_whitespace()
-        .map(|chunk| chunk.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase());
-    for name in chunks.filter(|chunk| chunk.is_ascii() && chunk.contains(['-', '_', '.', '/'])) {
-        let has = |&(page, note): &At| {
-            pages[page].notes[note].whole().to_lowercase().contains(name.as_str())
-        };
-        if found.iter().any(has) {
-            found.retain(has);
-        }
-    }
-}
-
-/// The one entry that holds every word of the request but for what is said of it (`… is wrong`), a slip of
-/// the pen, a noun in place of its verb, or the word for what a value is: `the day of the release`. Nothing if there are several: it must be clear what is meant.
-fn nearly(pages: &[Page<'_>], tokens: &[&Token], asked: &Text) -> BTreeSet<At> {
-    let wanted = &Wanted::of(tokens, asked);
-    let orders = |clause: usize| {
-        asked.tokens.iter().any(|token| token.clause == clause && token.is(Class::Forget))
-    };
-    let is_judged =
-        |token: &Token| (token.is(Class::Change) || token.is(Class::Ends)) && !orders(token.clause);
-    let words: Vec<&Token> =
-        wanted.words.iter().copied().filter(|token| !is_judged(token)).collect();
-    if names_nothing(&words, wanted) {
-        return BTreeSet::new();
-    }
-    let known: Vec<bool> = words
-        .iter()
-        .map(|word| !everywhere(pages, wanted, &|note| covers(note.full(), word)).is_empty())
-        .collect();
-    let is_certain = known.iter().any(|known| *known);
-    let found = everywhere(pages, wanted, &|note| {
-        words.iter().zip(&known).all(|(word, known)| {
-            // What some entry holds as it stands is no slip.
-            let tokens = &note.full().tokens;
-            covers(note.full(), word)
-                || (is_certain && tokens.iter().any(|token| is_asked_for(word, token)))
-                || (!known && tokens.iter().any(|token| resembles(word, token, is_certain)))
-        })
-    });
-    if found.len() == 1 { narrowed(pages, wanted, found) } else { BTreeSet::new() }
-}
-
-/// Whether a word asks for such a value: `day` for `Friday`, `time` for `09:30`.
-fn is_asked_for(word: &Token, value: &Token) -> bool {
-    let is_day = matches!(value.value_of_any_form(), Some(Value::Weekday(_) | Value::Month(_)))
-        || when::is_date(&value.word);
-    let is_time = value.word.split_once(':').is_some_and(|(hour, minute)| {
-        [hour, minute].iter().all(|part| part.parse::<u8>().is_ok_and(|part| part < 60))
-    });
-    (word.is(Class::WhichDay) && is_day) || (word.is(Class::WhichTime) && is_time)
-}
-
-/// Whether a word that no entry holds may stand for another one. `is_certain`: other words of the request
-/// are found as they stand.
-fn resembles(word: &Token, other: &Token, is_certain: bool) -> bool {
-    if word.has_digit() || other.has_digit() {
-        return false;
-    }
-    let (a, b): (Vec<char>, Vec<char>) =
-        (word.word.chars().collect(), other.word.chars().collect());
-    let same = |(a, b): &(&char, &char)| a == b;
-    let ahead = a.iter().zip(&b).take_while(same).count();
-    let shorter = a.len().min(b.len());
-    // English nouns and verbs of one stem are found by it; many of those that only look alike are not.
-    let derives = word.language != Some(0)
-        && ahead >= AKIN_CHARS_MIN
-        && ahead < shorter
-        && ahead * 5 >= a.len().max(b.len()) * 3;
-    if derives && is_certain {
-        return true;
-    }
-    let behind = a[ahead..].iter().rev().zip(b[ahead..].iter().rev()).take_while(same).count();
-    let (ours, theirs) = (&a[ahead..a.len() - behind], &b[ahead..b.len() - behind]);
-    // The first letter is hardly ever wrong, and another ending is another word.
-    let (least, enough_behind) = match (ours, theirs) {
-        ([], [_]) | ([_], []) => (SLIP_CHARS_MIN, 2),
-        ([first, second], [one, two]) if (first, second) == (two, one) => (SLIP_CHARS_MIN, 1),
-        ([_], [_]) => (SLIP_ALONE_CHARS_MIN, 2),
-        _ => return false,
-    };
-    ahead > 0
-        && behind >= enough_behind
-        && shorter >= if is_certain { least } else { SLIP_ALONE_CHARS_MIN }
-}
-
-/// Whether a word of a request is in a text: in any form, as two words, or as a part of a compound.
-fn covers(text: &Text, wanted: &Token) -> bool {
-    let tokens = &text.tokens;
-    if tokens.iter().any(|token| alike(token, wanted)) {
-        return true;
-    }
-    let length = wanted.word.chars().count();
-    if wanted.word.chars().all(is_unspaced) {
-        // Without spaces a word may have been cut as a part of a longer one.
-        return tokens.iter().any(|token| token.word.contains(wanted.word.as_str()));
-    }
-    if wanted.has_digit() || length < 5 {
-        return false;
-    }
-    // `toplantılar`, `toplantılarla`: endings upon endings.
-    let is_stacked = |token: &Token| {
-        let shorter = token.word.len().min(wanted.word.len());
-        shorter >= STACKED_BYTES_MIN
-            && token.word.as_bytes()[..shorter] == wanted.word.as_bytes()[..shorter]
-    };
-    if wanted.stacks_endings() && tokens.iter().any(is_stacked) {
-        return true;
-    }
-    // `database`, `data base`.
-    if tokens.windows(2).any(|pair| format!("{}{}", pair[0].word, pair[1].word) == wanted.word) {
-        return true;
-    }
-    // `Besprechungsraum`: two words of the text, with at most two letters between them.
-    length >= 8
-        && tokens.iter().filter(|token| token.key.chars().count() >= 4).any(|first| {
-            wanted.word.strip_prefix(first.key.as_str()).is_some_and(|rest| {
-                tokens.iter().filter(|token| token.key.chars().count() >= 4).any(|second| {
-                    rest.find(second.key.as_str())
-                        .is_some_and(|at| at <= 4 && rest.len() <= at + second.key.len() + 2)
-                })
-            })
-        })
 }

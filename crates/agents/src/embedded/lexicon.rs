@@ -3,15 +3,14 @@
 //! A language is a file in `lexicon/`: lines of `class: word word two_words`. The classes are those of
 //! a grammar (articles, negation, first person, units of time) and a few general ones (words for
 //! places where things are kept). Nothing in there is about a subject. A class that begins with
-//! `~` is matched by word stem as well. A language without a file works by the words alone.
+//! `~` is matched by word stem as well. Words only classify; what may be removed does not depend on them. A language
+//! without a file works by the words alone.
 
 use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 
 use snowball_stemmers_rs::{Algorithm, Stemmer};
 
-use super::sketch::{Fnv, number};
 use super::words::{plain, simple_words};
 
 /// Declares the classes with the words that name them in the files.
@@ -63,8 +62,6 @@ classes! {
     Light = "light",
     /// Says that something is otherwise than it was.
     Change = "change",
-    /// Gives something out of one's hands, if it says to whom.
-    Handover = "handover",
     /// Says that something is no longer so.
     Gone = "gone",
     /// Sets one thing against another.
@@ -86,16 +83,11 @@ classes! {
     Since = "since",
     /// Names who does it, in the passive.
     By = "by",
-    Then = "then",
     /// Less than.
     Less = "lt",
     /// More than.
     More = "gt",
     And = "and",
-    /// A statement with this word has one value, at its end.
-    Single = "single",
-    /// A statement with this word has one value, at its beginning.
-    Head = "head",
     /// What an announced list counts.
     Thing = "thing",
     Today = "today",
@@ -108,22 +100,12 @@ classes! {
     Current = "current",
     /// Belongs to what follows: `of this project`.
     Within = "within",
-    /// The form of a verb that tells of the past or of what is done to something.
-    Past = "past",
-    /// Tells of a post or a stay.
-    Stay = "stay",
     /// Says that something holds in all projects.
     Everywhere = "everywhere",
     /// Says that knowledge is put somewhere.
     Recorded = "recorded",
-    /// A measure of time.
-    Unit = "unit",
     /// Says no more than that somebody is kind.
     Polite = "polite",
-    /// Asks for a day.
-    WhichDay = "whichday",
-    /// Asks for a time of the day.
-    WhichTime = "whichtime",
     /// In so much time, in front of it.
     In = "in",
     /// So long ago, behind it.
@@ -145,8 +127,8 @@ classes! {
     Opener = "opener",
     /// Points back at what was named before, wherever it stands.
     Back = "back",
-    /// Begins a condition.
-    Condition = "condition",
+    /// Speaks of health, family, money or an address.
+    Private = "private",
 }
 
 /// A set of classes.
@@ -200,13 +182,11 @@ pub(crate) struct Known {
 pub(crate) enum Script {
     Latin,
     Cyrillic,
-    Arabic,
-    Hangul,
-    Greek,
-    Hebrew,
-    Devanagari,
     /// Chinese and Japanese: no spaces between words.
     Unspaced,
+    /// A script of which no language is in the lexicon.
+    Foreign,
+    /// Numbers and signs, which belong to the words around them.
     Other,
 }
 
@@ -215,19 +195,14 @@ impl Script {
     pub(crate) const COUNT: usize = Self::Other as usize + 1;
 }
 
-/// What the lexicon is looked up in.
-type Table<K, V> = HashMap<K, V, BuildHasherDefault<Fnv>>;
-
 /// One language.
 pub(crate) struct Language {
     pub(crate) script: Script,
     pub(crate) code: &'static str,
     stemmer: Option<Stemmer>,
     /// By the words, joined by a space; one word mostly.
-    known: Table<String, Known>,
-    by_stem: Table<String, Classes>,
-    /// Words with their stems, each where its number says; as many as there is room for.
-    stems: Mutex<Vec<(String, String)>>,
+    known: HashMap<String, Known>,
+    by_stem: HashMap<String, Classes>,
     /// The letters that it has beside those that all languages of its script have.
     pub(crate) letters: &'static str,
     /// The longest run of words, or of characters where there are no spaces.
@@ -247,15 +222,12 @@ macro_rules! stem {
     };
 }
 
-/// How many stems a language keeps: to work one out takes longer than all else that is done with a word.
-const STEMS_KEPT: usize = 4_096;
-
 /// How many languages there are at the most.
 pub(crate) const LANGUAGES_MAX: usize = 32;
 
 const _: () = assert!(SOURCES.len() <= LANGUAGES_MAX);
 
-const SOURCES: [Source; 28] = [
+const SOURCES: [Source; 10] = [
     ("en", Script::Latin, stem!(English), include_str!("../../lexicon/en.txt")),
     ("de", Script::Latin, stem!(German), include_str!("../../lexicon/de.txt")),
     ("fr", Script::Latin, stem!(French), include_str!("../../lexicon/fr.txt")),
@@ -263,36 +235,13 @@ const SOURCES: [Source; 28] = [
     ("pt", Script::Latin, stem!(Portuguese), include_str!("../../lexicon/pt.txt")),
     ("it", Script::Latin, stem!(Italian), include_str!("../../lexicon/it.txt")),
     ("nl", Script::Latin, stem!(Dutch), include_str!("../../lexicon/nl.txt")),
-    ("pl", Script::Latin, stem!(Polish), include_str!("../../lexicon/pl.txt")),
-    ("sv", Script::Latin, stem!(Swedish), include_str!("../../lexicon/sv.txt")),
-    ("da", Script::Latin, stem!(Danish), include_str!("../../lexicon/da.txt")),
-    ("tr", Script::Latin, stem!(Turkish), include_str!("../../lexicon/tr.txt")),
     ("ru", Script::Cyrillic, stem!(Russian), include_str!("../../lexicon/ru.txt")),
-    ("uk", Script::Cyrillic, stem!(Ukrainian), include_str!("../../lexicon/uk.txt")),
-    ("ar", Script::Arabic, stem!(Arabic), include_str!("../../lexicon/ar.txt")),
-    ("ko", Script::Hangul, None, include_str!("../../lexicon/ko.txt")),
     ("zh", Script::Unspaced, None, include_str!("../../lexicon/zh.txt")),
     ("ja", Script::Unspaced, None, include_str!("../../lexicon/ja.txt")),
-    ("cs", Script::Latin, stem!(Czech), include_str!("../../lexicon/cs.txt")),
-    ("nb", Script::Latin, stem!(Norwegian), include_str!("../../lexicon/nb.txt")),
-    ("ro", Script::Latin, stem!(Romanian), include_str!("../../lexicon/ro.txt")),
-    ("hu", Script::Latin, stem!(Hungarian), include_str!("../../lexicon/hu.txt")),
-    ("fi", Script::Latin, stem!(Finnish), include_str!("../../lexicon/fi.txt")),
-    ("id", Script::Latin, stem!(Indonesian), include_str!("../../lexicon/id.txt")),
-    ("vi", Script::Latin, None, include_str!("../../lexicon/vi.txt")),
-    ("fa", Script::Arabic, stem!(Persian), include_str!("../../lexicon/fa.txt")),
-    ("el", Script::Greek, stem!(Greek), include_str!("../../lexicon/el.txt")),
-    ("he", Script::Hebrew, None, include_str!("../../lexicon/he.txt")),
-    ("hi", Script::Devanagari, stem!(Hindi), include_str!("../../lexicon/hi.txt")),
 ];
 
 static LANGUAGES: LazyLock<Vec<Language>> =
     LazyLock::new(|| SOURCES.into_iter().map(Language::read).collect());
-
-/// Forgets what can be worked out again, for a time in which nobody asks.
-pub(crate) fn rest() {
-    LANGUAGES.iter().for_each(Language::rest);
-}
 
 /// Returns every language, English first.
 pub(crate) fn languages() -> &'static [Language] {
@@ -301,8 +250,8 @@ pub(crate) fn languages() -> &'static [Language] {
 
 /// Which languages know a word, and above those, in which one a run of several words begins with it: a bit
 /// each.
-static WHO_KNOWS: LazyLock<Table<&'static str, u64>> = LazyLock::new(|| {
-    let mut who: Table<&str, u64> = Table::default();
+static WHO_KNOWS: LazyLock<HashMap<&'static str, u64>> = LazyLock::new(|| {
+    let mut who: HashMap<&str, u64> = HashMap::default();
     for (index, language) in languages().iter().enumerate() {
         for words in language.known.keys() {
             let (word, shift) = match words.split_once(' ') {
@@ -321,11 +270,6 @@ pub(crate) fn who_knows(word: &str) -> u64 {
     WHO_KNOWS.get(word).copied().unwrap_or_default()
 }
 
-/// What Korean hangs on a word, longest first.
-const KOREAN_ENDINGS: &str = "에서는 으로는 이라는 했습니다 합니다 입니다 습니다 됩니다 하세요 해주세요 \
-    주세요 에서 에게 까지 부터 으로 처럼 보다 이랑 하고 하는 했던 한다 된다 해줘 이야 이에요 예요 은 는 이 가 을 \
-    를 의 에 도 만 로 와 과 줘 해 요";
-
 impl Language {
     fn read((code, script, stemmer, text): Source) -> Self {
         let stemmer = stemmer.map(|make| make());
@@ -333,9 +277,8 @@ impl Language {
             script,
             code,
             stemmer,
-            known: Table::default(),
-            by_stem: Table::default(),
-            stems: Mutex::default(),
+            known: HashMap::default(),
+            by_stem: HashMap::default(),
             letters: "",
             longest: 1,
             points_back: false,
@@ -347,13 +290,10 @@ impl Language {
                 "weekdays" => language.add_values(words, Value::Weekday),
                 "months" => language.add_values(words, Value::Month),
                 "numbers" => language.add_values(words, Value::Number),
-                "same" | "past" => {
+                "same" => {
                     for word in words.split_whitespace() {
                         let Some((form, of)) = word.split_once('=') else { continue };
                         language.entry(form).same = Some(plain(of));
-                        if name == "past" {
-                            language.add_class(name, form);
-                        }
                     }
                 }
                 _ => language.add_class(name, words),
@@ -411,43 +351,14 @@ impl Language {
         self.by_stem.get(stem).copied().unwrap_or_default()
     }
 
-    /// Forgets the stems that were worked out.
-    fn rest(&self) {
-        *self.stems.lock().unwrap_or_else(PoisonError::into_inner) = Vec::new();
-    }
-
     /// Returns a plain word without its ending.
     pub(crate) fn stem(&self, word: &str) -> String {
-        let mut stems = self.stems.lock().unwrap_or_else(PoisonError::into_inner);
-        if stems.is_empty() {
-            stems.resize_with(STEMS_KEPT, Default::default);
-        }
-        let place = number(word) % STEMS_KEPT;
-        let (known, stem) = &mut stems[place];
-        if known != word || word.is_empty() {
-            *stem = self.cut(word);
-            word.clone_into(known);
-        }
-        stem.clone()
-    }
-
-    fn cut(&self, word: &str) -> String {
-        match (&self.stemmer, self.script) {
-            (Some(stemmer), _) => {
-                let stem = plain(&stemmer.stem(word));
-                // `wohnt` and `wohne` are one verb; the algorithm leaves the ending of the third person.
-                match stem.strip_suffix("et").or_else(|| stem.strip_suffix('t')) {
-                    Some(verb) if self.code == "de" && verb.chars().count() >= 4 => verb.to_owned(),
-                    Some(_) | None => stem,
-                }
-            }
-            (None, Script::Hangul) => {
-                let ending = KOREAN_ENDINGS.split_whitespace().find(|ending| {
-                    word.strip_suffix(ending).is_some_and(|rest| rest.chars().count() >= 2)
-                });
-                ending.and_then(|ending| word.strip_suffix(ending)).unwrap_or(word).to_owned()
-            }
-            (None, _) => word.to_owned(),
+        let Some(stemmer) = &self.stemmer else { return word.to_owned() };
+        let stem = plain(&stemmer.stem(word));
+        // `wohnt` and `wohne` are one verb; the algorithm leaves the ending of the third person.
+        match stem.strip_suffix("et").or_else(|| stem.strip_suffix('t')) {
+            Some(verb) if self.code == "de" && verb.chars().count() >= 4 => verb.to_owned(),
+            Some(_) | None => stem,
         }
     }
 }

@@ -1,34 +1,49 @@
-//! Remember: what becomes of a text that somebody wants kept.
+//! Remember: what becomes of a text that is to be kept.
 //!
-//! Screened first, cut into facts, its days named; then each fact is known already, or says more than an
-//! entry did, or contradicts one, or is new. A new one goes to the memory that speaks of the same, or
-//! to one of its own.
+//! Screened first, its days named. Then it is known already (word for word, in the same place), or says plainly what
+//! an entry is now, or is added. Whatever else looks like a repetition or an update becomes a proposal. Text with a
+//! form of its own gets a memory of its own.
 
-use jiff::tz::TimeZone;
+use std::sync::Arc;
+
 use memory::change::Trust;
-use memory::limits::MEMORY_BYTES_MAX;
+use memory::document::{append_entry, replace_entry};
 use memory::path::{MemoryPath, Mount, Scope};
+use memory::proposal::{KeptEntry, Proposal, ProposalKind};
 use memory::screen::{Policy, Screen, Writer};
 
-use super::about::{Names, described, fresh, kept_true};
-use super::book::{Note, Page, Snapshot, Source, Stored, Written, appended, indented, line_ends};
+use super::about::{Names, described_anew, first_words, fresh, is_made_of_entries, title};
+use super::book::{Note, Snapshot, Source, Stored, Written};
 use super::classify::{self, Kind, Whose};
-use super::facts;
-use super::likeness::{Relation, may_correct, relation};
-use super::sketch::Sketch;
+use super::facts::{self, Said};
+use super::same::Form;
+use super::similar::{self, Likeness, Weights};
+use super::update;
 use super::when;
 use super::words::Text;
-use crate::request::{ContextMode, Edit, Refusal, RememberRequest, Remembered, Topic};
+use crate::request::{
+    ContextMode, Edit, EntryAction, EntryNote, Refusal, RememberRequest, Remembered, Topic,
+};
 
-/// How much of a fact a memory must share to be its place.
+/// How much of a fact a memory must share to be its place, by the weight of the words.
 const PLACE_SHARE_MIN: f64 = 0.3;
+
+/// The most words of a fragment: it says too little to be known wherever it stands.
+const FRAGMENT_WORDS_MAX: usize = 2;
+
+/// The most words of a label and of the value behind it: `Owner: Ada`.
+const LABEL_WORDS_MAX: usize = 3;
+
+/// The most proposals that one fact makes.
+const PROPOSALS_MAX: usize = 2;
 
 /// Decides what becomes of a text.
 ///
 /// # Errors
 ///
 /// [`Refusal::Screened`] when any of it may not be kept, [`Refusal::ScopeMismatch`] when the scope
-/// that was asked for cannot be written. Nothing is written then.
+/// that was asked for cannot be written, [`Refusal::NoProject`] when it is about this repository and none can be
+/// written. Nothing is written then.
 pub fn remember(
     snapshot: &Snapshot,
     request: &RememberRequest,
@@ -39,26 +54,38 @@ pub fn remember(
         return Err(Refusal::Screened { family: found.family, rule: found.rule });
     }
     let asked = request.scope.map(|scope| mount_for(snapshot, scope).ok_or(Refusal::ScopeMismatch));
+    let is_clean = request.context_mode == ContextMode::Clean;
     let mut desk = Desk {
+        weights: Weights::of(snapshot.memories.iter().flat_map(|stored| &stored.text.read().notes)),
         memories: snapshot.memories.clone(),
-        names: None,
         snapshot,
         asked: asked.transpose()?,
-        is_clean: request.context_mode == ContextMode::Clean,
+        is_clean,
+        is_change: similar::is_change(&Text::read(&request.content)),
         opened: Vec::new(),
-        counts: Counts::default(),
+        changes: Vec::new(),
+        proposals: Vec::new(),
     };
-    let today = snapshot.now.to_zoned(TimeZone::UTC).date();
-    let said = facts::said(&request.content);
-    let whole = classify::kind(facts::bare(&said));
-    for fact in facts::facts(&said) {
-        let fact = when::absolute(&fact, today);
-        desk.take(&fact, whole)?;
+    let body = facts::said(&request.content);
+    let today = snapshot.day_of(snapshot.now);
+    match facts::read(&body) {
+        None => {}
+        Some(Said::Section(text)) => desk.take_section(&text)?,
+        Some(Said::Fact(fact)) => {
+            let fact = when::absolute(&fact, today);
+            let facts = facts::announced(&fact);
+            if let [fact] = facts.as_slice() {
+                desk.take(fact)?;
+            } else {
+                let kind = classify::kind(&fact);
+                facts.iter().try_for_each(|one| desk.take_as(one, kind))?;
+            }
+        }
     }
     Ok(desk.finish())
 }
 
-/// What people call a mount.
+/// Returns what people call a mount.
 const fn scope_word(mount: Mount) -> &'static str {
     match mount {
         Mount::Scope(scope) => scope.as_str(),
@@ -66,156 +93,237 @@ const fn scope_word(mount: Mount) -> &'static str {
     }
 }
 
-/// The mount of a scope, if the caller may write there; the only one of a flat layout.
+/// Returns the mount of a scope, if the caller may write there; the only one of a flat layout.
 fn mount_for(snapshot: &Snapshot, scope: Scope) -> Option<Mount> {
     [Mount::Scope(scope), Mount::Flat].into_iter().find(|mount| snapshot.writable.contains(mount))
 }
 
-#[derive(Default)]
-struct Counts {
-    added: usize,
-    updated: usize,
-    known: usize,
-}
-
 /// Memories on the way to what they will be.
 struct Desk<'a> {
+    weights: Weights,
     memories: Vec<Stored>,
-    /// Their names, once a new one has to differ from them.
-    names: Option<Names>,
     snapshot: &'a Snapshot,
     asked: Option<Mount>,
     is_clean: bool,
+    /// Whether the text says that something is otherwise than it was.
+    is_change: bool,
     /// Memories made for this text, which may take more of it although nothing else is seen.
     opened: Vec<MemoryPath>,
-    counts: Counts,
+    changes: Vec<EntryNote>,
+    proposals: Vec<Proposal>,
 }
 
 impl Desk<'_> {
-    /// Takes a fact in, as a whole or, where it speaks of the person and of the work or of things that have
-    /// nothing to do with each other, in sentences.
-    fn take(&mut self, fact: &str, whole: Kind) -> Result<(), Refusal> {
-        if self.settle_with_known(fact) {
-            return Ok(());
-        }
+    /// Takes a fact in: as a whole, or sentence by sentence where it speaks of the person in one and of the project in
+    /// another.
+    fn take(&mut self, fact: &str) -> Result<(), Refusal> {
         let sentences = facts::sentences(fact);
         let kinds: Vec<Kind> = sentences.iter().map(|one| classify::kind(one)).collect();
-        let says = |whose: Whose| {
-            move |kind: &Kind| {
-                kind.is_plain && kind.whose == whose && (kind.of_self || whose == Whose::Project)
-            }
-        };
-        let both = kinds.iter().any(says(Whose::Person)) && kinds.iter().any(says(Whose::Project));
-        let parts = if both { sentences } else { facts::apart(fact) };
-        if parts.len() == 1 {
-            let kind = classify::kind(fact);
-            // A part of a longer text that says nothing of itself belongs where the rest does.
-            let is_own = kind.is_plain && (kind.whose == whole.whose || kind.of_self);
-            if is_own || (kind.is_plain && !whole.is_plain) {
-                return self.add(fact, kind);
-            }
-            let topic = if kind.topic == Topic::Reference { kind.topic } else { whole.topic };
-            return self.add(fact, Kind { whose: whole.whose, topic, ..kind });
+        let says = |whose: Whose| kinds.iter().any(|kind| kind.is_plain && kind.whose == whose);
+        if sentences.len() < 2 || !says(Whose::Person) || !says(Whose::Project) {
+            return self.take_as(fact, classify::kind(fact));
         }
-        let mut last = kinds.iter().copied().find(|kind| kind.is_plain).unwrap_or(whole);
-        for part in parts {
-            let kind = classify::kind(&part);
-            last = if kind.is_plain { kind } else { last };
-            if !self.settle_with_known(&part) {
-                self.add(&part, last)?;
-            }
+        let mut last = kinds.iter().copied().find(|kind| kind.is_plain);
+        for (sentence, kind) in sentences.iter().zip(kinds) {
+            last = Some(kind).filter(|kind| kind.is_plain).or(last);
+            self.take_as(sentence, last.unwrap_or(kind))?;
         }
         Ok(())
     }
 
-    /// Whether the fact was known, or has taken the place of one that it says more than or contradicts.
-    fn settle_with_known(&mut self, fact: &str) -> bool {
-        if self.is_clean {
-            return false;
-        }
+    fn take_as(&mut self, fact: &str, kind: Kind) -> Result<(), Refusal> {
+        let mount = self.mount_of(kind)?;
         let text = Text::read(fact);
-        let (sketch, corrects) = (Sketch::of(&text), may_correct(&text));
-        let is_of_project = classify::is_of_this_project(&text);
-        let mut best: Option<(usize, usize, Relation, f64)> = None;
-        for page_at in (0..self.memories.len()).filter(|&at| self.may_settle(&self.memories[at])) {
-            let notes = self.memories[page_at].text.read().notes.iter().enumerate();
-            for (note_at, note) in
-                notes.filter(|(_, note)| sketch.may_settle(&note.sketch, corrects))
-            {
-                let (relation, sure) = relation((&text, fact), note);
-                let better = best.is_none_or(|(_, _, _, most)| sure > most);
-                // What holds in this project leaves what a person keeps for all of them as it is.
-                let mount = self.memories[page_at].path.mount();
-                let leaks = is_of_project && mount == Some(Mount::Scope(Scope::Global));
-                let may_be = !leaks || relation == Relation::Known;
-                if relation != Relation::Other && better && may_be {
-                    best = Some((page_at, note_at, relation, sure));
-                }
-            }
-        }
-        let Some((page_at, note_at, relation, _)) = best else { return false };
-        if relation == Relation::Known {
-            self.counts.known += 1;
-            return true;
-        }
-        let old = &self.memories[page_at].text;
-        let Some(text) = replaced(old, &old.read().notes[note_at], fact, relation) else {
-            return false;
-        };
-        self.memories[page_at].text = text.into();
-        self.counts.updated += 1;
-        true
-    }
-
-    fn may_settle(&self, stored: &Stored) -> bool {
-        stored.path.mount().is_some_and(|mount| {
-            self.snapshot.writable.contains(&mount) && self.asked.is_none_or(|asked| asked == mount)
-        })
-    }
-
-    fn add(&mut self, fact: &str, kind: Kind) -> Result<(), Refusal> {
-        let mount = match self.asked {
-            Some(mount) => mount,
-            None => self.mount_of(kind.whose).ok_or(Refusal::ScopeMismatch)?,
-        };
-        self.counts.added += 1;
-        if let Some(at) = self.place(fact, mount, kind.topic)
-            && let Some(text) = appended(&self.memories[at].text, fact)
-        {
-            self.memories[at].text = text.into();
+        let place = self.place(&text, mount, kind.topic);
+        if let Some(path) = self.known_at(fact, mount, place) {
+            self.changes.push(note(path, EntryAction::Known, fact));
             return Ok(());
         }
-        let path = self.free_path(fact, mount, kind.topic)?;
-        let text = fresh(fact, kind.topic).into();
+        if self.update(fact, mount) {
+            return Ok(());
+        }
+        let alike = self.alike(&text, fact, mount);
+        let appended =
+            place.and_then(|at| Some((at, append_entry(&self.memories[at].text, fact)?)));
+        let at = if let Some((at, text)) = appended {
+            self.memories[at].text = text.into();
+            at
+        } else {
+            let item = append_entry("", fact);
+            self.open(item.as_deref().unwrap_or(fact), fact, (mount, kind.topic))?
+        };
+        let path = self.memories[at].path.clone();
+        self.changes.push(note(&path, EntryAction::Added, fact));
+        let added = self.memories[at].text.read().notes.last().map(|note| note.whole().to_owned());
+        if let Some(added) = added {
+            let made = alike.into_iter().map(|alike| {
+                alike.proposal(&KeptEntry { path: path.clone(), text: added.clone() })
+            });
+            self.proposals.extend(made);
+        }
+        Ok(())
+    }
+
+    /// Takes a text with a form of its own in: as it is, in a memory of its own.
+    fn take_section(&mut self, text: &str) -> Result<(), Refusal> {
+        let kind = classify::kind(facts::bare(text));
+        let mount = self.mount_of(kind)?;
+        let section = Source::from(text);
+        let title = facts::title(text);
+        let said = |note: &Note| (note.form.clone(), Arc::clone(&note.context));
+        let all: Vec<_> = section.read().notes.iter().map(said).collect();
+        let has_all = |stored: &&Stored| {
+            let notes = &stored.text.read().notes;
+            stored.path.mount() == Some(mount)
+                && !all.is_empty()
+                && notes
+                    .windows(all.len())
+                    .any(|notes| notes.iter().map(said).eq(all.iter().cloned()))
+        };
+        let known = self.memories.iter().filter(|_| !self.is_clean).find(has_all);
+        if let Some(path) = known.map(|stored| stored.path.clone()) {
+            self.changes.push(note(&path, EntryAction::Known, &title));
+            return Ok(());
+        }
+        let at = self.open(text, &title, (mount, kind.topic))?;
+        let path = self.memories[at].path.clone();
+        self.changes.push(note(&path, EntryAction::Added, &title));
+        Ok(())
+    }
+
+    /// Makes a memory with this body.
+    fn open(
+        &mut self,
+        body: &str,
+        title: &str,
+        (mount, topic): (Mount, Topic),
+    ) -> Result<usize, Refusal> {
+        let mut names = Names::of(&self.memories, self.snapshot);
+        let path = names.take_free(title, mount, topic).ok_or(Refusal::ScopeMismatch)?;
+        let text = fresh(body, title, topic).into();
         self.opened.push(path.clone());
         let (written, trust) = (Written::Unknown, Trust::Background);
         self.memories.push(Stored { path, text, pinned: false, written, trust });
-        Ok(())
+        Ok(self.memories.len() - 1)
     }
 
-    fn mount_of(&self, whose: Whose) -> Option<Mount> {
-        let wanted = match whose {
-            Whose::Person => [Scope::Global, Scope::Workspace, Scope::Project],
-            Whose::Project => [Scope::Project, Scope::Workspace, Scope::Global],
+    fn mount_of(&self, kind: Kind) -> Result<Mount, Refusal> {
+        if let Some(mount) = self.asked {
+            return Ok(mount);
+        }
+        let first =
+            |scopes: &[Scope]| scopes.iter().find_map(|scope| mount_for(self.snapshot, *scope));
+        match kind.whose {
+            Whose::Project if kind.names_project => {
+                first(&[Scope::Project]).ok_or(Refusal::NoProject)
+            }
+            // What is about a person is never shared with a repository unasked.
+            Whose::Person => {
+                first(&[Scope::Global, Scope::Workspace]).ok_or(Refusal::ScopeMismatch)
+            }
+            Whose::Project => first(&[Scope::Project, Scope::Workspace, Scope::Global])
+                .ok_or(Refusal::ScopeMismatch),
+        }
+    }
+
+    /// Returns the memories that may be looked at.
+    fn seen(&self) -> impl Iterator<Item = (usize, &Stored)> {
+        let is_seen = |stored: &Stored| !self.is_clean || self.opened.contains(&stored.path);
+        self.memories.iter().enumerate().filter(move |(_, stored)| is_seen(stored))
+    }
+
+    /// Finds the memory that says a fact already, word for word. A fragment such as `Owner: Ada` is known only in the
+    /// memory where it would go; elsewhere it is about another thing.
+    fn known_at(&self, fact: &str, mount: Mount, place: Option<usize>) -> Option<&MemoryPath> {
+        let form = Form::of(fact);
+        let is_fragment = is_fragment(fact);
+        let is_near = |stored: &Stored| {
+            let of = stored.path.mount();
+            of == Some(mount) || (self.asked.is_none() && of == Some(Mount::Scope(Scope::Global)))
         };
-        wanted.into_iter().find_map(|scope| mount_for(self.snapshot, scope))
+        let says = |note: &Note| note.form == form && note.context.is_empty() && !note.is_step;
+        self.seen()
+            .filter(|(at, stored)| if is_fragment { Some(*at) == place } else { is_near(stored) })
+            .find(|(_, stored)| stored.text.read().notes.iter().any(says))
+            .map(|(_, stored)| &stored.path)
     }
 
-    /// The memory that speaks of the same: of the same mount and topic, with the most words in common.
-    fn place(&self, fact: &str, mount: Mount, topic: Topic) -> Option<usize> {
-        let text = Text::read(fact);
-        let words = Sketch::of(&text);
+    /// Puts the fact in place of the only entry that it plainly updates; `false` if there is none, or several.
+    fn update(&mut self, fact: &str, mount: Mount) -> bool {
+        let is_updated = |note: &&Note| {
+            note.context.is_empty()
+                && !note.is_explained()
+                && update::replaces(fact, note.statement())
+        };
+        let of_mount = self.seen().filter(|(_, stored)| stored.path.mount() == Some(mount));
+        let found: Vec<(usize, &Note)> = of_mount
+            .flat_map(|(at, stored)| {
+                stored.text.read().notes.iter().filter(is_updated).map(move |note| (at, note))
+            })
+            .collect();
+        let [(at, old)] = found.as_slice() else { return false };
+        let (at, stored) = (*at, &self.memories[*at]);
+        if !self.snapshot.may_change(stored) {
+            return false;
+        }
+        let Some(text) = replace_entry(&stored.text, &old.entry, fact) else { return false };
+        let change = note(&stored.path, EntryAction::Updated, fact);
+        let text = Source::from(text);
+        // A description that was made of the entry would still tell the old value.
+        let text = if is_made_of_entries(stored) { described_anew(&text) } else { text };
+        self.memories[at].text = text;
+        self.changes.push(change);
+        true
+    }
+
+    /// Finds entries that a person should look at beside a fact, the likeliest first.
+    fn alike(&self, text: &Text, fact: &str, mount: Mount) -> Vec<Alike> {
+        let newer = similar::Said { text, source: fact, is_change: self.is_change };
+        let form = Form::of(fact);
+        let of_mount =
+            self.seen().filter(|(_, stored)| stored.path.mount() == Some(mount) && !stored.pinned);
+        let mut found: Vec<Alike> = of_mount
+            .flat_map(|(_, stored)| stored.text.read().notes.iter().map(move |note| (stored, note)))
+            .filter(|(_, note)| !note.is_step)
+            .filter_map(|(stored, note)| {
+                let likeness = if note.form == form {
+                    Likeness { kind: ProposalKind::Repetition, score: 80, older_goes: false }
+                } else if similar::gives_other_value(note.into(), newer) {
+                    Likeness { kind: ProposalKind::Update, score: 55, older_goes: true }
+                } else {
+                    similar::compare(note.into(), newer, &self.weights)?
+                };
+                let other = KeptEntry { path: stored.path.clone(), text: note.whole().to_owned() };
+                Some(Alike {
+                    likeness,
+                    share: similar::share(note.into(), newer, &self.weights),
+                    other,
+                })
+            })
+            .collect();
+        found.sort_by(|a, b| {
+            b.likeness.score.cmp(&a.likeness.score).then_with(|| b.share.total_cmp(&a.share))
+        });
+        found.truncate(PROPOSALS_MAX);
+        found
+    }
+
+    /// Finds the memory that speaks of the same: of the same mount and topic, with the most words in common.
+    fn place(&self, fact: &Text, mount: Mount, topic: Topic) -> Option<usize> {
         let mut best: Option<(usize, f64)> = None;
-        for (at, stored) in self.memories.iter().enumerate() {
-            let opened = self.opened.contains(&stored.path);
-            if stored.path.mount() != Some(mount) || (self.is_clean && !opened) {
+        for (at, stored) in self.seen() {
+            let read = stored.text.read();
+            let own_topic = Topic::nearest(read.head.kind.as_deref(), &stored.path);
+            if stored.path.mount() != Some(mount) || own_topic != topic || !read.takes_more() {
                 continue;
             }
-            let page = Page::read(stored);
-            if page.topic != topic {
-                continue;
-            }
-            let share = if opened { 1.0 } else { words.share(&page) };
+            let share = if self.opened.contains(&stored.path) {
+                1.0
+            } else {
+                let words = Text::read(&title(stored));
+                let texts = read.notes.iter().map(Note::words).chain([&words]);
+                similar::share_with(fact, texts, &self.weights)
+            };
             if share >= PLACE_SHARE_MIN && best.is_none_or(|(_, most)| share > most) {
                 best = Some((at, share));
             }
@@ -223,57 +331,67 @@ impl Desk<'_> {
         best.map(|(at, _)| at)
     }
 
-    fn free_path(&mut self, fact: &str, mount: Mount, topic: Topic) -> Result<MemoryPath, Refusal> {
-        let names = self.names.get_or_insert_with(|| Names::of(&self.memories, self.snapshot));
-        names.take_free(fact, mount, topic).ok_or(Refusal::ScopeMismatch)
-    }
-
     fn finish(self) -> Remembered {
-        let mut done = Remembered::default();
+        let mut done = Remembered {
+            changes: self.changes,
+            proposals: self.proposals,
+            ..Remembered::default()
+        };
         let mut before = self.snapshot.memories.iter();
-        for mut stored in self.memories {
+        for stored in self.memories {
             if before.next().is_some_and(|before| before.text == stored.text) {
                 continue;
             }
-            let text = described(&stored).filter(|text| text.len() <= MEMORY_BYTES_MAX);
-            stored.text = text.map_or(stored.text, Source::from);
             done.scopes.extend(stored.path.mount());
             done.touched.push(stored.path.clone());
             done.edits.push(Edit::Write { path: stored.path, text: stored.text.to_string() });
         }
-        let Counts { added, updated, known } = self.counts;
+        let count = |action| done.changes.iter().filter(|one| one.action == action).count();
+        let known = count(EntryAction::Known);
         done.summary = if done.edits.is_empty() && known == 0 {
             "Nothing to save: it states nothing.".to_owned()
         } else if done.edits.is_empty() {
             "Nothing to save: it is known already.".to_owned()
         } else {
-            let scopes: Vec<String> =
-                done.scopes.iter().map(|mount| scope_word(*mount).to_owned()).collect();
+            let scopes: Vec<&str> = done.scopes.iter().map(|mount| scope_word(*mount)).collect();
             format!(
-                "Saved to the {} memories: {added} new, {updated} updated, {known} known already.",
+                "Saved to the {} memories: {} new, {} updated, {known} known already.",
                 scopes.join(" and "),
+                count(EntryAction::Added),
+                count(EntryAction::Updated),
             )
         };
         done
     }
 }
 
-/// The fact in place of an entry; its reasons stay only if it says more of the same.
-fn replaced(text: &Source, note: &Note, fact: &str, relation: Relation) -> Option<String> {
-    let range = note.entry.range.clone();
-    let old = text.get(range.clone())?;
-    let head = old.get(..old.find(note.entry.first_line.as_str())?)?;
-    let tail = if relation == Relation::Elaborates {
-        old.get(head.len() + note.statement().len()..)?.to_owned()
-    } else {
-        let end = old.trim_end_matches(['\n', '\r']).len();
-        old.get(end..)?.to_owned()
-    };
-    let is_item = !head.trim().is_empty();
-    let lines = line_ends(text);
-    let body = if is_item { indented(fact, head.chars().count()) } else { fact.to_owned() };
-    let entry = format!("{head}{}{tail}", body.replace('\n', lines));
-    let with_fact = format!("{}{entry}{}", text.get(..range.start)?, text.get(range.end..)?);
-    let text = kept_true(text, with_fact, MEMORY_BYTES_MAX);
-    (text.len() <= MEMORY_BYTES_MAX).then_some(text)
+/// An entry that a person should look at beside a new fact.
+struct Alike {
+    likeness: Likeness,
+    share: f64,
+    other: KeptEntry,
+}
+
+impl Alike {
+    fn proposal(self, added: &KeptEntry) -> Proposal {
+        similar::proposal(self.likeness, &self.other, added)
+    }
+}
+
+/// Tells whether a statement says too little to be about one thing only: a few words, or a value behind a label.
+pub(crate) fn is_fragment(fact: &str) -> bool {
+    let mut words = fact.split_whitespace();
+    let count = |text: &str| text.split_whitespace().count();
+    let label = fact.split_once([':', '：']).is_some_and(|(label, value)| {
+        count(label) <= LABEL_WORDS_MAX
+            && count(value) <= LABEL_WORDS_MAX
+            && !value.starts_with("//")
+    });
+    let has_spaces = fact.is_ascii() || fact.contains(' ');
+    label || (has_spaces && words.by_ref().nth(FRAGMENT_WORDS_MAX).is_none())
+}
+
+/// Returns what an answer tells of an entry.
+pub(crate) fn note(path: &MemoryPath, action: EntryAction, entry: &str) -> EntryNote {
+    EntryNote { path: path.clone(), action, summary: first_words(entry) }
 }

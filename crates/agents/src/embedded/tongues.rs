@@ -37,11 +37,10 @@ impl Tongues {
 pub(crate) struct Chosen([Option<u8>; Script::COUNT]);
 
 impl Chosen {
-    /// The languages that take the most words for their own; of several that do, the one that has the most of
-    /// what stands beside it.
-    pub(crate) fn of(text: &Tongues, beside: &Tongues) -> Self {
+    /// The languages that take the most words for their own; of several that do, the first.
+    pub(crate) fn of(text: &Tongues) -> Self {
         let mut chosen = Self::default();
-        let score = |index: usize| (text.words[index], beside.words[index]);
+        let score = |index: usize| text.words[index];
         for (index, language) in languages().iter().enumerate() {
             let best = &mut chosen.0[language.script as usize];
             let is_better = match language.script {

@@ -71,11 +71,6 @@ fn day(year: i16, month: i8, day: i16) -> Option<Date> {
     (year >= 1000).then(|| Date::new(year, month, day).ok()).flatten()
 }
 
-/// Whether a word is a date in numbers.
-pub(crate) fn is_date(word: &str) -> bool {
-    numeric(word).is_some()
-}
-
 /// `2026-05-04`, `2026/5/4`, `04.05.2026`.
 fn numeric(word: &str) -> Option<Date> {
     let separator = ['-', '/', '.'].into_iter().find(|separator| word.contains(*separator))?;
@@ -136,7 +131,7 @@ fn is_quoted(source: &str, at: Range<usize>) -> bool {
         let mut next = after.chars();
         match next.next() {
             Some('.' | '-') => next.next().is_some_and(|c| c.is_alphanumeric() || joins(c)),
-            Some(c) => joins(c),
+            Some(c) => joins(c) || c == '(',
             None => false,
         }
     };
@@ -162,12 +157,17 @@ fn is_no_day(text: &Text, at: usize) -> bool {
     let Some(before) = before.filter(|before| before.sentence == token.sentence) else {
         return false;
     };
-    let compared = ["than", "with", "versus", "vs", "per", "as"].contains(&before.word.as_str());
+    let compared = ["than", "with", "versus", "vs", "per", "as", "compares", "select", "values"]
+        .contains(&before.word.as_str());
     let lasting = token.is(Class::In)
         && text.tokens.get(at + 1).is_some_and(|next| next.key.parse::<i64>().is_ok())
         && text.tokens[..at].iter().any(|verb| {
             let word = &verb.word;
-            verb.sentence == token.sentence && LASTING.iter().any(|stem| word.starts_with(stem))
+            // `takes place in two weeks` is on a day.
+            let takes_place = text.tokens.iter().any(|one| one.word == "place");
+            verb.sentence == token.sentence
+                && !takes_place
+                && LASTING.iter().any(|stem| word.starts_with(stem))
         });
     (token.is_name && token.is_english()) || compared || lasting
 }

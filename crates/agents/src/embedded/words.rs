@@ -101,26 +101,9 @@ impl Token {
         self.code() == "en"
     }
 
-    /// Whether its language puts ending upon ending.
-    pub(crate) fn stacks_endings(&self) -> bool {
-        matches!(self.code(), "tr" | "fi" | "hu")
-    }
-
-    /// What it counts, also where it has an ending: `Tuesdays`.
-    pub(crate) fn value_of_any_form(&self) -> Option<Value> {
-        let language = self.language.and_then(|one| languages().get(one));
-        self.value.or_else(|| language?.known(&self.key)?.value)
-    }
-
     /// Whether its language puts the verb last.
     pub(crate) fn is_verb_last(&self) -> bool {
-        matches!(self.code(), "ja" | "ko" | "tr")
-    }
-
-    /// Whether the words that point back at something are known in its language.
-    pub(crate) fn knows_what_points_back(&self) -> bool {
-        let language = self.language.and_then(|one| languages().get(one));
-        language.is_some_and(|one| one.points_back)
+        self.code() == "ja"
     }
 
     /// Whether it holds a digit.
@@ -152,21 +135,10 @@ pub(crate) struct Text {
 }
 
 impl Text {
-    /// Reads a text.
+    /// Reads a text in the languages that know the most of its words.
     pub(crate) fn read(text: &str) -> Self {
-        Self::read_beside(text, &Tongues::default()).0
-    }
-
-    /// Reads a text that stands beside others, and returns in which languages.
-    pub(crate) fn read_beside(text: &str, beside: &Tongues) -> (Self, Chosen) {
         let (pieces, words) = cut(text);
-        let chosen = Chosen::of(&tongues_of(text, &pieces, &words), beside);
-        (Self::of(text, pieces, words, chosen), chosen)
-    }
-
-    /// Reads a text in these languages.
-    pub(crate) fn read_in(text: &str, chosen: Chosen) -> Self {
-        let (pieces, words) = cut(text);
+        let chosen = Chosen::of(&tongues_of(text, &pieces, &words));
         Self::of(text, pieces, words, chosen)
     }
 
@@ -223,11 +195,9 @@ impl Text {
                 token.key = token.word.clone();
                 continue;
             };
-            // What is hung on a Korean word hides which runs it begins.
-            let begins_run = language.script == Script::Hangul
-                || token
-                    .language
-                    .is_some_and(|one| who_knows(&token.word) >> (one + LANGUAGES_MAX) & 1 == 1);
+            let begins_run = token
+                .language
+                .is_some_and(|one| who_knows(&token.word) >> (one + LANGUAGES_MAX) & 1 == 1);
             let longest = if begins_run { language.longest } else { 1 };
             let mut words = Cow::Borrowed("");
             for (offset, token) in self.tokens[index..].iter().take(longest).enumerate() {
@@ -237,11 +207,7 @@ impl Text {
                 } else {
                     words = Cow::Borrowed(&token.word);
                 }
-                let known = language.known(&words).or_else(|| match language.script {
-                    Script::Hangul => language.known(&language.stem(&words)),
-                    _ => None,
-                });
-                if let Some(Known { classes, value, .. }) = known {
+                if let Some(Known { classes, value, .. }) = language.known(&words) {
                     let tokens = index..index + offset + 1;
                     self.hits.push(Hit { tokens, classes: *classes, value: *value });
                 }
@@ -331,6 +297,21 @@ impl Text {
         self.tokens.iter().filter(|token| token.is_content())
     }
 
+    /// Tells whether it is in a language without a file: its script is of none, or it is Latin, not plain ASCII, and
+    /// hardly a word is known.
+    pub(crate) fn is_foreign(&self, source: &str) -> bool {
+        let is_word = |token: &&Token| !token.has_digit() && !token.is_name && !token.is_acronym;
+        let words = || self.tokens.iter().filter(is_word);
+        let known = words().filter(|token| !token.classes.is_empty()).count();
+        let foreign = words().filter(|token| script_of(&token.word) == Script::Foreign).count();
+        let is_own = |token: &Token| {
+            let is_ascii = source.get(token.at.clone()).is_none_or(str::is_ascii);
+            !is_ascii && script_of(&token.word) == Script::Latin
+        };
+        foreign * 2 > words().count()
+            || (words().skip(1).any(is_own) && known * 4 <= words().count())
+    }
+
     /// Whether a word of this class is in it.
     pub(crate) fn has(&self, class: Class) -> bool {
         self.tokens.iter().any(|token| token.is(class))
@@ -364,32 +345,6 @@ fn names_month(word: &str) -> bool {
         one.known(word).is_some_and(|known| matches!(known.value, Some(Value::Month(_))))
     };
     languages().iter().any(is_month)
-}
-
-/// Whether two words are the same word, in whatever form.
-pub(crate) fn alike(a: &Token, b: &Token) -> bool {
-    if a.key == b.key || a.word == b.word {
-        return true;
-    }
-    if a.key.starts_with('§') || b.key.starts_with('§') || a.has_digit() || b.has_digit() {
-        return false;
-    }
-    // Of a short text the language is a guess: each word is also read in the language of the other,
-    // and technical English is everywhere.
-    [a.language, b.language, Some(0)].into_iter().flatten().any(|one| {
-        languages().get(one).is_some_and(|language| {
-            let same_script =
-                script_of(&a.word) == language.script && script_of(&b.word) == language.script;
-            same_script && close(&language.stem(&a.word), &language.stem(&b.word))
-        })
-    })
-}
-
-/// Whether two stems are one but for a last letter: `allerg(y)`, `allerg(ic)`.
-fn close(a: &str, b: &str) -> bool {
-    let (short, long) = if a.len() <= b.len() { (a, b) } else { (b, a) };
-    let more = long.strip_prefix(short).map(|rest| rest.chars().count());
-    more == Some(0) || (more == Some(1) && short.chars().count() >= 5)
 }
 
 /// Whether a word is written in capitals alone.
@@ -493,11 +448,6 @@ fn cut(text: &str) -> (Vec<Piece>, Vec<Cut>) {
 }
 
 /// Returns how many words of a text each language takes for its own.
-pub(crate) fn tongues(text: &str) -> Tongues {
-    let (pieces, words) = cut(text);
-    tongues_of(text, &pieces, &words)
-}
-
 fn tongues_of(text: &str, pieces: &[Piece], words: &[Cut]) -> Tongues {
     let mut tongues = Tongues::default();
     tongues.look_for_kana(text);
@@ -527,13 +477,6 @@ impl Piece {
 /// A word, cut at an apostrophe unless some language knows it whole.
 fn cut_word(text: &str, piece: &Piece, words: &mut Vec<Cut>) {
     let source = text.get(piece.at.clone()).unwrap_or_default();
-    let digits = source.find(|c: char| !c.is_ascii_digit()).unwrap_or(0);
-    if digits > 0 && source.get(digits..).is_some_and(|rest| script_of(rest) == Script::Hangul) {
-        let middle = piece.at.start + digits;
-        let parts = [piece.at.start..middle, middle..piece.at.end];
-        words.extend(parts.map(|at| (at.clone(), plain(text.get(at).unwrap_or_default()))));
-        return;
-    }
     let whole = plain(source);
     if !source.contains(['\'', '’']) || languages_known(&whole) {
         words.push((piece.at.clone(), whole));
@@ -593,14 +536,6 @@ const APOSTROPHES: &[&str] = &[
     "let's",
     "aujourd'hui",
     "s'il",
-    "п'ять",
-    "п'ятниця",
-    "п'ятницю",
-    "п'ятниці",
-    "дев'ять",
-    "пам'ять",
-    "запам'ятай",
-    "пам'ятай",
 ];
 
 /// Cuts a run without spaces along the words that are known; what lies between is cut into pairs.
@@ -690,15 +625,11 @@ pub(crate) fn is_unspaced(c: char) -> bool {
 
 fn script_of(word: &str) -> Script {
     match word.chars().find(|c| c.is_alphabetic()) {
-        Some('\u{0370}'..='\u{03FF}' | '\u{1F00}'..='\u{1FFF}') => Script::Greek,
         Some('\u{0400}'..='\u{052F}') => Script::Cyrillic,
-        Some('\u{0590}'..='\u{05FF}') => Script::Hebrew,
-        Some('\u{0900}'..='\u{097F}') => Script::Devanagari,
-        Some('\u{0600}'..='\u{06FF}' | '\u{0750}'..='\u{077F}') => Script::Arabic,
-        Some('\u{AC00}'..='\u{D7AF}' | '\u{1100}'..='\u{11FF}') => Script::Hangul,
         Some(c) if is_unspaced(c) => Script::Unspaced,
         Some(c) if c < '\u{0370}' || ('\u{1E00}'..='\u{1EFF}').contains(&c) => Script::Latin,
-        Some(_) | None => Script::Other,
+        Some(_) => Script::Foreign,
+        None => Script::Other,
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 
 use agents::Edit;
 use agents::embedded::{Snapshot, Stored, Written};
+use jiff::tz::TimeZone;
 use memory::change::Trust;
 use memory::clock::Timestamp;
 use memory::document;
@@ -47,7 +48,14 @@ pub(crate) fn snapshot(case: &Value, key: &str) -> Snapshot {
 
 /// Returns a snapshot of memories that may all be written.
 pub(crate) fn of(memories: Vec<Stored>, now: Timestamp) -> Snapshot {
-    Snapshot { memories, unread: Vec::new(), writable: Scope::ALL.map(Mount::Scope).to_vec(), now }
+    Snapshot {
+        memories,
+        unread: Vec::new(),
+        unsearched: Vec::new(),
+        writable: Scope::ALL.map(Mount::Scope).to_vec(),
+        now,
+        time_zone: TimeZone::UTC,
+    }
 }
 
 /// The memories by their paths.
@@ -85,4 +93,17 @@ pub(crate) fn contains(text: &str, wanted: &Value) -> bool {
         Value::Array(any) => any.iter().any(|wanted| contains(text, wanted)),
         wanted => fold(text).contains(&fold(wanted.as_str().unwrap())),
     }
+}
+
+/// Returns a memory that a person wrote.
+pub(crate) fn stored(path: &str, text: &str) -> Stored {
+    let path = MemoryPath::parse(path, Layout::Scoped).unwrap();
+    let written = Written::At("2026-05-20T09:00:00Z".parse().unwrap());
+    Stored { path, text: text.into(), pinned: false, written, trust: Trust::Person }
+}
+
+/// Returns the snapshot of these memories on the first of June.
+pub(crate) fn of_texts(memories: &[(&str, &str)]) -> Snapshot {
+    let memories = memories.iter().map(|(path, text)| stored(path, text)).collect();
+    of(memories, "2026-06-01T09:00:00Z".parse().unwrap())
 }

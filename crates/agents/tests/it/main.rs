@@ -9,12 +9,10 @@
 
 mod case;
 
-mod dreams;
+mod rates;
 
-mod forgets;
+mod safety;
 
 mod properties;
-
-mod remembers;
 
 mod stored;

@@ -8,7 +8,7 @@ use memory::path::{Layout, MemoryPath};
 use memory::screen::Screen;
 use proptest::prelude::*;
 
-use crate::case::{after, entries, of};
+use crate::case::{after, entries, of, of_texts};
 
 /// Words from which statements are made that repeat, contradict, negate and date one another.
 const WORDS: &[&str] = &[
@@ -127,6 +127,106 @@ fn leaves_pinned_alone(snapshot: &Snapshot, edits: &[agents::Edit]) -> bool {
     !edits.iter().any(|edit| pinned(edit.path()))
 }
 
+/// Blocks of Markdown in every shape, some of them twice.
+fn shaped_text() -> impl Strategy<Value = String> {
+    let blocks = prop::sample::select(vec![
+        "- one berth is free\n- another is not\n",
+        "- outer\n  - inner\n    - innermost\n  - inner\n",
+        "1. open the gate\n2. wait\n3. open the gate\n",
+        "## Ada\n\n- works on Fridays only\n",
+        "## Tobe\n\n- works on Fridays only\n",
+        "Title\n=====\n\n- one berth is free\n",
+        "| a | b |\n|---|---|\n| 1 | 1 |\n",
+        "```sh\nmake gate\n```\n",
+        "~~~\n- no item\n~~~\n",
+        "- [ ] call Ada\n- [x] call Ada\n",
+        "> one berth is free\n",
+        "A paragraph of\ntwo lines.\n",
+        "Introduction:\n\n- one berth is free\n",
+        "- a fact\n  Why: a reason\n  How to apply: so\n",
+        "<div>\nhtml\n</div>\n",
+        "- 猫を飼っている\n- 猫を飼っている。\n",
+        "- One berth is free.\n",
+        "* * *\n",
+        "- Owner: Priya\n",
+        "[link]: https://gate.example\n",
+    ]);
+    let text = prop::collection::vec(blocks, 0..7).prop_map(|blocks| blocks.join("\n"));
+    (text, any::<bool>())
+        .prop_map(|(text, crlf)| if crlf { text.replace('\n', "\r\n") } else { text })
+}
+
+fn shaped_snapshots() -> impl Strategy<Value = Snapshot> {
+    let names = ["pier.md", "pier-2.md", "gate.md", "lamp/pier.md"];
+    let texts = prop::collection::vec(prop_oneof![shaped_text(), memory_text()], names.len());
+    texts.prop_map(move |texts| {
+        let memories: Vec<(String, String)> = names
+            .iter()
+            .zip(texts)
+            .map(|(name, text)| (format!("/memories/project/{name}"), text))
+            .collect();
+        let memories: Vec<(&str, &str)> =
+            memories.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+        of_texts(&memories)
+    })
+}
+
+/// Returns the entries of memories with all of their text, folded more than the curator does.
+fn folded(files: &crate::case::Files) -> Vec<(String, String)> {
+    let fold = |text: &str| {
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ").to_lowercase();
+        words.trim_end_matches(['.', '。', '!', ';', ',', ' ']).to_owned()
+    };
+    let of = |(path, text): (&String, &String)| {
+        let entries = document::entries(text).into_iter();
+        entries.map(|entry| (path.clone(), fold(entry.whole(text)))).collect::<Vec<_>>()
+    };
+    files.iter().flat_map(of).collect()
+}
+
+/// Returns the name of a file without the number at its end.
+fn subject(path: &str) -> &str {
+    let stem = path.trim_end_matches(".md");
+    stem.strip_suffix("-2").unwrap_or(stem)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 256, ..ProptestConfig::default() })]
+
+    #[test]
+    fn a_dream_loses_no_entry_that_has_no_equal(snapshot in shaped_snapshots()) {
+        let done = dream(&snapshot);
+        let (before, after) = (folded(&after(&snapshot, &[])), folded(&after(&snapshot, &done.edits)));
+        // Days that are named are the only words that change.
+        let dated = done.changes.iter().any(|change| change.action == agents::EntryAction::Dated);
+        for (path, entry) in before.iter().filter(|_| !dated) {
+            let survives = after.iter().any(|(at, one)| one == entry && subject(at) == subject(path));
+            prop_assert!(survives, "{path}: {entry}");
+        }
+        prop_assert_eq!(before.len() - after.len(), done.deduped);
+    }
+
+    #[test]
+    fn remembering_loses_no_entry(snapshot in shaped_snapshots(), content in prop_oneof![shaped_text(), statement()]) {
+        let scope = Some(memory::path::Scope::Project);
+        let request = RememberRequest { content, context_mode: ContextMode::Workspace, scope };
+        let Ok(done) = remember(&snapshot, &request, &Screen::default()) else { return Ok(()) };
+        let (before, after) = (after(&snapshot, &[]), after(&snapshot, &done.edits));
+        let updated = done.changes.iter().filter(|one| one.action == agents::EntryAction::Updated).count();
+        let after = folded(&after);
+        let lost = folded(&before).into_iter().filter(|one| !after.contains(one)).count();
+        prop_assert!(lost <= updated, "{lost}");
+    }
+
+    #[test]
+    fn forgetting_takes_no_more_than_it_says(snapshot in shaped_snapshots(), query in prop_oneof![shaped_text(), statement()]) {
+        let done = forget(&snapshot, &ForgetRequest { query, scope: None, file: None });
+        let (before, after) = (after(&snapshot, &[]), after(&snapshot, &done.edits));
+        prop_assert_eq!(entries(&before).len() - entries(&after).len(), done.removed.len());
+        prop_assert!(done.removed.is_empty() || done.candidates.is_empty());
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 96, ..ProptestConfig::default() })]
 
@@ -136,13 +236,13 @@ proptest! {
         prop_assert_eq!(&first, &dream(&snapshot));
         prop_assert!(leaves_pinned_alone(&snapshot, &first.edits));
         let second = dream(&edited(&snapshot, &first.edits));
-        prop_assert_eq!(second.edits, Vec::new());
+        prop_assert!(first.held_back > 0 || second.edits.is_empty(), "{:?}", second.edits);
     }
 
     #[test]
     fn a_dream_with_room_to_grow_says_what_it_left(snapshot in snapshots()) {
         let mut snapshot = snapshot;
-        let lines: Vec<String> = (0..16).map(|at| format!("- {}\n", format!("quay{at} ").repeat(150))).collect();
+        let lines: Vec<String> = (0..16).map(|at| format!("- quay {at}{}\n", "x".repeat(900))).collect();
         let path = MemoryPath::parse("/memories/project/project/quays.md", Layout::Scoped).unwrap();
         let (written, trust) = (Written::Unknown, Trust::Person);
         let text = lines.concat().into();
@@ -168,7 +268,7 @@ proptest! {
 
     #[test]
     fn forgetting_only_takes_entries_out(snapshot in snapshots(), query in statement()) {
-        let done = forget(&snapshot, &ForgetRequest { query, scope: None });
+        let done = forget(&snapshot, &ForgetRequest { query, scope: None, file: None });
         prop_assert!(leaves_pinned_alone(&snapshot, &done.edits));
         let (before, after) = (after(&snapshot, &[]), after(&snapshot, &done.edits));
         for (path, text) in &after {
@@ -201,7 +301,7 @@ proptest! {
                 prop_assert!(!document::entries(text).is_empty());
             }
             let again = edited(&snapshot, &done.edits);
-            forget(&again, &ForgetRequest { query, scope: None });
+            forget(&again, &ForgetRequest { query, scope: None, file: None });
             dream(&again);
         }
     }

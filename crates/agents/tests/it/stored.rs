@@ -6,6 +6,7 @@ use std::sync::Arc;
 use agents::{
     ContextMode, CurateError, Curator, Embedded, ForgetRequest, Refusal, RememberRequest,
 };
+use jiff::tz::TimeZone;
 use memory::access::AgentClass;
 use memory::change::ChangeKind;
 use memory::clock::Clock;
@@ -40,7 +41,7 @@ fn memories_with_clock() -> (TempDir, Memories, Arc<ManualClock>) {
 }
 
 fn curator() -> Embedded<ManualClock> {
-    Embedded::new(Screen::default(), ManualClock::default())
+    Embedded::new(Screen::default(), ManualClock::default(), TimeZone::UTC)
 }
 
 fn ask(content: &str) -> RememberRequest {
@@ -70,7 +71,7 @@ async fn a_forgotten_entry_takes_its_empty_memory_with_it() {
     draft.commit().await.unwrap().unwrap();
     let mut draft = memories.draft(ChangeKind::Draft, Call::default());
     let query = "forget the bees".to_owned();
-    let asked = ForgetRequest { query, scope: None };
+    let asked = ForgetRequest { query, scope: None, file: None };
     let done = curator().forget(&memories, &mut draft, &asked).await.unwrap();
     draft.commit().await.unwrap().unwrap();
     assert_eq!(done.removed.len(), 1);
@@ -82,13 +83,13 @@ async fn a_dream_merges_in_one_change() {
     let (home, memories) = memories();
     let folder = home.path().join("shop/.quipu/memory");
     fs::create_dir_all(&folder).unwrap();
-    fs::write(folder.join("a.md"), "- The pier gate opens at six\n- Gates are green\n").unwrap();
-    fs::write(folder.join("b.md"), "- the pier gate opens at six.\n").unwrap();
+    fs::write(folder.join("pier.md"), "- The pier gate opens at six\n- Gates are green\n").unwrap();
+    fs::write(folder.join("pier-2.md"), "- the pier gate opens at six.\n").unwrap();
     let mut draft = memories.draft(ChangeKind::Draft, Call::default());
     let done = curator().dream(&memories, &mut draft).await.unwrap();
     let id = draft.commit().await.unwrap().unwrap();
     assert_eq!((done.deduped, memories.change(id).await.unwrap().files.len()), (1, 1));
-    assert!(!folder.join("b.md").exists());
+    assert!(!folder.join("pier-2.md").exists());
 }
 
 #[tokio::test]
@@ -99,7 +100,7 @@ async fn a_generated_listing_is_no_memory() {
     let list = format!("{}\n- [Pier](pier.md) — the gate opens\n", document::MEMORY_LIST_MARK);
     fs::write(folder.join("MEMORY.md"), &list).unwrap();
     let mut draft = memories.draft(ChangeKind::Draft, Call::default());
-    let asked = ForgetRequest { query: "forget the pier".to_owned(), scope: None };
+    let asked = ForgetRequest { query: "forget the pier".to_owned(), scope: None, file: None };
     let done = curator().forget(&memories, &mut draft, &asked).await.unwrap();
     assert_eq!((done.removed.len(), draft.changed().len()), (0, 0));
     let surveyed = memories.survey().await.unwrap();
@@ -112,17 +113,17 @@ async fn what_a_checkout_brings_takes_nothing_away_that_was_written_here() {
     let folder = home.path().join("shop/.quipu/memory");
     fs::create_dir_all(&folder).unwrap();
     let own = "- The pier gate opens at six.\n- The lamp burns at 01:00 (2026-01-10)\n";
-    let path = MemoryPath::parse("/memories/project/b.md", Layout::Scoped).unwrap();
+    let path = MemoryPath::parse("/memories/project/pier-2.md", Layout::Scoped).unwrap();
     let create = Command::Create { path, file_text: own.to_owned() };
     memories.apply(create, &Call::default()).await.unwrap();
     let outside = "- The pier gate opens at six.\n- The lamp burns at 03:00 (2026-03-02)\n";
-    fs::write(folder.join("a.md"), outside).unwrap();
+    fs::write(folder.join("pier.md"), outside).unwrap();
     let mut draft = memories.draft(ChangeKind::Draft, Call::default());
     let done = curator().dream(&memories, &mut draft).await.unwrap();
     draft.commit().await.unwrap().unwrap();
     assert_eq!(done.deduped, 1);
-    assert_eq!(fs::read_to_string(folder.join("b.md")).unwrap(), own);
-    let left = fs::read_to_string(folder.join("a.md")).unwrap();
+    assert_eq!(fs::read_to_string(folder.join("pier-2.md")).unwrap(), own);
+    let left = fs::read_to_string(folder.join("pier.md")).unwrap();
     assert_eq!(left, "- The lamp burns at 03:00 (2026-03-02)\n");
 }
 

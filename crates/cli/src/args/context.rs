@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum, ValueHint};
 
+use crate::hooks::Host;
+
 /// Show what a model would be shown here
 ///
 /// The context files of this folder with their imports, the index of memories, and the memories that are
@@ -15,12 +17,17 @@ use clap::{Args, ValueEnum, ValueHint};
 Examples:
   quipu context
   quipu context --why
+  quipu context --agent claude-code --why
   quipu context --why --at prompt --prompt 'how do I run the slow tests?'
   quipu context --json | jq '.parts[] | {part, tokens}'")]
 pub(crate) struct Context {
     /// Show what there is and why, instead of the text
     #[arg(long)]
     pub(crate) why: bool,
+
+    /// Show what this agent passes on to its model when a session begins, in bytes
+    #[arg(long, value_name = "AGENT")]
+    pub(crate) agent: Option<Host>,
 
     /// Show what is there at a moment of a turn, in a session that begins with it
     #[arg(long, value_name = "MOMENT", requires = "prompt")]

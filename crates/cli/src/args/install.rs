@@ -6,25 +6,47 @@ use crate::install::agents::{AgentName, Reach};
 
 /// Let an agent use Quipu
 ///
-/// Adds the MCP server, and hooks where the agent has them, to the agent's own settings. Shows the difference,
-/// asks on a terminal, and writes. Everything else in the files stays as it is, byte for byte; what is there
-/// already is left as you have it. A file that is not understood is not touched.
+/// Adds the MCP server, and hooks where the agent has them, to the agent's own settings. Without a name it lists the
+/// agents on this machine and offers them. What changes your permissions (the agent runs the tools without asking) or
+/// switches off the agent's own memory is asked one by one; `--yes` consents to it, and without a terminal and
+/// `--yes` it is left out. Everything else in the files stays as it is, byte for byte. A file that is not understood
+/// is not touched.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
+  quipu install                             offers the agents on this machine
   quipu install claude-code
   quipu install qwen --dry-run              only shows the difference
+  quipu install codex --yes --no-permissions
   quipu install codex --scope project       for everybody who works on this project
+  quipu install --print                     a configuration for other MCP clients
   quipu uninstall claude-code               takes it away again")]
 pub(crate) struct Install {
+    /// The agent
+    #[arg(value_name = "AGENT")]
+    pub(crate) agent: Option<AgentName>,
+
     #[command(flatten)]
     pub(crate) what: Installation,
+
+    /// Let the agent ask before it runs the tools, as it does now
+    #[arg(long)]
+    pub(crate) no_permissions: bool,
+
+    /// Leave the agent's own memory on
+    #[arg(long)]
+    pub(crate) no_replace_memory: bool,
+
+    /// Print the configuration that most MCP clients read, and write nothing
+    #[arg(long, conflicts_with_all = ["agent", "scope", "dry_run", "yes"])]
+    pub(crate) print: bool,
 }
 
 /// Take from an agent what `install` gave it
 ///
-/// Takes the MCP server and the hooks that call `quipu` out of the agent's settings, and nothing else, however they
-/// were edited since. Memories stay.
+/// Takes the MCP server and the hooks that call `quipu` out of the agent's settings, gives settings that `install`
+/// changed their value back, and removes files and folders that it made. A file that was not edited since gets its
+/// exact bytes back. Memories stay.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -32,6 +54,10 @@ Examples:
   quipu uninstall qwen --dry-run            only shows the difference
   quipu uninstall codex --scope project")]
 pub(crate) struct Uninstall {
+    /// The agent
+    #[arg(value_name = "AGENT")]
+    pub(crate) agent: AgentName,
+
     #[command(flatten)]
     pub(crate) what: Installation,
 }
@@ -39,10 +65,6 @@ pub(crate) struct Uninstall {
 /// Whose settings, and how.
 #[derive(Args, Debug)]
 pub(crate) struct Installation {
-    /// The agent
-    #[arg(value_name = "AGENT")]
-    pub(crate) agent: AgentName,
-
     /// In whose settings: yours, or those of the project
     #[arg(long, value_name = "SCOPE", default_value = "user")]
     pub(crate) scope: Reach,
@@ -51,7 +73,11 @@ pub(crate) struct Installation {
     #[arg(long, short = 'n')]
     pub(crate) dry_run: bool,
 
-    /// Do not ask
+    /// Show the difference before it is written
+    #[arg(long)]
+    pub(crate) diff: bool,
+
+    /// Do not ask: consent to everything that is not excluded by a flag
     #[arg(long, short)]
     pub(crate) yes: bool,
 }

@@ -17,7 +17,7 @@ use clap::{Args, ValueHint};
 Examples:
   quipu serve                                     the current folder's project
   quipu serve --workspace ~/shop --workspace ~/site
-  quipu serve --port 0 --json                     any free port, told in one line of JSON
+  quipu serve --port 0 --json                     any free port; says where, and logs, as JSON
   quipu serve --allow-origin http://localhost:3000")]
 pub(crate) struct Serve {
     /// The address to listen at
@@ -29,7 +29,7 @@ pub(crate) struct Serve {
     pub(crate) port: u16,
 
     /// A folder to serve, the first of them as the one that is meant where none is named
-    #[arg(long = "workspace", value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with = "flat")]
+    #[arg(long = "workspace", value_name = "DIR", value_hint = ValueHint::DirPath, conflicts_with_all = ["flat", "workspace_id"])]
     pub(crate) workspaces: Vec<PathBuf>,
 
     /// A folder to name to clients whose memories nobody may use

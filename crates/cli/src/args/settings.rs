@@ -18,7 +18,7 @@ Settings, in config.toml in $QUIPU_HOME, or else in the system's folder for them
   after_sessions = 5            after how many sessions since
   [context]
   file_names = [\"AGENTS.md\"]    names of context files; else QWEN.md, then AGENTS.md
-  profile = \"qwen\"              load your own from ~/.qwen too
+  profile = \"qwen\"              load those of ~/.qwen and of a project's .qwen too
   include = [\"~/rules\"]         folders whose context files are loaded, and imported from
   files = [\"~/me.md\"]           further context files
   imports = \"tree\"              or \"flat\": texts stay, imported files follow

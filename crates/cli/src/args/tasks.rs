@@ -4,14 +4,16 @@ use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCompleter;
 use memory::path::Scope;
 
-use super::Answered;
+use super::{Answered, Consent};
 use crate::complete;
 
 /// Remember a text where it belongs
 ///
-/// A curator decides which scope and which memory it goes to and how it is worded. What is known
-/// already is not written twice, and what it contradicts is replaced. Tasks of a workspace are done
-/// one after the other, whoever asks for them; Ctrl-C takes this one back.
+/// A curator decides which scope and which memory it goes to; the wording stays yours. What is known already, word for
+/// word, is not written twice. An entry is replaced only by a plain statement of its new value (`The timeout is now
+/// 60 s`); what else may repeat or contradict the text becomes a proposal for you to decide. `tomorrow` becomes a date,
+/// by the time zone of this machine (`TZ`). Tasks of a workspace are done one after the other, whoever asks for them;
+/// Ctrl-C takes this one back.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -39,15 +41,18 @@ pub(crate) struct Remember {
 
 /// Forget what was remembered
 ///
-/// Removes the entries that a sentence means, and nothing that it may not mean: all of its words have
-/// to be in an entry, in some form. Pinned memories are left alone. The exit status is 1 when nothing
-/// matches.
+/// Removes the entry that your words clearly mean: they repeat it, or they name what stands in this entry alone, and it
+/// says nothing else. Otherwise nothing is removed, and the entries that may be meant are listed; on a terminal you
+/// choose one. `everything about NAME` removes all entries with that name. Questions, conditions, `except` and `keep`
+/// remove nothing, and pinned memories are left alone. On a terminal, what would go is shown first; without one `-y` is needed.
+/// The exit status is 1 when nothing was removed.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   quipu forget 'my preference for tabs'
   quipu forget --dry-run staging database
-  quipu forget --scope project 'just lint'")]
+  quipu forget --scope project 'just lint'
+  quipu forget -y --file project/db.md 'Staging runs on kestrel'")]
 pub(crate) struct Forget {
     /// What to forget, in a few words
     #[arg(required = true, num_args = 1.., allow_hyphen_values = false)]
@@ -57,21 +62,33 @@ pub(crate) struct Forget {
     #[arg(long, value_name = "SCOPE")]
     pub(crate) scope: Option<ScopeName>,
 
+    /// The only memory to look in; with all of an entry's text, that entry is meant
+    #[arg(long, value_name = "PATH", add = ArgValueCompleter::new(complete::memories))]
+    pub(crate) file: Option<String>,
+
     /// Show what would go and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+
+    #[command(flatten)]
+    pub(crate) consent: Consent,
 }
 
 /// Tidy memories up
 ///
-/// Merges what says the same, removes what was contradicted or is over, names days such as `tomorrow`, moves
-/// entries to a memory of their type, and keeps every distinct fact. All of it is one change.
+/// Merges entries that say the same, word for word, in the same place; names days such as `tomorrow`; and gives a
+/// description to memories without one. It changes at most 20 memories, as one change. Entries that may repeat or
+/// contradict each other, that ended, or that are private and lie in a repository become proposals for you to decide.
+/// On a terminal, what would be done is shown first; without one `-y` is needed.
 #[derive(Args, Debug)]
-#[command(after_help = "Examples:\n  quipu dream --dry-run\n  quipu dream")]
+#[command(after_help = "Examples:\n  quipu dream --dry-run\n  quipu dream\n  quipu dream -y")]
 pub(crate) struct Dream {
     /// Show what would change and change nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
+
+    #[command(flatten)]
+    pub(crate) consent: Consent,
 }
 
 /// List the tasks of this workspace, latest first
@@ -104,11 +121,16 @@ pub(crate) struct Tasks {
 Examples:
   quipu save --scope project 'Run `just lint` before pushing'
   quipu save --scope global 'I prefer short answers'
-  quipu save 'Deploys are on Tuesdays'           asks which file")]
+  quipu save 'Deploys are on Tuesdays'           asks which file
+  quipu save --edit --scope project              opens $VISUAL or $EDITOR")]
 pub(crate) struct Save {
     /// The fact, or `-` for stdin
     #[arg(allow_hyphen_values = true)]
     pub(crate) fact: Option<String>,
+
+    /// Open the editor on it first; several lines are added as they are
+    #[arg(long)]
+    pub(crate) edit: bool,
 
     /// Whose file
     #[arg(long, value_name = "SCOPE")]
@@ -134,7 +156,7 @@ pub(crate) enum ScopeName {
     Global,
     /// The project
     Project,
-    /// The workspace that `--workspace-id` names
+    /// The workspace: this worktree's, or the one that `--workspace-id` names
     Workspace,
 }
 

@@ -4,6 +4,7 @@ use std::io::{self, BufRead, IsTerminal, Read, Write};
 
 use memory::code::Code;
 
+use crate::args::Consent;
 use crate::compose::App;
 use crate::exit::Failure;
 use crate::render::{WARN, visible};
@@ -15,6 +16,34 @@ const STDIN_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Tells whether a person can be asked.
 pub(crate) fn can_ask(app: &App) -> bool {
     !app.globals.json && app.output.notes.terminal && io::stdin().is_terminal()
+}
+
+/// Refuses a command that takes text away where its question cannot be asked and `-y` does not answer it.
+///
+/// `command` is how the person called it, `does` what it would do.
+pub(crate) fn require_consent(
+    app: &App,
+    consent: Consent,
+    command: &str,
+    does: &str,
+) -> Result<(), Failure> {
+    if consent.yes || can_ask(app) {
+        return Ok(());
+    }
+    let why = if app.globals.json { "with `--json`" } else { "without a terminal" };
+    let back = match command {
+        "undo" => "`quipu log` shows it",
+        "pending reject --all" => "`quipu pending` shows what that is",
+        _ => "`quipu undo` takes it back",
+    };
+    Err(Failure::usage(format!("`quipu {command}` {does}, and needs `-y` {why}"))
+        .help(format!("`quipu {command} -y` does it without a question; {back}")))
+}
+
+/// Shows a person what a question is about and asks it. `about` is safe to show.
+pub(crate) async fn confirm_about(app: &App, about: &str, question: &str) -> Result<bool, Failure> {
+    io::stderr().lock().write_all(about.as_bytes())?;
+    confirm(app, question).await
 }
 
 /// Asks a question; anything but yes means no.

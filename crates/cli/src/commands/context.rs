@@ -10,13 +10,14 @@ use serde_json::{Value, json};
 use crate::args::{Answered, Context, Moment};
 use crate::compose::App;
 use crate::exit::{Failure, Status};
+use crate::hooks::Host;
 use crate::render::table::Column;
 use crate::render::text::Text;
 use crate::render::{FAINT, Look, MARK, STRONG, WARN, counted, short, table, visible};
 
 /// Shows the segment that would begin now.
 pub(crate) async fn run(app: &App, args: &Context) -> Result<Status, Failure> {
-    let mut showing = gather(app).await?;
+    let mut showing = gather(app, args.agent).await?;
     let recalled = recalled(app, args.prompt.as_deref()).await?;
     let found = recalled.as_ref().map_or(&[][..], |recalled| &recalled.memories);
     if let Some(Recalled { block, .. }) = &recalled {
@@ -54,14 +55,14 @@ pub(crate) async fn run(app: &App, args: &Context) -> Result<Status, Failure> {
 
 /// Lists the memories that were tried for the hot set.
 pub(crate) async fn hot(app: &App) -> Result<Status, Failure> {
-    let showing = gather(app).await?;
+    let showing = gather(app, None).await?;
     if app.output.json {
         let hot: Vec<_> = showing.hot.iter().map(hot_value).collect();
         app.output.value(&json!({ "hot": hot }))?;
         return Ok(Status::Done);
     }
     let look = app.output.look;
-    let text = if look.terminal {
+    let text = if look.columns {
         hot_table(&showing.hot, look)
     } else {
         showing.hot.iter().map(hot_line).collect()
@@ -73,10 +74,16 @@ pub(crate) async fn hot(app: &App) -> Result<Status, Failure> {
     Ok(Status::Done)
 }
 
-async fn gather(app: &App) -> Result<Showing, Failure> {
-    let files = app.context_files_with(&Answered::default())?;
-    let memories = app.memories();
-    Ok(app.wait("gathering", app.engine.segment(&memories, &files)).await?)
+/// Gathers what a session would begin with; for an agent, what its hook answers.
+async fn gather(app: &App, agent: Option<Host>) -> Result<Showing, Failure> {
+    let (mut files, memories) = (app.context_files_with(&Answered::default())?, app.memories());
+    let mut bytes_max = usize::MAX;
+    if let Some(format) = agent.map(Host::format) {
+        files = files.loaded_by_host(format.context_files);
+        bytes_max = format.text_bytes_max;
+    }
+    let gathered = app.engine.segment_within(&memories, &files, bytes_max);
+    Ok(app.wait("gathering", gathered).await?)
 }
 
 /// Returns what is recalled for a prompt in a session that was shown nothing else.

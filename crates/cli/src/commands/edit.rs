@@ -1,9 +1,9 @@
 //! `quipu edit`: the editor on a copy, saved with the revision that was read.
 //!
 //! A person's text is never lost: what cannot be saved is kept as a draft in the state folder, and
-//! the failure says how to go on.
+//! the failure says how to go on. A text that holds a secret is kept only if the person says so.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use engine::{Expected, Memories, MemoryText, Saved, StoreError};
 use memory::change::unified_diff;
@@ -14,15 +14,13 @@ use memory::path::MemoryPath;
 use serde_json::json;
 
 use crate::args::Edit;
+use crate::commands::drafts::{self, Decision};
 use crate::commands::editor::{self, Left};
 use crate::commands::{tell_warnings, warning_values, with_change};
 use crate::compose::{App, call};
 use crate::exit::{Difference, Failure, Status};
 use crate::files;
 use crate::render::short;
-
-/// The folder of drafts below the state.
-const DRAFTS: &str = "drafts";
 
 /// Edits a memory.
 pub(crate) async fn run(app: &App, args: &Edit) -> Result<Status, Failure> {
@@ -32,30 +30,47 @@ pub(crate) async fn run(app: &App, args: &Edit) -> Result<Status, Failure> {
         return Err(CommandError::NotAFile { path }.into());
     };
     let now = read(&memories, &path).await?;
-    let begin = match (&args.draft, &now) {
+    let mut begin = match (&args.draft, &now) {
         (Some(draft), _) => draft_text(draft)?,
         (None, Some(now)) => now.text.clone(),
         (None, None) => String::new(),
     };
-    let edited = match editor::open(app, &name, &begin).await? {
-        Left::Text(text) => text,
-        Left::NoText(bytes) => return Err(keep(app, &path, &bytes, not_text(&path))),
-    };
-    let unchanged = now.as_ref().map_or("", |now| now.text.as_str()) == edited;
-    if unchanged {
-        return tell_unchanged(app, &path, now.map(|now| now.revision));
-    }
-    let expected = now.map_or(Expected::Absent, |now| Expected::from(now.revision));
-    let call = call();
-    let saving = memories.save(&path, &edited, expected, &call);
-    match app.write("saving", saving).await {
-        Ok(saved) => {
-            drop_draft(app, args.draft.as_deref())?;
-            tell_saved(app, &path, &saved)
-        }
-        Err(error) => {
-            let failure = explain(&memories, &path, &edited, error).await;
-            Err(keep(app, &path, edited.as_bytes(), failure))
+    let before = now.as_ref().map_or("", |now| now.text.as_str());
+    let expected = now.as_ref().map_or(Expected::Absent, |now| Expected::from(now.revision));
+    loop {
+        let left = editor::open(app, &name, &begin).await?;
+        let (bytes, failure) = match left {
+            Left::NoText(bytes) => (bytes, not_text(&path)),
+            Left::Text(edited) if edited == before => {
+                return tell_unchanged(app, &path, now.map(|now| now.revision));
+            }
+            Left::Text(edited) => {
+                let call = call();
+                let saving = memories.save(&path, &edited, expected.clone(), &call);
+                match app.write("saving", saving).await {
+                    Ok(saved) => {
+                        drafts::remove(app, args.draft.as_deref())?;
+                        return tell_saved(app, &path, &saved);
+                    }
+                    Err(error) => {
+                        let failure = explain(&memories, &path, &edited, error).await;
+                        (edited.into_bytes(), failure)
+                    }
+                }
+            }
+        };
+        let rule = drafts::secret_rule(app, &bytes, &args.answered);
+        let decision = match rule {
+            Some(rule) => drafts::decide(app, rule).await?,
+            None => Decision::Keep,
+        };
+        match decision {
+            Decision::EditAgain => begin = String::from_utf8_lossy(&bytes).into_owned(),
+            Decision::Keep => return Err(keep(app, &path, &bytes, (failure, rule.is_some()))),
+            Decision::Discard => {
+                return Err(failure
+                    .more_help("your text was not kept, since it holds what looks like a secret"));
+            }
         }
     }
 }
@@ -101,44 +116,21 @@ async fn explain(
 }
 
 /// Keeps a text that could not be saved, and adds to the failure how to go on.
-fn keep(app: &App, path: &MemoryPath, bytes: &[u8], failure: Failure) -> Failure {
-    match write_draft(app, path, bytes) {
+fn keep(
+    app: &App,
+    path: &MemoryPath,
+    bytes: &[u8],
+    (failure, holds_secret): (Failure, bool),
+) -> Failure {
+    let how_long = if holds_secret { " for a week" } else { "" };
+    match drafts::write(app, path, bytes, holds_secret) {
         Ok(draft) => failure.more_help(format!(
-            "nothing was overwritten; your text is kept, `quipu edit {} --draft {}` goes on with it",
+            "nothing was overwritten; your text is kept{how_long}, `quipu edit {} --draft {}` goes on with it",
             quoted(&short(path)),
             quoted(&draft.display().to_string()),
         )),
         Err(error) => failure.help(format!("your text could not be kept either: {error}")),
     }
-}
-
-fn write_draft(app: &App, path: &MemoryPath, bytes: &[u8]) -> std::io::Result<PathBuf> {
-    let folder = app.folders.state.join(DRAFTS);
-    files::make_private_folder(&folder)?;
-    let name = short(path).replace('/', "-");
-    let (stem, extension) = name.rsplit_once('.').unwrap_or((&name, "md"));
-    for number in 1_usize.. {
-        let draft = folder.join(format!("{stem}-{number}.{extension}"));
-        match files::write_new_private(&draft, bytes) {
-            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(error),
-            Ok(()) => return Ok(draft),
-        }
-    }
-    Err(std::io::ErrorKind::AlreadyExists.into())
-}
-
-/// Deletes a draft that was saved, if it is one of ours.
-fn drop_draft(app: &App, draft: Option<&Path>) -> Result<(), Failure> {
-    let Some(draft) = draft else { return Ok(()) };
-    let ours = match (files::real_path(&app.folders.state.join(DRAFTS)), files::real_path(draft)) {
-        (Ok(folder), Ok(draft)) => draft.starts_with(folder),
-        _ => false,
-    };
-    if ours {
-        files::remove(draft).map_err(|error| Failure::file("delete the draft", draft, &error))?;
-    }
-    Ok(())
 }
 
 /// Returns a word as a shell takes it back.

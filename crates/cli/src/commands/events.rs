@@ -2,7 +2,7 @@
 
 use memory::code::Code;
 use protocol::client::{Begin, ClientError};
-use protocol::event::{Envelope, Event, MemoryChanged};
+use protocol::event::{Envelope, Event, MemoryChanged, ProposalEvent};
 use serde_json::json;
 
 use crate::args::Events;
@@ -56,6 +56,11 @@ fn line(envelope: &Envelope, look: Look) -> String {
             MemoryChanged::Workspace { file_path, mode, .. }
             | MemoryChanged::Global { file_path, mode, .. },
         ) => (format!("{mode} of a context file"), file_path.clone()),
+        Event::Proposal(ProposalEvent { action, ids, actor, .. }) => {
+            let ids: Vec<_> = ids.iter().map(ToString::to_string).collect();
+            let noun = if ids.len() == 1 { "proposal" } else { "proposals" };
+            (format!("{noun} {action} by {actor}"), ids.join(", "))
+        }
         other => (other.kind().to_owned(), String::new()),
     };
     let id = envelope.id.map(|id| id.to_string()).unwrap_or_default();

@@ -9,6 +9,7 @@ use memory::path::MemoryPath;
 use serde_json::json;
 
 use crate::args::{Diff, Log, Show, Span};
+use crate::commands::origin;
 use crate::compose::{App, now};
 use crate::exit::{Failure, Status};
 use crate::render::time::{self, Edge};
@@ -32,7 +33,7 @@ pub(crate) async fn log(app: &App, args: &Log) -> Result<Status, Failure> {
         before: None,
         max: args.max,
     };
-    let changes = app.wait("looking for changes", memories.changes(&query)).await?;
+    let changes = app.wait("looking for changes", followed(&memories, query)).await?;
     if app.output.json {
         let values: Vec<_> = changes.iter().map(|one| change::value(&memories, one)).collect();
         app.output.values(&values)?;
@@ -42,6 +43,33 @@ pub(crate) async fn log(app: &App, args: &Log) -> Result<Status, Failure> {
         app.output.text(&change::log(&memories, &changes, now(), app.output.look))?;
     }
     Ok(Status::Done)
+}
+
+/// Returns changes, newest first; those of one memory or folder under the paths that it had before too.
+async fn followed(memories: &Memories, mut query: ChangesQuery) -> Result<Vec<Change>, Failure> {
+    let mut followed = Vec::new();
+    loop {
+        let mut changes = memories.changes(&query).await?;
+        let path = query.path.clone().filter(|path| path.relative().is_some());
+        let moved = path.and_then(|path| {
+            let from = |change: &Change| origin::came_from(memories, change, &path);
+            let mut found = changes.iter().enumerate();
+            found.find_map(|(at, change)| Some((at, change.id, from(change)?)))
+        });
+        let Some((at, id, from)) = moved else {
+            followed.append(&mut changes);
+            return Ok(followed);
+        };
+        // What is older at this path happened to another memory.
+        changes.truncate(at + 1);
+        query.max = query.max.saturating_sub(changes.len());
+        followed.append(&mut changes);
+        if query.max == 0 {
+            return Ok(followed);
+        }
+        query.path = Some(from);
+        query.before = Some(id);
+    }
 }
 
 /// Reads from when until when.

@@ -34,7 +34,8 @@ pub(crate) async fn run(app: &App, args: &Import) -> Result<Status, Failure> {
     let format = format(args, &source.files);
     let Plan { planned, mut skipped } = import::plan(format, source.files);
     let left_out = source.left_out.into_iter();
-    skipped.extend(left_out.map(|(source, why)| Skipped { source, why: why.to_owned() }));
+    let left_out = left_out.map(|(source, why)| (source, why.to_owned()));
+    skipped.extend(left_out.map(|(source, why)| Skipped { source, why, is_loss: true }));
     let origin = format!("import:{}", word(format));
     let provenance = Provenance::of(Actor::Person, Trust::Imported, &origin);
     let memories = answering_for(app.memories_of(provenance), &args.answered)?;
@@ -46,7 +47,10 @@ pub(crate) async fn run(app: &App, args: &Import) -> Result<Status, Failure> {
         let (source, notes) = (one.source.clone(), one.notes.clone());
         match engine::enter(&memories, &mut draft, &target, one).await? {
             Ok(path) => made.push(Made { path, source, notes }),
-            Err(not) => skipped.push(Skipped { source, why: why(&not) }),
+            Err(not) => {
+                let is_loss = !matches!(not, NotEntered::ThereAlready);
+                skipped.push(Skipped { source, why: why(&not), is_loss });
+            }
         }
     }
     drop(steps);
@@ -97,13 +101,14 @@ struct Outcome {
 
 fn tell(app: &App, args: &Import, format: Format, outcome: &Outcome) -> Result<Status, Failure> {
     let Outcome { made, skipped, change } = outcome;
+    let losses = skipped.iter().filter(|one| one.is_loss).count();
+    let status = if losses == 0 { Status::Done } else { Status::Refused };
     if app.output.json {
         let made: Vec<_> = made
             .iter()
             .map(|one| json!({ "path": one.path.to_string(), "source": one.source, "notes": one.notes }))
             .collect();
-        let skipped: Vec<_> =
-            skipped.iter().map(|one| json!({ "source": one.source, "why": one.why })).collect();
+        let skipped: Vec<_> = skipped.iter().map(skipped_value).collect();
         app.output.value(&json!({
             "format": word(format),
             "dry_run": args.dry_run,
@@ -111,7 +116,7 @@ fn tell(app: &App, args: &Import, format: Format, outcome: &Outcome) -> Result<S
             "skipped": skipped,
             "change": change.map(|id| id.0),
         }))?;
-        return Ok(Status::Done);
+        return Ok(status);
     }
     let look = app.output.look;
     let mut text = Text::default();
@@ -133,5 +138,15 @@ fn tell(app: &App, args: &Import, format: Format, outcome: &Outcome) -> Result<S
         if skipped.is_empty() { String::new() } else { format!(", {} skipped", skipped.len()) };
     let done = format!("{verb} {count} ({} format){left}", word(format));
     app.output.note(&with_change(&done, *change));
-    Ok(Status::Done)
+    if losses > 0 {
+        let pieces = counted(losses, "piece", "pieces");
+        app.output.warning(&format!(
+            "{pieces} of the source that may hold memories could not be taken over; see `skipped` above"
+        ));
+    }
+    Ok(status)
+}
+
+fn skipped_value(one: &Skipped) -> serde_json::Value {
+    json!({ "source": one.source, "why": one.why, "is_loss": one.is_loss })
 }

@@ -4,26 +4,30 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::ValueEnum as _;
 use memory::change::unified_diff;
 use memory::code::Code;
 use serde_json::json;
 
-use crate::args::{Globals, Installation};
+use crate::args::{Globals, Install, Installation, Uninstall};
 use crate::commands::ask;
 use crate::compose::{self, App};
 use crate::exit::{Failure, Status};
-use crate::files::{self, NotReplaced, Readers};
-use crate::install::agents::{AgentName, Reach, Target, Wanted};
-use crate::install::{self, Edited, Misread};
+use crate::files::{self, NotReplaced, Overwrite, Readers};
+use crate::install::agents::{self, AgentName, Consent, Homes, Reach, Target, Wanted};
+use crate::install::record::{Before, FileRecord, Record, digest};
+use crate::install::{self, Counts, Edited, Misread};
 use crate::render::diff;
+
+/// The file of the state folder that holds the record of installations.
+const RECORD: &str = "installed.json";
 
 /// A file, as it is and as it is to be.
 struct Change {
     path: PathBuf,
     before: Option<String>,
-    after: Option<String>,
+    edited: Edited,
     diff: String,
-    notes: Vec<String>,
 }
 
 /// What is done.
@@ -33,55 +37,190 @@ enum Doing {
     Uninstall,
 }
 
-/// Tells an agent to use Quipu.
-pub(crate) async fn install(app: &App, args: &Installation) -> Result<Status, Failure> {
-    run(app, args, Doing::Install).await
+/// An agent's files, and what the person did not consent to.
+struct Plan {
+    wanted: Wanted,
+    doing: Doing,
+    changes: Vec<Change>,
+    left_out: Vec<String>,
 }
 
-/// Takes from an agent what it was told.
-pub(crate) async fn uninstall(app: &App, args: &Installation) -> Result<Status, Failure> {
-    run(app, args, Doing::Uninstall).await
-}
-
-async fn run(app: &App, args: &Installation, doing: Doing) -> Result<Status, Failure> {
-    let wanted = wanted(app, args)?;
-    let targets = wanted.targets(&compose::agent_homes()?);
-    let changes = targets.into_iter().map(|target| change(target, doing));
-    let changes = changes.collect::<Result<Vec<_>, _>>()?;
-    let nothing = changes.iter().all(|change| change.diff.is_empty());
-    if !app.output.json {
-        show(app, &changes)?;
+/// Lets an agent use Quipu, or offers the agents on this machine.
+pub(crate) async fn install(app: &App, args: &Install) -> Result<Status, Failure> {
+    if args.print {
+        let value = agents::generic_configuration(&this_program()?);
+        app.output.text(&format!("{value:#}\n"))?;
+        return Ok(Status::Done);
     }
-    if nothing && !app.output.json {
-        let title = args.agent.title();
-        app.output.note(&match doing {
+    match args.agent {
+        Some(agent) => install_one(app, agent, args).await,
+        None => offer(app, args).await,
+    }
+}
+
+/// Takes from an agent what `install` gave it.
+pub(crate) async fn uninstall(app: &App, args: &Uninstall) -> Result<Status, Failure> {
+    let wanted = wanted(app, args.agent, args.what.scope)?;
+    let wanted = Wanted { consent: Consent::ALL, ..wanted };
+    let changes = changes(&wanted, Doing::Uninstall)?;
+    let plan = Plan { wanted, doing: Doing::Uninstall, changes, left_out: Vec::new() };
+    carry_out(app, &plan, &args.what).await
+}
+
+/// Lists the agents on this machine, and installs those that the person wants.
+async fn offer(app: &App, args: &Install) -> Result<Status, Failure> {
+    let homes = compose::agent_homes()?;
+    let all = AgentName::value_variants().iter().copied();
+    let (found, missing): (Vec<_>, Vec<_>) = all.partition(|agent| agent.is_installed(&homes));
+    if app.output.json {
+        let names = |agents: &[AgentName]| agents.iter().map(|one| one.word()).collect::<Vec<_>>();
+        app.output.value(&json!({ "found": names(&found), "not_found": names(&missing) }))?;
+        return Ok(Status::Done);
+    }
+    for agent in &found {
+        app.output.text(&format!("{:<16}{}\n", agent.word(), agent.agent().title))?;
+    }
+    let titles: Vec<_> = missing.iter().map(|agent| agent.agent().title).collect();
+    app.output.note(&format!("not found on this machine: {}", titles.join(", ")));
+    let all = args.what.yes || args.what.dry_run;
+    if !all && !ask::can_ask(app) {
+        app.output
+            .note("nothing was written: name an agent, or give `--yes` for all that were found");
+        return Ok(Status::Refused);
+    }
+    for agent in found {
+        let question = format!("Let {} use Quipu?", agent.agent().title);
+        if all || ask::confirm(app, &question).await? {
+            install_one(app, agent, args).await?;
+        }
+    }
+    Ok(Status::Done)
+}
+
+async fn install_one(app: &App, agent: AgentName, args: &Install) -> Result<Status, Failure> {
+    let mut wanted = wanted(app, agent, args.what.scope)?;
+    if !agent.is_installed(&compose::agent_homes()?) {
+        let title = agent.agent().title;
+        app.output.warning(&format!(
+            "{title} is not found on this machine; its settings are written all the same"
+        ));
+    }
+    let left_out = consent(app, &mut wanted, args).await?;
+    let changes = changes(&wanted, Doing::Install)?;
+    let plan = Plan { wanted, doing: Doing::Install, changes, left_out };
+    carry_out(app, &plan, &args.what).await
+}
+
+/// Asks for what is not harmless, one by one, and returns what the person did not consent to. The settings of a
+/// project decide nothing for others.
+async fn consent(app: &App, wanted: &mut Wanted, args: &Install) -> Result<Vec<String>, Failure> {
+    let mut left_out = Vec::new();
+    if wanted.project.is_some() {
+        return Ok(left_out);
+    }
+    let agent = wanted.agent.agent();
+    let title = agent.title;
+    let permission = agent.permission.filter(|_| !args.no_permissions).map(|how| {
+        (
+            Consent { permissions: true, ..wanted.consent },
+            format!("let {title} run Quipu's tools without asking ({how})"),
+        )
+    });
+    let memory = agent.own_memory.filter(|_| !args.no_replace_memory).map(|how| {
+        (
+            Consent { replace_memory: true, ..wanted.consent },
+            format!("switch off {title}'s own memory ({how})"),
+        )
+    });
+    for (wider, what) in permission.into_iter().chain(memory) {
+        let with = Wanted { consent: wider, ..wanted.clone() };
+        if texts(&changes(&with, Doing::Install)?)
+            == texts(&changes(
+                &Wanted { consent: Consent::default(), ..wanted.clone() },
+                Doing::Install,
+            )?)
+        {
+            continue;
+        }
+        let question = format!("Shall it {what}?");
+        let asks = ask::can_ask(app) && !args.what.dry_run;
+        if args.what.yes || asks && ask::confirm(app, &question).await? {
+            wanted.consent.permissions |= wider.permissions;
+            wanted.consent.replace_memory |= wider.replace_memory;
+        } else {
+            left_out.push(what);
+        }
+    }
+    Ok(left_out)
+}
+
+/// Returns the texts that would be written.
+fn texts(changes: &[Change]) -> Vec<(&Path, &str)> {
+    let written = changes.iter().filter(|change| !change.diff.is_empty());
+    written
+        .map(|change| (change.path.as_path(), change.edited.text.as_deref().unwrap_or_default()))
+        .collect()
+}
+
+async fn carry_out(app: &App, plan: &Plan, args: &Installation) -> Result<Status, Failure> {
+    let changed: Vec<_> = plan.changes.iter().filter(|change| !change.diff.is_empty()).collect();
+    if !app.output.json {
+        if args.dry_run || args.diff {
+            show_difference(app, &plan.changes)?;
+        }
+        for note in plan.changes.iter().flat_map(|change| &change.edited.notes) {
+            app.output.warning(note);
+        }
+    }
+    let title = plan.wanted.agent.agent().title;
+    let summary = summary(&changed);
+    if changed.is_empty() {
+        app.output.note(&match plan.doing {
             Doing::Install => format!("{title} is told already; nothing to write"),
             Doing::Uninstall => format!("{title} has nothing of Quipu there; nothing to write"),
         });
-    }
-    if !nothing && !args.dry_run {
-        if !args.yes && ask::can_ask(app) && !ask::confirm(app, "Write this?").await? {
+    } else if args.dry_run {
+        app.output.note(&format!("{title}: would change {summary}"));
+    } else {
+        let question = format!("{title}: change {summary}?");
+        if !args.yes && ask::can_ask(app) && !ask::confirm(app, &question).await? {
             app.output.note("nothing was written");
             return Ok(Status::Refused);
         }
-        for change in changes.iter().filter(|change| !change.diff.is_empty()) {
-            write(change, args.scope)?;
-            if !app.output.json {
-                let done = if change.after.is_some() { "wrote" } else { "removed" };
-                app.output.note(&format!("{done} {}", change.path.display()));
-            }
-        }
+        write_all(plan, args.scope)?;
+        app.output.note(&format!("{title}: changed {summary}"));
     }
-    tell(app, args, doing, &changes)
+    report(app, plan, args)
 }
 
-fn wanted(app: &App, args: &Installation) -> Result<Wanted, Failure> {
+/// Returns how many files and entries are changed, and in which files.
+fn summary(changed: &[&Change]) -> String {
+    let mut counts = Counts::default();
+    for Change { edited: Edited { counts: here, .. }, .. } in changed {
+        counts.hooks += here.hooks;
+        counts.servers += here.servers;
+        counts.settings += here.settings;
+    }
+    let numbered = [
+        (changed.len(), "file"),
+        (counts.hooks, "hook"),
+        (counts.servers, "server"),
+        (counts.settings, "setting"),
+    ];
+    let numbered = numbered.iter().filter(|(count, _)| *count > 0);
+    let words = numbered
+        .map(|(count, noun)| format!("{count} {noun}{}", if *count == 1 { "" } else { "s" }));
+    let paths: Vec<_> = changed.iter().map(|change| change.path.display().to_string()).collect();
+    format!("{} ({})", words.collect::<Vec<_>>().join(", "), paths.join(", "))
+}
+
+fn wanted(app: &App, agent: AgentName, scope: Reach) -> Result<Wanted, Failure> {
     let Globals { project, project_root, workspace_id, flat, .. } = &app.globals;
     if project_root.is_some() || workspace_id.is_some() || flat.is_some() {
         return Err(Failure::usage("an agent is not told which memories to mount")
             .help("add such flags to `args` of the server in the agent's settings"));
     }
-    let project = match args.scope {
+    let project = match scope {
         Reach::User if project.is_some() => {
             return Err(Failure::usage("`--project` goes with `--scope project`"));
         }
@@ -93,13 +232,13 @@ fn wanted(app: &App, args: &Installation) -> Result<Wanted, Failure> {
         Some(_) => "quipu".to_owned(),
         None => this_program()?,
     };
-    let variables = match (args.agent, &project) {
+    let variables = match (agent, &project) {
         (AgentName::Codex, None) => {
             compose::folder_variables().into_iter().map(|(name, _)| name).collect()
         }
         _ => Vec::new(),
     };
-    Ok(Wanted { agent: args.agent, project, program, variables })
+    Ok(Wanted { agent, project, program, variables, consent: Consent::default() })
 }
 
 fn this_program() -> Result<String, Failure> {
@@ -119,22 +258,103 @@ fn project_folder(app: &App) -> Result<PathBuf, Failure> {
     Ok(top.unwrap_or(&folder).to_owned())
 }
 
-fn change(target: Target, doing: Doing) -> Result<Change, Failure> {
+fn changes(wanted: &Wanted, doing: Doing) -> Result<Vec<Change>, Failure> {
+    let homes: Homes = compose::agent_homes()?;
+    let targets = wanted.targets(&homes);
+    if targets.is_empty() {
+        let title = wanted.agent.agent().title;
+        return Err(Failure::usage(format!("{title} has no settings of a project"))
+            .help("leave `--scope project` out to write your own settings"));
+    }
+    let record = read_record()?;
+    let project = wanted.project.as_deref();
+    targets.into_iter().map(|target| change(target, doing, &record, project)).collect()
+}
+
+fn change(
+    target: Target,
+    doing: Doing,
+    record: &Record,
+    project: Option<&Path>,
+) -> Result<Change, Failure> {
     let Target { path, parts } = target;
+    // A checkout must not have its settings written elsewhere.
+    if let Some(link) = project.and_then(|project| files::link_below(project, &path)) {
+        return Err(not_replaced(&link, &files::link(&link)));
+    }
     let before = files::read_if_there(&path).map_err(|error| unreadable(&path, &error))?;
     let edited = match (doing, &before) {
         (Doing::Install, before) => install::install(before.as_deref(), &parts),
-        (Doing::Uninstall, Some(before)) => install::uninstall(before, &parts),
+        (Doing::Uninstall, Some(before)) => uninstalled(before, &parts, record.of(&path)),
         (Doing::Uninstall, None) => Ok(Edited::default()),
     };
-    let Edited { text: after, notes } = edited.map_err(|misread| unchanged(&path, &misread))?;
+    let edited = edited.map_err(|misread| unchanged(&path, &misread))?;
     let shown = path.display().to_string();
-    let (old, new) = (before.as_deref().unwrap_or_default(), after.as_deref().unwrap_or_default());
-    let diff = unified_diff((&shown, old), (&shown, new));
+    let old = before.as_deref().unwrap_or_default();
+    let new = edited.text.as_deref().unwrap_or_default();
+    let mut diff = unified_diff((&shown, old), (&shown, new));
+    if diff.is_empty() && before != edited.text {
+        diff = format!("--- {shown}\n+++ {shown}\n");
+    }
     if !diff.is_empty() {
         files::may_replace(&path).map_err(|why| not_replaced(&path, &why))?;
     }
-    Ok(Change { path, before, after, diff, notes })
+    Ok(Change { path, before, edited, diff })
+}
+
+/// Returns a file without our entries: its bytes before `install` if it was not edited since, else the text without
+/// our entries.
+fn uninstalled(
+    text: &str,
+    parts: &[install::Part],
+    record: Option<&FileRecord>,
+) -> Result<Edited, Misread> {
+    let priors = record.map(|record| record.settings.as_slice()).unwrap_or_default();
+    let mut edited = install::uninstall(text, parts, priors)?;
+    match record.map_or(Before::Unknown, |record| record.before(text)) {
+        Before::Absent => edited.text = None,
+        // An older installation may have put entries there of which there is no record.
+        Before::Text(before) => {
+            let without = install::uninstall(&before, parts, &[])?;
+            let is_clean = without.counts == Counts::default();
+            edited.text = if is_clean { Some(before) } else { without.text };
+        }
+        Before::Unknown if edited.text.is_none() && record.is_some_and(|one| !one.made) => {
+            edited.text = Some("{}\n".to_owned());
+        }
+        Before::Unknown => {}
+    }
+    Ok(edited)
+}
+
+fn record_file() -> Result<PathBuf, Failure> {
+    Ok(compose::state_folder()?.join(RECORD))
+}
+
+/// Returns the record of installations. A damaged one is an error: the next write would replace it, and with it
+/// what `uninstall` needs to give files their exact bytes back.
+fn read_record() -> Result<Record, Failure> {
+    let file = record_file()?;
+    let text = files::read_if_there(&file).map_err(|error| Failure::file("read", &file, &error))?;
+    let Some(text) = text else { return Ok(Record::default()) };
+    serde_json::from_str(&text).map_err(|error| {
+        let what = format!("the record of installations `{}` is damaged: {error}", file.display());
+        Failure::new(Code::StorageFailed, what)
+            .help("move it away: `uninstall` then takes our entries out, without the exact bytes")
+    })
+}
+
+fn write_record(record: &Record) -> Result<(), Failure> {
+    let file = record_file()?;
+    let written = if record.is_empty() {
+        files::remove(&file)
+    } else {
+        let folder = file.parent().unwrap_or(Path::new("."));
+        let text = json!(record).to_string();
+        let made = files::make_private_folder(folder);
+        made.and_then(|()| files::write_out(&file, text.as_bytes(), Overwrite::Always))
+    };
+    written.map_err(|error| Failure::file("write", &file, &error))
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Failure {
@@ -165,9 +385,48 @@ fn not_replaced(path: &Path, why: &NotReplaced) -> Failure {
             .help("`chmod u+w` lets it be written"),
         NotReplaced::Changed => {
             let what = format!("`{shown}` was changed by another program at this very moment");
-            Failure::new(Code::Conflict, what).help("the same command again looks at it anew")
+            Failure::new(Code::Conflict, what).help("run the same command again")
         }
         NotReplaced::System(error) => Failure::file("write", path, error),
+    }
+}
+
+/// Writes the files. The record comes first, so that no file is ever changed without one.
+fn write_all(plan: &Plan, scope: Reach) -> Result<(), Failure> {
+    let mut record = read_record()?;
+    for change in plan.changes.iter().filter(|change| !change.diff.is_empty()) {
+        if plan.doing == Doing::Install {
+            record.put(file_record(change), change.before.as_deref());
+            write_record(&record)?;
+        }
+        write(change, scope)?;
+    }
+    if plan.doing == Doing::Uninstall {
+        let records = plan.changes.iter().filter_map(|change| record.of(&change.path));
+        let mut folders: Vec<_> = records.flat_map(|record| record.folders.clone()).collect();
+        // Folders within folders go first.
+        folders.sort_by_key(|folder| std::cmp::Reverse(folder.components().count()));
+        for folder in folders {
+            files::remove_empty_folder(&folder)
+                .map_err(|error| Failure::file("remove", &folder, &error))?;
+        }
+        for change in &plan.changes {
+            record.remove(&change.path);
+        }
+        write_record(&record)?;
+    }
+    Ok(())
+}
+
+fn file_record(change: &Change) -> FileRecord {
+    let Change { path, before, edited, .. } = change;
+    FileRecord {
+        file: path.clone(),
+        made: before.is_none(),
+        folders: files::missing_folders(path),
+        revision: digest(edited.text.as_deref().unwrap_or_default()),
+        replaced: Some(edited.replaced.clone()),
+        settings: edited.settings.clone(),
     }
 }
 
@@ -177,42 +436,47 @@ fn write(change: &Change, scope: Reach) -> Result<(), Failure> {
         Reach::User => Readers::Owner,
         Reach::Project => Readers::Usual,
     };
-    let texts = (change.before.as_deref(), change.after.as_deref());
+    let texts = (change.before.as_deref(), change.edited.text.as_deref());
     files::replace(&change.path, texts, readers).map_err(|why| not_replaced(&change.path, &why))
 }
 
-fn show(app: &App, changes: &[Change]) -> Result<(), Failure> {
+fn show_difference(app: &App, changes: &[Change]) -> Result<(), Failure> {
     let shown = changes.iter().map(|change| diff::colored(&change.diff, app.output.look));
-    app.output.text(&shown.collect::<String>())?;
-    for note in changes.iter().flat_map(|change| &change.notes) {
-        app.output.warning(note);
-    }
-    Ok(())
+    app.output.text(&shown.collect::<String>())
 }
 
-fn tell(
-    app: &App,
-    args: &Installation,
-    doing: Doing,
-    changes: &[Change],
-) -> Result<Status, Failure> {
-    let anything = changes.iter().any(|change| !change.diff.is_empty());
-    let next = (doing == Doing::Install && anything).then(|| args.agent.next());
+fn report(app: &App, plan: &Plan, args: &Installation) -> Result<Status, Failure> {
+    let anything = plan.changes.iter().any(|change| !change.diff.is_empty());
+    let agent = plan.wanted.agent;
+    let next = (plan.doing == Doing::Install && anything).then(|| agent.agent().next);
     if app.output.json {
-        let files = changes.iter().map(|change| {
-            let does = match &change.after {
+        let files = plan.changes.iter().map(|change| {
+            let does = match &change.edited.text {
                 _ if change.diff.is_empty() => "leave",
                 Some(_) => "write",
                 None => "remove",
             };
-            json!({ "file": change.path, "does": does, "diff": change.diff, "notes": change.notes })
+            json!({
+                "file": change.path, "does": does, "diff": change.diff,
+                "notes": change.edited.notes,
+            })
         });
         app.output.value(&json!({
             "files": files.collect::<Vec<_>>(),
             "dry_run": args.dry_run,
+            "left_out": plan.left_out,
             "next": next,
         }))?;
-    } else if let Some(next) = next.filter(|_| !args.dry_run) {
+        return Ok(Status::Done);
+    }
+    for what in &plan.left_out {
+        app.output.note(&format!("left out: {what}"));
+    }
+    if !plan.left_out.is_empty() {
+        let word = agent.word();
+        app.output.note(&format!("`quipu install {word} --yes` writes that too"));
+    }
+    if let Some(next) = next.filter(|_| !args.dry_run) {
         app.output.note(next);
     }
     Ok(Status::Done)

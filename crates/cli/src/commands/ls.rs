@@ -1,12 +1,16 @@
 //! `quipu ls`: what there is.
 
+use std::cmp::Reverse;
+
 use engine::{Listed, Listing, Memories};
+use memory::change::{Actor, Trust};
 use memory::clock::Timestamp;
 use memory::command::view::human_size;
 use serde_json::{Value, json};
 
-use crate::args::Ls;
-use crate::commands::listing;
+use crate::args::{Filter, Ls, Order, Span};
+use crate::commands::origin::{Origin, Origins, origins};
+use crate::commands::{history, listing};
 use crate::compose::{App, now};
 use crate::exit::{Failure, Status};
 use crate::render::table::Column;
@@ -19,32 +23,84 @@ use crate::render::{
 pub(crate) async fn run(app: &App, args: &Ls) -> Result<Status, Failure> {
     let memories = app.memories();
     let path = args.path.as_deref().map(|path| app.path(path)).transpose()?;
-    let listing = app.wait("listing", listing(&memories, path.as_ref())).await?;
+    let since = args.filter.since.clone();
+    let (since, _) = history::span(&Span { since, until: None })?;
+    let mut listing = app.wait("listing", listing(&memories, path.as_ref())).await?;
+    let all = listing.memories.len();
+    let filter = &args.filter;
+    let asks_origin = filter.by.is_some() || filter.trust.is_some() || filter.unused;
+    let origins = if app.output.json || args.show.long || asks_origin {
+        let paths = listing.memories.iter().map(|listed| &listed.path);
+        app.wait("listing", origins(&memories, paths)).await?
+    } else {
+        Origins::new()
+    };
+    listing.memories.retain(|listed| is_wanted(listed, origins.get(&listed.path), filter, since));
+    sort(&mut listing.memories, args.sort);
     if app.output.json {
-        app.output.value(&value(&memories, &listing))?;
+        app.output.value(&value(&memories, &listing, &origins))?;
         return Ok(Status::Done);
     }
     let look = app.output.look;
-    let text = if args.tree {
+    let long = args.show.long.then_some(&origins);
+    let text = if args.show.tree {
         tree(&listing.memories, look)
-    } else if look.terminal {
-        columns(&listing.memories, now(), look)
+    } else if look.columns {
+        columns(&listing.memories, long, now(), look)
     } else {
-        listing.memories.iter().map(plain_line).collect()
+        listing.memories.iter().map(|listed| plain_line(listed, long)).collect()
     };
     app.output.text(&text)?;
     if listing.left_out > 0 {
         let more = counted(listing.left_out, "memory is", "memories are");
         app.output.warning(&format!("{more} not listed"));
     }
-    if listing.memories.is_empty() {
+    if all == 0 {
         app.output.note("no memories here yet; `quipu create PATH` makes one");
+    } else if listing.memories.is_empty() {
+        app.output.note(&format!("none of {}", counted(all, "memory", "memories")));
     }
     Ok(Status::Done)
 }
 
+fn is_wanted(
+    listed: &Listed,
+    origin: Option<&Origin>,
+    filter: &Filter,
+    since: Option<Timestamp>,
+) -> bool {
+    // What history does not know was written outside.
+    let author = origin.map_or(Actor::Outside, |origin| origin.author);
+    let trust = origin.map_or(Trust::Outside, |origin| origin.trust);
+    let written = origin.map_or(listed.modified_at, |origin| origin.at.max(listed.modified_at));
+    let is_used = listed.usage.last_used_at.is_some_and(|used| used > written);
+    filter.by.is_none_or(|by| by == author)
+        && filter.trust.is_none_or(|wanted| wanted == trust)
+        && since.is_none_or(|since| listed.modified_at >= since)
+        && (!filter.unused || !is_used)
+        && (!filter.pinned || listed.pinned)
+}
+
+fn sort(memories: &mut [Listed], order: Order) {
+    match order {
+        Order::Path => {}
+        Order::Modified => memories.sort_by_key(|listed| Reverse(listed.modified_at)),
+        Order::Used => memories.sort_by_key(|listed| listed.usage.last_used_at),
+        Order::Uses => memories.sort_by_key(|listed| Reverse(listed.usage.uses)),
+        Order::Size => memories.sort_by_key(|listed| Reverse(listed.bytes)),
+    }
+}
+
 /// Returns a listing as programs read it.
-fn value(memories: &Memories, listing: &Listing) -> Value {
+fn value(memories: &Memories, listing: &Listing, origins: &Origins) -> Value {
+    let with_origin = |listed: &Listed| {
+        let mut value = memory_value(listed);
+        let origin = origins.get(&listed.path);
+        value["author"] = origin.map(|origin| origin.author.as_str()).into();
+        value["trust"] = origin.map(|origin| origin.trust.as_str()).into();
+        value["written_at"] = origin.map(|origin| time::exact(origin.at)).into();
+        value
+    };
     let unavailable: Vec<Value> = memories
         .mounts()
         .into_iter()
@@ -54,7 +110,7 @@ fn value(memories: &Memories, listing: &Listing) -> Value {
         })
         .collect();
     json!({
-        "memories": listing.memories.iter().map(memory_value).collect::<Vec<_>>(),
+        "memories": listing.memories.iter().map(with_origin).collect::<Vec<_>>(),
         "left_out": listing.left_out,
         "unavailable": unavailable,
     })
@@ -75,40 +131,59 @@ pub(crate) fn memory_value(listed: &Listed) -> Value {
     })
 }
 
-fn columns(memories: &[Listed], now: Timestamp, look: Look) -> String {
+fn columns(memories: &[Listed], long: Option<&Origins>, now: Timestamp, look: Look) -> String {
     if memories.is_empty() {
         return String::new();
     }
-    let columns = [
+    let mut columns = vec![
         Column::left("PIN").styled(WARN),
         Column::right("SIZE"),
         Column::right("AGE").styled(FAINT),
         Column::right("USES").styled(FAINT),
-        Column::left("PATH").styled(STRONG),
-        Column::left("DESCRIPTION"),
     ];
-    let rows: Vec<_> = memories
-        .iter()
-        .map(|listed| {
-            vec![
-                if listed.pinned { "*".to_owned() } else { String::new() },
-                human_size(listed.bytes),
-                time::ago(listed.modified_at, now),
-                listed.usage.uses.to_string(),
-                short(&listed.path),
-                visible::line(&listed.description).into_owned(),
-            ]
-        })
-        .collect();
+    if long.is_some() {
+        let more = [Column::right("USED"), Column::left("BY"), Column::left("TRUST")];
+        columns.extend(more.map(|column| column.styled(FAINT)));
+    }
+    columns.extend([Column::left("PATH").styled(STRONG), Column::left("DESCRIPTION")]);
+    let row = |listed: &Listed| {
+        let mut row = vec![
+            if listed.pinned { "*".to_owned() } else { String::new() },
+            human_size(listed.bytes),
+            time::ago(listed.modified_at, now),
+            listed.usage.uses.to_string(),
+        ];
+        if let Some(origins) = long {
+            let used = listed.usage.last_used_at.map(|used| time::ago(used, now));
+            row.push(used.unwrap_or_default());
+            row.extend(origin_words(origins, listed).map(str::to_owned));
+        }
+        row.extend([short(&listed.path), visible::line(&listed.description).into_owned()]);
+        row
+    };
+    let rows: Vec<_> = memories.iter().map(row).collect();
     table::aligned(&columns, &rows, look)
 }
 
-fn plain_line(listed: &Listed) -> String {
+/// Returns author and trust in words; nothing where history does not know them.
+fn origin_words(origins: &Origins, listed: &Listed) -> [&'static str; 2] {
+    let origin = origins.get(&listed.path);
+    origin.map_or(["", ""], |origin| [origin.author.as_str(), origin.trust.as_str()])
+}
+
+fn plain_line(listed: &Listed, long: Option<&Origins>) -> String {
     let Listed { bytes, usage, .. } = listed;
     let (path, modified) = (short(&listed.path), time::exact(listed.modified_at));
     let pin = if listed.pinned { "pinned" } else { "" };
     let description = visible::line(&listed.description);
-    format!("{path}\t{bytes}\t{modified}\t{}\t{pin}\t{description}\n", usage.uses)
+    let mut line = format!("{path}\t{bytes}\t{modified}\t{}\t{pin}\t{description}", usage.uses);
+    if let Some(origins) = long {
+        let used = usage.last_used_at.map(time::exact).unwrap_or_default();
+        let [author, trust] = origin_words(origins, listed);
+        line = format!("{line}\t{author}\t{trust}\t{used}");
+    }
+    line.push('\n');
+    line
 }
 
 /// A folder of the tree, or a memory in it.

@@ -3,6 +3,7 @@
 use engine::{ContextFiles, ContextScope};
 use serde_json::json;
 
+use super::editor::{self, Left};
 use super::{ask, tell_warnings, warning_values};
 use crate::args::{Save, SaveScope};
 use crate::compose::App;
@@ -13,22 +14,28 @@ pub(crate) async fn run(app: &App, args: Save) -> Result<Status, Failure> {
     let fact = match args.fact.as_deref() {
         Some("-") => ask::stdin_text().await?,
         Some(fact) => fact.to_owned(),
+        None if args.edit => String::new(),
         None if ask::is_piped() => ask::stdin_text().await?,
         None => {
             return Err(Failure::usage("nothing to save")
                 .help("give the fact as an argument or pipe it in"));
         }
     };
+    let fact = if args.edit { edited(app, &fact).await? } else { fact };
     if memory::context_file::fact(&fact).is_none() {
         return Err(Failure::usage("nothing to save: the text is blank"));
     }
-    let files = app.context_files_with(&args.answered)?;
+    let files = app.context_files_with(&args.answered)?.chosen_for_client();
     let scope = match args.scope {
         Some(SaveScope::Global) => ContextScope::Global,
         Some(SaveScope::Project) => ContextScope::Project,
         None => which(app, &files).await?,
     };
-    let saved = app.write("writing", files.save(scope, &fact)).await?;
+    let saved = if args.edit {
+        app.write("writing", files.append(scope, &fact)).await?
+    } else {
+        app.write("writing", files.save(scope, &fact)).await?
+    };
     if app.output.json {
         app.output.value(&json!({
             "path": saved.path.display().to_string(),
@@ -37,11 +44,23 @@ pub(crate) async fn run(app: &App, args: Save) -> Result<Status, Failure> {
             "bytesWritten": saved.bytes_written,
             "warnings": warning_values(&saved.warnings),
         }))?;
-    } else {
+    } else if saved.changed {
         tell_warnings(app, &saved.warnings);
         app.output.note(&format!("added to {}", saved.path.display()));
+    } else {
+        let path = saved.path.display();
+        app.output.note(&format!("it stands in {path} already; nothing was added"));
     }
     Ok(Status::Done)
+}
+
+/// Lets the person edit the fact before it is saved.
+async fn edited(app: &App, fact: &str) -> Result<String, Failure> {
+    match editor::open(app, "fact.md", fact).await? {
+        Left::Text(text) => Ok(text),
+        Left::NoText(_) => Err(Failure::usage("the editor left bytes that are no text")
+            .help("nothing was saved; save the text as UTF-8")),
+    }
 }
 
 /// Asks which file is meant. Where nobody can be asked, both are named.

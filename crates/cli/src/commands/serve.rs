@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use engine::{BindingRequest, Workspace};
+use engine::{BindingRequest, Workspace, WorkspaceChoice};
 use memory::code::Code;
 use memory::limits::{FILES_KEPT_FREE, HTTP_CONNECTIONS_MAX};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -129,11 +129,12 @@ fn workspaces(app: &App, args: &Serve) -> Result<Vec<Workspace>, Failure> {
 }
 
 fn workspace(app: &App, folder: &Path) -> Result<Workspace, Failure> {
-    let real = files::real_path(folder)
+    let real = files::real_path(&compose::expand(folder.to_owned()))
         .map_err(|error| Failure::file("serve the workspace", folder, &error))?;
     let binding = BindingRequest {
         project_dir: Some(real.clone()),
         project_root: app.binding().project_root,
+        workspace: WorkspaceChoice::Checkout,
         ..BindingRequest::default()
     };
     Ok(Workspace::new(real, binding))

@@ -85,7 +85,7 @@ fn check(serve: &[String]) -> Result<(), Failure> {
         Failure::usage(format!("`quipu serve` does not understand this: {what}"))
     })?;
     match parsed.command {
-        Command::Serve(Serve { guard: Guard { token: Some(_), .. }, .. }) => {
+        Some(Command::Serve(Serve { guard: Guard { token: Some(_), .. }, .. })) => {
             Err(Failure::usage("a token in the file of a service is there for all to see")
                 .help("leave it out, or give `--token-file FILE`"))
         }

@@ -3,13 +3,18 @@
 use std::path::Path;
 
 use anstyle::Style;
-use engine::{Depth, Finding, Healed, Health, Memories, NextDream, RootHealth};
+use engine::{
+    Depth, Finding, FindingKind, Healed, Health, Memories, NextDream, Repaired, RootHealth,
+};
 use memory::clock::{Clock as _, Timestamp};
 use memory::command::view::human_size;
+use memory::limits::SECRET_DRAFT_KEPT;
 use serde_json::{Value, json};
 use store::clock::SystemClock;
 
 use crate::args::Doctor;
+use crate::commands::drafts::{self, Draft};
+use crate::commands::pending;
 use crate::compose::App;
 use crate::exit::{Failure, Status};
 use crate::lane::Lane;
@@ -17,17 +22,29 @@ use crate::render::text::Text;
 use crate::render::time;
 use crate::render::{BAD, FAINT, GOOD, Look, MARK, STRONG, WARN, counted, mount_word, visible};
 
+/// How many pieces of advice are shown to a person, beside missing descriptions.
+const ADVICE_MAX: usize = 20;
+
+/// How many memories without a description are named.
+const NAMED_MAX: usize = 10;
+
 /// Shows where memories lie and how much there is.
 pub(crate) async fn status(app: &App) -> Result<Status, Failure> {
     let memories = app.memories();
     let health = app.wait("looking", memories.health(Depth::Glance)).await?;
     let next_dream = Lane::open(app).next_dream().await;
+    // What is wrong with the state is among the findings.
+    let pending = app.engine.pending().count(&memories).await.unwrap_or_default();
     let state_file = app.engine.state_file();
     if app.output.json {
-        app.output.value(&status_value(&health, state_file, next_dream))?;
+        let mut value = status_value(&health, state_file, next_dream);
+        value["pending"] = pending.into();
+        app.output.value(&value)?;
     } else {
         let next_dream = next_dream.map(|next| dream_line(next, SystemClock.now()));
-        app.output.text(&status_text(&health, state_file, next_dream, app.output.look))?;
+        let pending = pending::waiting_line(pending);
+        let lines = [("dream", next_dream), ("pending", pending)];
+        app.output.text(&status_text(&health, state_file, lines, app.output.look))?;
     }
     Ok(Status::Done)
 }
@@ -90,7 +107,7 @@ fn finding_value(finding: &Finding) -> Value {
 fn status_text(
     health: &Health,
     state_file: &Path,
-    next_dream: Option<String>,
+    lines: [(&str, Option<String>); 2],
     look: Look,
 ) -> String {
     let mut text = Text::default();
@@ -103,8 +120,10 @@ fn status_text(
     text.line(format_args!("{} {}", heading("state", look), facts.join(", ")));
     let file = visible::line(&state_file.display().to_string()).into_owned();
     text.line(below(&file, FAINT, look));
-    if let Some(next_dream) = next_dream {
-        text.line(format_args!("{} {next_dream}", heading("dream", look)));
+    for (word, line) in lines {
+        if let Some(line) = line {
+            text.line(format_args!("{} {line}", heading(word, look)));
+        }
     }
     if !health.findings.is_empty() {
         let count = counted(health.findings.len(), "finding", "findings");
@@ -146,48 +165,50 @@ fn below(fact: &str, style: Style, look: Look) -> String {
 /// Looks for trouble, and mends it when asked to.
 pub(crate) async fn doctor(app: &App, args: &Doctor) -> Result<Status, Failure> {
     let memories = app.memories();
-    let (done, left) = if args.fix {
+    let looked = if args.fix {
         app.wait("mending", mend(app, &memories)).await?
     } else {
         let health = app.wait("looking", memories.health(Depth::Thorough)).await?;
-        (Vec::new(), health.findings)
+        Repaired { done: Vec::new(), left: health.findings, advice: health.advice }
     };
+    let drafts = drafts::list(app);
     if app.output.json {
-        let findings: Vec<_> = left.iter().map(finding_value).collect();
-        app.output.value(&json!({ "done": done, "findings": findings }))?;
+        let values = |findings: &[Finding]| findings.iter().map(finding_value).collect::<Vec<_>>();
+        app.output.value(&json!({
+            "done": looked.done,
+            "findings": values(&looked.left),
+            "advice": values(&looked.advice),
+            "drafts": drafts.iter().map(draft_value).collect::<Vec<_>>(),
+        }))?;
     } else {
-        app.output.text(&doctor_text(&done, &left, args.fix, app.output.look))?;
+        let look = app.output.look;
+        let text = doctor_text(&looked, args.fix, look);
+        app.output.text(&format!("{text}{}", drafts_text(&drafts, SystemClock.now(), look)))?;
     }
-    Ok(if left.is_empty() { Status::Done } else { Status::Refused })
+    Ok(if looked.left.is_empty() { Status::Done } else { Status::Refused })
 }
 
 /// Mends the state first, so that the roots are mended with what it knows.
-async fn mend(app: &App, memories: &Memories) -> Result<(Vec<String>, Vec<Finding>), Failure> {
+async fn mend(app: &App, memories: &Memories) -> Result<Repaired, Failure> {
     let mut done = Vec::new();
     if let Some(healed) = app.engine.repair_state().await? {
         let Healed { set_aside, reason, rows_kept } = healed;
         let aside = set_aside.display();
         done.push(format!("state: {reason}; kept {rows_kept} rows, put the old one at {aside}"));
     }
-    let repaired = memories.repair().await?;
-    done.extend(repaired.done);
-    Ok((done, repaired.left))
+    let mut repaired = memories.repair().await?;
+    repaired.done.splice(..0, done);
+    Ok(repaired)
 }
 
-fn doctor_text(done: &[String], left: &[Finding], fixed: bool, look: Look) -> String {
+fn doctor_text(looked: &Repaired, fixed: bool, look: Look) -> String {
     let mut text = Text::default();
-    for one in done {
+    let left = &looked.left;
+    for one in &looked.done {
         text.line(format_args!("{} {}", look.paint(GOOD, "mended"), visible::line(one)));
     }
     for one in left {
-        let subject = match (one.subject.strip_prefix("/memories/"), one.mount) {
-            (Some(short), _) => short.to_owned(),
-            (None, Some(mount)) => format!("{}: {}", mount_word(mount), one.subject),
-            (None, None) => one.subject.clone(),
-        };
-        let kind = look.paint(BAD, one.kind.as_str());
-        let subject = look.paint(MARK, &visible::line(&subject));
-        text.line(format_args!("{kind} {subject}\n    {}", visible::line(&one.detail)));
+        text.add(&finding_text(one, BAD, look));
     }
     let fixable = left.iter().filter(|one| one.fixable).count();
     if left.is_empty() {
@@ -195,6 +216,88 @@ fn doctor_text(done: &[String], left: &[Finding], fixed: bool, look: Look) -> St
     } else if fixable > 0 && !fixed {
         let count = counted(fixable, "finding", "findings");
         text.line(format_args!("{count} can be mended: `quipu doctor --fix`"));
+    }
+    text.add(&advice_text(&looked.advice, look));
+    text.into_string()
+}
+
+fn finding_text(one: &Finding, style: Style, look: Look) -> String {
+    let kind = look.paint(style, one.kind.as_str());
+    let subject = look.paint(MARK, &visible::line(&subject(one)));
+    format!("{kind} {subject}\n    {}\n", visible::line(&one.detail))
+}
+
+fn subject(one: &Finding) -> String {
+    match (one.subject.strip_prefix("/memories/"), one.mount) {
+        (Some(short), _) => short.to_owned(),
+        (None, Some(mount)) => format!("{}: {}", mount_word(mount), one.subject),
+        (None, None) => one.subject.clone(),
+    }
+}
+
+fn draft_value(draft: &Draft) -> Value {
+    json!({
+        "file": draft.file.display().to_string(),
+        "kept_at": time::exact(draft.kept_at),
+        "holds_secret": draft.holds_secret,
+    })
+}
+
+/// Returns the texts that could not be saved and are kept.
+fn drafts_text(drafts: &[Draft], now: Timestamp, look: Look) -> String {
+    let mut text = Text::default();
+    if !drafts.is_empty() {
+        text.line(format_args!(
+            "\n{}",
+            look.paint(STRONG, "drafts of edits that could not be saved:")
+        ));
+    }
+    for draft in drafts {
+        let file = look.paint(MARK, &visible::line(&draft.file.display().to_string()));
+        text.line(format_args!("{file}  {}", look.paint(FAINT, &time::ago(draft.kept_at, now))));
+        if draft.holds_secret {
+            let days = SECRET_DRAFT_KEPT.as_secs() / (24 * 60 * 60);
+            let goes = if draft.goes_with_age {
+                format!("; it is deleted {days} days after it was kept")
+            } else {
+                String::new()
+            };
+            let what = format!("holds what looks like a secret{goes}");
+            text.line(format_args!("    {}", look.paint(WARN, &what)));
+        }
+    }
+    if !drafts.is_empty() {
+        text.line("`quipu edit PATH --draft FILE` goes on with one; delete what is of no use");
+    }
+    text.into_string()
+}
+
+/// Returns what could be better. Memories that lack a description are named together: there may be hundreds.
+fn advice_text(advice: &[Finding], look: Look) -> String {
+    let mut text = Text::default();
+    if advice.is_empty() {
+        return text.into_string();
+    }
+    text.line(format_args!("\n{}", look.paint(STRONG, "could be better:")));
+    let is_missing = |one: &&Finding| one.kind == FindingKind::MissingDescription;
+    let others: Vec<_> = advice.iter().filter(|one| !is_missing(one)).collect();
+    for one in others.iter().take(ADVICE_MAX) {
+        text.add(&finding_text(one, WARN, look));
+    }
+    if let Some(more) = others.len().checked_sub(ADVICE_MAX).filter(|more| *more > 0) {
+        text.line(format_args!("and {more} more; `quipu doctor --json` has them all"));
+    }
+    let missing: Vec<_> = advice.iter().filter(is_missing).map(subject).collect();
+    if !missing.is_empty() {
+        let kind = look.paint(WARN, FindingKind::MissingDescription.as_str());
+        let count = look.paint(MARK, &counted(missing.len(), "memory", "memories"));
+        let named = missing.iter().take(NAMED_MAX).map(|path| visible::line(path).into_owned());
+        let mut named = named.collect::<Vec<_>>().join(", ");
+        if let Some(more) = missing.len().checked_sub(NAMED_MAX).filter(|more| *more > 0) {
+            named = format!("{named} and {more} more");
+        }
+        let what = "without a description, a memory is listed with its first line";
+        text.line(format_args!("{kind} {count}\n    {what}: {named}"));
     }
     text.into_string()
 }

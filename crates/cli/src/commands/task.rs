@@ -1,8 +1,9 @@
 //! `quipu remember`, `forget`, `dream` and `tasks`: what a curator does.
 
 use engine::{
-    Cancelled, ContextMode, ForgetRequest, Rehearsal, RememberRequest, Removed, Request, Task,
-    TaskFilter, TaskId, TaskResult, TaskState,
+    Cancelled, Candidate, ContextMode, EntryNote, FileDiff, ForgetRequest, Rehearsal,
+    RememberRequest, Removed, Request, Task, TaskFilter, TaskId, TaskKind, TaskProposals,
+    TaskResult, TaskState,
 };
 use memory::clock::Timestamp;
 use memory::code::Code;
@@ -10,15 +11,15 @@ use memory::path::{Mount, Scope};
 use protocol::task::TASK_TEXT_BYTES_MAX;
 use serde_json::{Value, json};
 
-use crate::args::{Dream, Forget, Remember, Tasks};
-use crate::commands::ask;
+use crate::args::{Consent, Dream, Forget, Remember, Tasks};
+use crate::commands::{ask, pending};
 use crate::compose::{App, now};
 use crate::exit::{Failure, Status};
 use crate::lane::Lane;
 use crate::render::table::Column;
 use crate::render::text::Text;
 use crate::render::{
-    BAD, FAINT, GOOD, Look, STRONG, change, mount_word, short, table, time, visible,
+    BAD, FAINT, GOOD, Look, STRONG, change, counted, mount_word, short, table, time, visible,
 };
 
 /// Takes a text in.
@@ -44,8 +45,70 @@ pub(crate) async fn forget(app: &App, args: Forget) -> Result<Status, Failure> {
     let query = args.query.join(" ");
     check(&query, "nothing to forget: the query is blank")?;
     let scope = args.scope.map(Scope::from);
-    let request = Request::Forget(ForgetRequest { query, scope });
-    run(app, request, args.dry_run, "forgetting").await
+    let file = args.file.as_deref().map(|path| app.path(path)).transpose()?;
+    let request = ForgetRequest { query, scope, file };
+    let (dry, consent) = (args.dry_run, args.consent);
+    let request = if dry {
+        Request::Forget(request)
+    } else {
+        ask::require_consent(app, consent, "forget", "removes entries")?;
+        let Some(request) = chosen(app, consent, request).await? else {
+            return Ok(Status::Refused);
+        };
+        request
+    };
+    run(app, request, dry, "forgetting").await
+}
+
+/// Shows a person what would be forgotten, or lets them choose where it is not clear what is meant. Returns what they
+/// agreed to.
+async fn chosen(
+    app: &App,
+    consent: Consent,
+    request: ForgetRequest,
+) -> Result<Option<Request>, Failure> {
+    if consent.yes {
+        return Ok(Some(Request::Forget(request)));
+    }
+    let asked = Request::Forget(request.clone());
+    let Rehearsal { result, diffs } = Lane::open(app).rehearse(app, &asked, "looking").await?;
+    if let TaskResult::Forgotten { candidates, .. } = &result
+        && !candidates.is_empty()
+    {
+        return Ok(choose(app, &request, &result, candidates).await?.map(Request::Forget));
+    }
+    Ok(agreed(app, &result, &diffs).await?.then_some(asked))
+}
+
+/// Lets a person choose one of the entries that may be meant.
+async fn choose(
+    app: &App,
+    request: &ForgetRequest,
+    result: &TaskResult,
+    candidates: &[Candidate],
+) -> Result<Option<ForgetRequest>, Failure> {
+    let mut text = Text::default();
+    text.line(result.summary());
+    for line in candidate_lines(candidates) {
+        text.line(line);
+    }
+    app.output.note(text.into_string().trim_end());
+    let choices = format!("1-{}, or nothing", candidates.len());
+    let answer = ask::answer(app, "Which one is to be forgotten?", &choices).await?;
+    let number: Option<usize> = answer.parse().ok();
+    let candidate = number.and_then(|number| candidates.get(number.checked_sub(1)?));
+    let Some(Candidate { path, entry, .. }) = candidate else {
+        app.output.note("nothing was changed");
+        return Ok(None);
+    };
+    let (query, file) = (entry.clone(), Some(path.clone()));
+    Ok(Some(ForgetRequest { query, file, ..request.clone() }))
+}
+
+fn candidate_lines(candidates: &[Candidate]) -> impl Iterator<Item = String> {
+    candidates.iter().enumerate().map(|(at, Candidate { path, summary, .. })| {
+        format!("  {}  {}: {}", at + 1, short(path), visible::line(summary))
+    })
 }
 
 /// Refuses a text that a daemon would refuse too.
@@ -64,7 +127,47 @@ fn check(text: &str, blank: &str) -> Result<(), Failure> {
 
 /// Tidies up.
 pub(crate) async fn dream(app: &App, args: &Dream) -> Result<Status, Failure> {
-    run(app, Request::Dream, args.dry_run, "dreaming").await
+    let (dry, consent) = (args.dry_run, args.consent);
+    if !dry && !consented(app, consent, &Request::Dream, ("dream", "rewrites memories")).await? {
+        return Ok(Status::Refused);
+    }
+    run(app, Request::Dream, dry, "dreaming").await
+}
+
+/// Shows a person what a task would take away, and asks. What would take nothing away needs no question.
+async fn consented(
+    app: &App,
+    consent: Consent,
+    request: &Request,
+    (command, does): (&str, &str),
+) -> Result<bool, Failure> {
+    ask::require_consent(app, consent, command, does)?;
+    if consent.yes {
+        return Ok(true);
+    }
+    let Rehearsal { result, diffs } = Lane::open(app).rehearse(app, request, "looking").await?;
+    agreed(app, &result, &diffs).await
+}
+
+/// Shows what would change, and asks whether it may.
+async fn agreed(app: &App, result: &TaskResult, diffs: &[FileDiff]) -> Result<bool, Failure> {
+    if diffs.is_empty() {
+        return Ok(true);
+    }
+    let question = match result {
+        TaskResult::Forgotten { removed, .. } => {
+            format!("Forget {}?", counted(removed.len(), "entry", "entries"))
+        }
+        TaskResult::Remembered { .. } | TaskResult::Dreamt { .. } => {
+            format!("Change {} in this way?", counted(diffs.len(), "memory", "memories"))
+        }
+    };
+    let about = change::diffs(diffs, app.output.notes);
+    let goes_on = ask::confirm_about(app, &about, &question).await?;
+    if !goes_on {
+        app.output.note("nothing was changed");
+    }
+    Ok(goes_on)
 }
 
 async fn run(app: &App, request: Request, dry: bool, doing: &str) -> Result<Status, Failure> {
@@ -76,7 +179,7 @@ async fn run(app: &App, request: Request, dry: bool, doing: &str) -> Result<Stat
             value["diffs"] = change::diff_values(&diffs).into();
             app.output.value(&value)?;
         } else {
-            app.output.note(&format!("rehearsed: {}", result.summary()));
+            app.output.note(format!("rehearsed: {}", told(&result)).trim_end());
             app.output.text(&change::diffs(&diffs, app.output.look))?;
         }
         return Ok(status(&result));
@@ -85,12 +188,21 @@ async fn run(app: &App, request: Request, dry: bool, doing: &str) -> Result<Stat
     let TaskState::Completed(result) = &task.state else {
         return Err(Failure::new(Code::StorageFailed, "the task has not come to an end"));
     };
+    let is_about_proposals = task.kind() == TaskKind::Dream || result.proposals().count() > 0;
+    let waiting =
+        if is_about_proposals { app.engine.pending().count(&app.memories()).await? } else { 0 };
     if app.output.json {
         let mut value = result_value(result);
         value["task"] = task.id.to_string().into();
+        if is_about_proposals {
+            value["pending"] = waiting.into();
+        }
         app.output.value(&value)?;
     } else {
         app.output.note(&done_text(&task, result));
+        if let Some(line) = pending::waiting_line(waiting) {
+            app.output.note(&line);
+        }
     }
     Ok(status(result))
 }
@@ -107,35 +219,60 @@ fn status(result: &TaskResult) -> Status {
 
 fn done_text(task: &Task, result: &TaskResult) -> String {
     let mut text = Text::default();
-    text.line(result.summary());
-    match result {
-        TaskResult::Remembered { files_touched, .. } => {
-            for path in files_touched {
-                text.line(format_args!("  {}", short(path)));
-            }
-        }
-        TaskResult::Forgotten { removed, .. } => {
-            for Removed { path, summary, .. } in removed {
-                text.line(format_args!("  {}: {}", short(path), visible::line(summary)));
-            }
-        }
-        TaskResult::Dreamt { .. } => {}
-    }
+    text.add(&told(result));
     if !result.scopes().is_empty() {
         text.line(format_args!("`quipu undo --task {}` takes it back", task.id));
     }
     text.into_string().trim_end().to_owned()
 }
 
+/// Returns what a task did, entry by entry.
+fn told(result: &TaskResult) -> String {
+    let mut text = Text::default();
+    text.line(result.summary());
+    match result {
+        TaskResult::Forgotten { removed, candidates, .. } => {
+            for Removed { path, summary, .. } in removed {
+                text.line(format_args!("  {}: {}", short(path), visible::line(summary)));
+            }
+            for line in candidate_lines(candidates) {
+                text.line(line);
+            }
+            if !candidates.is_empty() {
+                text.line("`quipu forget --file PATH TEXT` removes the entry of PATH that is TEXT");
+            }
+        }
+        TaskResult::Remembered { changes, .. } | TaskResult::Dreamt { changes, .. } => {
+            for EntryNote { path, action, summary } in changes {
+                let (path, summary) = (short(path), visible::line(summary));
+                text.line(format_args!("  {} {path}: {summary}", action.as_str()));
+            }
+        }
+    }
+    if let TaskProposals::Made(proposals) = result.proposals() {
+        for proposal in proposals {
+            text.line(format_args!("  proposed: {}", visible::line(&proposal.reason)));
+        }
+    }
+    text.into_string()
+}
+
 /// Returns what came of a task as programs read it.
 fn result_value(result: &TaskResult) -> Value {
     let scopes: Vec<_> = result.scopes().iter().map(|mount: &Mount| mount_word(*mount)).collect();
-    let mut value = json!({ "summary": result.summary(), "scopes": scopes });
+    let changes: Vec<_> = result.changes().iter().map(note_value).collect();
+    let mut value = json!({
+        "summary": result.summary(),
+        "scopes": scopes,
+        "changes": changes,
+        "proposals": result.proposals().count(),
+    });
     match result {
         TaskResult::Remembered { files_touched, .. } => {
             value["paths"] = files_touched.iter().map(ToString::to_string).collect();
         }
-        TaskResult::Forgotten { removed, topics, .. } => {
+        TaskResult::Forgotten { removed, topics, candidates, .. } => {
+            value["candidates"] = candidates.iter().map(candidate_value).collect();
             value["removed"] = removed.iter().map(removed_value).collect();
             value["topics"] = topics.iter().map(ToString::to_string).collect();
         }
@@ -145,6 +282,22 @@ fn result_value(result: &TaskResult) -> Value {
         }
     }
     value
+}
+
+fn note_value(note: &EntryNote) -> Value {
+    json!({
+        "path": note.path.to_string(),
+        "action": note.action.as_str(),
+        "summary": note.summary,
+    })
+}
+
+fn candidate_value(candidate: &Candidate) -> Value {
+    json!({
+        "path": candidate.path.to_string(),
+        "entry": candidate.entry,
+        "summary": candidate.summary,
+    })
 }
 
 fn removed_value(removed: &Removed) -> Value {
@@ -165,7 +318,7 @@ pub(crate) async fn tasks(app: &App, args: &Tasks) -> Result<Status, Failure> {
     if app.output.json {
         let tasks: Vec<_> = tasks.iter().map(task_value).collect();
         app.output.value(&json!({ "tasks": tasks }))?;
-    } else if app.output.look.terminal {
+    } else if app.output.look.columns {
         app.output.text(&columns(&tasks, now(), app.output.look))?;
     } else {
         app.output.text(&tasks.iter().map(plain_line).collect::<String>())?;

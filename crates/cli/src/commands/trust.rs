@@ -14,10 +14,12 @@ pub(crate) async fn run(app: &App, args: &Trust) -> Result<Status, Failure> {
     if args.list {
         return list(app).await;
     }
-    let here = app.workspace().cwd;
-    let folder = match &args.dir {
-        Some(dir) => compose::here().unwrap_or_default().join(dir),
-        None => Checkout::find(&here).map_or(here, |checkout| checkout.root),
+    let folder = match (&args.dir, &app.binding().project_dir) {
+        (Some(dir), _) => compose::here().unwrap_or_default().join(dir),
+        (None, Some(here)) => {
+            Checkout::find(here).map_or_else(|| here.clone(), |checkout| checkout.root)
+        }
+        (None, None) => return Err(Failure::usage("there is no current folder to trust")),
     };
     let trusted = app.engine.trusted_folders();
     let (path, changed) = if args.remove {

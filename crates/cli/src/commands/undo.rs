@@ -2,35 +2,90 @@
 
 use std::collections::BTreeMap;
 
-use engine::{Dry, Elsewhere, Memories, UndoTarget, Undone};
-use memory::change::ChangeId;
+use engine::{ChangesQuery, Dry, Elsewhere, Memories, UndoTarget, Undone};
+use memory::change::{Change, ChangeId, ChangeKind};
+use memory::code::Code;
 use serde_json::{Value, json};
 
 use crate::args::Undo;
 use crate::commands::{ask, history, tell_warnings, warning_values};
 use crate::compose::{App, call, now};
 use crate::exit::{Failure, Status};
-use crate::render::{counted, short};
+use crate::render::{change, counted, short};
 
-/// Takes changes back. Several at once are shown first, and a person is asked.
+/// How many changes are read at once while one is looked for that was made through Quipu.
+const CHANGES_READ_AT_ONCE: usize = 100;
+
+/// Takes changes back. Several at once are shown first, and so is the last one; then a person is asked.
 pub(crate) async fn run(app: &App, args: &Undo) -> Result<Status, Failure> {
+    if !args.dry_run {
+        ask::require_consent(app, args.consent, "undo", "takes changes back")?;
+    }
+    let asks = !args.dry_run && !args.consent.yes;
     let memories = app.memories();
-    let target = target(args)?;
-    let several = !matches!(target, UndoTarget::Change(_));
-    if args.dry_run || (several && !args.yes && ask::can_ask(app)) {
-        let plan = undo(app, &memories, &target, Dry::Run).await?;
-        if args.dry_run {
-            return tell(app, &plan, "would take back");
+    let (target, goes_on) = if let Some(target) = target(args)? {
+        let several = !matches!(target, UndoTarget::Change(_));
+        let goes_on = !(asks && several) || may_take_all_back(app, &memories, &target).await?;
+        (target, goes_on)
+    } else {
+        let last = last_change(app, &memories).await?;
+        let goes_on = !asks || may_take_back(app, &memories, &last).await?;
+        (UndoTarget::Change(last.id), goes_on)
+    };
+    if !goes_on {
+        app.output.note("nothing was undone");
+        return Ok(Status::Refused);
+    }
+    let (dry, verb) =
+        if args.dry_run { (Dry::Run, "would take back") } else { (Dry::No, "took back") };
+    let undone = undo(app, &memories, &target, dry).await?;
+    tell(app, &undone, verb)
+}
+
+/// Says which changes go, and asks whether to take them back.
+async fn may_take_all_back(
+    app: &App,
+    memories: &Memories,
+    target: &UndoTarget,
+) -> Result<bool, Failure> {
+    let plan = undo(app, memories, target, Dry::Run).await?;
+    app.output.note(&sentence(&plan, "This takes back"));
+    tell_left(app, &plan);
+    ask::confirm(app, "Go on?").await
+}
+
+/// Returns the last change that was made through Quipu. What an editor or git did is noticed late, and is not what a
+/// person means by the last thing done here; its number takes it back.
+async fn last_change(app: &App, memories: &Memories) -> Result<Change, Failure> {
+    let mut query = ChangesQuery { max: CHANGES_READ_AT_ONCE, ..ChangesQuery::default() };
+    loop {
+        let newest = app.wait("looking for changes", memories.changes(&query)).await?;
+        query.before = newest.last().map(|change| change.id);
+        let is_last = newest.len() < query.max;
+        let found = newest.into_iter().find(|change| change.kind != ChangeKind::Outside);
+        if let Some(found) = found {
+            return Ok(found);
         }
-        app.output.note(&sentence(&plan, "This takes back"));
-        tell_left(app, &plan);
-        if !ask::confirm(app, "Go on?").await? {
-            app.output.note("nothing was undone");
-            return Ok(Status::Refused);
+        if is_last {
+            let why = "there is no change in history that could be taken back";
+            return Err(Failure::new(Code::NotFound, why).help(
+                "what an editor or git did is taken back by its number: `quipu log` has it",
+            ));
         }
     }
-    let undone = undo(app, &memories, &target, Dry::No).await?;
-    tell(app, &undone, "took back")
+}
+
+/// Shows a change as `quipu show` does, and asks whether to take it back.
+async fn may_take_back(app: &App, memories: &Memories, last: &Change) -> Result<bool, Failure> {
+    let diffs = memories.diffs(last).await?;
+    let look = app.output.notes;
+    let heading = change::heading(memories, last, now(), look);
+    let about = format!("{heading}\n{}\n", change::diffs(&diffs, look));
+    let question = match last.undoes {
+        Some(undone) => format!("Take back change {}, and so do change {undone} again?", last.id),
+        None => format!("Take back change {}?", last.id),
+    };
+    ask::confirm_about(app, &about, &question).await
 }
 
 async fn undo(
@@ -45,16 +100,20 @@ async fn undo(
     Ok(undone)
 }
 
-fn target(args: &Undo) -> Result<UndoTarget, Failure> {
+/// Returns what is to be taken back; `None` is the last change.
+fn target(args: &Undo) -> Result<Option<UndoTarget>, Failure> {
     if let Some(change) = args.change {
-        return Ok(UndoTarget::Change(ChangeId(change)));
+        return Ok(Some(UndoTarget::Change(ChangeId(change))));
     }
     if let Some(task) = &args.task {
-        return Ok(UndoTarget::Task(task.clone()));
+        return Ok(Some(UndoTarget::Task(task.clone())));
     }
     match history::span(&args.span)? {
-        (Some(since), until) => Ok(UndoTarget::Span { since, until: until.unwrap_or_else(now) }),
-        (None, _) => Err(Failure::usage("an undo until some time needs a beginning")
+        (None, None) => Ok(None),
+        (Some(since), until) => {
+            Ok(Some(UndoTarget::Span { since, until: until.unwrap_or_else(now) }))
+        }
+        (None, Some(_)) => Err(Failure::usage("an undo until some time needs a beginning")
             .help("give `--since TIME` too")),
     }
 }

@@ -1,15 +1,17 @@
 //! The commands that change one memory at once, and pins.
 
 use engine::Memories;
-use memory::change::ChangeKind;
+use memory::change::{Actor, ChangeKind, Provenance, Trust};
+use memory::code::Code;
 use memory::command::{Command, CommandError};
 use memory::path::MemoryPath;
 use serde_json::json;
 
 use crate::args::{Create, Insert, Mv, Pin, Replace, Rm};
 use crate::commands::editor::{self, Left};
-use crate::commands::{Done, There, ask, look, with_change};
-use crate::compose::{App, call};
+use crate::commands::origin::origins;
+use crate::commands::{Done, There, ask, listing, look, with_change};
+use crate::compose::{App, answering_for, call};
 use crate::exit::{Failure, Status};
 use crate::render::{counted, short};
 
@@ -50,10 +52,11 @@ pub(crate) async fn insert(app: &App, args: Insert) -> Result<Status, Failure> {
 
 /// Deletes memories and folders, all or none.
 pub(crate) async fn rm(app: &App, args: &Rm) -> Result<Status, Failure> {
+    ask::require_consent(app, args.consent, "rm", "deletes")?;
     let memories = app.memories();
     let paths =
         args.paths.iter().map(|path| app.path(path)).collect::<Result<Vec<_>, Failure>>()?;
-    if !args.yes {
+    if !args.consent.yes {
         for path in &paths {
             if !may_delete(app, &memories, path).await? {
                 app.output.note("nothing was deleted");
@@ -80,7 +83,7 @@ pub(crate) async fn rm(app: &App, args: &Rm) -> Result<Status, Failure> {
     Ok(Status::Done)
 }
 
-/// Asks before a folder goes. Where nobody can be asked, that is a failure.
+/// Asks before a folder goes.
 async fn may_delete(app: &App, memories: &Memories, path: &MemoryPath) -> Result<bool, Failure> {
     // A root is refused by the store, with its own words.
     if path.relative().is_none() || look(memories, path).await? == There::Memory {
@@ -89,10 +92,6 @@ async fn may_delete(app: &App, memories: &Memories, path: &MemoryPath) -> Result
     let listing = memories.list(Some(path)).await?;
     let count = counted(listing.memories.len() + listing.left_out, "memory", "memories");
     let folder = short(path);
-    if !ask::can_ask(app) {
-        return Err(Failure::usage(format!("`{folder}` is a folder with {count}"))
-            .help("`-y` deletes it without asking; `quipu undo` brings it back"));
-    }
     ask::confirm(app, &format!("Delete the folder {folder} with {count}?")).await
 }
 
@@ -106,9 +105,63 @@ pub(crate) async fn mv(app: &App, args: &Mv) -> Result<Status, Failure> {
     {
         new_path = new_path.join(relative.file_name()).map_err(CommandError::from)?;
     }
+    if old_path.mount() != new_path.mount() && old_path.relative().is_some() {
+        return move_across(app, args, &old_path, new_path).await;
+    }
     let command = Command::Rename { old_path: old_path.clone(), new_path: new_path.clone() };
     let done = apply(app, &memories, command).await?;
     done.tell(app, &format!("renamed {} to {}", short(&old_path), short(&new_path)), &new_path)
+}
+
+/// Moves a memory or folder to another scope, as one change. Pins go with it, usage starts anew. A change has one trust,
+/// so the memories of a folder get the least that one of them had.
+async fn move_across(
+    app: &App,
+    args: &Mv,
+    old_path: &MemoryPath,
+    mut new_path: MemoryPath,
+) -> Result<Status, Failure> {
+    if let (None, Some(relative)) = (new_path.relative(), old_path.relative()) {
+        new_path = new_path.join(relative.file_name()).map_err(CommandError::from)?;
+    }
+    let memories = app.memories();
+    let listing = listing(&memories, Some(old_path)).await?;
+    if listing.left_out > 0 {
+        let what = format!("{} holds more memories than are moved at once", short(old_path));
+        return Err(Failure::new(Code::TooLarge, what).help("move its folders one by one"));
+    }
+    let moved: Vec<_> = listing.memories.iter().map(|listed| &listed.path).collect();
+    let trust = least_trust(&memories, &moved).await?;
+    let writer = app.memories_of(Provenance::of(Actor::Person, trust, "cli"));
+    let writer = answering_for(writer, &args.answered)?;
+    let mut draft = writer.draft(ChangeKind::Rename, call());
+    let (old, mut pins) = (old_path.to_string(), Vec::new());
+    for listed in &listing.memories {
+        let below = listed.path.to_string();
+        let below = below.strip_prefix(&old).unwrap_or_default().trim_start_matches('/');
+        let mut to = new_path.clone();
+        for segment in below.split('/').filter(|segment| !segment.is_empty()) {
+            to = to.join(segment).map_err(CommandError::from)?;
+        }
+        // The removal comes first: a memory that is edited after it was read here is not removed by the commit.
+        Done::of(draft.apply(Command::Delete { path: listed.path.clone() }).await?)?;
+        let file_text = writer.read(&listed.path).await?.text;
+        Done::of(draft.apply(Command::Create { path: to.clone(), file_text }).await?)?;
+        pins.extend(listed.pinned.then_some(to));
+    }
+    let change = app.write("moving", draft.commit()).await?;
+    for path in &pins {
+        writer.set_pin(path, true).await?;
+    }
+    let done = Done { change, revision: None, warnings: Vec::new() };
+    done.tell(app, &format!("moved {} to {}", short(old_path), short(&new_path)), &new_path)
+}
+
+/// Returns the least trust of some memories. What history does not know was written outside.
+async fn least_trust(memories: &Memories, paths: &[&MemoryPath]) -> Result<Trust, Failure> {
+    let known = origins(memories, paths.iter().copied()).await?;
+    let trust = |path: &&MemoryPath| known.get(*path).map_or(Trust::Outside, |one| one.trust);
+    Ok(paths.iter().map(trust).min().unwrap_or(Trust::Person))
 }
 
 /// Pins or unpins memories.

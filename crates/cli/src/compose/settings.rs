@@ -26,7 +26,7 @@ const DAY: Duration = Duration::from_hours(24);
 /// The longest retention: what a hundred years have in days. More is a slip of the finger.
 const RETENTION_DAYS_MAX: u32 = 36_500;
 
-/// Where Qwen Code has a person's own context files, below their home.
+/// The folder of Qwen Code's context files: a person's own below their home, a project's at its top.
 const QWEN_FOLDER: &str = ".qwen";
 
 const MINUTE: Duration = Duration::from_mins(1);
@@ -148,8 +148,9 @@ impl Context {
         };
         context.included = all(&self.include);
         context.files = all(&self.files);
-        if let (Some(Profile::Qwen), Some(home)) = (self.profile, &home) {
-            context.folders_of_others.push(home.join(QWEN_FOLDER));
+        if let Some(Profile::Qwen) = self.profile {
+            context.folders_of_others.extend(home.map(|home| home.join(QWEN_FOLDER)));
+            context.project_folders.push(QWEN_FOLDER.to_owned());
         }
         config.imports = match self.imports {
             None | Some(Imports::Tree) => ImportStyle::Tree,
@@ -197,6 +198,8 @@ impl Settings {
 
     /// Reads settings from a text; `path` is how mistakes are named.
     pub(crate) fn parse(text: &str, path: &Path) -> Result<Self, Failure> {
+        // Some editors begin a file with a byte order mark.
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let wrong = |span: Option<Range<usize>>, what: &str| {
             let place = match span {
                 Some(span) => format!("{}:{}", path.display(), line_of(text, span.start)),
@@ -339,6 +342,8 @@ mod tests {
             allowed = [\"00\"]\n\
             [screening.policies]\n\
             \"secrets.jwt\" = \"warn\"\n";
+        let marked = config(&format!("\u{feff}{text}")).unwrap();
+        assert_eq!(marked.files_max, 5000, "a byte order mark is no part of a setting");
         let config = config(text).unwrap();
         assert_eq!(config.files_max, 5000);
         assert!(!config.memory_list);
@@ -349,6 +354,7 @@ mod tests {
         let names: Vec<_> = config.context.names.iter().map(RelativePath::as_str).collect();
         assert_eq!(names, ["CLAUDE.md", "a.txt"]);
         assert_eq!(config.context.folders_of_others, [Path::new("/h/.qwen")]);
+        assert_eq!(config.context.project_folders, [".qwen"]);
         assert_eq!(config.context.included, [Path::new("/rules"), Path::new("/h/rules")]);
         assert_eq!(config.context.files, [Path::new("/h/me.md")]);
         assert_eq!(config.imports, ImportStyle::Flat);
@@ -419,6 +425,7 @@ mod tests {
         check("memory_list = true\nfile_max = 3\n", "config.toml:2: unknown field `file_max`");
         check("[retention]\nday = 3\n", "config.toml:2: unknown field `day`");
         check("files_max = 'x'\n", "config.toml:1: invalid type");
+        check("\u{feff}files_max = 'x'\n", "config.toml:1: invalid type");
         check("\n\nfiles_max = 0\n", "config.toml:3: files_max must be from 1 to 100000");
         check("files_max = 1000000\n", "config.toml:1: files_max must be from 1 to 100000");
         check("[retention]\ndays = 40000\n", "config.toml:2: retention.days must be at most 36500");

@@ -4,7 +4,7 @@
 //! `SessionStart`, `UserPromptSubmit` and `PostToolUse`. After it shortened a conversation it tells `SessionStart`
 //! again.
 
-use crate::hooks::{Event, Format};
+use crate::hooks::{Answered, Event, Format, Resumed};
 
 /// What its documentation says.
 pub(super) const FORMAT: Format = Format {
@@ -20,5 +20,7 @@ pub(super) const FORMAT: Format = Format {
     text_bytes_max: 10_000,
     context_files: &["CLAUDE.md", "CLAUDE.local.md"],
     second: 1,
+    answers: Answered::Named,
     has_names: false,
+    resumed: Resumed::Changes,
 };

@@ -3,7 +3,7 @@
 //! It tells of no end of a session. A text of more than 2,500 tokens, which it counts as four bytes each, is put
 //! into a file; the model sees its beginning and end.
 
-use crate::hooks::{Event, Format};
+use crate::hooks::{Answered, Event, Format, Resumed};
 
 /// What its documentation says.
 pub(super) const FORMAT: Format = Format {
@@ -18,5 +18,7 @@ pub(super) const FORMAT: Format = Format {
     text_bytes_max: 10_000,
     context_files: &["AGENTS.md"],
     second: 1,
+    answers: Answered::Named,
     has_names: false,
+    resumed: Resumed::Changes,
 };

@@ -3,7 +3,7 @@
 //! It has names of its own, and counts in milliseconds. It waits neither for `PreCompress` nor for `SessionEnd`, and
 //! tells nothing after it shortened a conversation.
 
-use crate::hooks::{Event, Format};
+use crate::hooks::{Answered, Event, Format, Resumed};
 
 /// What its documentation says.
 pub(super) const FORMAT: Format = Format {
@@ -19,5 +19,7 @@ pub(super) const FORMAT: Format = Format {
     text_bytes_max: 25_000,
     context_files: &["GEMINI.md"],
     second: 1_000,
+    answers: Answered::Named,
     has_names: true,
+    resumed: Resumed::All,
 };

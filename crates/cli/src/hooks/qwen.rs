@@ -3,7 +3,7 @@
 //! They are those of Claude Code, with names, and time limits that both take for milliseconds: the newer one counts in
 //! seconds below 1,000. A test runs the agent itself.
 
-use crate::hooks::{Event, Format};
+use crate::hooks::{Answered, Event, Format, Resumed};
 
 /// What its documentation says.
 pub(super) const FORMAT: Format = Format {
@@ -19,5 +19,7 @@ pub(super) const FORMAT: Format = Format {
     text_bytes_max: 25_000,
     context_files: &["QWEN.md", "AGENTS.md"],
     second: 1_000,
+    answers: Answered::Named,
     has_names: true,
+    resumed: Resumed::All,
 };

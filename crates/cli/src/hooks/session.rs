@@ -12,12 +12,12 @@ use protocol::client::{Client, ClientError};
 use protocol::conversation::{Compacted, Happened, OpenConversation, SaidPrompt, ToShow};
 use tokio_util::sync::CancellationToken;
 
-use crate::args::Globals;
+use crate::args::{AgentFolder, Globals};
 use crate::compose::Glimpse;
 use crate::daemon;
 use crate::exit::{Failure, chain};
 use crate::hooks::wire::Told;
-use crate::hooks::{Event, Format, note, reason};
+use crate::hooks::{Event, Format, Resumed, note, reason};
 
 /// A session of an agent, for as long as one hook runs.
 pub(super) struct Session {
@@ -26,9 +26,16 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// Returns the session that an agent told of; its folder is the project, unless a flag names another.
+    /// Returns the session that an agent told of; its folder is the project, unless a flag names another. A folder
+    /// that was removed has no project, and several folders have none; the current folder's is not meant.
     pub(super) fn new(mut globals: Globals, format: &'static Format, told: &Told) -> Self {
-        globals.project = globals.project.or_else(|| told.folder.clone());
+        if globals.project.is_none() {
+            let is_removed = told.folder.as_deref().is_some_and(|folder| !folder.is_dir());
+            if is_removed || told.has_no_one_folder {
+                globals.agent_folder = AgentFolder::NoProject;
+            }
+            globals.project.clone_from(&told.folder);
+        }
         Self { globals, format }
     }
 
@@ -45,7 +52,7 @@ impl Session {
                 None => self.segment(&glimpse, told).await,
             };
             glimpse.close().await;
-            return text.map(Some);
+            return text.map(|text| Some(text).filter(|text| !text.is_empty()));
         }
         let place = Glimpse::working(&self.globals)?;
         let answer = if let Some(answer) = at_daemon(&place, told).await {
@@ -73,7 +80,13 @@ impl Session {
         };
         let begun = client.open_conversation(&open).await.ok()?;
         let changes = begun.changes.map(|changes| changes.text);
-        Some(joined([Some(begun.context?.text), changes].into_iter().flatten()))
+        Some(self.beginning((begun.context?.text, begun.context_repeated), changes))
+    }
+
+    /// Returns what a session begins with. Where the agent still has what was given before, that is what changed.
+    fn beginning(&self, (text, repeated): (String, bool), changes: Option<String>) -> String {
+        let text = Some(text).filter(|_| !repeated || self.format.resumed == Resumed::All);
+        joined(text.into_iter().chain(changes))
     }
 
     /// Looks at the memories; none is written, and no use is counted. What is given is kept, so that a session that
@@ -88,8 +101,8 @@ impl Session {
         let beginning = Beginning { bytes_max, anew: !told.resumes };
         let (begun, changes) = conversation.begin(engine, &files, beginning).await?;
         conversation.written().await;
-        let text = begun.segment.text().to_owned();
-        Ok(joined([Some(text), changes.map(|part| part.text)].into_iter().flatten()))
+        let given = (begun.segment.text().to_owned(), begun.again);
+        Ok(self.beginning(given, changes.map(|part| part.text)))
     }
 }
 
@@ -145,7 +158,12 @@ async fn tell(client: &Client, told: &Told) -> Result<ToShow, ClientError> {
         Event::SessionStart => {}
         Event::UserPrompt => {
             let text = told.prompt.clone().unwrap_or_default();
-            return client.said_prompt(id, &SaidPrompt { text, event_id: None }).await;
+            return client
+                .said_prompt(
+                    id,
+                    &SaidPrompt { text, event_id: None, cancel_with_connection: false },
+                )
+                .await;
         }
         Event::PostToolUse => return client.had_tool_result(id, &happened).await,
         Event::PreCompact => drop(client.compacted(id, &Compacted::default()).await?),

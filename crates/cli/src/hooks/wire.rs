@@ -1,6 +1,6 @@
 //! What agents tell and are answered, as JSON.
 //!
-//! The four agents name the fields that matter here alike; what differs stands in their [`Format`]. Fields that are
+//! The agents name the fields that matter here alike, but for `snake_case` and `camelCase`; what else differs stands in their [`Format`]. Fields that are
 //! not known are passed over, so that a newer agent is understood too.
 
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::exit::Failure;
-use crate::hooks::{Event, Format};
+use crate::hooks::{Answered, Event, Format};
 
 /// What an agent told.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub(super) struct Told {
     pub(super) session: String,
     /// The folder that the agent works in.
     pub(super) folder: Option<PathBuf>,
+    /// Whether the agent says that it works in no folder or in several, so that none is its project.
+    pub(super) has_no_one_folder: bool,
     /// What a person asked for.
     pub(super) prompt: Option<String>,
     /// Whether a session that begins goes on with what its model knew.
@@ -28,9 +30,12 @@ pub(super) struct Told {
 
 #[derive(Deserialize)]
 struct Wire {
-    hook_event_name: String,
-    session_id: String,
+    hook_event_name: Option<String>,
+    #[serde(alias = "sessionId")]
+    session_id: Option<String>,
+    conversation_id: Option<String>,
     cwd: Option<PathBuf>,
+    workspace_roots: Option<Vec<PathBuf>>,
     prompt: Option<String>,
     source: Option<String>,
 }
@@ -38,24 +43,52 @@ struct Wire {
 impl Told {
     /// Reads what was told of an event.
     pub(super) fn read(format: &Format, event: Event, bytes: &[u8]) -> Result<Self, Failure> {
-        let wire: Wire = serde_json::from_slice(bytes).map_err(|error| {
+        let wire: Wire = serde_json::from_slice(&memory::json::mend(bytes)).map_err(|error| {
             // What is in it is not repeated: it may be a person's prompt.
             let (line, column) = (error.line(), error.column());
             Failure::usage(format!("what was told is not understood at {line}:{column}"))
         })?;
-        let Wire { hook_event_name, session_id, cwd, prompt, source } = wire;
-        if format.name(event) != Some(hook_event_name.as_str()) {
+        let Wire { hook_event_name, session_id, conversation_id, .. } = wire;
+        let Wire { cwd, workspace_roots, prompt, source, .. } = wire;
+        let Some(session) = session_id.or(conversation_id) else {
+            return Err(Failure::usage("no session is named in what was told"));
+        };
+        let unnamed = matches!(format.answers, Answered::In(_));
+        let named = hook_event_name.as_deref().or(format.name(event).filter(|_| unnamed));
+        if format.name(event) != named || named.is_none() {
             return Err(Failure::usage("another event was told than the one that was called for"));
         }
-        let folder = cwd.filter(|folder| folder.is_absolute());
+        let has_no_one_folder =
+            cwd.is_none() && workspace_roots.as_ref().is_some_and(|roots| roots.len() != 1);
+        let folder = cwd.or_else(|| workspace_roots?.into_iter().next());
+        let folder = folder.filter(|folder| folder.is_absolute());
         let resumes = source.as_deref() == Some("resume");
-        Ok(Self { event, session: session_id, folder, prompt, resumes })
+        let prompt = prompt.map(|prompt| without_hook_context(&prompt).to_owned());
+        Ok(Self { event, session, folder, has_no_one_folder, prompt, resumes })
     }
+}
+
+/// Returns what a person said, without what hooks had the agent put in front of it: Gemini CLI tells the first
+/// prompt of a run without a terminal behind the blocks of `SessionStart`.
+fn without_hook_context(prompt: &str) -> &str {
+    let mut said = prompt;
+    while let Some(block) = said.trim_start().strip_prefix("<hook_context>")
+        && let Some((_, after)) = block.split_once("</hook_context>")
+    {
+        said = after.trim_start();
+    }
+    said
 }
 
 /// Writes a text for the model; `None` where the agent has no place for it.
 pub(super) fn answer(format: &Format, event: Event, text: &str) -> Option<String> {
     let name = format.name(event).filter(|_| format.answered.contains(&event))?;
-    let answer = json!({ "hookEventName": name, "additionalContext": text });
-    Some(json!({ "hookSpecificOutput": answer }).to_string())
+    let answer = match format.answers {
+        Answered::In(field) => json!({ field: text }),
+        Answered::Named => {
+            let answer = json!({ "hookEventName": name, "additionalContext": text });
+            json!({ "hookSpecificOutput": answer })
+        }
+    };
+    Some(answer.to_string())
 }

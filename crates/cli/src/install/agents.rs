@@ -1,16 +1,22 @@
 //! The agents that can be told to use Quipu: their files, and what goes into each.
 //!
-//! `docs/AGENTS.md` says which version's documentation each was read from.
+//! One table drives `install`, `uninstall` and their tests. `docs/AGENTS.md` says which version's documentation each
+//! entry was read from.
 
 use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 
+use crate::files;
 use crate::hooks::Host;
-use crate::install::Part;
+use crate::install::entry::Entry;
+use crate::install::{GUARD, HookForm, Part, ServerForm, Setting};
 
 /// How long an agent waits for a hook before it goes on, in seconds; a hook gives up far earlier by itself.
 const HOOK_SECONDS: u64 = 5;
+
+/// The rule by which Claude Code runs all tools of the server without asking.
+const CLAUDE_RULE: &str = "mcp__quipu";
 
 /// An agent that can be told to use Quipu.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -23,8 +29,20 @@ pub(crate) enum AgentName {
     Gemini,
     /// Qwen Code: hooks and MCP server
     Qwen,
-    /// Cursor: MCP server
+    /// Copilot CLI: hooks and MCP server
+    Copilot,
+    /// opencode: MCP server
+    Opencode,
+    /// Cline: MCP server
+    Cline,
+    /// Cursor: hooks and MCP server
     Cursor,
+    /// VS Code: MCP server
+    Vscode,
+    /// Windsurf: MCP server
+    Windsurf,
+    /// Claude Desktop: MCP server
+    ClaudeDesktop,
     /// Zed: MCP server
     Zed,
 }
@@ -44,16 +62,40 @@ pub(crate) enum Reach {
 pub(crate) struct Homes {
     /// The person's home.
     pub(crate) home: PathBuf,
-    /// The system's folder for settings.
+    /// The system's folder for settings of command-line programs.
     pub(crate) config: PathBuf,
+    /// The system's folder for settings of desktop programs.
+    pub(crate) desktop: PathBuf,
+    /// The folders of programs, in the order of `PATH`.
+    pub(crate) programs: Vec<PathBuf>,
     /// `CLAUDE_CONFIG_DIR`.
     pub(crate) claude: Option<PathBuf>,
     /// `CODEX_HOME`.
     pub(crate) codex: Option<PathBuf>,
+    /// `COPILOT_HOME`.
+    pub(crate) copilot: Option<PathBuf>,
+    /// `CLINE_DATA_DIR`.
+    pub(crate) cline: Option<PathBuf>,
+    /// `CLINE_MCP_SETTINGS_PATH`.
+    pub(crate) cline_servers: Option<PathBuf>,
     /// `GEMINI_CLI_HOME`.
     pub(crate) gemini: Option<PathBuf>,
     /// `QWEN_HOME`.
     pub(crate) qwen: Option<PathBuf>,
+}
+
+/// Consent of a person to what is not harmless.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Consent {
+    /// The agent runs the tools without asking.
+    pub(crate) permissions: bool,
+    /// The agent's own memory is switched off.
+    pub(crate) replace_memory: bool,
+}
+
+impl Consent {
+    /// Consent to everything.
+    pub(crate) const ALL: Self = Self { permissions: true, replace_memory: true };
 }
 
 /// What is to be written, and for whom.
@@ -67,6 +109,8 @@ pub(crate) struct Wanted {
     pub(crate) program: String,
     /// Variables that say where memories are, where the agent does not hand on all of them.
     pub(crate) variables: Vec<&'static str>,
+    /// What the person consents to.
+    pub(crate) consent: Consent,
 }
 
 /// A file, and what of it is ours.
@@ -78,125 +122,346 @@ pub(crate) struct Target {
     pub(crate) parts: Vec<Part>,
 }
 
+/// A row of the table of agents.
+#[derive(Debug)]
+pub(crate) struct Agent {
+    /// The product's name.
+    pub(crate) title: &'static str,
+    /// What is left to do for the person.
+    pub(crate) next: &'static str,
+    /// Whose hooks it has.
+    host: Option<Host>,
+    /// The name of its program.
+    program: &'static str,
+    /// The name of the object that holds servers.
+    servers: &'static str,
+    form: ServerForm,
+    /// The member of a server by which the model sees the tools without a search.
+    always: Option<&'static str>,
+    /// What lets it run the tools without asking.
+    pub(crate) permission: Option<&'static str>,
+    /// What switches its own memory off.
+    pub(crate) own_memory: Option<&'static str>,
+}
+
+const CLAUDE_CODE: Agent = Agent {
+    title: "Claude Code",
+    next: "start Claude Code again; `/hooks` and `/mcp` show what it found",
+    host: Some(Host::ClaudeCode),
+    program: "claude",
+    servers: "mcpServers",
+    form: ServerForm::Typed,
+    always: Some("alwaysLoad"),
+    permission: Some("`mcp__quipu` in `permissions.allow`"),
+    own_memory: Some("`autoMemoryEnabled: false`"),
+};
+
+const CODEX: Agent = Agent {
+    title: "Codex CLI",
+    next: "start Codex again and let it trust the hooks: it asks, or `/hooks` does",
+    host: Some(Host::Codex),
+    program: "codex",
+    servers: "mcp_servers",
+    form: ServerForm::Plain,
+    always: None,
+    permission: Some("`default_tools_approval_mode = \"approve\"` of the server"),
+    own_memory: None,
+};
+
+const GEMINI: Agent = Agent {
+    title: "Gemini CLI",
+    next: "start Gemini CLI again; `/hooks` and `/mcp` show what it found",
+    host: Some(Host::Gemini),
+    program: "gemini",
+    servers: "mcpServers",
+    form: ServerForm::Plain,
+    always: None,
+    permission: Some("`trust: true` of the server"),
+    own_memory: None,
+};
+
+const QWEN: Agent = Agent {
+    title: "Qwen Code",
+    next: "start Qwen Code again; `/hooks` and `/mcp` show what it found",
+    host: Some(Host::Qwen),
+    program: "qwen",
+    servers: "mcpServers",
+    form: ServerForm::Plain,
+    always: Some("alwaysLoadTools"),
+    permission: Some("`trust: true` of the server"),
+    own_memory: Some("`memory.enableManagedAutoMemory: false`"),
+};
+
+const COPILOT: Agent = Agent {
+    title: "Copilot CLI",
+    next: "start Copilot CLI again; headless runs need `--allow-tool quipu` to write",
+    host: Some(Host::Copilot),
+    program: "copilot",
+    servers: "mcpServers",
+    form: ServerForm::Tools,
+    always: None,
+    permission: None,
+    own_memory: Some("`memory: false`"),
+};
+
+/// An agent of which only the MCP server is known.
+const fn client(title: &'static str, next: &'static str, program: &'static str) -> Agent {
+    Agent {
+        title,
+        next,
+        host: None,
+        program,
+        servers: "mcpServers",
+        form: ServerForm::Plain,
+        always: None,
+        permission: None,
+        own_memory: None,
+    }
+}
+
+const OPENCODE: Agent = Agent {
+    servers: "mcp",
+    form: ServerForm::OneList,
+    ..client("opencode", "start opencode again; `opencode mcp list` shows the server", "opencode")
+};
+
+const CLINE: Agent = Agent {
+    form: ServerForm::Transport,
+    ..client("Cline", "start Cline again; it shows the server among its MCP servers", "cline")
+};
+
+const CURSOR: Agent = Agent {
+    host: Some(Host::Cursor),
+    form: ServerForm::Typed,
+    ..client("Cursor", "start Cursor again; it asks once whether the server may run", "cursor")
+};
+
+const VSCODE: Agent = Agent {
+    servers: "servers",
+    form: ServerForm::Typed,
+    ..client("VS Code", "VS Code asks once whether the server may run", "code")
+};
+
+const WINDSURF: Agent =
+    client("Windsurf", "refresh the servers in Windsurf's settings, or start it again", "windsurf");
+
+const CLAUDE_DESKTOP: Agent =
+    client("Claude Desktop", "quit Claude Desktop and start it again", "claude-desktop");
+
+const ZED: Agent = Agent {
+    servers: "context_servers",
+    ..client("Zed", "Zed shows the server in its agent settings", "zed")
+};
+
 impl AgentName {
-    /// Returns the product's name.
-    pub(crate) const fn title(self) -> &'static str {
+    /// Returns the agent's row.
+    pub(crate) const fn agent(self) -> &'static Agent {
         match self {
-            Self::ClaudeCode => "Claude Code",
-            Self::Codex => "Codex CLI",
-            Self::Gemini => "Gemini CLI",
-            Self::Qwen => "Qwen Code",
-            Self::Cursor => "Cursor",
-            Self::Zed => "Zed",
+            Self::ClaudeCode => &CLAUDE_CODE,
+            Self::Codex => &CODEX,
+            Self::Gemini => &GEMINI,
+            Self::Qwen => &QWEN,
+            Self::Copilot => &COPILOT,
+            Self::Opencode => &OPENCODE,
+            Self::Cline => &CLINE,
+            Self::Cursor => &CURSOR,
+            Self::Vscode => &VSCODE,
+            Self::Windsurf => &WINDSURF,
+            Self::ClaudeDesktop => &CLAUDE_DESKTOP,
+            Self::Zed => &ZED,
         }
     }
 
-    /// Returns what is left to do for the person.
-    pub(crate) const fn next(self) -> &'static str {
-        match self {
-            Self::Codex => "start Codex anew and let it trust the hooks: it asks, or `/hooks` does",
-            Self::ClaudeCode => "start Claude Code anew; `/hooks` and `/mcp` show what it found",
-            Self::Gemini => "start Gemini CLI anew; `/hooks` and `/mcp` show what it found",
-            Self::Qwen => "start Qwen Code anew; `/hooks` and `/mcp` show what it found",
-            Self::Cursor => "Cursor asks once whether the server may run",
-            Self::Zed => "Zed shows the server in its agent settings",
-        }
+    /// Returns its word at the command line.
+    pub(crate) fn word(self) -> String {
+        self.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
     }
 
-    /// Returns whose hooks it has.
-    const fn host(self) -> Option<Host> {
+    /// Tells whether the agent is on this machine: its program, or a folder of its settings.
+    pub(crate) fn is_installed(self, homes: &Homes) -> bool {
+        let program = self.agent().program;
+        homes.programs.iter().any(|folder| files::is_file(&folder.join(program)))
+            || files::is_there(&self.folder(homes))
+    }
+
+    /// Returns the folder of its settings.
+    fn folder(self, homes: &Homes) -> PathBuf {
+        let home =
+            |set: &Option<PathBuf>, name| set.clone().unwrap_or_else(|| homes.home.join(name));
         match self {
-            Self::ClaudeCode => Some(Host::ClaudeCode),
-            Self::Codex => Some(Host::Codex),
-            Self::Gemini => Some(Host::Gemini),
-            Self::Qwen => Some(Host::Qwen),
-            Self::Cursor | Self::Zed => None,
+            Self::ClaudeCode => home(&homes.claude, ".claude"),
+            Self::Codex => home(&homes.codex, ".codex"),
+            Self::Gemini => homes.gemini.as_ref().unwrap_or(&homes.home).join(".gemini"),
+            Self::Qwen => home(&homes.qwen, ".qwen"),
+            Self::Copilot => home(&homes.copilot, ".copilot"),
+            Self::Opencode => homes.config.join("opencode"),
+            Self::Cline => home(&homes.cline, ".cline/data"),
+            Self::Cursor => homes.home.join(".cursor"),
+            Self::Vscode => homes.desktop.join("Code/User"),
+            Self::Windsurf => homes.home.join(".codeium/windsurf"),
+            Self::ClaudeDesktop => homes.desktop.join("Claude"),
+            Self::Zed => homes.config.join("zed"),
         }
     }
 }
 
 impl Wanted {
-    /// Returns the files, in the order in which they are written.
+    /// Returns the files, in the order in which they are written; none if the agent has no settings of a project.
     pub(crate) fn targets(&self, homes: &Homes) -> Vec<Target> {
-        let hooks = self.hooks();
-        let place = self.project.as_deref();
-        match self.agent {
-            AgentName::ClaudeCode => {
-                let settings = homes.claude.clone().unwrap_or_else(|| homes.home.join(".claude"));
-                let servers = homes.claude.as_ref().unwrap_or(&homes.home).join(".claude.json");
-                vec![
-                    Target {
-                        path: at(place, ".claude/settings.json", &settings.join("settings.json")),
-                        parts: hooks,
-                    },
-                    Target {
-                        path: at(place, ".mcp.json", &servers),
-                        parts: vec![self.server("mcpServers", true)],
-                    },
-                ]
-            }
-            AgentName::Codex => {
-                let home = homes.codex.clone().unwrap_or_else(|| homes.home.join(".codex"));
-                let folder = at(place, ".codex", &home);
-                let (program, variables) = (self.program.clone(), self.variables.clone());
-                let server = Part::TomlServer { program, variables };
-                vec![
-                    Target { path: folder.join("config.toml"), parts: vec![server] },
-                    Target { path: folder.join("hooks.json"), parts: hooks },
-                ]
-            }
-            AgentName::Gemini => {
-                let home = homes.gemini.as_ref().unwrap_or(&homes.home).join(".gemini");
-                self.settings(&at(place, ".gemini", &home), hooks)
-            }
-            AgentName::Qwen => {
-                let home = homes.qwen.clone().unwrap_or_else(|| homes.home.join(".qwen"));
-                self.settings(&at(place, ".qwen", &home), hooks)
-            }
-            AgentName::Cursor => vec![Target {
-                path: at(place, ".cursor", &homes.home.join(".cursor")).join("mcp.json"),
-                parts: vec![self.server("mcpServers", true)],
-            }],
-            AgentName::Zed => vec![Target {
-                path: at(place, ".zed", &homes.config.join("zed")).join("settings.json"),
-                parts: vec![self.server("context_servers", false)],
-            }],
+        match &self.project {
+            Some(project) => self.project_targets(project),
+            None => self.user_targets(homes),
         }
     }
 
-    /// One file for both.
-    fn settings(&self, folder: &Path, mut parts: Vec<Part>) -> Vec<Target> {
-        parts.insert(0, self.server("mcpServers", false));
-        vec![Target { path: folder.join("settings.json"), parts }]
+    fn project_targets(&self, project: &Path) -> Vec<Target> {
+        let one = |path: &str, parts| vec![Target { path: project.join(path), parts }];
+        let server = || vec![self.server()];
+        match self.agent {
+            AgentName::ClaudeCode => {
+                [one(".claude/settings.json", self.hooks()), one(".mcp.json", server())].concat()
+            }
+            AgentName::Codex => {
+                let server = one(".codex/config.toml", server());
+                [server, one(".codex/hooks.json", self.hooks())].concat()
+            }
+            AgentName::Gemini => one(".gemini/settings.json", [server(), self.hooks()].concat()),
+            AgentName::Qwen => one(".qwen/settings.json", [server(), self.hooks()].concat()),
+            AgentName::Opencode => one(opencode_file(project), server()),
+            AgentName::Cursor => {
+                [one(".cursor/mcp.json", server()), one(".cursor/hooks.json", self.hooks_of_file())]
+                    .concat()
+            }
+            AgentName::Vscode => one(".vscode/mcp.json", server()),
+            AgentName::Zed => one(".zed/settings.json", server()),
+            AgentName::Copilot
+            | AgentName::Cline
+            | AgentName::Windsurf
+            | AgentName::ClaudeDesktop => Vec::new(),
+        }
     }
 
-    fn server(&self, servers: &'static str, typed: bool) -> Part {
+    fn user_targets(&self, homes: &Homes) -> Vec<Target> {
+        let folder = self.agent.folder(homes);
+        let one = |path: PathBuf, parts| vec![Target { path, parts }];
+        let in_folder = |path: &str, parts| one(folder.join(path), parts);
+        let server = || vec![self.server()];
+        match self.agent {
+            AgentName::ClaudeCode => {
+                let servers = homes.claude.as_ref().unwrap_or(&homes.home).join(".claude.json");
+                let settings = [self.hooks(), self.settings()].concat();
+                [in_folder("settings.json", settings), one(servers, server())].concat()
+            }
+            AgentName::Codex => {
+                let server = in_folder("config.toml", server());
+                [server, in_folder("hooks.json", self.hooks())].concat()
+            }
+            AgentName::Gemini | AgentName::Qwen => {
+                in_folder("settings.json", [server(), self.hooks(), self.settings()].concat())
+            }
+            AgentName::Copilot => {
+                let mut targets = in_folder("mcp-config.json", server());
+                targets.extend(in_folder("hooks/quipu.json", self.hooks_of_file()));
+                if self.consent.replace_memory {
+                    targets.extend(in_folder("settings.json", self.settings()));
+                }
+                targets
+            }
+            AgentName::Opencode => in_folder(opencode_file(&folder), server()),
+            AgentName::Cline => {
+                let file = folder.join("settings/cline_mcp_settings.json");
+                one(homes.cline_servers.clone().unwrap_or(file), server())
+            }
+            AgentName::Cursor => {
+                let servers = in_folder("mcp.json", server());
+                [servers, in_folder("hooks.json", self.hooks_of_file())].concat()
+            }
+            AgentName::Vscode => in_folder("mcp.json", server()),
+            AgentName::Windsurf => in_folder("mcp_config.json", server()),
+            AgentName::ClaudeDesktop => in_folder("claude_desktop_config.json", server()),
+            AgentName::Zed => in_folder("settings.json", server()),
+        }
+    }
+
+    /// Returns settings of the agent's own, as far as the person consents.
+    fn settings(&self) -> Vec<Part> {
+        let Consent { permissions, replace_memory } = self.consent;
+        let off = |at: &'static [&'static str]| Part::Setting { at, value: Setting::Off };
+        let mut settings = Vec::new();
+        if permissions && self.agent == AgentName::ClaudeCode {
+            let value = Setting::Listed(CLAUDE_RULE);
+            settings.push(Part::Setting { at: &["permissions", "allow"], value });
+        }
+        match self.agent {
+            AgentName::ClaudeCode if replace_memory => settings.push(off(&["autoMemoryEnabled"])),
+            AgentName::Qwen if replace_memory => {
+                settings.push(off(&["memory", "enableManagedAutoMemory"]));
+            }
+            AgentName::Copilot if replace_memory => settings.push(off(&["memory"])),
+            _ => {}
+        }
+        settings
+    }
+
+    fn server(&self) -> Part {
+        let agent = self.agent.agent();
+        let Consent { permissions, .. } = self.consent;
+        let program = self.program.clone();
+        if self.agent == AgentName::Codex {
+            let variables = self.variables.clone();
+            return Part::TomlServer { program, variables, approved: permissions };
+        }
         let mut args = vec!["mcp".to_owned()];
         if let (AgentName::Zed, Some(project)) = (self.agent, &self.project) {
             // Zed names no project to its servers and may start them anywhere.
             args.extend(["--project".to_owned(), project.display().to_string()]);
         }
-        Part::Server { servers, program: self.program.clone(), args, typed }
+        let mut members: Vec<_> =
+            agent.always.iter().map(|name| (*name, Entry::Bool(true))).collect();
+        if permissions && matches!(self.agent, AgentName::Gemini | AgentName::Qwen) {
+            members.push(("trust", Entry::Bool(true)));
+        }
+        Part::Server { servers: agent.servers, program, args, form: agent.form, members }
+    }
+
+    /// Returns the hooks of a file that says its version. It comes first when it is added, and last when it goes.
+    fn hooks_of_file(&self) -> Vec<Part> {
+        [vec![Part::Version], self.hooks(), vec![Part::Version]].concat()
     }
 
     fn hooks(&self) -> Vec<Part> {
-        let Some(host) = self.agent.host() else { return Vec::new() };
+        let Some(host) = self.agent.agent().host else { return Vec::new() };
         let (word, format) = (host.word(), host.format());
         let program = shell_word(&self.program);
+        // Others who work on the project may not have the program.
+        let guard = if self.project.is_some() { GUARD } else { "" };
         let events = format.names.iter();
         events
             .map(|(event, name)| Part::Hook {
                 event: name,
-                command: format!("{program} hook {} --agent {word}", event.word()),
+                command: format!("{guard}{program} hook {} --agent {word}", event.word()),
                 timeout: HOOK_SECONDS * format.second,
-                named: format.has_names,
+                form: match host {
+                    Host::Copilot => HookForm::Flat,
+                    Host::Cursor => HookForm::Bare,
+                    _ if format.has_names => HookForm::Named,
+                    _ => HookForm::Grouped,
+                },
             })
             .collect()
     }
 }
 
-fn at(project: Option<&Path>, inside: &str, else_at: &Path) -> PathBuf {
-    project.map_or_else(|| else_at.to_owned(), |project| project.join(inside))
+/// Returns the name of opencode's settings in a folder.
+fn opencode_file(folder: &Path) -> &'static str {
+    let with_notes = "opencode.jsonc";
+    if files::is_there(&folder.join(with_notes)) { with_notes } else { "opencode.json" }
+}
+
+/// Returns a generic configuration of the MCP server, for clients that are not in the table.
+pub(crate) fn generic_configuration(program: &str) -> serde_json::Value {
+    let server = serde_json::json!({ "command": program, "args": ["mcp"] });
+    serde_json::json!({ "mcpServers": { "quipu": server } })
 }
 
 /// Returns a text as one word of a shell; plain ones as they are.

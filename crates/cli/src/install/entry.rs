@@ -4,11 +4,13 @@ use serde_json::Value;
 
 /// A value that is written, its members in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Entry {
+pub(crate) enum Entry {
     /// A string.
     Text(String),
     /// A number.
     Number(u64),
+    /// A switch.
+    Bool(bool),
     /// A list.
     List(Vec<Entry>),
     /// An object.
@@ -37,6 +39,7 @@ impl Entry {
         match self {
             Self::Text(text) => Value::from(text.as_str()),
             Self::Number(number) => Value::from(*number),
+            Self::Bool(on) => Value::from(*on),
             Self::List(items) => items.iter().map(Self::value).collect(),
             Self::Object(members) => {
                 members.iter().map(|(name, value)| ((*name).to_owned(), value.value())).collect()
@@ -49,6 +52,7 @@ impl Entry {
         match self {
             Self::Text(text) => quoted(text),
             Self::Number(number) => number.to_string(),
+            Self::Bool(on) => on.to_string(),
             Self::List(items) => {
                 let nested = items.iter().any(|item| matches!(item, Self::Object(_)));
                 let lines = lines.filter(|_| nested);

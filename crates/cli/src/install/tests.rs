@@ -7,12 +7,18 @@ use super::*;
 
 fn server() -> Part {
     let (program, args) = ("/opt/quipu".to_owned(), vec!["mcp".to_owned()]);
-    Part::Server { servers: "mcpServers", program, args, typed: false }
+    Part::Server {
+        servers: "mcpServers",
+        program,
+        args,
+        form: ServerForm::Plain,
+        members: Vec::new(),
+    }
 }
 
 fn hook(event: &'static str) -> Part {
     let command = format!("/opt/quipu hook {event} --agent qwen");
-    Part::Hook { event, command, timeout: 5_000, named: true }
+    Part::Hook { event, command, timeout: 5_000, form: HookForm::Named }
 }
 
 fn parts() -> Vec<Part> {
@@ -26,7 +32,7 @@ fn installed(text: &str) -> String {
 }
 
 fn uninstalled(text: &str) -> Edited {
-    uninstall(text, &parts()).unwrap()
+    uninstall(text, &parts(), &[]).unwrap()
 }
 
 /// Texts as people and programs leave them.
@@ -63,7 +69,7 @@ fn everything_else_means_what_it_meant() {
             let groups = rest["hooks"][event].as_array_mut().unwrap();
             let ours = groups.pop().unwrap();
             let command = ours["hooks"][0]["command"].as_str().unwrap();
-            assert!(is_our_hook(command), "{command}");
+            assert!(hook::is_ours(command), "{command}");
         }
         for (name, value) in before.as_object().unwrap() {
             if name != "hooks" && name != "mcpServers" {
@@ -236,8 +242,14 @@ fn another_program_of_our_name_stays_and_is_told() {
     let text = r#"{ "mcpServers": { "quipu": { "command": "npx", "args": ["quipu"] } } }"#;
     let told = vec!["`mcpServers.quipu` calls another program; it stays as it is".to_owned()];
     let edited = install(Some(text), &[server()]).unwrap();
-    assert_eq!(edited, Edited { text: Some(text.to_owned()), notes: told.clone() });
-    assert_eq!(uninstalled(text), Edited { text: Some(text.to_owned()), notes: told });
+    assert_eq!(
+        edited,
+        Edited { text: Some(text.to_owned()), notes: told.clone(), ..Edited::default() }
+    );
+    assert_eq!(
+        uninstalled(text),
+        Edited { text: Some(text.to_owned()), notes: told, ..Edited::default() }
+    );
 }
 
 #[test]
@@ -245,7 +257,7 @@ fn a_file_that_is_not_understood_is_named_with_its_line() {
     fn check(text: &str, expected: &str) {
         let misread = install(Some(text), &parts()).unwrap_err();
         assert_eq!(misread.reason(), expected, "{text}");
-        assert!(uninstall(text, &parts()).is_err() || jsonc::read(text).is_ok(), "{text}");
+        assert!(uninstall(text, &parts(), &[]).is_err() || jsonc::read(text).is_ok(), "{text}");
     }
     check("{\n  \"a\": 1\n  \"b\": 2\n}", "line 2: expected comma");
     check("{\n  \"a\": \n", "line 3: expected value after colon in object property");
@@ -271,7 +283,7 @@ mod codex {
 
     fn part() -> [Part; 1] {
         let program = "/opt/quipu".to_owned();
-        [Part::TomlServer { program, variables: vec!["QUIPU_HOME"] }]
+        [Part::TomlServer { program, variables: vec!["QUIPU_HOME"], approved: false }]
     }
 
     fn installed(text: &str) -> String {
@@ -292,38 +304,79 @@ mod codex {
             "model = 'o' # mine\n",
             "a = 1\r\n[mcp_servers.docs]\r\ncommand = 'x'\r\n",
             "[[skills]]\nx = 1\n\n\n",
+            "a = 1",
             "a = \"\"\"\n[mcp_servers.quipu]\n\"\"\"\n",
         ];
-        for text in texts.iter().take(3) {
+        for text in texts.iter().take(4) {
             let with = installed(text);
             assert_eq!(installed(&with), with);
-            assert_eq!(uninstall(&with, &part()).unwrap().text.unwrap(), *text);
+            assert_eq!(uninstall(&with, &part(), &[]).unwrap().text.unwrap(), *text);
         }
         // A text that only looks like our table is not taken for it.
-        let with = installed(texts[3]);
+        let with = installed(texts[4]);
         let form = Misread::Form("mcp_servers.quipu".to_owned());
-        assert_eq!(uninstall(&with, &part()), Err(form));
+        assert_eq!(uninstall(&with, &part(), &[]), Err(form));
         let made = install(None, &part()).unwrap().text.unwrap();
-        assert_eq!(uninstall(&made, &part()).unwrap().text, None);
+        assert_eq!(uninstall(&made, &part(), &[]).unwrap().text, None);
     }
 
     #[test]
     fn what_was_edited_around_it_stays() {
         let text = "a = 1\n# the memory\n[mcp_servers.quipu]\ncommand = \"quipu\"\nargs = [\"mcp\"]\n\n\
                     [mcp_servers.quipu.env]\nA = \"b\"\n\n# docs\n[mcp_servers.docs]\ncommand = \"d\"\n";
-        let left = uninstall(text, &part()).unwrap().text.unwrap();
+        let left = uninstall(text, &part(), &[]).unwrap().text.unwrap();
         assert_eq!(left, "a = 1\n# the memory\n\n# docs\n[mcp_servers.docs]\ncommand = \"d\"\n");
         assert_eq!(installed(text), text);
     }
 
     #[test]
+    fn an_inline_table_is_removed_with_its_comma_or_its_line() {
+        let ours = "quipu = { command = 'quipu', args = ['mcp'] }";
+        let left = |text: &str| uninstall(text, &part(), &[]).unwrap().text.unwrap();
+        for (text, expected) in [
+            (format!("mcp_servers = {{ {ours} }}\n"), "mcp_servers = {  }\n"),
+            (
+                format!("mcp_servers = {{ {ours}, a = {{ command = 'b' }} }}\n"),
+                "mcp_servers = { a = { command = 'b' } }\n",
+            ),
+            (
+                format!("mcp_servers = {{ a = {{ command = 'b' }}, {ours} }}\n"),
+                "mcp_servers = { a = { command = 'b' } }\n",
+            ),
+            (
+                format!("[mcp_servers]\na.command = 'b'\n{ours} # the memory\n[x]\n"),
+                "[mcp_servers]\na.command = 'b'\n[x]\n",
+            ),
+        ] {
+            assert_eq!(left(&text), expected);
+        }
+    }
+
+    #[test]
+    fn the_tools_are_approved_only_if_that_is_wanted() {
+        let approved = |text: &str| {
+            let Part::TomlServer { program, variables, .. } = part()[0].clone() else { panic!() };
+            let part = Part::TomlServer { program, variables, approved: true };
+            install(Some(text), &[part]).unwrap().text.unwrap()
+        };
+        let mode = "default_tools_approval_mode = \"approve\"\n";
+        let without = installed("a = 1\n");
+        let with = approved("a = 1\n");
+        assert_eq!(with, format!("{without}{mode}"));
+        let header = "[mcp_servers.quipu]\n";
+        assert_eq!(approved(&without), without.replace(header, &format!("{header}{mode}")));
+        let prompts = with.replace("\"approve\"", "\"prompt\"");
+        assert_eq!(approved(&prompts), prompts, "a person's choice stays");
+    }
+
+    #[test]
     fn another_form_is_refused_and_another_program_stays() {
         let form = Misread::Form("mcp_servers.quipu".to_owned());
-        let inline = "mcp_servers = { quipu = { command = 'quipu', args = ['mcp'] } }\n";
-        assert_eq!(uninstall(inline, &part()), Err(form.clone()));
+        let dotted = "mcp_servers.quipu.command = 'quipu'\nmcp_servers.quipu.args = ['mcp']\n";
+        assert_eq!(uninstall(dotted, &part(), &[]), Err(form.clone()));
         assert_eq!(install(Some("mcp_servers = {}\n"), &part()), Err(form));
         let other = "[mcp_servers.quipu]\ncommand = 'npx'\n";
-        assert_eq!(uninstall(other, &part()).unwrap().text.as_deref(), Some(other));
+        assert_eq!(uninstall(other, &part(), &[]).unwrap().text.as_deref(), Some(other));
         assert_eq!(
             install(Some("a = 1\nb = = 2\n"), &part()).map_err(|misread| misread.reason()),
             Err("line 2: extra `=`, expected nothing".to_owned())
@@ -338,6 +391,74 @@ mod codex {
             )
         };
         assert_eq!(installed(&text("/old/quipu")), text("/opt/quipu"));
+    }
+}
+
+/// Gives a file its bytes back as `quipu uninstall` does.
+fn undone(edited: &Edited, before: Option<&str>) -> Option<String> {
+    let text = edited.text.clone().unwrap();
+    let mut record = record::Record::default();
+    let file = record::FileRecord {
+        file: "settings.json".into(),
+        made: before.is_none(),
+        folders: Vec::new(),
+        revision: record::digest(&text),
+        replaced: Some(edited.replaced.clone()),
+        settings: edited.settings.clone(),
+    };
+    record.put(file, before);
+    let known = record.of("settings.json".as_ref()).unwrap();
+    assert_eq!(known.before(&format!("{text} ")), record::Before::Unknown);
+    match known.before(&text) {
+        record::Before::Absent => None,
+        record::Before::Text(text) => Some(text),
+        record::Before::Unknown => panic!("the text was not edited"),
+    }
+}
+
+#[test]
+fn a_file_that_was_not_edited_since_gets_its_bytes_back_whatever_it_held() {
+    for text in
+        ["", "{}", "{ }\n", "{\"hooks\": { }, \"mcpServers\":{\n}}", "{\n  // mine\n}", "\n"]
+    {
+        let edited = install(Some(text), &parts()).unwrap();
+        assert_eq!(undone(&edited, Some(text)).as_deref(), Some(text));
+    }
+    assert_eq!(undone(&install(None, &parts()).unwrap(), None), None);
+}
+
+mod settings {
+    use super::*;
+
+    const OFF: Part = Part::Setting { at: &["memory", "on"], value: Setting::Off };
+    const RULE: Part =
+        Part::Setting { at: &["permissions", "allow"], value: Setting::Listed("mcp__quipu") };
+
+    #[test]
+    fn only_what_was_changed_gets_its_value_back() {
+        for (before, with) in [
+            ("{}", r#"{"memory": {"on": false}, "permissions": {"allow": ["mcp__quipu"]}}"#),
+            (
+                r#"{"memory": {"on": true}, "permissions": {"allow": ["a"]}}"#,
+                r#"{"memory": {"on": false}, "permissions": {"allow": ["a", "mcp__quipu"]}}"#,
+            ),
+            (
+                r#"{"memory": {"on": false}, "permissions": {"allow": ["mcp__quipu", "a"]}}"#,
+                r#"{"memory": {"on": false}, "permissions": {"allow": ["mcp__quipu", "a"]}}"#,
+            ),
+        ] {
+            let text = format!("{{\"z\": 1{}", before.replacen('{', ", ", 1).replace(", }", "}"));
+            let parts = [OFF, RULE];
+            let edited = install(Some(&text), &parts).unwrap();
+            let written = edited.text.unwrap();
+            let mut meant: Value = serde_json::from_str(with).unwrap();
+            meant["z"] = 1.into();
+            assert_eq!(serde_json::from_str::<Value>(&written).unwrap(), meant);
+            let left = uninstall(&written, &parts, &edited.settings).unwrap();
+            assert_eq!(left.text.unwrap(), text);
+            let kept = uninstall(&written, &parts, &[]).unwrap();
+            assert_eq!(kept.text.unwrap(), written, "without a record nothing is known to be ours");
+        }
     }
 }
 
@@ -433,7 +554,9 @@ fn however_a_file_is_written_it_comes_back_to_the_byte() {
         let mut writer = Writer { random, end, text: String::new() };
         writer.document();
         let text = writer.text;
-        let with = installed(&text);
+        let edited = install(Some(&text), &parts()).unwrap();
+        assert_eq!(undone(&edited, Some(&text)).as_deref(), Some(text.as_str()), "seed {seed}");
+        let with = edited.text.unwrap();
         assert_eq!(uninstalled(&with).text.as_deref(), Some(text.as_str()), "seed {seed}: {with}");
     }
 }
@@ -442,14 +565,15 @@ fn however_a_file_is_written_it_comes_back_to_the_byte() {
 fn a_hook_is_ours_by_what_it_calls() {
     for (command, program) in [
         ("quipu hook stop", "quipu"),
+        ("! command -v quipu >/dev/null 2>&1 || quipu hook stop", "quipu"),
         ("/a/quipu hook x --agent y", "/a/quipu"),
         ("'/a b/quipu' hook stop", "'/a b/quipu'"),
         ("env QUIPU_HOME=/x A=1 /a/quipu hook stop", "/a/quipu"),
     ] {
-        assert_eq!(program_of(command), Some(program), "{command}");
+        assert_eq!(hook::program_of(command), Some(program), "{command}");
     }
     for command in ["make hook all", "quipu-lint hook x", "echo quipu hook x", "quipu hook", ""] {
-        assert!(!is_our_hook(command), "{command}");
+        assert!(!hook::is_ours(command), "{command}");
     }
     assert_eq!(Value::from("a"), Entry::text("a").value());
 }

@@ -4,68 +4,110 @@
 //! another form, as an inline table or with dotted keys, is told so: the result is read again, and has to mean
 //! what was meant.
 
+use toml::de::DeTable;
 use toml::{Table, Value};
 
 use crate::install::{Misread, SERVER};
 
 /// The table that holds servers.
-const SERVERS: &str = "mcp_servers";
+pub(super) const SERVERS: &str = "mcp_servers";
+
+/// The key with which Codex runs the tools of a server without asking.
+const APPROVAL: &str = "default_tools_approval_mode";
+
+/// The value of [`APPROVAL`] that lets all of them run.
+const APPROVED: &str = "approve";
+
+/// The server that is added.
+pub(super) struct Server<'a> {
+    pub(super) program: &'a str,
+    pub(super) variables: &'a [&'static str],
+    pub(super) approved: bool,
+}
 
 /// Adds the server; one that is there and calls us is only brought up to date. `None` when another program stands
 /// there.
-pub(super) fn add(
-    text: &str,
-    program: &str,
-    variables: &[&'static str],
-) -> Result<Option<String>, Misread> {
-    let before = read(text)?;
-    if let Some(there) = server(&before) {
-        let command = there.get("command").and_then(Value::as_str).unwrap_or_default();
-        if !calls_us(there) {
-            return Ok(None);
-        }
-        if command == program || command == SERVER {
-            return Ok(Some(text.to_owned()));
-        }
-        let after = replace_command(text, program);
-        let mut meant = before.clone();
-        if let Some(Value::Table(server)) = server_mut(&mut meant) {
-            server.insert("command".to_owned(), program.into());
-        }
-        return checked(after, &meant).map(Some);
+pub(super) fn add(text: &str, server: &Server<'_>) -> Result<Option<String>, Misread> {
+    let mut meant = read(text)?;
+    let Some(there) = server_of(&meant) else { return added(text, meant, server).map(Some) };
+    if !calls_us(there) {
+        return Ok(None);
     }
-    let end = if text.contains("\r\n") { "\r\n" } else { "\n" };
-    let names: Value = variables.iter().map(|name| Value::from(*name)).collect::<Vec<_>>().into();
-    let mut said = vec![("command", Value::from(program)), ("args", vec!["mcp"].into())];
-    if !variables.is_empty() {
-        said.push(("env_vars", names));
+    let command = there.get("command").and_then(Value::as_str).unwrap_or_default();
+    let approves = server.approved && there.get(APPROVAL).is_none();
+    let renames = command != server.program && command != SERVER;
+    let mut after = text.to_owned();
+    let Some(Value::Table(table)) = server_mut(&mut meant) else { return Err(form()) };
+    if renames {
+        after = replace_command(&after, server.program);
+        table.insert("command".to_owned(), server.program.into());
     }
-    let lines = said.iter().map(|(key, value)| format!("{key} = {value}{end}"));
-    let lead = match text {
-        "" => String::new(),
-        text if text.ends_with('\n') => end.to_owned(),
-        _ => format!("{end}{end}"),
-    };
+    if approves {
+        after = with_line(&after, &format!("{APPROVAL} = {}", Value::from(APPROVED)));
+        table.insert(APPROVAL.to_owned(), APPROVED.into());
+    }
+    checked(after, &meant).map(Some)
+}
+
+/// Adds the table of the server at the end. A text whose last line has no end gets none.
+fn added(text: &str, mut meant: Table, server: &Server<'_>) -> Result<String, Misread> {
+    let end = line_end(text);
+    let names = server.variables.iter().map(|name| Value::from(*name)).collect::<Vec<_>>();
+    let mut said = vec![("command", Value::from(server.program)), ("args", vec!["mcp"].into())];
+    if !names.is_empty() {
+        said.push(("env_vars", names.into()));
+    }
+    if server.approved {
+        said.push((APPROVAL, APPROVED.into()));
+    }
+    let lines = said.iter().map(|(key, value)| format!("{end}{key} = {value}"));
     let lines = lines.collect::<String>();
-    let after = format!("{text}{lead}[{SERVERS}.{SERVER}]{end}{lines}");
+    let (lead, tail) = match text {
+        "" => (String::new(), end),
+        text if text.ends_with('\n') => (end.to_owned(), end),
+        _ => (format!("{end}{end}"), ""),
+    };
+    let after = format!("{text}{lead}[{SERVERS}.{SERVER}]{lines}{tail}");
     let table: Table = said.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
-    let mut meant = before;
     let servers = meant.entry(SERVERS).or_insert_with(|| Value::Table(Table::new()));
     let Value::Table(servers) = servers else { return Err(Misread::Shape(SERVERS.to_owned())) };
     servers.insert(SERVER.to_owned(), Value::Table(table));
-    checked(after, &meant).map(Some)
+    checked(after, &meant)
+}
+
+fn line_end(text: &str) -> &'static str {
+    if text.contains("\r\n") { "\r\n" } else { "\n" }
 }
 
 /// Removes the server, if it calls us.
 pub(super) fn remove(text: &str) -> Result<String, Misread> {
     let mut meant = read(text)?;
-    if !server(&meant).is_some_and(calls_us) {
+    if !server_of(&meant).is_some_and(calls_us) {
         return Ok(text.to_owned());
     }
     if let Some(Value::Table(servers)) = meant.get_mut(SERVERS) {
         servers.remove(SERVER);
     }
-    checked(without_tables(text), &meant)
+    let inline = without_member(text).unwrap_or_else(|| text.to_owned());
+    checked(without_tables(text), &meant).or_else(|_| checked(inline, &meant))
+}
+
+/// Leaves out a server that is written as an inline table, with its comma or its line.
+fn without_member(text: &str) -> Option<String> {
+    let document = DeTable::parse(text).ok()?;
+    let servers = document.get_ref().get(SERVERS)?.get_ref().as_table()?;
+    let (key, value) = servers.iter().find(|(key, _)| key.get_ref() == SERVER)?;
+    let (head, tail) = (text.get(..key.span().start)?, text.get(value.span().end..)?);
+    let line = head.trim_end_matches([' ', '\t']);
+    let (rest, next) = tail.split_once('\n').unwrap_or((tail, ""));
+    if (line.is_empty() || line.ends_with('\n')) && is_blank_or_note(rest) {
+        return Some([line, next].concat());
+    }
+    if let Some(tail) = tail.trim_start().strip_prefix(',') {
+        return Some([head, tail.trim_start_matches([' ', '\t'])].concat());
+    }
+    let head = head.trim_end().strip_suffix(',').unwrap_or(head);
+    Some([head, tail].concat())
 }
 
 fn read(text: &str) -> Result<Table, Misread> {
@@ -76,7 +118,7 @@ fn read(text: &str) -> Result<Table, Misread> {
     })
 }
 
-fn server(table: &Table) -> Option<&Value> {
+fn server_of(table: &Table) -> Option<&Value> {
     table.get(SERVERS)?.get(SERVER)
 }
 
@@ -138,12 +180,29 @@ fn without_tables(text: &str) -> String {
         kept.extend(body.iter().skip(said));
         rest = others;
     }
-    kept.concat()
+    let left = kept.concat();
+    // A text whose last line has no end keeps that form.
+    let cut = !text.ends_with('\n') && left.ends_with('\n');
+    let whole = if cut { left.trim_end_matches('\n').trim_end_matches('\r') } else { &left };
+    whole.to_owned()
 }
 
 fn is_blank_or_note(line: &str) -> bool {
     let line = line.trim();
     line.is_empty() || line.starts_with('#')
+}
+
+/// Adds a line to our table, below its header.
+fn with_line(text: &str, line: &str) -> String {
+    let end = line_end(text);
+    let lines = text.split_inclusive('\n').map(|there| match header(there) {
+        Some(parts) if parts == [SERVERS, SERVER] && !there.ends_with('\n') => {
+            format!("{there}{end}{line}")
+        }
+        Some(parts) if parts == [SERVERS, SERVER] => format!("{there}{line}{end}"),
+        _ => there.to_owned(),
+    });
+    lines.collect()
 }
 
 /// Writes another program into the line of our table that names it.

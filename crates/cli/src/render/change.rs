@@ -1,10 +1,14 @@
 //! Changes as people and programs read them.
 
-use engine::{FileDiff, Memories};
-use memory::change::{Change, FileChange, Provenance};
+use std::collections::BTreeSet;
+
+use engine::{FileDiff, Memories, TaskId};
+use memory::change::{Actor, Change, ChangeKind, FileChange, Provenance};
 use memory::clock::Timestamp;
+use memory::document::Revision;
 use serde_json::{Value, json};
 
+use crate::commands::origin::moved_from;
 use crate::render::table::Column;
 use crate::render::text::Text;
 use crate::render::{FAINT, Look, MARK, STRONG, counted, diff, short, table, time, visible};
@@ -46,9 +50,21 @@ fn who(provenance: &Provenance) -> String {
     visible::line(&format!("{actor} ({by})")).into_owned()
 }
 
+/// Returns the action that led to a change: for a task what was asked for, such as `remember`, else what was done.
+fn action(change: &Change) -> &'static str {
+    let task = change.provenance.task.as_deref().and_then(|task| task.parse::<TaskId>().ok());
+    match (change.kind, task, change.provenance.actor) {
+        (ChangeKind::Undo | ChangeKind::Outside, ..) => change.kind.as_str(),
+        (_, Some(task), _) => task.kind().as_str(),
+        (_, None, Actor::Review | Actor::Dream) => change.provenance.actor.as_str(),
+        (ChangeKind::Draft, None, _) => ChangeKind::Edit.as_str(),
+        (kind, None, _) => kind.as_str(),
+    }
+}
+
 /// Returns what was done to what, in a few words.
 pub(crate) fn in_short(memories: &Memories, change: &Change) -> String {
-    format!("{} {}", change.kind.as_str(), visible::line(&what(memories, change)))
+    format!("{} {}", action(change), visible::line(&what(memories, change)))
 }
 
 /// Returns what a change touched, in a few words.
@@ -69,14 +85,26 @@ fn what(memories: &Memories, change: &Change) -> String {
             counted(change.files.len(), "memory", "memories")
         );
     }
-    for file in change.files.iter().take(NAMED_MAX) {
+    // What was moved to another scope is named once, with both paths.
+    let arrived = change.files.iter().filter(|file| file.before.is_none());
+    let arrived: BTreeSet<Revision> = match change.kind {
+        ChangeKind::Rename => arrived.filter_map(|file| file.after).collect(),
+        _ => BTreeSet::new(),
+    };
+    let is_source = |file: &FileChange| {
+        file.after.is_none() && file.before.is_some_and(|revision| arrived.contains(&revision))
+    };
+    let files: Vec<_> = change.files.iter().filter(|file| !is_source(file)).collect();
+    for file in files.iter().take(NAMED_MAX) {
         let mut path = shown_path(memories, file, false);
         if file.moved_to.is_some() {
             path = format!("{path} → {}", shown_path(memories, file, true));
+        } else if let Some(from) = moved_from(change, file) {
+            path = format!("{} → {path}", shown_path(memories, from, false));
         }
         named.push(path);
     }
-    let more = change.files.len().saturating_sub(NAMED_MAX);
+    let more = files.len().saturating_sub(NAMED_MAX);
     if more > 0 {
         named.push(format!("and {more} more"));
     }
@@ -89,7 +117,7 @@ fn what(memories: &Memories, change: &Change) -> String {
 
 /// Returns a log: a table for people, lines with tabs for programs.
 pub(crate) fn log(memories: &Memories, changes: &[Change], now: Timestamp, look: Look) -> String {
-    if !look.terminal {
+    if !look.columns {
         return changes.iter().map(|change| plain_line(memories, change)).collect();
     }
     let columns = [
@@ -105,7 +133,7 @@ pub(crate) fn log(memories: &Memories, changes: &[Change], now: Timestamp, look:
             vec![
                 change.id.to_string(),
                 time::ago(change.at, now),
-                change.kind.to_string(),
+                action(change).to_owned(),
                 who(&change.provenance),
                 what(memories, change),
             ]
@@ -116,14 +144,14 @@ pub(crate) fn log(memories: &Memories, changes: &[Change], now: Timestamp, look:
 
 fn plain_line(memories: &Memories, change: &Change) -> String {
     let (at, who) = (time::exact(change.at), who(&change.provenance));
-    format!("{}\t{at}\t{}\t{who}\t{}\n", change.id, change.kind, what(memories, change))
+    format!("{}\t{at}\t{}\t{who}\t{}\n", change.id, action(change), what(memories, change))
 }
 
 /// Returns what a change says about itself, before its differences.
 pub(crate) fn heading(memories: &Memories, change: &Change, now: Timestamp, look: Look) -> String {
     let by = &change.provenance;
     let mut lines = vec![
-        ("kind", change.kind.to_string()),
+        ("action", action(change).to_owned()),
         ("when", format!("{} ({})", time::local(change.at), time::ago(change.at, now))),
         ("by", by.actor.to_string()),
         ("trust", by.trust.to_string()),
@@ -209,6 +237,7 @@ pub(crate) fn value(memories: &Memories, change: &Change) -> Value {
         "id": change.id.0,
         "at": time::exact(change.at),
         "kind": change.kind.as_str(),
+        "action": action(change),
         "actor": by.actor.as_str(),
         "trust": by.trust.as_str(),
         "origin": by.origin,

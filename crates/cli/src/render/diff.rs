@@ -46,7 +46,7 @@ mod tests {
 
     #[test]
     fn signs_are_colored_and_escapes_are_not_obeyed() {
-        let look = Look { color: true, terminal: true, width: None };
+        let look = Look { color: true, terminal: true, columns: true, width: None };
         let shown = colored(DIFF, look).replace('\u{1b}', "ESC");
         insta::assert_snapshot!(shown, @r"
         ESC[2m--- aESC[0m

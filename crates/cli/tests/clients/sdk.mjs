@@ -54,7 +54,7 @@ seen.tools = (await client.listTools()).tools.map((tool) => tool.name);
 seen.calls = [];
 for (const call of calls) {
   const result = await client.callTool({ name: "memory", arguments: call });
-  const { ok, code } = result.structuredContent;
+  const { ok, code } = result._meta.quipu;
   seen.calls.push({ ok, code: code ?? null, isError: result.isError, text: result.content[0].text });
 }
 seen.resources = (await client.listResources()).resources.map((resource) => resource.uri);

@@ -59,8 +59,8 @@ async def main() -> None:
 async def call(client: Client, arguments: dict[str, object]) -> dict[str, object]:
     result = await client.call_tool("memory", arguments)
     return {
-        "ok": result.structured_content["ok"],
-        "code": result.structured_content.get("code"),
+        "ok": result.meta["quipu"]["ok"],
+        "code": result.meta["quipu"].get("code"),
         "isError": result.is_error,
         "text": result.content[0].text,
     }

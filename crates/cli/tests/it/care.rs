@@ -16,6 +16,7 @@ fn the_status_tells_where_memories_are() {
     {
       "findings": [],
       "next_dream": null,
+      "pending": 0,
       "roots": [
         {
           "bytes": 0,
@@ -42,10 +43,10 @@ fn the_status_tells_where_memories_are() {
           "exists": false,
           "files": 0,
           "files_max": 1000,
-          "folder": null,
+          "folder": "<place>/home/state/workspaces/<id>/memory",
           "holder": null,
           "scope": "workspace",
-          "unavailable": "no workspace is associated with this session"
+          "unavailable": null
         }
       ],
       "state": {
@@ -59,7 +60,8 @@ fn the_status_tells_where_memories_are() {
     "#);
     let text = place.done(&["status"]);
     assert!(text.contains("1 of 1000 memories, 2B"), "{text}");
-    assert!(text.contains("unavailable: no workspace"), "{text}");
+    let elsewhere = place.done(&["status", "--project", "/"]);
+    assert!(elsewhere.contains("unavailable: no workspace"), "{elsewhere}");
     assert!(!text.contains("dream"), "nobody dreams by schedule: {text}");
 }
 
@@ -70,7 +72,7 @@ fn where_dreams_come_by_schedule_it_is_told_what_the_next_one_waits_for() {
     fs::write(place.home().join("config.toml"), "[dream]\nschedule = true\n").unwrap();
     let text = place.done(&["status"]);
     assert!(text.contains("dream      after 5 more sessions\n"), "{text}");
-    place.done(&["dream"]);
+    place.done(&["dream", "-y"]);
     let text = place.done(&["status"]);
     assert!(text.contains("dream      not before "), "{text}");
     assert!(text.contains(", after 5 more sessions\n"), "{text}");
@@ -82,9 +84,77 @@ fn where_dreams_come_by_schedule_it_is_told_what_the_next_one_waits_for() {
 #[test]
 fn a_healthy_place_needs_no_attention() {
     let place = Place::new();
-    place.create("global/a.md", "a\n");
+    place.create("global/a.md", "---\ndescription: The letter\n---\na\n");
     let ended = place.run(&["doctor"]);
     assert_eq!((ended.status, ended.stdout.as_str()), (0, "nothing needs attention\n"));
+}
+
+#[test]
+fn what_merges_leave_behind_needs_attention_and_what_could_be_better_does_not() {
+    let place = Place::new();
+    place.create("project/c.md", "---\ndescription: x\n---\n- I keep bees in the garden\n");
+    place.create(
+        "project/d.md",
+        "- I keep bees in the garden.\n- Two\n- Tea at four\n- tea at four\n",
+    );
+    place.create("project/e.md", "---\ndescription: build: use make\n---\n- x\n");
+    let advised = place.run(&["doctor"]);
+    insta::assert_snapshot!(advised.shown(), @r"
+    status 0
+    --- stdout
+    nothing needs attention
+
+    could be better:
+    repeated-entry project/d.md
+        line 1 says what line 4 of /memories/project/c.md says, and 1 more lines repeat others; `quipu dream` merges entries that say the same
+    unquoted-value project/e.md
+        frontmatter is not valid YAML at line 2; the value was read as plain text: put it in quotes
+    missing-description 1 memory
+        without a description, a memory is listed with its first line: project/d.md
+    ");
+    let root = place.checkout().join(".quipu/memory");
+    fs::write(root.join("a.md"), "<<<<<<< HEAD\n- one\n=======\n- two\n>>>>>>> main\n").unwrap();
+    fs::write(root.join("b.md"), "---\nname: b\n---\n\n---\ndescription: c\n---\n- x\n").unwrap();
+    let ended = place.run(&["doctor"]);
+    insta::assert_snapshot!(ended.shown(), @r"
+    status 1
+    --- stdout
+    conflict-marker project/a.md
+        line 1 begins a merge conflict that was not resolved; keep what is right and remove its markers
+    second-frontmatter project/b.md
+        line 5 begins a second block of frontmatter, which is read as text; move its fields into the first
+
+    could be better:
+    repeated-entry project/d.md
+        line 1 says what line 4 of /memories/project/c.md says, and 1 more lines repeat others; `quipu dream` merges entries that say the same
+    unquoted-value project/e.md
+        frontmatter is not valid YAML at line 2; the value was read as plain text: put it in quotes
+    missing-description 1 memory
+        without a description, a memory is listed with its first line: project/d.md
+    ");
+    let found = place.run(&["doctor", "--json"]);
+    let found: serde_json::Value = serde_json::from_str(&found.stdout).unwrap();
+    let kinds = |field: &str| {
+        let all = found[field].as_array().unwrap().iter();
+        all.map(|one| one["kind"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(kinds("findings"), ["conflict-marker", "second-frontmatter"]);
+    assert_eq!(kinds("advice"), ["missing-description", "repeated-entry", "unquoted-value"]);
+    for number in 0..12 {
+        place.create(&format!("global/{number}.md"), "- x\n- y\n");
+    }
+    let many = place.run(&["doctor"]).stdout;
+    assert!(many.contains("missing-description 13 memories\n"), "{many}");
+    assert!(many.contains("global/7.md and 3 more\n"), "{many}");
+    // However much repeats, a person can read the end of it.
+    for number in 0..25 {
+        let text = "---\ndescription: x\n---\n".to_owned() + &"- the same again\n".repeat(30);
+        place.create(&format!("global/log-{number}.md"), &text);
+    }
+    let many = place.run(&["doctor"]).stdout;
+    assert!(many.contains("line 5 says what line 4 says, and 28 more lines repeat others; "));
+    assert!(many.contains("and 7 more; `quipu doctor --json` has them all\n"), "{many}");
+    assert!(many.lines().count() < 60, "{many}");
 }
 
 #[test]
@@ -166,6 +236,6 @@ fn a_damaged_state_is_mended_on_request() {
     let ended = place.run(&["doctor", "--fix"]);
     assert_eq!(ended.status, 0, "{}{}", ended.stdout, ended.stderr);
     assert!(ended.stdout.starts_with("mended state: "), "{}{}", ended.stdout, ended.stderr);
-    assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+    place.needs_nothing();
     assert_eq!(place.view("project/a.md"), "a\n");
 }

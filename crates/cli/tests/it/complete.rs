@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
 
+use crate::pending::propose;
 use crate::place::{Ended, Place};
 
 /// Asks as the script of bash does, for the last word.
@@ -36,10 +37,22 @@ fn tasks_are_offered_latest_first() {
     let place = Place::new();
     assert_eq!(offered(&place, &["undo", "--task", ""]), [""; 0]);
     let one = place.json(&["remember", "I keep bees"])["task"].as_str().unwrap().to_owned();
-    let two = place.json(&["forget", "bees"])["task"].as_str().unwrap().to_owned();
+    let two = place.json(&["forget", "-y", "bees"])["task"].as_str().unwrap().to_owned();
     for words in [["undo", "--task"], ["log", "--task"], ["tasks", "--cancel"]] {
         assert_eq!(offered(&place, &[words[0], words[1], ""]), [two.clone(), one.clone()]);
         assert_eq!(offered(&place, &[words[0], words[1], "rem"]), [&*one]);
+    }
+}
+
+#[tokio::test]
+async fn proposals_are_offered_with_what_they_are_about() {
+    let place = Place::new();
+    place.create("global/tea.md", "- Likes tea\n- Drinks tea\n");
+    for entry in ["Likes tea", "Drinks tea"] {
+        propose(&place, "why", &[("global", "tea.md", Some(entry), None)]).await;
+    }
+    for words in [["pending", "show"], ["pending", "accept"], ["pending", "reject"]] {
+        assert_eq!(offered(&place, &[words[0], words[1], ""]), ["1", "2"]);
     }
 }
 
@@ -49,13 +62,14 @@ fn memories_folders_and_scopes_are_offered_where_they_belong() {
     let check = |words: &[&str], expected: &[&str]| {
         assert_eq!(offered(&place, words), expected, "{words:?}");
     };
-    check(&["view", ""], &["global/", "project/"]);
+    check(&["view", ""], &["global/", "project/", "workspace/"]);
     check(&["view", "g"], &["global/"]);
     check(&["view", "global/"], &["global/notes/", "global/prefs.md"]);
     check(&["view", "global/p"], &["global/prefs.md"]);
     check(&["rm", "global/prefs.md", "global/notes/"], &["global/notes/x.md"]);
     check(&["view", "/m"], &["/memories/"]);
-    check(&["view", "/memories/"], &["/memories/global/", "/memories/project/"]);
+    let scopes = ["global", "project", "workspace"].map(|scope| format!("/memories/{scope}/"));
+    check(&["view", "/memories/"], &scopes.each_ref().map(String::as_str));
     check(&["view", "/memories/global/p"], &["/memories/global/prefs.md"]);
     // What is made or moved to gets a name of its own: only the way to it is offered.
     check(&["create", "global/"], &["global/notes/"]);

@@ -13,7 +13,11 @@ mod events;
 
 mod mcp;
 
+mod mcp_session;
+
 mod memories;
+
+mod pending;
 
 mod published_client;
 
@@ -124,6 +128,14 @@ impl Daemon {
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();
         self.child.wait().unwrap();
+    }
+
+    /// Ends it; returns what it logged.
+    pub(crate) fn log(mut self) -> String {
+        self.signal("INT");
+        let mut log = String::new();
+        self.child.stderr.take().unwrap().read_to_string(&mut log).unwrap();
+        log
     }
 
     /// Opens a connection.

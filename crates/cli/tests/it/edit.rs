@@ -1,6 +1,7 @@
 //! `edit`, with small scripts for editors.
 
 use std::fs;
+use std::time::{Duration, SystemTime};
 
 use crate::place::{Ended, Place};
 
@@ -12,7 +13,10 @@ fn edit(place: &Place, args: &[&str], editor: &str) -> Ended {
 
 fn drafts(place: &Place) -> Vec<String> {
     let Ok(entries) = fs::read_dir(place.home().join("state/drafts")) else { return Vec::new() };
-    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    let names = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap());
+    let mut names: Vec<_> = names.collect();
+    names.sort_unstable();
+    names
 }
 
 fn left_over(place: &Place) -> usize {
@@ -116,15 +120,75 @@ fn a_conflict_shows_the_difference_and_keeps_the_draft() {
     assert_eq!(drafts(&place), Vec::<String>::new());
 }
 
+/// An editor that leaves a secret.
+const SECRET: &str = r#"printf '%s%s\n' AKIA QYLPMN5HHHFPZAM2 > "$1""#;
+
+#[test]
+fn a_text_with_a_secret_is_not_kept_where_nobody_can_be_asked() {
+    let place = Place::new();
+    place.create("global/a.md", "one\n");
+    let ended = edit(&place, &["global/a.md"], SECRET);
+    assert_eq!(ended.status, 4, "{}", ended.stderr);
+    assert!(ended.stderr.contains("your text was not kept"), "{}", ended.stderr);
+    assert!(!ended.stderr.contains("QYLPMN5HHHFPZAM2"), "{}", ended.stderr);
+    assert_eq!(drafts(&place), Vec::<String>::new());
+    // Nor where something else keeps the text from being saved.
+    let file = place.home().join("memory/a.md");
+    let meanwhile = format!("{SECRET}; echo theirs >> '{}'", file.display());
+    let ended = edit(&place, &["global/a.md"], &meanwhile);
+    assert!(ended.stderr.contains("your text was not kept"), "{}", ended.stderr);
+    assert_eq!(drafts(&place), Vec::<String>::new());
+    let no_text = r#"printf '\377%s%s\n' AKIA QYLPMN5HHHFPZAM2 > "$1""#;
+    let ended = edit(&place, &["global/a.md"], no_text);
+    assert!(ended.stderr.contains("your text was not kept"), "{}", ended.stderr);
+    assert_eq!(drafts(&place), Vec::<String>::new());
+    let ended = edit(&place, &["global/a.md", "--allow", "secrets"], SECRET);
+    assert_eq!(ended.status, 0, "{}", ended.stderr);
+}
+
+#[test]
+fn drafts_are_listed_and_those_that_hold_a_secret_go_with_age() {
+    let place = Place::new();
+    let folder = place.home().join("state/drafts");
+    fs::create_dir_all(&folder).unwrap();
+    place.create("global/a.md", "---\ndescription: x\n---\none\n");
+    let week = Duration::from_hours(7 * 24);
+    for (name, text, age) in [
+        ("old.md", "text\n", week * 9),
+        ("old-secret.md", concat!("AKIA", "QYLPMN5HHHFPZAM2\n"), Duration::from_hours(7 * 24 + 1)),
+        ("new-secret.md", concat!("AKIA", "QYLPMN5HHHFPZAM2\n"), Duration::from_hours(7 * 24 - 1)),
+    ] {
+        fs::write(folder.join(name), text).unwrap();
+        let file = fs::File::options().write(true).open(folder.join(name)).unwrap();
+        file.set_modified(SystemTime::now() - age).unwrap();
+    }
+    insta::assert_snapshot!(place.run(&["doctor"]).shown(), @r"
+    status 0
+    --- stdout
+    nothing needs attention
+
+    drafts of edits that could not be saved:
+    <place>/home/state/drafts/new-secret.md  6d
+        holds what looks like a secret; it is deleted 7 days after it was kept
+    <place>/home/state/drafts/old.md  9w
+    `quipu edit PATH --draft FILE` goes on with one; delete what is of no use
+    --- stderr
+    deleted <place>/home/state/drafts/old-secret.md, an old draft with a secret
+    ");
+    assert_eq!(drafts(&place), ["new-secret.md", "old.md"]);
+    let value = place.json(&["doctor"]);
+    let secrets = value["drafts"].as_array().unwrap().iter().map(|draft| &draft["holds_secret"]);
+    assert_eq!(secrets.collect::<Vec<_>>(), [true, false]);
+}
+
 #[test]
 fn a_refused_text_is_kept_as_a_draft() {
     let place = Place::new();
     place.create("global/a.md", "one\n");
-    let secret = r#"printf '%s%s\n' AKIA QYLPMN5HHHFPZAM2 > "$1""#;
-    let ended = edit(&place, &["global/a.md"], secret);
-    assert_eq!(ended.status, 4, "{}", ended.stderr);
+    let large = r#"head -c 200000 /dev/zero | tr '\0' x > "$1""#;
+    let ended = edit(&place, &["global/a.md"], large);
+    assert_eq!(ended.status, 5, "{}", ended.stderr);
     assert!(ended.stderr.contains("--draft <place>/home/state/drafts/global-a-1.md"));
-    assert!(!ended.stderr.contains("QYLPMN5HHHFPZAM2"), "{}", ended.stderr);
     let ended = edit(&place, &["global/a.md"], r#"printf '\377' > "$1""#);
     assert_eq!(ended.status, 1, "{}", ended.stderr);
     let kept = place.home().join("state/drafts/global-a-2.md");

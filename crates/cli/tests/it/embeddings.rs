@@ -1,12 +1,13 @@
 //! Settings of an endpoint, from `config.toml` to what is sent there.
 
 use std::fs;
+use std::io::{Read as _, Write as _};
 use std::time::Instant;
 
 use serde_json::{Value, json};
 use testkit::{Answers, Embeddings};
 
-use crate::daemon::{Daemon, PATIENCE};
+use crate::daemon::{Daemon, PATIENCE, TOKEN};
 use crate::place::Place;
 
 /// Asks for the harbour in words that no memory has.
@@ -143,6 +144,47 @@ fn a_hook_that_finds_no_daemon_sends_nothing_and_answers_by_words() {
     assert_eq!(prompt(&place, QUAY), "");
     assert!(prompt(&place, "who is the harbour master?").contains("Olga Tveit"));
     assert_eq!(server.sent().len(), before);
+}
+
+#[test]
+fn a_prompt_is_cancelled_with_its_connection_if_the_host_asks_for_that() {
+    let server = server();
+    let place = filled(&server, "");
+    let mut command = Daemon::command(&place, &[]);
+    command.env("QUIPU_TOKEN", TOKEN);
+    let daemon = Daemon::start_by(command);
+    assert_eq!(daemon.post("/v1/sessions", &json!({ "sessionId": "talk" })).status, 200);
+    // Until the entries have vectors.
+    let found = |daemon: &Daemon| daemon.get("/v1/recall?q=Kai").text().contains("Olga Tveit");
+    let began = Instant::now();
+    while !found(&daemon) {
+        assert!(began.elapsed() < PATIENCE, "nothing is found by vectors");
+    }
+    // The endpoint answers no more, so a search goes on until it is cancelled. That one goes on without this
+    // is what hooks rely on.
+    server.answer(Answers::Nothing);
+    let sent = server.sent().len();
+    let prompt = json!({ "text": "wer war am Kai?", "cancelWithConnection": true }).to_string();
+    let request = format!(
+        "POST /v1/sessions/talk/prompts HTTP/1.1\r\nHost: localhost\r\n\
+         Authorization: Bearer {TOKEN}\r\nContent-Length: {}\r\n\r\n{prompt}",
+        prompt.len()
+    );
+    let mut connection = daemon.connect();
+    connection.write_all(request.as_bytes()).unwrap();
+    let (mut answer, mut bytes) = (String::new(), [0; 4_096]);
+    while !answer.ends_with("{}") {
+        let count = connection.read(&mut bytes).unwrap();
+        assert_ne!(count, 0, "{answer}");
+        answer.push_str(&String::from_utf8_lossy(&bytes[..count]));
+    }
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    server.wait_for_requests(sent + 1);
+    drop(connection);
+    server.wait_for_leaving(1);
+    server.answer(Answers::Vectors);
+    let shown = daemon.post("/v1/sessions/talk/tool-results", &json!({}));
+    assert_eq!(shown.json(), json!({}));
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use engine::{BindingRequest, Call, Caller, Folders};
 use memory::clock::{Clock, Timestamp};
@@ -19,6 +20,7 @@ use serde_json::{Value, json};
 use state::SqliteState;
 use store::{Binding, Settings, Store};
 
+use crate::daemon::Daemon;
 use crate::place::{Ended, Place};
 use crate::served::Served;
 
@@ -114,7 +116,7 @@ fn check_full(disk: &str, kilobytes: usize) {
     let texts = ["kept", "edited", "new"].map(|name| place.view(&format!("global/{name}.md")));
     assert_eq!(texts, ["kept\n", "after\n", "new\n"]);
     assert_eq!(place.done(&["log", "--json"]).lines().count(), 4, "history has what was done");
-    assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+    place.needs_nothing();
 }
 
 #[test]
@@ -132,6 +134,74 @@ fn a_full_disk_under_both_loses_nothing() {
     with_own_mounts("a_full_disk_under_both_loses_nothing", || check_full("", 4_096));
 }
 
+/// Fills a disk but for so many pages.
+fn fill_but(disk: &Path, pages: u64) {
+    fill(disk);
+    let filler = fs::File::options().write(true).open(disk.join(".filler")).unwrap();
+    filler.set_len(filler.metadata().unwrap().len() - pages * 4096).unwrap();
+}
+
+/// Waits until a task of the daemon is not told to be running any more.
+fn not_running(daemon: &Daemon, task: &Value) {
+    let path = format!("/workspace/memory/remember/{}", task["taskId"].as_str().unwrap());
+    let begun = Instant::now();
+    while daemon.get(&path).json()["status"] == "running" {
+        assert!(begun.elapsed() < Duration::from_secs(3), "a task is left running");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn a_full_disk_under_the_state_leaves_no_task_running() {
+    with_own_mounts("a_full_disk_under_the_state_leaves_no_task_running", || {
+        let place = Place::new();
+        let disk = place.home().join("state");
+        small_disk(&disk, 4_096);
+        let daemon = Daemon::start(&place);
+        assert_eq!(daemon.get("/health?deep=1").status, 200);
+        daemon.task("remember", &json!({ "content": "I like tea in the morning." }));
+        let mut taken = Vec::new();
+        for pages in [0, 4, 8, 12, 16, 24] {
+            fill_but(&disk, pages);
+            let content = format!("I like the number {pages} best.");
+            let asked = daemon.post("/workspace/memory/remember", &json!({ "content": content }));
+            match asked.status {
+                202 => taken.push(asked.json()),
+                status => {
+                    let code = asked.json()["code"].clone();
+                    assert_eq!((status, code), (507, json!("storage_full")), "{}", asked.text());
+                }
+            }
+            // Not while it may just be done.
+            for _ in 0..2 {
+                for task in &taken {
+                    not_running(&daemon, task);
+                }
+                std::thread::sleep(Duration::from_millis(100));
+            }
+        }
+        assert!(!taken.is_empty(), "no task was taken: there was no room for one at all");
+        fill(&disk);
+        let health = daemon.get("/health?deep=1");
+        assert_eq!((health.status, &health.json()["code"]), (503, &json!("degraded")));
+        let findings = health.json()["findings"].clone();
+        let kinds: Vec<_> = findings.as_array().unwrap().iter().map(|one| &one["kind"]).collect();
+        assert!(kinds.contains(&&json!("disk-full")), "{findings}");
+
+        // With room again what waited is done, and nobody has to ask twice.
+        free(&disk);
+        for task in taken {
+            let done = daemon.finished("remember", task["taskId"].as_str().unwrap(), None);
+            let outcome = (&done["status"], &done["error"]["cause"]);
+            let is_told = outcome == (&json!("completed"), &Value::Null)
+                || outcome == (&json!("failed"), &json!("storage_full"));
+            assert!(is_told, "{done}");
+        }
+        let health = daemon.get("/health?deep=1");
+        assert_eq!(health.status, 200, "{}", health.text());
+    });
+}
+
 #[test]
 fn a_root_that_may_not_be_written_to_can_still_be_viewed() {
     with_own_mounts("a_root_that_may_not_be_written_to_can_still_be_viewed", || {
@@ -141,15 +211,15 @@ fn a_root_that_may_not_be_written_to_can_still_be_viewed() {
         place.create("global/kept.md", "kept\n");
         mount(&["-o", "remount,ro"], &root);
         let ended = place.run(&["create", "global/new.md", "x", "--json"]);
-        assert_eq!(code(&ended), (6, "storage_failed".to_owned()), "{}", ended.stderr);
-        let ended = place.run(&["rm", "global/kept.md", "--json"]);
-        assert_eq!(code(&ended), (6, "storage_failed".to_owned()), "{}", ended.stderr);
+        assert_eq!(code(&ended), (4, "read_only".to_owned()), "{}", ended.stderr);
+        let ended = place.run(&["rm", "-y", "global/kept.md", "--json"]);
+        assert_eq!(code(&ended), (4, "read_only".to_owned()), "{}", ended.stderr);
         assert_eq!(place.view("global/kept.md"), "kept\n");
         mount(&["-o", "remount,rw"], &root);
         place.create("global/new.md", "new\n");
         assert_eq!(place.view("global/kept.md"), "kept\n");
         assert_eq!(place.done(&["log", "--json"]).lines().count(), 2);
-        assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+        place.needs_nothing();
     });
 }
 
@@ -175,7 +245,7 @@ fn a_limit_on_the_size_of_files_fails_a_write_and_loses_nothing() {
     }
     place.create("global/after.md", "after\n");
     assert_eq!(place.view("global/kept.md"), "kept\n");
-    assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+    place.needs_nothing();
 }
 
 #[test]
@@ -197,7 +267,7 @@ fn a_state_that_cannot_be_opened_leaves_memories_to_be_viewed() {
     fs::rename(&aside, &state).unwrap();
     place.create("global/new.md", "new\n");
     assert_eq!(place.done(&["log", "--json"]).lines().count(), 2);
-    assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+    place.needs_nothing();
 }
 
 /// The clock of a host that believes that it is the first of January 2100.
@@ -240,5 +310,5 @@ fn a_clock_that_went_back_does_no_harm() {
     assert_eq!(kinds, ["edit", "create"], "newest first is by the order of changes");
     place.done(&["undo", "2", "--yes"]);
     assert_eq!(place.view("global/a.md"), "written in 2100\n");
-    assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+    place.needs_nothing();
 }

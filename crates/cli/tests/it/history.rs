@@ -37,7 +37,7 @@ fn the_log_is_newest_first() {
 
 #[test]
 fn json_has_one_change_a_line() {
-    insta::assert_snapshot!(with_history().done(&["log", "global/c.md", "-n", "1", "--json"]), @r#"{"actor":"person","at":"<time>","client":null,"files":[{"after":"b8c083898d90038ced2e04df2f932eefa7d187080dee0d9942be12c156d95034","before":"b8c083898d90038ced2e04df2f932eefa7d187080dee0d9942be12c156d95034","moved_to":"/memories/global/c.md","path":"/memories/global/a.md","trust":"person"}],"folder":null,"id":4,"kind":"rename","model":null,"origin":"cli","session":null,"task":null,"tool_call":null,"trust":"person","undoes":null}"#);
+    insta::assert_snapshot!(with_history().done(&["log", "global/c.md", "-n", "1", "--json"]), @r#"{"action":"rename","actor":"person","at":"<time>","client":null,"files":[{"after":"b8c083898d90038ced2e04df2f932eefa7d187080dee0d9942be12c156d95034","before":"b8c083898d90038ced2e04df2f932eefa7d187080dee0d9942be12c156d95034","moved_to":"/memories/global/c.md","path":"/memories/global/a.md","trust":"person"}],"folder":null,"id":4,"kind":"rename","model":null,"origin":"cli","session":null,"task":null,"tool_call":null,"trust":"person","undoes":null}"#);
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn a_change_is_shown_in_full() {
     let when = shown.lines().find(|line| line.starts_with("when")).unwrap();
     insta::assert_snapshot!(shown.replace(when, "when        <local>"), @r"
     change 2
-    kind        edit
+    action      edit
     when        <local>
     by          person
     trust       person
@@ -129,8 +129,8 @@ fn a_diff_reaches_back_to_a_revision() {
 #[test]
 fn an_undo_takes_a_change_back_and_can_be_undone() {
     let place = with_history();
-    place.done(&["rm", "project/b.md"]);
-    let ended = place.run(&["undo", "5"]);
+    place.done(&["rm", "-y", "project/b.md"]);
+    let ended = place.run(&["undo", "-y", "5"]);
     insta::assert_snapshot!(ended.shown(), @r"
     status 0
     --- stderr
@@ -139,7 +139,7 @@ fn an_undo_takes_a_change_back_and_can_be_undone() {
     (change 6)
     ");
     assert_eq!(place.view("project/b.md"), "b\n");
-    place.done(&["undo", "6"]);
+    place.done(&["undo", "-y", "6"]);
     assert_eq!(place.run(&["view", "project/b.md"]).status, 1);
 }
 
@@ -160,7 +160,7 @@ fn an_undo_is_refused_with_the_difference_when_a_memory_changed_since() {
     place.create("global/a.md", "one\n");
     place.done(&["replace", "global/a.md", "one", "two"]);
     place.done(&["replace", "global/a.md", "two", "three"]);
-    insta::assert_snapshot!(place.run(&["undo", "2"]).shown(), @r"
+    insta::assert_snapshot!(place.run(&["undo", "-y", "2"]).shown(), @r"
     status 3
     --- stderr
     /memories/global/a.md: it was changed since
@@ -173,7 +173,7 @@ fn an_undo_is_refused_with_the_difference_when_a_memory_changed_since() {
     error: /memories/global/a.md changed since, so nothing was undone
       help: undo the later changes first, or edit the memory by hand
     ");
-    let ended = place.run(&["undo", "2", "--json"]);
+    let ended = place.run(&["undo", "-y", "2", "--json"]);
     assert_eq!(ended.status, 3);
     let error: serde_json::Value = serde_json::from_str(&ended.stderr).unwrap();
     assert_eq!(error["error"]["code"], "conflict");
@@ -191,7 +191,7 @@ fn a_stretch_of_time_is_taken_back_as_one() {
       project/b.md
     ");
     assert_eq!(place.view("project/b.md"), "b\n");
-    let undone = place.json(&["undo", "--since", "1h"]);
+    let undone = place.json(&["undo", "-y", "--since", "1h"]);
     insta::assert_snapshot!(undone, @r#"{"change":5,"left":[],"paths":["/memories/global/c.md","/memories/project/b.md"],"undone":[4,3,2,1],"warnings":[]}"#);
     assert_eq!(place.done(&["ls"]), "");
 }
@@ -216,7 +216,7 @@ async fn undoing_a_task_tells_what_of_it_is_left_in_another_project() {
     fs::create_dir_all(place.path().join("other/.git")).unwrap();
     make_in_task(&place, "other", "b.md").await;
     make_in_task(&place, "app", "a.md").await;
-    let ended = place.run(&["undo", "--task", "tidy-1"]);
+    let ended = place.run(&["undo", "-y", "--task", "tidy-1"]);
     let whose = ended.stderr.split_once("project other-").unwrap().1.get(..12).unwrap();
     insta::assert_snapshot!(ended.shown().replace(whose, "<digest>"), @r"
     status 1
@@ -228,7 +228,7 @@ async fn undoing_a_task_tells_what_of_it_is_left_in_another_project() {
     ");
     let there = place.path().join("other").display().to_string();
     // What was taken back here already is still named there: it was a part of the task.
-    let ended = place.run(&["undo", "--task", "tidy-1", "--project", &there]);
+    let ended = place.run(&["undo", "-y", "--task", "tidy-1", "--project", &there]);
     assert!(ended.stderr.starts_with("took back change 1 in 1 memory"), "{}", ended.stderr);
     assert!(!place.path().join("other/.quipu/memory/b.md").exists());
 }
@@ -236,9 +236,80 @@ async fn undoing_a_task_tells_what_of_it_is_left_in_another_project() {
 #[test]
 fn an_undo_needs_to_know_what() {
     let place = Place::new();
-    assert_eq!(place.run(&["undo"]).status, 2);
-    assert_eq!(place.run(&["undo", "--until", "1h"]).status, 2);
-    assert_eq!(place.run(&["undo", "1", "--task", "x"]).status, 2);
-    assert_eq!(place.run(&["undo", "1"]).status, 1);
-    assert_eq!(place.run(&["undo", "--task", "none"]).status, 1);
+    let none = place.run(&["undo", "-y"]);
+    assert_eq!(none.status, 1);
+    assert!(none.stderr.contains("no change in history"), "{}", none.stderr);
+    assert_eq!(place.run(&["undo", "-y", "--until", "1h"]).status, 2);
+    assert_eq!(place.run(&["undo", "-y", "1", "--task", "x"]).status, 2);
+    assert_eq!(place.run(&["undo", "-y", "1"]).status, 1);
+    assert_eq!(place.run(&["undo", "-y", "--task", "none"]).status, 1);
+}
+
+#[test]
+fn an_undo_that_names_nothing_takes_the_last_change_back() {
+    let place = Place::new();
+    place.create("global/a.md", "one\n");
+    place.done(&["replace", "global/a.md", "one", "two"]);
+    let plan = place.run(&["undo", "--dry-run"]);
+    assert_eq!(plan.stdout, "would take back change 2 in 1 memory:\n  global/a.md\n");
+    assert_eq!(place.view("global/a.md"), "two\n");
+    assert_eq!(place.json(&["undo", "-y"])["undone"], serde_json::json!([2]));
+    assert_eq!(place.view("global/a.md"), "one\n");
+    // An undo is a change too.
+    place.done(&["undo", "--yes"]);
+    assert_eq!(place.view("global/a.md"), "two\n");
+}
+
+#[test]
+fn a_memory_is_followed_to_the_paths_that_it_had_before() {
+    let place = Place::new();
+    place.create("global/a.md", "one\n");
+    place.create("global/c.md", "another\n");
+    place.done(&["replace", "global/a.md", "one", "two"]);
+    place.done(&["mv", "global/a.md", "global/deep/b.md"]);
+    place.done(&["replace", "global/deep/b.md", "two", "three"]);
+    place.done(&["mv", "global/deep", "global/deeper"]);
+    place.done(&["pin", "global/deeper/b.md"]);
+    place.done(&["mv", "global/deeper/b.md", "project/"]);
+    let told = |path: &str| {
+        let lines = place.done(&["log", path]);
+        let line = |line: &str| {
+            let fields: Vec<_> = line.split('\t').collect();
+            [fields[0], fields[2], fields[4]].join(" ")
+        };
+        lines.lines().map(line).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        told("project/b.md"),
+        [
+            "7 rename global/deeper/b.md → project/b.md",
+            "6 rename global/deep/ → global/deeper/ (1 memory)",
+            "5 edit global/deep/b.md",
+            "4 rename global/a.md → global/deep/b.md",
+            "3 edit global/a.md",
+            "1 create global/a.md",
+        ]
+    );
+    assert_eq!(place.done(&["log", "project/b.md", "-n", "3"]).lines().count(), 3);
+    assert_eq!(place.json(&["ls", "project"])["memories"][0]["pinned"], true);
+    assert_eq!(place.view("project/b.md"), "three\n");
+    place.done(&["undo", "-y"]);
+    assert_eq!(place.view("global/deeper/b.md"), "three\n");
+    assert_eq!(place.run(&["view", "project/b.md"]).status, 1);
+}
+
+#[test]
+fn the_log_calls_what_was_done_as_the_person_did() {
+    let place = Place::new();
+    place.create("global/a.md", "- I keep bees\n- Tea at four\n");
+    place.create("global/a-2.md", "- I keep  bees.\n");
+    place.done(&["remember", "I drink tea"]);
+    place.done(&["forget", "-y", "tea at four"]);
+    place.done(&["dream", "-y"]);
+    place.done(&["undo", "-y"]);
+    let lines = place.done(&["log"]);
+    let actions: Vec<_> = lines.lines().map(|line| line.split('\t').nth(2).unwrap()).collect();
+    assert_eq!(actions, ["undo", "dream", "forget", "remember", "create", "create"]);
+    let values = place.done(&["log", "--json", "-n", "2"]);
+    assert!(values.contains(r#""action":"dream""#) && values.contains(r#""kind":"draft""#));
 }

@@ -306,7 +306,10 @@ fn what_is_in_the_way_can_be_removed_and_what_links_lead_to_stays() {
     }
     let outside = checkout.place.path().join("outside/a.md");
     assert_eq!(fs::read_to_string(outside).unwrap(), OUTSIDE);
-    checkout.run(&["undo", "--last"], "");
+    // The last removal was of a link, of which nothing is kept; what came with the checkout is not taken for it.
+    let ended = checkout.run(&["undo", "-y"], "");
+    assert_eq!(ended.status, 1, "{}", ended.shown());
+    assert!(ended.stderr.contains("nothing to undo"), "{}", ended.stderr);
     checkout.run(&["doctor", "--fix"], "");
     assert_eq!(checkout.run(&["create", "project/new.md", "new\n"], "").status, 0);
 }

@@ -8,7 +8,36 @@ use serde_json::{Value, json};
 
 use crate::place::{Ended, Place};
 
-const AGENTS: [&str; 6] = ["claude-code", "codex", "gemini", "qwen", "cursor", "zed"];
+/// Agents that have settings of a project.
+const AGENTS: [&str; 8] =
+    ["claude-code", "codex", "gemini", "qwen", "opencode", "cursor", "vscode", "zed"];
+
+/// Agents that have settings of a person alone.
+const PERSONAL: [&str; 4] = ["copilot", "cline", "windsurf", "claude-desktop"];
+
+/// Returns all pairs of an agent and a scope that it has.
+fn agents_and_scopes() -> Vec<(&'static str, &'static str)> {
+    let both = AGENTS.iter().flat_map(|agent| [(*agent, "user"), (*agent, "project")]);
+    both.chain(PERSONAL.iter().map(|agent| (*agent, "user"))).collect()
+}
+
+/// All files and folders below a folder, but for our own state.
+fn names_in(place: &Place) -> Vec<PathBuf> {
+    let mut found: Vec<PathBuf> = Vec::new();
+    let mut folders = vec![place.path().to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() && !path.ends_with("home/state") {
+                folders.push(path.clone());
+            }
+            found.push(path);
+        }
+    }
+    found.retain(|path| !path.starts_with(place.home().join("state")));
+    found.sort();
+    found
+}
 
 fn settings(place: &Place, file: &str) -> PathBuf {
     place.home().join(file)
@@ -46,21 +75,23 @@ fn the_difference_is_shown_and_a_dry_run_writes_nothing() {
     let place = Place::new();
     let file = write(
         &place,
-        ".cursor/mcp.json",
-        "{\n  \"mcpServers\": { \"a\": { \"url\": \"b\" } }\n}\n",
+        ".config/Code/User/mcp.json",
+        "{\n  \"servers\": { \"a\": { \"url\": \"b\" } }\n}\n",
     );
     let before = files_in(&place.home());
-    let ended = place.run(&["install", "cursor", "--dry-run"]);
+    let ended = place.run(&["install", "vscode", "--dry-run"]);
     insta::assert_snapshot!(shown(&ended), @r#"
     status 0
     --- stdout
-    --- <place>/home/.cursor/mcp.json
-    +++ <place>/home/.cursor/mcp.json
+    --- <place>/home/.config/Code/User/mcp.json
+    +++ <place>/home/.config/Code/User/mcp.json
     @@ -1,3 +1,3 @@
      {
-    -  "mcpServers": { "a": { "url": "b" } }
-    +  "mcpServers": { "a": { "url": "b" }, "quipu": { "type": "stdio", "command": "<quipu>", "args": ["mcp"] } }
+    -  "servers": { "a": { "url": "b" } }
+    +  "servers": { "a": { "url": "b" }, "quipu": { "type": "stdio", "command": "<quipu>", "args": ["mcp"] } }
      }
+    --- stderr
+    VS Code: would change 1 file, 1 server (<place>/home/.config/Code/User/mcp.json)
     "#);
     assert_eq!(files_in(&place.home()), before);
     assert!(file.exists());
@@ -69,31 +100,225 @@ fn the_difference_is_shown_and_a_dry_run_writes_nothing() {
 #[test]
 fn each_agent_is_told_once_and_left_as_it_was() {
     let place = Place::new();
-    for agent in AGENTS {
-        for scope in ["user", "project"] {
-            let before = files_in(place.path());
-            place.done(&["install", agent, "--scope", scope]);
+    place.done(&["status"]);
+    for (agent, scope) in agents_and_scopes() {
+        for consent in [&["--diff"][..], &["--yes"], &["--yes", "--no-permissions"]] {
+            let (before, names) = (files_in(place.path()), names_in(&place));
+            let install = [&["install", agent, "--scope", scope], consent].concat();
+            place.done(&install);
             let after = files_in(place.path());
             assert_ne!(after, before, "{agent} {scope}");
-            let again = place.run(&["install", agent, "--scope", scope]);
+            let again = place.run(&install);
             assert!(again.stderr.contains("is told already; nothing to write"), "{again:?}");
             assert_eq!(files_in(place.path()), after, "{agent} {scope}");
             place.done(&["uninstall", agent, "--scope", scope]);
             assert_eq!(files_in(place.path()), before, "{agent} {scope}");
+            assert_eq!(names_in(&place), names, "{agent} {scope}: folders that were made go");
         }
     }
+}
+
+#[test]
+fn a_file_gets_its_exact_bytes_back_after_two_installations() {
+    let place = Place::new();
+    let texts = [
+        (
+            ".claude/settings.json",
+            "{\"permissions\": {\"allow\": [ ]}, \"autoMemoryEnabled\": true}",
+        ),
+        (".claude.json", "{ }"),
+        (".codex/config.toml", "model = 'o'"),
+        (".codex/hooks.json", ""),
+        (".qwen/settings.json", "{\n  \"memory\": {},\n  \"hooks\": {} // none\n}"),
+    ];
+    for (file, text) in texts {
+        write(&place, file, text);
+    }
+    for agent in ["claude-code", "codex", "qwen"] {
+        place.done(&["install", agent]);
+        place.done(&["install", agent, "--yes"]);
+        place.done(&["uninstall", agent]);
+    }
+    for (file, text) in texts {
+        assert_eq!(fs::read_to_string(settings(&place, file)).unwrap(), text, "{file}");
+    }
+}
+
+#[test]
+fn what_an_agent_wrote_meanwhile_stays() {
+    let place = Place::new();
+    let file = write(&place, ".claude/settings.json", "{\"autoMemoryEnabled\": true}\n");
+    place.done(&["install", "claude-code", "--yes"]);
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replacen('{', "{\"model\": \"x\", ", 1)).unwrap();
+    place.done(&["uninstall", "claude-code"]);
+    let left = fs::read_to_string(&file).unwrap();
+    assert_eq!(left, "{\"model\": \"x\", \"autoMemoryEnabled\": true}\n");
+}
+
+#[test]
+fn without_a_terminal_only_what_is_harmless_is_written_and_the_rest_is_named() {
+    let place = Place::new();
+    fs::create_dir_all(place.home().join(".claude")).unwrap();
+    let ended = place.run(&["install", "claude-code"]);
+    insta::assert_snapshot!(ended.shown(), @r"
+    status 0
+    --- stderr
+    Claude Code: changed 2 files, 6 hooks, 1 server (<place>/home/.claude/settings.json, <place>/home/.claude.json)
+    left out: let Claude Code run Quipu's tools without asking (`mcp__quipu` in `permissions.allow`)
+    left out: switch off Claude Code's own memory (`autoMemoryEnabled: false`)
+    `quipu install claude-code --yes` writes that too
+    start Claude Code again; `/hooks` and `/mcp` show what it found
+    ");
+    let read = |file: &str| -> Value {
+        serde_json::from_str(&fs::read_to_string(settings(&place, file)).unwrap()).unwrap()
+    };
+    assert_eq!(read(".claude.json")["mcpServers"]["quipu"]["alwaysLoad"], true);
+    assert_eq!(read(".claude/settings.json")["permissions"], Value::Null);
+    place.done(&["install", "claude-code", "--yes", "--no-replace-memory"]);
+    assert_eq!(read(".claude/settings.json")["permissions"]["allow"], json!(["mcp__quipu"]));
+    assert_eq!(read(".claude/settings.json")["autoMemoryEnabled"], Value::Null);
+    place.done(&["install", "claude-code", "--yes"]);
+    assert_eq!(read(".claude/settings.json")["autoMemoryEnabled"], false);
+    place.done(&["install", "gemini", "--yes"]);
+    assert_eq!(read(".gemini/settings.json")["mcpServers"]["quipu"]["trust"], true);
+    place.done(&["install", "qwen", "--yes"]);
+    let qwen = read(".qwen/settings.json");
+    assert_eq!(qwen["mcpServers"]["quipu"]["trust"], true);
+    assert_eq!(qwen["mcpServers"]["quipu"]["alwaysLoadTools"], true);
+    assert_eq!(qwen["memory"]["enableManagedAutoMemory"], false);
+}
+
+#[test]
+fn each_agent_has_the_server_in_its_own_form() {
+    let place = Place::new();
+    let program = env!("CARGO_BIN_EXE_quipu");
+    let read = |file: &str| -> Value {
+        serde_json::from_str(&fs::read_to_string(settings(&place, file)).unwrap()).unwrap()
+    };
+    for (agent, file, expected) in [
+        (
+            "opencode",
+            ".config/opencode/opencode.json",
+            json!({ "mcp": { "quipu": {
+                "type": "local", "command": [program, "mcp"], "enabled": true,
+            } } }),
+        ),
+        (
+            "copilot",
+            ".copilot/mcp-config.json",
+            json!({ "mcpServers": { "quipu": {
+                "type": "local", "command": program, "args": ["mcp"], "tools": ["*"],
+            } } }),
+        ),
+        (
+            "cline",
+            ".cline/data/settings/cline_mcp_settings.json",
+            json!({ "mcpServers": { "quipu": { "transport": {
+                "type": "stdio", "command": program, "args": ["mcp"],
+            } } } }),
+        ),
+        (
+            "windsurf",
+            ".codeium/windsurf/mcp_config.json",
+            json!({ "mcpServers": { "quipu": { "command": program, "args": ["mcp"] } } }),
+        ),
+    ] {
+        place.done(&["install", agent]);
+        assert_eq!(read(file), expected, "{agent}");
+    }
+    let hooks = read(".copilot/hooks/quipu.json");
+    assert_eq!(hooks["version"], 1);
+    assert_eq!(
+        hooks["hooks"]["sessionStart"],
+        json!([{
+            "type": "command",
+            "bash": format!("{program} hook session-start --agent copilot"),
+            "timeoutSec": 5,
+        }])
+    );
+    place.done(&["install", "cursor"]);
+    let hooks = read(".cursor/hooks.json");
+    assert_eq!(hooks["version"], 1);
+    let command = format!("{program} hook session-start --agent cursor");
+    assert_eq!(hooks["hooks"]["sessionStart"], json!([{ "command": command, "timeout": 5 }]));
+    fs::write(settings(&place, ".config/opencode/opencode.jsonc"), "{ /* mine */ }\n").unwrap();
+    let dry = place.json(&["install", "opencode", "--dry-run"]);
+    assert!(dry["files"][0]["file"].as_str().unwrap().ends_with("opencode.jsonc"), "{dry}");
+    let printed: Value = serde_json::from_str(&place.done(&["install", "--print"])).unwrap();
+    let generic = json!({ "command": program, "args": ["mcp"] });
+    assert_eq!(printed, json!({ "mcpServers": { "quipu": generic } }));
+    for agent in PERSONAL {
+        let ended = place.run(&["install", agent, "--scope", "project"]);
+        assert!(
+            ended.status == 2 && ended.stderr.contains("no settings of a project"),
+            "{ended:?}"
+        );
+    }
+}
+
+#[test]
+fn without_a_name_the_agents_on_the_machine_are_listed_and_offered() {
+    let place = Place::new();
+    fs::create_dir_all(place.home().join(".gemini")).unwrap();
+    fs::create_dir_all(place.home().join("programs")).unwrap();
+    write(&place, "programs/opencode", "");
+    let run = |args: &[&str]| {
+        let mut command = place.quipu(args);
+        place.end(command.env("PATH", place.home().join("programs")))
+    };
+    let listed = run(&["install"]);
+    assert_eq!(listed.status, 1, "{listed:?}");
+    assert_eq!(listed.stdout, "gemini          Gemini CLI\nopencode        opencode\n");
+    assert!(listed.stderr.contains("nothing was written: name an agent"), "{listed:?}");
+    assert_eq!(run(&["install", "--yes", "--no-permissions"]).status, 0);
+    assert!(settings(&place, ".gemini/settings.json").exists());
+    assert!(settings(&place, ".config/opencode/opencode.json").exists());
+    assert!(!settings(&place, ".claude.json").exists());
+    let told = run(&["install", "zed"]);
+    assert!(told.stderr.contains("Zed is not found on this machine"), "{told:?}");
+}
+
+#[test]
+fn a_hook_of_a_project_is_silent_where_the_program_is_missing() {
+    let place = Place::new();
+    place.done(&["install", "claude-code", "--scope", "project"]);
+    let text = fs::read_to_string(place.checkout().join(".claude/settings.json")).unwrap();
+    let hooks: Value = serde_json::from_str(&text).unwrap();
+    let command = hooks["hooks"]["Stop"][0]["hooks"][0]["command"].as_str().unwrap();
+    let mut shell = place.program("/bin/sh");
+    let output = shell.args(["-c", command]).env("PATH", place.temporary()).output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    let called = "#!/bin/sh\necho called \"$@\"\n";
+    let program = place.temporary().join("quipu");
+    fs::write(&program, called).unwrap();
+    fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let mut shell = place.program("/bin/sh");
+    let output = shell.args(["-c", command]).env("PATH", place.temporary()).output().unwrap();
+    assert_eq!(output.stdout, b"called hook stop --agent claude-code\n", "{output:?}");
+}
+
+#[test]
+fn nothing_of_a_project_is_written_through_a_link() {
+    let place = Place::new();
+    let elsewhere = place.home().join("elsewhere");
+    fs::create_dir_all(&elsewhere).unwrap();
+    symlink(&elsewhere, place.checkout().join(".claude")).unwrap();
+    let ended = place.run(&["install", "claude-code", "--scope", "project"]);
+    assert_eq!(ended.status, 4, "{ended:?}");
+    assert!(ended.stderr.contains("`<place>/app/.claude` is a link to"), "{ended:?}");
+    assert_eq!(fs::read_dir(&elsewhere).unwrap().count(), 0);
+    assert!(!place.checkout().join(".mcp.json").exists());
 }
 
 #[test]
 fn the_files_are_those_that_agents_read() {
     let place = Place::new();
     let mut told = Vec::new();
-    for agent in AGENTS {
-        for scope in ["user", "project"] {
-            let value = place.json(&["install", agent, "--scope", scope, "--dry-run"]);
-            for file in value["files"].as_array().unwrap() {
-                told.push(format!("{agent} {scope}: {}", file["file"].as_str().unwrap()));
-            }
+    for (agent, scope) in agents_and_scopes() {
+        let value = place.json(&["install", agent, "--scope", scope, "--dry-run", "--yes"]);
+        for file in value["files"].as_array().unwrap() {
+            told.push(format!("{agent} {scope}: {}", file["file"].as_str().unwrap()));
         }
     }
     insta::assert_snapshot!(told.join("\n"), @r"
@@ -109,10 +334,22 @@ fn the_files_are_those_that_agents_read() {
     gemini project: <place>/app/.gemini/settings.json
     qwen user: <place>/home/.qwen/settings.json
     qwen project: <place>/app/.qwen/settings.json
+    opencode user: <place>/home/.config/opencode/opencode.json
+    opencode project: <place>/app/opencode.json
     cursor user: <place>/home/.cursor/mcp.json
+    cursor user: <place>/home/.cursor/hooks.json
     cursor project: <place>/app/.cursor/mcp.json
+    cursor project: <place>/app/.cursor/hooks.json
+    vscode user: <place>/home/.config/Code/User/mcp.json
+    vscode project: <place>/app/.vscode/mcp.json
     zed user: <place>/home/.config/zed/settings.json
     zed project: <place>/app/.zed/settings.json
+    copilot user: <place>/home/.copilot/mcp-config.json
+    copilot user: <place>/home/.copilot/hooks/quipu.json
+    copilot user: <place>/home/.copilot/settings.json
+    cline user: <place>/home/.cline/data/settings/cline_mcp_settings.json
+    windsurf user: <place>/home/.codeium/windsurf/mcp_config.json
+    claude-desktop user: <place>/home/.config/Claude/claude_desktop_config.json
     ");
     let elsewhere = place.path().join("elsewhere");
     for (agent, variable) in [
@@ -120,6 +357,8 @@ fn the_files_are_those_that_agents_read() {
         ("codex", "CODEX_HOME"),
         ("gemini", "GEMINI_CLI_HOME"),
         ("qwen", "QWEN_HOME"),
+        ("copilot", "COPILOT_HOME"),
+        ("cline", "CLINE_DATA_DIR"),
     ] {
         let mut command = place.quipu(&["install", agent, "--dry-run", "--json"]);
         let ended = place.end(command.env(variable, &elsewhere));
@@ -142,14 +381,18 @@ fn a_project_is_told_what_runs_on_every_machine() {
     let servers: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(
         servers,
-        json!({ "mcpServers": { "quipu": { "type": "stdio", "command": "quipu", "args": ["mcp"] } } })
+        json!({ "mcpServers": { "quipu": {
+            "type": "stdio", "command": "quipu", "args": ["mcp"], "alwaysLoad": true,
+        } } })
     );
     let text = fs::read_to_string(place.checkout().join(".claude/settings.json")).unwrap();
     let hooks: Value = serde_json::from_str(&text).unwrap();
     assert_eq!(
         hooks["hooks"]["Stop"],
         json!([{ "hooks": [{
-            "type": "command", "command": "quipu hook stop --agent claude-code", "timeout": 5
+            "type": "command",
+            "command": "! command -v quipu >/dev/null 2>&1 || quipu hook stop --agent claude-code",
+            "timeout": 5,
         }] }])
     );
 }
@@ -222,4 +465,18 @@ fn flags_that_an_agent_is_not_told_are_refused() {
     let ended = place.run(&["install", "qwen", "--project", "."]);
     assert_eq!(ended.status, 2, "{ended:?}");
     assert_eq!(place.run(&["install", "emacs"]).status, 2);
+}
+
+#[test]
+fn a_damaged_record_is_named_and_not_replaced() {
+    let place = Place::new();
+    place.done(&["install", "qwen"]);
+    let record = place.home().join("state/installed.json");
+    fs::write(&record, "{").unwrap();
+    for command in [["install", "gemini"], ["uninstall", "qwen"]] {
+        let ended = place.run(&command);
+        assert_ne!(ended.status, 0, "{command:?}");
+        assert!(ended.stderr.contains("is damaged"), "{command:?}: {}", ended.stderr);
+        assert_eq!(fs::read_to_string(&record).unwrap(), "{", "{command:?}");
+    }
 }

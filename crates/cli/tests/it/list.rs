@@ -1,6 +1,9 @@
 //! `ls` and `view`.
 
+use std::fs;
+
 use crate::place::{Place, pretty};
+use crate::served::Served;
 
 fn with_memories() -> Place {
     let place = Place::new();
@@ -16,8 +19,8 @@ fn a_piped_listing_has_one_line_a_memory() {
     let place = with_memories();
     insta::assert_snapshot!(place.done(&["ls"]).replace('\t', "|"), @r"
     global/prefs.md|43|<time>|2|pinned|How I like it
-    global/tools/editor.md|6|<time>|1||
-    project/build.md|10|<time>|1||
+    global/tools/editor.md|6|<time>|1||vim
+    project/build.md|10|<time>|1||uses make
     ");
     assert_eq!(place.done(&["ls", "global/tools"]).lines().count(), 1);
     assert_eq!(place.done(&["ls", "/memories/project/"]).lines().count(), 1);
@@ -32,9 +35,9 @@ fn a_tree_shows_folders() {
     ├── global/  2 memories
     │   ├── prefs.md *  43B  How I like it
     │   └── tools/  1 memory
-    │       └── editor.md  6B
+    │       └── editor.md  6B  vim
     └── project/  1 memory
-        └── build.md  10B
+        └── build.md  10B  uses make
     ");
 }
 
@@ -45,6 +48,7 @@ fn json_has_all_that_is_known_of_a_memory() {
       "left_out": 0,
       "memories": [
         {
+          "author": "person",
           "bytes": 43,
           "description": "How I like it",
           "last_used_at": "<time>",
@@ -52,16 +56,13 @@ fn json_has_all_that_is_known_of_a_memory() {
           "name": null,
           "path": "/memories/global/prefs.md",
           "pinned": true,
+          "trust": "person",
           "type": null,
-          "uses": 2
+          "uses": 2,
+          "written_at": "<time>"
         }
       ],
-      "unavailable": [
-        {
-          "reason": "no workspace is associated with this session",
-          "scope": "workspace"
-        }
-      ]
+      "unavailable": []
     }
     "#);
 }
@@ -119,4 +120,74 @@ fn viewing_and_listing_are_no_use() {
     let before = uses(&place);
     place.view("global/a.md");
     assert_eq!(uses(&place), before);
+}
+
+#[test]
+fn a_listing_says_who_wrote_what_and_leaves_out_what_is_not_asked_for() {
+    let place = with_memories();
+    let mut served = Served::start(&place);
+    served.create("/memories/project/agent.md", "- by an agent\n");
+    served.leave();
+    fs::write(place.checkout().join(".quipu/memory/outside.md"), "- by an editor\n").unwrap();
+    place.done(&["remember", "I keep bees"]);
+    let listed = |flags: &[&str]| {
+        let lines = place.done(&[&["ls"], flags].concat());
+        let paths = lines.lines().map(|line| line.split('\t').next().unwrap().to_owned());
+        paths.collect::<Vec<_>>()
+    };
+    assert_eq!(listed(&["--by", "agent"]), ["project/agent.md"]);
+    assert_eq!(listed(&["--by", "outside"]), ["project/outside.md"]);
+    assert_eq!(listed(&["--trust", "outside"]), ["project/outside.md"]);
+    assert_eq!(listed(&["--by", "task"]), ["global/user/keep-bees.md"]);
+    assert_eq!(listed(&["--pinned"]), ["global/prefs.md"]);
+    assert_eq!(listed(&["--pinned", "--by", "agent"]), [""; 0]);
+    assert_eq!(listed(&["--since", "1h"]).len(), 6);
+    // The one that was pinned was used since it was written.
+    assert!(!listed(&["--unused"]).contains(&"global/prefs.md".to_owned()));
+    assert_eq!(listed(&["--unused"]).len(), 5);
+    assert_eq!(listed(&["--sort", "size"])[0], "global/user/keep-bees.md");
+    assert_eq!(listed(&["--sort", "uses"])[0], "global/prefs.md");
+    let long = place.done(&["ls", "project", "--long"]).replace('\t', "|");
+    insta::assert_snapshot!(long, @r"
+    project/agent.md|14|<time>|1||by an agent|agent|agent|<time>
+    project/build.md|10|<time>|1||uses make|person|person|<time>
+    project/outside.md|15|<time>|0||by an editor|outside|outside|
+    ");
+    let json = place.json(&["ls", "project/agent.md"]);
+    let agent = &json["memories"][0];
+    assert_eq!((&agent["author"], &agent["trust"]), (&"agent".into(), &"agent".into()), "{json}");
+    assert!(agent["written_at"].is_string(), "{json}");
+    assert_eq!(place.run(&["ls", "--pinned", "project"]).stderr, "none of 3 memories\n");
+    let wrong = place.run(&["ls", "--by", "robot"]);
+    assert!(wrong.stderr.contains("it is one of person, agent, task"), "{}", wrong.stderr);
+}
+
+#[test]
+fn a_memory_that_moved_has_the_author_who_wrote_it() {
+    let place = Place::new();
+    let mut served = Served::start(&place);
+    served.create("/memories/project/a.md", "- by an agent\n");
+    served.leave();
+    place.done(&["mv", "project/a.md", "project/deep/b.md"]);
+    place.done(&["mv", "project/deep/b.md", "global/"]);
+    let json = place.json(&["ls", "global/b.md"]);
+    let moved = &json["memories"][0];
+    assert_eq!((&moved["author"], &moved["trust"]), (&"agent".into(), &"agent".into()), "{json}");
+}
+
+#[test]
+fn memories_of_the_same_text_keep_their_own_origin_in_another_scope() {
+    let place = Place::new();
+    for name in ["one", "two"] {
+        place.create(&format!("project/d/{name}.md"), "same\n");
+    }
+    place.done(&["mv", "project/d", "global/d"]);
+    for name in ["one", "two"] {
+        let log = place.done(&["log", &format!("global/d/{name}.md")]);
+        assert!(log.contains(&format!("project/d/{name}.md")), "{log}");
+    }
+    let listed = place.json(&["ls"]);
+    for one in listed["memories"].as_array().unwrap() {
+        assert_eq!((&one["author"], &one["trust"]), (&"person".into(), &"person".into()), "{one}");
+    }
 }

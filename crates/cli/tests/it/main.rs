@@ -16,6 +16,7 @@ mod place;
 
 mod hostile;
 
+mod pending;
 mod permissions;
 
 mod care;
@@ -34,6 +35,7 @@ mod list;
 mod readme;
 
 mod recall;
+mod removed_folder;
 mod save;
 
 mod search;
@@ -48,6 +50,7 @@ mod terminal;
 
 mod transfer;
 
+mod workspaces;
 mod write;
 
 mod daemon;
@@ -58,7 +61,7 @@ mod install;
 
 mod hooks;
 
-mod qwen_code;
+mod hosts;
 
 mod demo;
 

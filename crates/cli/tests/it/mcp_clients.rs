@@ -158,7 +158,7 @@ fn check(revision: &str, way: Way, client: impl FnOnce(&Home, &str) -> Command) 
         .collect();
     let expected = json!({
         "revision": revision,
-        "tools": ["memory", "recall", "save_memory"],
+        "tools": ["memory", "recall", "view_memory", "save_memory"],
         "calls": answers,
         "resources": ["quipu://memories/global/kept.md"],
         "read": "one\nsecond\nthree\n",
@@ -217,6 +217,59 @@ fn the_python_client_is_served_so_over_http() {
     python_client("2026-07-28", Way::Http);
 }
 
+/// Every keyword of a schema that is a list of types, a `null` in an `enum`, or `additionalProperties`.
+fn keywords_that_gemini_refuses(schema: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    match schema {
+        Value::Object(fields) => {
+            for (name, value) in fields {
+                let refused = match name.as_str() {
+                    "type" => !value.is_string() && !value.is_object(),
+                    "enum" => value.as_array().is_some_and(|values| values.contains(&Value::Null)),
+                    "additionalProperties" | "additional_properties" => true,
+                    _ => false,
+                };
+                if refused {
+                    found.push(format!("{name}: {value}"));
+                }
+                found.extend(keywords_that_gemini_refuses(value));
+            }
+        }
+        Value::Array(values) => found.extend(values.iter().flat_map(keywords_that_gemini_refuses)),
+        _ => {}
+    }
+    found
+}
+
+#[test]
+fn the_converters_of_the_sdks_take_every_schema_and_a_model_is_handed_the_text() {
+    let home = Home::new();
+    let mut command = home.command(tool("QUIPU_TEST_PYTHON"));
+    let seen = json_of(command.arg(client_script("schemas.py")).arg(QUIPU));
+    let tools = seen["tools"].as_object().unwrap();
+    assert_eq!(
+        tools.keys().collect::<Vec<_>>(),
+        ["memory", "recall", "save_memory", "view_memory"]
+    );
+    for (tool, converted) in tools {
+        for (converter, made) in converted.as_object().unwrap() {
+            assert!(made.get("error").is_none(), "{tool} {converter}: {made}");
+            assert!(made.to_string().contains("description"), "{tool} {converter}: {made}");
+        }
+        for gemini in ["gemini_mcp", "gemini_schema", "pydantic_ai_gemini"] {
+            let none: [&str; 0] = [];
+            assert_eq!(keywords_that_gemini_refuses(&converted[gemini]), none, "{tool} {gemini}");
+        }
+    }
+    assert_eq!(
+        seen["view"],
+        "Here's the content of /memories/global/tea.md with line numbers:\n     \
+         1\t- Oolong is the tea I like.\n     2\t"
+    );
+    let recalled = seen["recall"].as_str().unwrap();
+    assert!(recalled.contains("Oolong is the tea I like."), "{recalled}");
+}
+
 /// The inspector, which makes one request a run.
 fn inspector(home: &Home, era: &str, method: &str) -> Command {
     let mut command = home.command(tool("QUIPU_TEST_NODE"));
@@ -245,7 +298,7 @@ fn inspect(era: &str) {
             Ok(text) => assert_eq!(shown, (true, Some(text)), "{era} {arguments}"),
             Err(Refusal { code, text }) => {
                 assert_eq!(shown, (false, Some(text)), "{era} {arguments}");
-                assert_eq!(result["structuredContent"]["code"], code);
+                assert_eq!(result["_meta"]["quipu"]["code"], code);
             }
         }
     }
@@ -264,4 +317,23 @@ fn the_inspector_is_served_with_a_handshake() {
 #[test]
 fn the_inspector_is_served_without_a_handshake() {
     inspect("modern");
+}
+
+#[test]
+fn the_memory_tool_of_the_python_sdk_is_kept_by_the_daemon() {
+    let home = Home::new();
+    let daemon = home.daemon();
+    let document = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/EMBEDDING.md");
+    let mut client = home.command(tool("QUIPU_TEST_PYTHON"));
+    client.arg(client_script("memory_tool.py")).arg(document);
+    client.env("QUIPU_URL", daemon.said["url"].as_str().unwrap()).env("QUIPU_TOKEN", TOKEN);
+    let arguments: Vec<Value> = calls().into_iter().map(|(arguments, _)| arguments).collect();
+    let seen = json_of(client.write_stdin(json!(arguments).to_string()));
+    assert_eq!(seen["declared"], json!({ "type": "memory_20250818", "name": "memory" }));
+    let answers = calls().into_iter().map(|(_, answer)| match answer {
+        Ok(text) => json!({ "ok": true, "text": text }),
+        Err(Refusal { text, .. }) => json!({ "ok": false, "text": text }),
+    });
+    assert_eq!(seen["answers"], answers.collect::<Value>());
+    assert_eq!(fs::read_to_string(home.memory()).unwrap(), "one\nsecond\nthree\n");
 }

@@ -89,6 +89,42 @@ fn a_signal_ends_the_process_while_its_input_is_open() {
 }
 
 #[test]
+fn a_server_whose_parent_died_ends_although_its_input_is_open() {
+    let place = Place::new();
+    // The shell is the parent; what it hands on is held open here.
+    let mut command = place.program("sh");
+    let script = r#"exec 3<&0; "$0" mcp <&3 3<&- & wait"#;
+    command.args(["-c", script, env!("CARGO_BIN_EXE_quipu")]);
+    let mut served = Served::start_as(command);
+    served.create("/memories/global/a.md", "kept\n");
+    served.kill_parent_only();
+    assert_eq!(served.rest(), []);
+    assert_eq!(place.view("global/a.md"), "kept\n");
+    let doctor = place.run(&["doctor"]);
+    assert_eq!(doctor.status, 0, "{}", doctor.stdout);
+}
+
+#[test]
+fn half_a_surrogate_pair_is_answered_with_its_id_and_stored_as_a_replacement() {
+    let mut server = Server::start();
+    server.initialize();
+    let call = |id: u32, arguments: &str| {
+        let params = format!(r#"{{"name":"memory","arguments":{arguments}}}"#);
+        format!(r#"{{"jsonrpc":"2.0","id":{id},"method":"tools/call","params":{params}}}"#)
+    };
+    let path = "/memories/global/a.md";
+    let create = format!(r#"{{"command":"create","path":"{path}","file_text":"cut \ud83d off"}}"#);
+    writeln!(server.input, "{}", call(2, &create)).unwrap();
+    let made = server.line();
+    assert_eq!((&made["id"], &made["result"]["isError"]), (&json!(2), &json!(false)), "{made}");
+    writeln!(server.input, "{}", call(3, &format!(r#"{{"command":"view","path":"{path}"}}"#)))
+        .unwrap();
+    let shown = server.line()["result"]["content"][0]["text"].to_string();
+    assert!(shown.contains("cut \u{fffd} off"), "{shown}");
+    assert!(server.ended(true).0);
+}
+
+#[test]
 fn memory_text_is_written_into_no_log() {
     let mut server = Server::start();
     server.initialize();

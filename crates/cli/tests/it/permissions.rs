@@ -11,6 +11,7 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
+use crate::daemon::{Answer, Daemon, TOKEN};
 use crate::place::{Ended, Place};
 use crate::served::Served;
 
@@ -65,11 +66,21 @@ impl Person {
 
     /// Runs what the machine must fail at, and says so in a way that helps.
     fn fails(&self, args: &[&str]) {
+        self.ends(args, (6, "storage_failed"));
+    }
+
+    /// Runs what cannot be written, and says so in a way that helps.
+    fn cannot_write(&self, args: &[&str]) {
+        self.ends(args, (4, "read_only"));
+    }
+
+    fn ends(&self, args: &[&str], expected: (i32, &str)) {
         let ended = self.run(&[args, &["--json"]].concat());
         let last = ended.stderr.lines().last().unwrap_or_default();
         let error: Value =
             serde_json::from_str(last).unwrap_or_else(|_| panic!("{args:?}: {}", ended.shown()));
-        assert_eq!((ended.status, &error["error"]["code"]), (6, &json!("storage_failed")));
+        let found = (ended.status, error["error"]["code"].as_str().unwrap());
+        assert_eq!(found, expected, "{args:?}: {}", ended.shown());
         let what = error["error"]["message"].as_str().unwrap().to_lowercase();
         let tells_why = ["denied", "check its folder and permissions"];
         assert!(tells_why.iter().any(|why| what.contains(why)), "{args:?}: {what}");
@@ -150,7 +161,7 @@ fn a_memory_that_cannot_be_read_is_named_and_hides_no_other() {
         person.fails(&["view", "global/a.md"]);
         person.fails(&["replace", "global/a.md", "the", "an"]);
         // What cannot be read cannot be kept in history, so it is not removed either.
-        person.fails(&["rm", "global/a.md"]);
+        person.fails(&["rm", "-y", "global/a.md"]);
         person.fails(&["mv", "global/a.md", "global/c.md"]);
         let listed = person.done(&["ls"]);
         assert_eq!(listed.lines().count(), 3, "{listed}");
@@ -172,6 +183,32 @@ fn a_memory_that_cannot_be_read_is_named_and_hides_no_other() {
 }
 
 #[test]
+fn facts_are_found_remembered_and_forgotten_beside_a_memory_that_cannot_be_read() {
+    let person = Person::new();
+    let file = person.home("memory/a.md");
+    mode(&file, 0o000);
+    person.done(&["remember", "--scope", "global", "The sourdough rests for eleven hours."]);
+    let recalled = person.done(&["recall", "how long does the sourdough rest?"]);
+    assert!(recalled.contains("eleven hours"), "{recalled}");
+    let event = json!({
+        "hook_event_name": "UserPromptSubmit",
+        "session_id": "s",
+        "cwd": person.place.checkout(),
+        "prompt": "how long does the sourdough rest?",
+    });
+    let mut hook = assert_cmd::Command::from_std(person.command(&["hook", "user-prompt"]));
+    let shown = person.place.end(hook.write_stdin(event.to_string()));
+    assert!(shown.stdout.contains("eleven hours"), "{}", shown.shown());
+    person.done(&["dream", "-y"]);
+    let forgotten = person.run(&["forget", "-y", "\"The sourdough rests for eleven hours.\""]);
+    let unsearched = "Not searched, because they cannot be read: /memories/global/a.md.";
+    assert!(forgotten.stderr.contains("Removed 1 memory entry"), "{}", forgotten.shown());
+    assert!(forgotten.stderr.contains(unsearched), "{}", forgotten.shown());
+    mode(&file, 0o600);
+    assert_eq!(person.done(&["view", "global/a.md"]), "the a\n");
+}
+
+#[test]
 fn a_root_that_cannot_be_written_is_served_for_reading() {
     let person = Person::new();
     let root = person.home("memory");
@@ -181,21 +218,98 @@ fn a_root_that_cannot_be_written_is_served_for_reading() {
         &["create", "global/new.md", "x"][..],
         &["create", "global/new/deep.md", "x"],
         &["replace", "global/a.md", "the", "an"],
-        &["rm", "global/a.md"],
+        &["rm", "-y", "global/a.md"],
         &["rm", "-y", "global/d"],
         &["mv", "global/a.md", "global/c.md"],
         &["mv", "global/d", "global/e"],
     ] {
-        person.fails(refused);
+        person.cannot_write(refused);
     }
     let create = json!({ "command": "create", "path": "/memories/global/n.md", "file_text": "x" });
-    person.tells_a_model(&create, "storage_failed");
+    person.tells_a_model(&create, "read_only");
     assert_eq!(person.done(&["view", "global/a.md"]), "the a\n");
     assert_eq!(person.done(&["view", "global/d/b.md"]), "the b\n");
     person.done(&["create", "project/q.md", "the q\n"]);
     person.needs_attention("unwritable global");
     mode(&root.join("d"), 0o700);
     mode(&root, 0o700);
+    person.is_whole();
+}
+
+#[test]
+fn a_checkout_that_cannot_be_written_is_told_as_such_over_http() {
+    let person = Person::new();
+    let root = person.place.checkout().join(".quipu/memory");
+    let kept = person.place.checkout().join("AGENTS.md");
+    fs::write(&kept, "kept\n").unwrap();
+    if person.is_root {
+        chown(&kept, Some(SOMEBODY), Some(SOMEBODY)).unwrap();
+    }
+    for folder in [&root, &person.place.checkout()] {
+        mode(folder, 0o500);
+    }
+    let mut command = person.command(&["serve", "--port", "0", "--json"]);
+    command.env("QUIPU_TOKEN", TOKEN);
+    let daemon = Daemon::start_by(command);
+    let why = "The project memory scope cannot be written on this machine: permission denied";
+    let refused = |answer: &Answer, why: &str| {
+        let told = answer.json();
+        let said = (answer.status, told["code"].as_str().unwrap_or_default());
+        assert_eq!(said, (403, "read_only"), "{told}");
+        assert!(told["error"].as_str().unwrap().contains(why), "{told}");
+    };
+    let new = "/v1/memories/project/new.md";
+    refused(&daemon.ask("PUT", new).json(&json!({ "text": "x" })).send(), why);
+    let old = || daemon.ask("DELETE", "/v1/memories/project/p.md").header("If-Match", "*");
+    refused(&old().send(), why);
+    let to = json!({ "from": "/memories/project/p.md", "to": "/memories/project/q.md" });
+    refused(&daemon.post("/v1/memories/move", &to), why);
+    let saved = json!({ "scope": "workspace", "mode": "append", "content": "a fact" });
+    refused(&daemon.post("/workspace/memory", &saved), "permission denied");
+
+    // A model is told so as well.
+    let create = json!({
+        "command": "create", "path": "/memories/project/n.md", "file_text": "x",
+    });
+    let told = daemon.post("/v1/tool", &create).json();
+    assert_eq!((&told["ok"], &told["code"]), (&json!(false), &json!("read_only")), "{told}");
+    assert!(told["text"].as_str().unwrap().starts_with(why), "{told}");
+    person.tells_a_model(&create, "read_only");
+    let remember = json!({ "content": "The tests run with nextest.", "scope": "project" });
+    let task = daemon.task("remember", &remember);
+    assert_eq!(task["error"]["cause"], "read_only", "{task}");
+    assert!(task["error"]["details"].as_str().unwrap().starts_with(why), "{task}");
+
+    // The other scopes go on working.
+    let made = daemon.ask("PUT", "/v1/memories/global/new.md").json(&json!({ "text": "x" }));
+    assert_eq!(made.send().status, 201);
+    person.done(&["rm", "-y", "global/new.md"]);
+    assert_eq!(fs::read_to_string(&kept).unwrap(), "kept\n");
+    for folder in [&root, &person.place.checkout()] {
+        mode(folder, 0o700);
+    }
+    assert_eq!(old().send().status, 200);
+}
+
+#[test]
+fn a_daemon_for_programs_logs_what_failed_as_json() {
+    let person = Person::new();
+    let file = person.home("memory/a.md");
+    mode(&file, 0o000);
+    let mut command = person.command(&["serve", "--port", "0", "--json"]);
+    command.env("QUIPU_TOKEN", TOKEN);
+    let daemon = Daemon::start_by(command);
+    let ask = daemon.ask("GET", "/v1/memories/global/a.md");
+    assert_eq!(ask.code(), (500, "storage_failed".to_owned()));
+    let log = daemon.log();
+    let lines = log.lines().map(serde_json::from_str::<Value>);
+    let lines: Vec<Value> = lines.collect::<Result<_, _>>().unwrap_or_else(|_| panic!("{log}"));
+    let failed = lines.iter().find(|line| line["message"] == "the machine failed");
+    let failed = failed.unwrap_or_else(|| panic!("{log}"));
+    assert_eq!((&failed["level"], &failed["code"]), (&json!("ERROR"), &json!("storage_failed")));
+    assert!(failed["error"].as_str().unwrap().contains("ermission denied"), "{failed}");
+    assert!(failed["timestamp"].as_str().unwrap().ends_with('Z'), "{failed}");
+    mode(&file, 0o600);
     person.is_whole();
 }
 
@@ -213,7 +327,12 @@ fn a_state_that_cannot_be_written_or_read_leaves_memories_to_be_viewed() {
         person.fails(&["replace", "project/p.md", "the", "a"]);
         person.fails(&["rm", "-y", "global/d"]);
         person.fails(&["pin", "global/a.md"]);
-        person.fails(&["log"]);
+        if folder_bits == 0o500 {
+            // What may be read is read.
+            assert_eq!(person.done(&["log"]).lines().count(), 3);
+        } else {
+            person.fails(&["log"]);
+        }
         // It is not damaged, so nothing is set aside.
         person.needs_attention("state-unavailable");
         person.fails(&["doctor", "--fix"]);
@@ -227,6 +346,43 @@ fn a_state_that_cannot_be_written_or_read_leaves_memories_to_be_viewed() {
     let aside = names.filter(|name| name.to_string_lossy().contains("damaged")).count();
     assert_eq!(aside, 0, "a state that could not be opened was set aside");
     person.is_whole();
+}
+
+#[test]
+fn a_home_that_is_only_for_reading_still_has_its_pins_and_serves_hooks() {
+    let person = Person::new();
+    person.done(&["create", "global/tea.md", "- Bea drinks green tea at four.\n"]);
+    person.done(&["pin", "global/d/b.md"]);
+    let folders = ["memory/d", "memory", "state", ""].map(|below| person.home(below));
+    let files = ["state/quipu.db", "state/quipu.db-wal", "state/quipu.db-shm"];
+    for file in files.map(|file| person.home(file)).iter().filter(|file| file.exists()) {
+        mode(file, 0o400);
+    }
+    for folder in &folders {
+        mode(folder, 0o500);
+    }
+    let listed: Value = serde_json::from_str(&person.done(&["ls", "--json"])).unwrap();
+    let listed = listed["memories"].as_array().unwrap();
+    let pinned: Vec<_> = listed.iter().filter(|one| one["pinned"] == true).collect();
+    assert_eq!(pinned.len(), 1, "{listed:?}");
+    let hook = |hook: &str, name: &str| {
+        let event = json!({
+            "hook_event_name": name,
+            "session_id": "s",
+            "cwd": person.place.checkout(),
+            "source": "startup",
+            "prompt": "when does Bea drink green tea?",
+        });
+        let mut command = assert_cmd::Command::from_std(person.command(&["hook", hook]));
+        person.place.end(command.write_stdin(event.to_string()))
+    };
+    let begun = hook("session-start", "SessionStart");
+    assert!(begun.stdout.contains("the b"), "{}", begun.shown());
+    let recalled = hook("user-prompt", "UserPromptSubmit");
+    assert!(recalled.stdout.contains("Bea drinks"), "{}", recalled.shown());
+    for folder in &folders {
+        mode(folder, 0o700);
+    }
 }
 
 #[test]

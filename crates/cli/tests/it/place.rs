@@ -105,6 +105,12 @@ impl Place {
         assert_eq!(ended.status, 0, "{path}: {}", ended.stderr);
     }
 
+    /// Fails if the doctor finds anything wrong. What could be better, such as entries that repeat others, may be.
+    pub(crate) fn needs_nothing(&self) {
+        let told = self.done(&["doctor"]);
+        assert!(told.starts_with("nothing needs attention\n"), "{told:.2000}");
+    }
+
     /// Returns a memory's text.
     pub(crate) fn view(&self, path: &str) -> String {
         self.done(&["view", path])
@@ -125,10 +131,12 @@ impl Place {
         path.display().to_string()
     }
 
-    /// Replaces what differs from run to run: this place and the time.
+    /// Replaces what differs from run to run: this place, its workspace and the time.
     pub(crate) fn stable(&self, text: &str) -> String {
         let text = text.replace(&self.folder.path().display().to_string(), "<place>");
         let time = Regex::new(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z").unwrap();
+        let workspace = Regex::new("workspaces/app-[0-9a-f]{12}").unwrap();
+        let text = workspace.replace_all(&text, "workspaces/<id>");
         time.replace_all(&text, "<time>").into_owned()
     }
 }

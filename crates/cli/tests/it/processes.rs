@@ -63,7 +63,7 @@ fn the_command_line_and_two_servers_share_a_root() {
         servers.chain((0..20).map(|number| format!("person, {number}"))).collect();
     assert_eq!(lines(&place), expected);
     assert_eq!(place.done(&["log", "--json", "-n", "1000"]).lines().count(), 221);
-    assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+    place.needs_nothing();
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn a_server_sees_at_once_what_another_process_wrote() {
     }
     one.leave();
     two.leave();
-    assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+    place.needs_nothing();
 }
 
 #[test]
@@ -120,7 +120,7 @@ fn a_root_held_for_too_long_is_told_and_shown() {
     served.done(&edit);
     served.leave();
     assert_eq!(place.view("global/a.md"), "x\na\n");
-    assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+    place.needs_nothing();
 }
 
 #[test]
@@ -148,7 +148,7 @@ fn a_server_told_to_end_while_it_writes_ends_cleanly() {
         assert_eq!(lines(&place), acknowledged, "{signal}");
         let lock = fs::read_to_string(lock_file(&place)).unwrap();
         assert!(lock.ends_with(" resting\n"), "{lock}");
-        assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+        place.needs_nothing();
     }
 }
 
@@ -182,7 +182,7 @@ fn a_command_told_to_end_leaves_all_or_nothing() {
         .collect();
     assert_eq!(left_over, [""; 0]);
     place.done(&["insert", "project/shared.md", "0", "after"]);
-    assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+    place.needs_nothing();
 }
 
 #[test]
@@ -221,5 +221,5 @@ fn an_import_told_to_end_leaves_all_or_nothing() {
         finished_late += usize::from(status == Some(130) && found == count);
     }
     assert!(finished_late > 0, "no signal came while files were being written");
-    assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+    place.needs_nothing();
 }

@@ -16,16 +16,16 @@ fn a_fact_is_added_to_the_file_of_its_scope() {
     insta::assert_snapshot!(ended.shown(), @r"
     status 0
     --- stderr
-    added to <place>/app/QWEN.md
+    added to <place>/app/AGENTS.md
     ");
     fs::create_dir(place.checkout().join("src")).unwrap();
     let from_below = place.run_with(&["save", "--scope", "project", "-"], "two\nlines\n");
     assert_eq!(from_below.status, 0, "{}", from_below.stderr);
-    let text = fs::read_to_string(place.checkout().join("QWEN.md")).unwrap();
+    let text = fs::read_to_string(place.checkout().join("AGENTS.md")).unwrap();
     assert_eq!(text, "## Quipu Added Memories\n- Builds with make\n- two lines\n");
     let saved = place.json(&["save", "--scope", "global", "Likes tea"]);
     let path = saved["path"].as_str().unwrap();
-    assert_eq!(fs::read_to_string(place.home().join("QWEN.md")).unwrap().lines().count(), 2);
+    assert_eq!(fs::read_to_string(place.home().join("AGENTS.md")).unwrap().lines().count(), 2);
     assert_eq!(
         saved,
         json!({
@@ -36,16 +36,57 @@ fn a_fact_is_added_to_the_file_of_its_scope() {
 }
 
 #[test]
+fn a_fact_can_be_edited_before_it_is_saved() {
+    let place = Place::new();
+    let save = |args: &[&str], editor: &str| {
+        let editor = place.script("editor", editor);
+        let mut command = place.quipu(&[&["save", "--edit", "--scope", "project"], args].concat());
+        place.end(command.env("EDITOR", editor))
+    };
+    assert_eq!(save(&["Builds with make"], r#"sed -i s/make/just/ "$1""#).status, 0);
+    assert_eq!(save(&[], r#"printf '%s\n' '- one' '- two' > "$1""#).status, 0);
+    let file = place.checkout().join("AGENTS.md");
+    let expected = "## Quipu Added Memories\n- Builds with just\n- one\n- two\n";
+    assert_eq!(fs::read_to_string(&file).unwrap(), expected);
+    for editor in [r#": > "$1""#, "exit 1", r#"printf '\377' > "$1""#] {
+        let ended = save(&["three"], editor);
+        assert_ne!(ended.status, 0, "{editor}: {}", ended.stderr);
+    }
+    assert_eq!(fs::read_to_string(&file).unwrap(), expected);
+}
+
+#[test]
+fn the_file_that_is_there_is_added_to_and_no_line_twice() {
+    let place = Place::new();
+    for file in ["QWEN.md", "GEMINI.md", "CLAUDE.md", "AGENTS.md"] {
+        fs::write(place.checkout().join(file), "# Rules\n").unwrap();
+        for _ in 0..3 {
+            place.done(&["save", "--scope", "project", "Builds with make"]);
+        }
+        let text = fs::read_to_string(place.checkout().join(file)).unwrap();
+        assert_eq!(text, "# Rules\n\n## Quipu Added Memories\n- Builds with make\n", "{file}");
+    }
+    let again = place.run(&["save", "--scope", "project", "Builds with make"]);
+    insta::assert_snapshot!(again.shown(), @r"
+    status 0
+    --- stderr
+    it stands in <place>/app/AGENTS.md already; nothing was added
+    ");
+    let saved = place.json(&["save", "--scope", "project", "Builds with make"]);
+    assert_eq!((&saved["changed"], &saved["bytesWritten"]), (&json!(false), &json!(0)));
+}
+
+#[test]
 fn without_a_scope_both_files_are_named() {
     let place = Place::new();
     insta::assert_snapshot!(place.run(&["save", "x"]).shown(), @r"
     status 2
     --- stderr
     error: it is not said which file to save it to
-      help: `--scope project` adds it to <place>/app/QWEN.md
-      help: `--scope global` adds it to <place>/home/QWEN.md
+      help: `--scope project` adds it to <place>/app/AGENTS.md
+      help: `--scope global` adds it to <place>/home/AGENTS.md
     ");
-    assert!(!place.checkout().join("QWEN.md").exists());
+    assert!(!place.checkout().join("AGENTS.md").exists());
 }
 
 #[test]
@@ -58,7 +99,7 @@ fn what_cannot_be_saved_is_said_and_nothing_is_made() {
     let refused = save(&secret);
     assert_eq!(refused.status, 4, "{}", refused.stderr);
     assert!(refused.stderr.contains("--allow secrets."), "{}", refused.stderr);
-    assert!(!place.home().join("QWEN.md").exists());
+    assert!(!place.home().join("AGENTS.md").exists());
     let allowed = place.run(&["save", "--scope", "global", &secret, "--allow", "secrets"]);
     assert_eq!(allowed.status, 0, "{}", allowed.stderr);
     assert!(allowed.stderr.contains("matches the screening rule"), "{}", allowed.stderr);

@@ -130,6 +130,24 @@ impl Served {
         self.answers.iter().filter_map(|message| Answer::of(&message)).collect()
     }
 
+    /// Kills the process that was started, and not those that it has started.
+    pub(crate) fn kill_parent_only(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Waits until nothing writes answers any more, with the input open; returns those that were not read.
+    pub(crate) fn rest(&self) -> Vec<Answer> {
+        let mut answers = Vec::new();
+        loop {
+            match self.answers.recv_timeout(PATIENCE) {
+                Ok(message) => answers.extend(Answer::of(&message)),
+                Err(RecvTimeoutError::Disconnected) => return answers,
+                Err(RecvTimeoutError::Timeout) => panic!("the server did not end"),
+            }
+        }
+    }
+
     /// Sends a signal by its name.
     pub(crate) fn signal(&self, name: &str) {
         let pid = self.child.id().to_string();
@@ -156,8 +174,8 @@ impl Answer {
     fn of(message: &Value) -> Option<Self> {
         let id = message["id"].as_u64()?;
         let result = &message["result"];
-        let structured = &result["structuredContent"];
-        let code = if structured["ok"] == true { "ok" } else { structured["code"].as_str()? };
+        let facts = &result["_meta"]["quipu"];
+        let code = if facts["ok"] == true { "ok" } else { facts["code"].as_str()? };
         let text = result["content"][0]["text"].as_str()?.to_owned();
         Some(Self { id, code: code.to_owned(), text })
     }

@@ -38,6 +38,45 @@ fn settings_take_effect() {
 }
 
 #[test]
+fn a_tilde_that_no_shell_expanded_means_the_home_folder() {
+    let place = Place::new();
+    let done = |variables: &[(&str, &str)], args: &[&str]| {
+        let mut command = place.quipu(args);
+        let homes = ["QUIPU_HOME", "XDG_DATA_HOME", "XDG_STATE_HOME", "XDG_CONFIG_HOME"];
+        for name in homes {
+            command.env_remove(name);
+        }
+        let ended = place.end(command.envs(variables.iter().copied()));
+        assert_eq!(ended.status, 0, "{args:?}: {}", ended.stderr);
+        ended.stdout
+    };
+    done(&[("QUIPU_HOME", "~/.memories")], &["create", "global/a.md", "a"]);
+    done(&[("QUIPU_HOME", "~")], &["create", "global/b.md", "b"]);
+    fs::create_dir_all(place.home().join("config/quipu")).unwrap();
+    fs::write(place.home().join("config/quipu/config.toml"), "\u{feff}memory_list = false\n")
+        .unwrap();
+    let folders =
+        [("XDG_DATA_HOME", "~/data"), ("XDG_STATE_HOME", "~/st"), ("XDG_CONFIG_HOME", "~/config")];
+    done(&folders, &["create", "global/c.md", "c"]);
+    fs::create_dir_all(place.home().join("shop/.git")).unwrap();
+    done(&folders, &["create", "project/d.md", "d", "--project", "~/shop"]);
+    done(&folders, &["create", "e.md", "e", "--flat", "~/flat"]);
+    let files = [
+        ".memories/memory/a.md",
+        "memory/b.md",
+        "data/quipu/memory/c.md",
+        "st/quipu/quipu.db",
+        "shop/.quipu/memory/d.md",
+        "flat/e.md",
+    ];
+    for file in files {
+        assert!(place.home().join(file).exists(), "{file}");
+    }
+    assert!(!place.home().join("data/quipu/memory/MEMORY.md").exists(), "the settings were read");
+    assert!(!place.checkout().join("~").exists(), "no folder of that name is made");
+}
+
+#[test]
 fn a_rule_can_be_relaxed() {
     let place = Place::new();
     let key = ["AK", "IA", "QYLPMN5HHHFPZAM2"].concat();
@@ -101,8 +140,10 @@ fn a_rule_is_answered_for_by_every_command_that_writes() {
         assert_eq!(run(line), 4, "{line:?}");
         assert_eq!(run(&[line, &["--allow", "secrets"]].concat()), 0, "{line:?}");
     }
-    let skipped = place.done(&["import", &source, "--to", "global/new"]);
-    assert!(skipped.contains("`--allow secrets.aws-access-key` takes it"), "{skipped}");
+    let skipped = place.run(&["import", &source, "--to", "global/new"]);
+    assert_eq!(skipped.status, 1, "{}", skipped.shown());
+    let help = "`--allow secrets.aws-access-key` takes it";
+    assert!(skipped.stdout.contains(help), "{}", skipped.shown());
     place.done(&["import", &source, "--to", "global/new", "--allow", "secrets.aws-access-key"]);
     assert_eq!(place.view("global/new/k.md"), format!("{key}\n"));
     let ended = place.run(&["create", "global/b.md", "x", "--allow", "secrets.none"]);

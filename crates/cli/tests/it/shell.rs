@@ -8,45 +8,63 @@ use crate::place::Place;
 
 #[test]
 fn the_help_lists_the_commands() {
-    insta::assert_snapshot!(Place::new().done(&["-h"]), @r"
+    let help = Place::new().done(&["-h"]);
+    let (commands, _) = help.split_once("\nOptions:\n").unwrap();
+    insta::assert_snapshot!(commands, @r"
     A memory for AI agents: plain Markdown in three scopes, safe, with undo
 
-    Usage: quipu [OPTIONS] <COMMAND>
+    Usage: quipu [OPTIONS] [COMMAND]
 
-    Commands:
+    Read:
       ls           List memories
       view         Print a memory
+      grep         Search the text of memories
+      recall       Find the memories that fit a prompt
+
+    Write:
       create       Make a memory
       replace      Replace a text that occurs exactly once
       insert       Add lines to a memory
-      rm           Delete memories or folders
-      mv           Rename a memory or folder
       edit         Edit a memory in your editor
+      mv           Rename a memory or folder
+      rm           Delete memories or folders
+
+    Remember:
+      remember     Remember a text where it belongs
+      forget       Forget what was remembered
+      dream        Tidy memories up
+      pending      Decide on changes that the curator proposes
+      tasks        List the tasks of this workspace, latest first
+
+    Context:
+      context      Show what a model would be shown here
+      hot          List the memories that models are given whole, warmest first
       pin          Keep memories in the agents' context
       unpin        Keep memories in context no longer
-      grep         Search the text of memories
-      recall       Find the memories that fit a prompt
+      save         Add a fact to a context file, such as `AGENTS.md`
+      trust        Trust a folder: its context files may instruct models
+
+    History:
       log          Show what was changed, newest first
       show         Show one change in full
       diff         Show what a change did, or what became of a memory
       undo         Take changes back
-      remember     Remember a text where it belongs
-      forget       Forget what was remembered
-      dream        Tidy memories up
-      tasks        List the tasks of this workspace, latest first
-      save         Add a fact to a context file, such as `AGENTS.md`
-      context      Show what a model would be shown here
-      hot          List the memories that models are given whole, warmest first
-      trust        Trust a folder: its context files may instruct models
+
+    Care:
       status       Show where memories lie and how much there is
       doctor       Look for trouble, and mend it
       import       Take over memories of another product or folder
       export       Copy memories out
+      workspace    List or remove the workspaces of this host
+
+    Serve:
+      mcp          Serve memories to an agent over MCP on stdin and stdout
       serve        Serve memories and tasks over HTTP
       service      Let the system start the daemon
       token        Print the token that the daemon asks for
       events       Show what changes, as the running daemon tells it
-      mcp          Serve memories to an agent over MCP on stdin and stdout
+
+    Set up:
       install      Let an agent use Quipu
       uninstall    Take from an agent what `install` gave it
       hook         Answer an agent's hook
@@ -54,8 +72,14 @@ fn the_help_lists_the_commands() {
       completions  Print the completion script of a shell
       man          Print the manual page, or write all of them to a folder
       help         Print this message or the help of the given subcommand(s)
+    ");
+}
 
-    Options:
+#[test]
+fn the_help_lists_the_flags_after_the_commands() {
+    let help = Place::new().done(&["-h"]);
+    let (_, flags) = help.split_once("\nOptions:\n").unwrap();
+    insta::assert_snapshot!(flags, @r"
       -h, --help     Print help (see more with '--help')
       -V, --version  Print version
 
@@ -63,18 +87,88 @@ fn the_help_lists_the_commands() {
           --project <DIR>         Take the project of DIR instead of the current folder's
           --project-root <PLACE>  Where project memories lie: `repo` in the checkout, `host` on this
                                   host only [possible values: repo, host]
-          --workspace-id <ID>     The workspace whose memories `/memories/workspace` holds
+          --workspace-id <ID>     Mount this workspace instead of the one of the git worktree
           --flat <DIR>            Mount one folder at `/memories` instead of the three scopes
 
     Output:
           --json          Print JSON: one value, or one a line for `log`, `grep`, `events`, `demo`
-          --color <WHEN>  When to use color [default: auto] [possible values: auto, always, never]
+          --color <WHEN>  When to use color; `always` colors and aligns what goes into a pipe too
+                          [default: auto] [possible values: auto, always, never]
           --no-pager      Print straight to the terminal
       -q, --quiet         Print results and errors only
       -v, --verbose...    Say more on stderr; twice for details
 
     Run `quipu help COMMAND` for examples, `quipu man` for the manual page.
     ");
+}
+
+#[test]
+fn without_a_command_a_start_is_shown() {
+    let place = Place::new();
+    let ended = place.run(&[]);
+    insta::assert_snapshot!(ended.shown(), @r"
+    status 0
+    --- stdout
+    A memory for AI agents: plain Markdown in three scopes, safe, with undo
+
+    Start:
+      quipu install                   let the agents on this machine use it
+      quipu remember 'I prefer tabs'  put a fact where it belongs
+      quipu ls                        list what is remembered
+      quipu log                       show what was changed, and who did it
+      quipu undo                      take the last change back
+
+    Commands:
+      Read        ls  view  grep  recall
+      Write       create  replace  insert  edit  mv  rm
+      Remember    remember  forget  dream  pending  tasks
+      Context     context  hot  pin  unpin  save  trust
+      History     log  show  diff  undo
+      Care        status  doctor  import  export  workspace
+      Serve       mcp  serve  service  token  events
+      Set up      install  uninstall  hook  demo  completions  man  help
+
+    `quipu help` says what each is for, `quipu help COMMAND` shows examples.
+    ");
+    assert_eq!(place.run(&["--project", "."]), ended);
+    assert_eq!(place.done(&["help"]), place.done(&["--help"]));
+}
+
+#[test]
+fn the_verbs_of_the_tool_and_of_other_programs_are_understood() {
+    let place = Place::new();
+    place.create("global/a.md", "tea\n");
+    assert_eq!(place.done(&["cat", "global/a.md"]), "tea\n");
+    assert_eq!(place.done(&["list"]), place.done(&["ls"]));
+    assert_eq!(place.done(&["search", "tea"]), place.done(&["grep", "tea"]));
+    place.done(&["str_replace", "global/a.md", "tea", "coffee"]);
+    place.done(&["rename", "global/a.md", "global/b.md"]);
+    assert_eq!(place.view("global/b.md"), "coffee\n");
+    place.done(&["delete", "-y", "global/b.md"]);
+    assert_eq!(place.done(&["ls"]), "");
+    assert!(place.done(&["help", "cat"]).contains("Usage: quipu view"));
+}
+
+#[test]
+fn color_that_is_asked_for_is_given_to_a_pipe_too() {
+    let place = Place::new();
+    place.create("global/a.md", "---\ndescription: About me\n---\n");
+    place.done(&["pin", "global/a.md"]);
+    for words in
+        [&["ls"][..], &["log"], &["hot"], &["diff"], &["help"], &["-h"], &[], &["ls", "-h"]]
+    {
+        let colored = place.done(&[&["--color", "always"], words].concat());
+        assert!(colored.contains('\u{1b}'), "{words:?}: {colored}");
+        assert!(!place.done(words).contains('\u{1b}'), "{words:?}");
+    }
+    insta::assert_snapshot!(place.done(&["ls", "--color=always"]).replace('\u{1b}', "^"), @r"
+    ^[2mPIN  SIZE  AGE  USES  PATH         DESCRIPTION^[0m
+    ^[33m*^[0m     30B  ^[2mnow^[0m     ^[2m2^[0m  ^[1mglobal/a.md^[0m  About me
+    ");
+    let wrong = place.run(&["frob", "--color=always"]);
+    assert!(wrong.stderr.contains("\u{1b}[1m"), "{}", wrong.stderr);
+    let value = place.done(&["ls", "--json", "--color", "always"]);
+    assert!(value.starts_with("{\"left_out\""), "{value}");
 }
 
 #[test]
@@ -85,7 +179,8 @@ fn a_wrong_command_line_is_a_usage_error_with_a_suggestion() {
         assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{args:?}");
         assert!(ended.stderr.contains(expected), "{args:?}: {}", ended.stderr);
     };
-    check(&[], "Usage: quipu");
+    check(&["frob"], "Usage: quipu [OPTIONS] [COMMAND]");
+    check(&["--json"], "`quipu help` lists the commands");
     check(&["veiw"], "a similar subcommand exists: 'view'");
     check(&["view"], "<PATH>");
     check(&["view", "global/a.md", "--lines", "0"], "lines are counted from 1");

@@ -23,7 +23,7 @@ fn a_text_goes_where_it_belongs_and_is_taken_back_as_one() {
     status 0
     --- stderr
     Saved to the global memories: 1 new, 0 updated, 0 known already.
-      global/user/keep-bees.md
+      added global/user/keep-bees.md: I keep bees
     `quipu undo --task remember-<id>` takes it back
     ");
     assert_eq!(place.done(&["ls"]).lines().count(), 1);
@@ -36,12 +36,12 @@ fn a_text_goes_where_it_belongs_and_is_taken_back_as_one() {
 fn json_says_what_was_done() {
     let place = Place::new();
     let told = |args: &[&str]| stable(&place.done(&[args, &["--json"]].concat()));
-    insta::assert_snapshot!(told(&["remember", "--scope", "project", "The pier gate opens at six"]), @r#"{"paths":["/memories/project/project/pier-gate-opens-six.md"],"scopes":["project"],"summary":"Saved to the project memories: 1 new, 0 updated, 0 known already.","task":"remember-<id>"}"#);
-    insta::assert_snapshot!(told(&["remember", "The pier gate opens at six"]), @r#"{"paths":[],"scopes":[],"summary":"Nothing to save: it is known already.","task":"remember-<id>"}"#);
-    insta::assert_snapshot!(told(&["forget", "--dry-run", "pier gate"]), @r#"{"diffs":[{"diff":"--- /memories/project/project/pier-gate-opens-six.md\n+++ /memories/project/project/pier-gate-opens-six.md\n@@ -1,7 +0,0 @@\n----\n-type: project\n-description: The pier gate opens at six\n-name: pier gate opens six\n----\n-\n-- The pier gate opens at six\n","kept":true,"moved_to":null,"path":"/memories/project/project/pier-gate-opens-six.md"}],"removed":[{"path":"/memories/project/project/pier-gate-opens-six.md","summary":"The pier gate opens at six","topic":"project"}],"scopes":["project"],"summary":"Removed 1 memory entry.","topics":["project"]}"#);
-    insta::assert_snapshot!(told(&["forget", "pier", "gate"]), @r#"{"removed":[{"path":"/memories/project/project/pier-gate-opens-six.md","summary":"The pier gate opens at six","topic":"project"}],"scopes":["project"],"summary":"Removed 1 memory entry.","task":"forget-<id>","topics":["project"]}"#);
-    insta::assert_snapshot!(told(&["dream"]), @r#"{"deduped":0,"scopes":[],"summary":"Nothing to tidy up.","task":"dream-<id>","topics":[]}"#);
-    insta::assert_snapshot!(place.stable(&told(&["tasks", "-n", "1"])), @r#"{"tasks":[{"client":null,"created_at":"<time>","kind":"dream","result":{"deduped":0,"scopes":[],"summary":"Nothing to tidy up.","topics":[]},"status":"completed","task":"dream-<id>","updated_at":"<time>"}]}"#);
+    insta::assert_snapshot!(told(&["remember", "--scope", "project", "The pier gate opens at six"]), @r#"{"changes":[{"action":"added","path":"/memories/project/project/pier-gate-opens-six.md","summary":"The pier gate opens at six"}],"paths":["/memories/project/project/pier-gate-opens-six.md"],"proposals":0,"scopes":["project"],"summary":"Saved to the project memories: 1 new, 0 updated, 0 known already.","task":"remember-<id>"}"#);
+    insta::assert_snapshot!(told(&["remember", "The pier gate opens at six"]), @r#"{"changes":[{"action":"known","path":"/memories/project/project/pier-gate-opens-six.md","summary":"The pier gate opens at six"}],"paths":[],"proposals":0,"scopes":[],"summary":"Nothing to save: it is known already.","task":"remember-<id>"}"#);
+    insta::assert_snapshot!(told(&["forget", "--dry-run", "pier gate"]), @r#"{"candidates":[],"changes":[{"action":"removed","path":"/memories/project/project/pier-gate-opens-six.md","summary":"The pier gate opens at six"}],"diffs":[{"diff":"--- /memories/project/project/pier-gate-opens-six.md\n+++ /memories/project/project/pier-gate-opens-six.md\n@@ -1,7 +0,0 @@\n----\n-type: project\n-description: The pier gate opens at six\n-name: pier gate opens six\n----\n-\n-- The pier gate opens at six\n","kept":true,"moved_to":null,"path":"/memories/project/project/pier-gate-opens-six.md"}],"proposals":0,"removed":[{"path":"/memories/project/project/pier-gate-opens-six.md","summary":"The pier gate opens at six","topic":"project"}],"scopes":["project"],"summary":"Removed 1 memory entry.","topics":["project"]}"#);
+    insta::assert_snapshot!(told(&["forget", "-y", "pier", "gate"]), @r#"{"candidates":[],"changes":[{"action":"removed","path":"/memories/project/project/pier-gate-opens-six.md","summary":"The pier gate opens at six"}],"proposals":0,"removed":[{"path":"/memories/project/project/pier-gate-opens-six.md","summary":"The pier gate opens at six","topic":"project"}],"scopes":["project"],"summary":"Removed 1 memory entry.","task":"forget-<id>","topics":["project"]}"#);
+    insta::assert_snapshot!(told(&["dream", "-y"]), @r#"{"changes":[],"deduped":0,"pending":0,"proposals":0,"scopes":[],"summary":"Nothing to tidy up.","task":"dream-<id>","topics":[]}"#);
+    insta::assert_snapshot!(place.stable(&told(&["tasks", "-n", "1"])), @r#"{"tasks":[{"client":null,"created_at":"<time>","kind":"dream","result":{"changes":[],"deduped":0,"proposals":0,"scopes":[],"summary":"Nothing to tidy up.","topics":[]},"status":"completed","task":"dream-<id>","updated_at":"<time>"}]}"#);
 }
 
 #[test]
@@ -52,8 +52,8 @@ fn a_text_may_be_piped_and_may_not_be_blank() {
         assert_eq!(place.run_with(args, " \n").status, 2, "{args:?}");
     }
     assert_eq!(place.run(&["remember", " "]).status, 2);
-    assert_eq!(place.run(&["forget", " "]).status, 2);
-    assert_eq!(place.run(&["forget"]).status, 2);
+    assert_eq!(place.run(&["forget", "-y", " "]).status, 2);
+    assert_eq!(place.run(&["forget", "-y"]).status, 2);
     for args in [&["remember"][..], &["remember", "--dry-run", "-"]] {
         let long = place.run_with(args, &"bees ".repeat(13_108));
         assert_eq!(long.status, 5, "{args:?}");
@@ -66,17 +66,18 @@ fn a_text_may_be_piped_and_may_not_be_blank() {
 fn a_rehearsal_shows_the_difference_and_changes_nothing() {
     let place = Place::new();
     place.create("project/a.md", "- The pier gate opens at six\n- Gates are green\n");
-    place.create("project/b.md", "- the pier gate opens at six.\n");
+    place.create("project/a-2.md", "- the pier gate opens at six.\n");
     let before = place.done(&["log"]);
     insta::assert_snapshot!(place.run(&["dream", "--dry-run"]).shown(), @r"
     status 0
     --- stdout
-    --- /memories/project/b.md
-    +++ /memories/project/b.md
+    --- /memories/project/a-2.md
+    +++ /memories/project/a-2.md
     @@ -1 +0,0 @@
     -- the pier gate opens at six.
     --- stderr
-    rehearsed: Changed 1 memory. Repeated entries merged: 1, outdated ones removed: 0.
+    rehearsed: Changed 1 memory. Repeated entries merged: 1.
+      merged project/a-2.md: the pier gate opens at six
     ");
     insta::assert_snapshot!(place.run(&["forget", "--dry-run", "green gates"]).shown(), @r"
     status 0
@@ -88,6 +89,7 @@ fn a_rehearsal_shows_the_difference_and_changes_nothing() {
     -- Gates are green
     --- stderr
     rehearsed: Removed 1 memory entry.
+      project/a.md: Gates are green
     ");
     insta::assert_snapshot!(place.run(&["remember", "--dry-run", "I keep bees"]).shown(), @r"
     status 0
@@ -104,10 +106,11 @@ fn a_rehearsal_shows_the_difference_and_changes_nothing() {
     +- I keep bees
     --- stderr
     rehearsed: Saved to the global memories: 1 new, 0 updated, 0 known already.
+      added global/user/keep-bees.md: I keep bees
     ");
     assert_eq!(place.done(&["log"]), before);
     assert_eq!(place.done(&["tasks"]), "");
-    place.done(&["dream"]);
+    place.done(&["dream", "-y"]);
     assert_eq!(place.done(&["ls"]).lines().count(), 1);
 }
 
@@ -124,9 +127,10 @@ fn what_cannot_be_done_has_its_status() {
     check(&["remember", secret], 4, "secrets.github-token");
     check(&["remember", "--dry-run", secret], 4, "secrets.github-token");
     check(&["remember", secret, "--json"], 4, r#""code":"screened""#);
-    check(&["remember", "--scope", "workspace", "x is y"], 4, "--workspace-id ID");
+    let nowhere = ["remember", "--scope", "workspace", "x is y", "--project", "/"];
+    check(&nowhere, 4, "--workspace-id ID");
     check(&["remember", "--scope", "everywhere", "x is y"], 2, "possible values");
-    check(&["forget", "what nobody said"], 1, "No managed auto-memory entries matched.");
+    check(&["forget", "-y", "what nobody said"], 1, "No managed auto-memory entries matched.");
     check(&["tasks", "--cancel", "remember-1"], 1, "there is no task");
     assert_eq!(place.done(&["ls"]), "");
 }
@@ -253,7 +257,7 @@ fn a_kill_at_any_moment_leaves_a_task_that_is_done_once() {
         .any(|task| ["queued", "running"].iter().any(|s| task["status"] == *s))
     {
         assert!(Instant::now() < deadline, "{:?}", tasks(&place));
-        place.done(&["dream"]);
+        place.done(&["dream", "-y"]);
     }
     let changed = changed(&place);
     let once: BTreeSet<_> = changed.iter().cloned().collect();
@@ -263,7 +267,7 @@ fn a_kill_at_any_moment_leaves_a_task_that_is_done_once() {
         let touched = !task["result"]["paths"].as_array().is_none_or(Vec::is_empty);
         assert_eq!(touched, once.contains(id), "{task}");
     }
-    assert_eq!(place.done(&["doctor"]), "nothing needs attention\n");
+    place.needs_nothing();
 }
 
 #[test]

@@ -5,15 +5,18 @@ use std::io::{Read, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
+use regex::Regex;
 use store::backend::Backend as _;
 use store::backend::local::{Anchor, LocalBackend, Privacy};
 
+use crate::pending::propose;
 use crate::place::Place;
 use crate::processes::lock_file;
 
 /// A command line that runs in a terminal.
 struct Session {
     child: Child,
+    bytes: Vec<u8>,
     seen: String,
 }
 
@@ -31,7 +34,7 @@ fn in_terminal(place: &Place, line: &str) -> Command {
 
 impl Session {
     fn begin(mut command: Command) -> Self {
-        Self { child: command.spawn().unwrap(), seen: String::new() }
+        Self { child: command.spawn().unwrap(), bytes: Vec::new(), seen: String::new() }
     }
 
     /// Reads until a text is on the screen.
@@ -40,7 +43,8 @@ impl Session {
         let mut byte = [0];
         while !self.seen.contains(text) {
             assert_eq!(stdout.read(&mut byte).unwrap(), 1, "the screen had: {}", self.seen);
-            self.seen.push(char::from(byte[0]));
+            self.bytes.extend(byte);
+            self.seen = String::from_utf8_lossy(&self.bytes).into_owned();
         }
     }
 
@@ -51,12 +55,19 @@ impl Session {
     /// Returns the exit status and all that was on the screen.
     fn end(mut self) -> (i32, String) {
         let stdout = self.child.stdout.as_mut().unwrap();
-        let mut rest = Vec::new();
-        stdout.read_to_end(&mut rest).unwrap();
-        self.seen.push_str(&String::from_utf8_lossy(&rest));
+        stdout.read_to_end(&mut self.bytes).unwrap();
+        self.seen = String::from_utf8_lossy(&self.bytes).into_owned();
         let status = self.child.wait().unwrap().code().unwrap_or(-1);
         (status, self.seen.replace("\r\n", "\n"))
     }
+}
+
+/// Replaces what differs from run to run: times and the ids of tasks.
+fn stable(place: &Place, screen: &str) -> String {
+    let time = Regex::new(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d.*\((now|\d+s)\)").unwrap();
+    let id = Regex::new(r"[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}").unwrap();
+    let screen = time.replace_all(screen, "<when>").into_owned();
+    id.replace_all(&place.stable(&screen), "<id>").into_owned()
 }
 
 fn run(place: &Place, line: &str) -> (i32, String) {
@@ -132,6 +143,160 @@ fn a_folder_is_deleted_after_a_yes() {
 }
 
 #[test]
+fn the_last_change_is_shown_before_it_is_taken_back() {
+    let place = Place::new();
+    place.create("global/a.md", "one\n");
+    place.done(&["replace", "global/a.md", "one", "two"]);
+    let answer = |keys: &str| {
+        let mut session = Session::begin(in_terminal(&place, "quipu undo --color never"));
+        session.wait_for("[y/N] ");
+        session.press(keys);
+        session.end()
+    };
+    let (status, screen) = answer("n\n");
+    assert_eq!(status, 1);
+    insta::assert_snapshot!(stable(&place, &screen), @r"
+    change 2
+    action      edit
+    when        <when>
+    by          person
+    trust       person
+    via         cli
+      global/a.md  2c8b08da5ce6 → 27dd8ed44a83
+
+    --- /memories/global/a.md
+    +++ /memories/global/a.md
+    @@ -1 +1 @@
+    -one
+    +two
+
+    Take back change 2? [y/N] n
+    nothing was undone
+    ");
+    assert_eq!(place.view("global/a.md"), "two\n");
+    assert_eq!(answer("y\n").0, 0);
+    assert_eq!(place.view("global/a.md"), "one\n");
+    let (status, screen) = answer("y\n");
+    assert!(screen.contains("Take back change 3, and so do change 2 again? [y/N]"), "{screen}");
+    assert_eq!((status, place.view("global/a.md")), (0, "two\n".to_owned()));
+}
+
+#[test]
+fn what_a_task_would_take_away_is_shown_before_it_is_done() {
+    let place = Place::new();
+    place.create("global/a.md", "- I keep bees\n- I drink tea\n");
+    place.create("global/a-2.md", "- I keep  bees.\n");
+    let answer = |line: &str, keys: &str| {
+        let mut session = Session::begin(in_terminal(&place, line));
+        session.wait_for("[y/N] ");
+        session.press(keys);
+        session.end()
+    };
+    let (status, screen) = answer("quipu dream --color never", "n\n");
+    assert_eq!(status, 1);
+    insta::assert_snapshot!(screen, @r"
+    --- /memories/global/a-2.md
+    +++ /memories/global/a-2.md
+    @@ -1 +0,0 @@
+    -- I keep  bees.
+    Change 1 memory in this way? [y/N] n
+    nothing was changed
+    ");
+    let (status, screen) = answer("quipu forget tea --color never", "y\n");
+    assert_eq!(status, 0, "{screen}");
+    insta::assert_snapshot!(stable(&place, &screen), @r"
+    --- /memories/global/a.md
+    +++ /memories/global/a.md
+    @@ -1,2 +1 @@
+     - I keep bees
+    -- I drink tea
+    Forget 1 entry? [y/N] y
+    Removed 1 memory entry.
+      global/a.md: I drink tea
+    `quipu undo --task forget-<id>` takes it back
+    ");
+    assert_eq!(place.view("global/a.md"), "- I keep bees\n");
+    // Where it is not clear what is meant, a person chooses.
+    place.create("global/pier.md", "- The gate opens at six\n- The gate is green\n");
+    let choose = |keys: &str| {
+        let mut session =
+            Session::begin(in_terminal(&place, "quipu forget the gate --color never"));
+        session.wait_for("or nothing] ");
+        session.press(keys);
+        session.end()
+    };
+    assert_eq!(choose("\n").0, 1);
+    let (status, screen) = choose("2\n");
+    assert_eq!(status, 0, "{screen}");
+    insta::assert_snapshot!(stable(&place, &screen), @r"
+    Nothing was removed: 2 entries may be meant.
+      1  global/pier.md: The gate opens at six
+      2  global/pier.md: The gate is green
+    Which one is to be forgotten? [1-2, or nothing] 2
+    Removed 1 memory entry.
+      global/pier.md: The gate is green
+    `quipu undo --task forget-<id>` takes it back
+    ");
+    assert_eq!(place.view("global/pier.md"), "- The gate opens at six\n");
+    // Where nothing would go, nothing is asked.
+    assert_eq!(run(&place, "quipu forget tea").0, 1);
+}
+
+#[test]
+fn a_text_with_a_secret_is_kept_or_edited_again_as_the_person_says() {
+    let place = Place::new();
+    let secret =
+        r#"test -e again && echo fine > "$1" || printf '%s%s\n' AKIA QYLPMN5HHHFPZAM2 > "$1""#;
+    let editor = place.script("editor", secret);
+    let draft = place.home().join("state/drafts/global-a-1-secret.md");
+    let answer = |key: &str, before: &dyn Fn()| {
+        let mut command = in_terminal(&place, "quipu edit global/a.md");
+        command.env("EDITOR", &editor);
+        let mut session = Session::begin(command);
+        session.wait_for("[e/k/d] ");
+        before();
+        session.press(key);
+        session.end()
+    };
+    let (status, screen) = answer("d\n", &|| ());
+    assert_eq!((status, draft.exists()), (4, false), "{screen}");
+    assert!(!screen.contains("QYLPMN5HHHFPZAM2"), "{screen}");
+    let (status, screen) = answer("k\n", &|| ());
+    assert_eq!((status, draft.exists()), (4, true), "{screen}");
+    let (status, screen) =
+        answer("e\n", &|| fs::write(place.checkout().join("again"), "").unwrap());
+    assert_eq!(status, 0, "{screen}");
+    assert_eq!(place.view("global/a.md"), "fine\n");
+}
+
+#[tokio::test]
+async fn all_proposals_are_listed_before_a_person_agrees() {
+    let place = Place::new();
+    place.create("global/tea.md", "- Likes tea\n- Drinks tea\n");
+    propose(&place, "both say it", &[("global", "tea.md", Some("Drinks tea"), None)]).await;
+    let choose = |key: &str| {
+        let mut session = Session::begin(in_terminal(&place, "quipu pending accept --all"));
+        session.wait_for("[y/N] ");
+        session.press(key);
+        session.end()
+    };
+    let (status, screen) = choose("n\n");
+    assert_eq!(status, 1, "{screen}");
+    assert_eq!(place.view("global/tea.md"), "- Likes tea\n- Drinks tea\n");
+    let (status, screen) = choose("y\n");
+    assert_eq!(status, 0, "{screen}");
+    let age = Regex::new(r" +(now|\d+s) ").unwrap();
+    let screen = anstream::adapter::strip_str(&stable(&place, &screen)).to_string();
+    insta::assert_snapshot!(age.replace(&screen, " <age> "), @r"
+    ID  AGE  KIND        WHERE          WHY
+     1 <age>  repetition  global/tea.md  both say it
+    Accept 1 proposal? [y/N] y
+    accepted proposal 1 (change 2)
+    ");
+    assert_eq!(place.view("global/tea.md"), "- Likes tea\n");
+}
+
+#[test]
 fn ctrl_c_at_a_question_changes_nothing() {
     let place = Place::new();
     place.create("global/notes/a.md", "a");
@@ -166,14 +331,15 @@ fn who_does_not_say_where_a_fact_goes_is_asked() {
         let mut session = Session::begin(in_terminal(&place, "quipu save tea"));
         session.wait_for("[p/g] ");
         assert!(
-            session.seen.contains("app/QWEN.md (p)") && session.seen.contains("home/QWEN.md (g)")
+            session.seen.contains("app/AGENTS.md (p)")
+                && session.seen.contains("home/AGENTS.md (g)")
         );
         session.press(key);
         session.end().0
     };
     assert_eq!(save("\n"), 2);
     assert_eq!((save("p\n"), save("G\n")), (0, 0));
-    for file in [place.checkout().join("QWEN.md"), place.home().join("QWEN.md")] {
+    for file in [place.checkout().join("AGENTS.md"), place.home().join("AGENTS.md")] {
         assert_eq!(fs::read_to_string(file).unwrap(), "## Quipu Added Memories\n- tea\n");
     }
 }
@@ -210,17 +376,34 @@ fn an_edit_that_is_ended_leaves_no_file_behind() {
 #[test]
 fn an_agent_is_told_only_after_a_yes() {
     let place = Place::new();
-    let file = place.home().join(".cursor/mcp.json");
+    let file = place.home().join(".config/Code/User/mcp.json");
     for (answer, status, written) in [("n\n", 1, false), ("y\n", 0, true)] {
-        let mut session = Session::begin(in_terminal(&place, "quipu install cursor"));
+        let mut session = Session::begin(in_terminal(&place, "quipu install vscode --diff"));
         session.wait_for("[y/N]");
-        assert!(session.seen.contains("\"mcpServers\": {"), "{}", session.seen);
+        assert!(session.seen.contains("change 1 file, 1 server"), "{}", session.seen);
+        assert!(session.seen.contains("\"servers\": {"), "{}", session.seen);
         assert!(!file.exists());
         session.press(answer);
         let (ended, screen) = session.end();
         assert_eq!((ended, file.exists()), (status, written), "{screen}");
     }
     fs::remove_file(&file).unwrap();
-    assert_eq!(run(&place, "quipu install cursor --yes").0, 0);
+    assert_eq!(run(&place, "quipu install vscode --yes").0, 0);
     assert!(file.exists());
+}
+
+#[test]
+fn permissions_and_an_agents_own_memory_are_asked_one_by_one() {
+    let place = Place::new();
+    let mut session = Session::begin(in_terminal(&place, "quipu install claude-code"));
+    session.wait_for("in `permissions.allow`)?");
+    session.press("y\n");
+    session.wait_for("(`autoMemoryEnabled: false`)?");
+    session.press("n\n");
+    session.wait_for("2 files, 6 hooks, 1 server, 1 setting");
+    session.press("y\n");
+    let (ended, screen) = session.end();
+    assert_eq!(ended, 0, "{screen}");
+    let text = fs::read_to_string(place.home().join(".claude/settings.json")).unwrap();
+    assert!(text.contains("mcp__quipu") && !text.contains("autoMemoryEnabled"), "{text}");
 }

@@ -49,6 +49,7 @@ fn a_folder_of_markdown_is_taken_over_as_one_change() {
       ],
       "skipped": [
         {
+          "is_loss": false,
           "source": "image.png",
           "why": "is not Markdown"
         }
@@ -60,7 +61,7 @@ fn a_folder_of_markdown_is_taken_over_as_one_change() {
     assert_eq!(change["kind"], "import");
     assert_eq!(change["trust"], "imported");
     assert_eq!(change["origin"], "import:folder");
-    place.done(&["undo", "1"]);
+    place.done(&["undo", "-y", "1"]);
     assert_eq!(place.done(&["ls"]), "");
 }
 
@@ -71,13 +72,14 @@ fn what_is_there_is_not_overwritten() {
     place.create("global/b.md", "b\n");
     let from = source(&place, &[("a.md", "theirs\n"), ("b.md", "b\n"), ("c.md", "c\n")]);
     insta::assert_snapshot!(place.run(&["import", &from]).shown(), @r"
-    status 0
+    status 1
     --- stdout
     + global/c.md  from c.md
     skipped a.md: global/a.md is there with another text
     skipped b.md: it is there already
     --- stderr
     imported 1 memory (folder format), 2 skipped (change 3)
+    warning: 1 piece of the source that may hold memories could not be taken over; see `skipped` above
     ");
     assert_eq!(place.view("global/a.md"), "mine\n");
 }
@@ -88,7 +90,7 @@ fn a_secret_in_a_source_is_left_out_and_named_by_rule() {
     let key = ["AK", "IA", "QYLPMN5HHHFPZAM2\n"].concat();
     let from = source(&place, &[("a.md", "a\n"), ("key.md", &key)]);
     let ended = place.run(&["import", &from]);
-    assert_eq!(ended.status, 0, "{}", ended.stderr);
+    assert_eq!(ended.status, 1, "{}", ended.stderr);
     assert!(ended.stdout.contains("key.md: "), "{}", ended.stdout);
     assert!(!ended.stdout.contains("QYLPMN5HHHFPZAM2"), "{}", ended.stdout);
     assert_eq!(place.done(&["ls"]).lines().count(), 1);
@@ -102,6 +104,24 @@ fn a_server_memory_file_is_recognized() {
     let done = place.json(&["import", &format!("{folder}/memory.jsonl")]);
     assert_eq!(done["format"], "server-memory");
     assert_eq!(done["memories"].as_array().unwrap().len(), 1, "{done}");
+}
+
+#[test]
+fn an_import_of_a_damaged_file_says_so_with_its_status() {
+    let place = Place::new();
+    let line = r#"{"type":"entity","name":"Ada","entityType":"person","observations":["codes"]}"#;
+    let cut: String = line.chars().take(40).collect();
+    let folder = source(&place, &[("memory.jsonl", &format!("{line}\n{cut}\n"))]);
+    insta::assert_snapshot!(place.run(&["import", &format!("{folder}/memory.jsonl")]).shown(), @r"
+    status 1
+    --- stdout
+    + global/person/ada.md  from memory.jsonl:1
+    skipped memory.jsonl:2: is damaged: it is not JSON
+    --- stderr
+    imported 1 memory (server-memory format), 1 skipped (change 1)
+    warning: 1 piece of the source that may hold memories could not be taken over; see `skipped` above
+    ");
+    assert!(place.view("global/person/ada.md").contains("- codes"));
 }
 
 #[test]
@@ -168,7 +188,7 @@ fn an_export_is_taken_over_again() {
     place.create("global/deep/a.md", "a\n");
     let out = place.path().join("out").display().to_string();
     place.done(&["export", "--to", &out]);
-    place.done(&["rm", "global/deep/a.md"]);
+    place.done(&["rm", "-y", "global/deep/a.md"]);
     place.done(&["import", &format!("{out}/global")]);
     assert_eq!(place.view("global/deep/a.md"), "a\n");
 }

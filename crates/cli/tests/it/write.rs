@@ -3,6 +3,7 @@
 use std::fs;
 
 use crate::place::{Place, pretty};
+use crate::served::Served;
 
 #[test]
 fn a_memory_is_made_edited_renamed_and_deleted() {
@@ -29,7 +30,7 @@ fn a_memory_is_made_edited_renamed_and_deleted() {
         &["mv", "global/me/prefs.md", "global/"],
         "renamed global/me/prefs.md to global/prefs.md (change 5)",
     );
-    check(&["rm", "global/prefs.md"], "deleted global/prefs.md (change 6)");
+    check(&["rm", "-y", "global/prefs.md"], "deleted global/prefs.md (change 6)");
     assert!(!file.exists());
 }
 
@@ -42,6 +43,36 @@ fn project_memories_lie_in_the_checkout_and_workspace_memories_with_the_state() 
     place.done(&["create", "workspace/plan.md", "one", "--workspace-id", "ws-1"]);
     let file = place.home().join("state/workspaces/ws-1/memory/plan.md");
     assert_eq!(fs::read_to_string(file).unwrap(), "one\n");
+}
+
+#[test]
+fn a_checkout_has_a_workspace_that_agents_and_people_share_and_records_where_it_is() {
+    let place = Place::new();
+    let mut served = Served::start_as({
+        let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
+        command.arg("mcp");
+        command
+    });
+    served.create("/memories/workspace/plan.md", "---\ndescription: The plan\n---\n- one\n");
+    served.leave();
+    let listed = place.json(&["ls", "workspace"]);
+    assert_eq!(listed["memories"][0]["path"], "/memories/workspace/plan.md", "{listed}");
+    let mut deeper = place.quipu(&["view", "workspace/plan.md"]);
+    fs::create_dir_all(place.checkout().join("src")).unwrap();
+    assert_eq!(place.end(deeper.current_dir(place.checkout().join("src"))).status, 0);
+    assert_eq!(place.run(&["view", "workspace/plan.md", "--workspace-id", "other"]).status, 1);
+    let start = serde_json::json!({
+        "session_id": "6f9a8a0e-1111-4222-8333-444455556666", "transcript_path": "/t", "cwd": place.checkout(),
+        "hook_event_name": "SessionStart", "source": "startup",
+    });
+    let shown =
+        place.run_with(&["hook", "session-start", "--agent", "claude-code"], &start.to_string());
+    assert!(shown.stdout.contains("workspace/plan.md"), "{}", shown.stdout);
+    let folders: Vec<_> = fs::read_dir(place.home().join("state/workspaces")).unwrap().collect();
+    assert_eq!(folders.len(), 1);
+    let record = folders[0].as_ref().unwrap().path().join("checkout");
+    let checkout = fs::canonicalize(place.checkout()).unwrap();
+    assert_eq!(fs::read_to_string(record).unwrap(), checkout.display().to_string());
 }
 
 #[test]
@@ -83,7 +114,7 @@ fn json_tells_the_change_and_the_revision() {
       "warnings": []
     }
     "#);
-    let deleted = place.json(&["rm", "global/a.md"]);
+    let deleted = place.json(&["rm", "-y", "global/a.md"]);
     insta::assert_snapshot!(pretty(&deleted), @r#"
     {
       "change": 2,
@@ -109,7 +140,7 @@ fn a_refusal_names_what_is_wrong_and_changes_nothing() {
     check(&["create", "prefs.md", "x"], 2, "invalid_path");
     check(&["create", "global/../x.md", "x"], 2, "invalid_path");
     check(&["create", "global/x/", "x"], 2, "invalid_path");
-    check(&["create", "workspace/x.md", "x"], 4, "scope_unavailable");
+    check(&["create", "workspace/x.md", "x", "--project", "/"], 4, "scope_unavailable");
     check(&["create", "global/big.md", &"x".repeat(102_400)], 5, "too_large");
     check(&["replace", "global/a.md", "three", "x"], 1, "text_not_found");
     check(&["replace", "global/a.md", "one", "x"], 1, "text_not_unique");
@@ -117,9 +148,9 @@ fn a_refusal_names_what_is_wrong_and_changes_nothing() {
     check(&["insert", "global/a.md", "-1", "x"], 1, "invalid_range");
     check(&["view", "global/none.md"], 1, "not_found");
     check(&["view", "global"], 1, "not_a_file");
-    check(&["rm", "global/none.md"], 1, "not_found");
-    check(&["rm", "global"], 2, "invalid_path");
-    check(&["mv", "global/a.md", "project/a.md"], 2, "invalid_path");
+    check(&["rm", "-y", "global/none.md"], 1, "not_found");
+    check(&["rm", "-y", "global"], 2, "invalid_path");
+    check(&["mv", "global/a.md", "workspace/~a.md"], 2, "invalid_path");
     check(&["mv", "global/none.md", "global/b.md"], 1, "not_found");
     check(&["pin", "global/none.md"], 1, "not_found");
     check(&["edit", "global"], 1, "not_a_file");
@@ -165,28 +196,50 @@ fn several_memories_are_deleted_together_or_not_at_all() {
     let place = Place::new();
     place.create("global/a.md", "a");
     place.create("global/b.md", "b");
-    assert_eq!(place.run(&["rm", "global/a.md", "global/none.md"]).status, 1);
+    assert_eq!(place.run(&["rm", "-y", "global/a.md", "global/none.md"]).status, 1);
     assert_eq!(place.view("global/a.md"), "a");
-    place.done(&["rm", "global/a.md", "global/b.md"]);
+    place.done(&["rm", "-y", "global/a.md", "global/b.md"]);
     assert_eq!(place.done(&["ls"]), "");
-    place.done(&["undo", "3"]);
+    place.done(&["undo", "-y", "3"]);
     assert_eq!(place.view("global/a.md") + &place.view("global/b.md"), "ab");
 }
 
 #[test]
-fn a_folder_is_deleted_only_when_that_is_meant() {
+fn without_a_terminal_nothing_is_taken_away_unless_a_flag_says_so() {
     let place = Place::new();
-    place.create("global/notes/a.md", "a");
-    place.create("global/notes/b.md", "b");
-    insta::assert_snapshot!(place.run(&["rm", "global/notes"]).shown(), @r"
+    place.create("global/a.md", "- I keep bees\n");
+    place.create("global/b.md", "- I keep  bees.\n");
+    place.create("global/notes/c.md", "c\n");
+    let before = place.done(&["log"]);
+    for words in [
+        &["rm", "global/a.md"][..],
+        &["delete", "global/notes"],
+        &["rm", "global/none.md"],
+        &["forget", "bees"],
+        &["dream"],
+        &["undo"],
+        &["undo", "1"],
+        &["undo", "--since", "1h"],
+    ] {
+        let ended = place.run(words);
+        assert_eq!((ended.status, ended.stdout.as_str()), (2, ""), "{words:?}");
+        assert!(ended.stderr.contains("needs `-y` without a terminal"), "{}", ended.stderr);
+        // A yes that is piped in was meant for another question.
+        assert_eq!(place.run_with(words, "y\n"), ended, "{words:?}");
+    }
+    assert_eq!(place.done(&["log"]), before);
+    insta::assert_snapshot!(place.run(&["rm", "global/a.md"]).shown(), @r"
     status 2
     --- stderr
-    error: `global/notes` is a folder with 2 memories
-      help: `-y` deletes it without asking; `quipu undo` brings it back
+    error: `quipu rm` deletes, and needs `-y` without a terminal
+      help: `quipu rm -y` does it without a question; `quipu undo` takes it back
     ");
-    assert_eq!(place.view("global/notes/a.md"), "a");
+    insta::assert_snapshot!(place.run(&["dream", "--json"]).stderr, @r#"{"error":{"code":"invalid_arguments","help":"`quipu dream -y` does it without a question; `quipu undo` takes it back","message":"`quipu dream` rewrites memories, and needs `-y` with `--json`"}}"#);
+    for words in [&["forget", "-y", "bees"][..], &["dream", "-y"], &["undo", "-y"]] {
+        assert_eq!(place.run(words).status, 0, "{words:?}");
+    }
     place.done(&["rm", "-y", "global/notes"]);
-    assert_eq!(place.done(&["ls"]), "");
+    place.done(&["rm", "--yes", "global/a.md"]);
 }
 
 #[test]
@@ -214,4 +267,29 @@ fn quiet_says_nothing_of_success() {
     let place = Place::new();
     let ended = place.run(&["-q", "create", "global/a.md", "x"]);
     assert_eq!((ended.status, ended.stdout.as_str(), ended.stderr.as_str()), (0, "", ""));
+}
+
+#[test]
+fn a_folder_moves_to_another_scope_as_one_change() {
+    let place = Place::new();
+    place.create("workspace/plan/a.md", "one\n");
+    place.create("workspace/plan/deep/b.md", "two\n");
+    place.create("project/taken.md", "taken\n");
+    place.done(&["pin", "workspace/plan/deep/b.md"]);
+    let ended = place.run(&["mv", "workspace/plan", "project"]);
+    assert_eq!(ended.stderr, "moved workspace/plan to project/plan (change 4)\n");
+    assert_eq!(place.view("project/plan/a.md"), "one\n");
+    let json = place.json(&["ls", "project/plan"]);
+    let pins: Vec<_> =
+        json["memories"].as_array().unwrap().iter().map(|one| &one["pinned"]).collect();
+    assert_eq!(pins, [false, true]);
+    assert_eq!(place.done(&["ls", "workspace"]), "");
+    // What is there is not overwritten, and nothing is half moved.
+    place.create("global/taken.md", "mine\n");
+    assert_eq!(place.run(&["mv", "global/taken.md", "project/"]).status, 3);
+    assert_eq!(
+        (place.view("global/taken.md"), place.view("project/taken.md")),
+        ("mine\n".to_owned(), "taken\n".to_owned())
+    );
+    assert_eq!(place.run(&["mv", "global/none.md", "project/"]).status, 1);
 }

@@ -1,12 +1,13 @@
 //! Each of our tags occurs exactly as often as the structure needs it, whatever the texts and names are.
 
 use context::escape::TAGS;
-use context::files::{self, Style};
+use context::files;
 use context::hot_set::{self, Body};
 use context::index::{self, Entry};
 use context::recalled::{self, Item};
 use context::segment::{Seen, Told};
 use memory::clock::Timestamp;
+use memory::context_file::ImportStyle;
 use memory::context_file::{Import, Source, Target, imports};
 use memory::path::{Layout, MemoryPath, Mount, RelativePath, Scope};
 use memory::screen::taken_for;
@@ -98,8 +99,8 @@ proptest! {
         let entry = Entry { path: &path, description: &line, pinned: true };
         check(&index::block(&[entry, entry], 3, usize::MAX), &[("memory_index", 1)])?;
 
-        let body = Body { path: &path, text: &text, bytes: text.len(), notice: None };
-        let hot = hot_set::fill(&[body, body]).unwrap();
+        let body = Body { path: &path, text: &text, bytes: text.len(), notice: None, pinned: false };
+        let hot = hot_set::fill(&[body, body], usize::MAX).unwrap();
         check(&hot.text, &[("hot_memories", 1), ("memory_file", 2)])?;
 
         let now = Timestamp::UNIX_EPOCH;
@@ -124,13 +125,13 @@ proptest! {
             Source { shown: name.clone(), text: a.as_str().into(), imports: find(&a) },
             Source { shown: name, text: b.as_str().into(), imports: find(&b) },
         ];
-        for style in [Style::Tree, Style::Flat] {
+        for style in [ImportStyle::Tree, ImportStyle::Flat] {
             let files = files::text(&sources, &[0], style);
             let imported = files.text.matches("<imported from=\"").count();
             check(&files.text, &[("imported", imported)])?;
             let borders = files.text.lines().filter(|line| line.starts_with("---") && line.contains("ontext from:"));
             prop_assert_eq!(borders.count(), 2 * files.shown.len());
-            if style == Style::Flat {
+            if style == ImportStyle::Flat {
                 prop_assert_eq!(imported, 0);
             }
         }

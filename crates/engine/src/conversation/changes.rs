@@ -90,6 +90,13 @@ impl Conversation {
         if let Some(given) = now.given_of(of) {
             return Ok(Begun { segment: Arc::clone(&given.segment), again: true });
         }
+        // What the model has whole is not recalled beside a prompt.
+        let mut whole =
+            showing.hot.iter().filter_map(|hot| Some((&hot.path, hot.whole?))).peekable();
+        if whole.peek().is_some() {
+            whole.for_each(|(path, revision)| now.kept.show(path, &revision));
+            self.keep(&now);
+        }
         let version = now.given.as_ref().map_or(0, |given| given.version) + 1;
         let segment = Arc::new(showing.segment);
         let given = Given { of, version, segment: Arc::clone(&segment), told: showing.told };

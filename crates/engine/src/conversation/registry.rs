@@ -7,6 +7,7 @@ use memory::clock::Clock;
 use memory::limits::CONVERSATIONS_OPEN_MAX;
 use state::{StateError, Tasks};
 use store::Memories;
+use tokio_util::sync::CancellationToken;
 
 use super::kept::Kept;
 use super::writer::{Writer, read};
@@ -85,6 +86,7 @@ impl Conversations {
                 kept: kept.unwrap_or_else(Kept::default),
                 prefetch: None,
                 prompt: None,
+                cancelled: CancellationToken::new(),
                 given: None,
                 look: None,
             }),

@@ -9,11 +9,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use memory::change::{Provenance, RootKey};
 use memory::clock::Clock;
 use memory::limits::CHANGES_WAITING_MAX;
-use memory::path::Mount;
+use memory::path::{MemoryPath, Mount, RelativePath, Scope};
 use state::Tasks;
-use store::{ContextScope, Memories, Notice, Watch};
+use store::{ContextScope, Memories, Notice, PinNotice, ProposalNotice, Watch};
 use tokio::sync::OnceCell;
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -45,7 +46,10 @@ enum Place {
 /// The feeds of a workspace.
 #[derive(Debug)]
 struct Feeding {
+    workspace: Arc<str>,
     memories: Memories,
+    /// Whether other worktrees of its project are told of its changes.
+    is_trusted: bool,
     /// What its tasks did, and what became of context files.
     tasks: Arc<Ring>,
     /// Windows on that, by session.
@@ -80,13 +84,24 @@ impl Feeds {
     /// Opens the feeds of a workspace, unless they are open. Its events are about what can be seen
     /// through these memories.
     pub fn open(&self, workspace: &str, memories: &Memories) {
+        self.open_with(workspace, memories, true);
+    }
+
+    /// Opens the feeds of a workspace that is not trusted: other worktrees of its project are told nothing of it.
+    pub fn open_untrusted(&self, workspace: &str, memories: &Memories) {
+        self.open_with(workspace, memories, false);
+    }
+
+    fn open_with(&self, workspace: &str, memories: &Memories, is_trusted: bool) {
         let mut workspaces = lock(&self.workspaces);
         let place = workspaces.entry(workspace.to_owned()).or_insert(Place::Closed(0, 0));
         if let Place::Closed(tasks, all) = *place {
             let ring = |last| Arc::new(Ring::after(last, self.common.bounds));
             let readers_max = self.common.bounds.workspace_streams_max;
             *place = Place::Open(Arc::new(Feeding {
+                workspace: workspace.into(),
                 memories: memories.clone(),
+                is_trusted,
                 tasks: ring(tasks),
                 sessions: Mutex::default(),
                 all: Bus::new(self.common.clone(), ring(all), 0, readers_max),
@@ -146,6 +161,12 @@ impl Feeds {
         let feeding = self.feeding(workspace).ok_or(Unsubscribable::Closed)?;
         let subscription = feeding.all.subscribe(cursor)?;
         feeding.see_to_watching().await;
+        // What happens in other worktrees of the project is told here too.
+        for other in self.feedings(Some(workspace)) {
+            if other.is_trusted && other.memories.is_sibling_of(&feeding.memories) {
+                other.see_to_watching().await;
+            }
+        }
         Ok(subscription)
     }
 
@@ -209,19 +230,77 @@ impl Feeds {
         tokio::join!(take_in, tell);
     }
 
-    /// Tells of a change in every workspace that has the memory, except in the one whose lane does.
+    /// Tells of a change in every workspace that has the memory, and in those of other worktrees of its
+    /// project, except in the one whose lane does.
     fn tell(&self, notice: &Notice, told_by_lane: Option<&str>) {
         let now = self.common.clock.now();
+        let by = Arc::new(notice.provenance.clone());
+        let all = self.feedings(None);
         let mut made = Vec::new();
-        for feeding in self.feedings(told_by_lane) {
-            let seen = Seen::of(notice, &feeding.memories);
+        for feeding in all.iter().filter(|one| Some(&*one.workspace) != told_by_lane) {
+            let seen = Seen::of(notice, &feeding.memories, &all);
             let known = made.iter().find(|(of, _)| *of == seen).map(|(_, news)| Arc::clone(news));
             let news = known.unwrap_or_else(|| {
-                let news: Arc<[_]> = news(notice, &feeding.memories).collect();
+                let news: Arc<[_]> = news((notice, &by), &feeding.memories, &all).collect();
                 made.push((seen, Arc::clone(&news)));
                 news
             });
             feeding.all.ring().push_all(&news, now);
+        }
+    }
+
+    /// Tells of every pin that is set or taken away through this process, in every workspace that has the
+    /// memory.
+    pub async fn follow_pins(&self, mut pins: Receiver<PinNotice>) {
+        loop {
+            match pins.recv().await {
+                Ok(notice) => self.tell_of_pin(&notice),
+                Err(RecvError::Lagged(lost)) => {
+                    tracing::info!(lost, "more pins changed at once than can be told");
+                }
+                Err(RecvError::Closed) => return,
+            }
+        }
+    }
+
+    fn tell_of_pin(&self, notice: &PinNotice) {
+        let now = self.common.clock.now();
+        let by = Arc::new(notice.provenance.clone());
+        let all = self.feedings(None);
+        for feeding in &all {
+            // Worktrees of a project share its pins.
+            let seen = seen_at(&feeding.memories, &notice.root, &notice.path, &all);
+            let Some((path, _)) = seen else { continue };
+            let changed = Changed::Pin { path, pinned: notice.pinned, by: Arc::clone(&by) };
+            feeding.all.ring().push(Arc::new(News { originator: None, changed }), now);
+        }
+    }
+
+    /// Tells of every proposal that is made or decided through this process, in every workspace that has all
+    /// memories that it names.
+    pub async fn follow_proposals(&self, mut proposals: Receiver<ProposalNotice>) {
+        loop {
+            match proposals.recv().await {
+                Ok(notice) => self.tell_of_proposals(notice),
+                Err(RecvError::Lagged(lost)) => {
+                    tracing::info!(lost, "more proposals changed at once than can be told");
+                }
+                Err(RecvError::Closed) => return,
+            }
+        }
+    }
+
+    fn tell_of_proposals(&self, notice: ProposalNotice) {
+        let now = self.common.clock.now();
+        let ProposalNotice { ids, status, roots, task, change, provenance } = notice;
+        let (ids, by) = (ids.into(), Arc::new(provenance));
+        let changed = Changed::Proposals { ids, status, task, change, by };
+        let news = Arc::new(News { originator: None, changed });
+        for feeding in self.feedings(None) {
+            let here = feeding.memories.roots();
+            if roots.iter().all(|root| here.contains(root)) {
+                feeding.all.ring().push(Arc::clone(&news), now);
+            }
         }
     }
 
@@ -296,31 +375,67 @@ impl Feed for Feeds {
     }
 }
 
-/// Under which names the roots of a change are seen. Whoever sees them alike is told the same events,
-/// which are kept once.
+/// Under which names the roots of a change are seen, and whether as those of another worktree. Whoever sees
+/// them alike is told the same events, which are kept once.
 #[derive(Debug, PartialEq, Eq)]
-struct Seen(Vec<Option<Mount>>);
+struct Seen(Vec<Option<(Mount, bool)>>);
 
 impl Seen {
-    fn of(notice: &Notice, memories: &Memories) -> Self {
+    fn of(notice: &Notice, memories: &Memories, all: &[Arc<Feeding>]) -> Self {
         let roots: BTreeMap<_, _> =
             notice.files.iter().map(|file| (&file.root, &file.path)).collect();
-        let mount = |(root, path)| memories.virtual_path(root, path)?.mount();
-        Self(roots.into_iter().map(mount).collect())
+        let seen = |(root, path)| {
+            let (path, is_sibling) = seen_at(memories, root, path, all)?;
+            Some((path.mount()?, is_sibling))
+        };
+        Self(roots.into_iter().map(seen).collect())
     }
 }
 
+/// Returns the path of a memory as it is seen through other memories, and whether it is one of another
+/// worktree of the project. Of a worktree that is not trusted nothing is seen in the others.
+fn seen_at(
+    memories: &Memories,
+    root: &RootKey,
+    path: &RelativePath,
+    all: &[Arc<Feeding>],
+) -> Option<(MemoryPath, bool)> {
+    if let Some(path) = memories.virtual_path(root, path) {
+        return Some((path, false));
+    }
+    let path_there = memories.sibling_path(root, path)?;
+    let mut owners =
+        all.iter().filter(|one| one.memories.virtual_path(root, path).is_some()).peekable();
+    let is_hidden = owners.peek().is_some() && owners.all(|owner| !owner.is_trusted);
+    (!is_hidden).then_some((path_there, true))
+}
+
 /// Returns what there is to tell of a change to somebody who has these memories, memory by memory.
-fn news(notice: &Notice, memories: &Memories) -> impl Iterator<Item = Arc<News>> {
-    notice.files.iter().filter_map(|file| {
-        let path_of = |path| memories.virtual_path(&file.root, path);
+fn news(
+    (notice, by): (&Notice, &Arc<Provenance>),
+    memories: &Memories,
+    all: &[Arc<Feeding>],
+) -> impl Iterator<Item = Arc<News>> {
+    notice.files.iter().filter_map(move |file| {
+        let (path, is_sibling) = seen_at(memories, &file.root, &file.path, all)?;
+        let moved_to = |path| Some(seen_at(memories, &file.root, path, all)?.0);
+        let is_everybodys = path.mount() == Some(Mount::Scope(Scope::Global));
+        let mut owners = all.iter().filter(|one| {
+            !is_everybodys && one.memories.virtual_path(&file.root, &file.path).is_some()
+        });
         let changed = Changed::File {
-            path: path_of(&file.path)?,
-            moved_to: file.moved_to.as_ref().and_then(path_of),
+            path,
+            moved_to: file.moved_to.as_ref().and_then(moved_to),
             kind: notice.kind,
-            actor: notice.provenance.actor,
+            by: Arc::clone(by),
+            trust: file.trust,
             revision: file.after,
             change: notice.change,
+            // Where several workspaces have the same memories, it happened in each of them.
+            workspace: owners
+                .next()
+                .filter(|_| is_sibling || owners.next().is_none())
+                .map(|owner| Arc::clone(&owner.workspace)),
         };
         Some(Arc::new(News { originator: None, changed }))
     })

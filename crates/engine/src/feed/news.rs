@@ -2,17 +2,22 @@
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use memory::change::{Actor, ChangeId, ChangeKind};
+use memory::change::{ChangeId, ChangeKind, Provenance, Trust};
 use memory::document::Revision;
 use memory::path::{MemoryPath, Mount};
+use memory::proposal::{ProposalId, ProposalStatus};
 use store::ContextScope;
 
 use crate::task::{ClientId, TaskId, TaskKind};
 
 /// What an event has beside its texts on a wire: names of fields, numbers, times. A little more than
 /// the longest of them.
-const FRAME_BYTES: usize = 320;
+const FRAME_BYTES: usize = 400;
+
+/// What the number of a proposal has on a wire, with its comma.
+const ID_BYTES: usize = 8;
 
 /// Something that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -43,12 +48,39 @@ pub enum Changed {
         moved_to: Option<MemoryPath>,
         /// What was done.
         kind: ChangeKind,
-        /// By whom.
-        actor: Actor,
+        /// By whom, in which session and task.
+        by: Arc<Provenance>,
+        /// How far its text may be trusted.
+        trust: Trust,
         /// Its bytes afterwards; `None` when it is gone.
         revision: Option<Revision>,
         /// The change in history.
         change: ChangeId,
+        /// The workspace in which it happened, if the memory belongs to one; another than that of the stream
+        /// for a worktree of the same project.
+        workspace: Option<Arc<str>>,
+    },
+    /// A person pinned or unpinned a memory.
+    Pin {
+        /// The memory.
+        path: MemoryPath,
+        /// Whether it is pinned now.
+        pinned: bool,
+        /// By whom.
+        by: Arc<Provenance>,
+    },
+    /// Proposals were made or decided.
+    Proposals {
+        /// Which.
+        ids: Arc<[ProposalId]>,
+        /// How far they are now.
+        status: ProposalStatus,
+        /// The task that made them.
+        task: Option<String>,
+        /// The change that accepting one made.
+        change: Option<ChangeId>,
+        /// Who made or decided them.
+        by: Arc<Provenance>,
     },
     /// Somebody had a context file written.
     ContextFile {
@@ -72,6 +104,12 @@ pub enum ContextWrite {
     Replace,
 }
 
+/// Returns how long the names are that an event has of a provenance.
+fn names_bytes(by: &Provenance) -> usize {
+    let names = [&by.client, &by.session, &by.task].into_iter().flatten();
+    names.map(String::len).sum()
+}
+
 impl News {
     /// Returns about how many bytes this takes on a wire. Only comparisons with other events and with
     /// the bounds of a stream depend on it.
@@ -79,10 +117,15 @@ impl News {
         let texts = match &self.changed {
             Changed::ContextFile { scope: _, path, write: _, bytes: _ } => path.as_os_str().len(),
             Changed::Managed { task, kind: _, scopes } => task.as_str().len() + 16 * scopes.len(),
-            Changed::File { path, moved_to, kind: _, actor: _, revision: _, change: _ } => {
+            Changed::File { path, moved_to, by, workspace, .. } => {
                 let moved_to = moved_to.as_ref().map(ToString::to_string).unwrap_or_default();
-                path.to_string().len() + moved_to.len()
+                let workspace = workspace.as_ref().map_or(0, |workspace| workspace.len());
+                path.to_string().len() + moved_to.len() + names_bytes(by) + workspace
             }
+            Changed::Proposals { ids, status: _, task, change: _, by: _ } => {
+                ID_BYTES * ids.len() + task.as_ref().map_or(0, String::len)
+            }
+            Changed::Pin { path, pinned: _, by } => path.to_string().len() + names_bytes(by),
         };
         let originator = self.originator.as_ref().map_or(0, |client| client.as_str().len());
         u64::try_from(FRAME_BYTES + texts + originator).unwrap_or(u64::MAX)

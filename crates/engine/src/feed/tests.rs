@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use memory::change::{Actor, ChangeId, ChangeKind};
+use memory::change::{ChangeId, ChangeKind, Provenance, Trust};
 use memory::clock::Timestamp;
 use memory::path::{Layout, MemoryPath, Mount, Scope};
 use testkit::ManualClock;
@@ -93,9 +93,11 @@ fn sized(bytes: usize) -> News {
         path: MemoryPath::parse(&text, Layout::Scoped).unwrap(),
         moved_to: None,
         kind: ChangeKind::Edit,
-        actor: Actor::Agent,
+        by: Arc::new(Provenance::agent("mcp")),
+        trust: Trust::Agent,
         revision: None,
         change: ChangeId(1),
+        workspace: None,
     };
     News { originator: None, changed }
 }

@@ -36,7 +36,7 @@ pub(super) fn plan(files: &[SourceFile], is_placeholder: fn(&str) -> bool, plann
         match folder::text_of(file, below) {
             Ok(text) if is_placeholder(text) => planner.skip(&file.path, "holds no entries"),
             Ok(text) => topics.push((file, base, text)),
-            Err(why) => planner.skip(&file.path, why),
+            Err(none) => planner.leave(&file.path, &none),
         }
     }
     let paths: HashSet<&str> = topics.iter().map(|(file, ..)| &*file.path).collect();

@@ -2,10 +2,10 @@
 
 use std::collections::{HashMap, HashSet};
 
-use memory::document::{head, is_generated_list, mended};
+use memory::document::{is_generated_list, mended};
 use memory::limits::MEMORY_BYTES_MAX;
 
-use super::{Plan, Planned, Skipped, slug, split};
+use super::{NoText, Plan, Planned, Skipped, slug, split};
 
 /// What a file is called whose own name is that of the generated listing.
 pub(super) const MEMORY_NOTES: &str = "memory-notes.md";
@@ -25,9 +25,24 @@ impl Planner {
         self.plan
     }
 
-    /// Reports what is not taken over.
+    /// Reports what is not taken over and holds nothing that is to be remembered.
     pub(super) fn skip(&mut self, source: &str, why: &str) {
-        self.plan.skipped.push(Skipped { source: source.to_owned(), why: why.to_owned() });
+        self.report(source, why, false);
+    }
+
+    /// Reports what cannot be taken over, although it may hold something that is to be remembered.
+    pub(super) fn lose(&mut self, source: &str, why: &str) {
+        self.report(source, why, true);
+    }
+
+    /// Reports a file that has no text for a memory.
+    pub(super) fn leave(&mut self, source: &str, none: &NoText) {
+        self.report(source, none.why, none.is_loss);
+    }
+
+    fn report(&mut self, source: &str, why: &str, is_loss: bool) {
+        let (source, why) = (source.to_owned(), why.to_owned());
+        self.plan.skipped.push(Skipped { source, why, is_loss });
     }
 
     /// Plans a memory at this path or near it; in parts when it is too large.
@@ -36,7 +51,7 @@ impl Planner {
             return self.skip(source, "is a listing that Quipu writes by itself");
         }
         let mut notes = Vec::new();
-        let mended = head(text.as_bytes()).malformed.and_then(|_| mended(text));
+        let mended = mended(text);
         if mended.is_some() {
             notes.push("values of the frontmatter were quoted so that it can be read".to_owned());
         }
@@ -56,7 +71,7 @@ impl Planner {
                 let why = format!(
                     "holds one piece of {bytes} bytes, more than the {MEMORY_BYTES_MAX} of a memory"
                 );
-                self.skip(source, &why);
+                self.lose(source, &why);
             }
         }
     }

@@ -1,12 +1,17 @@
 //! The knowledge graph of the MCP reference memory server: `memory.jsonl`, one JSON object a line.
 //!
 //! Every entity becomes a memory, `<type>/<name>.md`, with one bullet an observation and one a
-//! relation that starts at it. A line that cannot be read is reported and the rest is taken over.
+//! relation that starts at it.
+//!
+//! The server writes its file without a lock, so files in use are damaged: objects stand on one line, or one is
+//! cut and the next begins behind it. People also keep what `read_graph` answers, or an array of it. All of that
+//! is read; what is neither an entity nor a relation is reported, and the rest is taken over.
 
 use std::collections::{BTreeMap, HashMap};
 
 use memory::document::{description_line, set_field};
 use serde::Deserialize;
+use serde_json::{Deserializer, Map, Value};
 
 use super::planner::Planner;
 use super::{SourceFile, slug};
@@ -14,9 +19,13 @@ use super::{SourceFile, slug};
 /// Where relations go whose first entity is not in the graph.
 const LOOSE_RELATIONS: &str = "relations.md";
 
-#[derive(Deserialize)]
-#[serde(tag = "type", rename_all = "lowercase")]
-enum Line {
+/// The type of an entity that names none.
+const NO_TYPE: &str = "entity";
+
+/// The beginning of an object as the server writes it.
+const OBJECT_START: &[u8] = b"{\"type\"";
+
+enum Part {
     Entity(Entity),
     Relation(Relation),
 }
@@ -24,9 +33,12 @@ enum Line {
 #[derive(Deserialize)]
 struct Entity {
     name: String,
-    #[serde(rename = "entityType")]
+    #[serde(rename = "entityType", default = "no_type")]
     kind: String,
-    observations: Vec<String>,
+    observations: Vec<Value>,
+    /// The fields that the server does not write.
+    #[serde(flatten)]
+    others: Map<String, Value>,
     #[serde(skip)]
     source: String,
 }
@@ -37,24 +49,52 @@ struct Relation {
     to: String,
     #[serde(rename = "relationType")]
     kind: String,
+    #[serde(flatten)]
+    others: Map<String, Value>,
 }
 
-/// Whether the first line of some file is an entity or a relation, and nothing is Markdown.
+fn no_type() -> String {
+    NO_TYPE.to_owned()
+}
+
+impl Part {
+    /// Reads an entity or a relation; one without a type is recognized by its fields.
+    fn of(value: Value) -> Option<Self> {
+        let kind = value.get("type").map_or(Some(None), |kind| kind.as_str().map(Some))?;
+        let is_entity = kind == Some("entity") || kind.is_none() && value.get("name").is_some();
+        let is_relation = kind == Some("relation") || kind.is_none() && value.get("from").is_some();
+        if is_entity {
+            serde_json::from_value(value).ok().map(Self::Entity)
+        } else if is_relation {
+            serde_json::from_value(value).ok().map(Self::Relation)
+        } else {
+            None
+        }
+    }
+}
+
+/// Tells whether an entity or a relation is in some file, and nothing is Markdown.
 pub(super) fn is_source(files: &[SourceFile]) -> bool {
     let is_graph = |file: &SourceFile| {
-        let text = str::from_utf8(&file.bytes).unwrap_or_default();
-        let first = text.lines().find(|line| !line.trim().is_empty());
-        is_json(file) && first.is_some_and(|line| serde_json::from_str::<Line>(line).is_ok())
+        is_json(file) && read(file).iter().any(|(_, piece)| matches!(piece, Piece::Part(_)))
     };
-    files.iter().any(is_graph) && !files.iter().any(|file| file.extension() == "md")
+    !files.iter().any(|file| file.extension() == "md") && files.iter().any(is_graph)
 }
 
 /// Plans one memory an entity, and one for the relations that start at none.
 pub(super) fn plan(files: &[SourceFile], planner: &mut Planner) {
     let mut graph = Graph::default();
     for file in files {
-        for (source, line) in read(file, planner) {
-            graph.add(source, line);
+        if !is_json(file) {
+            planner.skip(&file.path, "is not a graph");
+            continue;
+        }
+        for (source, piece) in read(file) {
+            match piece {
+                Piece::Part(part) => graph.add(source, part),
+                Piece::Other => planner.lose(&source, "is neither an entity nor a relation"),
+                Piece::Damaged => planner.lose(&source, "is damaged: it is not JSON"),
+            }
         }
     }
     let Graph { entities, mut relations, .. } = graph;
@@ -89,13 +129,22 @@ struct Graph {
 }
 
 impl Graph {
-    fn add(&mut self, source: String, line: Line) {
-        match line {
-            Line::Relation(Relation { from, to, kind }) => {
-                let text = format!("relates: {from} — {kind} → {to}");
-                self.relations.entry(from).or_default().push(text);
+    fn add(&mut self, source: String, part: Part) {
+        match part {
+            Part::Relation(Relation { from, to, kind, others }) => {
+                let mut text = format!("relates: {from} — {kind} → {to}");
+                let details: Vec<String> = told(&others).collect();
+                if !details.is_empty() {
+                    text = format!("{text} ({})", details.join("; "));
+                }
+                let known = self.relations.entry(from).or_default();
+                if !known.contains(&text) {
+                    known.push(text);
+                }
             }
-            Line::Entity(entity) => {
+            Part::Entity(mut entity) => {
+                let others = std::mem::take(&mut entity.others);
+                entity.observations.extend(told(&others).map(Value::String));
                 let place = *self.places.entry(entity.name.clone()).or_insert(self.entities.len());
                 match self.entities.get_mut(place) {
                     Some(known) => merge(known, Entity { source, ..entity }),
@@ -106,24 +155,92 @@ impl Graph {
     }
 }
 
-/// The lines of a graph with where they stand; reports those that are none.
-fn read(file: &SourceFile, planner: &mut Planner) -> Vec<(String, Line)> {
-    if !is_json(file) {
-        planner.skip(&file.path, "is not a graph");
-        return Vec::new();
+/// A piece of a file.
+enum Piece {
+    Part(Part),
+    /// JSON that is neither an entity nor a relation.
+    Other,
+    /// Text that is not JSON.
+    Damaged,
+}
+
+impl Piece {
+    fn of(value: Value) -> Self {
+        Part::of(value).map_or(Self::Other, Self::Part)
     }
-    let mut lines = Vec::new();
-    for (at, line) in file.bytes.split(|&byte| byte == b'\n').enumerate() {
-        if line.trim_ascii().is_empty() {
-            continue;
-        }
-        let source = format!("{}:{}", file.path, at + 1);
-        match serde_json::from_slice(line) {
-            Ok(line) => lines.push((source, line)),
-            Err(_) => planner.skip(&source, "is neither an entity nor a relation"),
-        }
+}
+
+/// Returns the pieces of a graph, each with its place.
+fn read(file: &SourceFile) -> Vec<(String, Piece)> {
+    let text = memory::json::mend(&file.bytes);
+    let text = text.strip_prefix("\u{FEFF}".as_bytes()).unwrap_or(&text);
+    let mut pieces = Vec::new();
+    let (mut at, mut line) = (0, 1);
+    // The damaged lines since the last value.
+    let mut damaged: Option<(usize, usize)> = None;
+    while let Some(rest) = text.get(at..).filter(|rest| !rest.is_empty()) {
+        let blank = rest.iter().take_while(|byte| byte.is_ascii_whitespace()).count();
+        let (rest, first) = (&rest[blank..], line + newlines(&rest[..blank]));
+        let mut values = Deserializer::from_slice(rest).into_iter::<Value>();
+        let taken = match values.next() {
+            None => rest.len(),
+            Some(Ok(value)) => {
+                pieces.extend(damaged.take().map(|lines| damage(file, lines)));
+                take(value, &format!("{}:{first}", file.path), &mut pieces);
+                values.byte_offset()
+            }
+            Some(Err(_)) => {
+                let taken = damaged_bytes(rest);
+                // What is left of an array whose values are read one by one is no loss.
+                if !rest[..taken].iter().all(|byte| b"[], \t\r\n".contains(byte)) {
+                    damaged = Some((damaged.map_or(first, |(start, _)| start), first));
+                }
+                taken
+            }
+        };
+        line = first + newlines(&rest[..taken]);
+        at += blank + taken;
     }
-    lines
+    pieces.extend(damaged.map(|lines| damage(file, lines)));
+    pieces
+}
+
+fn newlines(bytes: &[u8]) -> usize {
+    bytes.split(|&byte| byte == b'\n').count() - 1
+}
+
+fn damage(file: &SourceFile, (first, last): (usize, usize)) -> (String, Piece) {
+    let lines = if first == last { first.to_string() } else { format!("{first}-{last}") };
+    (format!("{}:{lines}", file.path), Piece::Damaged)
+}
+
+/// Returns how many bytes are left out where no value begins: up to the next line, or to the object that begins
+/// before it.
+fn damaged_bytes(rest: &[u8]) -> usize {
+    let ends = |at: &usize| rest[at - 1] == b'\n' || rest[*at..].starts_with(OBJECT_START);
+    (1..rest.len()).find(ends).unwrap_or(rest.len())
+}
+
+/// Takes the entities and relations out of a value: one of them, an array, or what `read_graph` answers.
+fn take(value: Value, source: &str, pieces: &mut Vec<(String, Piece)>) {
+    let all = match value {
+        Value::Array(all) => all,
+        Value::Object(mut fields) if !fields.contains_key("type") && is_graph(&fields) => {
+            let lists = ["entities", "relations"].map(|name| fields.remove(name));
+            let lists = lists.into_iter().flatten();
+            lists
+                .flat_map(|list| if let Value::Array(all) = list { all } else { vec![list] })
+                .collect()
+        }
+        value => return pieces.push((source.to_owned(), Piece::of(value))),
+    };
+    for (index, value) in all.into_iter().enumerate() {
+        pieces.push((format!("{source}, entry {}", index + 1), Piece::of(value)));
+    }
+}
+
+fn is_graph(fields: &serde_json::Map<String, Value>) -> bool {
+    fields.contains_key("entities") || fields.contains_key("relations")
 }
 
 fn is_json(file: &SourceFile) -> bool {
@@ -142,16 +259,37 @@ fn merge(entity: &mut Entity, again: Entity) {
 
 fn text_of(entity: &Entity, relations: &[String]) -> String {
     let mut text = String::new();
-    for line in entity.observations.iter().chain(relations) {
+    let observations: Vec<String> = entity.observations.iter().map(observed).collect();
+    for line in observations.iter().chain(relations) {
         bullet(&mut text, line);
     }
-    let known = entity.observations.join("; ");
+    let known = observations.join("; ");
     let description = match description_line(&format!("{}: {known}", entity.kind)) {
         line if known.trim().is_empty() => line.trim_end_matches([':', ' ']).to_owned(),
         line => line,
     };
     let text = set_field(&text, "name", &description_line(&entity.name));
     set_field(&text, "description", &description)
+}
+
+/// Returns the text of an observation; one that is not a text, as JSON.
+fn observed(observation: &Value) -> String {
+    observation.as_str().map_or_else(|| observation.to_string(), str::to_owned)
+}
+
+/// Returns what the fields say that the server does not write; its forks keep dates, sources and the like there.
+fn told(others: &Map<String, Value>) -> impl Iterator<Item = String> {
+    let is_empty = |value: &Value| match value {
+        Value::Null => true,
+        Value::String(text) => text.trim().is_empty(),
+        Value::Array(all) => all.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+        Value::Bool(_) | Value::Number(_) => false,
+    };
+    others
+        .iter()
+        .filter(move |(name, value)| *name != "type" && !is_empty(value))
+        .map(|(name, value)| format!("{name}: {}", observed(value)))
 }
 
 /// Writes one observation as one top-level bullet, whatever lines and marks it holds.

@@ -29,7 +29,7 @@ fn show(plan: &Plan) -> String {
         }
         writeln!(shown, "{}", text.trim_end()).unwrap();
     }
-    for Skipped { source, why } in &plan.skipped {
+    for Skipped { source, why, is_loss: _ } in &plan.skipped {
         writeln!(shown, "-- {source} {why}").unwrap();
     }
     shown
@@ -309,7 +309,7 @@ fn a_graph_becomes_one_memory_an_entity() {
 
 {"type":"relation","from":"Ana Pérez","to":"Quipu: core","relationType":"works_on"}
 {"type":"relation","from":"Ghost","to":"Ana Pérez","relationType":"haunts"}
-{"type":"entity","name":"no type","observations":[]}
+{"type":"entity","name":"no observations"}
 {"type":"event"}
 not json
 {"type":"entity","name":"ana pérez","entityType":"Person","observations":["namesake"]}
@@ -347,9 +347,89 @@ not json
     - relates: Ghost — haunts → Ana Pérez
     -- memory.jsonl:6 is neither an entity nor a relation
     -- memory.jsonl:7 is neither an entity nor a relation
-    -- memory.jsonl:8 is neither an entity nor a relation
+    -- memory.jsonl:8 is damaged: it is not JSON
     -- notes.bin is not a graph
     "##);
+}
+
+#[test]
+fn a_graph_is_read_in_every_form_that_people_have() {
+    let ana =
+        r#"{"type":"entity","name":"Ana","entityType":"person","observations":["likes tea"]}"#;
+    let knows = r#"{"type":"relation","from":"Ana","to":"Bo","relationType":"knows"}"#;
+    let (bare_ana, bare_knows) = (
+        r#"{"name":"Ana","entityType":"person","observations":["likes tea"]}"#,
+        r#"{"from":"Ana","to":"Bo","relationType":"knows"}"#,
+    );
+    let pretty = |value: &str| {
+        let value: serde_json::Value = serde_json::from_str(value).unwrap();
+        serde_json::to_string_pretty(&value).unwrap()
+    };
+    let array = format!("[{ana},{knows}]");
+    let graph = format!("{{\"entities\":[{bare_ana}],\"relations\":[{bare_knows}]}}");
+    let expected = planned(Format::ServerMemory, &[("memory.jsonl", &format!("{ana}\n{knows}\n"))]);
+    assert!(expected.contains("- relates: Ana — knows → Bo"), "{expected}");
+    let body = |shown: &str| shown.split_once('\n').unwrap().1.to_owned();
+    for text in [
+        format!("{ana}{knows}"),
+        format!("\u{FEFF}{ana}\r\n{knows}\r\n{ana}"),
+        pretty(&array),
+        pretty(&graph),
+        format!("{bare_ana}\n{bare_knows}"),
+        format!("{}\n{}", pretty(ana), pretty(knows)),
+        array,
+        graph,
+    ] {
+        assert_eq!(
+            Format::detect(Path::new("x"), &files(&[("memory.json", &text)])),
+            Format::ServerMemory
+        );
+        let shown = planned(Format::ServerMemory, &[("memory.json", &text)]);
+        assert_eq!(body(&shown), body(&expected), "{text}");
+    }
+}
+
+#[test]
+fn fields_that_the_reference_server_does_not_write_are_kept() {
+    let graph = r#"{"type":"entity","name":"Ana","entityType":"person","observations":[{"text":"likes tea"}],"created":"2026-01-02","tags":["x"],"note":"","id":null}
+{"type":"relation","from":"Ana","to":"Bo","relationType":"knows","since":2020}"#;
+    let shown = planned(Format::ServerMemory, &[("memory.jsonl", graph)]);
+    for line in [
+        r#"- {"text":"likes tea"}"#,
+        "- created: 2026-01-02",
+        r#"- tags: ["x"]"#,
+        "- relates: Ana — knows → Bo (since: 2020)",
+    ] {
+        assert!(shown.contains(line), "{line} is missing:\n{shown}");
+    }
+    assert!(!shown.contains("note:") && !shown.contains("id:"), "{shown}");
+}
+
+#[test]
+fn what_a_damaged_graph_still_has_is_taken_over_and_the_damage_is_told() {
+    let entity = |name: &str| {
+        format!(
+            "{{\"type\":\"entity\",\"name\":\"{name}\",\"entityType\":\"p\",\"observations\":[\"o\"]}}"
+        )
+    };
+    let cut = |name: &str, bytes: usize| entity(name).chars().take(bytes).collect::<String>();
+    let [a, b, c] = ["a", "b", "c"].map(entity);
+    for (text, damage) in [
+        // The next object begins where one was cut.
+        (format!("{a}\n{}{b}\n{c}\n", cut("x", 40)), "memory.jsonl:2"),
+        (format!("{a}\n{}{b}\n{c}\n", cut("x", 65)), "memory.jsonl:2"),
+        (format!("{a}\n{}\n{b}{c}\n", cut("x", 50)), "memory.jsonl:2"),
+        (format!("{a}\n{b}\n{c}\n{}", cut("x", 64)), "memory.jsonl:4"),
+        (format!("{a}\n\0\0\0\n\0\n{b}\n{c}\n"), "memory.jsonl:2-3"),
+        // An array that lost its end.
+        (format!("[\n{a},\n{b},\n{c},\n{}", cut("x", 60)), "memory.jsonl:5"),
+    ] {
+        let plan = plan(Format::ServerMemory, files(&[("memory.jsonl", &text)]));
+        let paths: Vec<_> = plan.planned.iter().map(|one| one.path.as_str()).collect();
+        assert_eq!(paths, ["p/a.md", "p/b.md", "p/c.md"], "{text:?}");
+        let [skipped] = &plan.skipped[..] else { panic!("{text:?}: {:?}", plan.skipped) };
+        assert_eq!((skipped.source.as_str(), skipped.is_loss), (damage, true), "{text:?}");
+    }
 }
 
 /// The grammar of memory paths, written down once more and plainly.

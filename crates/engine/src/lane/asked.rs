@@ -17,6 +17,7 @@ use super::{Cancelled, Lane, Lanes, Shared, SubmitError, TaskFilter, Viewer, loc
 use crate::task::record;
 use crate::task::{
     Asker, ClientId, Request, Status, Task, TaskError, TaskErrorCode, TaskId, TaskKind, TaskResult,
+    TaskState,
 };
 use crate::workspace::Workspace;
 
@@ -81,7 +82,7 @@ impl Lanes {
                     refusal,
                     created_at: row.created_at,
                     updated_at: row.updated_at,
-                    state: crate::task::TaskState::Queued,
+                    state: TaskState::Queued,
                 })
             }
             Ok(Enqueued::Full) => {
@@ -131,6 +132,9 @@ impl Lanes {
         if is_told && !is_over {
             // Whoever took it may have died since.
             self.0.wake_for(workspace);
+            if self.0.lane(workspace).waits_to_retry(&task) {
+                return Ok(Some(Arc::new(queued_again(Task::clone(&task)))));
+            }
         }
         Ok(is_told.then_some(task))
     }
@@ -155,7 +159,9 @@ impl Lanes {
             before: None,
             max: filter.max.unwrap_or(TASKS_LISTED_MAX).min(TASKS_LISTED_MAX),
         };
-        Ok(self.0.parts.tasks.tasks(&query).await?.iter().filter_map(read).collect())
+        let lane = self.0.lane(workspace);
+        let shown = |task| if lane.waits_to_retry(&task) { queued_again(task) } else { task };
+        Ok(self.0.parts.tasks.tasks(&query).await?.iter().filter_map(read).map(shown).collect())
     }
 
     /// Takes a task back, if the viewer may see it. What is already being written is completed.
@@ -335,6 +341,11 @@ impl Shared {
         }
         Ok(())
     }
+}
+
+/// Returns a task as one that waits.
+fn queued_again(task: Task) -> Task {
+    Task { state: TaskState::Queued, ..task }
 }
 
 /// Reads a row; one that cannot be read is as good as none.

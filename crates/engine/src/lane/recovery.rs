@@ -57,7 +57,11 @@ impl Shared {
         if self.attempts_lost(lane, row).await? >= TASK_ATTEMPTS_MAX {
             let kind = row.kind.parse().unwrap_or(TaskKind::Remember);
             let failed = TaskError::new(TaskErrorCode::failed(kind));
-            let failed = failed.with_details("it was begun again and again and never ended");
+            let why = lock(&lane.now).waits_for;
+            let failed = match why {
+                Some(code) => failed.caused_by(code).with_details(code.meaning()),
+                None => failed.with_details("it was begun again and again and never ended"),
+            };
             self.finish(lane, row, &Err(failed)).await?;
         }
         Ok(true)
@@ -92,7 +96,7 @@ impl Shared {
                 return Ok(());
             }
         };
-        let outcome = match &task.state {
+        let mut outcome = match &task.state {
             TaskState::Completed(result) => Ok(result.clone()),
             TaskState::Failed(error) => Err(error.clone()),
             TaskState::Queued | TaskState::Running => return Ok(()),
@@ -103,6 +107,9 @@ impl Shared {
         if !is_changed {
             // Whoever had it was still at it, and took the change back: it is as if it had not begun.
             return self.put_back(lane, row).await.map(drop);
+        }
+        if let Ok(result) = &mut outcome {
+            self.store_proposals(&task, result, &record::unstored_proposals(row, &task)).await?;
         }
         if self.finish(lane, row, &outcome).await?
             && let Ok(result) = &outcome

@@ -8,18 +8,20 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use memory::code::Code;
 use memory::limits::{
     LANE_RETRY_DELAY_MAX, TASK_DECISIONS_MAX, TASK_STEP_ASIDE, TASK_STEP_ASIDE_MAX,
 };
-use state::{Attempt, End, RunRow, StateError, TaskRow};
+use state::{Attempt, End, NewProposal, RunRow, StateError, TaskRow};
 use store::{Draft, StoreError, Turn, TurnError};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::apart::Apart;
-use super::{Lane, Shared, draft, lock, status_of};
+use super::{Lane, LaneParts, Shared, draft, lock, provenance, status_of};
 use crate::feed::ManagedChange;
+use crate::pending::{self, Pending, Source};
 use crate::runner::{Job, RunError, chain};
 use crate::task::record;
 use crate::task::{Asker, Request, Task, TaskError, TaskErrorCode, TaskId, TaskKind, TaskResult};
@@ -36,6 +38,15 @@ pub(super) enum LaneError {
     /// Somebody removed the lock file, so another process may have begun too, or has.
     #[error("the lock file of the lane was removed")]
     Lost,
+}
+
+impl LaneError {
+    fn code(&self) -> Code {
+        match self {
+            Self::State(error) => error.code(),
+            Self::Turn(_) | Self::Lost => Code::StorageFailed,
+        }
+    }
 }
 
 /// What is to be decided.
@@ -60,10 +71,25 @@ pub(super) enum Ran {
 
 /// What became of a task that was begun.
 enum Ended {
-    /// This came of it; `true` if memories changed.
-    With(Result<TaskResult, TaskError>, bool),
+    /// It has an outcome.
+    With(Outcome),
     /// Somebody stopped it, or finished it meanwhile. Nothing was committed.
     Stopped,
+}
+
+/// The outcome of a task, and what is still to be done about it.
+struct Outcome {
+    result: Result<TaskResult, TaskError>,
+    /// Whether memories changed.
+    changed: bool,
+    /// The proposals to store.
+    proposals: Vec<NewProposal>,
+}
+
+impl Outcome {
+    const fn failed(error: TaskError) -> Self {
+        Self { result: Err(error), changed: false, proposals: Vec::new() }
+    }
 }
 
 /// Works as long as there is something to do in a lane. What fails is tried again a little later.
@@ -72,12 +98,14 @@ pub(super) async fn work(shared: Arc<Shared>, lane: Arc<Lane>) {
     loop {
         let served = shared.serve(&lane).await;
         if let Err(error) = served {
-            tracing::warn!(workspace = %lane.id, error = %chain(&error), "a lane waits");
-            shared.rest(delay).await;
+            tracing::warn!(workspace = %lane.id, error = %chain(&error), "a lane waits to retry");
+            lock(&lane.now).waits_for = Some(error.code());
+            shared.rest_before_retry(&lane, delay).await;
             delay = LANE_RETRY_DELAY_MAX.min(delay * 2);
             lock(&lane.now).asked = true;
         } else {
             delay = shared.settings.retry_delay;
+            lock(&lane.now).waits_for = None;
         }
         let mut now = lock(&lane.now);
         // Decided under the same lock as waking: nobody relies on a worker that is ending.
@@ -95,6 +123,18 @@ impl Shared {
         tokio::select! {
             () = self.draining.cancelled() => {}
             () = tokio::time::sleep(delay) => {}
+        }
+    }
+
+    /// Waits before a lane tries again: no longer than one retry delay once a caller asks for its work.
+    async fn rest_before_retry(&self, lane: &Lane, delay: Duration) {
+        lock(&lane.now).asked = false;
+        let ends = Instant::now() + delay;
+        while Instant::now() < ends && !self.draining.is_cancelled() {
+            self.rest(self.settings.retry_delay).await;
+            if lock(&lane.now).asked {
+                return;
+            }
         }
     }
 
@@ -148,10 +188,13 @@ impl Shared {
         let _current = Current::new(lane, &task.id, &stop);
         self.note_start(row).await;
         match self.end(lane, turn, (row.attempt(), &task), &stop).await? {
-            Ended::With(outcome, changed) => {
-                self.finish(lane, row, &outcome).await?;
+            Ended::With(Outcome { mut result, changed, proposals }) => {
+                if let Ok(result) = &mut result {
+                    self.store_proposals(&task, result, &proposals).await?;
+                }
+                self.finish(lane, row, &result).await?;
                 // Whoever finished it meanwhile did so because of that change.
-                if let Ok(result) = &outcome
+                if let Ok(result) = &result
                     && changed
                 {
                     self.publish(&task, result).await;
@@ -186,33 +229,37 @@ impl Shared {
             if !step_aside(round, stop).await {
                 return Ok(Ended::Stopped);
             }
-            let (result, draft) = match self.decide(lane, asked, stop, deadline).await {
+            let (mut result, draft) = match self.decide(lane, asked, stop, deadline).await {
                 Ran::Done(result, draft) => (result, draft),
-                Ran::Failed(error) => return Ok(Ended::With(Err(error), false)),
+                Ran::Failed(error) => return Ok(Ended::With(Outcome::failed(error))),
                 Ran::Stopped => return Ok(Ended::Stopped),
             };
-            if draft.changed().is_empty() {
-                return Ok(Ended::With(Ok(result), false));
+            let proposals = self.new_proposals(lane, task, &mut result);
+            let changed = !draft.changed().is_empty();
+            if changed || !proposals.is_empty() {
+                let text = record::prepared_text(&result, &proposals);
+                if !self.parts.tasks.prepare_outcome(attempt, &text).await? {
+                    return Ok(Ended::Stopped);
+                }
             }
-            let outcome = Ok(result);
-            let text = record::outcome_text(&outcome);
-            if !self.parts.tasks.prepare_outcome(attempt, &text).await? {
-                return Ok(Ended::Stopped);
+            let outcome = Outcome { result: Ok(result), changed, proposals };
+            if !changed {
+                return Ok(Ended::With(outcome));
             }
             if !turn.is_current() {
                 return Err(LaneError::Lost);
             }
             // A commit that has begun comes to its end, so it must not begin late.
             if Instant::now() >= deadline {
-                return Ok(Ended::With(Err(TaskError::new(TaskErrorCode::Timeout)), false));
+                return Ok(Ended::With(Outcome::failed(TaskError::new(TaskErrorCode::Timeout))));
             }
-            let Err(why) = commit(draft).await else { return Ok(Ended::With(outcome, true)) };
+            let Err(why) = commit(draft).await else { return Ok(Ended::With(outcome)) };
             // The record of a change may be durable although its commit failed.
             let row = self.parts.tasks.task(attempt.task).await?;
             if row.as_ref().is_some_and(|row| row.change.is_some()) {
                 tracing::warn!(task = %task.id, error = %chain(&why), "a commit stopped half-way");
                 self.make_whole(lane, task).await;
-                return Ok(Ended::With(outcome, true));
+                return Ok(Ended::With(outcome));
             }
             if row.is_some_and(|row| row.attempt() != attempt || record::has_ended(&row)) {
                 return Err(LaneError::Lost);
@@ -224,11 +271,41 @@ impl Shared {
                     if !matches!(why, Uncommitted::Store(StoreError::Refused(_))) {
                         tracing::warn!(task = %task.id, error = %chain(&why), "a commit failed");
                     }
-                    return Ok(Ended::With(Err(failed), false));
+                    return Ok(Ended::With(Outcome::failed(failed)));
                 }
             }
         }
-        Ok(Ended::With(Err(never_still(task.kind())), false))
+        Ok(Ended::With(Outcome::failed(never_still(task.kind()))))
+    }
+
+    /// Takes the proposals out of a result, as they are to be stored.
+    fn new_proposals(&self, lane: &Lane, task: &Task, result: &mut TaskResult) -> Vec<NewProposal> {
+        let proposals = result.take_proposals();
+        if proposals.is_empty() {
+            return Vec::new();
+        }
+        let memories = self.memories(&lane.workspace(), (&task.request, &task.asker));
+        let at = self.parts.clock.now();
+        let source = Source { task: task.id.as_str(), kind: task.kind(), asker: &task.asker, at };
+        pending::new_rows(proposals, &memories, source)
+    }
+
+    /// Stores the proposals of a task whose change, if it made one, is committed. The same are stored once, however
+    /// often this is done.
+    pub(super) async fn store_proposals(
+        &self,
+        task: &Task,
+        result: &mut TaskResult,
+        proposals: &[NewProposal],
+    ) -> Result<(), StateError> {
+        if proposals.is_empty() {
+            return Ok(());
+        }
+        let LaneParts { store, tasks, clock, .. } = &self.parts;
+        let pending = Pending::new(Arc::clone(store), Arc::clone(tasks), Arc::clone(clock));
+        let provenance = provenance(&task.request, &task.asker);
+        result.note_stored(pending.add(proposals, &provenance).await?);
+        Ok(())
     }
 
     /// Lets the runner decide, on a draft of its own, within the deadline.

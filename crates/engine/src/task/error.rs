@@ -147,6 +147,9 @@ impl From<&Refusal> for TaskError {
                 Self::new(TaskErrorCode::Screened).with_details(&refusal.to_string())
             }
             Refusal::ScopeMismatch => Self::new(TaskErrorCode::RememberScopeMismatch),
+            Refusal::NoProject => {
+                Self::new(TaskErrorCode::RememberScopeMismatch).with_details(&refusal.to_string())
+            }
         }
     }
 }

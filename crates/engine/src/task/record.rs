@@ -5,17 +5,22 @@
 
 use std::collections::BTreeSet;
 
-use agents::{ContextMode, ForgetRequest, Refusal, RememberRequest, Removed, Topic};
+use agents::{
+    Candidate, ContextMode, EntryAction, EntryNote, ForgetRequest, Refusal, RememberRequest,
+    Removed, Topic,
+};
 use memory::change::Trust;
 use memory::code::Code;
 use memory::path::{Layout, MemoryPath, Mount, Scope};
 use serde::{Deserialize, Serialize};
-use state::TaskRow;
+use state::{NewProposal, TaskRow};
 
 use super::details::without_secrets;
 use super::{
-    Asker, Request, Status, Task, TaskError, TaskErrorCode, TaskKind, TaskResult, TaskState,
+    Asker, Request, Status, Task, TaskError, TaskErrorCode, TaskKind, TaskProposals, TaskResult,
+    TaskState,
 };
+use crate::pending::StoredProposal;
 
 /// A row that is not one of this program's.
 #[derive(Debug, thiserror::Error)]
@@ -36,6 +41,8 @@ struct RequestRecord {
     clean: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     scope: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
     /// The rule by which the content may not be kept; then it is empty.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     screened: Option<String>,
@@ -58,6 +65,35 @@ struct OutcomeRecord {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     mounts: Vec<String>,
     deduped: usize,
+    /// How many proposals were stored.
+    #[serde(skip_serializing_if = "is_zero")]
+    proposals: usize,
+    /// Those that are to be stored when the task has ended.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    unstored: Vec<StoredProposal>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    changes: Vec<NoteRecord>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    candidates: Vec<CandidateRecord>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+const fn is_zero(count: &usize) -> bool {
+    *count == 0
+}
+
+#[derive(Serialize, Deserialize)]
+struct NoteRecord {
+    path: String,
+    action: String,
+    summary: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct CandidateRecord {
+    path: String,
+    entry: String,
+    summary: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -83,9 +119,10 @@ pub(crate) fn request_text(request: &Request, asker: &Asker, refusal: Option<&Re
         query: None,
         clean: false,
         scope: None,
+        file: None,
         screened: refusal.and_then(|refusal| match refusal {
             Refusal::Screened { rule, .. } => Some((*rule).to_owned()),
-            Refusal::ScopeMismatch => None,
+            Refusal::ScopeMismatch | Refusal::NoProject => None,
         }),
         trust: asker.trust.as_str().to_owned(),
         origin: asker.origin.clone(),
@@ -96,8 +133,9 @@ pub(crate) fn request_text(request: &Request, asker: &Asker, refusal: Option<&Re
             record.clean = *context_mode == ContextMode::Clean;
             record.scope = scope.map(|scope| scope.as_str().to_owned());
         }
-        Request::Forget(ForgetRequest { query, scope }) => {
+        Request::Forget(ForgetRequest { query, scope, file }) => {
             record.query = Some(query.clone());
+            record.file = file.as_ref().map(ToString::to_string);
             record.scope = scope.map(|scope| scope.as_str().to_owned());
         }
         Request::Dream => {}
@@ -109,10 +147,10 @@ pub(crate) fn request_text(request: &Request, asker: &Asker, refusal: Option<&Re
 /// and which may be what somebody wants forgotten.
 pub(crate) fn kept_request_text(request: &str) -> String {
     match serde_json::from_str(request) {
-        Ok(RequestRecord { content, query, clean, scope, screened, trust, origin }) => {
+        Ok(RequestRecord { content, query, clean, scope, file, screened, trust, origin }) => {
             let empty = |said: Option<String>| said.map(|_| String::new());
             let (content, query) = (empty(content), empty(query));
-            text(&RequestRecord { content, query, clean, scope, screened, trust, origin })
+            text(&RequestRecord { content, query, clean, scope, file, screened, trust, origin })
         }
         Err(_not_ours) => "{}".to_owned(),
     }
@@ -125,6 +163,24 @@ pub(crate) fn has_ended(row: &TaskRow) -> bool {
 
 /// Returns what came of a task as text for the state.
 pub(crate) fn outcome_text(outcome: &Result<TaskResult, TaskError>) -> String {
+    text(&outcome_record(outcome))
+}
+
+/// Returns what will have come of a task once its draft is committed, with the proposals to store then.
+pub(crate) fn prepared_text(result: &TaskResult, unstored: &[NewProposal]) -> String {
+    let mut record = outcome_record(&Ok(result.clone()));
+    record.unstored = unstored.iter().map(StoredProposal::of).collect();
+    text(&record)
+}
+
+/// Returns the proposals to store that the prepared outcome of a task has.
+pub(crate) fn unstored_proposals(row: &TaskRow, task: &Task) -> Vec<NewProposal> {
+    let record = row.outcome.as_deref().and_then(|text| serde_json::from_str(text).ok());
+    let OutcomeRecord { unstored, .. } = record.unwrap_or_default();
+    unstored.into_iter().filter_map(|stored| stored.read(task)).collect()
+}
+
+fn outcome_record(outcome: &Result<TaskResult, TaskError>) -> OutcomeRecord {
     let words = |topics: &BTreeSet<Topic>| topics.iter().map(|t| t.as_str().to_owned()).collect();
     let mut record = OutcomeRecord::default();
     match outcome {
@@ -137,13 +193,16 @@ pub(crate) fn outcome_text(outcome: &Result<TaskResult, TaskError>) -> String {
         Ok(result) => {
             record.summary = without_secrets(result.summary()).into_owned();
             record.mounts = result.scopes().iter().map(|mount| mount_word(*mount)).collect();
+            record.proposals = result.proposals().count();
+            record.changes = result.changes().iter().map(note_record).collect();
             match result {
                 TaskResult::Remembered { files_touched, .. } => {
                     record.files = files_touched.iter().map(ToString::to_string).collect();
                 }
-                TaskResult::Forgotten { removed, topics, .. } => {
+                TaskResult::Forgotten { removed, topics, candidates, .. } => {
                     record.topics = words(topics);
                     record.removed = removed.iter().map(removed_record).collect();
+                    record.candidates = candidates.iter().map(candidate_record).collect();
                 }
                 TaskResult::Dreamt { topics, deduped, .. } => {
                     record.topics = words(topics);
@@ -152,7 +211,23 @@ pub(crate) fn outcome_text(outcome: &Result<TaskResult, TaskError>) -> String {
             }
         }
     }
-    text(&record)
+    record
+}
+
+fn note_record(note: &EntryNote) -> NoteRecord {
+    NoteRecord {
+        path: note.path.to_string(),
+        action: note.action.as_str().to_owned(),
+        summary: without_secrets(&note.summary).into_owned(),
+    }
+}
+
+fn candidate_record(candidate: &Candidate) -> CandidateRecord {
+    CandidateRecord {
+        path: candidate.path.to_string(),
+        entry: without_secrets(&candidate.entry).into_owned(),
+        summary: without_secrets(&candidate.summary).into_owned(),
+    }
 }
 
 fn removed_record(removed: &Removed) -> RemovedRecord {
@@ -224,7 +299,8 @@ fn read_request(kind: TaskKind, record: RequestRecord) -> Result<Request, String
             Request::Remember(RememberRequest { content, context_mode, scope })
         }
         TaskKind::Forget => {
-            Request::Forget(ForgetRequest { query: record.query.ok_or("no query")?, scope })
+            let file = record.file.as_deref().map(read_path).transpose()?;
+            Request::Forget(ForgetRequest { query: record.query.ok_or("no query")?, scope, file })
         }
         TaskKind::Dream => Request::Dream,
     })
@@ -250,10 +326,18 @@ fn read_outcome(row: &TaskRow, kind: TaskKind) -> Result<Result<TaskResult, Task
     let path = |text: &str| MemoryPath::parse(text, layout).map_err(|error| error.to_string());
     let topics = record.topics.iter().map(|word| read_topic(word)).collect::<Result<_, _>>()?;
     let summary = record.summary;
+    let proposals = TaskProposals::Stored(record.proposals);
+    // An action of a later version is none.
+    let note = |record: &NoteRecord| {
+        let action = EntryAction::ALL.into_iter().find(|one| one.as_str() == record.action)?;
+        let path = path(&record.path).ok()?;
+        Some(EntryNote { path, action, summary: record.summary.clone() })
+    };
+    let changes = record.changes.iter().filter_map(note).collect();
     Ok(Ok(match kind {
         TaskKind::Remember => {
             let files = record.files.iter().map(|text| path(text)).collect::<Result<_, _>>()?;
-            TaskResult::Remembered { summary, files_touched: files, scopes }
+            TaskResult::Remembered { summary, files_touched: files, scopes, changes, proposals }
         }
         TaskKind::Forget => {
             let read = |record: &RemovedRecord| {
@@ -264,15 +348,43 @@ fn read_outcome(row: &TaskRow, kind: TaskKind) -> Result<Result<TaskResult, Task
                 })
             };
             let removed = record.removed.iter().map(read).collect::<Result<_, _>>()?;
-            TaskResult::Forgotten { summary, removed, topics, scopes }
+            let candidate = |record: &CandidateRecord| {
+                Ok::<_, String>(Candidate {
+                    path: path(&record.path)?,
+                    entry: record.entry.clone(),
+                    summary: record.summary.clone(),
+                })
+            };
+            let candidates = record.candidates.iter().map(candidate).collect::<Result<_, _>>()?;
+            TaskResult::Forgotten {
+                summary,
+                removed,
+                topics,
+                scopes,
+                changes,
+                candidates,
+                proposals,
+            }
         }
-        TaskKind::Dream => TaskResult::Dreamt { summary, topics, scopes, deduped: record.deduped },
+        TaskKind::Dream => TaskResult::Dreamt {
+            summary,
+            topics,
+            scopes,
+            deduped: record.deduped,
+            changes,
+            proposals,
+        },
     }))
 }
 
 /// Says where a JSON text is wrong, and nothing of what it says.
 fn where_in(error: &serde_json::Error) -> String {
     format!("no such record at line {}, column {}", error.line(), error.column())
+}
+
+fn read_path(text: &str) -> Result<MemoryPath, String> {
+    let scoped = MemoryPath::parse(text, Layout::Scoped);
+    scoped.or_else(|_| MemoryPath::parse(text, Layout::Flat)).map_err(|error| error.to_string())
 }
 
 fn read_scope(word: &str) -> Result<Scope, String> {

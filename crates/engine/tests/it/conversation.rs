@@ -251,9 +251,7 @@ async fn whatever_ends_a_turn_ends_the_work_and_nothing_is_shown_any_more() {
             assert_eq!(world.under_way(), 0, "{what} leaves work behind");
             pass(5000).await;
             let shown = conversation.tool_result(None);
-            // What is there when the caller loses interest is there: it is for the host not to ask.
-            let may_be_shown = settled && what == "the caller";
-            assert_eq!(shown.is_some(), may_be_shown, "{what}");
+            assert_eq!(shown, None, "{what}");
             tokio::time::resume();
         }
     }

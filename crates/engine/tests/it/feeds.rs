@@ -10,13 +10,14 @@ use engine::feed::{
 };
 use engine::{
     Asker, BeginError, BindingRequest, Call, Caller, Callers, ClientId, Config, ContextMode,
-    ContextScope, Engine, Folders, LaneSettings, Lanes, Memories, Notice, RememberRequest, Request,
-    Session, TaskState, Workspace,
+    ContextScope, Engine, Folders, LaneSettings, Lanes, Memories, Notice, ProposalNotice,
+    RememberRequest, Request, Session, TaskState, Workspace,
 };
 use memory::access::AgentClass;
 use memory::change::{ChangeId, ChangeKind, FileChange, Provenance, RootKey, Trust};
 use memory::command::{Command, Reply};
 use memory::path::{Layout, MemoryPath, RelativePath, Scope};
+use memory::proposal::{ProposalId, ProposalStatus};
 use state::{SqliteState, Tasks};
 use tempfile::TempDir;
 use testkit::{Faults, FaultyTasks, ManualClock};
@@ -123,10 +124,15 @@ async fn hears(subscription: &mut Subscription) -> String {
                     news.originator.as_ref().map_or("nobody", |client| client.as_str());
                 format!("{kind} {} {task} of {originator}", scopes.join(" "))
             }
-            Changed::File { path, moved_to, kind, actor, revision, change: _ } => {
+            Changed::File { path, moved_to, kind, by, revision, .. } => {
                 let moved_to = moved_to.as_ref().map(|to| format!(" to {to}")).unwrap_or_default();
                 let gone = if revision.is_none() { " gone" } else { "" };
-                format!("{actor} {kind} {path}{moved_to}{gone}")
+                format!("{} {kind} {path}{moved_to}{gone}", by.actor)
+            }
+            Changed::Pin { path, pinned, by } => format!("{} pinned {path}: {pinned}", by.actor),
+            Changed::Proposals { ids, status, change, by, .. } => {
+                let ids: Vec<_> = ids.iter().map(ToString::to_string).collect();
+                format!("{} {status} {} {change:?}", by.actor, ids.join(" "))
             }
             Changed::ContextFile { scope, path, write, bytes } => {
                 format!("{write:?} {} {} {bytes}", scope.as_str(), path.display())
@@ -550,5 +556,35 @@ async fn a_workspace_that_is_not_open_has_no_streams() {
     assert!(daemon.callers.events(&session.id).await.unwrap().is_none());
     // A task that ends meanwhile has nobody to tell, which is no failure of it.
     daemon.remember("I keep bees.", Scope::Global, None).await;
+    daemon.end().await;
+}
+
+#[tokio::test]
+async fn proposals_are_told_where_all_memories_are_that_they_name() {
+    let home = home();
+    let daemon = Daemon::start(home.path());
+    let mut shop = daemon.all_of(daemon.shop()).await;
+    let mut mill = daemon.all_of(daemon.mill()).await;
+    let roots = daemon.agent(daemon.shop()).roots();
+    let shared: Vec<_> = roots.iter().filter(|root| root.identity == "global").cloned().collect();
+    let (sender, receiver) = tokio::sync::broadcast::channel(8);
+    for (id, roots) in [(1, shared), (2, roots)] {
+        let notice = ProposalNotice {
+            ids: vec![ProposalId(id)],
+            status: ProposalStatus::Waiting,
+            roots,
+            task: None,
+            change: None,
+            provenance: Provenance::person("test"),
+        };
+        sender.send(notice).unwrap();
+    }
+    drop(sender);
+    daemon.feeds.follow_proposals(receiver).await;
+    assert_eq!(hears(&mut shop).await, "1 person waiting 1 None");
+    assert_eq!(hears(&mut shop).await, "2 person waiting 2 None");
+    assert_eq!(hears(&mut mill).await, "1 person waiting 1 None");
+    create(&daemon.agent(daemon.mill()), "/memories/global/a.md").await;
+    assert_eq!(hears(&mut mill).await, "2 agent create /memories/global/a.md");
     daemon.end().await;
 }

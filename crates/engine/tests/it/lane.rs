@@ -6,6 +6,7 @@ mod faults;
 mod host;
 mod order;
 mod overtaken;
+mod pending;
 mod processes;
 mod real;
 mod schedule;

@@ -10,6 +10,7 @@
 mod conversation;
 mod embeddings;
 mod feeds;
+mod host_workspaces;
 mod lane;
 mod recaller;
 mod segment;

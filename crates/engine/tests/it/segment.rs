@@ -180,7 +180,7 @@ async fn what_was_given_is_the_same_bytes_after_a_restart_and_what_changed_is_to
     let next_life = desk.conversation().await;
     assert_eq!(desk.given(&next_life).await, (given.clone(), true));
     let changes = told(&next_life).await.unwrap();
-    assert!(changes.contains("/memories/global/b.md [new]"), "{changes}");
+    assert!(changes.contains("/memories/global/b.md — \"b\" [new]"), "{changes}");
     assert!(!changes.contains("a.md"), "{changes}");
     // Another process that had the conversation at hand all the time learns of that.
     assert_eq!(told(&conversation).await, None);
@@ -209,7 +209,7 @@ async fn nobody_waits_for_a_look_at_what_changed() {
         tokio::task::yield_now().await;
         seen = conversation.changes();
     }
-    assert!(seen.unwrap().text.contains("b.md [new]"));
+    assert!(seen.unwrap().text.contains("b.md — \"b\" [new]"));
     assert_eq!(told(&conversation).await, None);
     // What was looked at belongs to its segment.
     desk.apply(create("/memories/global/c.md", "c\n")).await;

@@ -1,8 +1,12 @@
 //! What an edit does to a text, and what it answers: text in, text out.
 //!
 //! Every byte outside the edit stays: line endings, a byte order mark, a missing final newline
-//! (which only an insert adds). An edit that cannot be made says why. Reading and writing the file,
-//! access and screening are the store's.
+//! (which only an insert adds). A view shows no line endings, so `\r\n` and `\n` are one line break here:
+//! either finds the other, and new lines end as the first line of the file does, also in a file that mixes
+//! both. An edit that cannot be made says why. Reading and writing the file, access and screening are
+//! the store's.
+
+use std::borrow::Cow;
 
 use super::{CommandError, text_of, view};
 use crate::limits::{MEMORY_BYTES_MAX, SNIPPET_CONTEXT_LINES};
@@ -19,7 +23,7 @@ pub struct Edited {
     pub reply: String,
 }
 
-/// Replaces the one occurrence of `old` by `new`, letter for letter.
+/// Replaces the one occurrence of `old` by `new`, letter for letter but for how lines end.
 pub fn str_replace(
     path: &MemoryPath,
     text: &str,
@@ -30,7 +34,8 @@ pub fn str_replace(
     if old.is_empty() {
         return Err(CommandError::EmptyOldStr);
     }
-    let at = match occurrences(text, old).as_slice() {
+    let (plain, pattern) = (without_returns(text), without_returns(old));
+    let at = match occurrences(&plain, &pattern).as_slice() {
         [] => {
             return Err(CommandError::TextNotFound { path: path.clone(), old_str: old.to_owned() });
         }
@@ -38,16 +43,17 @@ pub fn str_replace(
         many => {
             return Err(CommandError::TextNotUnique {
                 old_str: old.to_owned(),
-                lines: line_numbers(text, many),
+                lines: line_numbers(&plain, many),
             });
         }
     };
-    let (before, rest) = text.split_at(at);
-    let (_, after) = rest.split_at(old.len());
-    let edited = [before, new, after].concat();
+    let (before, rest) = text.split_at(position_in(text, at));
+    let (_, after) = rest.split_at(position_in(rest, pattern.len()));
+    let new = with_line_break(new, line_break(text));
+    let edited = [before, &new, after].concat();
     check_writable(path, &edited)?;
     let first = newlines(before) + 1;
-    let last = first + newlines(new.strip_suffix('\n').unwrap_or(new));
+    let last = first + newlines(new.strip_suffix('\n').unwrap_or(&new));
     let snippet = view::numbered(
         &edited,
         first.saturating_sub(SNIPPET_CONTEXT_LINES).max(1),
@@ -62,8 +68,7 @@ pub fn str_replace(
 
 /// Adds `insert_text` as lines of its own after line `line`; 0 is the top, behind a byte order mark.
 ///
-/// A file that breaks its lines with CRLF gets the new ones so too. The file ends with a newline
-/// afterwards.
+/// The new lines end as the first line of the file does. The file ends with a newline afterwards.
 pub fn insert(
     path: &MemoryPath,
     text: &str,
@@ -78,20 +83,13 @@ pub fn insert(
     };
     let above: usize = body.split_inclusive('\n').take(lines_above).map(str::len).sum();
     let (head, tail) = text.split_at(text.len() - body.len() + above);
-    let breaks = if body.split_inclusive('\n').next().is_some_and(|first| first.ends_with("\r\n")) {
-        "\r\n"
-    } else {
-        "\n"
-    };
+    let found = line_break(text);
+    let breaks = found.unwrap_or("\n");
     let mut edited = head.to_owned();
     if above > 0 {
         end_line(&mut edited, breaks);
     }
-    if breaks == "\r\n" {
-        edited.push_str(&insert_text.replace("\r\n", "\n").replace('\n', "\r\n"));
-    } else {
-        edited.push_str(insert_text);
-    }
+    edited.push_str(&with_line_break(insert_text, found));
     if !insert_text.ends_with('\n') {
         edited.push_str(breaks);
     }
@@ -129,6 +127,38 @@ fn end_line(text: &mut String, breaks: &str) {
     if !text.ends_with('\n') {
         text.push_str(breaks);
     }
+}
+
+/// Returns how the first line of a text ends; `None` in a text of one line without an end.
+fn line_break(text: &str) -> Option<&'static str> {
+    let (first, _) = text.split_once('\n')?;
+    Some(if first.ends_with('\r') { "\r\n" } else { "\n" })
+}
+
+/// Returns a text whose lines end so; as it is where a file has no line ends that it could follow.
+fn with_line_break<'a>(text: &'a str, line_break: Option<&str>) -> Cow<'a, str> {
+    match line_break {
+        Some("\r\n") => Cow::Owned(without_returns(text).replace('\n', "\r\n")),
+        Some(_) => without_returns(text),
+        None => Cow::Borrowed(text),
+    }
+}
+
+/// Returns a text with `\n` for each `\r\n`.
+fn without_returns(text: &str) -> Cow<'_, str> {
+    if text.contains("\r\n") { Cow::Owned(text.replace("\r\n", "\n")) } else { Cow::Borrowed(text) }
+}
+
+/// Returns where a position of the text without returns is in the text itself.
+fn position_in(text: &str, position: usize) -> usize {
+    let mut left = position;
+    let mut at = 0;
+    while left > 0 {
+        let is_pair = text.as_bytes().get(at..).is_some_and(|rest| rest.starts_with(b"\r\n"));
+        at += if is_pair { 2 } else { 1 };
+        left -= 1;
+    }
+    at
 }
 
 fn newlines(text: &str) -> usize {

@@ -94,6 +94,15 @@ fn refusals_of_access_read_as_agreed() {
         Code::ReadOnly,
     );
     check(
+        &CommandError::NotWritable {
+            mount: Mount::Scope(Scope::Project),
+            reason: "permission denied".to_owned(),
+        },
+        "The project memory scope cannot be written on this machine: permission denied. Nothing was \
+         changed; 'view' still works.",
+        Code::ReadOnly,
+    );
+    check(
         &CommandError::Screened {
             family: "secrets",
             rule: "github-token",

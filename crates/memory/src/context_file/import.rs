@@ -1,7 +1,8 @@
 //! Where a context file asks for another file.
 //!
-//! `@path` at the beginning of a line or after white space does, and `<!-- @import: path -->`. What a
-//! Markdown parser takes for code does not. Whether there is such a file is not known here: a word after an
+//! `@path` does at the beginning of a line, after white space, or after a parenthesis or a mark that opens
+//! something; so do `@"a path"` and `<!-- @import: path -->`. What a Markdown parser takes for code does not, and
+//! neither does anything else in a comment. Whether there is such a file is not known here: a word after an
 //! at sign may be anything, so all readings of it are told, and who knows the files picks one.
 
 use std::cell::LazyCell;
@@ -22,12 +23,22 @@ pub struct Asked {
     pub is_explicit: bool,
 }
 
+/// How imports are shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ImportStyle {
+    /// What is imported takes the place of what asked for it.
+    #[default]
+    Tree,
+    /// Texts stay as they are; imported files follow, each once.
+    Flat,
+}
+
 /// What an import would take the place of, and the file that it asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reading {
     /// The bytes of the text that it takes the place of.
     pub range: Range<usize>,
-    /// The path, as it stands there.
+    /// The path, as it stands there; without a fragment such as `#part`, which names a place in the file.
     pub path: String,
 }
 
@@ -69,10 +80,21 @@ const COMMENT: (&str, &str) = ("<!--", "-->");
 const IMPORT: &str = "@import:";
 
 /// Marks at the end of a word that belong to the sentence around it, unless there is a file of that name.
-const SENTENCE_MARKS: [char; 24] = [
+const SENTENCE_MARKS: [char; 28] = [
     '.', ',', ';', ':', '!', '?', ')', ']', '}', '>', '"', '\'', '*', '_', '。', '，', '、', '；',
-    '：', '！', '？', '）', '」', '》',
+    '：', '！', '？', '）', '」', '》', '』', '】', '”', '’',
 ];
+
+/// Marks at which a path ends unless there is a file of the longer name: no white space follows them.
+const ENDS: [char; 14] =
+    [')', '。', '，', '、', '；', '：', '！', '？', '）', '」', '》', '』', '】', '”'];
+
+/// Marks after which an at sign may ask for a file, as after white space.
+const OPENERS: [char; 14] =
+    ['(', '（', '「', '『', '《', '【', '“', '。', '，', '、', '；', '：', '！', '？'];
+
+/// Marks that a path with spaces may stand between.
+const QUOTES: [char; 2] = ['"', '\''];
 
 /// How many of those marks are tried to be left out.
 const MARKS_MAX: usize = 4;
@@ -83,17 +105,26 @@ const PATH_BYTES_MAX: usize = 4096;
 /// Returns the places that may be imports, the first [`IMPORTS_A_FILE_MAX`] of them, and whether there are
 /// more.
 pub fn imports(text: &str) -> (Vec<Asked>, bool) {
-    // Most at signs ask for nothing, and then it does not matter what is code.
-    let code = LazyCell::new(|| code(text));
+    // Most at signs ask for nothing, and then it does not matter what is code or comment.
+    let not_text = LazyCell::new(|| NotText::of(text));
     let mut found: Vec<Asked> = Vec::new();
     let mut end = 0;
     for (at, _) in text.match_indices('@') {
         if at < end {
             continue;
         }
-        let Some(asked) = in_comment(text, at).or_else(|| bare(text, at)) else { continue };
-        let next_code = code.partition_point(|range| range.end <= at);
-        if code.get(next_code).is_some_and(|range| range.start <= at) {
+        let explicit = in_comment(text, at);
+        let Some(asked) = explicit.or_else(|| quoted(text, at)).or_else(|| bare(text, at)) else {
+            continue;
+        };
+        // A comment that asks for a file must not be in another one.
+        let begins = asked.readings.first().map_or(at, |reading| reading.range.start);
+        let is_in_comment = if asked.is_explicit {
+            covers(&not_text.comments, begins) && !not_text.begins_comment(begins)
+        } else {
+            covers(&not_text.comments, at)
+        };
+        if is_in_comment || covers(&not_text.code, at) {
             continue;
         }
         if found.len() == IMPORTS_A_FILE_MAX {
@@ -105,11 +136,53 @@ pub fn imports(text: &str) -> (Vec<Asked>, bool) {
     (found, false)
 }
 
-/// Returns what is code, in order.
-fn code(text: &str) -> Vec<Range<usize>> {
-    let is_code =
-        |event: &Event<'_>| matches!(event, Event::Code(_) | Event::Start(Tag::CodeBlock(_)));
-    events(text).filter(|(event, _)| is_code(event)).map(|(_, range)| range).collect()
+/// The parts of a text that a reader of the rendered document does not read as text, in order.
+#[derive(Default)]
+struct NotText {
+    code: Vec<Range<usize>>,
+    comments: Vec<Range<usize>>,
+}
+
+impl NotText {
+    fn of(text: &str) -> Self {
+        let mut not_text = Self::default();
+        let closings: Vec<usize> =
+            text.match_indices(COMMENT.1).map(|(at, _)| at + COMMENT.1.len()).collect();
+        for (event, range) in events(text) {
+            match event {
+                Event::Code(_) | Event::Start(Tag::CodeBlock(_)) => not_text.code.push(range),
+                Event::Html(_) | Event::InlineHtml(_) => {
+                    not_text.add_comments(text, range, &closings);
+                }
+                _ => {}
+            }
+        }
+        not_text
+    }
+
+    /// Adds the comments that begin in a piece of HTML. One may end behind that piece: a blank line ends some
+    /// blocks of HTML and no comment.
+    fn add_comments(&mut self, text: &str, html: Range<usize>, closings: &[usize]) {
+        let mut from = self.comments.last().map_or(html.start, |last| last.end.max(html.start));
+        while let Some(ahead) = text.get(from..html.end).and_then(|rest| rest.find(COMMENT.0)) {
+            let start = from + ahead;
+            let behind = start + COMMENT.0.len();
+            let next = closings.partition_point(|&end| end < behind + COMMENT.1.len());
+            let end = closings.get(next).copied().unwrap_or(text.len());
+            self.comments.push(start..end);
+            from = end;
+        }
+    }
+
+    fn begins_comment(&self, at: usize) -> bool {
+        self.comments.binary_search_by_key(&at, |range| range.start).is_ok()
+    }
+}
+
+/// Tells whether one of these ranges, which are in order, covers a position.
+fn covers(ranges: &[Range<usize>], at: usize) -> bool {
+    let next = ranges.partition_point(|range| range.end <= at);
+    ranges.get(next).is_some_and(|range| range.start <= at)
 }
 
 fn in_comment(text: &str, at: usize) -> Option<Asked> {
@@ -122,13 +195,44 @@ fn in_comment(text: &str, at: usize) -> Option<Asked> {
         return None;
     }
     let end = at + IMPORT.len() + path.len() + COMMENT.1.len();
-    let reading = Reading { range: start..end, path: path.trim().to_owned() };
-    Some(Asked { readings: vec![reading], is_explicit: true })
+    let mut readings = vec![Reading { range: start..end, path: path.trim().to_owned() }];
+    readings.extend(without_fragment(&readings));
+    Some(Asked { readings, is_explicit: true })
+}
+
+/// Tells whether an at sign there may ask for a file, by what stands before it.
+fn may_ask(text: &str, at: usize) -> Option<bool> {
+    let before = text.get(..at)?.chars().next_back();
+    Some(before.is_none_or(|c| c.is_whitespace() || OPENERS.contains(&c)))
+}
+
+/// Returns the last reading without its fragment, if it has one.
+fn without_fragment(readings: &[Reading]) -> Option<Reading> {
+    let Reading { range, path } = readings.last()?;
+    let (path, _) = path.split_once('#').filter(|(path, _)| !path.is_empty())?;
+    Some(Reading { range: range.clone(), path: path.trim_end().to_owned() })
+}
+
+fn quoted(text: &str, at: usize) -> Option<Asked> {
+    if !may_ask(text, at)? {
+        return None;
+    }
+    let rest = text.get(at..)?.strip_prefix('@')?;
+    let quote = rest.chars().next().filter(|c| QUOTES.contains(c))?;
+    let line = rest.strip_prefix(quote)?.split(['\n', '\r']).next()?;
+    let near = line.get(..line.floor_char_boundary(PATH_BYTES_MAX))?;
+    let (path, _) = near.split_once(quote)?;
+    if path.trim().is_empty() {
+        return None;
+    }
+    let end = at + '@'.len_utf8() + quote.len_utf8() + path.len() + quote.len_utf8();
+    let mut readings = vec![Reading { range: at..end, path: path.trim().to_owned() }];
+    readings.extend(without_fragment(&readings));
+    Some(Asked { readings, is_explicit: false })
 }
 
 fn bare(text: &str, at: usize) -> Option<Asked> {
-    let before = text.get(..at)?.chars().next_back();
-    if before.is_some_and(|c| !c.is_whitespace()) {
+    if !may_ask(text, at)? {
         return None;
     }
     let rest = text.get(at..)?;
@@ -153,6 +257,10 @@ fn bare(text: &str, at: usize) -> Option<Asked> {
         path = shorter;
         readings.push(reading(path));
     }
+    if let Some((shorter, _)) = path.split_once(ENDS).filter(|(shorter, _)| !shorter.is_empty()) {
+        readings.push(reading(shorter));
+    }
+    readings.extend(without_fragment(&readings));
     Some(Asked { readings, is_explicit: false })
 }
 
@@ -204,7 +312,7 @@ mod tests {
 
     #[test]
     fn other_at_signs_are_nothing() {
-        check("me@example.org @ x (@a) \\@./x.md \"@b\" @1 @~x @-", &[]);
+        check("me@example.org @ x \\@./x.md \"@b\" @1 @~x @- @\"\" @\"open\n\" 邮@a.md", &[]);
         check("<!-- @import:  -->", &[]);
     }
 
@@ -224,6 +332,53 @@ mod tests {
         let readings: Vec<_> = found[0].readings.iter().map(|each| each.path.as_str()).collect();
         assert_eq!(readings, ["./a.md).", "./a.md)", "./a.md"]);
         assert_eq!(found[0].readings[2].range, 5..12);
+    }
+
+    fn readings(text: &str) -> Vec<String> {
+        let (found, _) = imports(text);
+        found[0].readings.iter().map(|each| each.path.clone()).collect()
+    }
+
+    #[test]
+    fn a_path_ends_at_a_mark_that_no_white_space_follows() {
+        assert_eq!(readings("见 @docs/a.md。然后"), ["docs/a.md。然后", "docs/a.md"]);
+        assert_eq!(readings("（@docs/a.md），再看"), ["docs/a.md），再看", "docs/a.md"]);
+        assert_eq!(readings("先读：@a.md。"), ["a.md。", "a.md"]);
+        assert_eq!(readings("(@a.md)s"), ["a.md)s", "a.md"]);
+        assert_eq!(readings("(@a.md)"), ["a.md)", "a.md"]);
+    }
+
+    #[test]
+    fn a_fragment_is_left_out_last_and_replaced_with_its_path() {
+        assert_eq!(readings("@a.md#part"), ["a.md#part", "a.md"]);
+        assert_eq!(
+            readings("see (@./a.md#a-part)."),
+            ["./a.md#a-part).", "./a.md#a-part)", "./a.md#a-part", "./a.md"]
+        );
+        assert_eq!(readings("<!-- @import: my a.md#part -->"), ["my a.md#part", "my a.md"]);
+        let (found, _) = imports("x @a.md#part y");
+        assert_eq!(found[0].readings[1].range, 2..12);
+    }
+
+    #[test]
+    fn a_path_between_quotes_may_have_spaces() {
+        assert_eq!(readings("see @\"my notes.md\", please"), ["my notes.md"]);
+        assert_eq!(readings("(@'./my notes.md#part')"), ["./my notes.md#part", "./my notes.md"]);
+        let (found, _) = imports("x @\"my notes.md\" y");
+        assert_eq!(found[0].readings[0].range, 2..16);
+    }
+
+    #[test]
+    fn a_comment_asks_for_nothing_but_by_its_own_form() {
+        check("<!-- @a.md -->\n@b.md", &["b.md"]);
+        check("<!--\n@a.md\n\n@c.md\n-->\n\n@b.md", &["b.md"]);
+        check("text <!-- @a.md --> @b.md", &["b.md"]);
+        check("<div>\n<!-- @a.md\n\n@c.md -->\n\n@b.md\n</div>", &["b.md"]);
+        check("<!-- off: <!-- @import: a.md --> @b.md", &["b.md"]);
+        check("<!-- @import: a.md --> <!-- @c.md --> @b.md", &["a.md", "b.md"]);
+        check("<!-- never closed\n@a.md", &[]);
+        check("no comment: <!- @a.md -> `<!--` @b.md", &["a.md", "b.md"]);
+        check(&"<div>\n<!-- @a.md\n\n".repeat(10_000), &[]);
     }
 
     #[test]

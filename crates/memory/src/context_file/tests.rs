@@ -120,6 +120,27 @@ fn line_breaks_and_byte_order_marks_stay() {
 }
 
 #[test]
+fn what_a_person_edited_is_added_or_takes_the_place_of_the_file_it_holds_whole() {
+    let file = "# Rules\n\n## Qwen Added Memories\n- a\n";
+    let check = |text: &str, edited: &str, expected: Result<&str, LinesMissing>| {
+        let found = with_edited(text, edited).map(Option::unwrap_or_default);
+        assert_eq!(found.as_deref().map_err(|error| *error), expected, "{edited}");
+    };
+    let with_b = "# Rules\n\n## Qwen Added Memories\n- a\n- b\n";
+    check(file, "b", Ok(with_b));
+    check(file, "- b\n", Ok(with_b));
+    check(file, "- b\n- c\n", Ok("# Rules\n\n## Qwen Added Memories\n- a\n- b\n- c\n"));
+    check(file, with_b, Ok(with_b));
+    check("", with_b, Ok(with_b));
+    check(file, file, Ok(""));
+    check(file, "# Rules\n\n## Qwen Added Memories\n- b\n", Err(LinesMissing));
+    check(file, "## Qwen Added Memories\n- a\n# Rules\n", Err(LinesMissing));
+    // The file keeps how its lines end, and its byte order mark.
+    let crlf = |text: &str| format!("\u{feff}{}", text.replace('\n', "\r\n"));
+    check(&crlf(file), with_b, Ok(&crlf(with_b)));
+}
+
+#[test]
 fn several_lines_are_taken_as_they_are() {
     check(
         "## Qwen Added Memories\n- a\n\n## B\n",
@@ -195,5 +216,29 @@ mod arbitrary {
             }
             prop_assert!(seen, "{:?}", after);
         }
+    }
+}
+
+#[test]
+fn a_fact_that_is_there_already_is_not_added_again() {
+    let text = "# A\n- tea\n\n## Quipu Added Memories\n- tea\r\n- More tea\n\n## Rest\n- coffee\n";
+    for again in ["tea", "- tea", " tea\n"] {
+        assert_eq!(with_added(text, again), None, "{again:?}");
+    }
+    assert!(with_added(text, "coffee").unwrap().contains("- More tea\n- coffee\n\n## Rest"));
+    assert!(with_added("- tea\n", "tea").is_some(), "a line elsewhere is not an added memory");
+}
+
+#[test]
+fn a_host_has_an_instruction_file_of_its_own() {
+    for (client, name) in [
+        ("claude-code/2.1.331", "CLAUDE.md"),
+        ("Claude Desktop", "CLAUDE.md"),
+        ("gemini-cli-mcp-client", "GEMINI.md"),
+        ("qwen-code", "QWEN.md"),
+        ("codex-mcp-client", "AGENTS.md"),
+        ("", "AGENTS.md"),
+    ] {
+        assert_eq!(name_for(client), name, "{client}");
     }
 }

@@ -33,6 +33,23 @@ pub fn set_field(text: &str, key: &str, value: &str) -> String {
 /// Mends what agents get wrong: `description: note: this`. `None` when the frontmatter can be read,
 /// when there is none, or when quoting does not help.
 pub fn mended(text: &str) -> Option<String> {
+    with_values_quoted(text, |_| true)
+}
+
+/// Returns the text with the values quoted that are no YAML and can mean nothing but their own letters:
+/// `description: build: use make`. `None` as for [`mended`].
+///
+/// A value that begins as a quotation, a list, a mapping, an alias or a tag may have been meant as one.
+pub(super) fn with_plain_values_quoted(text: &str) -> Option<String> {
+    with_values_quoted(text, |value| !value.starts_with(INDICATORS))
+}
+
+/// The characters by which a value of YAML says that it is more than a text. The backtick, `@` and `%` are not
+/// among them: YAML gives them no meaning, and Markdown does.
+const INDICATORS: [char; 15] =
+    ['"', '\'', '[', ']', '{', '}', '|', '>', '&', '*', '!', '#', '?', '-', ','];
+
+fn with_values_quoted(text: &str, may_quote: impl Fn(&str) -> bool) -> Option<String> {
     let Frontmatter::Broken(block, _) = read(text) else { return None };
     let yaml = text.get(block.yaml.clone())?;
     if yaml.len() > HEAD_BYTES_MAX {
@@ -40,7 +57,7 @@ pub fn mended(text: &str) -> Option<String> {
     }
     let mut mended = text.get(..block.yaml.start)?.to_owned();
     for chunk in chunks(yaml) {
-        match quoted_if_broken(chunk) {
+        match quoted_if_broken(chunk, &may_quote) {
             Some(quoted) => mended.push_str(&quoted),
             None => mended.push_str(chunk),
         }
@@ -149,14 +166,15 @@ fn chunks(yaml: &str) -> Vec<&str> {
 }
 
 /// A field on one line that is no YAML by itself, with its value quoted.
-fn quoted_if_broken(chunk: &str) -> Option<String> {
+fn quoted_if_broken(chunk: &str, may_quote: impl Fn(&str) -> bool) -> Option<String> {
     if !begins_field(chunk) || parse(chunk).is_ok_and(|fields| fields.is_some()) {
         return None;
     }
     let (key, rest) = chunk.split_once(':')?;
     let value = rest.trim();
     let tail = rest.get(rest.trim_end().len()..)?;
-    (!value.contains('\n')).then(|| format!("{key}: {}{tail}", scalar(value)))
+    (!chunk.trim_end().contains('\n') && may_quote(value))
+        .then(|| format!("{key}: {}{tail}", scalar(value)))
 }
 
 /// The line end that the text uses, from its first line.

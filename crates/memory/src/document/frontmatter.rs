@@ -104,31 +104,48 @@ fn read_block(text: &str, block: Block) -> Frontmatter {
     }
 }
 
-/// Reads the fields from the beginning of a text, and why they cannot be relied on.
+/// The beginning of a text.
+#[derive(Debug, Default)]
+pub(super) struct Start {
+    pub(super) fields: Vec<Field>,
+    /// Why the fields cannot be relied on.
+    pub(super) malformed: Option<String>,
+    /// Where the body begins, in bytes; the end of the text where that is not known.
+    pub(super) body: usize,
+}
+
+/// Reads the beginning of a text.
 ///
 /// When the text was `cut` inside the block, the keys before the last one are read: that one may
 /// lack its end.
-pub(super) fn fields_at_start(text: &str, cut: bool) -> (Vec<Field>, Option<String>) {
+pub(super) fn start(text: &str, cut: bool) -> Start {
+    let all_body = Start { body: byte_order_mark(text).len(), ..Start::default() };
     let yaml = match find(text) {
-        Found::Nothing => return (Vec::new(), None),
+        Found::Nothing => return all_body,
         Found::Closed(block) => {
+            let body = block.end;
             return match read_block(text, block) {
-                Frontmatter::Absent => (Vec::new(), None),
-                Frontmatter::Fields(_, fields) => (fields, None),
-                Frontmatter::Broken(_, reason) => (Vec::new(), Some(reason)),
+                Frontmatter::Absent => all_body,
+                Frontmatter::Fields(_, fields) => Start { fields, malformed: None, body },
+                Frontmatter::Broken(_, reason) => {
+                    Start { fields: Vec::new(), malformed: Some(reason), body }
+                }
             };
         }
         Found::Open { yaml } => text.get(yaml..).unwrap_or_default(),
     };
     if !begins_like_fields(yaml) {
-        return (Vec::new(), None);
+        return all_body;
     }
+    let body = text.len();
     if !cut {
-        return (Vec::new(), Some("frontmatter has no closing `---` line".to_owned()));
+        let reason = "frontmatter has no closing `---` line".to_owned();
+        return Start { fields: Vec::new(), malformed: Some(reason), body };
     }
     let whole = yaml.get(..last_field_at(yaml)).unwrap_or_default();
     let reason = format!("frontmatter goes on beyond {HEAD_BYTES_MAX} bytes");
-    (parse(whole).ok().flatten().unwrap_or_default(), Some(reason))
+    let fields = parse(whole).ok().flatten().unwrap_or_default();
+    Start { fields, malformed: Some(reason), body }
 }
 
 /// Whether a line begins a field at the outermost level: a word, a colon, then space or the end.

@@ -14,6 +14,7 @@ mod heads {
         let shown = [
             head.name.map(|name| format!("name={name}")),
             (!head.description.is_empty()).then(|| format!("description={}", head.description)),
+            head.read_leniently.map(|why| format!("leniently={why}")),
             head.kind.map(|kind| format!("type={kind}")),
             head.malformed.map(|why| format!("malformed={why}")),
         ];
@@ -78,10 +79,6 @@ mod heads {
 
     #[test]
     fn broken_frontmatter_gives_nothing_but_the_line() {
-        check(
-            "---\nname: a\ndescription: b: c\n---\n",
-            "malformed=frontmatter is not valid YAML at line 3",
-        );
         check("---\nname: [a\n---\n", "malformed=frontmatter is not valid YAML at line 2");
         check("---\nname: *missing\n---\n", "malformed=frontmatter is not valid YAML at line 2");
         check(
@@ -94,10 +91,71 @@ mod heads {
         check("---\n\nJust prose under a thematic break.", "");
         check(
             "---\nprose: between\nbreaks: two: colons\n---\n",
-            "malformed=frontmatter is not valid YAML at line 3",
+            "leniently=frontmatter is not valid YAML at line 3",
         );
         check("---\nJust prose between breaks: two: colons\n---\n", "");
         check("---\n- a\n- b\n---\n", "");
+    }
+
+    #[test]
+    fn a_value_that_can_be_nothing_but_text_is_read_as_text() {
+        let check = |value: &str, expected: &str| {
+            let file = format!("---\nname: a\ndescription: {value}\ntype: user\n---\n");
+            let leniently = "leniently=frontmatter is not valid YAML at line 3";
+            check(&file, &format!("name=a | description={expected} | {leniently} | type=user"));
+        };
+        check("build: use make", "build: use make");
+        check("build: use make: or ninja", "build: use make: or ninja");
+        check("see below:", "see below:");
+        check("`make` builds", "`make` builds");
+        check("@team decides", "@team decides");
+        check("say \"hi\": loud", "say \"hi\": loud");
+        check("Bauen: mit Überlegung", "Bauen: mit Überlegung");
+    }
+
+    #[test]
+    fn a_value_that_may_have_been_meant_as_more_than_text_is_not_guessed() {
+        for value in
+            ["[a: b", "'a: b", "\"a\": b", "*a: b", "&a b: c", "!t a: b: c", "- a: b", "{a: b"]
+        {
+            let head = head(format!("---\nname: a\ndescription: {value}\n---\nb").as_bytes());
+            assert!(head.malformed.is_some() && head.name.is_none(), "{value}: {head:?}");
+            assert_eq!((head.shown_description(), head.read_leniently.as_ref()), ("", None));
+        }
+        // What is nested or goes on in the next line is not guessed either.
+        for yaml in ["metadata:\n  type: a: b\n", "description: a: b\n  more: c\n"] {
+            assert!(head(format!("---\n{yaml}---\n").as_bytes()).malformed.is_some(), "{yaml}");
+        }
+    }
+
+    #[test]
+    fn without_a_description_the_first_heading_or_line_stands_for_it() {
+        let check = |file: &str, expected: &str| {
+            assert_eq!(head(file.as_bytes()).shown_description(), expected, "{file:?}");
+        };
+        check("# Build  system #\n\nUse make.\n", "Build system");
+        check("---\nname: a\n---\n\n## Build\n", "Build");
+        check("---\r\nname: a\r\n---\r\n\r\nUse `make`.\r\n", "Use `make`.");
+        check("- Prefers *short* answers.\n- Likes tea.\n", "Prefers *short* answers.");
+        check("> - [x] 1) done\n", "1) done");
+        check("- [ ] buy milk\n", "buy milk");
+        check("12. twelfth\n", "twelfth");
+        check("1.5 litres\n", "1.5 litres");
+        check("#hashtag\n", "#hashtag");
+        check("# \n---\n***\n<!-- note\n goes on -->\n```sh\nmake\n```\n", "make");
+        check("| a | b |\n|---|---|\n\nBelow the table\n", "Below the table");
+        check("<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>> main\n", "ours");
+        check("---\nname: a\n---\n---\nname: b\n---\nBody\n", "Body");
+        check("\u{FEFF}Marked\n", "Marked");
+        check("---\ndescription: said\n---\n# Title\n", "said");
+        check("---\ndescription: ''\n---\n# Title\n", "Title");
+        check("a\u{202E}b\u{7}\n", "ab");
+        check(&format!("{}\n", "x".repeat(300)), &format!("{}…", "x".repeat(200)));
+        for file in
+            ["", "\n \n", "---\nname: a\n---\n", "---\n", "```\n```\n", "---\nname: [\n---\nbody"]
+        {
+            check(file, "");
+        }
     }
 
     #[test]
@@ -115,7 +173,8 @@ mod heads {
         for shift in 0..4 {
             let file =
                 format!("---\nname: a\n---\n{}{}", "x".repeat(shift), "𝒳".repeat(HEAD_BYTES_MAX));
-            let expected = Head { name: Some("a".to_owned()), ..Head::default() };
+            let first_line = description_line(body(&file));
+            let expected = Head { name: Some("a".to_owned()), first_line, ..Head::default() };
             assert_eq!(head(file.as_bytes()), expected);
             assert_eq!(head(&file.as_bytes()[..HEAD_BYTES_MAX]), expected);
         }
@@ -640,4 +699,45 @@ proptest! {
             prop_assert!(!head.description.contains(char::is_control));
         }
     }
+}
+
+#[test]
+fn a_merge_conflict_that_was_not_resolved_is_found() {
+    let check = |text: &str, expected| assert_eq!(conflict_line(text), expected, "{text:?}");
+    check("a\n<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>> main\n", Some(2));
+    check("<<<<<<< HEAD\r\n||||||| base\r\n=======\r\n>>>>>>> x\r\n", Some(1));
+    check("Title\n=======\n\n> > > quoted\n", None);
+    check("<<<<<<<< eight\n=======\n>>>>>>> x\n", None);
+    check("Git writes <<<<<<< HEAD\n=======\n>>>>>>> x\n", None);
+    check("<<<<<<< HEAD\n>>>>>>> x\n", None);
+    let example =
+        "---\nname: a\n---\nIn files:\n\n```\n<<<<<<< HEAD\na\n=======\nb\n>>>>>>> x\n```\n";
+    check(example, None);
+    check(&format!("{example}\n<<<<<<< HEAD\n=======\n>>>>>>> x\n"), Some(14));
+    // The conflict is around the fence, or cuts it.
+    check("<<<<<<< HEAD\n```\na\n```\n=======\n```\nb\n```\n>>>>>>> x\n", Some(1));
+    check("```\n<<<<<<< HEAD\na\n```\n=======\nb\n```\n>>>>>>> x\n", Some(2));
+}
+
+#[test]
+fn a_second_block_of_frontmatter_is_found() {
+    let check =
+        |text: &str, expected| assert_eq!(second_frontmatter_line(text), expected, "{text:?}");
+    check("---\nname: a\n---\n---\nname: b\n---\nbody\n", Some(4));
+    check("---\nname: a\n---\n\n\n---\nname: [\n---\nbody\n", Some(6));
+    check("---\nname: a\n---\n\n---\n\nbelow a break\n", None);
+    check("---\nname: a\n---\nbody\n---\nname: b\n---\n", None);
+    check("text\n", None);
+}
+
+#[test]
+fn entries_that_say_the_same_are_equal_statements() {
+    let keys = |text: &str| statements(text).into_iter().map(|one| one.key).collect::<Vec<_>>();
+    assert_eq!(keys("- I keep  bees.\n"), keys("* i keep bees\n"));
+    assert_eq!(keys("# A\n- I keep bees\n"), keys("# a\n\nI keep bees.\n"));
+    assert_ne!(keys("# A\n- I keep bees\n"), keys("# B\n- I keep bees\n"));
+    assert_ne!(keys("- I keep bees\n"), keys("- I keep wasps\n"));
+    assert_eq!(keys("- none\n- none\n"), []);
+    let lines = statements("---\nname: a\n---\n\n- I keep bees\n- I drink tea\n");
+    assert_eq!(lines.iter().map(|one| one.line).collect::<Vec<_>>(), [5, 6]);
 }

@@ -14,7 +14,7 @@ use regex::bytes::{Captures, Regex, RegexBuilder};
 use super::prose::Prose;
 use super::scan::Hit;
 use super::words::Words;
-use super::{Rule, injection, invisible, secrets, values};
+use super::{Rule, injection, invisible, secrets, services, values};
 
 /// How much of the text around a word a pattern is tried on.
 #[derive(Clone, Copy, Debug)]
@@ -59,6 +59,12 @@ impl<'t> Found<'t> {
         let end = self.text.ceil_char_boundary(range.end);
         Some((self.text.get(start..end)?, start..end))
     }
+
+    /// Returns what stands before a range on its line.
+    pub(super) fn line_before(&self, range: &Range<usize>) -> &'t str {
+        let before = self.text.get(..range.start).unwrap_or_default();
+        before.rsplit('\n').next().unwrap_or_default()
+    }
 }
 
 /// The patterns, made ready.
@@ -73,6 +79,10 @@ pub(super) struct Catalog {
 #[derive(Default)]
 struct Compiled(Mutex<Option<Arc<Regex>>>);
 
+/// The tables of patterns, in the order of the documentation.
+const TABLES: [&[Pattern]; 4] =
+    [secrets::PATTERNS, services::PATTERNS, values::PATTERNS, injection::PATTERNS];
+
 static CATALOG: LazyLock<Catalog> = LazyLock::new(Catalog::build);
 
 /// Returns every rule once, in the order of the tables.
@@ -82,9 +92,8 @@ pub(super) fn rules() -> &'static [Rule] {
 
 /// Returns what all patterns look for, one after the other; makes nothing ready.
 pub(super) fn sources() -> String {
-    let patterns = [secrets::PATTERNS, values::PATTERNS, injection::PATTERNS];
     let mut sources = String::new();
-    for pattern in patterns.into_iter().flatten() {
+    for pattern in TABLES.into_iter().flatten() {
         sources.extend([pattern.rule.id, "\n", pattern.source, "\n"]);
         pattern.words.iter().for_each(|word| sources.extend([word, "\n"]));
     }
@@ -98,11 +107,8 @@ impl Catalog {
     }
 
     fn build() -> Self {
-        let patterns: Vec<_> = [secrets::PATTERNS, values::PATTERNS, injection::PATTERNS]
-            .into_iter()
-            .flatten()
-            .map(|pattern| (pattern, Compiled::default()))
-            .collect();
+        let patterns: Vec<_> =
+            TABLES.into_iter().flatten().map(|pattern| (pattern, Compiled::default())).collect();
         let words = Words::new(patterns.iter().enumerate().flat_map(|(index, (pattern, _))| {
             pattern.words.iter().map(move |word| (*word, index))
         }));

@@ -10,7 +10,7 @@ use std::ops::Range;
 
 use super::catalog::{Catalog, Reach};
 use super::fold::Folded;
-use super::{Family, Rule, invisible, values};
+use super::{Family, Rule, invisible, report, tables, values};
 
 /// A rule and the bytes that break it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,10 +42,17 @@ pub(super) fn hits(text: &str) -> Vec<Hit> {
 
 /// Runs the patterns over one rendering of the text.
 fn matches(text: &str) -> Vec<Hit> {
+    let catalog = Catalog::get();
     let mut hits = Vec::new();
-    for (pattern, window) in windows(text) {
-        Catalog::get().run(pattern, text, window, &mut hits);
+    let mut headings = Vec::new();
+    for (index, window) in windows(text) {
+        if values::names_secret(catalog.pattern(index)) {
+            headings.push(window.clone());
+        }
+        catalog.run(index, text, window, &mut hits);
     }
+    hits.retain(|hit| !report::is_report(text, hit));
+    tables::find(text, headings, &mut hits);
     hits
 }
 

@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::catalog::{Found, Pattern, Reach, whole};
-use super::values::{is_masked, is_placeholder};
+use super::plausible::{is_masked, is_placeholder, is_random};
 use super::{Family, Rule};
 
 /// The shapes, in the order of the documentation.
@@ -189,8 +189,8 @@ pub(super) const PATTERNS: &[Pattern] = &[
     token(
         "secrets.shopify-token",
         "Shopify tokens",
-        &["shpat_", "shpca_", "shppa_", "shpss_"],
-        r"\b(shp(?:at|ca|pa|ss)_[0-9A-Fa-f]{32,})",
+        &["shpat_", "shpca_", "shppa_", "shpss_", "shptka_"],
+        r"\b(shp(?:at|ca|pa|ss|tka)_[0-9A-Fa-f]{32,})",
     ),
     token(
         "secrets.vault-token",
@@ -265,8 +265,8 @@ pub(super) const PATTERNS: &[Pattern] = &[
     token(
         "secrets.sentry-token",
         "Sentry tokens",
-        &["sntrys_", "sntryu_"],
-        r"\b(sntrys_eyJ[A-Za-z0-9+/=_-]{30,}|sntryu_[0-9a-f]{60,})",
+        &["sntrys_", "sntryu_", "sntrya_", "sntryi_"],
+        r"\b(sntrys_eyJ[A-Za-z0-9+/=_-]{30,}|sntry[uai]_[0-9a-f]{60,})",
     ),
     token(
         "secrets.planetscale-token",
@@ -294,7 +294,12 @@ pub(super) const PATTERNS: &[Pattern] = &[
     ),
     token("secrets.heroku-key", "Heroku keys", &["hrku-"], r"\b(HRKU-[A-Za-z0-9_-]{36,})"),
     token("secrets.figma-token", "Figma tokens", &["figd_"], r"\b(figd_[A-Za-z0-9_-]{40,})"),
-    token("secrets.netlify-token", "Netlify tokens", &["nfp_"], r"\b(nfp_[A-Za-z0-9]{36,})"),
+    token(
+        "secrets.netlify-token",
+        "Netlify tokens",
+        &["nfp_", "nfc_", "nfo_", "nfu_", "nfb_"],
+        r"\b(nf[pcoub]_[A-Za-z0-9]{36,})",
+    ),
     token("secrets.pulumi-token", "Pulumi tokens", &["pul-"], r"\b(pul-[0-9a-f]{40})\b"),
     token("secrets.rubygems-key", "RubyGems keys", &["rubygems_"], r"\b(rubygems_[0-9a-f]{48})\b"),
     token("secrets.crates-io-token", "crates.io tokens", &["cio"], r"\b(cio[A-Za-z0-9]{32})\b"),
@@ -306,12 +311,22 @@ pub(super) const PATTERNS: &[Pattern] = &[
     ),
     token(
         "secrets.onepassword-token",
-        "1Password service account tokens",
-        &["ops_eyj"],
-        r"\b(ops_eyJ[A-Za-z0-9+/=_-]{60,})",
+        "1Password service account tokens and secret keys",
+        &["ops_eyj", "a3-"],
+        r"\b(ops_eyJ[A-Za-z0-9+/=_-]{60,}|A3-[A-Z0-9]{6}-(?:[A-Z0-9]{11}|[A-Z0-9]{6}-[A-Z0-9]{5})(?:-[A-Z0-9]{5}){3})\b",
     ),
-    token("secrets.artifactory-key", "Artifactory keys", &["akcp"], r"\b(AKCp[A-Za-z0-9]{60,})"),
-    token("secrets.newrelic-key", "New Relic keys", &["nrak-"], r"\b(NRAK-[A-Z0-9]{27})\b"),
+    token(
+        "secrets.artifactory-key",
+        "Artifactory keys and reference tokens",
+        &["akcp", "cmvmd"],
+        r"\b(AKCp[A-Za-z0-9]{60,}|cmVmd[A-Za-z0-9]{59})\b",
+    ),
+    token(
+        "secrets.newrelic-key",
+        "New Relic keys",
+        &["nrak-", "nrii-", "nrra-"],
+        r"\b(NRAK-[A-Z0-9]{27}|NRII-[A-Za-z0-9_-]{32}|NRRA-[0-9a-f]{42})",
+    ),
     token(
         "secrets.dynatrace-token",
         "Dynatrace tokens",
@@ -356,7 +371,8 @@ const fn rule(id: &'static str, about: &'static str) -> Rule {
     Rule { id, family: Family::Secrets, about }
 }
 
-const fn token(
+/// A token that its shape tells by itself.
+pub(super) const fn token(
     id: &'static str,
     about: &'static str,
     words: &'static [&'static str],
@@ -365,10 +381,26 @@ const fn token(
     Pattern { rule: rule(id, about), words, source, reach: Reach::Line, judge: unless_masked }
 }
 
+/// A token with so short a prefix that a long name could begin with it as well.
+pub(super) const fn random_token(
+    id: &'static str,
+    about: &'static str,
+    words: &'static [&'static str],
+    source: &'static str,
+) -> Pattern {
+    Pattern { rule: rule(id, about), words, source, reach: Reach::Line, judge: unless_wordy }
+}
+
 /// Reports the token, unless it is one in name only.
 fn unless_masked(found: &Found<'_>) -> Option<Range<usize>> {
     let (token, range) = found.group(1)?;
     (!is_masked(token)).then_some(range)
+}
+
+/// Reports the token, unless it is a name made of words.
+fn unless_wordy(found: &Found<'_>) -> Option<Range<usize>> {
+    let (token, _) = found.group(1)?;
+    is_random(token).then(|| unless_masked(found)).flatten()
 }
 
 /// Reports the key, unless a word such as `REDACTED` stands in for it.

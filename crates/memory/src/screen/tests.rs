@@ -6,7 +6,10 @@
 mod injection;
 mod invisible;
 mod properties;
+mod reports;
 mod secrets;
+mod services;
+mod wordings;
 
 use std::collections::BTreeMap;
 

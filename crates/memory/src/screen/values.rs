@@ -1,15 +1,42 @@
 //! Secrets that are told by what stands around them: assignments, logins, headers.
 //!
 //! `password = …` says that a value follows, not that it is a real one. So the patterns here are
-//! wide, and the value decides: references to a variable or a vault, placeholders, words of prose
-//! and names of algorithms pass. When in doubt a password is taken to be real and a token is not,
-//! for tokens are random and passwords often are not.
+//! wide, and the value decides ([`plausible`](super::plausible)).
 
 use std::ops::Range;
 
 use super::catalog::{Found, Pattern, Reach};
+use super::plausible::{
+    Kind, Tie, has_digit, has_letter, has_mixed_case, is_description, is_generated, is_password,
+    is_path, is_placeholder, is_random, is_real, is_reference,
+};
 use super::scan::Hit;
 use super::{Family, Rule};
+
+/// A value, in quotation marks or up to the next space: groups 3 to 6 of an assignment.
+macro_rules! value {
+    () => {
+        r#"[*_]{0,2}\\?(?:[rbf]?"([^"\n]+)"|[rbf]?'([^'\n]+)'|`([^`\n]+)`|(?:「|『)?([^\s"'`,;<>|]+))"#
+    };
+}
+
+/// Marks between a key and its value, in every language; part of group 2 of an assignment.
+macro_rules! marks {
+    () => {
+        r"\s{0,8}(?::=|=>|==?|:|：|->|→)\s{0,8}|\s{0,8}\|\s{0,8}|\s{1,4}-{1,3}\s{1,4}"
+    };
+}
+
+/// Words that tie a key to what it is for (`password of the router`), and what that is.
+macro_rules! purpose {
+    () => {
+        concat!(
+            r"(?:\s(?:for|of|to|on|in|at|from|furs?|von|vom|zum|zur|im|am|de[lr]?|d[aeiou]s?|della|dello",
+            r"|para|pour|per|van|voor|na|dla|pro|till?|cho|untuk|к|от|для|на|админа)",
+            r"(?:\s[^\n:=.,;|]{1,60}?)?)?(?:\s?\([^)\n]{1,60}\))?",
+        )
+    };
+}
 
 /// The shapes, in the order of the documentation.
 pub(super) const PATTERNS: &[Pattern] = &[
@@ -27,17 +54,32 @@ pub(super) const PATTERNS: &[Pattern] = &[
         rule: AUTHORIZATION_HEADER,
         words: &["authorization", "bearer"],
         source: concat!(
-            r#"(?i)(?:authorization\\?["']?\s{0,4}[:=]\s{0,4}\\?["']?|\b)"#,
-            r"(?:bearer|basic|token)\s{1,4}([A-Za-z0-9._~+/-]{12,}={0,2})",
+            r#"(?i)(?:(authorization)\\?["']?\s{0,4}[:=]\s{0,4}\\?["']?|\b)"#,
+            r"(?:bearer|(basic)|token)\s{1,4}([A-Za-z0-9._~+/-]{8,}={0,2})",
         ),
         reach: Reach::Line,
         judge: credential_of_header,
     },
     Pattern {
-        rule: COMMAND_LINE,
-        words: &[" -u", " -p", "--user", "--pass", "--token", "--secret", "key", "sshpass"],
+        rule: COOKIE,
+        words: &["cookie"],
         source: concat!(
-            r#"(?:\b(?:curl|wget|https?|xh)\b[^\n]*?\s(?:-u|--user)[ =]?["']?[^\s:"'@/]{1,64}:"#,
+            r#"(?i)(?:cookies?\\?["']?\s{0,4}[:=]\s{0,4}\\?|(?:^|[\s;"'`])([\w.-]{0,40}"#,
+            r"(?:sess|sid|auth|token|jwt|remember|login|csrf|xsrf|secret)))",
+            r#"["'`]?[\w.-]{0,40}=\s{0,1}["']?([^\s;,"'`<>\\]{12,})"#,
+        ),
+        reach: Reach::Line,
+        judge: value_of_cookie,
+    },
+    Pattern {
+        rule: COMMAND_LINE,
+        words: &[
+            " -u", " -su", " -a", " -p", "--auth", "--user", "--pass", "--token", "--secret",
+            "key", "sshpass",
+        ],
+        source: concat!(
+            r#"(?:\b(?:curl|wget|https?|xh)\b[^\n]*?\s(?:-s?u|-a|--user|--auth)[ =]?["']?[^\s:"'@/]{1,64}:"#,
+            r"|\bredis-cli\b[^\n]*?\s-a\s{1,2}|\b(?:docker|podman|helm)\b[^\n]*?\slogin\b[^\n]*?\s-p\s{1,2}",
             r"|\bsshpass\s+-p\s{0,2}|\b(?:mysql|mysqldump|mysqladmin|mariadb)\b[^\n]*?\s-p",
             r"|(?:^|\s)--(?:password|passwd|pass|token|secret|api-?key|access-?key|secret-?key",
             r"|(?:access|auth|api)-token|client-secret)[ =])",
@@ -45,6 +87,66 @@ pub(super) const PATTERNS: &[Pattern] = &[
         ),
         reach: Reach::Line,
         judge: value_of_option,
+    },
+    Pattern {
+        rule: LOGIN,
+        words: &["machine ", "default login"],
+        source: concat!(
+            r"\b(?:machine\s{1,4}([^\s]{1,120})|default)\s{1,8}login\s{1,4}([^\s]{1,120})",
+            r#"\s{1,8}(?:account\s{1,4}[^\s]{1,60}\s{1,8})?password\s{1,4}["']?([^\s"'`]+)"#,
+        ),
+        reach: Reach::Rest,
+        judge: password_of_netrc,
+    },
+    Pattern {
+        rule: LOGIN,
+        words: &[
+            "login",
+            "log in",
+            "logged in",
+            "sign in",
+            "credential",
+            "creds",
+            "zugang",
+            "anmeldedaten",
+            "identifiants",
+            "credencia",
+            "credenzial",
+            "inloggegevens",
+        ],
+        source: concat!(
+            r"(?i)\b(?:log-?ins?|log(?:ged)? in|sign in|credentials?|creds|zugang(?:sdaten)?",
+            r"|anmeldedaten|identifiants|credencia(?:le)?s|credenziali|inloggegevens)\b",
+            r#"[^\n]{0,60}?(?:[\s"'`(:])([A-Za-z][\w.@-]{1,40}?)(?::|\s/\s)["'`]?([^\s"'`<>|]{6,})"#,
+        ),
+        reach: Reach::Line,
+        judge: password_of_pair,
+    },
+    Pattern {
+        rule: LOGIN,
+        words: &[
+            "password ",
+            "passwort ",
+            "kennwort ",
+            "passwd ",
+            " pw ",
+            " pass ",
+            "пароль ",
+            "contrase",
+            "senha ",
+            "mdp ",
+            "mot de passe ",
+            "hasło ",
+            "sifre ",
+        ],
+        source: concat!(
+            r"(?i)(?:(?:[,;]|\b(?:with|and|use|using|mit|und|user\s[^\s]{1,40}|login\s[^\s]{1,40}))",
+            r"\s(?:(?:the|dem|das)\s)?(?:password|passwort|kennwort|passwd|pass|pw)",
+            r"|пароль(?:\sадмина)?|contrasena|senha|\bmdp|mot de passe|hasło|sifre)",
+            r#"\s()["'`]?([^\s"'`<>|,;]{6,})"#,
+        ),
+        reach: Reach::Line,
+        judge: password_of_pair,
     },
     Pattern {
         rule: ASSIGNMENT,
@@ -57,30 +159,181 @@ pub(super) const PATTERNS: &[Pattern] = &[
             "token",
             "key",
             "kennwort",
-            "mot de passe",
-            "contrase",
-            "senha",
-            "пароль",
-            "密码",
-            "密碼",
-            "パスワード",
-            "비밀번호",
+            "pass:",
+            "pass=",
+            "pass ",
+            "pass\"",
+            "pass'",
+            "pw:",
+            "pw=",
+            "pw ",
+            "pw\"",
+            "pw'",
+            "pass|",
+            "pass,",
+            "pass;",
+            "pw|",
+            "pw,",
+            "pw;",
+            "pass\t",
+            "pw\t",
+            "pass\n",
+            "pw\n",
+            "recovery code",
+            "backup code",
+            "otp seed",
         ],
         source: concat!(
-            r"(?i)(password|passwd|passphrase|passcode|passwort|kennwort|pwd|mot de passe",
-            r"|contrasena|senha|пароль|密码|密碼|パスワード|비밀번호",
-            r"|secret|token|(?:api|shared|access|secret|private|signing|encryption|master|auth|account)",
-            r"[_ -]?key)",
-            r#"(?:\\?["'`]|[\])*]){0,3}"#,
-            r"(?:\s(?:for|of|to|on|in|at|fur|von|de|du|para|к|от)\s[^\n:=.,;|]{1,60}?)?",
-            r"(\s{0,8}(?::=|=>|==?|:|：|->|→)\s{0,8}",
-            r"|\s{0,8}\|\s{0,8}|\s+(?:is|was|are|ist|lautet|war|est|es|это)\s+:?\s{0,4}",
-            r"|\s{0,2}(?:是|は|은|는)\s{0,2})",
-            r#"[*_]{0,2}\\?[rbf]?(?:"([^"\n]+)"|'([^'\n]+)'|`([^`\n]+)`"#,
-            r#"|([^\s"'`,;<>|]+))"#,
+            r"(?i)(password|passwd|passphrase|passcode|passwort|kennwort|pwd|\bpass|\bpw|_pass|_pw",
+            r"|secret|token|(?:api|shared|access|secret|private|signing|encryption|master|auth|account|licen[cs]e|product|activation)",
+            r"[_ -]?key|(?:recovery|backup) code|otp seed)",
+            r#"s?(?:\\?["'`]|[\])*]){0,3}"#,
+            purpose!(),
+            r"(?:\s(?:we|i|to)\suse)?(",
+            marks!(),
+            r"|\s+(?:(?:(?:is|was|been|got|now)\s){0,2}(?:set|changed|reset|updated)\sto|is|are|was|became|ist|lautet|war|est|es|e)",
+            r"(?:\s(?:now|still|currently|just|jetzt|nun|aktuell))?(?:\s?:)?\s{1,4}|'s\s{1,4})",
+            value!(),
         ),
         reach: Reach::Line,
         judge: assigned_value,
+    },
+    Pattern {
+        rule: LOGIN,
+        words: &[".com:", ".net:", ".org:", ".com / ", ".net / ", ".org / ", ".com | ", ".com;"],
+        source: concat!(
+            r"\b[\w.+-]{1,40}(@)[\w-]{1,40}(?:\.[\w-]{1,20}){1,3}\s?[:/|;]\s?",
+            r#"["'`]?([^\s"'`<>|,;]{6,})"#,
+        ),
+        reach: Reach::Line,
+        judge: password_of_pair,
+    },
+    // The same in other languages, where the word is unmistakable.
+    Pattern {
+        rule: ASSIGNMENT,
+        words: &[
+            "mot de passe",
+            "mdp",
+            "contrase",
+            "clave",
+            "senha",
+            "parola",
+            "wachtwoord",
+            "losenord",
+            "adgangskode",
+            "passord",
+            "salasana",
+            "hasło",
+            "heslo",
+            "jelszo",
+            "sifre",
+            "mat khau",
+            "kata sandi",
+            "ароль",
+            "密码",
+            "密碼",
+            "口令",
+            "パスワード",
+            "暗証番号",
+            "비밀번호",
+            "비번",
+            "كلمة المرور",
+            "كلمة السر",
+            "पासवर्ड",
+            "รหัสผ่าน",
+            "סיסמה",
+            "סיסמא",
+        ],
+        source: concat!(
+            r"(?i)(mot de passe|\bmdp|contrasena|\bclave|senha|parola d'ordine|parola|wachtwoord",
+            r"|losenord(?:et)?|adgangskoden?|passord(?:et)?|salasana|hasło|heslo|jelszo|sifre(?:si)?",
+            r"|mat khau|kata sandi|(?:п|П)ароль|密码|密碼|口令|パスワード|暗証番号|비밀번호|비번",
+            r"|كلمة المرور|كلمة السر|पासवर्ड|รหัสผ่าน|סיסמה|סיסמא)",
+            r#"(?:\\?["'`]|[\])*]){0,3}"#,
+            purpose!(),
+            r#"(?:\s[^\s:=.,;|"'`]{2,12}){0,2}?("#,
+            marks!(),
+            r"|\s+(?:es|est|e|is|to|je|jest|on|ar|er|la|adalah|это)(?:\s(?:ahora|maintenant|agora|adesso|nu|ora|teraz))?(?:\s?:)?\s{1,4}",
+            r"|\s{0,2}(?:是|为|為|は|은|는)\s{0,2})",
+            value!(),
+        ),
+        reach: Reach::Line,
+        judge: assigned_value,
+    },
+    Pattern {
+        rule: ASSIGNMENT,
+        words: &["_key=", "_key ="],
+        source: concat!(
+            r"\b([A-Z][A-Z0-9_]{1,40}_KEY)(\s?=\s?)",
+            r#"(?:"([^"\n]{16,})"|'([^'\n]{16,})'|`([^`\n]{16,})`|([^\s"'`,;<>|]{16,}))"#,
+        ),
+        reach: Reach::Line,
+        judge: assigned_value,
+    },
+    Pattern {
+        rule: ASSIGNMENT,
+        words: &["pin code", "pin-code", "pin number", "pin is", "pin:", "pin lautet", "pin ist"],
+        source: concat!(
+            r"\b(?:[Pp]in[ -](?:code|number)|PIN)(?:\s(?:for|of|to|on)\s[^\n:=.,;|]{1,60}?)?",
+            r"(?:\s{0,2}[:=]\s{0,4}|\s(?:is|ist|lautet)\s)([0-9]{4,8})\b",
+        ),
+        reach: Reach::Line,
+        judge: pin,
+    },
+    Pattern {
+        rule: ASSIGNMENT,
+        words: &["phrase", "mnemonic"],
+        source: concat!(
+            r"(?i)\b(?:pass-? ?phrase|(?:seed|recovery|secret|backup) phrase|mnemonic)",
+            r"(?:\s(?:for|of|to)\s[^\n:=.,;|]{1,60}?)?(?:\s{0,4}(?::|=|->|→|-)\s{0,4}|\s(?:is|was)\s)",
+            r#"["'`]?([a-z]{3,10}(?: [a-z]{3,10}){3,24})["'`]?\.?\s*$"#,
+        ),
+        reach: Reach::Line,
+        judge: passphrase,
+    },
+    Pattern {
+        rule: ASSIGNMENT,
+        words: &["token ", "api key ", "api-key ", "secret key "],
+        source: r#"(?i)(?:^|[^\w-])(?:token|api[ -]key|secret key)\s["'`]?([A-Za-z0-9_-]{32,})(?:[^A-Za-z0-9_-]|$)"#,
+        reach: Reach::Line,
+        judge: key_of_service,
+    },
+    Pattern {
+        rule: ASSIGNMENT,
+        words: &["private key", "private_key", "private-key", "privkey"],
+        source: r"(?i)\bpriv(?:ate)?[ _-]?key\b[^\n]{0,24}?\b((?:0x)?[0-9a-f]{64})\b",
+        reach: Reach::Line,
+        judge: key_of_service,
+    },
+    Pattern {
+        rule: SERVICE_KEY,
+        words: &[
+            "datadog",
+            "mistral",
+            "pagerduty",
+            "cohere",
+            "cloudflare",
+            "mailgun",
+            "algolia",
+            "fastly",
+            "snyk",
+            "okta",
+            "asana",
+            "opsgenie",
+            "splunk",
+            "ngrok",
+            "zep",
+            "chroma",
+            "qdrant",
+            "weaviate",
+        ],
+        source: concat!(
+            r"(?i)\b(?:datadog|mistral|pagerduty|cohere|cloudflare|mailgun|algolia|fastly|snyk|okta",
+            r"|asana|opsgenie|splunk|ngrok|zep|chroma|qdrant|weaviate)\b[^\n]{0,40}?",
+            r"\b(?:key|token|secret|pat)\b[^\n]{0,24}?[\s:=\x22'`(]([A-Za-z0-9_-]{20,60})(?:[^A-Za-z0-9_-]|$)",
+        ),
+        reach: Reach::Line,
+        judge: key_of_service,
     },
 ];
 
@@ -88,11 +341,18 @@ const URL_CREDENTIALS: Rule =
     rule("secrets.url-credentials", "passwords in URLs, such as those of databases");
 const AUTHORIZATION_HEADER: Rule =
     rule("secrets.authorization-header", "credentials in HTTP headers");
+const COOKIE: Rule = rule("secrets.cookie", "cookies that hold a session or a token");
 const COMMAND_LINE: Rule =
     rule("secrets.command-line", "credentials given to a command as options");
+const LOGIN: Rule =
+    rule("secrets.login", "a user name with its password beside it, also as in `.netrc`");
 const ASSIGNMENT: Rule = rule(
     "secrets.assignment",
-    "values that are said to be a password, secret, token or key and look like one",
+    "values that are said to be a password, secret, token or key and look like one, also in tables",
+);
+const SERVICE_KEY: Rule = rule(
+    "secrets.service-key",
+    "keys without a prefix, on a line that names the service and says that it is a key",
 );
 
 const fn rule(id: &'static str, about: &'static str) -> Rule {
@@ -101,29 +361,17 @@ const fn rule(id: &'static str, about: &'static str) -> Rule {
 
 /// Returns whether a hit is of a rule that only sees what stands around a value.
 pub(super) fn is_loose(hit: &Hit) -> bool {
-    [URL_CREDENTIALS, AUTHORIZATION_HEADER, COMMAND_LINE, ASSIGNMENT].contains(&hit.rule)
+    PATTERNS.iter().any(|pattern| pattern.rule == hit.rule)
 }
 
-/// What a key says about its value.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// Chosen by a person, as often as not: a word and a number.
-    Password,
-    /// Made by a machine: letters and digits without sense.
-    Token,
+/// Returns whether the words of a pattern name a secret, as the heading of a column does.
+pub(super) fn names_secret(pattern: &Pattern) -> bool {
+    pattern.rule == ASSIGNMENT
 }
 
-/// How a value is tied to its key.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Tie {
-    /// In quotation marks, so nothing but the value.
-    Quoted,
-    /// As in a file of environment variables: `DB_PASSWORD=…`.
-    Environment,
-    /// After a colon or an equals sign, where prose may go on as well.
-    Bare,
-    /// After a verb, or in the next cell of a table: most likely prose.
-    Spoken,
+/// Returns a finding of a value in a column of a table.
+pub(super) fn in_column(range: Range<usize>) -> Hit {
+    Hit { rule: ASSIGNMENT, range }
 }
 
 fn password_of_url(found: &Found<'_>) -> Option<Range<usize>> {
@@ -134,8 +382,23 @@ fn password_of_url(found: &Found<'_>) -> Option<Range<usize>> {
 }
 
 fn credential_of_header(found: &Found<'_>) -> Option<Range<usize>> {
-    let (value, range) = found.group(1)?;
-    let real = !is_placeholder(value) && is_random(value) && !is_path(value);
+    let (value, range) = found.group(3)?;
+    if is_placeholder(value) || is_path(value) {
+        return None;
+    }
+    // Base64 of a short login need not have a digit, but words do not have capitals all over.
+    let is_login = found.group(1).is_some()
+        && found.group(2).is_some()
+        && value.bytes().skip(1).any(|byte| byte.is_ascii_uppercase())
+        && has_mixed_case(value);
+    let real = is_login || (value.len() >= 12 && is_random(value));
+    real.then_some(range)
+}
+
+fn value_of_cookie(found: &Found<'_>) -> Option<Range<usize>> {
+    let (value, range) = found.group(2)?;
+    let is_session = is_random(value) || (value.len() >= 20 && has_mixed_case(value));
+    let real = !is_placeholder(value) && !is_reference(value, Tie::Bare) && is_session;
     real.then_some(range)
 }
 
@@ -147,6 +410,41 @@ fn value_of_option(found: &Found<'_>) -> Option<Range<usize>> {
     real.then(|| range.start..range.start + value.len())
 }
 
+/// Reports the password of a line of `.netrc`, unless the words only happen to follow each other.
+fn password_of_netrc(found: &Found<'_>) -> Option<Range<usize>> {
+    let (value, range) = found.group(3)?;
+    let is_anonymous = found.group(2).is_some_and(|(user, _)| user == "anonymous");
+    let is_host = found.group(1).is_none_or(|(host, _)| host.contains(['.', ':', '-']));
+    let harmless = is_placeholder(value) || is_reference(value, Tie::Bare);
+    let real = !harmless && !is_anonymous && (is_host || is_password(value, Tie::Spoken));
+    real.then_some(range)
+}
+
+fn password_of_pair(found: &Found<'_>) -> Option<Range<usize>> {
+    let (value, range) = found.group(2)?;
+    let value = value.trim_end_matches([')', ']', '}', '.', ',', ';', '?', '*']);
+    let harmless =
+        is_placeholder(value) || is_reference(value, Tie::Bare) || value.contains(['/', '\\']);
+    (!harmless && is_generated(value)).then(|| range.start..range.start + value.len())
+}
+
+fn key_of_service(found: &Found<'_>) -> Option<Range<usize>> {
+    let (value, range) = found.group(1)?;
+    (!is_placeholder(value) && is_random(value)).then_some(range)
+}
+
+fn pin(found: &Found<'_>) -> Option<Range<usize>> {
+    let (value, range) = found.group(1)?;
+    let is_example =
+        "0123456789".contains(value) || value.bytes().all(|digit| digit == value.as_bytes()[0]);
+    (!is_example).then_some(range)
+}
+
+fn passphrase(found: &Found<'_>) -> Option<Range<usize>> {
+    let (value, range) = found.group(1)?;
+    (!is_description(value)).then_some(range)
+}
+
 /// Marks that tie a value to its key directly; the other ties are words and cells of tables.
 const ASSIGNING: &[&str] = &[":", "：", "=", "==", ":=", "=>", "->", "→"];
 
@@ -154,7 +452,7 @@ const ASSIGNING: &[&str] = &[":", "：", "=", "==", ":=", "=>", "->", "→"];
 const FIRST_OF_UNSPACED: char = '\u{2E80}';
 
 fn assigned_value(found: &Found<'_>) -> Option<Range<usize>> {
-    let (key, _) = found.group(1)?;
+    let (key, key_range) = found.group(1)?;
     let (operator, _) = found.group(2)?;
     let quoted = (3..=5).find_map(|group| found.group(group));
     let (value, range, in_quotes) = if let Some((value, range)) = quoted {
@@ -166,361 +464,41 @@ fn assigned_value(found: &Found<'_>) -> Option<Range<usize>> {
         let end = ['.', ')', ']', '}', '*', ':', '\\', '?'];
         (value.trim_end_matches(end), range, false)
     };
-    let is_token = ["secret", "token", "key"].iter().any(|word| ends_with(key, word));
-    let kind = if is_token { Kind::Token } else { Kind::Password };
     let upper_case = has_letter(key) && !key.bytes().any(|byte| byte.is_ascii_lowercase());
-    let tie = if !ASSIGNING.contains(&operator.trim()) {
-        Tie::Spoken
-    } else if in_quotes {
-        Tie::Quoted
-    } else if upper_case && operator == "=" {
-        Tie::Environment
-    } else {
-        Tie::Bare
+    let tie = match operator.trim() {
+        "|" => Tie::Cell,
+        mark if !ASSIGNING.contains(&mark) => Tie::Spoken,
+        _ if in_quotes => Tie::Quoted,
+        "=" if upper_case && operator == "=" => Tie::Environment,
+        _ => Tie::Bare,
     };
-    let real = !is_placeholder(value) && !is_reference(value, tie) && is_real(value, kind, tie);
+    let is_harmless = is_placeholder(value) || is_reference(value, tie);
+    // A boarding pass and the first pass of a compiler are no passwords.
+    let is_ambiguous = ["pass", "clave"].contains(&&*key.to_ascii_lowercase());
+    let before = found.line_before(&key_range);
+    let is_key =
+        !is_ambiguous || names_user(before) || (is_generated(value) && !expects_verb(before));
+    let real = !is_harmless && is_real(value, kind_of(key), tie) && is_key;
     real.then(|| range.start..range.start + value.len())
 }
 
-fn is_real(text: &str, kind: Kind, tie: Tie) -> bool {
-    match (kind, tie) {
-        (kind, Tie::Spoken) => is_striking(text, kind),
-        (Kind::Token, Tie::Quoted) => {
-            is_random(text) || (text.len() >= 20 && has_mixed_case(text) && !has_space(text))
-        }
-        (Kind::Token, Tie::Environment | Tie::Bare) => is_random(text),
-        (Kind::Password, _) => is_password(text, tie),
-    }
+/// Returns what a key says about its value.
+fn kind_of(key: &str) -> Kind {
+    let key = key.to_ascii_lowercase();
+    let is_token =
+        ["secret", "token", "key", " code", "seed"].iter().any(|word| key.ends_with(word));
+    if is_token { Kind::Token } else { Kind::Password }
 }
 
-/// Returns whether a text is long enough and mixed enough to be made by a machine.
-fn is_random(text: &str) -> bool {
-    text.len() >= 8 && !has_space(text) && has_digit(text) && has_letter(text) && !is_wordy(text)
+/// Returns whether a verb is to follow: "we pass", "to pass".
+fn expects_verb(text: &str) -> bool {
+    let last = text.split_whitespace().next_back().unwrap_or_default();
+    let verbs = ["we", "i", "you", "they", "to", "and", "then", "must", "can", "will", "should"];
+    verbs.iter().any(|word| last.eq_ignore_ascii_case(word))
 }
 
-/// Returns whether a value stands out from prose even without a sign that it is one. A password
-/// need not be as long or as mixed as a token for that.
-fn is_striking(text: &str, kind: Kind) -> bool {
-    let mixed = text.len() >= 16
-        || has_mixed_case(text)
-        || text.bytes().any(|byte| byte.is_ascii_punctuation());
-    is_random(text)
-        && !is_path(text)
-        && !text.contains("://")
-        && !text.contains('(')
-        && (mixed || kind == Kind::Password)
-}
-
-fn is_password(text: &str, tie: Tie) -> bool {
-    if has_space(text) {
-        return tie == Tie::Quoted && text.len() >= 12 && !is_prose(text);
-    }
-    if is_technical(text) || is_path(text) {
-        return false;
-    }
-    if has_digit(text) {
-        return text.len() >= 6
-            && (has_letter(text) || text.bytes().all(|byte| byte.is_ascii_digit()));
-    }
-    let body = text.trim_end_matches(['!', '?', '.']);
-    let strange = body.contains(['!', '#', '$', '%', '^', '&', '?', '~', '+', '=', '@']);
-    match tie {
-        Tie::Quoted | Tie::Environment => text.len() >= 6 && has_letter(text),
-        Tie::Bare | Tie::Spoken => text.len() >= 8 && strange && has_letter(text),
-    }
-}
-
-/// Returns whether a value stands for itself and no longer for a secret: `***`, `xxxx`.
-pub(super) fn is_masked(text: &str) -> bool {
-    let mask = |byte: u8| matches!(byte, b'x' | b'X' | b'*' | b'.' | b'#' | b'-' | b'_');
-    let run = text.as_bytes().windows(8).any(|window| {
-        window.iter().all(|byte| matches!(byte, b'x' | b'X'))
-            || window.iter().all(|byte| *byte == b'*')
-    });
-    run || text.bytes().all(mask)
-}
-
-/// Words that are put where a secret would be, and the logins that every default installation has.
-const PLACEHOLDERS: &[&str] = &[
-    "admin",
-    "changeit",
-    "default",
-    "dev",
-    "disabled",
-    "docker",
-    "empty",
-    "enabled",
-    "env",
-    "false",
-    "foo",
-    "foobar",
-    "guest",
-    "hidden",
-    "keychain",
-    "keyring",
-    "masked",
-    "minioadmin",
-    "mongo",
-    "mysql",
-    "nil",
-    "none",
-    "null",
-    "omitted",
-    "optional",
-    "pass",
-    "postgres",
-    "pwd",
-    "redis",
-    "removed",
-    "required",
-    "root",
-    "string",
-    "tba",
-    "tbd",
-    "test",
-    "testing",
-    "todo",
-    "true",
-    "undefined",
-    "unknown",
-    "unset",
-    "user",
-    "username",
-    "value",
-    "vault",
-];
-
-/// Parts of a value that say that it is to be filled in.
-const FILL_IN: &[&str] = &[
-    "your",
-    "placeholder",
-    "changeme",
-    "change-me",
-    "change_me",
-    "redacted",
-    "replace",
-    "-here",
-    "_here",
-    "...",
-    "…",
-    "***",
-    "xxxx",
-    "•••",
-];
-
-/// Words that, without a digit beside them, name a secret instead of being one.
-const NAMES: &[&str] = &[
-    "password",
-    "passwd",
-    "passwort",
-    "passphrase",
-    "kennwort",
-    "secret",
-    "token",
-    "apikey",
-    "api_key",
-    "api-key",
-    "example",
-    "sample",
-    "beispiel",
-    "ejemplo",
-    "exemple",
-];
-
-/// Returns whether a value is one in name only.
-pub(super) fn is_placeholder(text: &str) -> bool {
-    let lower = text.to_lowercase();
-    let lower = lower.trim_matches(['[', ']', '{', '}', '(', ')']);
-    let digits = has_digit(lower);
-    lower.is_empty()
-        || PLACEHOLDERS.contains(&lower)
-        || FILL_IN.iter().any(|part| lower.contains(part))
-        || (!digits && NAMES.iter().any(|name| lower.contains(name)))
-        || lower.chars().all(|mark| matches!(mark, 'x' | '*' | '•' | '.' | '#' | '-' | '_' | '?'))
-}
-
-/// How references to a secret that is kept elsewhere begin.
-const REFERENCES: &[&str] = &[
-    "$",
-    "{",
-    "%",
-    "#{",
-    "<",
-    "@",
-    "op://",
-    "vault:",
-    "env:",
-    "env.",
-    "file:",
-    "arn:",
-    "ssm:",
-    "kms:",
-    "secretsmanager:",
-    "sops:",
-    "enc[",
-    "secret/",
-    "kv/",
-    "secrets.",
-    "process.env",
-    "os.environ",
-    "os.getenv",
-    "import.meta",
-    "/run/",
-    "/etc/",
-    "/var/",
-    "//",
-    "~/",
-    "./",
-    "../",
-];
-
-/// Returns whether a value says where the secret is instead of what it is.
-fn is_reference(text: &str, tie: Tie) -> bool {
-    let lower = text.to_lowercase();
-    if REFERENCES.iter().any(|start| lower.starts_with(start)) {
-        return true;
-    }
-    let constant = text.contains('_')
-        && text
-            .bytes()
-            .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
-    let code = tie != Tie::Quoted
-        && (text.contains(['(', '[', '{'])
-            || text.starts_with(['!', '&', '*', '|'])
-            || is_member(text));
-    constant || code || text.contains("://") || text.contains("{{") || text.contains("${")
-}
-
-/// Returns whether a text is code that names a field: `config.db.password2`.
-fn is_member(text: &str) -> bool {
-    let is_name = |part: &str| {
-        part.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
-            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
-            && is_word(part.trim_matches('_'))
-    };
-    text.contains('.') && text.split(['.', '?']).filter(|part| !part.is_empty()).all(is_name)
-}
-
-fn is_path(text: &str) -> bool {
-    text.contains('/') && is_wordy(text)
-}
-
-/// Names with digits of things that handle secrets.
-const TECHNICAL: &[&str] = &[
-    "1password",
-    "2fa",
-    "aes128",
-    "aes256",
-    "argon2",
-    "argon2i",
-    "argon2id",
-    "base32",
-    "base58",
-    "base64",
-    "base64url",
-    "bcrypt",
-    "blake2b",
-    "blake3",
-    "ec2",
-    "ed25519",
-    "es256",
-    "fido2",
-    "hs256",
-    "hs512",
-    "iso27001",
-    "k8s",
-    "md5",
-    "oauth2",
-    "p256",
-    "pbkdf2",
-    "pkcs12",
-    "pkcs8",
-    "rs256",
-    "rsa2048",
-    "rsa4096",
-    "s3",
-    "saml2",
-    "scram",
-    "sha1",
-    "sha256",
-    "sha512",
-    "u2f",
-    "utf8",
-    "x25519",
-    "x509",
-];
-
-/// Returns whether a text with digits is the name of a technique, alone or with words beside it.
-fn is_technical(text: &str) -> bool {
-    let lower = text.to_ascii_lowercase();
-    let joined = lower.replace(['-', '_'], "");
-    let part_is = |part: &str| TECHNICAL.contains(&part);
-    part_is(&joined)
-        || (lower.split(['-', '_', '.', '/']).any(part_is)
-            && lower.split(['-', '_', '.', '/']).all(|part| part_is(part) || !has_digit(part)))
-}
-
-/// Returns whether a text reads as words and short numbers: `prod-db-2`, `kv/data/api`, `24h`.
-fn is_wordy(text: &str) -> bool {
-    let parts = || text.split(['-', '_', '.', '/', ':', '@', '+', ',', '=', '?', '&', '#']);
-    is_technical(text) || parts().all(|part| part.is_empty() || is_word(part))
-}
-
-/// Returns whether a part of a text is a word, a short number, or a word with a short number.
-fn is_word(part: &str) -> bool {
-    let letters = part.trim_end_matches(|digit: char| digit.is_ascii_digit());
-    let digits = part.len() - letters.len();
-    let unit = part.trim_start_matches(|digit: char| digit.is_ascii_digit());
-    let numbered = digits <= 2 && !has_digit(letters) && !is_jumbled(letters);
-    let number = digits <= 4 && letters.is_empty();
-    let measured = part.len() - unit.len() <= 4 && unit.len() <= 5 && !has_digit(unit);
-    numbered || number || measured || TECHNICAL.contains(&part.to_ascii_lowercase().as_str())
-}
-
-/// Returns whether capitals stand where no word and no name of a program has them.
-fn is_jumbled(letters: &str) -> bool {
-    let bytes = letters.as_bytes();
-    let rises = bytes
-        .windows(2)
-        .filter(|pair| {
-            pair.iter().any(u8::is_ascii_uppercase) && !pair.iter().all(u8::is_ascii_uppercase)
-        })
-        .count();
-    rises * 3 > letters.len() && letters.len() >= 8
-}
-
-/// Words without which few sentences do, in some languages.
-const FUNCTION_WORDS: &[&str] = &[
-    "a", "an", "and", "are", "as", "ask", "at", "be", "by", "can", "for", "from", "has", "in",
-    "is", "it", "its", "must", "no", "not", "of", "on", "only", "or", "see", "set", "should",
-    "that", "the", "this", "to", "use", "used", "via", "when", "will", "with", "you", "your",
-    "aus", "das", "der", "die", "für", "fur", "im", "ist", "mit", "und", "von", "de", "des", "du",
-    "est", "la", "le", "les", "el", "en", "es", "los", "para", "по", "в", "на", "и",
-];
-
-fn is_prose(text: &str) -> bool {
-    text.split(|separator: char| !separator.is_alphanumeric())
-        .any(|word| FUNCTION_WORDS.contains(&word.to_lowercase().as_str()))
-}
-
-fn has_digit(text: &str) -> bool {
-    text.bytes().any(|byte| byte.is_ascii_digit())
-}
-
-fn has_letter(text: &str) -> bool {
-    text.chars().any(char::is_alphabetic)
-}
-
-fn has_space(text: &str) -> bool {
-    text.contains(char::is_whitespace)
-}
-
-fn has_mixed_case(text: &str) -> bool {
-    text.bytes().any(|byte| byte.is_ascii_uppercase())
-        && text.bytes().any(|byte| byte.is_ascii_lowercase())
-}
-
-/// Returns whether a text ends with a word, in either case.
-fn ends_with(text: &str, word: &str) -> bool {
-    text.to_ascii_lowercase().ends_with(word)
+/// Returns whether a text names the user of a login, so that a password is due.
+fn names_user(text: &str) -> bool {
+    let text = text.to_ascii_lowercase();
+    ["user", "login", "mail", "account", "host", "server"].iter().any(|word| text.contains(word))
 }

@@ -20,7 +20,6 @@ pub fn schema() -> Value {
         "type": "object",
         "properties": { "prompt": { "type": "string", "description": "The question" } },
         "required": ["prompt"],
-        "additionalProperties": false,
     })
 }
 

@@ -102,6 +102,28 @@ fn null_and_unknown_fields_do_no_harm() {
 }
 
 #[test]
+fn fields_that_a_strict_provider_makes_a_model_fill_in_count_as_absent() {
+    let p = "/memories/global/a.md";
+    let filled = |command: &str| {
+        json!({
+            "command": command, "path": p, "file_text": "", "old_str": "", "new_str": "",
+            "insert_line": 0, "insert_text": "", "old_path": " ", "new_path": "",
+            "view_range": [], "offset": 0, "limit": 0,
+        })
+    };
+    accepts(filled("view"), view(Lines::Whole));
+    accepts(filled("delete"), Command::Delete { path: a() });
+    accepts(filled("create"), Command::Create { path: a(), file_text: String::new() });
+    let mut rename = filled("rename");
+    refuses(rename.clone(), "rename requires 'old_path' and 'new_path'", Code::InvalidArguments);
+    rename["new_path"] = json!("/memories/global/b.md");
+    accepts(rename, Command::Rename { old_path: a(), new_path: path("/memories/global/b.md") });
+    let mut nowhere = filled("view");
+    nowhere["path"] = json!("");
+    refuses(nowhere, "view requires 'path'", Code::InvalidArguments);
+}
+
+#[test]
 fn numbers_are_read_however_they_are_written() {
     let p = "/memories/global/a.md";
     let range = Lines::Range { first: 2, last: -1 };
@@ -145,8 +167,7 @@ fn a_field_of_the_wrong_type_is_named() {
             "a whole number",
         );
     }
-    for range in [json!([]), json!([1]), json!([1, 2, 3]), json!([1, "x"]), json!(3), json!("1-3")]
-    {
+    for range in [json!([1]), json!([1, 2, 3]), json!([1, "x"]), json!(3), json!("1-3")] {
         check(
             json!({"command": "view", "path": p, "view_range": range}),
             "view_range",
@@ -240,7 +261,7 @@ fn an_answer_is_rendered_with_its_facts() {
                 "done\nWarning: line 2 matches the screening rule `role-change`; please check it."
                     .to_owned(),
             is_error: false,
-            structured: json!({
+            facts: json!({
                 "ok": true, "change": 7, "revision": "ab".repeat(32),
                 "warnings": [{"rule": "role-change", "line": 2}],
             }),
@@ -250,7 +271,7 @@ fn an_answer_is_rendered_with_its_facts() {
         Reply::Done { text: "x\n".to_owned(), change: None, revision: None, warnings: vec![] };
     assert_eq!(
         render(&plain),
-        Rendered { text: "x\n".to_owned(), is_error: false, structured: json!({"ok": true}) }
+        Rendered { text: "x\n".to_owned(), is_error: false, facts: json!({"ok": true}) }
     );
 }
 
@@ -263,13 +284,13 @@ fn a_refusal_is_rendered_with_its_code() {
                 "No replacement was performed: `old_str` must not be empty. Use insert to add text."
                     .to_owned(),
             is_error: true,
-            structured: json!({"ok": false, "code": "invalid_arguments"}),
+            facts: json!({"ok": false, "code": "invalid_arguments"}),
         }
     );
     let current = Revision::of(b"x");
     let conflict = CommandError::Conflict { path: a(), current: Some(current) };
     assert_eq!(
-        render(&Reply::Refused(conflict)).structured,
+        render(&Reply::Refused(conflict)).facts,
         json!({"ok": false, "code": "conflict", "revision": current.to_string()})
     );
 }
@@ -292,7 +313,7 @@ fn the_tool_is_small_and_names_all_that_it_can() {
 }
 
 #[test]
-fn the_schema_is_flat_closed_and_nullable() {
+fn the_schema_is_flat_and_of_plain_types() {
     let mut schema = schema();
     let properties = schema["properties"].take();
     let fields = properties.as_object().unwrap().iter();
@@ -300,25 +321,19 @@ fn the_schema_is_flat_closed_and_nullable() {
     lines.sort();
     insta::assert_snapshot!(lines.join("\n"), @r#"
     command: {"enum":["view","create","str_replace","insert","delete","rename"],"type":"string"}
-    file_text: {"description":"create: the whole text","type":["string","null"]}
-    insert_line: {"description":"insert: 0 is the top","type":["integer","null"]}
-    insert_text: {"description":"insert: the lines","type":["string","null"]}
-    limit: {"description":"view a file: how many lines","type":["integer","null"]}
-    new_path: {"description":"rename: to","type":["string","null"]}
-    new_str: {"description":"str_replace: what shall be there; none deletes old_str","type":["string","null"]}
-    offset: {"description":"view a file: first line","type":["integer","null"]}
-    old_path: {"description":"rename: from","type":["string","null"]}
-    old_str: {"description":"str_replace: what is there, verbatim","type":["string","null"]}
-    path: {"description":"File or folder; all but rename","type":["string","null"]}
-    view_range: {"description":"view a file: [first, last] line, -1 is the end","items":{"type":"integer"},"type":["array","null"]}
+    file_text: {"description":"create: the whole text","type":"string"}
+    insert_line: {"description":"insert: 0 is the top","type":"integer"}
+    insert_text: {"description":"insert: the lines","type":"string"}
+    limit: {"description":"view a file: how many lines","type":"integer"}
+    new_path: {"description":"rename: to","type":"string"}
+    new_str: {"description":"str_replace: what shall be there; none deletes old_str","type":"string"}
+    offset: {"description":"view a file: first line","type":"integer"}
+    old_path: {"description":"rename: from","type":"string"}
+    old_str: {"description":"str_replace: what is there, verbatim","type":"string"}
+    path: {"description":"File or folder; all but rename","type":"string"}
+    view_range: {"description":"view a file: [first, last] line, -1 is the end","items":{"type":"integer"},"type":"array"}
     "#);
-    assert_eq!(
-        schema,
-        json!({
-            "type": "object", "properties": null, "required": ["command"],
-            "additionalProperties": false,
-        })
-    );
+    assert_eq!(schema, json!({ "type": "object", "properties": null, "required": ["command"] }));
 }
 
 /// Arguments near what models send: known fields with values of every kind.
@@ -380,7 +395,7 @@ proptest! {
                 Err(refusal) => {
                     let rendered = render(&Reply::Refused(refusal));
                     prop_assert!(rendered.is_error && !rendered.text.is_empty());
-                    prop_assert_eq!(&rendered.structured["ok"], &json!(false));
+                    prop_assert_eq!(&rendered.facts["ok"], &json!(false));
                 }
             }
         }

@@ -3,7 +3,8 @@
 use super::call::Call;
 use super::{Client, ClientError};
 use crate::conversation::{
-    Compacted, Conversation, Happened, OpenConversation, SaidPrompt, ToShow,
+    Compacted, Conversation, Happened, OpenConversation, RecalledBlock, SaidPrompt, SegmentContext,
+    ToShow,
 };
 
 impl Client {
@@ -33,6 +34,23 @@ impl Client {
     /// Says that what the model knew was compacted.
     pub async fn compacted(&self, id: &str, what: &Compacted) -> Result<Conversation, ClientError> {
         self.value(Call::post(&format!("/v1/sessions/{id}/compactions")).json(what)?).await
+    }
+
+    /// Says that the turn was stopped, or that all was cleared. What is looked for is dropped.
+    pub async fn reset_conversation(&self, id: &str) -> Result<Conversation, ClientError> {
+        self.value(Call::post(&format!("/v1/sessions/{id}/resets"))).await
+    }
+
+    /// Returns what fits a question, with the reason for each memory; an empty text when nothing does.
+    pub async fn recall(&self, question: &str) -> Result<RecalledBlock, ClientError> {
+        let call = Call::get("/v1/recall").query("q", Some(question));
+        self.value(self.call_here(call)).await
+    }
+
+    /// Returns what a session of a model would begin with now, in at most so many bytes.
+    pub async fn context(&self, bytes_max: Option<usize>) -> Result<SegmentContext, ClientError> {
+        let call = Call::get("/v1/context").query("bytesMax", bytes_max);
+        self.value(self.call_here(call)).await
     }
 
     /// Closes a conversation; it may go on some day.

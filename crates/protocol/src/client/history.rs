@@ -3,6 +3,7 @@
 use super::call::Call;
 use super::{Client, ClientError};
 use crate::changes::{ChangePage, ChangeWithDiffs, Undone};
+use crate::workspaces::{HostWorkspaces, RemovedWorkspace};
 
 /// Which changes to list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -52,5 +53,20 @@ impl Client {
         let call = Call::post(&format!("/v1/changes/{id}/undo"));
         let call = call.query("dryRun", (dry == Dry::Run).then_some(true));
         self.value(self.call_here(call)).await
+    }
+
+    /// Lists the workspaces whose memories lie on the host of the daemon, whether or not it serves them.
+    pub async fn host_workspaces(&self) -> Result<HostWorkspaces, ClientError> {
+        self.value(Call::get("/v1/workspaces")).await
+    }
+
+    /// Deletes the memories of one of [the host's workspaces](Self::host_workspaces) as one change, which
+    /// [`undo`](Self::undo) takes back, and removes its folder.
+    ///
+    /// # Errors
+    ///
+    /// [`ErrorCode::WorkspaceBusy`](crate::error::ErrorCode::WorkspaceBusy) while its tasks wait or run.
+    pub async fn remove_workspace(&self, id: &str) -> Result<RemovedWorkspace, ClientError> {
+        self.value(Call::delete(&format!("/v1/workspaces/{id}"))).await
     }
 }

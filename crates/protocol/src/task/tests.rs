@@ -52,6 +52,7 @@ fn the_first_thing_wrong_with_a_forget_is_told() {
     let read = |body| ForgetRequest::read(&fields(body)).map(|read| read.scope);
     assert_eq!(read(json!({ "query": "tea" })), Ok(None));
     assert_eq!(read(json!({ "query": "tea", "scope": "project" })), Ok(Some(TargetScope::Project)));
+    assert_eq!(read(json!({ "query": "tea", "filePath": 7 })), Err(ErrorCode::InvalidPath));
     assert_eq!(read(json!({ "scope": 7 })), Err(ErrorCode::InvalidQuery));
     assert_eq!(read(json!({ "query": "" })), Err(ErrorCode::InvalidQuery));
     assert_eq!(read(json!({ "query": "tea", "scope": "workspace" })), Err(ErrorCode::InvalidScope));
@@ -64,18 +65,33 @@ fn a_result_is_told_apart_by_its_fields() {
             summary: "s".to_owned(),
             files_touched: Vec::new(),
             touched_scopes: vec![TargetScope::User],
+            proposals: 0,
+            changes: vec![EntryNote {
+                file_path: "/memories/global/a.md".to_owned(),
+                action: "added".to_owned(),
+                summary: "s".to_owned(),
+            }],
         }),
         TaskResult::Forget(ForgetResult {
             summary: "s".to_owned(),
             removed_entries: Vec::new(),
             touched_topics: Vec::new(),
             touched_scopes: Vec::new(),
+            proposals: 1,
+            changes: Vec::new(),
+            candidates: vec![Candidate {
+                file_path: "/memories/global/a.md".to_owned(),
+                entry: "a\nb".to_owned(),
+                summary: "a".to_owned(),
+            }],
         }),
         TaskResult::Dream(DreamResult {
             summary: "s".to_owned(),
             touched_topics: vec![Topic::Feedback],
             touched_scopes: Vec::new(),
             deduped_entries: 2,
+            proposals: 7,
+            changes: Vec::new(),
         }),
     ];
     for result in results {
@@ -85,7 +101,7 @@ fn a_result_is_told_apart_by_its_fields() {
 }
 
 #[test]
-fn a_task_has_a_result_or_an_error_or_neither() {
+fn a_task_has_a_result_or_an_error_and_nulls_before_it_ends() {
     let task = Task {
         task_id: "remember-1".to_owned(),
         status: TaskStatus::Queued,
@@ -96,7 +112,7 @@ fn a_task_has_a_result_or_an_error_or_neither() {
         result: None,
         error: None,
     };
-    insta::assert_snapshot!(serde_json::to_string(&task).unwrap(), @r#"{"taskId":"remember-1","status":"queued","contextMode":"workspace","createdAt":"2026-11-22T10:00:00.000Z","updatedAt":"2026-11-22T10:00:00.000Z"}"#);
+    insta::assert_snapshot!(serde_json::to_string(&task).unwrap(), @r#"{"taskId":"remember-1","status":"queued","contextMode":"workspace","createdAt":"2026-11-22T10:00:00.000Z","updatedAt":"2026-11-22T10:00:00.000Z","result":null,"error":null}"#);
     let error = TaskError {
         code: "timeout".to_owned(),
         message: "m".to_owned(),

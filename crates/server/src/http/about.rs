@@ -203,8 +203,15 @@ async fn metrics(State(daemon): State<Shared>) -> Result<Response, Refused> {
 
 /// Findings with which memories cannot be used as they should be. All others are for a person to look at
 /// some time.
-const GRAVE: [FindingKind; 3] =
-    [FindingKind::Unwritable, FindingKind::StateDamaged, FindingKind::StateUnavailable];
+const GRAVE: [FindingKind; 4] = [
+    FindingKind::Unwritable,
+    FindingKind::DiskFull,
+    FindingKind::StateDamaged,
+    FindingKind::StateUnavailable,
+];
+
+/// The word for tasks that wait because the state, or the lock file of the lane, cannot be written.
+const TASKS_WAIT: &str = "tasks-wait";
 
 impl Daemon {
     /// Looks at the memories and tasks of all workspaces; refuses with what is gravely wrong.
@@ -220,6 +227,10 @@ impl Daemon {
                     json!({ "workspace": workspace.id, "scope": scope, "kind": one.kind.as_str() })
                 },
             ));
+            if let Some(code) = self.serving.lanes.waits_for(workspace) {
+                let code = code.as_str();
+                grave.push(json!({ "workspace": workspace.id, "kind": TASKS_WAIT, "code": code }));
+            }
             if !grave.is_empty() {
                 // Tasks lie in the state, which may be what is wrong.
                 continue;

@@ -11,12 +11,11 @@ use axum::body::Bytes;
 use axum::http::header::ETAG;
 use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use engine::{MemoryText, Stamp};
+use engine::{LastWrite, MemoryText, Stamp};
 use memory::document::Revision;
 use memory::limits::HTTP_ANSWERS_BYTES_MAX;
 use memory::path::MemoryPath;
 use protocol::error::ErrorCode;
-use protocol::memories::Memory;
 
 use super::body;
 use super::conditions::Conditions;
@@ -53,15 +52,14 @@ struct All {
 
 impl Answer {
     /// Makes the answer out of what was read.
-    pub(super) fn new(path: &MemoryPath, read: MemoryText) -> Result<Self, Refused> {
-        let memory = Memory {
-            path: path.to_string(),
-            text: read.text,
-            revision: read.revision.to_string(),
-            modified_at: to_wire::time(read.modified_at),
-        };
-        let body = serde_json::to_vec(&memory).map_err(|_| ErrorCode::Internal)?;
+    pub(super) fn new(
+        path: &MemoryPath,
+        read: MemoryText,
+        last: Option<LastWrite>,
+    ) -> Result<Self, Refused> {
         let revision = read.revision;
+        let memory = to_wire::memory(path, read, last);
+        let body = serde_json::to_vec(&memory).map_err(|_| ErrorCode::Internal)?;
         Ok(Self { revision, tag: tag(&revision), body: body.into() })
     }
 
@@ -121,7 +119,7 @@ mod tests {
             modified_at: memory::clock::Timestamp::default(),
             stamp: None,
         };
-        let answer = Answer::new(&path, read).unwrap();
+        let answer = Answer::new(&path, read, None).unwrap();
         Kept { workspace: "w".to_owned(), path, stamp: Stamp([1; 4]), answer }
     }
 

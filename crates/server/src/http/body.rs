@@ -76,7 +76,9 @@ pub(super) fn cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) ->
 }
 
 fn too_large() -> Refused {
-    ErrorBody::new(ErrorCode::BodyTooLarge).with("maxBytes", HTTP_BODY_BYTES_MAX).into()
+    let body = ErrorBody::new(ErrorCode::BodyTooLarge).with("maxBytes", HTTP_BODY_BYTES_MAX);
+    // The rest of the body is in the way of the next request.
+    Refused::from(body).closing()
 }
 
 /// Returns the fields of a body; none if it is empty.
@@ -86,7 +88,10 @@ pub(super) async fn fields(request: Request) -> Result<Map<String, Value>, Refus
         return Ok(Map::new());
     }
     // The parser bounds how deep a text may nest, and takes the last of two fields of one name.
-    serde_json::from_slice(&bytes).map_err(|_| ErrorCode::InvalidJson.into())
+    // Bytes that are no UTF-8 are refused: what they stood for would be lost, and the client can send it again.
+    let text = std::str::from_utf8(&bytes).map_err(|_| ErrorCode::InvalidJson)?;
+    let mended = memory::json::mend(text.as_bytes());
+    serde_json::from_slice(&mended).map_err(|_| ErrorCode::InvalidJson.into())
 }
 
 /// In a body of how many fields the wrong one is looked for.

@@ -5,9 +5,11 @@
 
 use axum::extract::{Request, State};
 use axum::http::HeaderMap;
+use engine::ContextFiles;
 use engine::feed::{Changed, News};
 use protocol::context_files::{
-    ContextScope, MemoryFile, StatusCell, WorkspaceMemory, WriteMemory, WriteMode, WroteMemory,
+    ContextScope, LoadOptions, LoadedContext, MemoryFile, StatusCell, WorkspaceMemory, WriteMemory,
+    WriteMode, WroteMemory,
 };
 use protocol::error::{ErrorBody, ErrorCode};
 use serde_json::{Map, Value};
@@ -24,7 +26,11 @@ use crate::{chain, from_wire, to_wire};
 const MEMORY_FILE: &str = "memory_file";
 
 pub(super) fn routes() -> Routes {
-    Routes::new().routes(routes!(list, write)).routes(routes!(list_in, write_in))
+    Routes::new()
+        .routes(routes!(list, write))
+        .routes(routes!(list_in, write_in))
+        .routes(routes!(load))
+        .routes(routes!(load_in))
 }
 
 /// List the context files of the first workspace, as they are loaded.
@@ -125,7 +131,81 @@ async fn write_in(
     daemon.write_context_file(Some(&workspace), request).await
 }
 
+/// Load the context files of the first workspace with their imports, as a model is shown them.
+///
+/// The body says what is loaded beside the settings, for this call alone: further folders and files, whether the
+/// project is trusted, how imports are shown. Nothing is written, and nothing is trusted afterwards.
+#[utoipa::path(
+    post,
+    path = "/workspace/memory/load",
+    operation_id = "load_context_files",
+    tag = "context files",
+    request_body = Option<LoadOptions>,
+    responses(
+        (status = 200, description = "The text, its files, and what is left out", body = LoadedContext),
+        (status = "4XX", description = "They cannot be loaded", body = ErrorBody),
+        (status = "5XX", description = "They cannot be loaded", body = ErrorBody),
+    ),
+)]
+async fn load(
+    State(daemon): State<Shared>,
+    request: Request,
+) -> Result<Json<LoadedContext>, Refused> {
+    daemon.load_context_files(None, request).await
+}
+
+/// Load the context files of any workspace with their imports, as a model is shown them.
+#[utoipa::path(
+    post,
+    path = "/workspaces/{workspace}/memory/load",
+    operation_id = "load_context_files_in",
+    tag = "context files",
+    params(("workspace" = String, Path, description = "The id of the workspace")),
+    request_body = Option<LoadOptions>,
+    responses(
+        (status = 200, description = "The text, its files, and what is left out", body = LoadedContext),
+        (status = "4XX", description = "They cannot be loaded", body = ErrorBody),
+        (status = "5XX", description = "They cannot be loaded", body = ErrorBody),
+    ),
+)]
+async fn load_in(
+    State(daemon): State<Shared>,
+    Path(workspace): Path<String>,
+    request: Request,
+) -> Result<Json<LoadedContext>, Refused> {
+    daemon.load_context_files(Some(&workspace), request).await
+}
+
+/// Returns context files that are loaded as a call or a session asks for.
+pub(super) fn with_options(
+    files: ContextFiles,
+    asked: &LoadOptions,
+) -> Result<ContextFiles, Refused> {
+    let options = from_wire::load_options(asked)
+        .map_err(|what| Refused::from(ErrorCode::InvalidArguments).saying(what))?;
+    let files = files.with_options(options);
+    if asked.context_files_loaded.is_empty() {
+        return Ok(files);
+    }
+    let loaded: Vec<&str> = asked.context_files_loaded.iter().map(String::as_str).collect();
+    Ok(files.loaded_by_host(&loaded))
+}
+
 impl Daemon {
+    async fn load_context_files(
+        &self,
+        workspace: Option<&str>,
+        request: Request,
+    ) -> Result<Json<LoadedContext>, Refused> {
+        let headers = request.headers().clone();
+        let asked: LoadOptions = body::value(request).await?;
+        let workspace = self.trusted(workspace)?;
+        let client = self.client(workspace, &headers).await?;
+        let files = self.context_files(workspace, &headers, client.as_ref());
+        let files = with_options(files, &asked)?;
+        Ok(Json(to_wire::loaded_context(self.engine.context_text(&files).await)))
+    }
+
     async fn list_context_files(
         &self,
         workspace: Option<&str>,

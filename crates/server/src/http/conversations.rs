@@ -17,7 +17,9 @@ use protocol::error::{ErrorBody, ErrorCode};
 use tokio_util::sync::CancellationToken;
 
 use super::body::{self, Json};
+use super::context_files::with_options;
 use super::daemon::{Daemon, Shared};
+use super::listen::Visitor;
 use super::path::Path;
 use super::refused::Refused;
 use super::routes::{Routes, routes};
@@ -30,6 +32,7 @@ pub(super) fn routes() -> Routes {
         .routes(routes!(tool_result))
         .routes(routes!(turn))
         .routes(routes!(compaction))
+        .routes(routes!(reset))
         .routes(routes!(close))
 }
 
@@ -87,11 +90,19 @@ impl Daemon {
         let files = self.context_files(workspace, headers, client.as_ref());
         let loaded: Vec<&str> = wanted.context_files_loaded.iter().map(String::as_str).collect();
         let files = files.loaded_by_host(&loaded);
+        let files = match &wanted.context_options {
+            Some(asked) => with_options(files, asked)?,
+            None => files,
+        };
         let bytes_max = wanted.context_bytes_max.unwrap_or(usize::MAX);
         let beginning = Beginning { bytes_max, anew: wanted.anew };
         let (begun, changes) = conversation.begin(&self.engine, &files, beginning).await?;
-        let context = Some(context_of(&begun.segment));
-        Ok(Json(Conversation { context, changes: changes.map(changes_of), ..state }))
+        Ok(Json(Conversation {
+            context: Some(context_of(&begun.segment)),
+            context_repeated: begun.again,
+            changes: changes.map(changes_of),
+            ..state
+        }))
     }
 
     /// Returns the conversation of this id; one that went on before this daemon is taken up again.
@@ -151,6 +162,9 @@ async fn open(
 }
 
 /// Say what a person asked. What fits is looked for; what is there at once is answered.
+///
+/// With `cancelWithConnection` the prompt is cancelled when the connection of this request ends; else what is
+/// looked for goes on until the next prompt, the end of the turn, or a reset.
 #[utoipa::path(
     post,
     path = "/v1/sessions/{id}/prompts",
@@ -169,11 +183,15 @@ async fn prompt(
     request: Request,
 ) -> Result<Json<ToShow>, Refused> {
     let headers = request.headers().clone();
-    let SaidPrompt { text, event_id } = body::value(request).await?;
+    let visitor = request.extensions().get::<Visitor>().cloned();
+    let SaidPrompt { text, event_id, cancel_with_connection } = body::value(request).await?;
     let conversation = daemon.conversation(&id, &headers).await?;
-    // It goes on after this request: the next prompt, or the end of the turn, ends it.
-    let never = CancellationToken::new();
-    let recalled = conversation.prompt(&text, event_id.as_deref(), &never);
+    let cancelled = match visitor {
+        Some(visitor) if cancel_with_connection => visitor.gone().clone(),
+        // It goes on after this request: the next prompt, or the end of the turn, ends it.
+        _ => CancellationToken::new(),
+    };
+    let recalled = conversation.prompt(&text, event_id.as_deref(), &cancelled);
     // What was seen until now is told; what changes from here on is seen by the look that begins.
     let changes = conversation.changes();
     conversation.look_for_changes();
@@ -256,6 +274,28 @@ async fn compaction(
     daemon.answer(&conversation, state_of(&conversation), (&wanted, &headers)).await
 }
 
+/// Say that the turn was stopped, or that all was cleared. What is looked for is dropped.
+#[utoipa::path(
+    post,
+    path = "/v1/sessions/{id}/resets",
+    tag = "conversations",
+    params(("id" = String, Path, description = "The id of the conversation")),
+    responses(
+        (status = 200, description = "How the conversation is", body = Conversation),
+        (status = "4XX", description = "There is no such conversation", body = ErrorBody),
+        (status = "5XX", description = "The machine failed", body = ErrorBody),
+    ),
+)]
+async fn reset(
+    State(daemon): State<Shared>,
+    Path(id): Path<String>,
+    headers: HeaderMap,
+) -> Result<Json<Conversation>, Refused> {
+    let conversation = daemon.conversation(&id, &headers).await?;
+    conversation.reset();
+    Ok(Json(state_of(&conversation)))
+}
+
 /// Close a conversation. What it was shown stays known, so that it may go on some day.
 #[utoipa::path(
     delete,
@@ -287,6 +327,7 @@ fn state_of(conversation: &engine::Conversation) -> Conversation {
         turns,
         segment,
         context: None,
+        context_repeated: false,
         changes: None,
     }
 }
@@ -295,7 +336,7 @@ fn changes_of(part: Part) -> ChangedMemories {
     ChangedMemories { tokens: to_wire::count(part.tokens), text: part.text }
 }
 
-fn context_of(segment: &Segment) -> SegmentContext {
+pub(super) fn context_of(segment: &Segment) -> SegmentContext {
     let parts = segment.parts().iter().map(|part| SegmentPart {
         part: part.kind.as_str().to_owned(),
         revision: part.revision.to_string(),
@@ -311,16 +352,17 @@ fn context_of(segment: &Segment) -> SegmentContext {
 }
 
 fn to_show(recalled: Option<Recalled>, changes: Option<Part>) -> ToShow {
-    let recalled = recalled.map(|Recalled { block, memories }| {
-        let memories = memories.into_iter().map(|memory| RecalledMemory {
-            path: memory.path.to_string(),
-            title: memory.title,
-            modified_at: to_wire::time(memory.modified_at),
-            why: memory.why,
-        });
-        RecalledBlock { text: block, memories: memories.collect() }
+    ToShow { recalled: recalled.map(block_of), changes: changes.map(changes_of) }
+}
+
+pub(super) fn block_of(recalled: Recalled) -> RecalledBlock {
+    let memories = recalled.memories.into_iter().map(|memory| RecalledMemory {
+        path: memory.path.to_string(),
+        title: memory.title,
+        modified_at: to_wire::time(memory.modified_at),
+        why: memory.why,
     });
-    ToShow { recalled, changes: changes.map(changes_of) }
+    RecalledBlock { text: recalled.block, memories: memories.collect() }
 }
 
 fn bad_id(error: &BadConversationId) -> Refused {

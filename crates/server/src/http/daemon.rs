@@ -17,10 +17,10 @@ use super::gate::client_name;
 use super::measure::Measures;
 use super::refused::Refused;
 use super::tasks::Told;
-use crate::mcp::Endpoint;
+use crate::mcp::{CLASSES, Endpoint};
 
 /// By which way changes came in that are made here.
-const ORIGIN: &str = "http";
+pub(super) const ORIGIN: &str = "http";
 
 /// The same for clients of MCP, as where they have a server of their own.
 pub(super) const MCP_ORIGIN: &str = "mcp";
@@ -148,15 +148,16 @@ impl Daemon {
         self.engine.context_files(workspace, caller)
     }
 
-    /// Returns the agent that calls a workspace over MCP.
+    /// Returns the agent that calls a workspace over MCP, and the class that the request names, if it does.
     pub(super) async fn mcp_agent(
         &self,
         workspace: &Workspace,
         headers: &HeaderMap,
-    ) -> Result<Caller, Refused> {
-        let mut caller = Caller::agent(class(headers), MCP_ORIGIN);
+    ) -> Result<(Caller, Option<AgentClass>), Refused> {
+        let named = named_class(headers)?;
+        let mut caller = Caller::agent(named.unwrap_or(AgentClass::Exec), MCP_ORIGIN);
         caller.provenance.client = self.client_name(workspace, headers).await?;
-        Ok(caller)
+        Ok((caller, named))
     }
 
     async fn client_name(
@@ -166,6 +167,17 @@ impl Daemon {
     ) -> Result<Option<String>, Refused> {
         Ok(self.client(workspace, headers).await?.map(|client| client.to_string()))
     }
+}
+
+/// Returns the class of agent that a request names, if it names one.
+fn named_class(headers: &HeaderMap) -> Result<Option<AgentClass>, Refused> {
+    let Some(word) = headers.get(AGENT_CLASS_HEADER) else { return Ok(None) };
+    let class = word.to_str().ok().and_then(AgentClass::parse);
+    class.map(Some).ok_or_else(|| {
+        let word = String::from_utf8_lossy(word.as_bytes());
+        let what = format!("`{AGENT_CLASS_HEADER}` is `{word}`; it must be {CLASSES}");
+        Refused::from(ErrorCode::InvalidArguments).saying(what)
+    })
 }
 
 /// Returns the class of agent that a request names; the one that may do everything, if it names none.

@@ -21,7 +21,7 @@ fn code(code: Code) -> ErrorCode {
 }
 
 /// Logs a failure, which goes no further, and answers with its code.
-fn fault(error: &(dyn std::error::Error + 'static), code: Code) -> Refused {
+pub(super) fn fault(error: &(dyn std::error::Error + 'static), code: Code) -> Refused {
     tracing::error!(%code, error = chain(error), "the machine failed");
     let refused = Refused::from(self::code(code));
     match code {
@@ -97,7 +97,12 @@ const fn is_fault(error: &BackendError) -> bool {
     use BackendError as E;
     match error {
         E::Full(_) | E::Locked(_) | E::Io { .. } => true,
-        E::NotFound | E::Occupied | E::WrongKind | E::Changed | E::Escapes(_) => false,
+        E::NotFound
+        | E::Occupied
+        | E::WrongKind
+        | E::Changed
+        | E::Escapes(_)
+        | E::NotWritable(_) => false,
     }
 }
 

@@ -5,6 +5,8 @@
 //! what it is told, is cut off, so that it costs a little memory for a little while. Whoever reaches the
 //! address takes no connection from the socket, and without the token none from those who have it.
 
+mod lingering;
+
 mod strangers;
 
 use std::convert::Infallible;
@@ -17,7 +19,7 @@ use std::sync::Arc;
 use axum::extract::Request;
 use axum::response::Response;
 use futures_util::FutureExt as _;
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -36,6 +38,7 @@ use tokio_util::task::TaskTracker;
 
 pub(super) use self::strangers::Visitor;
 
+use self::lingering::Lingering;
 use self::strangers::Strangers;
 use super::gate::Peer;
 use super::measure::Measures;
@@ -182,18 +185,27 @@ impl<A: Answering> Connections<A> {
     async fn serve(&self, stream: Stream, visitor: Visitor) {
         let mut stream = TimeoutStream::new(stream);
         stream.set_write_timeout(Some(HTTP_READ_WAIT));
+        let _gone = visitor.gone().clone().drop_guard();
+        let (stream, lingering) = Lingering::new(Box::pin(stream));
         let answering = Arc::clone(&self.answering);
-        let service = service_fn(move |request| answering.answer(request, &visitor));
+        let has_body = lingering.clone();
+        let service = service_fn(move |request: Request<Incoming>| {
+            // Without a body there is nothing that could be left unread.
+            has_body.set(!request.body().is_end_stream());
+            answering.answer(request, &visitor)
+        });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())
             .header_read_timeout(HTTP_HEADERS_WAIT)
             // At most 100 headers, which hyper takes when nothing is said, and is quicker then.
             .max_buf_size(HTTP_HEADER_BYTES_MAX)
-            .serve_connection(TokioIo::new(Box::pin(stream)), service);
+            .serve_connection(TokioIo::new(stream), service);
         let mut connection = pin!(connection);
         let ended = tokio::select! {
             ended = connection.as_mut() => ended,
             () = self.ending.cancelled() => {
+                // The end of the daemon waits for no client.
+                lingering.set(false);
                 connection.as_mut().graceful_shutdown();
                 connection.await
             }

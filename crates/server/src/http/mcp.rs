@@ -20,7 +20,9 @@ use super::refused::Refused;
 use super::room;
 use super::routes::{Routes, routes};
 use crate::holding;
-use crate::mcp::{Endpoint, Full, Held, Host, ProjectFrom, is_in_session, is_stream};
+use crate::mcp::{
+    Endpoint, Full, Held, Host, NamesWorkspace, ProjectFrom, is_in_session, is_stream,
+};
 
 /// Returns where the clients of each workspace are served, until `ending` is cancelled.
 pub(super) fn endpoints(
@@ -43,7 +45,7 @@ fn host_of(engine: &Engine, workspace: &Workspace) -> Host {
         binding: workspace.binding.clone(),
         caller: Caller::agent(AgentClass::Exec, MCP_ORIGIN),
         // The workspace is named by the request: the client's roots must not lead elsewhere.
-        project: ProjectFrom::Binding,
+        project: ProjectFrom::Workspace,
     }
 }
 
@@ -74,7 +76,9 @@ pub(super) fn routes() -> Routes {
     params(
         Where,
         ("X-Quipu-Agent-Class" = Option<String>, Header,
-            description = "`exec` (when left out), `plan` or `explore`"),
+            description = "`exec` (when left out), `plan` or `explore`; at `initialize` that of the \
+                session, later that of a request, which may not be above it. One call may be lowered by \
+                `quipu/agentClass` in its `_meta`"),
     ),
     request_body(content = Object, description = "One JSON-RPC message"),
     responses(
@@ -150,6 +154,9 @@ impl Daemon {
             parts.extensions.insert(Held::new(held));
         }
         let Query(Where { workspace }) = asked?;
+        if workspace.is_some() {
+            parts.extensions.insert(NamesWorkspace);
+        }
         let workspace = self.trusted(workspace.as_deref())?;
         let endpoint = self.mcp.get(&workspace.id).ok_or(ErrorCode::WorkspaceNotFound)?;
         let caller = self.mcp_agent(workspace, &parts.headers).await?;

@@ -173,7 +173,8 @@ async fn read(
     let path = path(&memories, &at)?;
     let read = memories.read(&path).await?;
     let stamp = read.stamp;
-    let answer = Answer::new(&path, read)?;
+    let last = engine::last_write(&memories, &path, read.revision).await?;
+    let answer = Answer::new(&path, read, last)?;
     let response = answer.to(&headers);
     if let (Some(stamp), Some(question)) = (stamp, uri.path_and_query()) {
         let workspace = daemon.trusted(workspace.as_deref())?.id.clone();

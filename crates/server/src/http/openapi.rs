@@ -16,8 +16,8 @@ use super::daemon::Shared;
 use super::page;
 use super::routes::{Routes, routes};
 use super::{
-    about, changes, context_files, conversations, events, mcp, memories, sessions, tasks, tool,
-    transfer,
+    about, changes, context, context_files, conversations, events, mcp, memories, pending,
+    sessions, tasks, tool, transfer, workspaces,
 };
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
@@ -44,6 +44,7 @@ pub(super) fn routes() -> Routes {
         .merge(about::routes())
         .merge(tasks::routes())
         .merge(sessions::routes())
+        .merge(context::routes())
         .merge(conversations::routes())
         .merge(events::routes())
         .merge(memories::routes())
@@ -51,7 +52,9 @@ pub(super) fn routes() -> Routes {
         .merge(tool::routes())
         .merge(mcp::routes())
         .merge(changes::routes())
+        .merge(pending::routes())
         .merge(transfer::routes())
+        .merge(workspaces::routes())
         .routes(routes!(description))
         .routes(routes!(docs))
 }

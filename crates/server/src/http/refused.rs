@@ -1,6 +1,6 @@
 //! Answers that are no success: a status, a sentence, a code and its facts.
 
-use axum::http::header::{RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::header::{CONNECTION, RETRY_AFTER, WWW_AUTHENTICATE};
 use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use protocol::error::{ErrorBody, ErrorCode};
@@ -29,6 +29,12 @@ impl Refused {
     /// Says how a caller proves that it may ask.
     pub(super) fn challenging(mut self) -> Self {
         self.0.header = Some((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
+        self
+    }
+
+    /// Says that the connection ends with this answer.
+    pub(super) fn closing(mut self) -> Self {
+        self.0.header = Some((CONNECTION, HeaderValue::from_static("close")));
         self
     }
 

@@ -10,14 +10,21 @@ use std::sync::Arc;
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use engine::{Call, Caller};
+use memory::access::AgentClass;
 use memory::limits::PROVENANCE_CHARS_MAX;
-use rmcp::RoleServer;
 use rmcp::model::{RequestId, RequestMetaObject};
 use rmcp::service::RequestContext;
+use rmcp::{ErrorData, RoleServer};
 
 /// Where clients put the model's id of a tool call, among what goes with a request: Claude Code's
 /// key, and the one that others were asked to use. Without it the request's own id stands in.
 const TOOL_CALL_KEYS: [&str; 2] = ["claudecode/toolUseId", "callId"];
+
+/// Where clients put the class of agent that one call is made for.
+const CLASS_KEY: &str = "quipu/agentClass";
+
+/// The classes, as errors name them.
+pub(crate) const CLASSES: &str = "`exec`, `plan` or `explore`";
 
 /// Where clients put the conversation: Codex and the editor's.
 const SESSION_KEYS: [&str; 2] = ["threadId", "vscode.conversationId"];
@@ -44,11 +51,18 @@ pub(super) fn held(context: &RequestContext<RoleServer>) -> Option<Held> {
 }
 
 /// Returns the host's caller, or the one that came with an HTTP request, with what the request says about
-/// its client.
-pub(super) fn caller(host: &Caller, context: &RequestContext<RoleServer>) -> Caller {
+/// its client. A request may lower the class of its agent, for one call.
+pub(super) fn caller(
+    host: &Caller,
+    context: &RequestContext<RoleServer>,
+) -> Result<Caller, ErrorData> {
     let parts = context.extensions.get::<Parts>();
     let passed_on = parts.and_then(|parts| parts.extensions.get::<Caller>());
     let mut caller = passed_on.unwrap_or(host).clone();
+    if let Some(asked) = asked_class(&context.meta)? {
+        caller.class = lowered(caller.class, asked)
+            .map_err(|what| ErrorData::invalid_params(format!("`_meta`: {what}"), None))?;
+    }
     let provenance = &mut caller.provenance;
     if let Some(client) = context.client_info()
         && provenance.client.is_none()
@@ -59,7 +73,32 @@ pub(super) fn caller(host: &Caller, context: &RequestContext<RoleServer>) -> Cal
         provenance.session = first_of(&SESSION_KEYS, &context.meta)
             .or_else(|| session_word(&parts?.headers).and_then(cleaned));
     }
-    caller
+    Ok(caller)
+}
+
+/// Returns the class of agent that a request asks to be carried out as, if it asks for one.
+fn asked_class(meta: &RequestMetaObject) -> Result<Option<AgentClass>, ErrorData> {
+    let Some(word) = meta.get(CLASS_KEY) else { return Ok(None) };
+    let class = word.as_str().and_then(AgentClass::parse);
+    class.map(Some).ok_or_else(|| {
+        let what = format!("`_meta`: `{CLASS_KEY}` is {word}; it must be {CLASSES}");
+        ErrorData::invalid_params(what, None)
+    })
+}
+
+/// Returns the class that a request is carried out as: the one that it asks for, if the class of its session
+/// includes that one. More than the session has is refused, not lowered, so that a client learns of its error
+/// from the first request and not from a write that fails.
+pub(super) fn lowered(session: AgentClass, asked: AgentClass) -> Result<AgentClass, String> {
+    if session.includes(asked) {
+        return Ok(asked);
+    }
+    Err(format!(
+        "the agent class `{}` is asked for, and the session has `{}`; ask for no more than that, or \
+         begin a session of another class",
+        asked.as_str(),
+        session.as_str()
+    ))
 }
 
 /// Returns what history calls a session: the beginning of its name, which tells sessions apart. With the

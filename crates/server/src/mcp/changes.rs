@@ -6,7 +6,6 @@
 //! opens a stream per subscription. Both are [`Listener`]s here.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -21,6 +20,7 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::{RecvError, TryRecvError};
 use tokio::task::JoinSet;
 
+use super::roots::ClientProject;
 use crate::chain;
 
 /// The memories that somebody wants to hear of, each with the URI as the client wrote it.
@@ -59,14 +59,14 @@ pub(super) struct Changes {
 /// The memories of the project that a client works in.
 #[derive(Clone, Debug)]
 pub(super) struct Bound {
-    pub(super) project: Option<PathBuf>,
+    pub(super) project: ClientProject,
     pub(super) memories: Memories,
 }
 
 /// A watch over the memories of a project.
 #[derive(Debug)]
 struct Watched {
-    project: Option<PathBuf>,
+    project: ClientProject,
     /// `None` when another has it, or when the machine refuses: then only what this process changes is
     /// told.
     _own: Option<Watch>,
@@ -261,6 +261,7 @@ fn changes_the_list(kind: ChangeKind) -> bool {
         | ChangeKind::Draft
         | ChangeKind::Import
         | ChangeKind::Undo
+        | ChangeKind::Proposal
         | ChangeKind::Outside => true,
     }
 }

@@ -3,19 +3,18 @@
 //! What is declared is what is served, and the other way round: everything else that the protocol
 //! knows is answered with "method not found".
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
-use engine::{BindingRequest, ContextScope, Memories, Notice, Workspace};
+use engine::{ContextScope, Memories, Notice, Workspace};
 use memory::path::{Layout, MemoryPath};
 use memory::tool::save::SaveScope;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
-    CompleteResult, CustomRequest, CustomResult, ErrorCode, Implementation,
-    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesResult, ListResourcesResult,
-    ListToolsResult, PaginatedRequestParams, ProtocolVersion, ReadResourceRequestParams,
-    ReadResourceResponse, ServerCapabilities, ServerConfig, SubscribeRequestParams,
-    SubscriptionFilter, UnsubscribeRequestParams,
+    CompleteResult, CustomRequest, CustomResult, ErrorCode, Extensions, GetPromptRequestParams,
+    GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
+    SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
 };
 use rmcp::service::{
     NotificationContext, Peer, RequestContext, RunningService, ServerInitializeError,
@@ -29,17 +28,17 @@ use tokio_util::task::TaskTracker;
 
 use super::changes::{Bound, Changes, Subscriptions, Watcher};
 use super::question::Answer;
-use super::roots::Roots;
+use super::roots::{ClientProject, Roots};
 use super::tools::{Called, SaveFiles};
 use super::wire::Wire;
-use super::{Host, caller, resources, tools};
+use super::{Host, caller, prompts, resources, tools};
 
 /// What models are told about this server before they use it.
 const INSTRUCTIONS: &str = include_str!("prompts/instructions.md");
 
 /// Requests that are served, in which revisions. One that does not have the shape that the protocol gives
 /// it arrives as one of no known kind, and its name tells.
-const SERVED: [(&str, Revisions); 10] = [
+const SERVED: [(&str, Revisions); 12] = [
     ("initialize", Revisions::Older),
     ("server/discover", Revisions::All),
     ("tools/list", Revisions::All),
@@ -50,6 +49,8 @@ const SERVED: [(&str, Revisions); 10] = [
     ("resources/subscribe", Revisions::Older),
     ("resources/unsubscribe", Revisions::Older),
     ("subscriptions/listen", Revisions::All),
+    ("prompts/list", Revisions::All),
+    ("prompts/get", Revisions::All),
 ];
 
 /// In which revisions there is a request.
@@ -104,16 +105,21 @@ impl Connection {
 
     /// Returns the memories that a request may touch.
     async fn memories(&self, context: &RequestContext<RoleServer>) -> Result<Memories, ErrorData> {
-        let project = self.project(&context.peer).await?;
-        Ok(self.memories_of(project, caller::caller(&self.host.caller, context)))
+        let caller = caller::caller(&self.host.caller, context)?;
+        let project = self.project(&context.peer, &context.extensions).await?;
+        Ok(self.memories_of(project, caller))
     }
 
     /// Returns the project that the client says it works in. Once no more is read, its answer can
     /// not come any more: then a request ends, rather than in a project that was not meant.
-    async fn project(&self, peer: &Peer<RoleServer>) -> Result<Option<PathBuf>, ErrorData> {
+    async fn project(
+        &self,
+        peer: &Peer<RoleServer>,
+        extensions: &Extensions,
+    ) -> Result<ClientProject, ErrorData> {
         tokio::select! {
             biased;
-            project = self.roots.project(peer) => Ok(project),
+            project = self.roots.project(peer, extensions) => Ok(project),
             () = self.ending.cancelled() => Err(ErrorData::internal_error(
                 "the server ends, and which project the client works in is not known",
                 None,
@@ -121,29 +127,27 @@ impl Connection {
         }
     }
 
-    fn memories_of(&self, project: Option<PathBuf>, caller: engine::Caller) -> Memories {
-        self.host.engine.memories(&self.binding(project), caller)
-    }
-
-    fn binding(&self, project: Option<PathBuf>) -> BindingRequest {
-        match project {
-            Some(_) => BindingRequest { project_dir: project, ..self.host.binding.clone() },
-            None => self.host.binding.clone(),
-        }
+    fn memories_of(&self, project: ClientProject, caller: engine::Caller) -> Memories {
+        self.host.engine.memories(&project.bind(&self.host.binding), caller)
     }
 
     /// Returns the context files that a client may add to.
-    fn context_files(&self, project: Option<PathBuf>, caller: engine::Caller) -> SaveFiles {
-        let binding = self.binding(project);
+    fn context_files(&self, project: ClientProject, caller: engine::Caller) -> SaveFiles {
+        let binding = project.bind(&self.host.binding);
+        let no_project = binding.no_project.clone();
         let in_project = binding.project_dir.is_some();
         let cwd = binding.project_dir.clone().unwrap_or_default();
         let files = self.host.engine.context_files(&Workspace::new(cwd, binding), caller);
-        SaveFiles { files, in_project }
+        SaveFiles { files: files.chosen_for_client(), in_project, no_project }
     }
 
     /// Returns what a client's changes are told by.
-    async fn bound(&self, peer: &Peer<RoleServer>) -> Result<Bound, ErrorData> {
-        let project = self.project(peer).await?;
+    async fn bound(
+        &self,
+        peer: &Peer<RoleServer>,
+        extensions: &Extensions,
+    ) -> Result<Bound, ErrorData> {
+        let project = self.project(peer, extensions).await?;
         let memories = self.memories_of(project.clone(), self.host.caller.clone());
         Ok(Bound { project, memories })
     }
@@ -174,6 +178,7 @@ impl ServerHandler for Connection {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder()
             .enable_tools()
+            .enable_prompts()
             .enable_resources()
             .enable_resources_subscribe()
             .enable_resources_list_changed()
@@ -203,12 +208,12 @@ impl ServerHandler for Connection {
             Ok(asked) => asked,
             Err(refused) => return Ok(tools::result(&refused).into()),
         };
-        let project = self.project(&context.peer).await?;
+        let project = self.project(&context.peer, &context.extensions).await?;
         if context.ct.is_cancelled() {
             // Nobody reads this: a request that was cancelled is not answered.
             return Err(ErrorData::internal_error("cancelled", None));
         }
-        let caller = caller::caller(&self.host.caller, &context);
+        let caller = caller::caller(&self.host.caller, &context)?;
         let command = match asked {
             Called::Command(command) => command,
             Called::Recall(prompt) => {
@@ -218,7 +223,10 @@ impl ServerHandler for Connection {
             Called::Save(mut save) => {
                 let files = self.context_files(project, caller);
                 if save.scope.is_none() {
-                    match files.ask_person(&context.peer, &save.fact).await {
+                    match files
+                        .ask_person(&context.peer, save.edited.as_deref().unwrap_or(&save.fact))
+                        .await
+                    {
                         Answer::Scope(ContextScope::Global) => save.scope = Some(SaveScope::Global),
                         Answer::Scope(ContextScope::Project) => {
                             save.scope = Some(SaveScope::Project);
@@ -246,7 +254,7 @@ impl ServerHandler for Connection {
         // A client of an older revision that has seen a list is told when it changes, from before
         // it was made. One of the newest asks for that by a stream.
         if began_with_a_handshake(&context) {
-            let bound = self.bound(&context.peer).await?;
+            let bound = self.bound(&context.peer, &context.extensions).await?;
             self.changes.tell(&context.peer, || self.notices());
             self.changes.begin_to_watch(bound);
         }
@@ -279,7 +287,7 @@ impl ServerHandler for Connection {
         let path = self.subscribable(&request.uri)?;
         self.changes.subscribe(path, request.uri);
         self.changes.tell(&context.peer, || self.notices());
-        self.changes.watch(self.bound(&context.peer).await?).await;
+        self.changes.watch(self.bound(&context.peer, &context.extensions).await?).await;
         Ok(())
     }
 
@@ -312,7 +320,8 @@ impl ServerHandler for Connection {
     async fn listen(&self, context: SubscriptionContext) -> Result<(), ErrorData> {
         let subscribed = self.subscriptions(context.accepted());
         let sink = context.sink().clone();
-        let bound = self.bound(&context.request_context().peer).await?;
+        let request = context.request_context();
+        let bound = self.bound(&request.peer, &request.extensions).await?;
         let telling = async {
             tokio::join!(
                 self.changes.watch(bound),
@@ -329,13 +338,13 @@ impl ServerHandler for Connection {
 
     async fn on_initialized(&self, context: NotificationContext<RoleServer>) {
         // Asked now, the roots are known when the first tool call comes.
-        drop(self.project(&context.peer).await);
+        drop(self.project(&context.peer, &context.extensions).await);
     }
 
     async fn on_roots_list_changed(&self, context: NotificationContext<RoleServer>) {
         self.roots.changed();
         if self.changes.is_watching()
-            && let Ok(bound) = self.bound(&context.peer).await
+            && let Ok(bound) = self.bound(&context.peer, &context.extensions).await
         {
             self.changes.watch(bound).await;
         }
@@ -346,7 +355,15 @@ impl ServerHandler for Connection {
         _request: Option<PaginatedRequestParams>,
         _context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
+        Ok(prompts::list(self.layout))
+    }
+
+    async fn get_prompt(
+        &self,
+        request: GetPromptRequestParams,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<GetPromptResponse, ErrorData> {
+        Ok(prompts::get(&request, self.layout)?.into())
     }
 
     async fn complete(

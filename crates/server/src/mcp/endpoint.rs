@@ -4,6 +4,7 @@
 //! session, because a subscription has to lie somewhere. Which hosts and pages may call, who the caller is
 //! and how large a body may be is decided before; here it is only passed on.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
@@ -15,6 +16,8 @@ use engine::{Caller, Feeds};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use http_body_util::{BodyExt as _, Full as Whole};
+use memory::access::AgentClass;
+use memory::json;
 use memory::limits::{EVENT_HEARTBEAT, HTTP_BODY_BYTES_MAX, MCP_SHUTDOWN_WAIT};
 use rmcp::ServerHandler;
 use rmcp::model::{ErrorData, JsonRpcMessage, ServerJsonRpcMessage};
@@ -25,14 +28,15 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::Host;
-use super::caller::SESSION_HEADER;
+use super::accept::AnswerForms;
+use super::caller::{self, SESSION_HEADER};
 use super::changes::Watcher;
 use super::connection::Connection;
 use super::sessions::{Full, Sessions};
 use super::wire::{self, Refusal};
 use crate::holding;
 
-const JSON: HeaderValue = HeaderValue::from_static("application/json");
+pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 /// Answers a request, as the protocol library does.
 type Answering = dyn Fn(Request<Whole<Bytes>>) -> BoxFuture<'static, Response<Body>> + Send + Sync;
@@ -101,31 +105,53 @@ impl Endpoint {
         Self { answering, sessions, answers: TaskTracker::new(), calls, cut }
     }
 
-    /// Answers a request of `caller`.
+    /// Answers a request of `caller`, whose class is that of its session, or the one that the request names
+    /// itself.
     pub(crate) async fn answer(
         &self,
         mut parts: Parts,
         body: Bytes,
-        caller: Caller,
+        (mut caller, named): (Caller, Option<AgentClass>),
     ) -> Result<Response<Body>, Full> {
+        let body = match json::mend(&body) {
+            Cow::Borrowed(_) => body,
+            Cow::Owned(mended) => mended.into(),
+        };
+        let method = method_of(&body);
+        let forms = AnswerForms::of(&parts.headers);
+        forms.widen(&parts.method, method.as_deref(), &mut parts.headers);
         let client = caller.provenance.client.clone();
         match session_of(&parts.headers) {
             Some(id) if !self.sessions.may_use(id, client.as_deref()) => {
                 let unknown = ErrorData::invalid_request("there is no such session", None);
                 return Ok(refused(StatusCode::NOT_FOUND, unknown.into()));
             }
-            None if begins_a_session(&parts, &body) => self.sessions.make_room().await?,
+            Some(id) => {
+                if let Some(of_session) = self.sessions.class_of(id) {
+                    match caller::lowered(of_session, named.unwrap_or(of_session)) {
+                        Ok(class) => caller.class = class,
+                        Err(what) => {
+                            let above = ErrorData::invalid_request(what, None);
+                            return Ok(refused(StatusCode::FORBIDDEN, above.into()));
+                        }
+                    }
+                }
+            }
+            None if begins_a_session(&parts, method.as_deref()) => {
+                self.sessions.make_room().await?;
+            }
             _ => {}
         }
+        let class = caller.class;
         // A stream that waits for news is no answer: it would never be told to its end.
         let answer = (parts.method == Method::POST).then(|| self.answers.token());
         parts.extensions.insert(caller);
         let request = Request::from_parts(parts, Whole::new(body.clone()));
         let response = (self.answering)(request).await;
         if let Some(begun) = session_of(response.headers()) {
-            self.sessions.give(begun, client.as_deref());
+            self.sessions.give(begun, client.as_deref(), class);
         }
-        let response = spelt_out(response, &body).await;
+        let response = forms.fit(spelt_out(response, &body).await).await;
         Ok(if is_stream(&response) { response.map(|body| holding(body, answer)) } else { response })
     }
 
@@ -161,13 +187,17 @@ fn session_of(headers: &HeaderMap) -> Option<&str> {
 
 /// Returns whether a request, which names no session, begins one: the protocol library begins one for a
 /// handshake, whatever revision its headers name.
-fn begins_a_session(parts: &Parts, body: &[u8]) -> bool {
+fn begins_a_session(parts: &Parts, method: Option<&str>) -> bool {
+    parts.method == Method::POST && method == Some("initialize")
+}
+
+/// Returns the method that a body names, if it is a message that has one.
+fn method_of(body: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Message {
         method: String,
     }
-    let message: Result<Message, _> = serde_json::from_slice(body);
-    parts.method == Method::POST && message.is_ok_and(|message| message.method == "initialize")
+    serde_json::from_slice::<Message>(body).ok().map(|message| message.method)
 }
 
 /// Says as a message what the protocol library says as plain text, when it does not take a request.
@@ -206,7 +236,7 @@ fn no_message(sent: &[u8]) -> Option<Refusal> {
     Some(wrong.unwrap_or_else(other))
 }
 
-fn refused(status: StatusCode, Refusal { id, error }: Refusal) -> Response<Body> {
+pub(super) fn refused(status: StatusCode, Refusal { id, error }: Refusal) -> Response<Body> {
     let message: ServerJsonRpcMessage = JsonRpcMessage::error(error, id);
     // Strings and numbers alone: there is nothing that could fail.
     let mut response = Response::new(Body::from(serde_json::to_vec(&message).unwrap_or_default()));

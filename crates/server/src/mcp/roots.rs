@@ -4,26 +4,57 @@
 //! depends on it, and again when the client says that they changed. A client that does not answer
 //! in time is taken to have none. The newest revision calls roots deprecated and has no request
 //! from the server; asking would cost every tool call a second round, so the host's start folder
-//! counts there.
+//! counts there. Roots in several projects leave it open which one is meant: the first one would be a guess,
+//! and what is remembered would lie in the wrong repository.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use axum::http::request::Parts;
+use engine::{BindingRequest, Checkout};
 use memory::limits::MCP_ROOTS_WAIT;
 use percent_encoding::percent_decode_str;
 use rmcp::RoleServer;
-use rmcp::model::{ClientResult, ServerRequest};
+use rmcp::model::{ClientResult, Extensions, ProtocolVersion, ServerRequest};
 use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 use tokio::sync::OnceCell;
 
 use super::ProjectFrom;
 
-/// The folder that a client said it works in, once it was asked.
+/// A mark on an HTTP request that names the workspace that it means.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NamesWorkspace;
+
+/// The project that a client works in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum ClientProject {
+    /// The one of the binding.
+    #[default]
+    Bound,
+    /// The one that this folder lies in.
+    Folder(PathBuf),
+    /// None, for this reason: the client works in several and does not say which one it means.
+    Unnamed(String),
+}
+
+impl ClientProject {
+    /// Returns a binding for a client in this project.
+    pub(super) fn bind(self, host: &BindingRequest) -> BindingRequest {
+        let (project_dir, no_project) = match self {
+            Self::Bound => return host.clone(),
+            Self::Folder(folder) => (Some(folder), None),
+            Self::Unnamed(reason) => (None, Some(reason)),
+        };
+        BindingRequest { project_dir, no_project, ..host.clone() }
+    }
+}
+
+/// The project that a client said it works in, once it was asked.
 #[derive(Debug)]
 pub(super) struct Roots {
     from: ProjectFrom,
     /// Replaced when the client's roots change: who waits for the old answer still gets that one.
-    answer: Mutex<Arc<OnceCell<Option<PathBuf>>>>,
+    answer: Mutex<Arc<OnceCell<ClientProject>>>,
 }
 
 impl Roots {
@@ -36,28 +67,79 @@ impl Roots {
         *self.answer.lock().unwrap_or_else(PoisonError::into_inner) = Arc::default();
     }
 
-    /// Returns the first folder among the client's roots, asking for them if that was not done.
-    /// `None` leaves it to the binding.
-    pub(super) async fn project(&self, peer: &Peer<RoleServer>) -> Option<PathBuf> {
-        if self.from == ProjectFrom::Binding || !has_roots(peer) {
-            return None;
+    /// Returns the project that a request is about, asking the client for its roots if that was not done.
+    pub(super) async fn project(
+        &self,
+        peer: &Peer<RoleServer>,
+        extensions: &Extensions,
+    ) -> ClientProject {
+        let is_decided = match self.from {
+            ProjectFrom::Binding => true,
+            ProjectFrom::ClientRoots => false,
+            ProjectFrom::Workspace => {
+                let parts = extensions.get::<Parts>();
+                parts.is_some_and(|parts| parts.extensions.get::<NamesWorkspace>().is_some())
+            }
+        };
+        if is_decided || !has_roots(peer) {
+            return ClientProject::Bound;
         }
         let answer = Arc::clone(&self.answer.lock().unwrap_or_else(PoisonError::into_inner));
-        answer.get_or_init(|| ask(peer)).await.clone()
+        answer.get_or_init(|| self.ask(peer)).await.clone()
+    }
+
+    async fn ask(&self, peer: &Peer<RoleServer>) -> ClientProject {
+        match list_roots(peer).await {
+            Ok(uris) => project_of(self.from, uris.iter().filter_map(|uri| folder(uri)).collect()),
+            Err(error) => {
+                tracing::warn!(%error, "the client did not give its roots; using the start folder");
+                ClientProject::Bound
+            }
+        }
     }
 }
 
+/// Returns whether a client has roots that it can be asked for; the newest revision has no such request.
 fn has_roots(peer: &Peer<RoleServer>) -> bool {
-    peer.peer_info().is_some_and(|client| client.capabilities.roots.is_some())
+    peer.peer_info().is_some_and(|client| {
+        client.capabilities.roots.is_some()
+            && client.protocol_version < ProtocolVersion::V_2026_07_28
+    })
 }
 
-async fn ask(peer: &Peer<RoleServer>) -> Option<PathBuf> {
-    match list_roots(peer).await {
-        Ok(uris) => uris.iter().find_map(|uri| folder(uri)),
-        Err(error) => {
-            tracing::warn!(%error, "the client did not give its roots; using the start folder");
-            None
+/// Returns the project of these roots: the only checkout among them, else the first folder.
+fn project_of(from: ProjectFrom, folders: Vec<PathBuf>) -> ClientProject {
+    let mut checkouts: Vec<PathBuf> = Vec::new();
+    for checkout in folders.iter().filter_map(|folder| Checkout::find(folder)) {
+        if !checkouts.contains(&checkout.root) {
+            checkouts.push(checkout.root);
         }
+    }
+    if checkouts.len() > 1 {
+        // Models read this, so it has no more of the paths than their last names.
+        let name = |path: &PathBuf| {
+            let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            format!("`{name}`")
+        };
+        let names: Vec<_> = checkouts.iter().map(name).collect();
+        let how = match from {
+            ProjectFrom::Workspace => {
+                "name one by `?workspace=ID` in the URL of this server (`GET /capabilities` lists \
+                 the ids)"
+            }
+            ProjectFrom::ClientRoots | ProjectFrom::Binding => {
+                "name one by starting this server as `quipu mcp --project DIR`"
+            }
+        };
+        let reason =
+            format!("the client has roots in several projects ({}); {how}", names.join(", "));
+        return ClientProject::Unnamed(reason);
+    }
+    let only = checkouts.pop().or_else(|| folders.into_iter().next());
+    match (from, only) {
+        (ProjectFrom::ClientRoots, Some(folder)) => ClientProject::Folder(folder),
+        // The request decides, whatever the only root is.
+        (ProjectFrom::Workspace | ProjectFrom::Binding, _) | (_, None) => ClientProject::Bound,
     }
 }
 

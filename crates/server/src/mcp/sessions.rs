@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::stream::{Stream, StreamExt as _, unfold};
+use memory::access::AgentClass;
 use memory::limits::MCP_SESSIONS_MAX;
 use rmcp::model::{ClientJsonRpcMessage, ServerJsonRpcMessage};
 use rmcp::transport::streamable_http_server::session::local::{
@@ -38,6 +39,8 @@ pub(super) struct Sessions {
 struct Known {
     /// The id of the client that began it, if that has one.
     owner: Option<String>,
+    /// The class of agent that it was begun for: no request in it may do more.
+    class: AgentClass,
     last_used: u64,
     /// Held by every stream that waits for news, too.
     listening: Arc<()>,
@@ -92,11 +95,17 @@ impl Sessions {
         oldest.map(|(id, _)| Some(SessionId::clone(id))).ok_or(Full)
     }
 
-    /// Gives a session to the client that began it.
-    pub(super) fn give(&self, id: &str, owner: Option<&str>) {
+    /// Gives a session to the client that began it, for an agent of a class.
+    pub(super) fn give(&self, id: &str, owner: Option<&str>, class: AgentClass) {
         if let Some(session) = self.known().get_mut(id) {
             session.owner = owner.map(str::to_owned);
+            session.class = class;
         }
+    }
+
+    /// Returns the class of agent that a session was begun for.
+    pub(super) fn class_of(&self, id: &str) -> Option<AgentClass> {
+        self.known().get(id).map(|session| session.class)
     }
 
     /// Returns whether a session, if there is one of this name, is this client's.
@@ -136,7 +145,9 @@ impl SessionManager for Sessions {
     async fn create_session(&self) -> Result<(SessionId, Self::Transport), Self::Error> {
         let (id, transport) = self.library.create_session().await?;
         let (last_used, listening) = (self.next_use(), Arc::default());
-        self.known().insert(SessionId::clone(&id), Known { owner: None, last_used, listening });
+        // Until it is given to its client, nothing may be done in it but to look.
+        let known = Known { owner: None, class: AgentClass::Explore, last_used, listening };
+        self.known().insert(SessionId::clone(&id), known);
         Ok((id, transport))
     }
 

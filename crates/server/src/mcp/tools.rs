@@ -1,4 +1,4 @@
-//! The tools `memory`, `recall` and `save_memory`: how clients see them, and how a call becomes a command and its result.
+//! The tools `memory`, `view_memory`, `recall` and `save_memory`: how clients see them, and how a call becomes a command and its result.
 //!
 //! A refusal and a failure of the machine are both results that say they are errors, so that the
 //! model reads them; only what is no call of this tool is an error of the protocol.
@@ -6,7 +6,8 @@
 use std::sync::Arc;
 
 use engine::{
-    Call, ContextFileError, ContextFiles, ContextScope, Engine, Memories, Recalled, StoreError,
+    BackendError, Call, ContextFileError, ContextFiles, ContextScope, Engine, Memories, Recalled,
+    StoreError,
 };
 use futures_util::FutureExt as _;
 use memory::code::Code;
@@ -14,9 +15,10 @@ use memory::command::{Command, Reply, Warning};
 use memory::path::Layout;
 use memory::tool::recall;
 use memory::tool::save::{self, Save, SaveScope};
+use memory::tool::view;
 use memory::tool::{self, Rendered};
 use rmcp::model::{
-    CallToolResult, ContentBlock, JsonObject, ListToolsResult, Tool, ToolAnnotations,
+    CallToolResult, ContentBlock, JsonObject, ListToolsResult, MetaObject, Tool, ToolAnnotations,
 };
 use rmcp::service::Peer;
 use rmcp::{ErrorData, RoleServer};
@@ -26,6 +28,9 @@ use tokio_util::task::TaskTracker;
 use super::caller::Held;
 use super::fault;
 use super::question::{self, Answer};
+
+/// The member of a result's `_meta` that holds the facts for programs.
+const FACTS: &str = "quipu";
 
 /// What a client calls for.
 pub(super) enum Called {
@@ -41,16 +46,21 @@ pub(super) enum Called {
 /// a list that depends on the caller would be a second place that decides. Where one folder is all there is,
 /// there are no context files.
 pub(super) fn list(layout: Layout) -> ListToolsResult {
-    let mut tools = vec![definition(layout), recall_definition()];
+    let mut tools = vec![
+        definition(layout),
+        reader(recall::NAME, recall::DESCRIPTION, recall::schema()),
+        reader(view::NAME, view::DESCRIPTION, view::schema()),
+    ];
     if layout == Layout::Scoped {
         tools.push(save_definition());
     }
     ListToolsResult::with_all_items(tools)
 }
 
-fn recall_definition() -> Tool {
+/// Returns a tool that says that it only reads, so that hosts need not ask a person before a call.
+fn reader(name: &'static str, description: &'static str, schema: Value) -> Tool {
     let hints = ToolAnnotations::new().read_only(true).open_world(false);
-    Tool::new(recall::NAME, recall::DESCRIPTION, object(recall::schema())).with_annotations(hints)
+    Tool::new(name, description, object(schema)).with_annotations(hints)
 }
 
 fn save_definition() -> Tool {
@@ -70,22 +80,7 @@ fn definition(layout: Layout) -> Tool {
         .open_world(false);
     Tool::new(tool::NAME, tool::description(layout), object(tool::schema()))
         .with_title("Memory")
-        .with_raw_output_schema(object(output_schema()))
         .with_annotations(hints)
-}
-
-fn output_schema() -> Value {
-    json!({
-        "type": "object",
-        "properties": {
-            "ok": { "type": "boolean" },
-            "code": { "type": "string" },
-            "change": { "type": "integer" },
-            "revision": { "type": "string" },
-            "warnings": { "type": "array", "items": { "type": "object" } },
-        },
-        "required": ["ok"],
-    })
 }
 
 fn object(schema: Value) -> Arc<JsonObject> {
@@ -106,6 +101,7 @@ pub(super) fn decode(
     let decoded = match name {
         tool::NAME => tool::decode(&arguments, layout).map(Called::Command),
         recall::NAME => recall::decode(&arguments).map(Called::Recall),
+        view::NAME => view::decode(&arguments, layout).map(Called::Command),
         save::NAME if layout == Layout::Scoped => save::decode(&arguments).map(Called::Save),
         _ => {
             let known = list(layout).tools;
@@ -158,6 +154,8 @@ pub(super) struct SaveFiles {
     pub(super) files: ContextFiles,
     /// Whether there is a project.
     pub(super) in_project: bool,
+    /// Why there is none, where more is known than that none was named.
+    pub(super) no_project: Option<String>,
 }
 
 impl SaveFiles {
@@ -166,15 +164,28 @@ impl SaveFiles {
             Some(SaveScope::Global) => ContextScope::Global,
             Some(SaveScope::Project) if self.in_project => ContextScope::Project,
             Some(SaveScope::Project) => {
-                let text =
-                    "No project is associated with this session: only 'global' can be saved to.";
-                return refused(Code::ScopeUnavailable, text.to_owned());
+                let text = match &self.no_project {
+                    Some(reason) => format!("{reason}. Until then only 'global' can be saved to."),
+                    None => "No project is associated with this session: only 'global' can be \
+                             saved to."
+                        .to_owned(),
+                };
+                return refused(Code::ScopeUnavailable, text);
             }
             None => return self.ask(),
         };
-        match self.files.save(scope, &save.fact).await {
+        let saved = match &save.edited {
+            Some(edited) => self.files.save_edited(scope, edited).await,
+            None => self.files.save(scope, &save.fact).await,
+        };
+        match saved {
             Ok(saved) => {
-                let added = format!("Added to the {} instruction file.", scope.as_str());
+                let file = format!("the {} instruction file", scope.as_str());
+                let added = if saved.changed {
+                    format!("Added to {file}.")
+                } else {
+                    format!("It stands in {file} already; nothing was added.")
+                };
                 let lines = saved.warnings.iter().map(ToString::to_string);
                 let text = std::iter::once(added).chain(lines).collect::<Vec<_>>().join("\n");
                 let warning = |one: &Warning| json!({ "rule": one.rule, "line": one.line });
@@ -228,6 +239,10 @@ impl SaveFiles {
     }
 }
 
+/// What a model is told when a person edited the whole file and took lines out of it.
+const LINES_MISSING: &str = "Nothing was saved: the edited text leaves out lines that the instruction file has, and \
+     `save_memory` only adds. Call again with the fact alone, or let the person edit the file.";
+
 /// Returns what a model is told when the person was asked and chose no file.
 pub(super) fn declined() -> CallToolResult {
     refused(Code::InvalidArguments, "The person was asked and does not want this saved.".to_owned())
@@ -239,6 +254,11 @@ fn not_saved(error: &ContextFileError) -> CallToolResult {
     match error {
         ContextFileError::Screened(refusal) => result(&Reply::Refused(refusal.clone())),
         ContextFileError::ReadOnly(_) => refused(code, error.to_string()),
+        ContextFileError::Backend { source: BackendError::NotWritable(error), .. } => {
+            let text = "Nothing was saved: the instruction file cannot be written on this machine";
+            refused(code, format!("{text}: {}.", error.kind()))
+        }
+        ContextFileError::Conflict { .. } => refused(code, LINES_MISSING.to_owned()),
         _ => {
             tracing::warn!(%code, error = crate::chain(error), "a fact could not be saved");
             failed(code)
@@ -280,19 +300,26 @@ pub(super) async fn carry_out(
 
 /// Returns the result that says what came of a command.
 pub(super) fn result(reply: &Reply) -> CallToolResult {
-    let Rendered { text, is_error, structured } = tool::render(reply);
-    encode(text, is_error, structured)
+    let Rendered { text, is_error, mut facts } = tool::render(reply);
+    // Cline shows its model all of a result: 64 hex digits at each call that only HTTP has a use for.
+    if let Some(facts) = facts.as_object_mut() {
+        facts.remove("revision");
+    }
+    encode(text, is_error, facts)
 }
 
 fn failed(code: Code) -> CallToolResult {
-    let structured = json!({ "ok": false, "code": code.as_str() });
-    encode(code.meaning().to_owned(), true, structured)
+    encode(code.meaning().to_owned(), true, json!({ "ok": false, "code": code.as_str() }))
 }
 
-fn encode(text: String, is_error: bool, structured: Value) -> CallToolResult {
+/// Returns a result whose text is all that a model sees.
+///
+/// The facts for programs go into `_meta`. As `structuredContent` they would take the text's place:
+/// several hosts (Claude Code, Codex CLI, pydantic-ai) show their model that alone where a result has it.
+fn encode(text: String, is_error: bool, facts: Value) -> CallToolResult {
     let content = vec![ContentBlock::text(text)];
     let mut result =
         if is_error { CallToolResult::error(content) } else { CallToolResult::success(content) };
-    result.structured_content = Some(structured);
+    result.meta = Some(MetaObject(JsonObject::from_iter([(FACTS.to_owned(), facts)])));
     result
 }

@@ -9,6 +9,7 @@ use std::collections::VecDeque;
 use std::io;
 
 use futures_util::FutureExt as _;
+use memory::json;
 use memory::limits::{MCP_LINE_BYTES_MAX, MCP_LINES_WAITING_MAX};
 use rmcp::RoleServer;
 use rmcp::model::{
@@ -173,7 +174,8 @@ pub(super) fn read_line(line: &[u8]) -> Vec<Result<ClientJsonRpcMessage, Refusal
     if let Ok(message) = serde_json::from_slice(line) {
         return vec![Ok(message)];
     }
-    match serde_json::from_slice(line) {
+    let mended = json::mend(line);
+    match serde_json::from_slice(&mended) {
         Ok(Value::Array(batch)) if !batch.is_empty() => {
             batch.into_iter().filter_map(read_value).collect()
         }

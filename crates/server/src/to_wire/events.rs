@@ -2,10 +2,11 @@
 
 use engine::ContextScope;
 use engine::feed::{self, Changed, ContextWrite, EventKind, Excess, ResyncReason, Waiting};
+use memory::proposal::ProposalStatus;
 use protocol::context_files::WriteMode;
 use protocol::event::{
-    Envelope, Event, Evicted, MemoryChanged, Meta, ReplayComplete, ResyncRequired, SlowClient,
-    Threshold,
+    Envelope, Event, Evicted, MemoryChanged, Meta, ProposalAction, ProposalEvent, ReplayComplete,
+    ResyncRequired, SlowClient, Threshold,
 };
 
 use super::{target_scopes, task_kind};
@@ -30,7 +31,7 @@ pub(crate) fn event(event: &feed::Event) -> Envelope {
 
 fn kind(kind: &EventKind) -> Event {
     match kind {
-        EventKind::MemoryChanged(news) => Event::MemoryChanged(changed(&news.changed)),
+        EventKind::MemoryChanged(news) => changed(&news.changed),
         EventKind::ReplayComplete(complete) => Event::ReplayComplete(ReplayComplete {
             replayed_count: complete.replayed,
             last_event_id: complete.last_id,
@@ -63,20 +64,49 @@ fn kind(kind: &EventKind) -> Event {
     }
 }
 
-fn changed(changed: &Changed) -> MemoryChanged {
-    match changed {
+fn changed(changed: &Changed) -> Event {
+    Event::MemoryChanged(match changed {
+        Changed::Proposals { ids, status, task, change, by } => {
+            return Event::Proposal(ProposalEvent {
+                action: action(*status),
+                ids: ids.iter().map(|id| id.0).collect(),
+                actor: by.actor.to_string(),
+                task: task.clone(),
+                change: change.map(|change| change.0),
+            });
+        }
         Changed::Managed { task, kind, scopes } => MemoryChanged::Managed {
             source: task_kind(*kind).into(),
             task_id: task.to_string(),
             touched_scopes: target_scopes(scopes),
         },
-        Changed::File { path, moved_to, kind, actor, revision, change } => MemoryChanged::File {
+        Changed::File { path, moved_to, kind, by, trust, revision, change, workspace } => {
+            MemoryChanged::File {
+                path: path.to_string(),
+                moved_to: moved_to.as_ref().map(ToString::to_string),
+                kind: kind.to_string(),
+                actor: by.actor.to_string(),
+                revision: revision.map(|revision| revision.to_string()),
+                change: Some(change.0),
+                trust: Some(trust.to_string()),
+                workspace_id: workspace.as_ref().map(ToString::to_string),
+                client: by.client.clone(),
+                session: by.session.clone(),
+                task: by.task.clone(),
+            }
+        }
+        Changed::Pin { path, pinned, by } => MemoryChanged::File {
             path: path.to_string(),
-            moved_to: moved_to.as_ref().map(ToString::to_string),
-            kind: kind.to_string(),
-            actor: actor.to_string(),
-            revision: revision.map(|revision| revision.to_string()),
-            change: change.0,
+            moved_to: None,
+            kind: if *pinned { "pin" } else { "unpin" }.to_owned(),
+            actor: by.actor.to_string(),
+            revision: None,
+            change: None,
+            trust: None,
+            workspace_id: None,
+            client: by.client.clone(),
+            session: by.session.clone(),
+            task: None,
         },
         Changed::ContextFile { scope, path, write, bytes } => {
             let file_path = path.display().to_string();
@@ -88,6 +118,14 @@ fn changed(changed: &Changed) -> MemoryChanged {
                 ContextScope::Global => MemoryChanged::Global { file_path, mode, bytes_written },
             }
         }
+    })
+}
+
+const fn action(status: ProposalStatus) -> ProposalAction {
+    match status {
+        ProposalStatus::Waiting => ProposalAction::Made,
+        ProposalStatus::Accepted => ProposalAction::Accepted,
+        ProposalStatus::Rejected => ProposalAction::Rejected,
     }
 }
 

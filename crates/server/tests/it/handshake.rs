@@ -6,7 +6,7 @@ use crate::client::{Client, NEWEST, WITH_HANDSHAKE};
 use crate::world::World;
 
 fn capabilities() -> Value {
-    json!({ "tools": {}, "resources": { "subscribe": true, "listChanged": true } })
+    json!({ "tools": {}, "prompts": {}, "resources": { "subscribe": true, "listChanged": true } })
 }
 
 fn server_info() -> Value {
@@ -84,8 +84,6 @@ async fn what_is_not_declared_is_not_found() {
         let world = World::new();
         let mut client = Client::of(world.host(), revision).await;
         for (method, params) in [
-            ("prompts/list", json!({})),
-            ("prompts/get", json!({ "name": "x" })),
             (
                 "completion/complete",
                 json!({

@@ -11,6 +11,7 @@
 mod client;
 mod handshake;
 mod hostile;
+mod prompts;
 mod resources;
 mod roots;
 mod tool_calls;

@@ -124,7 +124,7 @@ async fn a_memory_of_a_clone_that_screening_objects_to_carries_a_notice_everywhe
     assert!(text.starts_with("Here's the content of /memories/project/order.md"), "{text}");
     assert!(text.ends_with(&format!("\n{notice}\n{ordered}")), "{text}");
     assert_eq!(
-        viewed["structuredContent"]["warnings"],
+        viewed["_meta"]["quipu"]["warnings"],
         json!([{ "rule": "injection.override-instructions", "line": 3 }])
     );
     let viewed = client.call(json!({ "command": "view", "path": "/memories/project" })).await;

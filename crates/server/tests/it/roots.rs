@@ -40,9 +40,10 @@ async fn lands_in(client: &mut Client, world: &World, name: &str) -> &'static st
 }
 
 #[tokio::test]
-async fn the_first_root_is_the_project_from_the_first_call_on() {
+async fn the_only_project_among_the_roots_is_the_project_from_the_first_call_on() {
     let world = World::new();
-    let (first, second) = (world.project("first"), world.project("second"));
+    let (first, second) = (world.project("first"), world.folder().join("second"));
+    std::fs::create_dir(&second).unwrap();
     let mut client = client(&world, |host| host).await;
     // The call is on its way before the roots are known.
     let create = json!({ "command": "create", "path": "/memories/project/a.md", "file_text": "x" });
@@ -52,6 +53,31 @@ async fn the_first_root_is_the_project_from_the_first_call_on() {
     assert_eq!(client.answer(call).await["isError"], false);
     assert!(first.join(".quipu/memory/a.md").exists());
     assert_eq!(lands_in(&mut client, &world, "b.md").await, "first");
+}
+
+#[tokio::test]
+async fn roots_in_several_projects_are_none_until_one_is_left() {
+    let world = World::new();
+    let (first, second) = (world.project("first"), world.project("second"));
+    let mut client = client(&world, |host| host).await;
+    let asked = client.asked("roots/list").await;
+    client.respond(asked, roots(&[&first, &second])).await;
+    let create = json!({ "command": "create", "path": "/memories/project/a.md", "file_text": "x" });
+    let call = json!({ "name": "memory", "arguments": create });
+    let refused = client.request("tools/call", call).await;
+    assert_eq!(refused["_meta"]["quipu"]["code"], "scope_unavailable", "{refused}");
+    let text = refused["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("`quipu mcp --project DIR`"), "{text}");
+    for folder in ["start", "first", "second"] {
+        assert!(!world.folder().join(folder).join(".quipu").exists(), "{folder}");
+    }
+    client.notify("notifications/roots/list_changed", json!({})).await;
+    let view = json!({ "name": "memory", "arguments": { "command": "view", "path": "/memories" } });
+    let call = client.ask("tools/call", view).await;
+    let asked = client.asked("roots/list").await;
+    client.respond(asked, roots(&[&second])).await;
+    client.answer(call).await;
+    assert_eq!(lands_in(&mut client, &world, "b.md").await, "second");
 }
 
 #[tokio::test]

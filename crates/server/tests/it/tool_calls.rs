@@ -21,7 +21,7 @@ fn reader(world: &World) -> Host {
 }
 
 #[tokio::test]
-async fn the_list_is_three_cheap_tools_for_every_caller_in_every_revision() {
+async fn the_list_is_four_cheap_tools_for_every_caller_in_every_revision() {
     let world = World::new();
     let mut lists = Vec::new();
     for revision in WITH_HANDSHAKE.into_iter().chain([NEWEST]) {
@@ -33,9 +33,13 @@ async fn the_list_is_three_cheap_tools_for_every_caller_in_every_revision() {
     let first = lists.first().unwrap();
     assert!(lists.iter().all(|list| list == first));
     assert!(first.to_string().len() / 3 < LIST_TOKENS_MAX, "{} bytes", first.to_string().len());
-    let [tool, recall, save] = &first.as_array().unwrap()[..] else {
-        panic!("not three tools: {first}")
+    let [tool, recall, view, save] = &first.as_array().unwrap()[..] else {
+        panic!("not four tools: {first}")
     };
+    assert_eq!(
+        [&view["name"], &view["inputSchema"], &view["annotations"]["readOnlyHint"]],
+        [&json!("view_memory"), &memory::tool::view::schema(), &json!(true)]
+    );
     assert_eq!(
         [&recall["name"], &recall["inputSchema"], &recall["annotations"]["readOnlyHint"]],
         [&json!("recall"), &memory::tool::recall::schema(), &json!(true)]
@@ -62,17 +66,7 @@ async fn the_list_is_three_cheap_tools_for_every_caller_in_every_revision() {
                 "idempotentHint": false,
                 "openWorldHint": false,
             }),
-            &json!({
-                "type": "object",
-                "properties": {
-                    "ok": { "type": "boolean" },
-                    "code": { "type": "string" },
-                    "change": { "type": "integer" },
-                    "revision": { "type": "string" },
-                    "warnings": { "type": "array", "items": { "type": "object" } },
-                },
-                "required": ["ok"],
-            }),
+            &Value::Null,
         ]
     );
 }
@@ -86,28 +80,29 @@ async fn a_flat_folder_has_its_own_description() {
     let listed = client.request("tools/list", json!({})).await;
     assert_eq!(listed["tools"][0]["description"], memory::tool::FLAT_DESCRIPTION);
     assert_eq!(listed["tools"][1]["name"], "recall");
-    assert_eq!(listed["tools"][2], Value::Null, "there are no context files");
+    assert_eq!(listed["tools"][2]["name"], "view_memory");
+    assert_eq!(listed["tools"][3], Value::Null, "there are no context files");
     let save = json!({ "name": "save_memory", "arguments": { "fact": "x", "scope": "global" } });
     assert_eq!(client.request("tools/call", save).await["error"]["code"], -32602);
     client.create("/memories/a.md", "flat\n").await;
     assert_eq!(fs::read_to_string(world.folder().join("flat/a.md")).unwrap(), "flat\n");
 }
 
-/// Returns a call's text, whether it is an error, and its structured content without the parts that
-/// differ from run to run.
+/// Returns a call's text, whether it is an error, and its facts for programs without the parts that
+/// differ from run to run. Hosts show facts content in place of the text, so there is none.
 fn shown(result: &Value) -> (String, bool, Value) {
-    let mut structured = result["structuredContent"].clone();
-    if let Some(fields) = structured.as_object_mut() {
-        for field in ["change", "revision"] {
-            if fields.contains_key(field) {
-                fields.insert(field.to_owned(), json!("…"));
-            }
+    assert!(result.get("structuredContent").is_none(), "{result}");
+    let mut facts = result["_meta"]["quipu"].clone();
+    if let Some(fields) = facts.as_object_mut() {
+        assert!(!fields.contains_key("revision"), "{result}");
+        if fields.contains_key("change") {
+            fields.insert("change".to_owned(), json!("…"));
         }
     }
     let [content] = &result["content"].as_array().unwrap()[..] else { panic!("{result}") };
     assert_eq!(content["type"], "text");
     let text = content["text"].as_str().unwrap().to_owned();
-    (text, result["isError"].as_bool().unwrap(), structured)
+    (text, result["isError"].as_bool().unwrap(), facts)
 }
 
 #[tokio::test]
@@ -116,11 +111,9 @@ async fn the_six_commands_answer_in_every_revision() {
         let world = World::new();
         let mut client = Client::of(world.host(), revision).await;
         let path = "/memories/global/a.md";
-        let changed = json!({ "ok": true, "change": "…", "revision": "…" });
-        let looked = json!({ "ok": true, "revision": "…" });
-        // Of a folder there is no revision, so a rename gives none.
-        let moved = json!({ "ok": true, "change": "…" });
-        for (arguments, text, structured) in [
+        let changed = json!({ "ok": true, "change": "…" });
+        let looked = json!({ "ok": true });
+        for (arguments, text, facts) in [
             (
                 json!({ "command": "create", "path": path, "file_text": "one\ntwo\n" }),
                 "File created successfully at: /memories/global/a.md",
@@ -146,20 +139,34 @@ async fn the_six_commands_answer_in_every_revision() {
             (
                 json!({ "command": "rename", "old_path": path, "new_path": "/memories/global/b.md" }),
                 "Successfully renamed /memories/global/a.md to /memories/global/b.md",
-                &moved,
+                &changed,
             ),
             (
                 json!({ "command": "delete", "path": "/memories/global/b.md" }),
                 "Successfully deleted /memories/global/b.md",
-                &moved,
+                &changed,
             ),
         ] {
             let result = client.call(arguments.clone()).await;
-            let expected = (text.to_owned(), false, structured.clone());
+            let expected = (text.to_owned(), false, facts.clone());
             assert_eq!(shown(&result), expected, "{revision} {arguments}");
             assert_eq!(result["resultType"].is_null(), revision != NEWEST);
         }
     }
+}
+
+#[tokio::test]
+async fn a_tool_that_only_reads_shows_what_view_shows_and_writes_nothing() {
+    let world = World::new();
+    let mut client = Client::of(world.host(), NEWEST).await;
+    client.create("/memories/global/a.md", "one\n").await;
+    let path = "/memories/global/a.md";
+    let arguments = json!({ "command": "delete", "path": path });
+    let call = json!({ "name": "view_memory", "arguments": arguments });
+    let viewed = client.request("tools/call", call).await;
+    let expected = client.call(json!({ "command": "view", "path": path })).await;
+    assert_eq!(viewed["content"], expected["content"]);
+    assert_eq!(viewed["isError"], false, "{viewed}");
 }
 
 #[tokio::test]
@@ -198,7 +205,7 @@ async fn what_the_model_can_mend_is_a_result_with_its_code() {
         assert_eq!(shown(&result), (text.to_owned(), true, json!({ "ok": false, "code": code })));
     }
     let result = client.request("tools/call", json!({ "name": "memory" })).await;
-    assert_eq!(result["structuredContent"]["code"], "invalid_arguments");
+    assert_eq!(result["_meta"]["quipu"]["code"], "invalid_arguments");
 }
 
 #[tokio::test]
@@ -210,7 +217,7 @@ async fn a_secret_is_refused_by_the_name_of_its_rule_and_not_repeated() {
         "command": "create", "path": "/memories/global/a.md", "file_text": format!("key {secret}"),
     });
     let result = client.call(create).await;
-    assert_eq!(result["structuredContent"]["code"], "screened", "{result}");
+    assert_eq!(result["_meta"]["quipu"]["code"], "screened", "{result}");
     assert!(!result.to_string().contains(&secret), "{result}");
 }
 
@@ -237,7 +244,7 @@ async fn another_tool_is_an_error_of_the_protocol() {
     let answer = client.request("tools/call", json!({ "name": "shell", "arguments": {} })).await;
     assert_eq!(
         answer["error"],
-        json!({ "code": -32602, "message": "unknown tool `shell`; there are `memory`, `recall`, `save_memory`" })
+        json!({ "code": -32602, "message": "unknown tool `shell`; there are `memory`, `recall`, `view_memory`, `save_memory`" })
     );
 }
 
@@ -351,10 +358,66 @@ async fn a_fact_is_saved_to_the_file_of_its_scope_in_every_revision() {
         assert_eq!(save(&mut client, arguments).await, added("project"));
         let arguments = json!({ "fact": "Likes tea", "scope": "global" });
         assert_eq!(save(&mut client, arguments).await, added("global"));
-        let text = |folder: &std::path::Path| fs::read_to_string(folder.join("QWEN.md")).unwrap();
+        let text = |folder: &std::path::Path| fs::read_to_string(folder.join("AGENTS.md")).unwrap();
         assert_eq!(text(&project), "## Quipu Added Memories\n- Builds with make\n");
         assert_eq!(text(&world.data_folder()), "## Quipu Added Memories\n- Likes tea\n");
     }
+}
+
+#[tokio::test]
+async fn a_fact_is_saved_to_the_file_that_the_host_loads_or_that_is_there_and_once() {
+    for (name, there, file) in [
+        ("claude-code", None, "CLAUDE.md"),
+        ("gemini-cli-mcp-client", Some("QWEN.md"), "QWEN.md"),
+        ("codex-mcp-client", Some("CLAUDE.md"), "CLAUDE.md"),
+        ("codex-mcp-client", None, "AGENTS.md"),
+    ] {
+        let world = World::new();
+        let (host, project) = in_project(&world);
+        if let Some(there) = there {
+            fs::write(project.join(there), "").unwrap();
+        }
+        let mut client = Client::connect(host);
+        let info = json!({ "name": name, "version": "2" });
+        let params =
+            json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": info });
+        client.request("initialize", params).await;
+        client.notify("notifications/initialized", json!({})).await;
+        let fact = json!({ "fact": "Builds with make", "scope": "project" });
+        assert!(save(&mut client, fact.clone()).await.0.starts_with("Added to"), "{name}");
+        let (again, is_error, _) = save(&mut client, fact).await;
+        assert!(!is_error && again.contains("stands in the project instruction file already"));
+        let text = fs::read_to_string(project.join(file)).unwrap();
+        assert_eq!(text, "## Quipu Added Memories\n- Builds with make\n", "{name} {there:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_the_person_edited_in_their_host_is_what_is_saved() {
+    let world = World::new();
+    let (host, project) = in_project(&world);
+    let file = project.join("AGENTS.md");
+    let mut client = Client::of(host, NEWEST).await;
+    let mut edited = async |content: &str| {
+        let arguments = json!({
+            "fact": "Builds with make", "scope": "project",
+            "modified_by_user": true, "modified_content": content,
+        });
+        let call = json!({ "name": "save_memory", "arguments": arguments });
+        let result = client.request("tools/call", call).await;
+        let is_saved = result["isError"] != true;
+        (is_saved, result["content"][0]["text"].as_str().unwrap().to_owned())
+    };
+    assert!(edited("Builds with just").await.0);
+    let one = "## Quipu Added Memories\n- Builds with just\n";
+    assert_eq!(fs::read_to_string(&file).unwrap(), one);
+    // Other hosts show the whole file to edit.
+    let whole = format!("# Rules\n\n{one}- Tests with nextest\n");
+    assert!(edited(&whole).await.0);
+    assert_eq!(fs::read_to_string(&file).unwrap(), whole);
+    let (is_saved, text) = edited("## Quipu Added Memories\n- All else is gone\n").await;
+    assert!(!is_saved && text.contains("only adds"), "{text}");
+    assert_eq!(fs::read_to_string(&file).unwrap(), whole);
 }
 
 #[tokio::test]
@@ -364,7 +427,7 @@ async fn without_a_scope_a_fact_is_not_saved_and_both_files_are_named() {
     fs::write(project.join("AGENTS.md"), "rules\n").unwrap();
     let mut client = Client::of(host, NEWEST).await;
     let (text, is_error, code) = save(&mut client, json!({ "fact": "x" })).await;
-    let global = fs::canonicalize(world.folder()).unwrap().join("data/QWEN.md");
+    let global = fs::canonicalize(world.folder()).unwrap().join("data/AGENTS.md");
     let project = fs::canonicalize(&project).unwrap();
     let expected = format!(
         "Nothing is saved yet. Ask the person which file is meant, then call again:\n\
@@ -400,12 +463,12 @@ async fn a_client_that_can_asks_its_person_which_file_is_meant() {
     let chosen = json!({ "action": "accept", "content": { "scope": "global" } });
     let (text, is_error, world) = saved_when_asked(chosen).await;
     assert_eq!((text.as_str(), is_error), ("Added to the global instruction file.", false));
-    let saved = fs::read_to_string(world.data_folder().join("QWEN.md")).unwrap();
+    let saved = fs::read_to_string(world.data_folder().join("AGENTS.md")).unwrap();
     assert_eq!(saved, "## Quipu Added Memories\n- Likes tea\n");
     for action in ["decline", "cancel"] {
         let (text, is_error, world) = saved_when_asked(json!({ "action": action })).await;
         assert!(is_error && text.contains("does not want"), "{text}");
-        assert!(!world.data_folder().join("QWEN.md").exists());
+        assert!(!world.data_folder().join("AGENTS.md").exists());
     }
     for nonsense in [
         json!({ "action": "accept" }),
@@ -414,7 +477,7 @@ async fn a_client_that_can_asks_its_person_which_file_is_meant() {
     ] {
         let (text, is_error, world) = saved_when_asked(nonsense).await;
         assert!(is_error && text.starts_with("Nothing is saved yet."), "{text}");
-        assert!(!world.data_folder().join("QWEN.md").exists());
+        assert!(!world.data_folder().join("AGENTS.md").exists());
     }
 }
 
@@ -440,7 +503,7 @@ async fn a_fact_that_may_not_be_saved_is_refused_and_nothing_is_written() {
     assert_eq!(save(&mut nowhere, of_project("x")).await.2, "scope_unavailable");
     let asked = save(&mut nowhere, json!({ "fact": "x" })).await.0;
     assert!(asked.contains("global") && !asked.contains("project"), "{asked}");
-    assert!(!project.join("QWEN.md").exists());
+    assert!(!project.join("AGENTS.md").exists());
 }
 
 #[tokio::test]

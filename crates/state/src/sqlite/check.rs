@@ -58,6 +58,9 @@ async fn problems(connection: &mut SqliteConnection, depth: Depth) -> Result<Vec
         .filter(|line| line != "ok")
         .map(|line| format!("a page is damaged: {}", line.replace('\n', "; ")))
         .collect();
+    if schema == Schema::Latest && problems.is_empty() {
+        problems.extend(wrong_names(connection).await?);
+    }
     // The rows of an earlier schema are looked at when a migration has brought them up to date.
     if depth == Depth::Everything && schema == Schema::Latest && problems.is_empty() {
         for table in &TABLES {
@@ -71,6 +74,26 @@ async fn problems(connection: &mut SqliteConnection, depth: Depth) -> Result<Vec
         }
     }
     Ok(problems)
+}
+
+/// Finds a name in the schema that is not as it was made, in a table or in a trigger: SQLite looks at names only
+/// when it prepares a statement.
+async fn wrong_names(connection: &mut SqliteConnection) -> Result<Option<String>, Fault> {
+    let of_table = |table: &Table| {
+        [table.select(From::Start), table.insert(), format!("DELETE FROM {}", table.name)]
+    };
+    let totals = "SELECT id, changes, content_bytes, last_change FROM totals".to_owned();
+    for statement in TABLES.iter().flat_map(of_table).chain([totals]) {
+        let explain = sqlx::AssertSqlSafe(format!("EXPLAIN {statement}"));
+        match sqlx::query(explain).execute(&mut *connection).await.map_err(Fault::from) {
+            Ok(_) => {}
+            Err(fault) if fault.asks_for_healing() => {
+                return Ok(Some(format!("the schema is damaged: {fault}")));
+            }
+            Err(fault) => return Err(fault),
+        }
+    }
+    Ok(None)
 }
 
 async fn impossible_rows(

@@ -105,6 +105,14 @@ pub(super) fn bytes_on_disk(path: &Path) -> u64 {
         .sum()
 }
 
+/// Tells whether a log beside the database may hold what is not in the database yet.
+pub(super) fn has_log(path: &Path) -> bool {
+    match fs::metadata(with_suffix(path, "-wal")) {
+        Ok(metadata) => metadata.len() > 0,
+        Err(error) => error.kind() != io::ErrorKind::NotFound,
+    }
+}
+
 /// The lock file beside a database.
 ///
 /// Every write holds it shared; whoever creates, migrates or heals holds it alone. So no write can

@@ -30,7 +30,8 @@ pub struct Healed {
     pub set_aside: PathBuf,
     /// What was wrong with it.
     pub reason: String,
-    /// Rows that could be kept: marks, changes, their files, contents, heads, tasks, sessions, runs.
+    /// Rows that could be kept: marks, changes, their files, contents, heads, tasks, sessions, proposals,
+    /// runs.
     pub rows_kept: u64,
 }
 
@@ -88,8 +89,10 @@ async fn salvage(
             kept += copy(damaged, fresh, table, From::End).await?.0;
         }
     }
-    let known = known_number(damaged).await;
-    settle_leftovers(fresh, known).await?;
+    let known = known_number(damaged, "SELECT last_change FROM totals").await;
+    let proposals = "SELECT seq FROM sqlite_sequence WHERE name = 'proposals'";
+    let proposal_known = known_number(damaged, proposals).await;
+    settle_leftovers(fresh, known, proposal_known).await?;
     Ok(kept)
 }
 
@@ -144,17 +147,16 @@ async fn insert(
 }
 
 /// Returns the highest number that the damaged database still knows to have given.
-async fn known_number(damaged: &mut SqliteConnection) -> i64 {
-    sqlx::query_scalar("SELECT last_change FROM totals")
-        .fetch_optional(damaged)
-        .await
-        .ok()
-        .flatten()
-        .unwrap_or_default()
+async fn known_number(damaged: &mut SqliteConnection, question: &'static str) -> i64 {
+    sqlx::query_scalar(question).fetch_optional(damaged).await.ok().flatten().unwrap_or_default()
 }
 
 /// Drops what belongs to rows that were lost, no longer promises bytes that were lost, and sees to it that no number is given twice.
-async fn settle_leftovers(fresh: &mut SqliteConnection, known: i64) -> Result<(), Fault> {
+async fn settle_leftovers(
+    fresh: &mut SqliteConnection,
+    known: i64,
+    proposal_known: i64,
+) -> Result<(), Fault> {
     Script::of(&format!(
         "BEGIN IMMEDIATE;
         DELETE FROM change_files WHERE change_id NOT IN (SELECT id FROM changes);
@@ -168,11 +170,15 @@ async fn settle_leftovers(fresh: &mut SqliteConnection, known: i64) -> Result<()
         DELETE FROM runs WHERE task NOT IN (SELECT id FROM tasks);
         UPDATE totals SET last_change = $2 + max($1, last_change,
             (SELECT coalesce(max(change_id), 0) FROM heads));
+        DELETE FROM sqlite_sequence WHERE name = 'proposals';
+        INSERT INTO sqlite_sequence (name, seq) SELECT 'proposals',
+            $2 + max($3, (SELECT coalesce(max(id), 0) FROM proposals));
         COMMIT;",
         content::WANTED
     ))
     .bind(known.clamp(0, i64::MAX / 2))
     .bind(NUMBERS_SKIPPED)
+    .bind(proposal_known.clamp(0, i64::MAX / 2))
     .run(fresh, Repeats::Hardly)
     .await?;
     Ok(())

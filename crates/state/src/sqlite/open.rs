@@ -37,11 +37,12 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         step(3, "dreams", include_str!("../../migrations/0003_dreams.sql")),
         step(4, "conversations", include_str!("../../migrations/0004_conversations.sql")),
         step(5, "segments", include_str!("../../migrations/0005_segments.sql")),
+        step(6, "proposals", include_str!("../../migrations/0006_proposals.sql")),
     ])
 });
 
 /// Tables of the latest schema; one that is missing is damage.
-const TABLES: i64 = 13;
+const TABLES: i64 = 14;
 
 /// Statements that stay prepared a connection: each holds some kilobytes.
 const STATEMENTS_KEPT: usize = 24;
@@ -60,6 +61,8 @@ pub(super) struct Opened {
     pub(super) connection: SqliteConnection,
     /// The file that stood at the path then.
     pub(super) file: FileId,
+    /// Whether it may be used again later. Not if it takes no locks.
+    pub(super) is_reusable: bool,
 }
 
 /// What a database turned out to hold.
@@ -78,6 +81,8 @@ pub(super) enum Schema {
 pub(super) enum Mode {
     /// Read a database that exists.
     Read,
+    /// Read a database in a folder where no file can be made, without locks: all of it is in its one file.
+    ReadAtRest,
     /// Read a damaged database without touching it. Tables whose definition is damaged are missing; the
     /// others are there.
     Salvage,
@@ -96,6 +101,7 @@ pub(super) async fn connect(path: &Path, mode: Mode) -> Result<SqliteConnection,
     // Most settings read the schema, so what decides about a damaged one comes before them.
     let options = match mode {
         Mode::Read | Mode::Write => options.synchronous(SqliteSynchronous::Full),
+        Mode::ReadAtRest => options.read_only(true).immutable(true),
         Mode::Salvage => options.read_only(true).pragma("writable_schema", "on"),
     };
     let options = options
@@ -120,7 +126,7 @@ pub(super) async fn connect(path: &Path, mode: Mode) -> Result<SqliteConnection,
             }
         }
         Mode::Read => options.pragma("query_only", "on"),
-        Mode::Salvage => options,
+        Mode::Salvage | Mode::ReadAtRest => options,
     };
     Ok(options.connect().await?)
 }
@@ -142,9 +148,20 @@ pub(super) async fn reader(path: &Path) -> Result<Readable, Fault> {
         let replacement = file::identity(&file::replacement(path))?;
         return Ok(if replacement.is_some() { Readable::NotYet } else { Readable::Nothing });
     };
-    let mut connection = connect(path, Mode::Read).await?;
+    match read_by(path, Mode::Read, file).await {
+        // A write-ahead database cannot be read by its locks where the files that hold them cannot be made.
+        Err(fault) if fault.is_unwritable() && !file::has_log(path) => {
+            read_by(path, Mode::ReadAtRest, file).await.map_err(|_| fault)
+        }
+        read => read,
+    }
+}
+
+async fn read_by(path: &Path, mode: Mode, file: FileId) -> Result<Readable, Fault> {
+    let mut connection = connect(path, mode).await?;
+    let is_reusable = mode != Mode::ReadAtRest;
     match schema(&mut connection).await? {
-        Schema::Latest => Ok(Readable::Ready(Opened { connection, file })),
+        Schema::Latest => Ok(Readable::Ready(Opened { connection, file, is_reusable })),
         Schema::Behind => Ok(Readable::NotYet),
         Schema::Empty => Ok(Readable::Nothing),
     }
@@ -162,7 +179,7 @@ pub(super) async fn writer(path: &Path) -> Result<Opened, Fault> {
         return Err(std::io::Error::from(std::io::ErrorKind::NotFound).into());
     };
     prepare(&mut connection).await?;
-    Ok(Opened { connection, file })
+    Ok(Opened { connection, file, is_reusable: true })
 }
 
 /// Brings an open database up to date.
@@ -206,7 +223,7 @@ pub(super) async fn schema(connection: &mut SqliteConnection) -> Result<Schema, 
     let (all, ours, migrations): (i64, i64, bool) = sqlx::query_as(
         "SELECT count(*),
             coalesce(sum(name IN ('changes', 'change_files', 'contents', 'conversations', 'dreams', 'heads',
-                'marks', 'open_changes', 'runs', 'segments', 'sessions', 'tasks', 'totals')), 0),
+                'marks', 'open_changes', 'proposals', 'runs', 'segments', 'sessions', 'tasks', 'totals')), 0),
             coalesce(sum(name = '_sqlx_migrations'), 0) > 0
         FROM sqlite_schema WHERE type = 'table'",
     )
@@ -248,6 +265,7 @@ async fn read_roots(connection: &mut SqliteConnection) -> Result<(), Fault> {
             + (SELECT count(*) FROM (SELECT 1 FROM tasks LIMIT 1))
             + (SELECT count(*) FROM (SELECT 1 FROM sessions LIMIT 1))
             + (SELECT count(*) FROM (SELECT 1 FROM runs LIMIT 1))
+            + (SELECT count(*) FROM (SELECT 1 FROM proposals LIMIT 1))
         FROM totals WHERE id = 1",
     )
     .fetch_optional(connection)

@@ -7,13 +7,17 @@
 //! stays, too: by it, whoever takes over from a process that died sees that the task is done. Pages that become free are given
 //! back to the file system a few at a time; the rest is used again by later changes.
 
+use std::time::Duration;
+
 use memory::change::ChangeId;
 use memory::clock::Timestamp;
+use memory::limits::PROPOSAL_WAITING_KEPT;
 use sqlx::SqliteConnection;
 
 use crate::error::Fault;
 use crate::record::{Pruned, Retention};
 use crate::sqlite::content;
+use crate::sqlite::proposals;
 use crate::sqlite::row::{Columns, stored_time};
 use crate::sqlite::script::{Repeats, Script, json_numbers};
 
@@ -44,6 +48,8 @@ pub(super) struct Pruning {
 /// What a step does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Phase {
+    /// Drops proposals: decided ones from before the first time, waiting ones from before the second.
+    Proposals(i64, i64),
     /// Drops changes above this number from before this time.
     OlderThan(ChangeId, i64),
     /// Finds the contents that nobody refers to. Whether changes were dropped to fit.
@@ -62,9 +68,12 @@ impl Pruning {
     /// Begins: what is too old goes first, then the oldest of the rest until the earlier contents
     /// fit.
     pub(super) fn new(retention: Retention, now: Timestamp) -> Self {
-        let age = i64::try_from(retention.age.as_nanos()).unwrap_or(i64::MAX);
+        let before = |age: Duration| {
+            let age = i64::try_from(age.as_nanos()).unwrap_or(i64::MAX);
+            stored_time(now).saturating_sub(age)
+        };
         Self {
-            phase: Phase::OlderThan(ChangeId(0), stored_time(now).saturating_sub(age)),
+            phase: Phase::Proposals(before(retention.age), before(PROPOSAL_WAITING_KEPT)),
             bytes_max: retention.bytes,
             pruned: Pruned::default(),
         }
@@ -89,6 +98,10 @@ impl Pruning {
     /// Goes one short transaction further.
     pub(super) async fn step(mut self, connection: &mut SqliteConnection) -> Result<Self, Fault> {
         self.phase = match self.phase {
+            Phase::Proposals(decided_before, made_before) => {
+                proposals::prune(connection, decided_before, made_before).await?;
+                Phase::OlderThan(ChangeId(0), decided_before)
+            }
             Phase::OlderThan(after, time) => {
                 let ids = candidates(connection, after, time, u64::MAX).await?.0;
                 match ids.last() {

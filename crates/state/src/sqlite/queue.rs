@@ -8,7 +8,7 @@ use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
 
 use crate::error::Fault;
-use crate::sqlite::row::{Columns, Read, readable, stored_time};
+use crate::sqlite::row::{Columns, Read, readable, stored_count, stored_time};
 use crate::sqlite::script::{Repeats, Script, json_numbers};
 use crate::task::{
     Attempt, DREAM, DreamGates, End, Enqueued, NewTask, OwnedBy, QueueLimits, REMEMBER, TaskCount,
@@ -111,10 +111,6 @@ pub(super) async fn enqueue(
         return Ok(Enqueued::Full);
     };
     Ok(Enqueued::Queued(queued(task.clone(), seq)))
-}
-
-fn stored_count(count: usize) -> i64 {
-    i64::try_from(count).unwrap_or(i64::MAX)
 }
 
 fn queued(new: NewTask, seq: i64) -> TaskRow {

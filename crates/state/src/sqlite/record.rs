@@ -12,6 +12,7 @@ use crate::error::Fault;
 use crate::record::{Head, NewChange, NewFileChange};
 use crate::sqlite::content::{self, Packed};
 use crate::sqlite::marks;
+use crate::sqlite::proposals;
 use crate::sqlite::queue;
 use crate::sqlite::row::{Columns, Read, readable, stored_revision, stored_time};
 use crate::sqlite::script::{Repeats, Script, json_numbers};
@@ -76,6 +77,10 @@ pub(super) async fn record(
         }
         _ => Script::of("BEGIN IMMEDIATE;"),
     };
+    if let Some(proposal) = change.accepts {
+        std::mem::take(&mut script).run(connection, Repeats::Often).await?;
+        proposals::accept(connection, proposal, change.at).await?;
+    }
     add_change(&mut script, change);
     let mut id = None;
     for (index, file) in change.files.iter().enumerate() {
@@ -224,6 +229,8 @@ pub(super) async fn withdraw(connection: &mut SqliteConnection, id: ChangeId) ->
     Script::of(HEADS_BACK)
         .bind(id.0)
         .then(marks::BACK)
+        .bind(id.0)
+        .then(proposals::WAIT_AGAIN)
         .bind(id.0)
         .then(FORGET)
         .bind(id.0)

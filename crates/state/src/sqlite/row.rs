@@ -24,6 +24,11 @@ pub(super) fn time(stored: i64) -> Option<Timestamp> {
     Timestamp::from_nanosecond(i128::from(stored)).ok()
 }
 
+/// Returns what a count is stored as.
+pub(super) fn stored_count(count: usize) -> i64 {
+    i64::try_from(count).unwrap_or(i64::MAX)
+}
+
 /// Returns a digest as it is stored.
 pub(super) fn stored_revision(revision: &Revision) -> Vec<u8> {
     revision.as_bytes().to_vec()

@@ -7,10 +7,12 @@ use std::str::FromStr;
 
 use memory::change::{Actor, ChangeKind, Trust};
 use memory::path::RelativePath;
+use memory::proposal::ProposalStatus;
 use sqlx::sqlite::SqliteRow;
 use sqlx::{Row, TypeInfo, ValueRef};
 
 use crate::sqlite::content::Packed;
+use crate::sqlite::proposals;
 use crate::sqlite::row;
 use crate::sqlite::script::Script;
 
@@ -65,6 +67,8 @@ enum Holds {
     Actor,
     Trust,
     Status,
+    Decision,
+    Roots,
 }
 
 impl Holds {
@@ -85,6 +89,8 @@ impl Holds {
             (Self::Status, Value::Text(text)) => {
                 ["queued", "running", "completed", "failed"].contains(&text.as_str())
             }
+            (Self::Decision, Value::Text(text)) => is_word::<ProposalStatus>(text),
+            (Self::Roots, Value::Text(text)) => proposals::are_roots(text),
             _ => false,
         }
     }
@@ -174,7 +180,7 @@ impl Table {
 const CONTENTS: &str = "contents";
 
 /// All tables, what a person would miss most first.
-pub(super) const TABLES: [Table; 12] = [
+pub(super) const TABLES: [Table; 13] = [
     Table {
         name: "marks",
         key: &["identity", "path"],
@@ -322,6 +328,23 @@ pub(super) const TABLES: [Table; 12] = [
             always("version", Holds::Count),
             always("heard_at", Holds::Number),
             always("data", Holds::Text),
+        ],
+    },
+    Table {
+        name: "proposals",
+        key: &["id"],
+        columns: &[
+            always("id", Holds::Positive),
+            always("made_at", Holds::Number),
+            always("origin", Holds::Text),
+            maybe("task", Holds::Text),
+            always("digest", Holds::Digest),
+            always("status", Holds::Decision),
+            maybe("decided_at", Holds::Number),
+            maybe("change_id", Holds::Number),
+            always("trust", Holds::Trust),
+            always("roots", Holds::Roots),
+            always("proposal", Holds::Text),
         ],
     },
     Table {

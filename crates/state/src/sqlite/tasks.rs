@@ -2,10 +2,13 @@
 //! that writes.
 
 use async_trait::async_trait;
+use memory::change::RootKey;
 use memory::clock::Timestamp;
+use memory::proposal::ProposalId;
 
 use crate::error::StateError;
-use crate::sqlite::{SqliteState, Turn, Version, conversations, queue, sessions};
+use crate::proposal::{AddedProposals, NewProposal, ProposalQuery, ProposalRow};
+use crate::sqlite::{SqliteState, Turn, Version, conversations, proposals, queue, sessions};
 use crate::task::{
     Attempt, ConversationRow, DreamGates, End, Enqueued, LastDream, NewTask, QueueLimits, RunRow,
     SegmentRow, SessionRow, TaskCount, TaskQuery, TaskRow, Tasks,
@@ -312,5 +315,52 @@ impl Tasks for SqliteState {
             (connection, answer)
         });
         Ok(found.await?.unwrap_or_default())
+    }
+
+    async fn add_proposals(&self, new: &[NewProposal]) -> Result<AddedProposals, StateError> {
+        if new.is_empty() {
+            return Ok(AddedProposals::default());
+        }
+        self.write("add proposals", move |mut connection| async move {
+            let answer = proposals::add(&mut connection, new).await;
+            (connection, answer)
+        })
+        .await
+    }
+
+    async fn proposals(&self, query: &ProposalQuery) -> Result<Vec<ProposalRow>, StateError> {
+        let found = self.read("read proposals", move |mut connection| async move {
+            let answer = proposals::find(&mut connection, query).await;
+            (connection, answer)
+        });
+        Ok(found.await?.unwrap_or_default())
+    }
+
+    async fn count_proposals(&self, roots: &[RootKey]) -> Result<u64, StateError> {
+        let found = self.read("count proposals", move |mut connection| async move {
+            let answer = proposals::count(&mut connection, roots).await;
+            (connection, answer)
+        });
+        Ok(found.await?.unwrap_or_default())
+    }
+
+    async fn proposal(&self, id: ProposalId) -> Result<Option<ProposalRow>, StateError> {
+        let found = self.read("read a proposal", move |mut connection| async move {
+            let answer = proposals::one(&mut connection, id).await;
+            (connection, answer)
+        });
+        Ok(found.await?.flatten())
+    }
+
+    async fn reject_proposal(&self, id: ProposalId, at: Timestamp) -> Result<bool, StateError> {
+        const WANTED: &str = "reject a proposal";
+        if !self.is_there(WANTED)? {
+            return Ok(false);
+        }
+        self.write(WANTED, move |mut connection| async move {
+            let answer = proposals::reject(&mut connection, id, at).await;
+            (connection, answer)
+        })
+        .await
     }
 }

@@ -24,6 +24,7 @@ fn write(path: &str, text: &str) -> NewChange {
         kind: ChangeKind::Create,
         provenance: Provenance::person("cli"),
         attempt: None,
+        accepts: None,
         undoes: None,
         folder: None,
         files: vec![NewFileChange {

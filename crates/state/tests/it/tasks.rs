@@ -4,8 +4,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::sync::{Arc, Barrier};
 
-use state::{Enqueued, RunRow, SessionRow, SqliteState, State, TaskQuery, TaskRow, Tasks};
-use testkit::conformance::state::{time, write};
+use state::{
+    Enqueued, ProposalQuery, RunRow, SessionRow, SqliteState, State, TaskQuery, TaskRow, Tasks,
+};
+use testkit::conformance::state::{root, time, write};
+use testkit::conformance::tasks::proposals::proposal;
 use testkit::conformance::tasks::{attempt, end, new, of_lane};
 
 use crate::support::{Place, fill, recorded};
@@ -51,6 +54,7 @@ async fn make_first_schema(place: &Place) {
         "DROP TABLE dreams",
         "DROP TABLE conversations",
         "DROP TABLE segments",
+        "DROP TABLE proposals",
         "DELETE FROM _sqlx_migrations WHERE version > 1",
     ] {
         place.run(sql).await;
@@ -197,6 +201,37 @@ async fn impossible_rows_are_passed_over_and_repaired_away_and_the_others_kept()
     assert_eq!(state.sessions("here").await.unwrap().len(), 4);
     assert_eq!(state.last_dream("here").await.unwrap().sessions, 4);
     assert_eq!(state.stats().await.unwrap().tasks, 2);
+}
+
+#[tokio::test]
+async fn impossible_proposals_are_passed_over_and_repaired_away_and_the_others_kept() {
+    let place = Place::new();
+    let state = place.state();
+    let new: Vec<_> = (0..6).map(|number| proposal(&number.to_string(), &["one"])).collect();
+    let ids = state.add_proposals(&new).await.unwrap().ids;
+    state.close().await;
+    for sql in [
+        "UPDATE proposals SET roots = 'x' WHERE id = 1",
+        "UPDATE proposals SET roots = '[1]' WHERE id = 2",
+        "UPDATE proposals SET digest = x'00' WHERE id = 3",
+        "UPDATE proposals SET trust = 'much' WHERE id = 4",
+        "PRAGMA ignore_check_constraints = on; UPDATE proposals SET status = 'lost' WHERE id = 5",
+    ] {
+        place.run(sql).await;
+    }
+    let state = place.state();
+    let query = ProposalQuery { roots: vec![root("one")], after: None, max: 9 };
+    let seen = async |state: &SqliteState| {
+        let rows = state.proposals(&query).await.unwrap();
+        rows.into_iter().map(|row| row.id).collect::<Vec<_>>()
+    };
+    assert_eq!(seen(&state).await, ids[5..]);
+    state.repair().await.unwrap().unwrap();
+    assert_eq!(state.check().await.unwrap(), [] as [String; 0]);
+    assert_eq!(seen(&state).await, ids[5..]);
+    // Numbers that were lost are not given again.
+    let later = state.add_proposals(&[proposal("x", &["one"])]).await.unwrap().ids;
+    assert!(later[0].0 > 1_000, "{later:?}");
 }
 
 #[tokio::test]

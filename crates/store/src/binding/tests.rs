@@ -91,6 +91,40 @@ fn worktrees_share_an_identity_and_not_a_place() {
     assert_ne!(main.place, side.place);
 }
 
+fn workspace(dir: &Path, choice: WorkspaceChoice, home: &Path) -> Result<RootKey, String> {
+    let request = BindingRequest {
+        project_dir: Some(dir.to_owned()),
+        workspace: choice,
+        ..Default::default()
+    };
+    let mut mounts = Binding::resolve(&request, &folders(home)).mounts;
+    mounts.pop().unwrap().root.map(|root| root.key)
+}
+
+#[test]
+fn each_worktree_has_a_workspace_of_its_own_and_each_of_its_folders_the_same_one() {
+    let home = tempfile::tempdir().unwrap();
+    let (top, side) = (home.path().join("my shop"), home.path().join("side"));
+    fs::create_dir_all(top.join("src")).unwrap();
+    git(&top, &["init", "-q"]);
+    git(&top, &["commit", "-q", "--allow-empty", "-m", "first"]);
+    git(&top, &["worktree", "add", "-q", "../side"]);
+    symlink(&top, home.path().join("link")).unwrap();
+    let of = |dir: &Path| workspace(dir, WorkspaceChoice::Checkout, home.path());
+    let main = of(&top).unwrap();
+    assert!(main.identity.starts_with("workspace:my-shop-"), "{}", main.identity);
+    for same in [top.join("src"), home.path().join("link/src")] {
+        assert_eq!(of(&same).as_ref(), Ok(&main), "{same:?}");
+    }
+    assert_ne!(of(&side).unwrap().identity, main.identity);
+    let id = Checkout::find(&side).unwrap().workspace();
+    assert_eq!(id.to_string().parse(), Ok(id.clone()), "it can be given by hand");
+    assert_eq!(of(&side), workspace(&top, WorkspaceChoice::Id(id), home.path()));
+    let none = Err("no workspace is associated with this session".to_owned());
+    assert_eq!(of(home.path()), none, "outside a checkout");
+    assert_eq!(workspace(&top, WorkspaceChoice::None, home.path()), none);
+}
+
 #[test]
 fn a_folder_that_only_claims_to_be_a_worktree_is_a_project_of_its_own() {
     let home = tempfile::tempdir().unwrap();

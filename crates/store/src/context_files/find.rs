@@ -108,7 +108,8 @@ impl Spot {
 
 impl ContextFiles {
     /// Returns the context files that there are: the person's, those at the top of the project and in its
-    /// `.quipu` folder, then those of each folder down to where somebody works. Looks into no other folder.
+    /// `.quipu` folder, in the folders there that other products have, then those of each folder down to
+    /// where somebody works. Looks into no other folder.
     pub async fn list(&self) -> ContextListing {
         let mut listing = ContextListing::default();
         let (mut places, mut texts) = (HashSet::new(), HashSet::new());
@@ -145,7 +146,7 @@ impl ContextFiles {
         listing
     }
 
-    /// Returns the file that is written for a scope: the first of the names that is there, else the first.
+    /// Returns the file that is written for a scope: the first of the names that is there, else the one that is made.
     pub fn target(&self, scope: ContextScope) -> Result<PathBuf, ContextFileError> {
         self.target_spot(scope).map(|spot| spot.path())
     }
@@ -155,9 +156,9 @@ impl ContextFiles {
             ContextScope::Global => resolved(&self.settings.folder),
             ContextScope::Project => self.project.clone(),
         };
-        let names = self.names();
-        let is_there = |name: &&RelativePath| host::facts(&base.join(name.as_str())).is_some();
-        let file = names.iter().find(is_there).or(names.first()).cloned();
+        let (names, made) = self.names_to_write(scope);
+        let is_there = |name: &RelativePath| host::facts(&base.join(name.as_str())).is_some();
+        let file = names.into_iter().find(is_there).or(made);
         let file = file.ok_or(ContextFileError::ReadOnly(scope))?;
         Spot { scope, base, folders: Arc::default(), file }.followed()
     }
@@ -179,6 +180,9 @@ impl ContextFiles {
             |folders: &[String]| in_folder(ContextScope::Project, self.project.clone(), folders);
         spots.extend(project(&[]));
         spots.extend(project(&[QUIPU_FOLDER.to_owned()]));
+        for folder in &self.settings.project_folders {
+            spots.extend(project(std::slice::from_ref(folder)));
+        }
         let mut folders = Vec::new();
         for name in self.cwd.strip_prefix(&self.project).into_iter().flat_map(Path::iter) {
             // What is below a name that is no text is reached by names that are none either.

@@ -91,6 +91,11 @@ impl ContextFiles {
             tracing::warn!(%error, "the list of trusted folders cannot be read; none is trusted");
             Vec::new()
         });
+        let trusted = match self.options.trusted {
+            None => trusted,
+            Some(true) => trusted.into_iter().chain([self.project.clone()]).collect(),
+            Some(false) => Vec::new(),
+        };
         let files = self.clone();
         match tokio::task::spawn_blocking(move || files.load_now(&trusted)).await {
             Ok(loaded) => loaded,
@@ -117,7 +122,7 @@ impl ContextFiles {
         let mut loading = Loading {
             files: self,
             trusted,
-            included: self.settings.included.iter().map(|folder| resolved(folder)).collect(),
+            included: self.included().map(|folder| resolved(folder)).collect(),
             probes: Probes::default(),
             places: HashMap::new(),
             real_folders: HashMap::new(),
@@ -131,6 +136,11 @@ impl ContextFiles {
         let loaded = Arc::new(finished(&self.cwd, slots, files, skipped));
         self.cache.remember(question, probes, &loaded);
         loaded
+    }
+
+    /// Returns the folders that were listed, for all loads or for this one.
+    fn included(&self) -> impl Iterator<Item = &PathBuf> {
+        self.settings.included.iter().chain(&self.options.included)
     }
 
     /// Returns where context files are looked for, in the order of their load.
@@ -154,9 +164,9 @@ impl ContextFiles {
         let of_project =
             self.spots().into_iter().filter(|spot| spot.scope == ContextScope::Project);
         wanted.extend(of_project.map(|spot| Wanted { scope: LoadScope::Project, spot }));
-        let included = settings.included.iter();
+        let included = self.included();
         wanted.extend(included.flat_map(|folder| in_folder(LoadScope::Included, folder)));
-        for file in &settings.files {
+        for file in settings.files.iter().chain(&self.options.files) {
             let name = file.file_name().and_then(|name| name.to_str());
             let name = name.and_then(|name| memory::path::RelativePath::parse(name).ok());
             if let (Some(folder), Some(name)) = (file.parent(), name) {

@@ -53,6 +53,26 @@ impl ContextFiles {
         self.append(scope, &context_file::fact(fact).unwrap_or_default()).await
     }
 
+    /// Saves what a person made of a fact before it was to be saved ([`context_file::with_edited`]). A text without lines
+    /// that the file has is a conflict.
+    pub async fn save_edited(
+        &self,
+        scope: ContextScope,
+        edited: &str,
+    ) -> Result<ContextSaved, ContextFileError> {
+        let path = self.target(scope)?;
+        let decide = |current: Option<&str>| {
+            let before = current.unwrap_or_default();
+            context_file::with_edited(before, edited).map_err(|_| ContextFileError::Conflict {
+                path: path.clone(),
+                current: current.map(|text| Revision::of(text.as_bytes())),
+            })
+        };
+        let is_nothing = edited.trim().is_empty();
+        let grown = |before: usize, after: usize| after.saturating_sub(before);
+        self.write(scope, (edited, is_nothing), &decide, grown).await
+    }
+
     /// Replaces all of the context file of a scope, if it is still what the caller expects; without an
     /// expectation, whatever it is.
     pub async fn replace(

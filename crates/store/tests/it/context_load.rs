@@ -11,7 +11,8 @@ use memory::limits::{CONTEXT_FILE_BYTES_MAX, CONTEXT_FILES_MAX};
 use memory::path::RelativePath;
 use memory::screen::Screen;
 use store::{
-    Caller, ContextCache, ContextFiles, ContextSettings, Folders, Loaded, NotLoaded, TrustedFolders,
+    Caller, ContextCache, ContextFiles, ContextSettings, Folders, LoadOptions, Loaded, NotLoaded,
+    TrustedFolders,
 };
 
 /// Somebody's home, and a project in it that they trust.
@@ -101,6 +102,7 @@ impl Home {
 async fn files_come_from_the_widest_to_the_nearest_and_then_those_that_were_named() {
     let mut home = Home::new().await;
     home.settings.folders_of_others = vec![home.path(".qwen")];
+    home.settings.project_folders = vec![".qwen".to_owned()];
     home.settings.included = vec![home.path("shared")];
     home.settings.files = vec![home.path("extension/rules.md")];
     let names = [
@@ -108,6 +110,8 @@ async fn files_come_from_the_widest_to_the_nearest_and_then_those_that_were_name
         "app/AGENTS.md",
         "app/QWEN.md",
         "app/.quipu/AGENTS.md",
+        "app/.qwen/QWEN.md",
+        "app/src/.qwen/QWEN.md",
         "config/AGENTS.md",
         ".qwen/QWEN.md",
         "shared/QWEN.md",
@@ -126,6 +130,7 @@ async fn files_come_from_the_widest_to_the_nearest_and_then_those_that_were_name
         "project app/QWEN.md",
         "project app/AGENTS.md",
         "project app/.quipu/AGENTS.md",
+        "project app/.qwen/QWEN.md",
         "project app/src/AGENTS.md",
         "included shared/QWEN.md",
         "extension extension/rules.md",
@@ -133,7 +138,7 @@ async fn files_come_from_the_widest_to_the_nearest_and_then_those_that_were_name
     assert_eq!(home.loaded(&loaded), expected, "no folder below, beside or above is looked into");
     let shown: Vec<_> = loaded.sources.iter().map(|source| source.shown.as_str()).collect();
     assert_eq!(shown[0], "../../config/AGENTS.md");
-    assert_eq!((shown[2], shown[5]), ("../QWEN.md", "AGENTS.md"));
+    assert_eq!((shown[2], shown[6]), ("../QWEN.md", "AGENTS.md"));
     assert_eq!(home.skipped(&loaded), []);
 }
 
@@ -238,6 +243,8 @@ async fn what_the_host_loads_itself_is_left_out() {
 async fn imports_lead_to_files_below_the_project_and_nowhere_else() {
     let home = Home::new().await;
     home.write("app/docs/a.md", "a");
+    home.write("app/docs/my notes.md", "n");
+    home.write("app/docs/b#1.md", "n");
     home.write("app/docs/说明.txt", "z");
     home.write("elsewhere.md", "secret");
     home.write("app/.git/config", "token");
@@ -270,6 +277,13 @@ async fn imports_lead_to_files_below_the_project_and_nowhere_else() {
         ("@docs", None),
         ("@alice", None),
         ("`@docs/a.md`", None),
+        ("<!-- @docs/a.md -->", None),
+        ("(@docs/a.md)", Some(a())),
+        ("@docs/a.md#part.", Some(a())),
+        ("见（@docs/a.md）。", Some(a())),
+        ("@docs/a.md，然后", Some(a())),
+        ("@\"docs/my notes.md\"", Some(Ok("docs/my notes.md".to_owned()))),
+        ("@docs/b#1.md", Some(Ok("docs/b#1.md".to_owned()))),
     ] {
         let (imports, _) = home.imports(text).await;
         assert_eq!(imports, Vec::from_iter(expected), "{text}");
@@ -293,6 +307,31 @@ async fn imports_may_lead_to_folders_that_a_person_listed() {
     assert_eq!(imports, [own(), Ok("../common/rules.md".to_owned())]);
     // The project's may import from there too, but not what is the person's own.
     assert_eq!(skipped, [("../config/own.md".to_owned(), NotLoaded::Outside)]);
+}
+
+#[tokio::test]
+async fn one_load_may_have_folders_files_and_trust_of_its_own() {
+    let home = Home::untrusting();
+    home.write("app/QWEN.md", "p @../team/more.md");
+    home.write("team/QWEN.md", "t");
+    home.write("team/more.md", "m");
+    home.write("rules.md", "r");
+    let options = LoadOptions {
+        included: vec![home.path("team")],
+        files: vec![home.path("rules.md")],
+        trusted: Some(true),
+        ..LoadOptions::default()
+    };
+    let loaded = home.files("app/src").with_options(options).load().await;
+    let expected = ["project app/QWEN.md", "included team/QWEN.md", "extension rules.md"];
+    assert_eq!(home.loaded(&loaded), expected);
+    assert_eq!(loaded.sources.len(), 4, "an import may lead to the folder");
+    assert_eq!(home.load("app/src").await.files, [0; 0]);
+    home.trusted().add(&home.path("app")).await.unwrap();
+    assert_eq!(home.load("app/src").await.files.len(), 1);
+    let distrusting = LoadOptions { trusted: Some(false), ..LoadOptions::default() };
+    let loaded = home.files("app/src").with_options(distrusting).load().await;
+    assert_eq!(loaded.files, [0; 0]);
 }
 
 #[tokio::test]

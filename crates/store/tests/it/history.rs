@@ -180,6 +180,7 @@ async fn a_file_comes_back_where_a_folder_took_its_place_and_the_other_way_round
     let path = |name: &str| at(&format!("/memories/global/{name}"));
     let remove = |name: &str| Command::Delete { path: path(name) };
     let make = |name: &str| Command::Create { path: path(name), file_text: "x\n".to_owned() };
+    let carry = |from: &str, to: &str| Command::Rename { old_path: path(from), new_path: path(to) };
     create(&agent, "/memories/global/a.md", "a\n").await;
     create(&agent, "/memories/global/d/b.md", "b\n").await;
     let start = texts(&host.global(""));
@@ -213,6 +214,14 @@ async fn a_file_comes_back_where_a_folder_took_its_place_and_the_other_way_round
     let removed = last(&person).await;
     agent.apply(make("a.md/c.md"), &Call::default()).await.unwrap();
     for id in [last(&person).await, removed] {
+        person.undo(&UndoTarget::Change(id), Dry::No, &Call::default()).await.unwrap();
+    }
+    assert_eq!(texts(&host.global("")), start);
+    // And of renames: the newer undo leaves an empty folder where the older one brings the memory back.
+    agent.apply(carry("a.md", "moved.md"), &Call::default()).await.unwrap();
+    let moved = last(&person).await;
+    agent.apply(carry("moved.md", "a.md/moved.md"), &Call::default()).await.unwrap();
+    for id in [last(&person).await, moved] {
         person.undo(&UndoTarget::Change(id), Dry::No, &Call::default()).await.unwrap();
     }
     assert_eq!(texts(&host.global("")), start);

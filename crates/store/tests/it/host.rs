@@ -11,7 +11,7 @@ use memory::tool;
 use serde_json::{Value, json};
 use state::{SqliteState, State};
 use store::{
-    Binding, BindingRequest, Call, Caller, Folders, Memories, Settings, Store, WorkspaceId,
+    Binding, BindingRequest, Call, Caller, Folders, Memories, Settings, Store, WorkspaceChoice,
 };
 use tempfile::TempDir;
 use testkit::ManualClock;
@@ -69,7 +69,7 @@ impl Host {
     pub(crate) fn request(&self) -> BindingRequest {
         BindingRequest {
             project_dir: Some(self.path("shop")),
-            workspace: Some("ws-42".parse::<WorkspaceId>().unwrap()),
+            workspace: WorkspaceChoice::Id("ws-42".parse().unwrap()),
             ..BindingRequest::default()
         }
     }
@@ -100,7 +100,7 @@ pub(crate) async fn answer(memories: &Memories, arguments: Value) -> (String, Op
         Err(refusal) => memory::command::Reply::Refused(refusal),
     };
     let rendered = tool::render(&reply);
-    let code = rendered.structured.get("code").and_then(Value::as_str).map(str::to_owned);
+    let code = rendered.facts.get("code").and_then(Value::as_str).map(str::to_owned);
     (rendered.text, code)
 }
 

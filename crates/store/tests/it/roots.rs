@@ -88,7 +88,7 @@ fn in_another_project(host: &Host, store: &std::sync::Arc<store::Store>) -> Memo
     fs::create_dir_all(host.path("other/.git")).unwrap();
     let request = BindingRequest {
         project_dir: Some(host.path("other")),
-        workspace: Some("ws-7".parse().unwrap()),
+        workspace: store::WorkspaceChoice::Id("ws-7".parse().unwrap()),
         ..BindingRequest::default()
     };
     store.memories(Binding::resolve(&request, &folders(host)), Caller::person("test"))
@@ -129,9 +129,9 @@ async fn a_listing_is_kept_in_the_roots_of_this_host_and_is_nobodys_to_edit() {
     }
     store.settle().await;
     let list = fs::read_to_string(host.global("MEMORY.md")).unwrap();
-    insta::assert_snapshot!(list, @"
+    insta::assert_snapshot!(list, @r"
     <!-- Written by Quipu from the memories in this folder. Changes made here are lost. -->
-    - [a.md](a.md)
+    - [a.md](a.md) — plain
     - [Preferences](b/prefs.md) — how I like it
     ");
     assert_eq!(

@@ -180,6 +180,7 @@ fn word<T>(outcome: Result<T, BackendError>) -> &'static str {
         Some(BackendError::Changed) => "changed",
         Some(BackendError::Escapes(_)) => "escapes",
         Some(BackendError::Full(_)) => "full",
+        Some(BackendError::NotWritable(_)) => "not writable",
         Some(BackendError::Locked(_)) => "locked",
         Some(BackendError::Io { .. }) => "io",
     }

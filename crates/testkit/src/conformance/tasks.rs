@@ -6,6 +6,7 @@
 
 mod conversations;
 mod limits;
+pub mod proposals;
 mod queue;
 mod recovery;
 mod sessions;
@@ -27,6 +28,7 @@ pub async fn run(make: impl AsyncFn() -> Both) {
     recovery::check_all(&make).await;
     conversations::check_all(&make).await;
     sessions::check_all(&make).await;
+    proposals::check_all(&make).await;
 }
 
 /// Returns limits as a lane has them, with small numbers.

@@ -158,11 +158,11 @@ impl<'a> Client<'a> {
 
 impl Answer {
     fn of(result: &Value) -> Self {
-        let structured = &result["structuredContent"];
+        let facts = &result["_meta"]["quipu"];
         Self {
-            ok: structured["ok"] == true,
-            code: structured["code"].as_str().map(str::to_owned),
-            change: structured["change"].as_i64(),
+            ok: facts["ok"] == true,
+            code: facts["code"].as_str().map(str::to_owned),
+            change: facts["change"].as_i64(),
             text: result["content"][0]["text"].as_str().unwrap_or_default().to_owned(),
         }
     }

@@ -79,7 +79,8 @@ fn begin<'a>(teller: &Teller, stage: &'a Stage) -> Result<Client<'a>, Failure> {
     let listed = client.request("tools/list", &json!({}))?;
     teller.got(listed["tools"][0]["description"].as_str().unwrap_or_default())?;
     let named = |(at, name): (usize, &str)| listed["tools"][at]["name"] == name;
-    let offers_all = ["memory", "recall", "save_memory"].into_iter().enumerate().all(named);
+    let offers_all =
+        ["memory", "recall", "view_memory", "save_memory"].into_iter().enumerate().all(named);
     teller.claim(offers_all, "it offers the tools `memory`, `recall` and `save_memory`")?;
     Ok(client)
 }

@@ -3,10 +3,12 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::os::unix::net::UnixStream;
+use std::path::Path;
 
 use serde_json::{Value, json};
 
 use super::{Answer, Daemon, TOKEN, socket};
+use crate::mcp_clients::tool;
 use crate::place::Place;
 
 /// Sends bytes as they are; returns what comes back until the connection ends, or is reset.
@@ -145,6 +147,33 @@ fn a_body_is_no_larger_and_no_stranger_than_it_may_be() {
          Content-Length: 1073741824\r\n\r\n"
     );
     assert_eq!(Answer::of(&raw(&daemon, head.as_bytes())).status, 413);
+    is_unharmed(&daemon);
+}
+
+#[test]
+fn a_client_that_still_sends_reads_why_its_body_is_refused() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/large_body.mjs");
+    let mut client = assert_cmd::Command::new(tool("QUIPU_TEST_NODE"));
+    client.arg(script).args([daemon.said["url"].as_str().unwrap(), TOKEN]);
+    let output = client.timeout(2 * super::PATIENCE).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let expected = json!([[413, "body_too_large", "close"], [401, "unauthorized", null]]);
+    assert_eq!(seen, expected);
+
+    // A client that reads nothing before it has sent everything.
+    let body = vec![b' '; 20 * 1024 * 1024];
+    let head = format!(
+        "POST /v1/tool HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n\
+         Content-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut stream = daemon.connect();
+    stream.write_all(head.as_bytes()).unwrap();
+    stream.write_all(&body).unwrap();
+    assert_eq!(Answer::of(&rest(&mut stream)).status, 413);
     is_unharmed(&daemon);
 }
 

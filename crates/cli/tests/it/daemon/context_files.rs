@@ -269,6 +269,68 @@ fn what_is_written_is_told_where_it_is_loaded() {
 }
 
 #[test]
+fn a_call_or_a_session_may_say_what_is_loaded_beside_the_settings() {
+    let place = Place::new();
+    let write = |name: &str, text: &str| {
+        let path = place.path().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    };
+    write("app/AGENTS.md", "Project rules @docs/more.md end\n");
+    write("app/docs/more.md", "More rules\n");
+    write("team/AGENTS.md", "Team rules\n");
+    write("extension/lint.md", "Lint rules\n");
+    let daemon = Daemon::start(&place);
+    let shown = |body: &Value| {
+        let loaded = written(&daemon, "/workspace/memory/load", body);
+        let twin = format!("/workspaces/{}/memory/load", daemon.workspace(0));
+        assert_eq!(written(&daemon, &twin, body), loaded);
+        let files = loaded["files"].as_array().unwrap().clone();
+        let scopes: Vec<_> = files.iter().map(|file| file["scope"].clone()).collect();
+        (loaded["text"].as_str().unwrap().to_owned(), scopes, loaded["skipped"].clone())
+    };
+    let (text, scopes, skipped) = shown(&json!({}));
+    assert_eq!((text.as_str(), scopes), ("", vec![]));
+    assert_eq!(skipped[0]["path"], real(&place, "app/AGENTS.md"), "{skipped}");
+    let (text, scopes, _) = shown(&json!({
+        "folderTrust": true, "includeFolders": [real(&place, "team")],
+        "extensionFiles": [real(&place, "extension/lint.md")],
+    }));
+    assert_eq!(scopes, ["project", "project", "included", "extension"]);
+    assert!(text.contains("More rules") && text.contains("Lint rules"), "{text}");
+    assert!(!text.contains("@docs/more.md end"), "the import takes its place: {text}");
+    let (text, _, _) = shown(&json!({ "folderTrust": true, "importFormat": "flat" }));
+    assert!(text.contains("@docs/more.md end") && text.contains("More rules"), "{text}");
+    // Nothing is trusted afterwards, and what a person trusts can be left out of a call.
+    assert_eq!(shown(&json!({})).0, "");
+    place.done(&["trust"]);
+    assert!(shown(&json!({})).0.contains("Project rules"));
+    assert_eq!(shown(&json!({ "folderTrust": false })).0, "");
+    let loaded = json!({ "contextFilesLoaded": ["AGENTS.md"] });
+    assert_eq!(shown(&loaded).0, "");
+
+    let session = |options: &Value| {
+        let body = json!({ "context": true, "contextOptions": options });
+        daemon.post("/v1/sessions", &body).json()["context"]["text"].as_str().unwrap().to_owned()
+    };
+    let team = session(&json!({ "includeFolders": [real(&place, "team")] }));
+    assert!(team.contains("Team rules") && team.contains("Project rules"), "{team}");
+    assert!(!session(&json!({ "folderTrust": false })).contains("Project rules"));
+
+    for (wrong, part) in [
+        (json!({ "includeFolders": ["team"] }), "absolute"),
+        (json!({ "extensionFiles": ["/etc/passwd"] }), "`.md`"),
+        (json!({ "importFormat": "ring" }), "importFormat"),
+        (json!({ "include": [] }), "include"),
+        (json!({ "includeFolders": vec!["/x"; 65] }), "64"),
+    ] {
+        let answer = daemon.post("/workspace/memory/load", &wrong);
+        assert_eq!((answer.status, &answer.json()["code"]), (400, &json!("invalid_arguments")));
+        assert!(answer.text().contains(part), "{wrong}: {}", answer.text());
+    }
+}
+
+#[test]
 fn facts_from_many_processes_are_all_there() {
     let place = Place::new();
     fs::write(place.checkout().join("AGENTS.md"), "# Rules\r\n\r\n## Last\r\n").unwrap();

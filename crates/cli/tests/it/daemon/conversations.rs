@@ -70,6 +70,39 @@ fn a_host_is_given_what_fits_a_prompt_and_given_it_once() {
 }
 
 #[test]
+fn a_question_is_answered_without_a_conversation_with_the_reason() {
+    let place = Place::new();
+    remembered(&place);
+    let daemon = Daemon::start(&place);
+    let recalled = done(&daemon.get("/v1/recall?q=how%20long%20does%20the%20sourdough%20rest%3F"));
+    assert_eq!(recalled["memories"][0]["path"], "/memories/project/bread.md", "{recalled}");
+    assert!(!recalled["memories"][0]["why"].as_str().unwrap().is_empty(), "{recalled}");
+    assert!(recalled["text"].as_str().unwrap().contains("rests for eleven hours"), "{recalled}");
+    let nothing = done(&daemon.get("/v1/recall?q=what%20do%20penguins%20eat%3F"));
+    assert_eq!(nothing, json!({ "text": "", "memories": [] }));
+    assert_eq!(daemon.get("/v1/recall?q=%20").status, 400);
+
+    let context = done(&daemon.get("/v1/context"));
+    assert!(context["text"].as_str().unwrap().contains("/memories/project/bread.md"), "{context}");
+    let small = done(&daemon.get("/v1/context?bytesMax=10"));
+    assert_eq!([&small["text"], &small["parts"]], [&json!(""), &json!([])]);
+}
+
+#[test]
+fn a_reset_drops_what_is_looked_for_and_the_conversation_goes_on() {
+    let place = Place::new();
+    remembered(&place);
+    let daemon = Daemon::start(&place);
+    open(&daemon, "talk-1");
+    let reset = done(&daemon.post(&format!("{SESSIONS}/talk-1/resets"), &json!({})));
+    assert_eq!([&reset["sessionId"], &reset["turns"]], [&json!("talk-1"), &json!(0)]);
+    assert_eq!(happened(&daemon, "talk-1", "tool-results", "t1"), json!({}));
+    let recalled = shown(&daemon, "talk-1", "how long does the sourdough rest?");
+    assert_eq!(recalled["memories"][0]["path"], "/memories/project/bread.md", "{recalled}");
+    assert_eq!(daemon.post(&format!("{SESSIONS}/none/resets"), &json!({})).status, 404);
+}
+
+#[test]
 fn a_conversation_goes_on_in_the_next_life_of_the_daemon() {
     let place = Place::new();
     remembered(&place);
@@ -154,7 +187,11 @@ fn what_a_segment_began_with_outlives_the_daemon_and_what_changed_is_told_once()
     let again = done(&daemon.post(SESSIONS, &opening));
     assert_eq!(again["context"], first["context"]);
     let changes = again["changes"]["text"].as_str().unwrap();
-    assert!(changes.contains("ferry.md [new]") && !changes.contains("bread.md"), "{changes}");
+    assert!(
+        changes.contains("ferry.md — \"It leaves at nine.\" [new]")
+            && !changes.contains("bread.md"),
+        "{changes}"
+    );
     assert_eq!(done(&daemon.post(SESSIONS, &opening))["changes"], Value::Null, "it was told");
 
     // Within a turn it is looked at beside the prompt.
@@ -167,5 +204,8 @@ fn what_a_segment_began_with_outlives_the_daemon_and_what_changed_is_told_once()
         told = done(&daemon.post(&format!("{SESSIONS}/talk-1/tool-results"), &json!({})));
     }
     let changes = told["changes"]["text"].as_str().unwrap();
-    assert!(changes.contains("train.md [new]") && !changes.contains("ferry.md"), "{changes}");
+    assert!(
+        changes.contains("train.md — \"It leaves at ten.\" [new]") && !changes.contains("ferry.md"),
+        "{changes}"
+    );
 }

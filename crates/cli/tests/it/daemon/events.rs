@@ -1,10 +1,11 @@
 //! Streams of events: what is told, to whom, where a reader goes on, and when a stream ends.
 
 use std::fs;
+use std::path::PathBuf;
 
 use protocol::event::{Envelope, Event, ManagedSource, MemoryChanged};
 use protocol::task::TargetScope;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Daemon;
 use crate::place::Place;
@@ -108,6 +109,134 @@ fn a_reader_goes_on_where_it_left() {
         }
         assert!(fresh.next().unwrap().id.unwrap() > 4);
     }
+}
+
+/// Returns the data of an event of a file, as it is on the wire.
+fn data(envelope: &Envelope) -> Value {
+    serde_json::to_value(&envelope.event).unwrap()["data"].clone()
+}
+
+#[test]
+fn an_event_of_a_file_says_by_whom_it_was_changed_and_how_far_it_may_be_trusted() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let (_, client) = daemon.session();
+    let stream = daemon.stream("/v1/events", &[]);
+    let call = json!({ "command": "create", "path": "/memories/project/a.md", "file_text": "a\n" });
+    let ask = daemon.ask("POST", "/v1/tool").json(&call).header("X-Quipu-Client-Id", &client);
+    assert_eq!(ask.send().status, 200);
+    let told = data(&stream.next().unwrap());
+    assert_eq!((&told["trust"], &told["client"]), (&json!("agent"), &json!(client)), "{told}");
+    assert_eq!(told["workspaceId"], daemon.workspace(0), "{told}");
+
+    let text = json!({ "text": "b\n" });
+    assert_eq!(daemon.ask("PUT", "/v1/memories/global/b.md").json(&text).send().status, 201);
+    let told = data(&stream.next().unwrap());
+    assert_eq!((&told["trust"], &told["workspaceId"]), (&json!("person"), &Value::Null), "{told}");
+
+    let mcp = place.run(&["mcp", "--session", "s-1"]);
+    assert_eq!(mcp.status, 0, "{}", mcp.stderr);
+    let mut served = crate::served::Served::start_as({
+        let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
+        command.args(["mcp", "--session", "s-1"]);
+        command
+    });
+    served.create("/memories/global/c.md", "c\n");
+    served.leave();
+    let told = data(&stream.next().unwrap());
+    assert_eq!((&told["path"], &told["session"]), (&json!("/memories/global/c.md"), &json!("s-1")));
+}
+
+#[test]
+fn pins_are_told_with_who_set_them() {
+    let place = Place::new();
+    place.create("global/a.md", "a\n");
+    let daemon = Daemon::start(&place);
+    let (_, client) = daemon.session();
+    let stream = daemon.stream("/v1/events", &[]);
+    for (method, kind) in [("PUT", "pin"), ("DELETE", "unpin")] {
+        // What is so already is no news.
+        for _ in 0..2 {
+            let ask = daemon.ask(method, "/v1/pins/global/a.md");
+            assert_eq!(ask.header("X-Quipu-Client-Id", &client).send().status, 200);
+        }
+        let told = data(&stream.next().unwrap());
+        let expected = json!({
+            "scope": "file", "path": "/memories/global/a.md", "kind": kind, "actor": "person",
+            "client": client,
+        });
+        assert_eq!(told, expected);
+    }
+}
+
+/// Adds a worktree of the project.
+fn second_worktree(place: &Place) -> PathBuf {
+    let git = |args: &[&str]| {
+        let mut git = place.program("git");
+        let identity = ["-c", "user.name=a", "-c", "user.email=a@example.org"];
+        let done = git.args(identity).args(args).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    };
+    git(&["commit", "--quiet", "--allow-empty", "-m", "first"]);
+    let other = place.path().join("other");
+    git(&["worktree", "add", "--quiet", other.to_str().unwrap()]);
+    other
+}
+
+#[test]
+fn nothing_of_a_worktree_that_is_not_trusted_is_told_in_another() {
+    let place = Place::new();
+    let other = second_worktree(&place);
+    let daemon = Daemon::start_with(&place, &["--untrusted", other.to_str().unwrap()]);
+    let stream = daemon.stream("/v1/events", &[]);
+    for (folder, path) in [(&other, "project/secret.md"), (&place.checkout(), "global/g.md")] {
+        let mut quipu = place.program(env!("CARGO_BIN_EXE_quipu"));
+        quipu.current_dir(folder).args(["create", path, "text"]);
+        assert!(quipu.output().unwrap().status.success());
+    }
+    assert_eq!(data(&stream.next().unwrap())["path"], "/memories/global/g.md");
+}
+
+#[test]
+fn a_change_in_another_worktree_of_the_project_is_told_with_where_it_was() {
+    let place = Place::new();
+    let other = second_worktree(&place);
+    let (here, there) = (place.checkout(), other.to_str().unwrap().to_owned());
+    let args = ["--workspace", here.to_str().unwrap(), "--workspace", &there];
+    let daemon = Daemon::start_with(&place, &args);
+    let (mine, theirs) = (daemon.workspace(0).to_owned(), daemon.workspace(1).to_owned());
+    let stream = daemon.stream("/v1/events", &[]);
+    let tool = format!("/v1/tool?workspace={theirs}");
+    let call = json!({ "command": "create", "path": "/memories/project/a.md", "file_text": "a\n" });
+    assert_eq!(daemon.post(&tool, &call).json()["ok"], true);
+    let told = data(&stream.next().unwrap());
+    assert_eq!(
+        (&told["path"], &told["kind"]),
+        (&json!("/memories/project/a.md"), &json!("create"))
+    );
+    assert_eq!(told["workspaceId"], theirs, "{told}");
+    // It is not there here.
+    assert_eq!(daemon.get("/v1/memories/project/a.md").status, 404);
+
+    // Another process there is heard too, and what happens here is told as such.
+    let mut quipu = place.program(env!("CARGO_BIN_EXE_quipu"));
+    quipu.current_dir(&other).args(["create", "project/b.md", "b"]);
+    assert!(quipu.output().unwrap().status.success());
+    let told = data(&stream.next().unwrap());
+    assert_eq!(
+        (&told["path"], &told["workspaceId"]),
+        (&json!("/memories/project/b.md"), &json!(theirs))
+    );
+    let call = json!({ "command": "create", "path": "/memories/project/c.md", "file_text": "c\n" });
+    assert_eq!(daemon.post("/v1/tool", &call).json()["ok"], true);
+    assert_eq!(data(&stream.next().unwrap())["workspaceId"], mine);
+    // The workspace scope is of one worktree alone, so nothing of it is told.
+    let call =
+        json!({ "command": "create", "path": "/memories/workspace/w.md", "file_text": "w\n" });
+    assert_eq!(daemon.post(&tool, &call).json()["ok"], true);
+    let call = json!({ "command": "create", "path": "/memories/global/g.md", "file_text": "g\n" });
+    assert_eq!(daemon.post(&tool, &call).json()["ok"], true);
+    assert_eq!(data(&stream.next().unwrap())["path"], "/memories/global/g.md");
 }
 
 #[test]

@@ -47,7 +47,7 @@ fn create(path: &str) -> Value {
 
 /// Returns the code of a call that came back, `ok` if all went well.
 fn outcome(answer: &Answer) -> String {
-    let result = answer.json()["result"]["structuredContent"].clone();
+    let result = answer.json()["result"]["_meta"]["quipu"].clone();
     if result["ok"] == true { "ok".to_owned() } else { result["code"].as_str().unwrap().to_owned() }
 }
 
@@ -180,6 +180,73 @@ fn the_gate_stands_before_it() {
 }
 
 #[test]
+fn a_client_is_answered_in_the_form_that_it_takes() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let session = Session::begin(&daemon, "/mcp");
+    let ping = json!({ "jsonrpc": "2.0", "id": 5, "method": "ping" });
+    let check = |accept: Option<&str>, stateless: &str, in_session: &str| {
+        let with = |ask: Ask<'_>| match accept {
+            Some(accept) => ask.header("Accept", accept).send(),
+            None => ask.without("Accept").send(),
+        };
+        let answers = [
+            (with(request(&daemon, "/mcp", "tools/list", json!({}))), stateless, "tools"),
+            (with(session.ask(&ping)), in_session, "jsonrpc"),
+        ];
+        for (answer, form, word) in answers {
+            let found = (answer.status, answer.header("Content-Type"));
+            assert_eq!(found, (200, Some(form)), "{accept:?}: {}", answer.text());
+            let text = answer.text();
+            let mut events = text.lines().filter_map(|line| line.strip_prefix("data: "));
+            let data = events.next_back().unwrap_or(&text);
+            let message: Value = serde_json::from_str(data).unwrap();
+            assert!(message["result"].is_object() && text.contains(word), "{accept:?}: {text}");
+        }
+    };
+    let (json, events) = ("application/json", "text/event-stream");
+    check(Some("application/json, text/event-stream"), json, events);
+    check(Some("*/*"), json, events);
+    check(None, json, events);
+    check(Some("application/json"), json, json);
+    check(Some("text/event-stream"), events, events);
+    // A session can be begun so too.
+    for accept in ["*/*", json, events] {
+        let begun = Session::ask_for(&daemon, "/mcp").header("Accept", accept).send();
+        assert_eq!(begun.status, 200, "{accept}: {}", begun.text());
+        assert!(begun.header("Mcp-Session-Id").is_some(), "{accept}");
+    }
+    // A stream without an end is a stream or nothing.
+    let listen = || {
+        let params = json!({ "notifications": { "resourcesListChanged": true } });
+        request(&daemon, "/mcp", "subscriptions/listen", params)
+    };
+    assert_eq!(listen().header("Accept", json).send().status, 406);
+    Listening::open(listen().header("Accept", "*/*"));
+    let changes = || daemon.ask("GET", "/mcp").header("Mcp-Session-Id", &session.id);
+    assert_eq!(changes().header("Accept", json).send().status, 406);
+    Listening::open(changes().header("Accept", "*/*"));
+}
+
+#[test]
+fn half_a_surrogate_pair_is_answered_by_the_id_of_its_request() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let session = Session::begin(&daemon, "/mcp");
+    let arguments = call(&json!({
+        "command": "create", "path": "/memories/global/a.md", "file_text": "cut HERE off\n",
+    }));
+    let ask = request(&daemon, "/mcp", "tools/call", arguments.clone());
+    let body = String::from_utf8(ask.body.clone()).unwrap().replace("HERE", r"\ud83d");
+    let made = ask.bytes(body.as_bytes()).send().json();
+    assert_eq!((&made["id"], &made["result"]["isError"]), (&json!(1), &json!(false)), "{made}");
+    assert_eq!(place.view("global/a.md"), "cut \u{fffd} off\n");
+    let ping = br#"{"jsonrpc":"2.0","id":"\ude00","method":"ping"}"#;
+    let answer = session.ask(&Value::Null).bytes(ping).header("Accept", "application/json").send();
+    assert_eq!(answer.json()["id"], "\u{fffd}", "{}", answer.text());
+}
+
+#[test]
 fn what_is_no_message_is_answered_as_the_protocol_asks() {
     let place = Place::new();
     let daemon = Daemon::start(&place);
@@ -276,7 +343,7 @@ fn a_change_says_who_made_it_and_a_class_may_not_do_more_than_it_may() {
     assert_eq!(outcome(&made), "ok");
     let session = Session::begin(&daemon, "/mcp");
     let made = session.request("tools/call", &create("/memories/global/older.md"));
-    assert_eq!(made["result"]["structuredContent"]["ok"], true, "{made}");
+    assert_eq!(made["result"]["_meta"]["quipu"]["ok"], true, "{made}");
     let (_, client) = daemon.session();
     let made = write("/memories/global/known.md").header("X-Quipu-Client-Id", &client).send();
     assert_eq!(outcome(&made), "ok");
@@ -357,7 +424,7 @@ fn a_call_under_way_is_answered_before_the_daemon_ends() {
     while ending.next().is_some() {}
     drop(held);
     let answer = called.next().expect("it was cut");
-    assert_eq!(answer["result"]["structuredContent"]["ok"], true, "{answer}");
+    assert_eq!(answer["result"]["_meta"]["quipu"]["ok"], true, "{answer}");
     assert_eq!(called.next(), None);
     assert_eq!(news.next(), None);
     assert_eq!(daemon.end().0, Some(0));

@@ -248,7 +248,8 @@ fn of_writers_that_name_the_same_revision_at_once_one_wins() {
 #[test]
 fn what_may_not_be_written_is_refused_with_its_code() {
     let place = Place::new();
-    let daemon = Daemon::start(&place);
+    // No checkout: there is neither a project nor a workspace.
+    let daemon = Daemon::start_with(&place, &["--project", &place.home().display().to_string()]);
     let check = |path: &str, text: &str, expected: (u16, &str)| {
         let answer = put(&daemon, path, text, ("If-None-Match", "*"));
         let code = answer.json()["code"].as_str().unwrap().to_owned();
@@ -307,7 +308,7 @@ fn memories_are_listed_page_by_page() {
     assert_eq!((&memory["scope"], &memory["description"]), (&json!("global"), &json!("About tea")));
     assert_eq!((&memory["lastAuthor"], &memory["pinned"]), (&json!("person"), &json!(false)));
     assert_eq!(memory["revision"].as_str().unwrap().len(), 64);
-    assert_eq!(all["unavailable"][0]["scope"], "workspace");
+    assert_eq!(all["unavailable"], json!([]));
     assert_eq!(daemon.ask("DELETE", "/v1/pins/global/b.md").send().json()["pinned"], false);
     assert_eq!(names("?pinned=true"), "");
 }
@@ -518,4 +519,62 @@ fn the_daemon_counts_and_describes_itself() {
     let page = daemon.get("/docs");
     assert_eq!(page.header("Content-Type"), Some("text/html; charset=utf-8"));
     assert!(!page.text().contains("<script"));
+}
+
+#[test]
+fn a_memory_says_how_far_it_may_be_trusted_and_when_it_was_written() {
+    let place = Place::new();
+    let root = place.checkout().join(".quipu/memory");
+    std::fs::create_dir_all(&root).unwrap();
+    std::fs::write(root.join("cloned.md"), "came with the repository\n").unwrap();
+    let daemon = Daemon::start(&place);
+    let create = |path: &str| json!({ "command": "create", "path": format!("/memories/{path}"), "file_text": "a\n" });
+    assert_eq!(daemon.post("/v1/tool", &create("global/agents.md")).json()["ok"], true);
+    let text = json!({ "text": "b\n" });
+    let put = daemon.ask("PUT", "/v1/memories/global/persons.md").json(&text).send();
+    assert_eq!(put.status, 201);
+    let listed = daemon.get("/v1/memories").json()["memories"].as_array().unwrap().clone();
+    let check = |path: &str, trust: &str, is_recorded: bool| {
+        let item = listed.iter().find(|one| one["path"] == format!("/memories/{path}")).unwrap();
+        let read = daemon.get(&format!("/v1/memories/{path}")).json();
+        for one in [item, &read] {
+            assert_eq!(one["trust"], trust, "{one}");
+            assert_eq!(one["lastWrittenAt"].is_string(), is_recorded, "{one}");
+            assert!(one["model"].is_null(), "no model said that it wrote this: {one}");
+        }
+    };
+    check("global/agents.md", "agent", true);
+    check("global/persons.md", "person", true);
+    check("project/cloned.md", "outside", false);
+
+    // A new path is no new text; a text that a person edits is trusted no more than what it was.
+    let written = |path: &str| daemon.get(&format!("/v1/memories/{path}")).json();
+    let before = written("global/agents.md");
+    let renaming =
+        json!({ "from": "/memories/global/agents.md", "to": "/memories/global/moved.md" });
+    assert_eq!(daemon.post("/v1/memories/move", &renaming).status, 200);
+    assert_eq!(written("global/moved.md")["trust"], before["trust"]);
+    let replace = daemon.ask("PUT", "/v1/memories/global/moved.md").header("If-Match", "*");
+    assert_eq!(replace.json(&json!({ "text": "c\n" })).send().status, 200);
+    let after = written("global/moved.md");
+    assert!(after["lastWrittenAt"].as_str().unwrap() > before["lastWrittenAt"].as_str().unwrap());
+
+    // What was written without Quipu came from outside, however it was before.
+    std::fs::write(place.home().join("memory/persons.md"), "edited\n").unwrap();
+    assert_eq!(written("global/persons.md")["trust"], "outside");
+}
+
+#[test]
+fn a_memory_that_was_moved_to_another_scope_keeps_its_trust() {
+    let place = Place::new();
+    for (from, to) in [("project/a.md", "global/"), ("global/b.md", "project/")] {
+        place.create(from, "text\n");
+        place.done(&["mv", from, to]);
+    }
+    let daemon = Daemon::start(&place);
+    for path in ["global/a.md", "project/b.md"] {
+        let memory = daemon.get(&format!("/v1/memories/{path}")).json();
+        assert_eq!(memory["trust"], "person", "{memory}");
+        assert!(memory["lastWrittenAt"].is_string(), "{memory}");
+    }
 }

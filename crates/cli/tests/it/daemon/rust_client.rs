@@ -97,7 +97,11 @@ async fn tasks_are_asked_for_waited_for_and_told_apart() {
     let done = client.wait_for(&dream.task_id, PATIENCE).await.unwrap();
     assert!(matches!(done.result, Some(TaskResult::Dream(_))), "{done:?}");
 
-    let query = ForgetRequest { query: "builds with make".to_owned(), scope: None };
+    let query = ForgetRequest {
+        query: "forget that this project builds with make".to_owned(),
+        scope: None,
+        file_path: None,
+    };
     let forget = client.forget(&query).await.unwrap();
     let done = client.wait_for(&forget.task_id, PATIENCE).await.unwrap();
     let Some(TaskResult::Forget(result)) = &done.result else { panic!("{done:?}") };

@@ -25,7 +25,8 @@ fn a_text_is_remembered_forgotten_and_tidied_up() {
     assert_eq!(asked.status, 202);
     let queued = asked.json();
     assert_eq!(queued["contextMode"], "workspace");
-    assert!(queued.get("result").is_none() && queued.get("error").is_none(), "{queued}");
+    let ends = [queued.get("result"), queued.get("error")];
+    assert_eq!(ends, [Some(&Value::Null), Some(&Value::Null)], "{queued}");
     let id = queued["taskId"].as_str().unwrap();
     assert!(id.starts_with("remember-"), "{id}");
 
@@ -34,6 +35,7 @@ fn a_text_is_remembered_forgotten_and_tidied_up() {
     assert_eq!(done["createdAt"], queued["createdAt"]);
     assert!(done["updatedAt"].as_str() >= done["createdAt"].as_str(), "{done}");
     assert_eq!(done["result"]["touchedScopes"], json!(["user"]));
+    assert!(done.get("error").is_none(), "{done}");
     let files = done["result"]["filesTouched"].as_array().unwrap();
     assert_eq!(files.len(), 1, "{done}");
     assert!(!done["result"]["summary"].as_str().unwrap().contains("tea"), "{done}");
@@ -90,6 +92,13 @@ fn what_is_wrong_with_a_body_has_its_own_code() {
     let twice = br#"{"content": 1, "content": "the last one counts"}"#;
     let twice = daemon.ask("POST", "/workspace/memory/remember").bytes(twice).send();
     assert_eq!(twice.status, 202, "{}", twice.text());
+    // A text that was cut in the middle of a character: half of a surrogate pair is valid UTF-8, and is replaced.
+    let cut = br#"{"content": "I keep bees \ud83d"}"#;
+    let cut = daemon.ask("POST", "/workspace/memory/remember").bytes(cut).send();
+    assert_eq!(cut.status, 202, "{}", cut.text());
+    let cut =
+        daemon.ask("POST", "/workspace/memory/remember").bytes(b"{\"content\": \"\xf0\x9f\"}");
+    assert_eq!(cut.code(), (400, "invalid_json".to_owned()));
 }
 
 #[test]

@@ -18,7 +18,7 @@ async fn submit(process: &Process, request: Request) -> Result<engine::Task, Sub
 }
 
 fn forget() -> Request {
-    Request::Forget(ForgetRequest { query: "x".to_owned(), scope: None })
+    Request::Forget(ForgetRequest { query: "x".to_owned(), scope: None, file: None })
 }
 
 #[tokio::test]

@@ -9,10 +9,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use engine::{
     Asker, BindingRequest, Caller, ChangesQuery, ClientId, Draft, Feed, FeedError, Folders, Job,
-    LaneParts, LaneSettings, Lanes, ManagedChange, Memories, RememberRequest, Request, RunError,
-    Runner, Task, TaskError, TaskErrorCode, TaskResult, TaskState, Workspace,
+    LaneParts, LaneSettings, Lanes, ManagedChange, Memories, Pending, RememberRequest, Request,
+    RunError, Runner, Task, TaskError, TaskErrorCode, TaskResult, TaskState, Workspace,
 };
 use memory::path::{Layout, MemoryPath, Mount, Scope};
+use memory::proposal::{EntryChange, Proposal, ProposalKind};
 use memory::screen::Screen;
 use state::{SqliteState, State, Tasks};
 use store::{Binding, Settings, Store, TurnFile};
@@ -123,6 +124,11 @@ impl Process {
         self
     }
 
+    pub(crate) fn pending(&self) -> Pending {
+        let LaneParts { store, tasks, clock, .. } = &self.parts;
+        Pending::new(Arc::clone(store), Arc::clone(tasks), Arc::clone(clock))
+    }
+
     pub(crate) const fn folders(&self) -> &Folders {
         &self.parts.folders
     }
@@ -229,7 +235,7 @@ impl Feed for Heard {
 
 /// A runner that does what the content of a remember says, word by word; a forget and a dream do nothing.
 ///
-/// `add PATH WORD` appends a line to a memory, `wait` waits for a permit, `hang` never ends, `panic`
+/// `add PATH WORD` appends a line to a memory, `propose WORD PATH` proposes to remove an entry, `wait` waits for a permit, `hang` never ends, `panic`
 /// panics, `conflict` says once that a memory changed, `fail CODE` fails, `secret` fails with a key in
 /// its details.
 #[derive(Debug)]
@@ -244,6 +250,8 @@ pub(crate) struct Scripted {
     conflicts: AtomicUsize,
     pub(crate) available: Mutex<Available>,
     pub(crate) dreams_fail: AtomicBool,
+    /// What the next task proposes.
+    pub(crate) proposals: Mutex<Vec<Proposal>>,
     /// How often it was told to rest.
     pub(crate) rests: AtomicUsize,
 }
@@ -273,6 +281,7 @@ impl Default for Scripted {
             conflicts: AtomicUsize::new(0),
             available: Mutex::default(),
             dreams_fail: AtomicBool::new(false),
+            proposals: Mutex::default(),
             rests: AtomicUsize::new(0),
         }
     }
@@ -330,6 +339,7 @@ impl Runner for Scripted {
         let Request::Remember(asked) = &job.request else { return Ok(nothing(&job.request)) };
         let mut words = asked.content.split_whitespace();
         let mut touched = BTreeSet::new();
+        let mut proposals = std::mem::take(&mut *self.proposals.lock().unwrap());
         while let Some(word) = words.next() {
             match word {
                 "add" => {
@@ -342,6 +352,10 @@ impl Runner for Scripted {
                     let text = format!("{before}- {}\n", words.next().unwrap());
                     draft.put(&path, &text).await.map_err(|error| broken(&error))?;
                     touched.insert(path);
+                }
+                "propose" => {
+                    let old = words.next().unwrap().to_owned();
+                    proposals.push(removal(at(words.next().unwrap()), old));
                 }
                 "wait" => self.gate.acquire().await.unwrap().forget(),
                 "hang" => std::future::pending().await,
@@ -362,7 +376,14 @@ impl Runner for Scripted {
         }
         let scopes = touched.iter().filter_map(MemoryPath::mount).collect();
         let files_touched = touched.into_iter().collect();
-        Ok(TaskResult::Remembered { summary: "done".to_owned(), files_touched, scopes })
+        let proposals = proposals.into();
+        Ok(TaskResult::Remembered {
+            summary: "done".to_owned(),
+            files_touched,
+            scopes,
+            changes: Vec::new(),
+            proposals,
+        })
     }
 
     fn rest(&self) {
@@ -374,16 +395,45 @@ fn broken(error: &engine::StoreError) -> RunError {
     TaskError::new(TaskErrorCode::RememberFailed).with_details(&error.to_string()).into()
 }
 
+/// Returns a proposal to remove an entry.
+pub(crate) fn removal(path: MemoryPath, old: String) -> Proposal {
+    Proposal {
+        kind: ProposalKind::Expiry,
+        reason: format!("`{old}` ended"),
+        score: 80,
+        changes: vec![EntryChange { path, old: Some(old), new: None }],
+        relies_on: Vec::new(),
+    }
+}
+
 fn nothing(request: &Request) -> TaskResult {
+    let proposals = Vec::new().into();
     let (summary, topics, scopes) = ("nothing".to_owned(), BTreeSet::new(), BTreeSet::new());
     match request {
-        Request::Forget(_) => {
-            TaskResult::Forgotten { summary, removed: Vec::new(), topics, scopes }
-        }
-        Request::Dream => TaskResult::Dreamt { summary, topics, scopes, deduped: 0 },
-        Request::Remember(_) => {
-            TaskResult::Remembered { summary, files_touched: Vec::new(), scopes }
-        }
+        Request::Forget(_) => TaskResult::Forgotten {
+            summary,
+            removed: Vec::new(),
+            topics,
+            scopes,
+            changes: Vec::new(),
+            candidates: Vec::new(),
+            proposals,
+        },
+        Request::Dream => TaskResult::Dreamt {
+            summary,
+            topics,
+            scopes,
+            deduped: 0,
+            changes: Vec::new(),
+            proposals,
+        },
+        Request::Remember(_) => TaskResult::Remembered {
+            summary,
+            files_touched: Vec::new(),
+            scopes,
+            changes: Vec::new(),
+            proposals,
+        },
     }
 }
 

@@ -14,7 +14,7 @@ async fn tasks_of_a_workspace_are_done_one_at_a_time_in_order() {
     let mut asked = Vec::new();
     for number in 0..12 {
         let request = match number % 4 {
-            1 => Request::Forget(ForgetRequest { query: "x".to_owned(), scope: None }),
+            1 => Request::Forget(ForgetRequest { query: "x".to_owned(), scope: None, file: None }),
             2 => Request::Dream,
             _ => remember(&format!("add global/a.md {number}")),
         };

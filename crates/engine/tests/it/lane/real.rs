@@ -60,7 +60,7 @@ fn remember(content: &str, scope: Option<Scope>) -> Request {
 }
 
 fn forget(query: &str) -> Request {
-    Request::Forget(ForgetRequest { query: query.to_owned(), scope: None })
+    Request::Forget(ForgetRequest { query: query.to_owned(), scope: None, file: None })
 }
 
 fn result(task: &Task) -> &TaskResult {
@@ -88,7 +88,7 @@ async fn remember_forget_and_dream_do_what_they_say() {
     let folder = home.workspace.cwd.join(".quipu/memory");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("a.md"), "- The pier gate opens at six\n- Gates are green\n").unwrap();
-    fs::write(folder.join("b.md"), "- the pier gate opens at six.\n").unwrap();
+    fs::write(folder.join("a-2.md"), "- the pier gate opens at six.\n").unwrap();
     let task = home.done(Request::Dream).await;
     let TaskResult::Dreamt { deduped, .. } = result(&task) else { panic!() };
     assert_eq!(*deduped, 1);
@@ -127,23 +127,24 @@ async fn what_was_asked_is_kept_as_long_as_it_waits_and_a_secret_is_never() {
     let name = format!("lane-{}", home.workspace.id);
     let turn =
         store::TurnFile::new(&config(home.folder.path()).folders, &name).take().await.unwrap();
+    let bees = "I keep bees, in three hives behind the shed, and each of them has a queen from another breeder.";
     let mut tasks = Vec::new();
     for request in [
         remember("The key is ghp_Zz0123456789abcdefghijABCDEFGHIJ0123", None),
-        remember("I keep bees.", None),
+        remember(bees, None),
         forget("the key xoxb-2345678901-abcdefghij"),
     ] {
         let asker = Asker::person("cli");
         tasks.push(home.lanes.submit(&home.workspace, request, asker).await.unwrap());
     }
-    assert_eq!((holds("I keep bees."), holds("ghp_"), holds("xoxb-")), (true, false, true));
+    assert_eq!((holds(bees), holds("ghp_"), holds("xoxb-")), (true, false, true));
     drop(turn);
     for task in &tasks {
         home.lanes.wait(&home.workspace, &task.id).await.unwrap();
     }
     home.lanes.drain(std::time::Duration::from_secs(5)).await;
     home.engine.close().await;
-    assert_eq!((holds("I keep bees."), holds("ghp_"), holds("xoxb-")), (false, false, false));
+    assert_eq!((holds(bees), holds("ghp_"), holds("xoxb-")), (false, false, false));
 }
 
 #[tokio::test]

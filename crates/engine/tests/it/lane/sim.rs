@@ -109,7 +109,7 @@ impl World {
         let word = self.word('w');
         match self.random.below(8) {
             0 => Request::Dream,
-            1 => Request::Forget(ForgetRequest { query: word, scope: None }),
+            1 => Request::Forget(ForgetRequest { query: word, scope: None, file: None }),
             2 => remember(&format!("add project/a.md {word} panic")),
             3 => remember(&format!("add global/b.md {word} secret")),
             4 => remember(&format!("add project/a.md {word} conflict")),

@@ -25,7 +25,6 @@ fn inserted(text: &str, line: i64, insert_text: &str) -> String {
 fn a_replacement_changes_the_one_occurrence_and_no_other_byte() {
     let check = |text, old, new, expected: &str| assert_eq!(replaced(text, old, new), expected);
     check("one two three", "two", "2", "one 2 three");
-    check("a\r\nb\r\nc", "b", "x\ny", "a\r\nx\ny\r\nc");
     check("\u{feff}a\nb\n", "a", "x", "\u{feff}x\nb\n");
     check("a\nb", "b", "c", "a\nc");
     check("keep drop", " drop", "", "keep");
@@ -33,6 +32,25 @@ fn a_replacement_changes_the_one_occurrence_and_no_other_byte() {
     check("héllo wörld", "ö", "o", "héllo world");
     check("aab", "ab", "x", "ax");
     check("same", "same", "same", "same");
+}
+
+#[test]
+fn lines_are_found_and_written_however_they_end() {
+    let check = |text, old, new, expected: &str| assert_eq!(replaced(text, old, new), expected);
+    // As a view shows them, in a file of each kind.
+    check("a\r\nb\r\nc\r\n", "a\nb", "x\ny\nz", "x\r\ny\r\nz\r\nc\r\n");
+    check("a\nb\nc\n", "a\r\nb\r\n", "x\r\ny\r\n", "x\ny\nc\n");
+    check("a\r\nb\r\nc", "b", "x\ny", "a\r\nx\r\ny\r\nc");
+    check("a\r\nb\r\nc", "\nb\n", "\n", "a\r\nc");
+    check("a\r\nb\r\nc", "\r\nb", "", "a\r\nc");
+    check("\u{feff}a\r\nb", "a\nb", "c\nd", "\u{feff}c\r\nd");
+    // A file that mixes both: what is outside of the edit stays as it is.
+    check("a\r\nb\nc\r\nd\n", "b\nc\n", "x\ny\n", "a\r\nx\r\ny\r\nd\n");
+    check("a\nb\r\nc\r\nd\n", "b\nc", "x\ny", "a\nx\ny\r\nd\n");
+    // Without a line end there is nothing to follow.
+    check("a", "a", "x\r\ny\n", "x\r\ny\n");
+    // A return by itself ends no line.
+    check("a\rb\r\nc", "a\rb\nc", "x\ry", "x\ry");
 }
 
 #[test]
@@ -45,7 +63,8 @@ fn a_text_that_is_not_there_is_not_replaced() {
     check("", "x");
     check("short", "shorter");
     check("One", "one");
-    check("a\r\nb", "a\nb");
+    check("a\rb", "a\nb");
+    check("a\r\nb", "a\rb");
     check("caf\u{e9}", "cafe\u{301}");
     assert_eq!(not_replaced("text", ""), CommandError::EmptyOldStr);
 }
@@ -62,6 +81,9 @@ fn every_occurrence_is_listed_by_the_line_it_begins_on() {
     check("a\na\na\na", "a\na", &[1, 2, 3]);
     check("\n\n\n", "\n", &[1, 2, 3]);
     check("\r\nx\r\nx", "x", &[2, 3]);
+    // A view shows both alike.
+    check("a\nb\na\r\nb\r\n", "a\nb", &[1, 3]);
+    check("a\nb\na\r\nb\r\n", "a\r\nb", &[1, 3]);
     check("abab\nababab", "abab", &[1, 2, 2]);
 }
 
@@ -123,7 +145,9 @@ fn an_insertion_follows_the_file_in_how_lines_end() {
     check("a\r\nb\r\n", 1, "x\ny", "a\r\nx\r\ny\r\nb\r\n");
     check("a\r\nb", 2, "x\r\ny\n", "a\r\nb\r\nx\r\ny\r\n");
     check("a\nb\r\n", 2, "x", "a\nb\r\nx\n");
-    check("a\n", 1, "x\r\n", "a\nx\r\n");
+    check("a\n", 1, "x\r\n", "a\nx\n");
+    check("", 0, "x\r\ny\r\n", "x\r\ny\r\n");
+    check("\u{feff}a\r\n", 1, "x\ny", "\u{feff}a\r\nx\r\ny\r\n");
     check("\u{feff}a\n", 0, "x", "\u{feff}x\na\n");
     check("\u{feff}", 0, "x", "\u{feff}x\n");
     check("\u{feff}a", 1, "x", "\u{feff}a\nx\n");
@@ -180,25 +204,51 @@ fn texts(max: usize) -> impl Strategy<Value = String> {
     prop::collection::vec(pieces, 0..max).prop_map(|pieces| pieces.concat())
 }
 
+/// Cuts a text into characters; a return and the newline behind it are one.
+fn pieces(text: &str) -> Vec<&str> {
+    let mut pieces = Vec::new();
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let length = if rest.starts_with("\r\n") { 2 } else { first.len_utf8() };
+        let (piece, behind) = rest.split_at(length);
+        pieces.push(piece);
+        rest = behind;
+    }
+    pieces
+}
+
 proptest! {
     #[test]
     fn a_replacement_agrees_with_trying_every_position(
         text in texts(24), old in texts(4), new in texts(4),
     ) {
         prop_assume!(!old.is_empty());
-        let starts: Vec<_> = text
-            .char_indices()
-            .map(|(at, _)| text.split_at(at))
-            .filter(|(_, rest)| rest.starts_with(&old))
+        let (pieces, pattern) = (pieces(&text), pieces(&old));
+        let alike = |one: &&str, other: &&str| {
+            one == other || (one.ends_with('\n') && other.ends_with('\n'))
+        };
+        let starts: Vec<_> = (0..pieces.len())
+            .map(|at| pieces.split_at(at))
+            .filter(|(_, rest)| {
+                rest.len() >= pattern.len()
+                    && rest.iter().zip(&pattern).all(|(one, other)| alike(one, other))
+            })
             .collect();
         match (starts.as_slice(), str_replace(&path(), &text, &old, &new)) {
             ([(before, rest)], Ok(edited)) => {
-                let after = rest.strip_prefix(old.as_str()).unwrap();
+                let (before, after) = (before.concat(), rest[pattern.len()..].concat());
+                let line_break = pieces.iter().find(|piece| piece.ends_with('\n'));
+                let new = match line_break {
+                    Some(end) => new.replace("\r\n", "\n").replace('\n', end),
+                    None => new,
+                };
                 prop_assert_eq!(edited.text, format!("{before}{new}{after}"));
             }
             (many, Err(CommandError::TextNotUnique { lines, .. })) => {
-                let expected: Vec<_> =
-                    many.iter().map(|(before, _)| before.matches('\n').count() + 1).collect();
+                let expected: Vec<_> = many
+                    .iter()
+                    .map(|(before, _)| before.concat().matches('\n').count() + 1)
+                    .collect();
                 prop_assert_eq!(lines, expected);
             }
             (found, outcome) => {

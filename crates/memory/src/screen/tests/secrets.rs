@@ -5,7 +5,7 @@ use super::*;
 const BASE64: &str = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
 
 /// Asserts that a token is found in prose, in code, behind another script and at the very edge.
-fn refuses_token(token: &str, rule: &str) {
+pub(super) fn refuses_token(token: &str, rule: &str) {
     refuses(token, rule);
     refuses(&format!("- Use `{token}` for the mirror, it is valid for a year"), rule);
     refuses(&format!("使用{token}。"), rule);

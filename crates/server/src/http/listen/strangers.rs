@@ -29,6 +29,8 @@ struct Here {
 #[derive(Clone, Debug)]
 pub(in crate::http) struct Visitor {
     peer: Peer,
+    /// Cancelled when its connection has ended.
+    gone: CancellationToken,
     /// Where it stands among strangers; `None` if it never was one.
     place: Option<Arc<Place>>,
 }
@@ -59,7 +61,7 @@ impl Strangers {
         here.cut_off.insert(number, cut_off.clone());
         let strangers = Arc::clone(self);
         let place = Place { number, strangers, is_known: AtomicBool::new(false) };
-        (Visitor { peer, place: Some(Arc::new(place)) }, cut_off)
+        (Visitor { peer, gone: CancellationToken::new(), place: Some(Arc::new(place)) }, cut_off)
     }
 
     fn here(&self) -> MutexGuard<'_, Here> {
@@ -69,8 +71,13 @@ impl Strangers {
 
 impl Visitor {
     /// Returns one who makes room for nobody, token or not.
-    pub(in crate::http) const fn no_stranger(peer: Peer) -> Self {
-        Self { peer, place: None }
+    pub(in crate::http) fn no_stranger(peer: Peer) -> Self {
+        Self { peer, gone: CancellationToken::new(), place: None }
+    }
+
+    /// Returns what is cancelled when its connection has ended.
+    pub(in crate::http) const fn gone(&self) -> &CancellationToken {
+        &self.gone
     }
 
     /// Returns where it comes from.

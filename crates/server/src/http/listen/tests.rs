@@ -4,7 +4,10 @@ use axum::Router;
 use axum::body::Body;
 use axum::routing::future::RouteFuture;
 use axum::routing::{get, post};
-use memory::limits::HTTP_BODY_WAIT;
+use memory::limits::{
+    HTTP_BODY_BYTES_MAX, HTTP_BODY_WAIT, HTTP_LINGER_BYTES_MAX, HTTP_LINGER_IDLE_WAIT,
+    HTTP_LINGER_WAIT,
+};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::time::{Duration, Instant};
 use tower_service::Service as _;
@@ -168,4 +171,48 @@ impl Answering for Router {
         request.extensions_mut().insert(visitor.clone());
         Router::clone(self).call(request)
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_client_still_sends_is_dropped_as_long_as_it_comes() {
+    let (mut stream, _ending) = connect();
+    let body = HTTP_BODY_BYTES_MAX + 1;
+    let head = format!("POST /body HTTP/1.1\r\nHost: localhost\r\nContent-Length: {body}\r\n\r\n");
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream.write_all(&vec![b' '; body]).await.unwrap();
+    let begun = Instant::now();
+    let mut answer = Vec::new();
+    stream.read_to_end(&mut answer).await.unwrap();
+    let answer = String::from_utf8(answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 413 "), "{answer}");
+    assert!(answer.contains("connection: close\r\n"), "{answer}");
+    assert_eq!(
+        begun.elapsed(),
+        Duration::ZERO,
+        "the answer is whole, although this end stays open"
+    );
+    tokio::time::sleep(2 * HTTP_LINGER_IDLE_WAIT).await;
+    assert!(stream.write_all(b"more").await.is_err(), "a silent client is not waited for");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_client_sends_without_end_is_dropped_up_to_a_bound() {
+    let (mut stream, _ending) = connect();
+    let head = "POST /body HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1073741824\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let (mut sent, chunk) = (0, [b' '; PIPE_BYTES]);
+    while stream.write_all(&chunk).await.is_ok() {
+        sent += PIPE_BYTES;
+    }
+    let most = HTTP_LINGER_BYTES_MAX + 2 * HTTP_HEADER_BYTES_MAX;
+    assert!((HTTP_LINGER_BYTES_MAX..most).contains(&sent), "{sent} bytes were taken");
+
+    // A byte now and then holds the connection no longer than everything together may take.
+    let (mut stream, _ending) = connect();
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let begun = Instant::now();
+    while stream.write_all(b" ").await.is_ok() {
+        tokio::time::sleep(HTTP_LINGER_IDLE_WAIT / 2).await;
+    }
+    assert!(begun.elapsed() <= HTTP_LINGER_WAIT + HTTP_LINGER_IDLE_WAIT, "{:?}", begun.elapsed());
 }

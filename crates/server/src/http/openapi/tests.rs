@@ -72,6 +72,7 @@ fn it_is_of_version_3_1_and_names_every_route_of_the_spec() {
     delete /v1/memories/{path}
     delete /v1/pins/{path}
     delete /v1/sessions/{id}
+    delete /v1/workspaces/{id}
     delete /workspace/memory/{kind}/{task}
     delete /workspaces/{workspace}/memory/{kind}/{task}
     get /capabilities
@@ -83,13 +84,18 @@ fn it_is_of_version_3_1_and_names_every_route_of_the_spec() {
     get /session/{id}/events
     get /v1/changes
     get /v1/changes/{id}
+    get /v1/context
     get /v1/events
     get /v1/export
     get /v1/memories
     get /v1/memories/{path}
+    get /v1/pending
+    get /v1/pending/{id}
+    get /v1/recall
     get /v1/search
     get /v1/stats
     get /v1/tasks
+    get /v1/workspaces
     get /workspace/memory
     get /workspace/memory/{kind}/{task}
     get /workspaces/{workspace}/memory
@@ -101,15 +107,20 @@ fn it_is_of_version_3_1_and_names_every_route_of_the_spec() {
     post /v1/changes/{id}/undo
     post /v1/import
     post /v1/memories/move
+    post /v1/pending/accept
+    post /v1/pending/reject
     post /v1/sessions
     post /v1/sessions/{id}/compactions
     post /v1/sessions/{id}/prompts
+    post /v1/sessions/{id}/resets
     post /v1/sessions/{id}/tool-results
     post /v1/sessions/{id}/turns
     post /v1/tool
     post /workspace/memory
+    post /workspace/memory/load
     post /workspace/memory/{kind}
     post /workspaces/{workspace}/memory
+    post /workspaces/{workspace}/memory/load
     post /workspaces/{workspace}/memory/{kind}
     put /v1/memories/{path}
     put /v1/pins/{path}

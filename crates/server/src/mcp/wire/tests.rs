@@ -55,9 +55,17 @@ fn a_notification_that_is_not_understood_is_left_out() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_refused() {
-    let line = b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"\xff\xfe\"}";
-    assert_eq!(shown(line), json!([{ "refused": -32700, "id": null }]));
+fn what_is_no_text_is_read_with_a_sign_in_its_place() {
+    let is_read = |line: &[u8]| {
+        let message = json!({ "jsonrpc": "2.0", "id": 1, "method": "x\u{fffd}", "params": null });
+        assert_eq!(shown(line), json!([message]));
+    };
+    is_read(br#"{"jsonrpc":"2.0","id":1,"method":"x\ud83d"}"#);
+    is_read(br#"{"jsonrpc":"2.0","id":1,"method":"x\udc00"}"#);
+    is_read(b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"x\xff\"}");
+    let batch = br#"[{"jsonrpc":"2.0","id":"a","method":"ping"},{"id":"\ud83d"}]"#;
+    let ping = json!({ "jsonrpc": "2.0", "id": "a", "method": "ping" });
+    assert_eq!(shown(batch), json!([ping, { "refused": -32600, "id": "\u{fffd}" }]));
 }
 
 /// Reads all lines of an input.

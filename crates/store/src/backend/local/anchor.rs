@@ -114,7 +114,7 @@ impl Anchor {
             return Ok(());
         }
         crate::host::make_private_folder(&self.base)
-            .map_err(|error| BackendError::from_io("make the folder of a root", error))
+            .map_err(|error| BackendError::from_write("make the folder of a root", error))
     }
 
     /// Opens the folder that `path` lies in; `None` when it does not exist.
@@ -197,7 +197,7 @@ fn step_or_make(folder: &Dir, name: &str, privacy: Privacy) -> Result<(Dir, bool
         Ok(()) => {}
         // Somebody made it in the meantime: that one will do, if it is a folder.
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-        Err(error) => return Err(BackendError::from_io("make a folder", error)),
+        Err(error) => return Err(BackendError::from_write("make a folder", error)),
     }
     let next = step(folder, name)?.ok_or(BackendError::NotFound)?;
     Ok((next, true))

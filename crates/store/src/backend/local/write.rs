@@ -48,7 +48,7 @@ pub(super) fn stage(
         // From here on an early return removes what was begun.
         waiting: true,
     };
-    let cannot = |error| BackendError::from_io("write a memory", error);
+    let cannot = |error| BackendError::from_write("write a memory", error);
     file.write_all(bytes).map_err(cannot)?;
     if let Ok(facts) = new.folder.symlink_metadata(&new.name)
         && facts.is_file()
@@ -74,7 +74,7 @@ fn create_temporary(folder: &Dir, privacy: Privacy) -> Result<(File, String), Ba
             Ok(file) => return Ok((file, name)),
             // A process that died had our number; the next name is free.
             Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
-            Err(error) => return Err(BackendError::from_io("write a memory", error)),
+            Err(error) => return Err(BackendError::from_write("write a memory", error)),
         }
     }
 }
@@ -90,14 +90,14 @@ impl StagedFile {
     /// Returns once the new bytes are safe on the disk: for a write that no redo record stands in for.
     pub(super) fn sync(&self) -> Result<(), BackendError> {
         let (file, _) = open_file(&self.folder, &self.temporary)?;
-        file.sync_all().map_err(|error| BackendError::from_io("synchronize a file", error))
+        file.sync_all().map_err(|error| BackendError::from_write("synchronize a file", error))
     }
 
     fn take_place(&mut self, expect: Expect) -> Result<(), BackendError> {
         match expect {
             Expect::Absent => {
                 move_to_free(&self.folder, &self.temporary, &self.folder, &self.name)
-                    .map_err(|error| BackendError::from_io("put a memory in place", error))?;
+                    .map_err(|error| BackendError::from_write("put a memory in place", error))?;
             }
             Expect::File(stamp) => self.replace(stamp)?,
         }
@@ -109,7 +109,7 @@ impl StagedFile {
     /// Swaps the new bytes with what is there, looks at what was there, and swaps back if that is
     /// not what was expected: an edit made outside in between is never lost.
     fn replace(&mut self, expected: Stamp) -> Result<(), BackendError> {
-        let cannot = |error| BackendError::from_io("put a memory in place", error);
+        let cannot = |error| BackendError::from_write("put a memory in place", error);
         let ours = self.folder.symlink_metadata(&self.temporary).map_err(cannot)?.ino();
         match self.swap() {
             Ok(()) => {}
@@ -151,7 +151,7 @@ impl StagedFile {
         // Theirs is at the temporary name: it must neither be discarded with it nor stay unseen.
         self.waiting = false;
         show_again(&self.folder, &self.temporary, Some(&self.name))
-            .map_err(|error| BackendError::from_io("put a memory back", error))?;
+            .map_err(|error| BackendError::from_write("put a memory back", error))?;
         Err(BackendError::Changed)
     }
 
@@ -162,7 +162,7 @@ impl StagedFile {
         }
         self.folder
             .rename(&self.temporary, &self.folder, &self.name)
-            .map_err(|error| BackendError::from_io("put a memory in place", error))
+            .map_err(|error| BackendError::from_write("put a memory in place", error))
     }
 }
 
@@ -253,7 +253,7 @@ pub(super) fn remove_file(
     expected: Stamp,
 ) -> Result<(), BackendError> {
     let folder = anchor.folder_of(path)?.ok_or(BackendError::NotFound)?;
-    let cannot = |error| BackendError::from_io("remove a memory", error);
+    let cannot = |error| BackendError::from_write("remove a memory", error);
     let aside = aside_name(path.file_name());
     move_to_free(&folder, path.file_name(), &folder, &aside).map_err(cannot)?;
     if stamp_is(&folder, &aside, expected) {
@@ -273,7 +273,7 @@ pub(super) fn remove_folder(
     mut expected: Vec<(RelativePath, Stamp)>,
 ) -> Result<(), BackendError> {
     let folder = anchor.folder_of(path)?.ok_or(BackendError::NotFound)?;
-    let cannot = |error| BackendError::from_io("remove a folder", error);
+    let cannot = |error| BackendError::from_write("remove a folder", error);
     if !folder.symlink_metadata(path.file_name()).map_err(cannot)?.is_dir() {
         return Err(BackendError::WrongKind);
     }
@@ -349,7 +349,7 @@ pub(super) fn rename(
     if moved.is_err() {
         remove_made(made);
     }
-    moved.map_err(|error| BackendError::from_io("rename a memory", error))
+    moved.map_err(|error| BackendError::from_write("rename a memory", error))
 }
 
 /// From how many files on one request to synchronize everything is cheaper than one for each.
@@ -357,7 +357,7 @@ const SYNC_ALL_FROM: usize = 16;
 
 /// Synchronizes files and the folders that hold their names.
 pub(super) fn sync(anchor: &Anchor, paths: &[RelativePath]) -> Result<(), BackendError> {
-    let cannot = |error| BackendError::from_io("synchronize a memory", error);
+    let cannot = |error| BackendError::from_write("synchronize a memory", error);
     if paths.len() >= SYNC_ALL_FROM
         && let Some(root) = anchor.open()?
         && sync_file_system(&root).map_err(cannot)?

@@ -6,6 +6,7 @@ use memory::change::{ChangeId, ChangeKind, FileChange, FolderChange, Provenance,
 use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::path::RelativePath;
+use memory::proposal::ProposalId;
 use state::{NewChange, NewFileChange, Use};
 
 /// The identity that all roots share unless a claim says otherwise.
@@ -59,6 +60,13 @@ impl Made {
         self
     }
 
+    /// Sets the proposal that it accepts.
+    #[must_use]
+    pub fn accepts(mut self, id: ProposalId) -> Self {
+        self.0.accepts = Some(id);
+        self.kind(ChangeKind::Proposal)
+    }
+
     /// Sets the change that it takes back.
     #[must_use]
     pub fn undoes(mut self, id: ChangeId) -> Self {
@@ -102,6 +110,7 @@ pub fn files(kind: ChangeKind, files: Vec<NewFileChange>) -> Made {
         kind,
         provenance: Provenance::agent("mcp"),
         attempt: None,
+        accepts: None,
         undoes: None,
         folder: None,
         files,

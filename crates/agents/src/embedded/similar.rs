@@ -1,0 +1,371 @@
+//! Entries that a person should look at together: they may repeat, replace or contradict each other.
+//!
+//! Nothing here destroys: what is found becomes a proposal. So words may be compared by their stems, and word lists
+//! may be incomplete.
+
+use std::collections::{BTreeSet, HashMap};
+
+use jiff::civil::Date;
+use memory::proposal::{EntryChange, KeptEntry, Proposal, ProposalKind};
+
+use super::about::first_words;
+use super::book::Note;
+use super::lexicon::Class;
+use super::same::Form;
+use super::when;
+use super::words::{Text, Token};
+
+/// How much of an older entry a statement of change must speak of, by the weight of the words.
+const CHANGED_SHARE_MIN: f64 = 0.4;
+
+/// The same where the newer statement does not speak of what the older one begins with.
+const OTHER_START_SHARE_MIN: f64 = 0.6;
+
+/// The fewest words that say something in an entry that a longer one may repeat.
+const REPEATED_WORDS_MIN: usize = 3;
+
+/// The fewest words that say something in a statement of which some may have moved.
+const MOVED_WORDS_MIN: usize = 4;
+
+/// By how many words the longer entry may say more.
+const MORE_WORDS_MAX: usize = 3;
+
+/// Words that change what is said wherever they stand, although most small words do not.
+const TELLING: &[&str] = &[
+    "all", "some", "only", "both", "on", "off", "out", "before", "after", "without", "until",
+    "from", "can", "may", "might", "could",
+];
+
+/// How many entries have each word: a word that few have tells more.
+#[derive(Default)]
+pub(crate) struct Weights {
+    entries: usize,
+    with: HashMap<String, usize>,
+}
+
+impl Weights {
+    pub(crate) fn of<'a>(notes: impl IntoIterator<Item = &'a Note>) -> Self {
+        let mut weights = Self::default();
+        for note in notes {
+            weights.entries += 1;
+            for key in keys(note.words()).into_iter().map(|(key, _)| key).collect::<BTreeSet<_>>() {
+                *weights.with.entry(key.to_owned()).or_default() += 1;
+            }
+        }
+        weights
+    }
+
+    /// Returns how many entries have a word.
+    pub(crate) fn count(&self, key: &str) -> usize {
+        self.with.get(key).copied().unwrap_or_default()
+    }
+
+    fn weight(&self, key: &str) -> f64 {
+        Self::rarity(self.count(key), self.entries)
+    }
+
+    /// Returns the weight of a word that `with` of all `entries` have; above 0, and larger the fewer have it.
+    #[expect(clippy::cast_precision_loss, reason = "a count of entries is far below 2^52")]
+    pub(crate) fn rarity(with: usize, entries: usize) -> f64 {
+        (1.0 + entries as f64 / with.max(1) as f64).ln()
+    }
+}
+
+/// Why two entries should be looked at together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Likeness {
+    pub(crate) kind: ProposalKind,
+    /// How likely it is right, in percent.
+    pub(crate) score: u8,
+    /// Whether the older entry is the one to remove.
+    pub(crate) older_goes: bool,
+}
+
+/// A statement as it is compared.
+#[derive(Clone, Copy)]
+pub(crate) struct Said<'a> {
+    pub(crate) text: &'a Text,
+    pub(crate) source: &'a str,
+    /// Whether it says that something is otherwise than it was.
+    pub(crate) is_change: bool,
+}
+
+impl<'a> From<&'a Note> for Said<'a> {
+    fn from(note: &'a Note) -> Self {
+        let text = note.words();
+        Self { text, source: note.statement(), is_change: is_change(text) }
+    }
+}
+
+/// Compares two statements, of which the second one was made later as far as that is known.
+pub(crate) fn compare(older: Said<'_>, newer: Said<'_>, weights: &Weights) -> Option<Likeness> {
+    let (old, new) = (keys(older.text), keys(newer.text));
+    let same_literals = literals(older.source) == literals(newer.source);
+    let bare =
+        |keys: &[(&str, bool)]| keys.iter().map(|(key, _)| (*key).to_owned()).collect::<Vec<_>>();
+    let (old_bare, new_bare) = (bare(&old), bare(&new));
+    if same_literals
+        && old.len() >= 2
+        && old_bare == new_bare
+        && (negated(&old) != negated(&new) || says_no(older) != says_no(newer))
+    {
+        return Some(Likeness { kind: ProposalKind::Contradiction, score: 70, older_goes: true });
+    }
+    if let Some(likeness) = by_date(older, newer) {
+        return Some(likeness);
+    }
+    let are_alike = telling(older.text) == telling(newer.text) && says_no(older) == says_no(newer);
+    if same_literals && are_alike && old.len() >= 2 && has_same_words(older, newer) {
+        return Some(Likeness { kind: ProposalKind::Repetition, score: 75, older_goes: false });
+    }
+    let starts_alike =
+        old.first().is_some_and(|(first, _)| new_bare.iter().any(|key| key == first));
+    let share = share(older, newer, weights);
+    if newer.is_change
+        && share >= CHANGED_SHARE_MIN
+        && (starts_alike || share >= OTHER_START_SHARE_MIN)
+    {
+        return Some(Likeness { kind: ProposalKind::Update, score: 60, older_goes: true });
+    }
+    let says_more =
+        |few: &[(&str, bool)], many: &[(&str, bool)], (few_source, many_source): (&str, &str)| {
+            few.len() >= REPEATED_WORDS_MIN
+                && (few.len() + 1..=few.len() + MORE_WORDS_MAX).contains(&many.len())
+                && is_subsequence(few, many)
+                && literals(few_source).is_subset(&literals(many_source))
+        };
+    if !are_alike {
+        None
+    } else if says_more(&old, &new, (older.source, newer.source)) {
+        Some(Likeness { kind: ProposalKind::Repetition, score: 50, older_goes: true })
+    } else if says_more(&new, &old, (newer.source, older.source)) {
+        Some(Likeness { kind: ProposalKind::Repetition, score: 50, older_goes: false })
+    } else {
+        None
+    }
+}
+
+/// Tells whether a newer statement is an older one with another number, day or month in one place.
+pub(crate) fn gives_other_value(older: Said<'_>, newer: Said<'_>) -> bool {
+    let is_value = |token: &Token| token.has_digit() || token.value.is_some();
+    let words = |text: &Text| {
+        text.tokens
+            .iter()
+            .filter(|token| !is_value(token))
+            .map(|token| token.word.clone())
+            .collect::<Vec<_>>()
+    };
+    let values = |text: &Text| {
+        text.tokens
+            .iter()
+            .filter(|token| is_value(token))
+            .map(|token| token.key.clone())
+            .collect::<Vec<_>>()
+    };
+    let (old, new) = (values(older.text), values(newer.text));
+    let changed = old.iter().zip(&new).filter(|(old, new)| old != new).count();
+    old.len() == new.len()
+        && changed == 1
+        && older.text.tokens.len() - old.len() >= REPEATED_WORDS_MIN
+        && words(older.text) == words(newer.text)
+}
+
+/// Returns how much of an older statement's words a newer one has, by their weight.
+pub(crate) fn share(older: Said<'_>, newer: Said<'_>, weights: &Weights) -> f64 {
+    share_with(older.text, [newer.text].into_iter(), weights)
+}
+
+/// Returns how much of a text's words some others have together, by their weight.
+pub(crate) fn share_with<'a>(
+    text: &Text,
+    others: impl Iterator<Item = &'a Text>,
+    weights: &Weights,
+) -> f64 {
+    // The language of a short text is a guess, and with it the stems; so words count as they stand, too.
+    let others: BTreeSet<&str> = others
+        .flat_map(Text::content)
+        .flat_map(|token| [token.key.as_str(), &token.word])
+        .collect();
+    let (mut all, mut shared) = (0.0, 0.0);
+    for token in text.content().filter(|token| !is_light(token)) {
+        let weight = weights.weight(&token.key);
+        all += weight;
+        if others.contains(token.key.as_str()) || others.contains(token.word.as_str()) {
+            shared += weight;
+        }
+    }
+    if all > 0.0 { shared / all } else { 0.0 }
+}
+
+/// Returns the proposal to remove one of two entries that are alike.
+pub(crate) fn proposal(likeness: Likeness, older: &KeptEntry, newer: &KeptEntry) -> Proposal {
+    let (goes, stays) = if likeness.older_goes { (older, newer) } else { (newer, older) };
+    let what = match likeness.kind {
+        ProposalKind::Contradiction => "says the opposite of",
+        ProposalKind::Update => "may be replaced by",
+        ProposalKind::Repetition | ProposalKind::Expiry | ProposalKind::Misplacement => {
+            "may say the same as"
+        }
+    };
+    let is_equal = Form::of(&goes.text) == Form::of(&stays.text);
+    let reason = if is_equal && goes.path != stays.path {
+        format!(
+            "\u{201C}{}\u{201D} stands in {} and in {}.",
+            first_words(&goes.text),
+            stays.path,
+            goes.path
+        )
+    } else {
+        let (goes, place) = (first_words(&goes.text), &stays.path);
+        format!(
+            "\u{201C}{goes}\u{201D} {what} \u{201C}{}\u{201D} in {place}.",
+            first_words(&stays.text)
+        )
+    };
+    Proposal {
+        kind: likeness.kind,
+        reason,
+        score: likeness.score,
+        changes: vec![EntryChange {
+            path: goes.path.clone(),
+            old: Some(goes.text.clone()),
+            new: None,
+        }],
+        relies_on: vec![stays.clone()],
+    }
+}
+
+/// Returns the words that say something, in order, each once, and whether they are negated.
+pub(crate) fn keys(text: &Text) -> Vec<(&str, bool)> {
+    let mut keys: Vec<(&str, bool)> = Vec::new();
+    for token in text.content().filter(|token| !is_light(token)) {
+        if !keys.iter().any(|(key, _)| *key == token.key) {
+            keys.push((&token.key, token.negated));
+        }
+    }
+    keys
+}
+
+/// Tells whether a word adds nothing: a verb that any noun may have, or a word for the person.
+pub(crate) fn is_light(token: &Token) -> bool {
+    !token.key.starts_with('§')
+        && [Class::Light, Class::Polite, Class::User, Class::Oneself]
+            .into_iter()
+            .any(|class| token.is(class))
+}
+
+fn says_no(said: Said<'_>) -> bool {
+    said.text.has(Class::Not)
+}
+
+fn negated<'a>(keys: &[(&'a str, bool)]) -> BTreeSet<&'a str> {
+    keys.iter().filter(|(_, negated)| *negated).map(|(key, _)| *key).collect()
+}
+
+fn telling(text: &Text) -> BTreeSet<&str> {
+    let words = text.tokens.iter().map(|token| token.word.as_str());
+    words.filter(|word| TELLING.contains(word)).collect()
+}
+
+/// Returns what is no plain word: each stretch between spaces that has a sign, or a digit and more.
+pub(crate) fn literals(text: &str) -> BTreeSet<&str> {
+    let is_sign = |c: char| "/\\@#_=+<>$€£¥%^&|~°".contains(c);
+    text.split_whitespace()
+        .map(|chunk| {
+            chunk.trim_matches(|c: char| ",;:!?()[]{}'\"`*“”„‘’«»「」。、，！？…".contains(c))
+        })
+        .map(|chunk| chunk.trim_end_matches('.'))
+        .filter(|chunk| {
+            let is_number = chunk.chars().all(|c| c.is_ascii_digit());
+            chunk.starts_with(['.', '-']) && chunk.len() > 1
+                || !is_number && chunk.contains(|c: char| c.is_numeric() || is_sign(c))
+        })
+        .collect()
+}
+
+/// Tells whether two statements have the same words in an order that can mean the same: equal, turned into the
+/// passive, or with a circumstance moved (`For Python: …`). `Alice reports to Bob` is not `Bob reports to Alice`.
+fn has_same_words(a: Said<'_>, b: Said<'_>) -> bool {
+    let (a_keys, b_keys) = (keys(a.text), keys(b.text));
+    if a_keys == b_keys {
+        return true;
+    }
+    let sorted = |keys: &[(&str, bool)]| {
+        keys.iter().map(|(key, is)| ((*key).to_owned(), *is)).collect::<BTreeSet<_>>()
+    };
+    let is_turned = a.text.has(Class::By) != b.text.has(Class::By);
+    sorted(&a_keys) == sorted(&b_keys)
+        && (is_turned || (a_keys.len() >= MOVED_WORDS_MIN && has_moved((a, &a_keys), (b, &b_keys))))
+}
+
+/// Tells whether one stretch of words stands elsewhere. Two words that changed places do not count, unless a comma or
+/// colon parts the first of them from the rest: they may have changed their roles.
+fn has_moved(
+    (a, a_keys): (Said<'_>, &[(&str, bool)]),
+    (b, b_keys): (Said<'_>, &[(&str, bool)]),
+) -> bool {
+    let same = |(a, b): &(&(&str, bool), &(&str, bool))| a == b;
+    let ahead = a_keys.iter().zip(b_keys).take_while(same).count();
+    let behind = a_keys.iter().rev().zip(b_keys.iter().rev()).take_while(same).count();
+    let (a_middle, b_middle) =
+        (&a_keys[ahead..a_keys.len() - behind], &b_keys[ahead..b_keys.len() - behind]);
+    let is_rotated =
+        (1..a_middle.len()).any(|at| [&a_middle[at..], &a_middle[..at]].concat() == b_middle);
+    let is_fronted = |said: Said<'_>| {
+        let mut content = said.text.content();
+        content
+            .next()
+            .is_some_and(|first| content.next().is_some_and(|next| first.clause < next.clause))
+    };
+    is_rotated && (a_middle.len() > 2 || is_fronted(a) || is_fronted(b))
+}
+
+fn is_subsequence(few: &[(&str, bool)], many: &[(&str, bool)]) -> bool {
+    let mut many = many.iter();
+    few.iter().all(|key| many.any(|other| other == key))
+}
+
+/// Tells whether a statement says that something is otherwise than it was.
+pub(crate) fn is_change(text: &Text) -> bool {
+    text.has(Class::Change) || text.has(Class::Gone)
+}
+
+/// Finds two statements that begin or end alike and give different values at different days: `CI runs on Jenkins (2024-02-11)`.
+fn by_date(older: Said<'_>, newer: Said<'_>) -> Option<Likeness> {
+    let (old, new) = (day_of(older.text), day_of(newer.text)?);
+    let (old_words, new_words) = (undated(older.text), undated(newer.text));
+    let ahead = old_words.iter().zip(&new_words).take_while(|(a, b)| a == b).count();
+    let behind =
+        old_words.iter().rev().zip(new_words.iter().rev()).take_while(|(a, b)| a == b).count();
+    let shared = ahead.max(behind);
+    let are_alike = shared >= 2 && shared * 2 > old_words.len() && old_words != new_words;
+    let is_later = match old {
+        Some(old) => old < new,
+        None => newer.text.has(Class::Since),
+    };
+    (are_alike && is_later).then_some(Likeness {
+        kind: ProposalKind::Update,
+        score: 65,
+        older_goes: true,
+    })
+}
+
+/// Returns the only day that a statement names and that does not end a stretch of time.
+fn day_of(text: &Text) -> Option<Date> {
+    if text.has(Class::Until) || text.has(Class::Ends) {
+        return None;
+    }
+    match when::named(text).as_slice() {
+        [day] => Some(day.date),
+        _ => None,
+    }
+}
+
+fn undated(text: &Text) -> Vec<&str> {
+    let days = when::named(text);
+    let tokens = text.tokens.iter().enumerate();
+    let undated = tokens.filter(|(at, _)| !days.iter().any(|day| day.tokens.contains(at)));
+    let telling =
+        undated.map(|(_, token)| token).filter(|token| token.is_content() && !is_light(token));
+    telling.map(|token| token.key.as_str()).collect()
+}

@@ -1,0 +1,594 @@
+//! No entry goes unless another one says the same in the same place, the request names it, or a person agrees.
+
+use agents::embedded::{Snapshot, dream, forget, remember};
+use agents::{ContextMode, EntryAction, ForgetRequest, Refusal, RememberRequest, Remembered};
+use memory::document;
+use memory::path::{Mount, Scope};
+use memory::proposal::ProposalKind;
+use memory::screen::Screen;
+
+use crate::case::{Files, after, entries, of_texts};
+
+const PROJECT: &str = "/memories/project/project/a.md";
+const OTHER: &str = "/memories/project/project/b.md";
+
+fn ask(content: &str) -> RememberRequest {
+    let context_mode = ContextMode::Workspace;
+    RememberRequest { content: content.to_owned(), context_mode, scope: None }
+}
+
+fn remembered(snapshot: &Snapshot, content: &str) -> (Remembered, Files) {
+    let request = RememberRequest { scope: Some(Scope::Project), ..ask(content) };
+    let done = remember(snapshot, &request, &Screen::default()).unwrap();
+    let files = after(snapshot, &done.edits);
+    (done, files)
+}
+
+fn lines(files: &Files) -> Vec<String> {
+    entries(files).into_iter().map(|(_, line)| line).collect()
+}
+
+/// Two statements that differ in what matters, whatever words they share.
+const PAIRS: &[(&str, &str)] = &[
+    // Roles and order.
+    ("Alice reports to Bob", "Bob reports to Alice"),
+    ("The API calls the worker", "The worker calls the API"),
+    ("Copy prod to staging", "Copy staging to prod every night"),
+    ("先に検査してから出荷する", "先に出荷してから検査する"),
+    ("Сначала тесты, потом сборка", "Сначала сборка, потом тесты"),
+    // A name, a path, a number, a unit, a date.
+    ("Never use npm in api/", "Never use npm in web/"),
+    ("Staging runs on host kestrel", "Production runs on host kestrel"),
+    ("Build with make", "Build with just"),
+    ("Deploys are in May", "Deploys are in June"),
+    ("Ask Mark about invoices", "Ask Maria about invoices"),
+    ("Invoices go to the US office", "Invoices go to us at the office"),
+    ("The service is written in C#", "The service is written in C"),
+    ("Read .env before start", "Read env before start"),
+    ("The limit is 50 MB", "The limit is 50 GB"),
+    ("The timeout is 30 s", "The timeout is 60 s"),
+    ("Release on 2026-05-01", "Release on 2026-06-01"),
+    ("Use option -c there", "Use option -C there"),
+    ("See docs/a.md", "See docs/A.md"),
+    ("猫を二匹飼っている", "犬を二匹飼っている"),
+    // Negation and small words.
+    ("The linter checks docs", "The linter does not check docs"),
+    ("Deploy before the backup", "Deploy after the backup"),
+    ("The lamp is on", "The lamp is off"),
+    ("Some hosts allow root", "Every host allows root"),
+    ("They pay us monthly", "We pay them monthly"),
+    ("Push with tests", "Push without tests"),
+    ("Ist der Server an?", "Ist der Server an"),
+    // More or less is said.
+    ("Uses VS Code with vim keys", "I switched from VS Code to Zed"),
+    ("Uses Jenkins for deploys", "We no longer use Jenkins"),
+    ("Owner: Priya", "Owner: Tom"),
+    ("The cluster has three nodes", "The cluster has three nodes in two zones"),
+    ("The door is green", "The door is blue"),
+];
+
+#[test]
+fn statements_that_differ_both_stay() {
+    for (one, other) in PAIRS.iter().flat_map(|(a, b)| [(a, b), (b, a)]) {
+        let snapshot = of_texts(&[(PROJECT, &format!("- {one}\n"))]);
+        let (done, files) = remembered(&snapshot, other);
+        let kept = lines(&files);
+        let both = [one, other].iter().all(|line| kept.contains(&(**line).to_owned()));
+        assert!(both, "{one} | {other}: {kept:?} {done:?}");
+
+        let snapshot = of_texts(&[(PROJECT, &format!("- {one}\n- {other}\n"))]);
+        let done = dream(&snapshot);
+        assert_eq!((done.deduped, done.edits.len()), (0, 0), "{one} | {other}: {done:?}");
+    }
+}
+
+#[test]
+fn what_is_said_again_word_for_word_is_known() {
+    for line in PAIRS.iter().flat_map(|(a, b)| [a, b]).filter(|line| line.split(' ').count() > 3) {
+        let snapshot = of_texts(&[(PROJECT, &format!("- {line}\n"))]);
+        for again in [(*line).to_owned(), format!("  {line}.  "), line.replace(' ', "  ")] {
+            if line.ends_with('?') && again.contains("?.") {
+                continue;
+            }
+            let (done, files) = remembered(&snapshot, &again);
+            assert_eq!(lines(&files), [*line], "{again} {done:?}");
+            assert_eq!(done.summary, "Nothing to save: it is known already.");
+            assert_eq!(done.changes[0].action, EntryAction::Known);
+        }
+    }
+}
+
+#[test]
+fn the_same_line_about_other_things_stays() {
+    for memories in [
+        &[(PROJECT, "- Owner: Priya\n"), (OTHER, "- Owner: Priya\n")][..],
+        &[(PROJECT, "## Ada\n\n- Works on Fridays only\n\n## Tobe\n\n- Works on Fridays only\n")],
+        &[(PROJECT, "Ada:\n\n- Works on Fridays only\n\nTobe:\n\n- Works on Fridays only\n")],
+        &[(PROJECT, "1. Restart the gateway first\n2. Wait\n3. Restart the gateway first\n")],
+        &[(PROJECT, "```\nx = 1\n```\n\ntext\n\n## b\n\n```\nx = 1\n```\n")],
+        &[(
+            PROJECT,
+            "Title\n=====\n\n- one more line here\n\nOther\n-----\n\n- one more line here\n",
+        )],
+        &[
+            ("/memories/global/user/a.md", "- Use tabs in all files\n"),
+            (PROJECT, "- Use tabs in all files\n"),
+        ],
+    ] {
+        let snapshot = of_texts(memories);
+        let done = dream(&snapshot);
+        assert_eq!(done.edits, [], "{memories:?}");
+    }
+    let snapshot = of_texts(&[(PROJECT, "## Ada\n\n- Works on Fridays only\n")]);
+    let (_, files) = remembered(&snapshot, "Works on Fridays only");
+    assert_eq!(lines(&files).len(), 2, "{files:?}");
+    // What is added does not come to stand below another heading.
+    assert_eq!(files[PROJECT], "## Ada\n\n- Works on Fridays only\n");
+}
+
+#[test]
+fn text_with_a_form_of_its_own_is_kept_as_it_was_said() {
+    for text in [
+        "- one thing\n- another thing\n  - nested below it\n    1. deeper",
+        "## Release\n\n1. bump the version\n2. run `make docs`\n\nThen rest.",
+        "| host | port |\n|------|------|\n| kestrel | 80 |\n| osprey | 80 |",
+        "Settings that work:\n\n```toml\n[radio]\nfrequency = 868.3\n\n# a comment\n```",
+        "- [ ] call Ada\n- [x] call Tobe",
+        "> quoted\n> twice",
+        "First paragraph.\n\nSecond paragraph.\n\n- and a list",
+        "項目:\n\n- 一つ目\n- 二つ目",
+        "```\nno words\n```",
+        "- old line\n+ new line\n  kept line",
+        "server:\n  port: 80\n  hosts:\n    - osprey",
+        "{\n  \"port\": 80\n}",
+        "!!! note\n    Mind the tide.",
+        ":::warning\nMind the tide.\n:::",
+        "+++\ntitle = \"Tides\"\n+++",
+        "$$\na = b\n$$",
+        "    let a = 1;\n    let b = 2;",
+        "The owl sleeps,  \nthe fox does not.",
+        "key\tvalue\nport\t80",
+    ] {
+        let nothing = of_texts(&[]);
+        let (done, files) = remembered(&nothing, text);
+        let body = document::body(files.values().next().unwrap()).trim_matches('\n').to_owned();
+        assert_eq!((body.as_str(), files.len()), (text, 1), "{done:?}");
+        let memories: Vec<(&str, &str)> =
+            files.iter().map(|(path, text)| (&**path, &**text)).collect();
+        let snapshot = of_texts(&memories);
+        assert_eq!(remembered(&snapshot, text).1, files, "said twice");
+        assert_eq!(
+            remembered(&snapshot, &text.replace('\n', "\r\n")).1,
+            files,
+            "said twice, with CRLF"
+        );
+        assert_eq!(dream(&snapshot).edits, [], "{text}");
+    }
+}
+
+#[test]
+fn a_heading_alone_is_kept_as_the_statement_that_it_is() {
+    for text in ["# Mind the tide", "Mind the tide\n---", "Mind the tide\n======"] {
+        assert_eq!(lines(&remembered(&of_texts(&[]), text).1), ["Mind the tide"], "{text:?}");
+    }
+}
+
+#[test]
+fn a_name_and_a_description_stay_as_they_were_given() {
+    let text = "---\nname: CI\ndescription: CI runs on Jenkins\n---\n\n- CI runs on Jenkins in the cellar\n";
+    let snapshot = of_texts(&[(PROJECT, text)]);
+    for said in [
+        "CI no longer runs on Jenkins in the cellar",
+        "CI runs on Jenkins in the attic",
+        "CI runs on arm",
+    ] {
+        for text in remembered(&snapshot, said).1.values().take(1) {
+            assert!(
+                text.starts_with("---\nname: CI\ndescription: CI runs on Jenkins\n---\n"),
+                "{text}"
+            );
+        }
+    }
+    assert_eq!(dream(&snapshot).edits, []);
+}
+
+#[test]
+fn an_explicit_statement_about_the_same_value_replaces_it_and_says_so() {
+    for (old, new) in [
+        ("The upload limit is 5 MB", "The upload limit is now 9 MB"),
+        ("We deploy from Jenkins", "We no longer deploy from Jenkins"),
+    ] {
+        let snapshot = of_texts(&[(PROJECT, &format!("- {old}\n- Something else entirely\n"))]);
+        let (done, files) = remembered(&snapshot, new);
+        assert_eq!(lines(&files), [new, "Something else entirely"]);
+        assert_eq!(done.changes[0].action, EntryAction::Updated);
+        assert_eq!(done.changes[0].summary, new);
+    }
+    // Two entries that it may mean, and reasons that would be lost.
+    for text in [
+        "- The upload limit is 5 MB\n- The upload limit is 7 MB\n",
+        "- The upload limit is 5 MB\n  Why: the proxy\n",
+        "## api\n\n- The upload limit is 5 MB\n",
+    ] {
+        let snapshot = of_texts(&[(PROJECT, text)]);
+        let (_, files) = remembered(&snapshot, "The upload limit is now 9 MB");
+        assert_eq!(lines(&files).len(), lines(&after(&snapshot, &[])).len() + 1, "{text}");
+    }
+}
+
+#[test]
+fn what_is_not_certain_is_proposed_with_both_texts() {
+    let old = "Ngozi owns the rostering solver";
+    let snapshot = of_texts(&[(PROJECT, &format!("- {old}\n"))]);
+    let (done, files) = remembered(&snapshot, "The rostering solver is owned by Ngozi");
+    let [proposal] = &done.proposals[..] else { panic!("{done:?}") };
+    assert_eq!(proposal.kind, ProposalKind::Repetition);
+    assert_eq!(proposal.relies_on[0].text, old);
+    assert!(proposal.reason.contains(old), "{}", proposal.reason);
+    let change = &proposal.changes[0];
+    let left = change.apply(&files[&change.path.to_string()]).unwrap();
+    assert_eq!(left, format!("- {old}\n"));
+}
+
+#[test]
+fn lasting_facts_are_not_taken_for_ended_ones() {
+    for line in [
+        "The pen test ended on 2026-03-12, four findings are open",
+        "Support for IE ended on 2025-01-31, so no polyfills",
+        "The old checkout was switched off on 2025-11-30",
+        "Did not work until 2026-02-01",
+        "Lived in Porto until 2024-01-01, then in Braga",
+    ] {
+        let done = dream(&of_texts(&[(PROJECT, &format!("- {line}\n"))]));
+        assert_eq!((&done.edits, &done.proposals), (&Vec::new(), &Vec::new()), "{line}");
+    }
+    let done = dream(&of_texts(&[(PROJECT, "- Code freeze until 2026-02-28\n")]));
+    assert_eq!(done.edits, [], "what ended is proposed, and not removed");
+    assert_eq!(done.proposals[0].kind, ProposalKind::Expiry);
+}
+
+#[test]
+fn a_memory_with_a_merge_conflict_is_left_alone_and_named() {
+    let text = "<<<<<<< HEAD\n- the gate is green\n- the gate is green\n=======\n- the gate is red\n>>>>>>> main\n";
+    let done = dream(&of_texts(&[(PROJECT, text), (OTHER, "- it is late\n- it is late.\n")]));
+    assert_eq!((done.edits.len(), done.deduped), (1, 1));
+    assert_eq!(done.edits[0].path().to_string(), OTHER);
+    assert!(
+        done.summary.ends_with(&format!("because of merge conflicts: {PROJECT}.")),
+        "{}",
+        done.summary
+    );
+}
+
+#[test]
+fn a_dream_changes_no_more_memories_than_a_person_can_read() {
+    let texts: Vec<(String, String)> = (0..60)
+        .map(|at| {
+            (
+                format!("/memories/project/m{at}.md"),
+                format!("- gate {at} is open\n- gate {at} is open\n"),
+            )
+        })
+        .collect();
+    let memories: Vec<(&str, &str)> = texts.iter().map(|(path, text)| (&**path, &**text)).collect();
+    let done = dream(&of_texts(&memories));
+    assert_eq!((done.edits.len(), done.deduped, done.held_back), (20, 20, 40));
+    assert!(done.summary.contains("Left for another dream"), "{}", done.summary);
+}
+
+#[test]
+fn what_is_private_never_goes_into_a_repository_unasked() {
+    let both = of_texts(&[]);
+    let mut shared_only = of_texts(&[]);
+    shared_only.writable = vec![Mount::Scope(Scope::Project)];
+    for content in [
+        "Diagnosed with MS in 2021",
+        "Therapy on Tuesdays at 5",
+        "My wife is called Ana",
+        "Dentist is on Friday at nine",
+        "Salary is paid on the 25th",
+        "Home address is Rua Augusta 5",
+        "Reach me at marta@example.org",
+        "In this repo we use tabs, and my wife is pregnant",
+        "In this project, use tabs\n\nMy mother is ill",
+        "This project is late because my father died",
+        "Bob is on sick leave because of burnout",
+        "Call Anna at 0170 1234567",
+        "Contact: bob@example.com",
+        "Meine Frau heißt Ilse",
+        "Mi hijo nació en mayo",
+        "J'ai une allergie aux noix",
+        "У меня аллергия на орехи",
+    ] {
+        let done = remember(&both, &ask(content), &Screen::default()).unwrap();
+        let scopes: Vec<Mount> = done.scopes.into_iter().collect();
+        assert_eq!(scopes, [Mount::Scope(Scope::Global)], "{content}");
+        let refused = remember(&shared_only, &ask(content), &Screen::default());
+        assert_eq!(refused, Err(Refusal::ScopeMismatch), "{content}");
+    }
+    let done = dream(&of_texts(&[(PROJECT, "- Diagnosed with MS in 2021\n- The gate is green\n")]));
+    assert_eq!(done.proposals[0].kind, ProposalKind::Misplacement);
+}
+
+#[test]
+fn this_repository_needs_one() {
+    let mut outside = of_texts(&[]);
+    outside.writable = vec![Mount::Scope(Scope::Global)];
+    let refused =
+        remember(&outside, &ask("In this repository we indent with tabs"), &Screen::default());
+    assert_eq!(refused, Err(Refusal::NoProject));
+}
+
+#[test]
+fn tomorrow_is_the_day_after_the_person_s() {
+    let mut snapshot = of_texts(&[]);
+    snapshot.now = "2026-06-02T03:00:00Z".parse().unwrap();
+    snapshot.time_zone = jiff::tz::TimeZone::fixed(jiff::tz::offset(-7));
+    let (_, files) = remembered(&snapshot, "The demo of the gate is tomorrow");
+    assert!(lines(&files)[0].contains("2026-06-02"), "{files:?}");
+}
+
+const STORE: &[(&str, &str)] = &[
+    (
+        "/memories/project/project/data.md",
+        "- Redis holds the sessions\n- Postgres holds the orders\n- Product owner is Ada\n\
+         - Stripe takes the cards\n- Adyen takes the vouchers\n- Cache in Redis; data in Postgres. Both are backed up\n",
+    ),
+    (
+        "/memories/global/user/me.md",
+        "- Prefers dark mode\n- I don't drink coffee after noon\n- The lamp is on\n",
+    ),
+];
+
+#[test]
+fn only_what_is_clearly_meant_is_forgotten() {
+    for (query, expected) in [
+        ("keep the note on Redis, forget the one on Postgres", &[][..]),
+        ("forget all except Stripe", &[]),
+        ("forget everything but not Stripe", &[]),
+        ("don't forget Stripe", &[]),
+        ("I never want you to forget dark mode", &[]),
+        ("I always forget that Adyen takes the vouchers somehow", &[]),
+        ("Keep the Stripe note", &[]),
+        ("Vergiss Stripe nicht", &[]),
+        ("forget production", &[]),
+        ("forget a", &[]),
+        ("forget it", &[]),
+        ("forget", &[]),
+        ("", &[]),
+        ("what do you know about Stripe?", &[]),
+        ("Stripe?", &[]),
+        ("forget holds", &[]),
+        ("forget Redis", &[]),
+        ("forget the", &[]),
+        ("forget that the lamp is off", &[]),
+        ("forget that I drink coffee after noon", &[]),
+        ("forget us", &[]),
+        ("forget Stripe", &["Stripe takes the cards"]),
+        ("Stripe", &["Stripe takes the cards"]),
+        ("my dark mode preference", &["Prefers dark mode"]),
+        ("the vouchers of Adyen", &["Adyen takes the vouchers"]),
+        ("please forget that Adyen takes the vouchers", &["Adyen takes the vouchers"]),
+        ("forget my dark mode preference", &["Prefers dark mode"]),
+        ("forget that Redis holds the sessions", &["Redis holds the sessions"]),
+        ("forget “Postgres holds the orders”", &["Postgres holds the orders"]),
+    ] {
+        let snapshot = of_texts(STORE);
+        let done =
+            forget(&snapshot, &ForgetRequest { query: query.to_owned(), scope: None, file: None });
+        let gone: Vec<&str> = done.removed.iter().map(|one| one.summary.as_str()).collect();
+        assert_eq!(gone, expected, "{query:?}: {:?}", done.candidates);
+        let before = lines(&after(&snapshot, &[]));
+        let left = lines(&after(&snapshot, &done.edits));
+        let lost: Vec<&String> = before.iter().filter(|line| !left.contains(line)).collect();
+        assert_eq!(lost, expected, "{query:?}");
+    }
+}
+
+#[test]
+fn copies_of_an_entry_are_forgotten_together() {
+    let forgotten = |memories: &[(&str, &str)], query: &str| {
+        let query = query.to_owned();
+        forget(&of_texts(memories), &ForgetRequest { query, scope: None, file: None }).removed.len()
+    };
+    let copies = [(PROJECT, "- Deploys run on Fridays\n"), (OTHER, "- deploys run on  Fridays.\n")];
+    assert_eq!(forgotten(&copies, "deploys"), 2);
+    assert_eq!(forgotten(&copies, "forget that deploys run on Fridays"), 2);
+    let apart =
+        [(PROJECT, "## a\n\n- Deploys run on Fridays\n"), (OTHER, "- Deploys run on Fridays\n")];
+    assert_eq!(forgotten(&apart, "deploys"), 0);
+    let values = [(PROJECT, "- Owner: Priya\n"), (OTHER, "- Owner: Priya\n")];
+    assert_eq!(forgotten(&values, "Owner: Priya"), 0);
+}
+
+#[test]
+fn a_request_that_says_otherwise_than_an_entry_removes_nothing() {
+    for (entry, query) in [
+        ("Carol is not a manager", "Carol is a manager"),
+        ("Do not use yarn", "Use yarn"),
+        ("We don't sell data", "We sell data"),
+        ("Deploys run on Fridays", "find deploys"),
+        ("Stripe takes the cards", "stop forgetting Stripe"),
+        ("Fly hosts the API & Doppler holds secrets", "forget Fly"),
+        ("Fly hosts the API / Doppler holds secrets", "forget Fly"),
+        ("Jenkins was retired unless Windows needs it", "forget Jenkins"),
+        ("Deploys run on Fridays", "deploys matter"),
+        ("Carol is not a manager", "forget that Carol is a manager"),
+        ("Bob hates mushrooms", "forget that Bob likes mushrooms"),
+        ("Kein Deploy am Freitag", "vergiss Deploy am Freitag"),
+        ("Nous n'utilisons pas Maven", "oublie que nous utilisons Maven"),
+        ("我们不用Bazel", "忘记我们用Bazel"),
+        ("Мы не используем Ant", "забудь, что мы используем Ant"),
+        ("Never push to main without review", "forget that you may push to main without review"),
+        ("Backups are stored in Oslo", "forget that backups are not stored in Oslo"),
+        ("Only admins read the vault", "forget that all users read the vault"),
+        ("Users may upload PDFs unless they are guests", "forget that guests may upload PDFs"),
+        ("Most tests are slow", "forget that all tests are slow"),
+        ("Bob said that the vault is empty", "forget that the vault is empty"),
+        ("Stripe takes the cards", "forget everything but Stripe"),
+        ("Stripe takes the cards", "forget Stripe if it is outdated"),
+        ("Stripe takes the cards", "forget-me-not Stripe"),
+        ("Stripe takes the cards", "forget Stripe? no"),
+        ("Deploys run on Fridays", "hold on to deploys"),
+        ("Deploys run on Fridays", "forget deploys without Fridays"),
+        ("Deploys run on Fridays", "I forgot the deploys"),
+        ("Deploys run on Fridays", "tell me about deploys"),
+        ("Keep the changelog short", "keep the changelog"),
+        ("We go live on Monday", "forget everything about Go"),
+        ("Never share the admin password", "forget the password"),
+        ("Kafka and RabbitMQ carry events", "forget Kafka"),
+        ("Stripe takes cards\n  - webhooks are signed", "forget Stripe"),
+        ("Nie używamy Gradle", "zapomnij używamy Gradle"),
+    ] {
+        let snapshot = of_texts(&[(PROJECT, &format!("- {entry}\n- Something else entirely\n"))]);
+        let done =
+            forget(&snapshot, &ForgetRequest { query: query.to_owned(), scope: None, file: None });
+        assert_eq!(done.edits, [], "{entry} | {query}");
+    }
+    let conflict =
+        "- foo\n\n<<<<<<< HEAD\n- The port is 8080\n=======\n- The port is 9090\n>>>>>>> b\n";
+    let query = "The port is 8080".to_owned();
+    let done = forget(
+        &of_texts(&[(PROJECT, conflict)]),
+        &ForgetRequest { query, scope: None, file: None },
+    );
+    assert_eq!(done.edits, []);
+}
+
+#[test]
+fn headings_and_fields_are_said_as_well() {
+    for text in [
+        "Prod\n====\n- The port is 8080",
+        "Ideas we rejected\n------\n\nShip it on Friday",
+        "# Prod\n- The port is 8080",
+        "---\nowner: Anna\nrunbook: wiki/db\n---\n\nThe build uses make",
+    ] {
+        let known =
+            of_texts(&[(PROJECT, "# Staging\n\n- The port is 8080\n- Ship it on Friday\n")]);
+        for snapshot in [of_texts(&[]), known] {
+            let (done, files) = remembered(&snapshot, text);
+            let is_kept = files.values().any(|file| text.lines().all(|line| file.contains(line)));
+            assert!(is_kept, "{text:?} {done:?}");
+        }
+    }
+    for (text, line) in
+        [("# Always run lint", "Always run lint"), ("---\nNever on Friday\n---", "Never on Friday")]
+    {
+        let (_, files) = remembered(&of_texts(&[]), text);
+        assert!(files.values().any(|file| file.contains(line)), "{files:?}");
+    }
+    // What is added does not come to stand below a heading that has nothing yet.
+    let text = "- The API gateway timeout on kestrel is long\n\n# Wrong ideas\n";
+    let (_, files) =
+        remembered(&of_texts(&[(PROJECT, text)]), "The API gateway timeout on kestrel is fine");
+    assert_eq!(files[PROJECT], text);
+}
+
+#[test]
+fn what_is_repeated_on_purpose_stays() {
+    for text in [
+        "Q: Is prod safe?\n\nYes, it is.\n\nQ: Is dev safe?\n\nYes, it is.\n",
+        "- name: db1\n- port: 5432\n- name: db2\n- port: 5432\n",
+        "**Anna**\n\nworks from home\n\n**Bob**\n\nworks from home\n",
+        "How to release:\n\n- Run all the tests\n- Bump the version\n- Run all the tests\n",
+        "- Works from home on Fridays\n\n---\n\n- Works from home on Fridays\n",
+        "## Release\n\n- Run all the tests\n- Bump the version\n- Run all the tests\n",
+        "- Die Arme heben im Takt\n- Die arme heben im Takt\n",
+    ] {
+        assert_eq!(dream(&of_texts(&[(PROJECT, text)])).edits, [], "{text}");
+    }
+}
+
+#[test]
+fn a_request_that_is_not_clear_is_answered_with_candidates() {
+    for (query, first) in [
+        ("forget Redis", "Redis holds the sessions"),
+        ("forget the coffee thing", "I don't drink coffee after noon"),
+        ("forget what takes the cards, or not?", "Stripe takes the cards"),
+        ("forget all except Stripe", "Stripe takes the cards"),
+        ("forget the vouhcers", "Adyen takes the vouchers"),
+    ] {
+        let snapshot = of_texts(STORE);
+        let done =
+            forget(&snapshot, &ForgetRequest { query: query.to_owned(), scope: None, file: None });
+        if done.removed.is_empty() {
+            assert_eq!(
+                done.candidates.first().map(|one| one.summary.as_str()),
+                Some(first),
+                "{query}"
+            );
+            assert!(done.summary.contains("may be meant"), "{}", done.summary);
+        } else {
+            assert_eq!(done.removed[0].summary, first, "{query}");
+        }
+        // The text of a candidate means it alone.
+        for candidate in done.candidates {
+            let chosen = forget(
+                &snapshot,
+                &ForgetRequest { query: candidate.entry.clone(), scope: None, file: None },
+            );
+            assert_eq!(chosen.removed.len(), 1, "{candidate:?}");
+            assert_eq!(chosen.removed[0].summary, candidate.summary);
+        }
+    }
+}
+
+#[test]
+fn a_pinned_memory_is_named_and_kept() {
+    let mut snapshot = of_texts(STORE);
+    snapshot.memories[0].pinned = true;
+    let query = "forget Stripe".to_owned();
+    let done = forget(&snapshot, &ForgetRequest { query, scope: None, file: None });
+    assert_eq!(done.edits, []);
+    assert_eq!(
+        done.summary,
+        "No managed auto-memory entries matched that may be removed. Pinned memories were left alone: \
+         /memories/project/project/data.md."
+    );
+}
+
+#[test]
+fn no_match_says_so() {
+    let query = "forget the submarine".to_owned();
+    let done = forget(&of_texts(STORE), &ForgetRequest { query, scope: None, file: None });
+    assert_eq!(done.summary, "No managed auto-memory entries matched.");
+    assert_eq!(done.candidates, []);
+}
+
+#[test]
+fn a_name_and_a_description_do_not_repeat_what_is_forgotten() {
+    let body = "- I live in Porto\n- I keep bees.\n";
+    for (head, expected) in [
+        ("live porto\ndescription: I live in Porto", "keep bees\ndescription: I keep bees"),
+        ("home\ndescription: Where I live", "home\ndescription: Where I live"),
+    ] {
+        let path = "/memories/global/user/live-porto.md";
+        let snapshot = of_texts(&[(path, &format!("---\nname: {head}\n---\n\n{body}"))]);
+        let query = "forget that I live in Porto".to_owned();
+        let done = forget(&snapshot, &ForgetRequest { query, scope: None, file: None });
+        let left = &after(&snapshot, &done.edits)[path];
+        assert_eq!(*left, format!("---\nname: {expected}\n---\n\n- I keep bees.\n"), "{head}");
+    }
+}
+
+#[test]
+fn the_summary_never_quotes_the_content() {
+    let done =
+        remember(&of_texts(&[]), &ask("I collect porcelain owls."), &Screen::default()).unwrap();
+    assert_eq!(done.summary, "Saved to the global memories: 1 new, 0 updated, 0 known already.");
+}
+
+#[test]
+fn what_is_said_around_a_fact_is_not_kept() {
+    for (content, expected) in [
+        ("Please remember that the gate opens at six.", "the gate opens at six."),
+        ("Hey, note: the gate opens at six. Thanks!", "the gate opens at six."),
+        ("Merke dir: das Tor öffnet um sechs", "das Tor öffnet um sechs"),
+        ("Note the port of the gate", "Note the port of the gate"),
+    ] {
+        let (_, files) = remembered(&of_texts(&[]), content);
+        assert_eq!(lines(&files), [expected], "{content}");
+    }
+    let (done, _) = remembered(&of_texts(&[]), "Thanks a lot!");
+    assert_eq!(done.edits, [], "{done:?}");
+}

@@ -1,0 +1,151 @@
+//! The commands in groups, as `quipu` alone and `quipu help` show them.
+//!
+//! The parser of the command line can only list commands one after the other. The groups are put into the help when
+//! it is shown and not before, so that no other call pays for them.
+
+use clap::builder::StyledStr;
+use clap::builder::styling::{Style, Styles};
+use clap::{ColorChoice, Command, CommandFactory};
+
+use super::Cli;
+use crate::render::text::Text;
+
+/// The groups in reading order, each with its commands.
+const GROUPS: [(&str, &[&str]); 8] = [
+    ("Read", &["ls", "view", "grep", "recall"]),
+    ("Write", &["create", "replace", "insert", "edit", "mv", "rm"]),
+    ("Remember", &["remember", "forget", "dream", "pending", "tasks"]),
+    ("Context", &["context", "hot", "pin", "unpin", "save", "trust"]),
+    ("History", &["log", "show", "diff", "undo"]),
+    ("Care", &["status", "doctor", "import", "export", "workspace"]),
+    ("Serve", &["mcp", "serve", "service", "token", "events"]),
+    ("Set up", &["install", "uninstall", "hook", "demo", "completions", "man", "help"]),
+];
+
+/// The first five commands of a person, each with what it is for.
+const START: [(&str, &str); 5] = [
+    ("quipu install", "let the agents on this machine use it"),
+    ("quipu remember 'I prefer tabs'", "put a fact where it belongs"),
+    ("quipu ls", "list what is remembered"),
+    ("quipu log", "show what was changed, and who did it"),
+    ("quipu undo", "take the last change back"),
+];
+
+/// Returns the grammar, which colors help and errors as `words`, the command line, ask for it.
+pub(crate) fn grammar(words: impl Iterator<Item = std::ffi::OsString>) -> Command {
+    Cli::command().color(color(words))
+}
+
+/// Finds `--color` before the grammar has read the command line, since it also holds for what is said of a wrong one.
+pub(crate) fn color(words: impl Iterator<Item = std::ffi::OsString>) -> ColorChoice {
+    let mut choice = ColorChoice::Auto;
+    let mut words = words.take_while(|word| word != "--");
+    while let Some(word) = words.next() {
+        let word = word.to_string_lossy();
+        let when = match word.strip_prefix("--color=") {
+            Some(when) => when.to_owned(),
+            None if word == "--color" => match words.next() {
+                Some(when) => when.to_string_lossy().into_owned(),
+                None => break,
+            },
+            None => continue,
+        };
+        choice = when.parse().unwrap_or(choice);
+    }
+    choice
+}
+
+/// Returns what `quipu` alone shows: how to start, and the commands by name.
+pub(crate) fn overview(heading: Style) -> String {
+    let grammar = Cli::command();
+    let about = grammar.get_about().map(ToString::to_string).unwrap_or_default();
+    let mut text = Text::default();
+    text.line(format_args!("{about}\n\n{heading}Start:{heading:#}"));
+    for (command, what) in START {
+        text.line(format_args!("  {command:<32}{what}"));
+    }
+    text.line(format_args!("\n{heading}Commands:{heading:#}"));
+    for (group, commands) in GROUPS {
+        text.line(format_args!("  {group:<12}{}", commands.join("  ")));
+    }
+    text.line("\n`quipu help` says what each is for, `quipu help COMMAND` shows examples.");
+    text.into_string()
+}
+
+/// Returns the help of the program itself with its commands in groups, when that is what `shown` is.
+pub(crate) fn grouped(shown: &clap::Error, mut grammar: Command) -> Option<StyledStr> {
+    let text = shown.render().to_string();
+    grammar.build();
+    let is_short = grammar.render_help().to_string() == text;
+    if !is_short && grammar.render_long_help().to_string() != text {
+        return None;
+    }
+    let mut grammar = with_groups(grammar);
+    Some(if is_short { grammar.render_help() } else { grammar.render_long_help() })
+}
+
+/// Returns a grammar whose help lists the commands in groups. It is for help alone.
+pub(crate) fn with_groups(grammar: Command) -> Command {
+    let styles = Styles::styled();
+    let usage = styles.get_usage();
+    let groups: String = GROUPS.iter().map(|group| group_text(&grammar, group, &styles)).collect();
+    let template = format!(
+        "{{about-with-newline}}\n{usage}Usage:{usage:#} quipu [OPTIONS] [COMMAND]\n\n{groups}{{all-args}}{{after-help}}"
+    );
+    // Those that are hidden are not listed once more, one after the other.
+    grammar.mut_subcommands(|command| command.hide(true)).help_template(template)
+}
+
+fn group_text(grammar: &Command, (group, names): &(&str, &[&str]), styles: &Styles) -> String {
+    let (heading, literal) = (styles.get_header(), styles.get_literal());
+    let mut text = Text::default();
+    text.line(format_args!("{heading}{group}:{heading:#}"));
+    for name in *names {
+        // There is no `help` where a reference is made.
+        let Some(command) = grammar.find_subcommand(name) else { continue };
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        text.line(format_args!("  {literal}{name:<11}{literal:#}  {about}"));
+    }
+    text.line("");
+    text.into_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let mut grammar = Cli::command();
+        grammar.build();
+        let commands = grammar.get_subcommands().filter(|command| !command.is_hide_set());
+        let mut commands: Vec<_> = commands.map(Command::get_name).collect();
+        let mut grouped: Vec<_> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        commands.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(grouped, commands);
+    }
+
+    #[test]
+    fn a_start_can_be_typed_as_it_stands() {
+        for (command, _) in START {
+            let words = command.split(' ').map(|word| word.trim_matches('\''));
+            let known = Cli::command().ignore_errors(true).try_get_matches_from(words);
+            assert!(known.is_ok_and(|known| known.subcommand().is_some()), "{command}");
+        }
+    }
+
+    #[test]
+    fn the_last_choice_of_color_holds() {
+        fn check(line: &str, expected: ColorChoice) {
+            assert_eq!(color(line.split(' ').map(Into::into)), expected, "{line}");
+        }
+        check("quipu ls", ColorChoice::Auto);
+        check("quipu --color always ls", ColorChoice::Always);
+        check("quipu ls --color=never", ColorChoice::Never);
+        check("quipu --color always ls --color never", ColorChoice::Never);
+        check("quipu ls --color", ColorChoice::Auto);
+        check("quipu ls --color=blue", ColorChoice::Auto);
+        check("quipu create a -- --color=always", ColorChoice::Auto);
+    }
+}

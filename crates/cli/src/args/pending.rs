@@ -1,0 +1,88 @@
+//! The grammar of `quipu pending`.
+
+use clap::{Args, Subcommand};
+use clap_complete::engine::ArgValueCompleter;
+
+use super::Consent;
+use crate::complete;
+
+/// Decide on changes that the curator proposes
+///
+/// What `remember`, `forget` and `dream` are not sure of changes nothing and waits here. Without an action, the
+/// proposals about the memories that are mounted are listed.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quipu pending                       what waits, the oldest first
+  quipu pending show 3                what it would change, and why
+  quipu pending accept 3 5            each is a change that `quipu undo` takes back
+  quipu pending reject 4              the same is not proposed again
+  quipu pending accept --all")]
+pub(crate) struct PendingArgs {
+    #[command(subcommand)]
+    pub(crate) action: Option<PendingAction>,
+}
+
+/// What to do with proposals.
+#[derive(Debug, Subcommand)]
+pub(crate) enum PendingAction {
+    /// List the proposals that wait
+    #[command(visible_alias = "list")]
+    Ls,
+    Show(PendingShow),
+    Accept(PendingAccept),
+    Reject(PendingReject),
+}
+
+/// Show what a proposal would change, and why
+#[derive(Args, Debug)]
+#[command(after_help = "Example:\n  quipu pending show 3")]
+pub(crate) struct PendingShow {
+    /// Its number, as `quipu pending` lists it
+    #[arg(value_name = "ID", add = ArgValueCompleter::new(complete::proposals))]
+    pub(crate) id: i64,
+}
+
+/// Make the changes that are proposed
+///
+/// Each is a change of its own, made to the memories as they are now, and `quipu undo` takes it back. A proposal
+/// whose entries were changed since is stale: it is named with the reason, changes nothing, and stays in the list.
+/// The exit status is 1 when one of several was not accepted.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quipu pending accept 3 5
+  quipu pending accept --all -y       without a question, and in scripts")]
+pub(crate) struct PendingAccept {
+    #[command(flatten)]
+    pub(crate) chosen: Chosen,
+}
+
+/// Say no to changes that are proposed
+///
+/// Nothing is changed, and the same change of the same entries is not proposed again. A rejection cannot be taken back.
+#[derive(Args, Debug)]
+#[command(after_help = "Examples:\n  quipu pending reject 4\n  quipu pending reject --all")]
+pub(crate) struct PendingReject {
+    #[command(flatten)]
+    pub(crate) chosen: Chosen,
+}
+
+/// The proposals that are meant.
+#[derive(Args, Debug)]
+pub(crate) struct Chosen {
+    /// Their numbers, as `quipu pending` lists them
+    #[arg(
+        value_name = "ID",
+        required_unless_present = "all",
+        add = ArgValueCompleter::new(complete::proposals)
+    )]
+    pub(crate) ids: Vec<i64>,
+
+    /// All that wait and are not stale, or to reject all that wait; asks first
+    #[arg(long, conflicts_with = "ids")]
+    pub(crate) all: bool,
+
+    #[command(flatten)]
+    pub(crate) consent: Consent,
+}

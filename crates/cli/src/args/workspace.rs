@@ -1,0 +1,48 @@
+//! The grammar of `quipu workspace`.
+
+use clap::{Args, Subcommand};
+use engine::WorkspaceId;
+
+/// List or remove the workspaces of this host
+///
+/// A workspace holds the memories of one git worktree, or those named with `--workspace-id`. Without an action,
+/// they are listed.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quipu workspace ls                  all of them, with their worktrees
+  quipu workspace rm shop-1a2b3c4d5e6f
+  quipu workspace rm --gone           those whose worktree no longer exists")]
+pub(crate) struct WorkspaceArgs {
+    #[command(subcommand)]
+    pub(crate) action: Option<WorkspaceAction>,
+}
+
+/// What to do with workspaces.
+#[derive(Debug, Subcommand)]
+pub(crate) enum WorkspaceAction {
+    /// List the workspaces with their worktrees and memories
+    #[command(visible_alias = "list")]
+    Ls,
+    #[command(visible_alias = "delete")]
+    Rm(WorkspaceRm),
+}
+
+/// Remove workspaces with their memories
+///
+/// Asks first. `quipu --workspace-id ID undo CHANGE` brings the memories back. A worktree whose tasks wait or run
+/// keeps its workspace; tasks of a workspace that was named with `--workspace-id` are not looked for.
+#[derive(Args, Debug)]
+pub(crate) struct WorkspaceRm {
+    /// Ids of workspaces, from `quipu workspace ls`
+    #[arg(value_name = "ID", required_unless_present = "gone")]
+    pub(crate) ids: Vec<WorkspaceId>,
+
+    /// Remove those whose worktree no longer exists
+    #[arg(long, conflicts_with = "ids")]
+    pub(crate) gone: bool,
+
+    /// Remove them without asking
+    #[arg(long, short)]
+    pub(crate) yes: bool,
+}

@@ -1,0 +1,165 @@
+//! Drafts: texts of a person that `quipu edit` could not save, kept in the state folder.
+//!
+//! A text that screening refuses as a secret is kept only if the person says so, and goes with age. Other drafts
+//! stay until they are saved or deleted, since no other file has their text.
+
+use std::path::{Path, PathBuf};
+
+use memory::clock::Timestamp;
+use memory::limits::SECRET_DRAFT_KEPT;
+use memory::path::MemoryPath;
+use memory::screen::{Family, Policy, Writer};
+
+use crate::args::Answered;
+use crate::commands::ask;
+use crate::compose::{App, now};
+use crate::exit::Failure;
+use crate::files;
+use crate::render::short;
+
+/// The folder of drafts below the state.
+const DRAFTS: &str = "drafts";
+
+/// The end of the name of a draft that a person kept although it holds a secret.
+const SECRET_MARK: &str = "-secret";
+
+/// How often a person is asked what becomes of a text before it is thrown away.
+const QUESTIONS_MAX: usize = 3;
+
+/// A draft that was kept.
+#[derive(Debug)]
+pub(crate) struct Draft {
+    pub(crate) file: PathBuf,
+    pub(crate) kept_at: Timestamp,
+    pub(crate) holds_secret: bool,
+    /// Whether it is deleted when it is old.
+    pub(crate) goes_with_age: bool,
+}
+
+/// What becomes of a text that holds a secret.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Decision {
+    Keep,
+    EditAgain,
+    Discard,
+}
+
+/// Returns the rule by which a text holds what looks like a secret, unless the person answers for that.
+pub(crate) fn secret_rule(app: &App, bytes: &[u8], answered: &Answered) -> Option<&'static str> {
+    let text = String::from_utf8_lossy(bytes);
+    let found = app.engine.screen().check(&text, Writer::Person);
+    let answers = |name: &str| answered.rules.iter().any(|rule| rule == name);
+    let mut secrets = found.into_iter().filter(|finding| {
+        finding.family == Family::Secrets
+            && finding.policy == Policy::Refuse
+            && !answers(finding.rule)
+            && !answers(finding.family.as_str())
+    });
+    secrets.next().map(|finding| finding.rule)
+}
+
+/// Asks a person what becomes of a text that holds a secret. Where no question can be asked, it is discarded.
+pub(crate) async fn decide(app: &App, rule: &str) -> Result<Decision, Failure> {
+    if !ask::can_ask(app) {
+        return Ok(Decision::Discard);
+    }
+    let question = format!(
+        "Your text matches the rule `{rule}` for secrets. Edit it again (e), keep it as a draft on this disk (k), or \
+         discard it (d)?"
+    );
+    for _ in 0..QUESTIONS_MAX {
+        match ask::answer(app, &question, "e/k/d").await?.as_str() {
+            "e" | "edit" => return Ok(Decision::EditAgain),
+            "k" | "keep" => return Ok(Decision::Keep),
+            "d" | "discard" => return Ok(Decision::Discard),
+            _ => {}
+        }
+    }
+    Ok(Decision::Discard)
+}
+
+/// Writes a draft of a memory; returns its file. One that holds a secret says so in its name, and is kept for
+/// [`SECRET_DRAFT_KEPT`].
+pub(crate) fn write(
+    app: &App,
+    path: &MemoryPath,
+    bytes: &[u8],
+    holds_secret: bool,
+) -> std::io::Result<PathBuf> {
+    let folder = folder(app);
+    files::make_private_folder(&folder)?;
+    let name = short(path).replace('/', "-");
+    let (stem, extension) = name.rsplit_once('.').unwrap_or((&name, "md"));
+    let mark = if holds_secret { SECRET_MARK } else { "" };
+    for number in 1_usize.. {
+        let draft = folder.join(format!("{stem}-{number}{mark}.{extension}"));
+        match files::write_new_private(&draft, bytes) {
+            Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+            Err(error) => return Err(error),
+            Ok(()) => return Ok(draft),
+        }
+    }
+    Err(std::io::ErrorKind::AlreadyExists.into())
+}
+
+/// Deletes a draft that was saved, if it is one of ours.
+pub(crate) fn remove(app: &App, draft: Option<&Path>) -> Result<(), Failure> {
+    let Some(draft) = draft else { return Ok(()) };
+    let ours = match (files::real_path(&folder(app)), files::real_path(draft)) {
+        (Ok(folder), Ok(draft)) => draft.starts_with(folder),
+        _ => false,
+    };
+    if ours {
+        files::remove(draft).map_err(|error| Failure::file("delete the draft", draft, &error))?;
+    }
+    Ok(())
+}
+
+/// Returns the drafts, by name. One that cannot be read is taken for one without a secret, so that it stays.
+pub(crate) fn list(app: &App) -> Vec<Draft> {
+    let mut files = files::names_in(&folder(app)).unwrap_or_default();
+    files.sort_unstable();
+    let draft = |file: PathBuf| {
+        let (kept_at, holds_secret) = (kept_at(&file)?, holds_secret(app, &file));
+        let goes_with_age = is_marked(&file);
+        Some(Draft { file, kept_at, holds_secret, goes_with_age })
+    };
+    files.into_iter().filter_map(draft).collect()
+}
+
+/// Deletes drafts that were kept although they hold a secret, and are old. `draft` is in use.
+pub(crate) fn sweep(app: &App, draft: Option<&Path>) {
+    let kept_since = now() - SECRET_DRAFT_KEPT;
+    let files = files::names_in(&folder(app)).unwrap_or_default();
+    let is_old = |file: &PathBuf| kept_at(file).is_some_and(|kept_at| kept_at < kept_since);
+    let in_use = draft.and_then(|draft| files::real_path(draft).ok());
+    let is_in_use = |file: &PathBuf| in_use.is_some() && files::real_path(file).ok() == in_use;
+    for file in files.iter().filter(|file| is_marked(file) && is_old(file) && !is_in_use(file)) {
+        let shown = file.display();
+        match files::remove(file) {
+            Ok(()) => app.output.note(&format!("deleted {shown}, an old draft with a secret")),
+            Err(error) => {
+                app.output
+                    .warning(&format!("cannot delete {shown}, a draft with a secret: {error}"));
+            }
+        }
+    }
+}
+
+/// Tells whether a draft was kept although it holds a secret.
+fn is_marked(file: &Path) -> bool {
+    file.file_stem().is_some_and(|stem| stem.to_string_lossy().ends_with(SECRET_MARK))
+}
+
+fn kept_at(file: &Path) -> Option<Timestamp> {
+    Timestamp::try_from(files::modified_at(file).ok()?).ok()
+}
+
+fn holds_secret(app: &App, file: &Path) -> bool {
+    let bytes = files::read(file).unwrap_or_default();
+    secret_rule(app, &bytes, &Answered::default()).is_some()
+}
+
+fn folder(app: &App) -> PathBuf {
+    app.folders.state.join(DRAFTS)
+}

@@ -1,0 +1,110 @@
+//! Where memories come from: the change that wrote the text of each, found in history.
+
+use std::collections::HashMap;
+
+use engine::{ChangesQuery, Memories};
+use memory::change::{Actor, Change, ChangeKind, FileChange, Trust};
+use memory::clock::Timestamp;
+use memory::path::MemoryPath;
+
+use crate::exit::Failure;
+
+/// How many changes are looked through at once.
+const CHANGES_AT_ONCE: usize = 1_000;
+
+/// The write that the text of a memory comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Origin {
+    pub(crate) author: Actor,
+    pub(crate) trust: Trust,
+    pub(crate) at: Timestamp,
+}
+
+/// Origins by path.
+pub(crate) type Origins = HashMap<MemoryPath, Origin>;
+
+/// Returns the origin of each of these memories; those that history does not know have none.
+pub(crate) async fn origins(
+    memories: &Memories,
+    paths: impl IntoIterator<Item = &MemoryPath>,
+) -> Result<Origins, Failure> {
+    // By the path that a memory had at the time that is looked at, the path that it has now.
+    let mut sought: HashMap<MemoryPath, MemoryPath> =
+        paths.into_iter().map(|path| (path.clone(), path.clone())).collect();
+    let mut found = Origins::new();
+    let mut query = ChangesQuery { max: CHANGES_AT_ONCE, ..ChangesQuery::default() };
+    // What was written outside is noticed, unless the state cannot be written.
+    let mut noticed = memories.changes(&query).await.ok();
+    while !sought.is_empty() {
+        let changes = match noticed.take() {
+            Some(changes) => changes,
+            None => memories.recorded_changes(&query).await?,
+        };
+        for change in &changes {
+            look(memories, change, &mut sought, &mut found);
+        }
+        match changes.last() {
+            Some(oldest) if changes.len() == CHANGES_AT_ONCE => query.before = Some(oldest.id),
+            _ => break,
+        }
+    }
+    Ok(found)
+}
+
+fn look(
+    memories: &Memories,
+    change: &Change,
+    sought: &mut HashMap<MemoryPath, MemoryPath>,
+    found: &mut Origins,
+) {
+    for file in change.files.iter().filter(|file| file.after.is_some() || file.moved_to.is_some()) {
+        let path = path_after(memories, file);
+        let Some(now) = path.as_ref().and_then(|path| sought.remove(path)) else { continue };
+        match path_before(memories, change, file) {
+            Some(before) if file.moved_to.is_none() || file.before == file.after => {
+                sought.insert(before, now);
+            }
+            _ => {
+                let (author, trust) = (change.provenance.actor, file.trust);
+                found.insert(now, Origin { author, trust, at: change.at });
+            }
+        }
+    }
+}
+
+/// Returns the path that a memory had before a change that gave it `path`: it was renamed, alone or with its folder,
+/// or moved here from another scope.
+pub(crate) fn came_from(
+    memories: &Memories,
+    change: &Change,
+    path: &MemoryPath,
+) -> Option<MemoryPath> {
+    if let Some(folder) = &change.folder
+        && let Some(to) = &folder.moved_to
+        && memories.virtual_path(&folder.root, to).as_ref() == Some(path)
+    {
+        return memories.virtual_path(&folder.root, &folder.path);
+    }
+    path_before(memories, change, memories.left_at(change, path)?)
+}
+
+/// Returns the memory that a change removed from another scope when it put this one there: of several with the same
+/// text, the one of the same name.
+pub(crate) fn moved_from<'a>(change: &'a Change, file: &FileChange) -> Option<&'a FileChange> {
+    if change.kind != ChangeKind::Rename || file.before.is_some() || file.after.is_none() {
+        return None;
+    }
+    let is_source = |other: &&FileChange| other.after.is_none() && other.before == file.after;
+    let mut sources = change.files.iter().filter(is_source);
+    let namesake = sources.clone().find(|other| other.path.file_name() == file.path.file_name());
+    namesake.or_else(|| sources.next())
+}
+
+fn path_before(memories: &Memories, change: &Change, file: &FileChange) -> Option<MemoryPath> {
+    let before = if file.moved_to.is_some() { file } else { moved_from(change, file)? };
+    memories.virtual_path(&before.root, &before.path)
+}
+
+fn path_after(memories: &Memories, file: &FileChange) -> Option<MemoryPath> {
+    memories.virtual_path(&file.root, file.moved_to.as_ref().unwrap_or(&file.path))
+}

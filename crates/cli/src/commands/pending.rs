@@ -1,0 +1,330 @@
+//! `quipu pending`: the proposals that wait for a person.
+
+use engine::{Decision, DecisionError, Memories, PendingProposal};
+use memory::clock::Timestamp;
+use memory::limits::PROPOSALS_LISTED_MAX;
+use memory::path::MemoryPath;
+use memory::proposal::ProposalId;
+use serde_json::{Value, json};
+
+use crate::args::{Chosen, PendingAction, PendingArgs};
+use crate::commands::{ask, with_change};
+use crate::compose::{App, call, now};
+use crate::exit::{Failure, Status};
+use crate::render::table::Column;
+use crate::render::text::Text;
+use crate::render::{
+    FAINT, Look, MARK, STRONG, WARN, change, counted, short, table, time, visible,
+};
+
+/// How many memories of one proposal a line of the list names.
+const NAMED_MAX: usize = 2;
+
+/// Lists proposals, shows one, or decides on some.
+pub(crate) async fn run(app: &App, args: &PendingArgs) -> Result<Status, Failure> {
+    match &args.action {
+        None | Some(PendingAction::Ls) => list(app).await,
+        Some(PendingAction::Show(args)) => show(app, ProposalId(args.id)).await,
+        Some(PendingAction::Accept(args)) => decide(app, &args.chosen, Verb::Accept).await,
+        Some(PendingAction::Reject(args)) => decide(app, &args.chosen, Verb::Reject).await,
+    }
+}
+
+/// Says how many proposals wait, if any do.
+pub(crate) fn waiting_line(count: u64) -> Option<String> {
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    match count {
+        0 => None,
+        1 => Some("1 proposal waits: `quipu pending`".to_owned()),
+        _ => Some(format!("{count} proposals wait: `quipu pending`")),
+    }
+}
+
+async fn list(app: &App) -> Result<Status, Failure> {
+    let memories = app.memories();
+    let waiting = app.wait("looking", all(app, &memories)).await?;
+    if app.output.json {
+        let proposals: Vec<_> = waiting.iter().map(value).collect();
+        app.output.value(&json!({ "proposals": proposals }))?;
+        return Ok(Status::Done);
+    }
+    if waiting.is_empty() {
+        app.output.note("no proposals wait");
+    } else if app.output.look.columns {
+        app.output.text(&columns(&waiting, now(), app.output.look))?;
+    } else {
+        app.output.text(&waiting.iter().map(plain_line).collect::<String>())?;
+    }
+    if !waiting.is_empty() && app.output.look.terminal {
+        app.output.note("`quipu pending show ID` says more; `accept ID` and `reject ID` decide");
+    }
+    Ok(Status::Done)
+}
+
+/// Returns all that wait, the oldest first.
+async fn all(app: &App, memories: &Memories) -> Result<Vec<PendingProposal>, Failure> {
+    let pending = app.engine.pending();
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let page = pending.list(memories, after, PROPOSALS_LISTED_MAX).await?;
+        found.extend(page.proposals);
+        after = page.next;
+        if after.is_none() {
+            return Ok(found);
+        }
+    }
+}
+
+fn columns(waiting: &[PendingProposal], now: Timestamp, look: Look) -> String {
+    let columns = [
+        Column::right("ID").styled(MARK),
+        Column::right("AGE").styled(FAINT),
+        Column::left("KIND"),
+        Column::left("WHERE").styled(STRONG),
+        Column::left("WHY"),
+    ];
+    let row = |one: &PendingProposal| {
+        let (kind, why) = match &one.stale {
+            None => (one.proposal.kind.as_str(), one.proposal.reason.clone()),
+            Some(why) => ("stale", without_path(why, one)),
+        };
+        let (id, age) = (one.id.to_string(), time::ago(one.made_at, now));
+        vec![id, age, kind.to_owned(), named(one), visible::line(&why).into_owned()]
+    };
+    let rows: Vec<_> = waiting.iter().map(row).collect();
+    table::aligned(&columns, &rows, look)
+}
+
+/// Returns why a proposal is stale, without the path of the only memory that it names.
+fn without_path(why: &str, one: &PendingProposal) -> String {
+    let why = match paths(one)[..] {
+        [path] => why.strip_prefix(&format!("{path}: ")).unwrap_or(why),
+        _ => why,
+    };
+    why.strip_prefix("/memories/").unwrap_or(why).to_owned()
+}
+
+fn plain_line(one: &PendingProposal) -> String {
+    let (made_at, kind, score) = (time::exact(one.made_at), one.proposal.kind, one.proposal.score);
+    let state = if one.stale.is_some() { "stale" } else { "waiting" };
+    let paths: Vec<_> = paths(one).into_iter().map(short).collect();
+    let (paths, reason) = (paths.join(","), visible::line(&one.proposal.reason));
+    format!("{}\t{made_at}\t{state}\t{kind}\t{score}\t{paths}\t{reason}\n", one.id)
+}
+
+/// Returns the memories that a proposal would change, each once.
+fn paths(one: &PendingProposal) -> Vec<&MemoryPath> {
+    let mut paths: Vec<_> = one.proposal.changes.iter().map(|change| &change.path).collect();
+    paths.sort();
+    paths.dedup();
+    paths
+}
+
+fn named(one: &PendingProposal) -> String {
+    let paths = paths(one);
+    let mut named: Vec<_> = paths.iter().take(NAMED_MAX).map(|path| short(path)).collect();
+    if let Some(more) = paths.len().checked_sub(NAMED_MAX).filter(|more| *more > 0) {
+        named.push(format!("and {more} more"));
+    }
+    visible::line(&named.join(", ")).into_owned()
+}
+
+async fn show(app: &App, id: ProposalId) -> Result<Status, Failure> {
+    let memories = app.memories();
+    let shown = app.engine.pending().get(&memories, id).await.map_err(failure)?;
+    if app.output.json {
+        app.output.value(&value(&shown))?;
+    } else {
+        app.output.text(&in_full(&shown, now(), app.output.look))?;
+    }
+    Ok(Status::Done)
+}
+
+fn in_full(one: &PendingProposal, now: Timestamp, look: Look) -> String {
+    let proposal = &one.proposal;
+    let mut lines = vec![
+        ("kind", proposal.kind.to_string()),
+        ("why", proposal.reason.clone()),
+        ("score", format!("{} %", proposal.score)),
+        ("made", format!("{} ({})", time::local(one.made_at), time::ago(one.made_at, now))),
+        ("by", one.task.clone().unwrap_or_else(|| one.origin.clone())),
+    ];
+    for kept in &proposal.relies_on {
+        lines.push(("relies on", format!("{}: {}", short(&kept.path), kept.text)));
+    }
+    let mut text = Text::default();
+    text.line(look.paint(STRONG, &format!("proposal {}", one.id)));
+    for (name, value) in lines {
+        let name = look.paint(FAINT, &format!("{name:<9}"));
+        text.line(format_args!("{name} {}", visible::line(&value)));
+    }
+    if let Some(why) = &one.stale {
+        let name = look.paint(WARN, &format!("{:<9}", "stale"));
+        text.line(format_args!("{name} {}", visible::line(&without_path(why, one))));
+        for change in &proposal.changes {
+            text.line(format_args!("\n  {}", look.paint(STRONG, &short(&change.path))));
+            let sides = [("-", &change.old), ("+", &change.new)];
+            for (sign, entry) in
+                sides.iter().filter_map(|(sign, side)| Some((sign, side.as_ref()?)))
+            {
+                for line in entry.lines() {
+                    text.line(format_args!("  {sign} {}", look.memory_text(line)));
+                }
+            }
+        }
+    }
+    let diffs = change::diffs(&one.diffs, look);
+    if !diffs.is_empty() {
+        text.line("");
+        text.add(&diffs);
+    }
+    text.into_string()
+}
+
+fn value(one: &PendingProposal) -> Value {
+    let proposal = &one.proposal;
+    let changes = proposal.changes.iter().map(
+        |change| json!({ "path": change.path.to_string(), "old": change.old, "new": change.new }),
+    );
+    let relies_on = proposal
+        .relies_on
+        .iter()
+        .map(|kept| json!({ "path": kept.path.to_string(), "text": kept.text }));
+    json!({
+        "id": one.id.0,
+        "made_at": time::exact(one.made_at),
+        "origin": one.origin,
+        "task": one.task,
+        "kind": proposal.kind.as_str(),
+        "reason": proposal.reason,
+        "score": proposal.score,
+        "stale": one.stale,
+        "changes": changes.collect::<Vec<_>>(),
+        "relies_on": relies_on.collect::<Vec<_>>(),
+        "diffs": change::diff_values(&one.diffs),
+    })
+}
+
+/// What a person decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verb {
+    Accept,
+    Reject,
+}
+
+impl Verb {
+    const fn done(self) -> &'static str {
+        match self {
+            Self::Accept => "accepted",
+            Self::Reject => "rejected",
+        }
+    }
+}
+
+async fn decide(app: &App, chosen: &Chosen, verb: Verb) -> Result<Status, Failure> {
+    let memories = app.memories();
+    let ids = if chosen.all {
+        let Some(ids) = all_agreed(app, &memories, chosen, verb).await? else {
+            app.output.note("nothing was decided");
+            return Ok(Status::Refused);
+        };
+        ids
+    } else {
+        chosen.ids.iter().copied().map(ProposalId).collect()
+    };
+    let (pending, call) = (app.engine.pending(), call());
+    let decisions = match verb {
+        Verb::Accept => app.write("accepting", pending.accept(&memories, &ids, &call)).await,
+        Verb::Reject => app.write("rejecting", pending.reject(&memories, &ids)).await,
+    };
+    tell(app, decisions, verb)
+}
+
+/// Returns all that wait, if the person agrees to decide on all of them.
+async fn all_agreed(
+    app: &App,
+    memories: &Memories,
+    chosen: &Chosen,
+    verb: Verb,
+) -> Result<Option<Vec<ProposalId>>, Failure> {
+    let (command, does, word) = match verb {
+        Verb::Accept => ("pending accept --all", "changes memories", "Accept"),
+        Verb::Reject => ("pending reject --all", "cannot be taken back", "Reject"),
+    };
+    ask::require_consent(app, chosen.consent, command, does)?;
+    let mut waiting = all(app, memories).await?;
+    if verb == Verb::Accept {
+        let all = waiting.len();
+        waiting.retain(|one| one.stale.is_none());
+        let stale = all - waiting.len();
+        if stale > 0 {
+            let count = counted(stale, "proposal is", "proposals are");
+            app.output
+                .note(&format!("{count} stale; `quipu pending reject --all` drops what is left"));
+        }
+    }
+    let ids = waiting.iter().map(|one| one.id).collect();
+    if chosen.consent.yes || waiting.is_empty() {
+        return Ok(Some(ids));
+    }
+    let about = columns(&waiting, now(), app.output.notes);
+    let question = format!("{word} {}?", counted(waiting.len(), "proposal", "proposals"));
+    Ok(ask::confirm_about(app, &about, &question).await?.then_some(ids))
+}
+
+fn tell(app: &App, mut decisions: Vec<Decision>, verb: Verb) -> Result<Status, Failure> {
+    if let [Decision { outcome: Err(_), .. }] = decisions.as_slice()
+        && let Some(Decision { outcome: Err(error), .. }) = decisions.pop()
+    {
+        return Err(failure(error));
+    }
+    if app.output.json {
+        let values: Vec<_> = decisions.iter().map(decision_value).collect();
+        app.output.value(&json!({ "decisions": values }))?;
+    } else if decisions.is_empty() {
+        app.output.note("no proposals wait");
+    }
+    let mut refused = 0;
+    for Decision { id, outcome } in decisions {
+        match outcome {
+            Ok(change) => {
+                app.output.note(&with_change(&format!("{} proposal {id}", verb.done()), change));
+            }
+            Err(error) => {
+                refused += 1;
+                app.output.warning(&error.to_string());
+            }
+        }
+    }
+    Ok(if refused == 0 { Status::Done } else { Status::Refused })
+}
+
+fn decision_value(decision: &Decision) -> Value {
+    match &decision.outcome {
+        Ok(change) => json!({ "id": decision.id.0, "done": true, "change": change.map(|id| id.0) }),
+        Err(error) => json!({
+            "id": decision.id.0,
+            "done": false,
+            "code": error.code().as_str(),
+            "error": error.to_string(),
+        }),
+    }
+}
+
+fn failure(error: DecisionError) -> Failure {
+    let (code, what) = (error.code(), error.to_string());
+    match error {
+        DecisionError::Store(error) => error.into(),
+        DecisionError::NotFound(_) => {
+            Failure::new(code, what).help("`quipu pending` lists those that wait")
+        }
+        DecisionError::Decided { .. } => Failure::new(code, what),
+        DecisionError::Stale { id, .. } => Failure::new(code, what)
+            .help(format!("`quipu pending reject {id}` takes it out of the list")),
+    }
+}
+
+/// Returns a number that a person types for a proposal, with what it is about.
+pub(crate) fn offered(one: &PendingProposal) -> (String, String) {
+    (one.id.to_string(), format!("{} {}", one.proposal.kind, named(one)))
+}

@@ -1,0 +1,180 @@
+//! `quipu workspace`: the workspaces of this host.
+
+use engine::{Caller, HostWorkspace, WorkspaceId, WorkspaceRemoval, WorkspaceRemovalError};
+use memory::code::Code;
+use memory::command::view::human_size;
+use serde_json::{Value, json};
+
+use crate::args::{WorkspaceAction, WorkspaceArgs, WorkspaceRm};
+use crate::commands::ask;
+use crate::compose::App;
+use crate::exit::{Failure, Status};
+use crate::render::table::Column;
+use crate::render::{FAINT, STRONG, counted, table, visible};
+
+/// Lists workspaces, or removes some.
+pub(crate) async fn run(app: &App, args: &WorkspaceArgs) -> Result<Status, Failure> {
+    match &args.action {
+        None | Some(WorkspaceAction::Ls) => list(app).await,
+        Some(WorkspaceAction::Rm(args)) => remove(app, args).await,
+    }
+}
+
+async fn list(app: &App) -> Result<Status, Failure> {
+    let found = app.wait("listing", app.engine.workspaces()).await?;
+    if app.output.json {
+        let workspaces: Vec<_> = found.iter().map(value).collect();
+        app.output.value(&json!({ "workspaces": workspaces }))?;
+        return Ok(Status::Done);
+    }
+    let text = if app.output.look.columns {
+        let columns = [
+            Column::left("ID").styled(STRONG),
+            Column::right("MEMORIES"),
+            Column::right("SIZE").styled(FAINT),
+            Column::left("WORKTREE"),
+        ];
+        let row = |one: &HostWorkspace| {
+            let (id, memories) = (one.id.to_string(), one.memories.to_string());
+            vec![id, memories, human_size(one.bytes), worktree(one)]
+        };
+        let rows: Vec<_> = found.iter().map(row).collect();
+        if rows.is_empty() {
+            String::new()
+        } else {
+            table::aligned(&columns, &rows, app.output.look)
+        }
+    } else {
+        let line = |one: &HostWorkspace| {
+            format!("{}\t{}\t{}\t{}\n", one.id, one.memories, one.bytes, worktree(one))
+        };
+        found.iter().map(line).collect()
+    };
+    app.output.text(&text)?;
+    if found.is_empty() {
+        app.output
+            .note("no workspace has memories yet; `quipu create workspace/NAME.md` makes one");
+    }
+    Ok(Status::Done)
+}
+
+fn value(one: &HostWorkspace) -> Value {
+    json!({
+        "id": one.id.to_string(),
+        "checkout": one.checkout.as_ref().map(|folder| folder.display().to_string()),
+        "checkout_exists": one.checkout_exists,
+        "memories": one.memories,
+        "bytes": one.bytes,
+    })
+}
+
+/// Returns the folder of the worktree, for people.
+fn worktree(one: &HostWorkspace) -> String {
+    let Some(folder) = &one.checkout else { return "none, named by --workspace-id".to_owned() };
+    let gone = if one.checkout_exists { "" } else { " (no longer exists)" };
+    format!("{}{gone}", visible::line(&folder.display().to_string()))
+}
+
+async fn remove(app: &App, args: &WorkspaceRm) -> Result<Status, Failure> {
+    let found = app.engine.workspaces().await?;
+    let chosen: Vec<&HostWorkspace> = if args.gone {
+        found.iter().filter(|one| one.checkout_was_removed()).collect()
+    } else {
+        let mut chosen =
+            args.ids.iter().map(|id| known(&found, id)).collect::<Result<Vec<_>, _>>()?;
+        chosen.sort_by_key(|one| one.id.to_string());
+        chosen.dedup_by(|one, other| one.id == other.id);
+        chosen
+    };
+    if !may_remove(app, args, &chosen).await? {
+        app.output.note("nothing was removed");
+        return Ok(Status::Refused);
+    }
+    let (mut removals, mut failed) = (Vec::new(), None);
+    for one in &chosen {
+        let removal = app.engine.remove_workspace(&one.id, Caller::person("cli"), &[]);
+        // What was removed before is told in any case.
+        let removal = match app.write("removing", removal).await {
+            Ok(removal) => removal,
+            Err(error) => {
+                failed = Some(error);
+                break;
+            }
+        };
+        tell(app, &one.id, &removal);
+        removals.push(json!({
+            "id": one.id.to_string(),
+            "memories": removal.memories.iter().map(ToString::to_string).collect::<Vec<_>>(),
+            "change": removal.change.map(|change| change.0),
+            "remaining_folder": removal.remaining_folder,
+        }));
+    }
+    if app.output.json {
+        app.output.value(&json!({ "removed": removals }))?;
+    } else if chosen.is_empty() {
+        app.output.note("every worktree that has a workspace still exists");
+    }
+    failed.map_or(Ok(Status::Done), |error| Err(error.into()))
+}
+
+fn known<'a>(found: &'a [HostWorkspace], id: &WorkspaceId) -> Result<&'a HostWorkspace, Failure> {
+    let known = found.iter().find(|one| one.id == *id);
+    known.ok_or_else(|| WorkspaceRemovalError::NotFound(id.clone()).into())
+}
+
+/// Asks before memories go. Where no person can be asked, that is a failure.
+async fn may_remove(
+    app: &App,
+    args: &WorkspaceRm,
+    chosen: &[&HostWorkspace],
+) -> Result<bool, Failure> {
+    if args.yes || chosen.is_empty() {
+        return Ok(true);
+    }
+    let memories = chosen.iter().map(|one| one.memories).sum();
+    let what = format!(
+        "{} with {}",
+        counted(chosen.len(), "workspace", "workspaces"),
+        counted(memories, "memory", "memories")
+    );
+    if !ask::can_ask(app) {
+        return Err(Failure::usage(format!("this removes {what}"))
+            .help("`-y` removes without asking; `quipu --workspace-id ID undo CHANGE` brings memories back"));
+    }
+    let ids: Vec<_> = chosen.iter().map(|one| one.id.to_string()).collect();
+    ask::confirm(app, &format!("Remove {what} ({})?", ids.join(", "))).await
+}
+
+fn tell(app: &App, id: &WorkspaceId, removal: &WorkspaceRemoval) {
+    let memories = counted(removal.memories.len(), "memory", "memories");
+    app.output.note(&match removal.change {
+        Some(change) => format!(
+            "removed the workspace {id} with {memories}; `quipu --workspace-id {id} undo {change}` brings them back"
+        ),
+        None => format!("removed the workspace {id}, which had no memories"),
+    });
+    if let Some(folder) = &removal.remaining_folder {
+        let folder = visible::line(&folder.display().to_string()).into_owned();
+        app.output.warning(&format!("{folder} stays: files that are not memories are in it"));
+    }
+}
+
+impl From<WorkspaceRemovalError> for Failure {
+    fn from(error: WorkspaceRemovalError) -> Self {
+        let code = match error {
+            WorkspaceRemovalError::NotFound(_) => {
+                return Self::new(Code::NotFound, error.to_string())
+                    .help("`quipu workspace ls` lists the workspaces");
+            }
+            WorkspaceRemovalError::Busy(_) => Code::Locked,
+            WorkspaceRemovalError::TooMany(_) => Code::ScopeFull,
+            WorkspaceRemovalError::Folder(ref source) => {
+                let message = format!("{error}: {source}");
+                return Self::new(Code::StorageFailed, message);
+            }
+            WorkspaceRemovalError::Store(error) => return error.into(),
+            WorkspaceRemovalError::State(error) => return error.into(),
+        };
+        Self::new(code, error.to_string())
+    }
+}

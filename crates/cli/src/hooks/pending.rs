@@ -1,0 +1,70 @@
+//! Text for a model whose agent reads no answer to a prompt: it is kept until the next tool has answered, or the turn
+//! ends.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use memory::document::Revision;
+
+use crate::exit::Failure;
+use crate::hooks::wire::Told;
+use crate::hooks::{Event, Format};
+use crate::{compose, files};
+
+/// How long a text is kept of a session that ended without a word.
+const AGE_MAX: Duration = Duration::from_hours(24);
+
+/// How many hex digits of a digest tell one session from the others.
+const DIGEST_CHARS: usize = 32;
+
+/// Returns what the agent is answered now, of what was found now and what was kept before.
+pub(super) fn deliver(
+    format: &Format,
+    told: &Told,
+    found: Option<String>,
+) -> Result<Option<String>, Failure> {
+    if format.answered.contains(&Event::UserPrompt) {
+        return Ok(found);
+    }
+    let file = file_of(&told.session)?;
+    match told.event {
+        Event::UserPrompt => {
+            if let (Some(text), Some(folder)) = (found, file.parent()) {
+                files::make_private_folder(folder)?;
+                files::write_new_private(&file, text.as_bytes())?;
+            }
+            Ok(None)
+        }
+        Event::PostToolUse => {
+            let kept = files::read_if_there(&file)?;
+            files::remove(&file)?;
+            let texts: Vec<_> = kept.into_iter().chain(found).collect();
+            Ok(Some(texts.join("\n")).filter(|text| !text.is_empty()))
+        }
+        Event::SessionStart | Event::PreCompact | Event::Stop | Event::SessionEnd => Ok(found),
+    }
+}
+
+/// Drops what was kept for the prompt before: another one is told, or its turn has ended. This comes before anything
+/// is looked for, so that nothing is left when that fails.
+pub(super) fn forget(format: &Format, told: &Told) -> Result<(), Failure> {
+    let ends = matches!(told.event, Event::UserPrompt | Event::Stop | Event::SessionEnd);
+    if ends && !format.answered.contains(&Event::UserPrompt) {
+        let file = file_of(&told.session)?;
+        files::remove(&file)?;
+        for old in files::names_in(file.parent().unwrap_or(&file)).unwrap_or_default() {
+            let age = files::modified_at(&old).ok().and_then(|at| at.elapsed().ok());
+            if age.is_some_and(|age| age > AGE_MAX) {
+                files::remove(&old)?;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the file of a session. Its name may be anything, so its digest stands for it.
+fn file_of(session: &str) -> Result<PathBuf, Failure> {
+    let digest = Revision::of(session.as_bytes()).to_string();
+    let name: String = digest.chars().take(DIGEST_CHARS).collect();
+    Ok(compose::state_folder()?.join("hooks").join(name))
+}

@@ -1,0 +1,118 @@
+//! Hooks in a file of JSON.
+
+use serde_json::Value;
+
+use crate::install::entry::Entry;
+use crate::install::jsonc::{self, Step};
+use crate::install::{GUARD, HookForm, Misread, Part, SERVER, is_our_program};
+
+/// The members in which agents have a hook's command.
+const COMMANDS: [&str; 2] = ["command", "bash"];
+
+/// A hook of ours in a file.
+struct Place<'a> {
+    /// The steps to it.
+    at: Vec<Step<'a>>,
+    /// The member that has its command.
+    member: &'static str,
+    command: String,
+    /// Whether it is the only one of its group.
+    alone: bool,
+}
+
+/// Adds a hook; one that is there and ours is only brought up to date.
+pub(super) fn add(text: &str, event: &str, part: &Part) -> Result<Option<String>, Misread> {
+    let Part::Hook { command, timeout, form, .. } = part else { return Ok(None) };
+    let value = jsonc::read(text)?;
+    let Some(place) = ours(&value, event).into_iter().next() else {
+        let at = [Step::Member("hooks"), Step::Member(event), Step::New];
+        return jsonc::put(text, &at, &entry(command, *timeout, *form)).map(Some);
+    };
+    let Some(new) = program_of(command) else { return Ok(None) };
+    let old = program_of(&place.command).unwrap_or(new);
+    if old == new || old == SERVER {
+        return Ok(Some(text.to_owned()));
+    }
+    let mut at = place.at;
+    at.push(Step::Member(place.member));
+    jsonc::put(text, &at, &Entry::text(&place.command.replacen(old, new, 1))).map(Some)
+}
+
+/// Removes our hooks of an event.
+pub(super) fn remove(mut text: String, event: &str) -> Result<String, Misread> {
+    while let Some(place) = ours(&jsonc::read(&text)?, event).pop() {
+        // A group without handlers says nothing, whatever else it has, such as a matcher.
+        let at = if place.alone { place.at.get(..3) } else { None };
+        text = jsonc::remove(&text, at.unwrap_or(&place.at))?;
+    }
+    Ok(text)
+}
+
+fn entry(command: &str, timeout: u64, form: HookForm) -> Entry {
+    let (member, limit) = match form {
+        HookForm::Grouped | HookForm::Named | HookForm::Bare => ("command", "timeout"),
+        HookForm::Flat => ("bash", "timeoutSec"),
+    };
+    let mut handler = vec![
+        ("type", Entry::text("command")),
+        (member, Entry::text(command)),
+        (limit, Entry::Number(timeout)),
+    ];
+    match form {
+        HookForm::Flat => return Entry::Object(handler),
+        HookForm::Bare => return Entry::Object(handler.split_off(1)),
+        HookForm::Named => handler.insert(0, ("name", Entry::text(SERVER))),
+        HookForm::Grouped => {}
+    }
+    Entry::Object(vec![("hooks", Entry::List(vec![Entry::Object(handler)]))])
+}
+
+/// Returns our hooks of an event, in the order of the file.
+fn ours<'a>(value: &Value, event: &'a str) -> Vec<Place<'a>> {
+    let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+    let mut found = Vec::new();
+    for (index, group) in list(&value["hooks"][event]).iter().enumerate() {
+        let at = vec![Step::Member("hooks"), Step::Member(event), Step::Element(index)];
+        if let Some((member, command)) = our_command(group) {
+            found.push(Place { at, member, command, alone: false });
+            continue;
+        }
+        let handlers = list(&group["hooks"]);
+        for (index, handler) in handlers.iter().enumerate() {
+            if let Some((member, command)) = our_command(handler) {
+                let at = [&at[..], &[Step::Member("hooks"), Step::Element(index)]].concat();
+                found.push(Place { at, member, command, alone: handlers.len() == 1 });
+            }
+        }
+    }
+    found
+}
+
+fn our_command(handler: &Value) -> Option<(&'static str, String)> {
+    let command = |member: &'static str| Some((member, handler[member].as_str()?.to_owned()));
+    COMMANDS.into_iter().filter_map(command).find(|(_, command)| is_ours(command))
+}
+
+/// Tells whether a hook's command is `quipu hook …`, wherever the program lies.
+pub(super) fn is_ours(command: &str) -> bool {
+    program_of(command).is_some()
+}
+
+/// Returns what stands for our program in a hook's command, quotes included. Variables that are set for it may come
+/// first, and the guard of a project.
+pub(super) fn program_of(command: &str) -> Option<&str> {
+    let command = command.strip_prefix(GUARD).unwrap_or(command);
+    let (before, _) = command.split_once(" hook ")?;
+    let mut program = before.trim();
+    while let Some((word, rest)) = program.split_once(' ')
+        && (word == "env" || is_assignment(word))
+    {
+        program = rest.trim_start();
+    }
+    is_our_program(program.trim_matches(['\'', '"'])).then_some(program)
+}
+
+fn is_assignment(word: &str) -> bool {
+    let name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    word.split_once('=').is_some_and(|(left, _)| !left.is_empty() && left.chars().all(name))
+}

@@ -1,0 +1,357 @@
+//! Agent hosts themselves, told by `quipu install`, with a scripted model on loopback.
+//!
+//! Each goes through the same story: it is installed, creates and views a memory and recalls one, goes on in a
+//! second run, and is uninstalled. What counts is what the model was sent: the tests read request
+//! bodies, never what a host prints. `cargo xtask hosts` runs all of them and writes `docs/HOSTS.md`;
+//! those in `slow` are left out of the usual run.
+
+mod model;
+mod table;
+mod wire;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use self::model::{Call, Model, Outcome, Transcript};
+use self::table::{Approval, Host, Run, Start};
+use self::wire::leaves;
+use crate::mcp_clients::tool;
+use crate::place::Place;
+
+/// How long a host may take for one run.
+const RUN_TIME_MAX: Duration = Duration::from_mins(2);
+
+/// How a tool result reaches the model.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Form {
+    /// The text as we gave it.
+    Text,
+    /// The text as a string of a JSON document.
+    InJson,
+    /// Not at all.
+    Missing,
+}
+
+/// How a host behaves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a column of the document")]
+struct Seen {
+    view: Form,
+    recall: Form,
+    /// Facts for programs, such as the revision, reach the model too.
+    facts: bool,
+    /// Tools are kept back behind a search.
+    searched: bool,
+    /// The tools that are refused where there is no person to ask.
+    refused: Vec<&'static str>,
+    /// The instructions of the MCP server reach the model.
+    instructions: bool,
+    /// The index and the pinned memories reach the model when a session begins.
+    block: bool,
+    /// How many times a memory that fits a prompt stands beside it.
+    recalls: usize,
+    /// A run that goes on begins with the index once more.
+    repeats: bool,
+    /// The hooks that it tells of in two runs, in our words.
+    events: Vec<&'static str>,
+}
+
+/// The hooks that there are, in the order of a run.
+const EVENTS: [&str; 6] =
+    ["session-start", "user-prompt", "post-tool-use", "pre-compact", "stop", "session-end"];
+
+/// A pinned memory, and words that stand nowhere else.
+const PINNED: &str =
+    "---\ndescription: What tea I like\n---\n- Oolong, steeped for ninety seconds.\n";
+const PINNED_FACT: &str = "Oolong, steeped for ninety seconds.";
+/// The memory that the host creates.
+const CREATED: &str =
+    "---\ndescription: Marmalade Hill\n---\n- Marmalade Hill is 312 metres high.\n";
+const CREATED_FACT: &str = "Marmalade Hill is 312 metres high.";
+
+fn view() -> Call {
+    let arguments = json!({ "command": "view", "path": "/memories/global/tea.md" });
+    Call { tool: "memory", arguments }
+}
+
+fn recall() -> Call {
+    Call { tool: "recall", arguments: json!({ "prompt": "Which tea do I like?" }) }
+}
+
+fn create() -> Call {
+    let arguments = json!({
+        "command": "create", "path": "/memories/global/hill.md", "file_text": CREATED,
+    });
+    Call { tool: "memory", arguments }
+}
+
+/// A host in a place of its own, with its model.
+struct Setting {
+    host: &'static Host,
+    place: Place,
+    model: Model,
+}
+
+impl Setting {
+    fn new(host: &'static Host) -> Self {
+        let (place, model) = (Place::new(), Model::start());
+        (host.prepare)(&place, &model.url);
+        Self { host, place, model }
+    }
+
+    fn install(&self) {
+        self.place.done(&["install", self.host.agent]);
+    }
+
+    /// Lets the host start our program through a script that writes down what it is started with.
+    fn install_with_log(&self, before: &Files) -> Vec<PathBuf> {
+        self.install();
+        let (program, log) = (env!("CARGO_BIN_EXE_quipu"), self.place.path().join("log"));
+        let body = format!("echo \"$*\" >> '{}'\nexec '{program}' \"$@\"", log.display());
+        let script = self.place.script("quipu", &body);
+        let written = written_files(before, &self.files());
+        for path in written.iter().filter(|path| path.is_file()) {
+            let text = fs::read_to_string(path).unwrap();
+            fs::write(path, text.replace(program, &script)).unwrap();
+        }
+        written
+    }
+
+    /// Returns the hooks that the script was started for.
+    fn events(&self) -> Vec<&'static str> {
+        let log = fs::read_to_string(self.place.path().join("log")).unwrap();
+        let is_told = |event: &&str| log.contains(&format!("hook {event} "));
+        EVENTS.into_iter().filter(is_told).collect()
+    }
+
+    fn uninstall(&self) {
+        self.place.done(&["uninstall", self.host.agent]);
+    }
+
+    fn run(&self, run: &Run<'_>, calls: &[Call]) -> Transcript {
+        self.model.script(calls);
+        let command = (self.host.command)(&self.place, &self.model.url, run);
+        let mut command = assert_cmd::Command::from_std(command);
+        let ended = self.place.end(command.timeout(RUN_TIME_MAX));
+        let transcript = self.model.transcript();
+        assert_eq!(ended.status, 0, "{}: {ended:?}", self.host.title);
+        assert_eq!(transcript.outcomes.len(), calls.len(), "{}: {ended:?}", self.host.title);
+        transcript
+    }
+
+    /// Returns the files of the host, not ours.
+    fn files(&self) -> Files {
+        let mut files = Files::new();
+        for entry in fs::read_dir(self.place.home()).unwrap() {
+            let entry = entry.unwrap();
+            if !["state", "memory"].iter().any(|own| entry.file_name() == *own) {
+                collect_files(&entry.path(), &mut files);
+            }
+        }
+        files
+    }
+}
+
+/// Files by their path, with their bytes.
+type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+fn collect_files(path: &Path, files: &mut Files) {
+    if !path.is_dir() {
+        files.insert(path.to_owned(), fs::read(path).unwrap());
+        return;
+    }
+    for entry in fs::read_dir(path).unwrap() {
+        collect_files(&entry.unwrap().path(), files);
+    }
+}
+
+/// Goes through the whole story with a host, and compares what is seen with what is known of it.
+fn check(host: &'static Host) {
+    let refused = refused_tools(host);
+    let setting = Setting::new(host);
+    let before = setting.files();
+    setting.install();
+    setting.uninstall();
+    assert_eq!(setting.files(), before, "uninstalled at once: {}", host.title);
+    let written = setting.install_with_log(&before);
+    setting.place.create("global/tea.md", PINNED);
+    setting.place.done(&["pin", "global/tea.md"]);
+
+    let prompt = "Please note how high the hill is.";
+    let first = Run { prompt, start: Start::Fresh, approval: Approval::Given };
+    let first = setting.run(&first, &[create(), view(), recall()]);
+    let prompt = "How high is Marmalade Hill?";
+    let second = Run { prompt, start: Start::Resumed, approval: Approval::Given };
+    let second = setting.run(&second, &[view()]);
+
+    assert_eq!(setting.place.view("global/hill.md"), CREATED);
+    check_prefix(host, &first);
+    check_prefix(host, &second);
+    let seen = Seen { refused, ..seen_in(&setting, &first, &second) };
+    assert_eq!(seen, (host.seen)(), "{}", host.title);
+    check_hooks_log(&setting);
+    setting.uninstall();
+    check_left(&setting, &before, &written);
+    report(&setting, &first, &seen);
+}
+
+/// Returns the tools that a host refuses without a person to ask.
+fn refused_tools(host: &'static Host) -> Vec<&'static str> {
+    let setting = Setting::new(host);
+    setting.install();
+    setting.place.create("global/tea.md", PINNED);
+    let prompt = "Look into your memory.";
+    let run = Run { prompt, start: Start::Fresh, approval: Approval::Unasked };
+    let calls = [view(), recall()];
+    let outcomes = setting.run(&run, &calls).outcomes;
+    let is_refused = |outcome| form(outcome, PINNED_FACT) == Form::Missing;
+    let both = calls.iter().zip(&outcomes);
+    both.filter(|(_, outcome)| is_refused(outcome)).map(|(call, _)| call.tool).collect()
+}
+
+/// Reads from two runs how a host behaves.
+fn seen_in(setting: &Setting, first: &Transcript, second: &Transcript) -> Seen {
+    let begin = all_text(&first.requests[0].body);
+    let block = begin.contains("/memories/global/tea.md") && begin.contains(PINNED_FACT);
+    let ended = all_text(&first.requests.last().unwrap().body);
+    let resumed = all_text(&second.requests[0].body);
+    let blocks = |text: &str| text.matches("memory_index").count();
+    // A host that cannot go on begins with nothing of the first run.
+    let known = if setting.host.goes_on { ended.matches(CREATED_FACT).count() } else { 0 };
+    let results = format!("{:?}", first.outcomes);
+    let revision = regex::Regex::new("[0-9a-f]{64}").unwrap();
+    Seen {
+        view: form(&first.outcomes[1], &format!("     4\t- {PINNED_FACT}")),
+        recall: form(&first.outcomes[2], PINNED_FACT),
+        facts: revision.is_match(&results),
+        searched: first.searched,
+        refused: Vec::new(),
+        instructions: begin.contains("Memories are Markdown files that outlive this conversation"),
+        block,
+        recalls: resumed.matches(CREATED_FACT).count().saturating_sub(known),
+        repeats: blocks(&resumed) > blocks(&begin),
+        events: setting.events(),
+    }
+}
+
+/// Returns how a text stands in a tool result.
+fn form(outcome: &Outcome, text: &str) -> Form {
+    let Outcome::Result(result) = outcome else { return Form::Missing };
+    let quoted = json!(text).to_string();
+    let inner = quoted.trim_matches('"');
+    // Without a character that JSON escapes, both forms are the same: the start tells them apart.
+    let is_json = serde_json::from_str::<Value>(result).is_ok_and(|value| value.is_object());
+    match (result.contains(text), result.contains(inner)) {
+        (true, _) if !is_json => Form::Text,
+        (_, true) => Form::InJson,
+        _ => Form::Missing,
+    }
+}
+
+/// Returns all that a request says, entities of HTML resolved, since a host writes those for our marks.
+fn all_text(body: &Value) -> String {
+    leaves(body).join("\n").replace("&lt;", "<").replace("&gt;", ">")
+}
+
+/// Checks that every request begins with all of the one before: that is what a provider's cache needs.
+fn check_prefix(host: &Host, transcript: &Transcript) {
+    let texts = |request: &model::Request| leaves(request.wire.conversation(&request.body));
+    for pair in transcript.requests.windows(2) {
+        let [earlier, later] = pair else { unreachable!("windows of two") };
+        assert!(texts(later).starts_with(&texts(earlier)), "{}: {pair:#?}", host.title);
+        // A host that keeps tools back offers more of them after a search.
+        if !transcript.searched {
+            let preamble = |request: &model::Request| request.wire.preamble(&request.body);
+            assert_eq!(preamble(earlier), preamble(later), "{}", host.title);
+        }
+    }
+}
+
+/// Checks that every hook was understood.
+fn check_hooks_log(setting: &Setting) {
+    let log = fs::read_to_string(setting.place.home().join("state/hooks.log"));
+    assert!(log.is_err(), "{log:?}");
+}
+
+fn written_files(before: &Files, after: &Files) -> Vec<PathBuf> {
+    after
+        .iter()
+        .filter(|(path, text)| before.get(*path) != Some(text))
+        .map(|(path, _)| path.clone())
+        .collect()
+}
+
+/// Checks that nothing of ours is left in what `install` wrote; a host writes its own things there too.
+fn check_left(setting: &Setting, before: &Files, written: &[PathBuf]) {
+    let after = setting.files();
+    for path in written {
+        let left = after.get(path);
+        if left != before.get(path) {
+            let left = String::from_utf8_lossy(left.map_or(&[][..], Vec::as_slice));
+            assert!(!left.contains("hook session-start") && !left.contains("\"mcp\""), "{left}");
+        }
+    }
+}
+
+/// Writes what was seen, where `cargo xtask hosts` asks for it.
+fn report(setting: &Setting, transcript: &Transcript, seen: &Seen) {
+    let Some(folder) = std::env::var_os("QUIPU_HOSTS_REPORT") else { return };
+    let Host { agent, title, package, notes, .. } = *setting.host;
+    let manifest = tool("QUIPU_TEST_NODE_MODULES").join(package).join("package.json");
+    let manifest: Value = serde_json::from_slice(&fs::read(manifest).unwrap()).unwrap();
+    let report = json!({
+        "title": title,
+        "package": package,
+        "version": manifest["version"],
+        "wire": transcript.requests[0].wire.name(),
+        "notes": notes,
+        "seen": seen,
+    });
+    fs::write(Path::new(&folder).join(format!("{agent}.json")), report.to_string()).unwrap();
+}
+
+#[test]
+fn claude_code_remembers_in_one_run_and_knows_it_in_the_next() {
+    check(&table::CLAUDE_CODE);
+}
+
+#[test]
+fn codex_remembers_in_one_run_and_knows_it_in_the_next() {
+    check(&table::CODEX);
+}
+
+#[test]
+fn qwen_code_remembers_in_one_run_and_knows_it_in_the_next() {
+    check(&table::QWEN);
+}
+
+/// Hosts that take too long for every run of the tests.
+mod slow {
+    use super::{check, table};
+
+    #[test]
+    fn cline_remembers_in_one_run_and_knows_it_in_the_next() {
+        check(&table::CLINE);
+    }
+
+    #[test]
+    fn copilot_cli_remembers_in_one_run_and_knows_it_in_the_next() {
+        check(&table::COPILOT);
+    }
+
+    #[test]
+    fn opencode_remembers_in_one_run_and_knows_it_in_the_next() {
+        check(&table::OPENCODE);
+    }
+
+    #[test]
+    fn gemini_cli_remembers_in_one_run_and_knows_it_in_the_next() {
+        check(&table::GEMINI);
+    }
+}

@@ -1,0 +1,414 @@
+//! The agent hosts: how each is pointed at the model, run without a person, and what it then does.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::json;
+
+use crate::mcp_clients::tool;
+use crate::place::Place;
+
+use super::Form::{InJson, Text};
+use super::Seen;
+
+/// An agent host.
+pub(super) struct Host {
+    /// Its name for `quipu install`.
+    pub(super) agent: &'static str,
+    pub(super) title: &'static str,
+    /// The npm package whose version is the host's.
+    pub(super) package: &'static str,
+    /// Whether a run without a person can go on with an earlier one.
+    pub(super) goes_on: bool,
+    /// Writes the settings that point it at the model.
+    pub(super) prepare: fn(&Place, &str),
+    pub(super) command: fn(&Place, &str, &Run<'_>) -> Command,
+    /// What a run shows of it. A new version that behaves otherwise fails the test.
+    pub(super) seen: fn() -> Seen,
+    /// How it was run, in sentences for the document.
+    pub(super) notes: &'static [&'static str],
+}
+
+/// One run of a host, without a person.
+pub(super) struct Run<'a> {
+    pub(super) prompt: &'a str,
+    pub(super) start: Start,
+    pub(super) approval: Approval,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Start {
+    Fresh,
+    /// Goes on with the conversation of the run before.
+    Resumed,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Approval {
+    /// As `install` leaves it: what has to be approved is refused.
+    Unasked,
+    /// The run is told to let our tools through.
+    Given,
+}
+
+/// A conversation's id, for hosts that let the caller choose it.
+const CONVERSATION: &str = "0cb916db-26aa-40f2-86b5-1ba81b225fd2";
+
+/// Returns a file of an installed npm package.
+fn packaged(path: &str) -> PathBuf {
+    tool("QUIPU_TEST_NODE_MODULES").join(path)
+}
+
+/// Returns the name of this machine's processor in npm packages.
+fn processor() -> &'static str {
+    match std::env::consts::ARCH {
+        "aarch64" => "arm64",
+        _ => "x64",
+    }
+}
+
+pub(super) fn write(place: &Place, file: &str, text: &str) {
+    let file = place.home().join(file);
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    fs::write(file, text).unwrap();
+}
+
+/// Prepares a program of an npm package. It reaches nothing but loopback.
+fn program(place: &Place, program: &Path) -> Command {
+    let mut command = place.program(program.to_str().unwrap());
+    for name in ["HTTPS_PROXY", "HTTP_PROXY", "https_proxy", "http_proxy"] {
+        command.env(name, "http://127.0.0.1:9");
+    }
+    command.env("NO_PROXY", "127.0.0.1").env("no_proxy", "127.0.0.1");
+    command
+}
+
+/// Prepares a script of an npm package.
+fn script(place: &Place, path: &str) -> Command {
+    let mut command = program(place, &tool("QUIPU_TEST_NODE"));
+    command.arg(packaged(path));
+    command
+}
+
+pub(super) const CLAUDE_CODE: Host = Host {
+    agent: "claude-code",
+    title: "Claude Code",
+    package: "@anthropic-ai/claude-code",
+    goes_on: true,
+    prepare: |_, _| (),
+    command: |place, url, run| {
+        let file = format!("@anthropic-ai/claude-code-linux-{}/claude", processor());
+        let mut command = program(place, &packaged(&file));
+        command.env("ANTHROPIC_BASE_URL", url).env("ANTHROPIC_API_KEY", "none");
+        command.env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1");
+        command.args(["-p", run.prompt]);
+        match run.start {
+            Start::Fresh => command.args(["--session-id", CONVERSATION]),
+            Start::Resumed => command.args(["--resume", CONVERSATION]),
+        };
+        if run.approval == Approval::Given {
+            command.args(["--allowedTools", "mcp__quipu"]);
+        }
+        command
+    },
+    seen: || Seen {
+        view: Text,
+        recall: Text,
+        facts: false,
+        searched: false,
+        refused: vec!["memory", "recall"],
+        instructions: true,
+        block: true,
+        recalls: 1,
+        repeats: false,
+        events: vec!["session-start", "user-prompt", "post-tool-use", "stop", "session-end"],
+    },
+    notes: &[
+        "`claude -p`, with `ANTHROPIC_BASE_URL`.",
+        "Our tools were let through by `--allowedTools mcp__quipu`.",
+    ],
+};
+
+pub(super) const CODEX: Host = Host {
+    agent: "codex",
+    title: "Codex CLI",
+    package: "@openai/codex",
+    goes_on: true,
+    prepare: |place, url| {
+        let settings = format!(
+            "model = \"scripted\"\nmodel_provider = \"scripted\"\n\n[model_providers.scripted]\n\
+             name = \"scripted\"\nbase_url = \"{url}/v1\"\nwire_api = \"responses\"\n"
+        );
+        write(place, ".codex/config.toml", &settings);
+    },
+    command: |place, _, run| {
+        let machine = std::env::consts::ARCH;
+        let file = format!(
+            "@openai/codex-linux-{}/vendor/{machine}-unknown-linux-musl/bin/codex",
+            processor()
+        );
+        let mut command = program(place, &packaged(&file));
+        command.arg("exec");
+        if run.start == Start::Resumed {
+            command.args(["resume", "--last"]);
+        }
+        // A person lets the hooks run once; nothing else stands in for that.
+        command.arg("--dangerously-bypass-hook-trust");
+        if run.approval == Approval::Given {
+            command.args(["-c", "mcp_servers.quipu.default_tools_approval_mode=\"approve\""]);
+        }
+        command.arg(run.prompt);
+        command
+    },
+    seen: || Seen {
+        view: Text,
+        recall: Text,
+        facts: false,
+        searched: false,
+        refused: vec!["memory"],
+        instructions: true,
+        block: true,
+        recalls: 1,
+        repeats: false,
+        events: vec!["session-start", "user-prompt", "post-tool-use", "stop"],
+    },
+    notes: &[
+        "`codex exec`, with a model provider of its own in `config.toml`.",
+        "Its hooks were let run by `--dangerously-bypass-hook-trust`, which stands for a person's word.",
+        "Our tools were let through by `default_tools_approval_mode`.",
+    ],
+};
+
+pub(super) const QWEN: Host = Host {
+    agent: "qwen",
+    title: "Qwen Code",
+    package: "@qwen-code/qwen-code",
+    goes_on: true,
+    prepare: |place, _| {
+        let quiet = json!({
+            "general": { "enableAutoUpdate": false },
+            "privacy": { "usageStatisticsEnabled": false },
+            "memory": { "enableManagedAutoMemory": false },
+        });
+        write(place, ".qwen/settings.json", &format!("{quiet:#}\n"));
+    },
+    command: |place, url, run| {
+        let mut command = script(place, "@qwen-code/qwen-code/cli-entry.js");
+        command.env("OPENAI_API_KEY", "none").env("OPENAI_BASE_URL", format!("{url}/v1"));
+        command.env("OPENAI_MODEL", "scripted").args(["--auth-type", "openai"]);
+        if run.approval == Approval::Given {
+            command.args(["--approval-mode", "yolo"]);
+        }
+        if run.start == Start::Resumed {
+            command.arg("--continue");
+        }
+        command.args(["-p", run.prompt]);
+        command
+    },
+    seen: || Seen {
+        view: Text,
+        recall: Text,
+        facts: false,
+        searched: false,
+        refused: vec!["memory", "recall"],
+        instructions: true,
+        block: true,
+        recalls: 1,
+        repeats: false,
+        events: vec!["session-start", "user-prompt", "post-tool-use", "stop"],
+    },
+    notes: &[
+        "`qwen -p`, with `OPENAI_BASE_URL`.",
+        "Our tools were let through by `--approval-mode yolo`.",
+        "A run without a person tells `UserPromptSubmit` once more after each round of tools, and no `SessionEnd`.",
+    ],
+};
+
+pub(super) const GEMINI: Host = Host {
+    agent: "gemini",
+    title: "Gemini CLI",
+    package: "@google/gemini-cli",
+    goes_on: true,
+    prepare: |place, _| {
+        let quiet = json!({
+            "general": { "enableAutoUpdate": false },
+            "privacy": { "usageStatisticsEnabled": false },
+            "security": { "auth": { "selectedType": "gemini-api-key" } },
+        });
+        write(place, ".gemini/settings.json", &format!("{quiet:#}\n"));
+    },
+    command: |place, url, run| {
+        let mut command = script(place, "@google/gemini-cli/bundle/gemini.js");
+        command.env("GEMINI_API_KEY", "none").env("GOOGLE_GEMINI_BASE_URL", url);
+        command.env("GEMINI_CLI_TRUST_WORKSPACE", "true").args(["-m", "gemini-2.5-flash"]);
+        if run.approval == Approval::Given {
+            command.args(["--approval-mode", "yolo"]);
+        }
+        if run.start == Start::Resumed {
+            command.args(["--resume", "latest"]);
+        }
+        command.args(["-p", run.prompt]);
+        command
+    },
+    seen: || Seen {
+        view: Text,
+        recall: Text,
+        facts: false,
+        searched: false,
+        refused: vec!["memory", "recall"],
+        instructions: true,
+        block: true,
+        recalls: 1,
+        repeats: false,
+        events: vec![
+            "session-start",
+            "user-prompt",
+            "post-tool-use",
+            "pre-compact",
+            "stop",
+            "session-end",
+        ],
+    },
+    notes: &[
+        "`gemini -p`, with `GOOGLE_GEMINI_BASE_URL`.",
+        "Our tools were let through by `--approval-mode yolo`; without it they are not even offered.",
+        "It writes `<` and `>` of what hooks say as entities.",
+    ],
+};
+
+pub(super) const COPILOT: Host = Host {
+    agent: "copilot",
+    title: "Copilot CLI",
+    package: "@github/copilot",
+    goes_on: true,
+    prepare: |_, _| (),
+    command: |place, url, run| {
+        let file = format!("@github/copilot-linux-{}/copilot", processor());
+        let mut command = program(place, &packaged(&file));
+        command.env("COPILOT_PROVIDER_BASE_URL", format!("{url}/v1"));
+        command.env("COPILOT_PROVIDER_API_KEY", "none").env("COPILOT_MODEL", "scripted");
+        command.env("COPILOT_OFFLINE", "true").env("COPILOT_AUTO_UPDATE", "false");
+        command.args(["-p", run.prompt]);
+        match run.start {
+            Start::Fresh => command.args(["--session-id", CONVERSATION]),
+            Start::Resumed => command.arg(format!("--resume={CONVERSATION}")),
+        };
+        if run.approval == Approval::Given {
+            command.args(["--allow-tool", "quipu"]);
+        }
+        command
+    },
+    seen: || Seen {
+        view: Text,
+        recall: Text,
+        facts: false,
+        searched: false,
+        refused: vec!["memory"],
+        instructions: false,
+        block: true,
+        recalls: 1,
+        repeats: false,
+        events: vec!["session-start", "user-prompt", "post-tool-use", "stop", "session-end"],
+    },
+    notes: &[
+        "`copilot -p`, offline, with `COPILOT_PROVIDER_BASE_URL`.",
+        "Our tools were let through by `--allow-tool quipu`.",
+    ],
+};
+
+pub(super) const OPENCODE: Host = Host {
+    agent: "opencode",
+    title: "opencode",
+    package: "opencode-ai",
+    goes_on: true,
+    prepare: |_, _| (),
+    command: |place, url, run| {
+        let file = format!("opencode-linux-{}/bin/opencode", processor());
+        let mut command = program(place, &packaged(&file));
+        let options = json!({ "baseURL": format!("{url}/v1"), "apiKey": "none" });
+        let model = json!({
+            "name": "scripted", "tool_call": true,
+            "limit": { "context": 200_000, "output": 8_000 },
+        });
+        let provider = json!({
+            "npm": "@ai-sdk/openai-compatible", "name": "scripted", "options": options,
+            "models": { "scripted": model },
+        });
+        let settings = json!({
+            "autoupdate": false, "share": "disabled", "model": "scripted/scripted",
+            "provider": { "scripted": provider },
+        });
+        command.env("OPENCODE_CONFIG_CONTENT", settings.to_string());
+        command.env("OPENCODE_DISABLE_AUTOUPDATE", "1").env("OPENCODE_DISABLE_MODELS_FETCH", "1");
+        command
+            .env("OPENCODE_DISABLE_LSP_DOWNLOAD", "1")
+            .env("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1");
+        command.arg("run");
+        if run.start == Start::Resumed {
+            command.arg("--continue");
+        }
+        command.arg(run.prompt);
+        command
+    },
+    seen: || Seen {
+        view: Text,
+        recall: Text,
+        facts: false,
+        searched: false,
+        refused: vec![],
+        instructions: true,
+        block: false,
+        recalls: 0,
+        repeats: false,
+        events: vec![],
+    },
+    notes: &["`opencode run`, with a provider of its own."],
+};
+
+pub(super) const CLINE: Host = Host {
+    agent: "cline",
+    title: "Cline",
+    package: "cline",
+    goes_on: false,
+    prepare: |place, url| {
+        let provider = "openai-compatible";
+        let settings = json!({
+            "provider": provider, "apiKey": "none", "model": "scripted",
+            "baseUrl": format!("{url}/v1"),
+        });
+        let entry = json!({
+            "settings": settings, "updatedAt": "2026-11-25T00:00:00Z", "tokenSource": "manual",
+        });
+        let all = json!({
+            "version": 1, "lastUsedProvider": provider, "modes": {},
+            "providers": { provider: entry },
+        });
+        write(place, ".cline/data/settings/providers.json", &format!("{all:#}\n"));
+    },
+    command: |place, _, run| {
+        let file = format!("@cline/cli-linux-{}/bin/cline", processor());
+        let mut command = program(place, &packaged(&file));
+        // Without a service of its own that goes on after the run.
+        command.env("CLINE_SESSION_BACKEND_MODE", "local").env("CLINE_NO_AUTO_UPDATE", "1");
+        command.arg(run.prompt);
+        command
+    },
+    seen: || Seen {
+        view: InJson,
+        recall: InJson,
+        facts: false,
+        searched: false,
+        refused: vec![],
+        instructions: false,
+        block: false,
+        recalls: 0,
+        repeats: false,
+        events: vec![],
+    },
+    notes: &[
+        "`cline`, with the provider `openai-compatible`.",
+        "Its program for the terminal goes on with a conversation only on a terminal: the second run was a new one.",
+        "Its hooks bring a model nothing when a conversation begins, and none is told of a prompt.",
+    ],
+};

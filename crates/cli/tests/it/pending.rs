@@ -1,0 +1,297 @@
+//! `pending`: what waits for a person, and what the person decides.
+
+use std::time::SystemTime;
+
+use engine::{BindingRequest, Caller, Config, Engine, Folders};
+use memory::change::Trust;
+use memory::clock::Timestamp;
+use memory::document::Revision;
+use memory::path::Mount;
+use serde_json::{Value, json};
+use state::{NewProposal, SqliteState, State as _, Tasks as _};
+
+use crate::place::{Place, pretty};
+
+/// A change that is proposed: the scope and name of a memory, the old entry, the new one.
+type Proposed<'a> = (&'a str, &'a str, Option<&'a str>, Option<&'a str>);
+
+/// Puts proposals into the queue, as a dream does that is over.
+pub(crate) async fn propose(place: &Place, reason: &str, changes: &[Proposed<'_>]) {
+    let folders = Folders { data: place.home(), state: place.home().join("state") };
+    let engine = Engine::open(Config::new(folders)).unwrap();
+    let request = BindingRequest { project_dir: Some(place.checkout()), ..Default::default() };
+    let memories = engine.memories(&request, Caller::person("test"));
+    let mounts = memories.mounts();
+    let mut roots = Vec::new();
+    let mut values = Vec::new();
+    for (scope, path, old, new) in changes {
+        let is_meant = |mount| matches!(mount, Mount::Scope(one) if one.as_str() == *scope);
+        let mount = mounts.iter().find(|one| is_meant(one.mount)).unwrap();
+        let key = mount.key.clone().unwrap();
+        let root = roots.iter().position(|one| *one == key).unwrap_or_else(|| {
+            roots.push(key);
+            roots.len() - 1
+        });
+        values.push(json!({ "root": root, "path": path, "old": old, "new": new }));
+    }
+    engine.close().await;
+    let record = json!({
+        "kind": "repetition", "reason": reason, "score": 80, "changes": values,
+    });
+    let new = NewProposal {
+        made_at: Timestamp::try_from(SystemTime::now()).unwrap(),
+        origin: "dream".to_owned(),
+        task: Some("dream-1".to_owned()),
+        digest: Revision::of(record.to_string().as_bytes()),
+        trust: Trust::Person,
+        roots,
+        proposal: record.to_string(),
+    };
+    let state = SqliteState::new(place.home().join("state/quipu.db"));
+    assert_eq!(state.add_proposals(&[new]).await.unwrap().ids.len(), 1);
+    state.close().await;
+}
+
+async fn with_three() -> Place {
+    let place = Place::new();
+    place.create("global/tea.md", "- Likes tea\n- Drinks tea\n- Green tea\n");
+    place.create("project/build.md", "- Build with make\n");
+    propose(
+        &place,
+        "both say that tea is liked",
+        &[("global", "tea.md", Some("Drinks tea"), None)],
+    )
+    .await;
+    let moved = [
+        ("global", "tea.md", Some("Green tea"), None),
+        ("project", "build.md", None, Some("Green tea")),
+    ];
+    propose(&place, "it belongs to the project", &moved).await;
+    propose(&place, "gone", &[("project", "build.md", Some("Build with just"), None)]).await;
+    place
+}
+
+#[tokio::test]
+async fn what_waits_is_listed_with_reason_and_memories() {
+    let place = with_three().await;
+    insta::assert_snapshot!(place.done(&["pending"]), @r"
+    1	<time>	waiting	repetition	80	global/tea.md	both say that tea is liked
+    2	<time>	waiting	repetition	80	global/tea.md,project/build.md	it belongs to the project
+    3	<time>	stale	repetition	80	project/build.md	gone
+    ");
+    let listed = place.json(&["pending"]);
+    insta::assert_snapshot!(pretty(&listed["proposals"][0]), @r#"
+    {
+      "changes": [
+        {
+          "new": null,
+          "old": "Drinks tea",
+          "path": "/memories/global/tea.md"
+        }
+      ],
+      "diffs": [
+        {
+          "diff": "--- /memories/global/tea.md\n+++ /memories/global/tea.md\n@@ -1,3 +1,2 @@\n - Likes tea\n-- Drinks tea\n - Green tea\n",
+          "kept": true,
+          "moved_to": null,
+          "path": "/memories/global/tea.md"
+        }
+      ],
+      "id": 1,
+      "kind": "repetition",
+      "made_at": "<time>",
+      "origin": "dream",
+      "reason": "both say that tea is liked",
+      "relies_on": [],
+      "score": 80,
+      "stale": null,
+      "task": "dream-1"
+    }
+    "#);
+    assert_eq!(listed["proposals"].as_array().unwrap().len(), 3);
+    assert!(listed["proposals"][2]["stale"].is_string(), "{listed}");
+    let colored = place.done(&["pending", "--color", "always"]);
+    let plain = anstream::adapter::strip_str(&colored).to_string();
+    let age = regex::Regex::new(r" +(now|\d+s) ").unwrap();
+    insta::assert_snapshot!(age.replace_all(&plain, " <age> "), @r"
+    ID  AGE  KIND        WHERE                            WHY
+     1 <age>  repetition  global/tea.md                    both say that tea is liked
+     2 <age>  repetition  global/tea.md, project/build.md  it belongs to the project
+     3 <age>  stale       project/build.md                 the entry was changed or removed since
+    ");
+    assert_eq!(place.json(&["status"])["pending"], 3);
+    let status = place.done(&["status"]);
+    assert!(status.contains("pending    3 proposals wait: `quipu pending`\n"), "{status}");
+    // The project is another one there.
+    let elsewhere = place.path().join("tmp").display().to_string();
+    assert_eq!(place.json(&["pending", "--project", &elsewhere])["proposals"][0]["id"], 1);
+    assert_eq!(place.json(&["status", "--project", &elsewhere])["pending"], 1);
+}
+
+#[tokio::test]
+async fn nothing_waits_at_first() {
+    let place = Place::new();
+    let ended = place.run(&["pending"]);
+    assert_eq!((ended.status, ended.stdout.as_str()), (0, ""));
+    assert_eq!(ended.stderr, "no proposals wait\n");
+    assert_eq!(place.json(&["pending"]), json!({ "proposals": [] }));
+    assert_eq!(place.json(&["status"])["pending"], 0);
+    assert!(!place.home().join("state").exists(), "reading makes nothing");
+    let ended = place.run(&["pending", "accept", "7"]);
+    insta::assert_snapshot!(ended.shown(), @r"
+    status 1
+    --- stderr
+    error: there is no proposal 7 for these memories
+      help: `quipu pending` lists those that wait
+    ");
+}
+
+#[tokio::test]
+async fn one_is_shown_in_full() {
+    let place = with_three().await;
+    let shown = |id: &str| {
+        let text = place.done(&["pending", "show", id]);
+        let when = regex::Regex::new(r"made      .*").unwrap();
+        when.replace(&text, "made      <when>").into_owned()
+    };
+    insta::assert_snapshot!(shown("2"), @r"
+    proposal 2
+    kind      repetition
+    why       it belongs to the project
+    score     80 %
+    made      <when>
+    by        dream-1
+
+    --- /memories/global/tea.md
+    +++ /memories/global/tea.md
+    @@ -1,3 +1,2 @@
+     - Likes tea
+     - Drinks tea
+    -- Green tea
+    --- /memories/project/build.md
+    +++ /memories/project/build.md
+    @@ -1 +1,2 @@
+     - Build with make
+    +- Green tea
+    ");
+    insta::assert_snapshot!(shown("3"), @r"
+    proposal 3
+    kind      repetition
+    why       gone
+    score     80 %
+    made      <when>
+    by        dream-1
+    stale     the entry was changed or removed since
+
+      project/build.md
+      - Build with just
+    ");
+    assert_eq!(
+        place.json(&["pending", "show", "2"])["diffs"][1]["path"],
+        "/memories/project/build.md"
+    );
+}
+
+#[tokio::test]
+async fn several_are_accepted_each_on_its_own() {
+    let place = with_three().await;
+    let ended = place.run(&["pending", "accept", "1", "3", "2"]);
+    insta::assert_snapshot!(ended.shown(), @r"
+    status 1
+    --- stderr
+    accepted proposal 1 (change 3)
+    warning: the proposal 3 is stale: /memories/project/build.md: the entry was changed or removed since
+    accepted proposal 2 (change 4)
+    ");
+    assert_eq!(place.view("global/tea.md"), "- Likes tea\n");
+    assert_eq!(place.view("project/build.md"), "- Build with make\n- Green tea\n");
+    let ended = place.run(&["pending", "accept", "3"]);
+    insta::assert_snapshot!(ended.shown(), @r"
+    status 3
+    --- stderr
+    error: the proposal 3 is stale: /memories/project/build.md: the entry was changed or removed since
+      help: `quipu pending reject 3` takes it out of the list
+    ");
+    insta::assert_snapshot!(place.done(&["log", "-n", "2"]), @r"
+    4	<time>	proposal	person (cli)	global/tea.md, project/build.md
+    3	<time>	proposal	person (cli)	global/tea.md
+    ");
+    place.done(&["undo", "-y", "4"]);
+    assert_eq!(place.view("global/tea.md"), "- Likes tea\n- Green tea\n");
+    place.needs_nothing();
+}
+
+#[tokio::test]
+async fn a_rejected_one_is_gone() {
+    let place = with_three().await;
+    insta::assert_snapshot!(place.run(&["pending", "reject", "1", "9"]).shown(), @r"
+    status 1
+    --- stderr
+    rejected proposal 1
+    warning: there is no proposal 9 for these memories
+    ");
+    let ended = place.json(&["pending", "reject", "2", "3"]);
+    assert_eq!(
+        ended["decisions"],
+        json!([
+            { "id": 2, "done": true, "change": Value::Null },
+            { "id": 3, "done": true, "change": Value::Null },
+        ])
+    );
+    assert_eq!(place.json(&["pending"]), json!({ "proposals": [] }));
+    assert_eq!(place.view("global/tea.md").lines().count(), 3);
+}
+
+#[tokio::test]
+async fn all_at_once_needs_consent_without_a_terminal() {
+    let place = with_three().await;
+    insta::assert_snapshot!(place.run(&["pending", "accept", "--all"]).shown(), @r"
+    status 2
+    --- stderr
+    error: `quipu pending accept --all` changes memories, and needs `-y` without a terminal
+      help: `quipu pending accept --all -y` does it without a question; `quipu undo` takes it back
+    ");
+    insta::assert_snapshot!(place.run(&["pending", "reject", "--all"]).shown(), @r"
+    status 2
+    --- stderr
+    error: `quipu pending reject --all` cannot be taken back, and needs `-y` without a terminal
+      help: `quipu pending reject --all -y` does it without a question; `quipu pending` shows what that is
+    ");
+    let ended = place.run(&["pending", "accept", "--all", "-y"]);
+    insta::assert_snapshot!(ended.shown(), @r"
+    status 0
+    --- stderr
+    1 proposal is stale; `quipu pending reject --all` drops what is left
+    accepted proposal 1 (change 3)
+    accepted proposal 2 (change 4)
+    ");
+    assert_eq!(place.json(&["pending"])["proposals"].as_array().unwrap().len(), 1);
+    let ended = place.run(&["pending", "reject", "--all", "-y"]);
+    assert_eq!((ended.status, ended.stderr.as_str()), (0, "rejected proposal 3\n"));
+    assert_eq!(place.run(&["pending", "accept"]).status, 2);
+}
+
+#[tokio::test]
+async fn a_dream_says_how_many_wait() {
+    let place = with_three().await;
+    let ended = place.run(&["dream", "-y"]);
+    assert!(ended.stderr.ends_with("proposals wait: `quipu pending`\n"), "{ended:?}");
+    assert!(place.json(&["dream", "-y"])["pending"].as_u64().unwrap() >= 3);
+}
+
+#[test]
+fn what_a_remember_is_not_sure_of_waits_and_is_accepted() {
+    let place = Place::new();
+    let kept = "- Uses VS Code with vim keys\n- I switched from VS Code to Zed\n";
+    place.create("global/a.md", "- Uses VS Code with vim keys\n");
+    let ended = place.run(&["remember", "I switched from VS Code to Zed"]);
+    assert!(ended.stderr.ends_with("\n1 proposal waits: `quipu pending`\n"), "{ended:?}");
+    assert_eq!(place.view("global/a.md"), kept);
+    let waiting = place.json(&["pending"]);
+    let proposal = &waiting["proposals"][0];
+    assert_eq!((&proposal["kind"], &proposal["origin"]), (&json!("update"), &json!("remember")));
+    let change = place.json(&["pending", "accept", "1"])["decisions"][0]["change"].to_string();
+    assert_eq!(place.view("global/a.md"), "- I switched from VS Code to Zed\n");
+    place.done(&["undo", "-y", &change]);
+    assert_eq!(place.view("global/a.md"), kept);
+}

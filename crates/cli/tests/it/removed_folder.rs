@@ -1,0 +1,96 @@
+//! An agent works in a worktree that is removed under it: the memories of the person stay at hand, and the missing
+//! project is named.
+
+use std::fs;
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use crate::place::{Ended, Place};
+
+/// Returns a command that runs in a folder that no longer exists.
+fn in_removed_folder(place: &Place, args: &[&str]) -> Command {
+    let gone = place.path().join("gone");
+    fs::create_dir(&gone).unwrap();
+    let mut command = place.program("sh");
+    let quipu = env!("CARGO_BIN_EXE_quipu");
+    command.current_dir(&gone).args(["-c", "rmdir ../gone && exec \"$@\"", "sh", quipu]).args(args);
+    command
+}
+
+fn run(place: &Place, args: &[&str], stdin: &str) -> Ended {
+    let mut command = assert_cmd::Command::from_std(in_removed_folder(place, args));
+    place.end(command.write_stdin(stdin))
+}
+
+#[test]
+fn the_command_line_serves_what_needs_no_project() {
+    let place = Place::new();
+    place.create("global/tea.md", "- Bea drinks green tea at four.\n");
+    place.create("project/plan.md", "- Ship in May.\n");
+    let warning = "warning: the current folder no longer exists, so there is no project\n";
+    for args in [
+        &["view", "global/tea.md"][..],
+        &["recall", "when does Bea drink green tea?"],
+        &["grep", "green"],
+        &["context"],
+    ] {
+        let ended = run(&place, args, "");
+        assert_eq!(ended.status, 0, "{}", ended.shown());
+        assert!(ended.stderr.starts_with(warning), "{}", ended.shown());
+        assert!(ended.stdout.contains("tea"), "{}", ended.shown());
+        assert!(!ended.stdout.contains("May"), "{}", ended.shown());
+    }
+    let refused = run(&place, &["view", "project/plan.md"], "");
+    assert_eq!(refused.status, 4, "{}", refused.shown());
+    assert!(refused.stderr.contains("no project is associated"), "{}", refused.shown());
+    let checkout = place.checkout();
+    let named =
+        run(&place, &["--project", checkout.to_str().unwrap(), "view", "project/plan.md"], "");
+    assert_eq!((named.status, named.stdout.as_str()), (0, "- Ship in May.\n"));
+    let trusted = run(&place, &["trust"], "");
+    assert_eq!(trusted.status, 2, "{}", trusted.shown());
+}
+
+#[test]
+fn hooks_and_tools_serve_what_needs_no_project() {
+    let place = Place::new();
+    place.create("global/tea.md", "- Bea drinks green tea at four.\n");
+    place.create("project/plan.md", "- Ship the green release in May.\n");
+    let event = |name: &str| {
+        json!({
+            "hook_event_name": name,
+            "session_id": "s",
+            "cwd": place.path().join("gone"),
+            "source": "startup",
+            "prompt": "when does Bea drink green tea, and when do we ship the green release?",
+        })
+        .to_string()
+    };
+    for (hook, name) in [("user-prompt", "UserPromptSubmit"), ("session-start", "SessionStart")] {
+        let shown = run(&place, &["hook", hook], &event(name));
+        assert!(shown.stdout.contains("Bea drinks"), "{}", shown.shown());
+        // The folder of the hook itself is not meant.
+        let mut elsewhere = place.quipu(&["hook", hook]);
+        let other = place.end(elsewhere.write_stdin(event(name).replace("\"s\"", "\"t\"")));
+        assert!(other.stdout.contains("Bea drinks"), "{}", other.shown());
+        assert!(!other.stdout.contains("release in May"), "{}", other.shown());
+    }
+    let calls = [
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+            "protocolVersion": "2025-06-18",
+            "capabilities": {},
+            "clientInfo": { "name": "test", "version": "1" },
+        } }),
+        json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }),
+        json!({ "jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": {
+            "name": "memory",
+            "arguments": { "command": "view", "path": "/memories/global/tea.md" },
+        } }),
+    ];
+    let calls = calls.map(|call| call.to_string()).join("\n") + "\n";
+    let served = run(&place, &["mcp"], &calls);
+    let answer: Value = serde_json::from_str(served.stdout.lines().last().unwrap()).unwrap();
+    let text = answer["result"]["content"][0]["text"].as_str().unwrap();
+    assert!(text.contains("Bea drinks"), "{answer}");
+}

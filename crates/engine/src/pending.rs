@@ -1,0 +1,436 @@
+//! The queue of proposals: changes that a task made and that only a person decides on.
+//!
+//! A proposal belongs to the roots whose memories it names, and is seen only where all of them are mounted. It is
+//! applied to the texts as they are when the person agrees, as one change that also ends its wait: of two who decide
+//! at once, one does.
+
+mod record;
+
+pub(crate) use record::{Source, StoredProposal, new_rows};
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::sync::Arc;
+
+use memory::change::{ChangeId, ChangeKind, Provenance, Trust, unified_diff};
+use memory::clock::{Clock, Timestamp};
+use memory::code::Code;
+use memory::command::{Command, CommandError, Reply};
+use memory::document::{Revision, entries};
+use memory::limits::PROPOSAL_ATTEMPTS_MAX;
+use memory::path::MemoryPath;
+use memory::proposal::{Proposal, ProposalId, ProposalStatus};
+use state::{NewProposal, ProposalQuery, ProposalRow, StateError, Tasks};
+use store::{Call, Draft, FileDiff, Memories, ProposalNotice, Store, StoreError};
+
+/// A proposal that waits, with what accepting it would do now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PendingProposal {
+    /// Its number.
+    pub id: ProposalId,
+    /// When it was made.
+    pub made_at: Timestamp,
+    /// The kind of work that made it: `remember`, `dream`, `review`, ….
+    pub origin: String,
+    /// The task that made it.
+    pub task: Option<String>,
+    /// The proposal.
+    pub proposal: Proposal,
+    /// The reason why it cannot be accepted as the memories are now, in a sentence.
+    pub stale: Option<String>,
+    /// What it would do to each memory; empty when it is stale.
+    pub diffs: Vec<FileDiff>,
+}
+
+/// A page of proposals, the oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PendingPage {
+    /// The proposals.
+    pub proposals: Vec<PendingProposal>,
+    /// After which one the next page begins; `None` on the last page.
+    pub next: Option<ProposalId>,
+}
+
+/// A decision about one proposal.
+#[derive(Debug)]
+pub struct Decision {
+    /// The proposal.
+    pub id: ProposalId,
+    /// The change that accepting it made, or why nothing was decided. A rejection makes no change.
+    pub outcome: Result<Option<ChangeId>, DecisionError>,
+}
+
+/// The reason why a proposal was not decided.
+#[derive(Debug, thiserror::Error)]
+pub enum DecisionError {
+    /// None of this number is seen here.
+    #[error("there is no proposal {0} for these memories")]
+    NotFound(ProposalId),
+    /// Another decision came first.
+    #[error("the proposal {id} was {status} already")]
+    Decided {
+        /// The proposal.
+        id: ProposalId,
+        /// What was decided.
+        status: ProposalStatus,
+    },
+    /// The memories are not as they were when it was made.
+    #[error("the proposal {id} is stale: {why}")]
+    Stale {
+        /// The proposal.
+        id: ProposalId,
+        /// What changed.
+        why: String,
+    },
+    /// The memories refuse or fail.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+}
+
+impl DecisionError {
+    /// Returns the stable public code.
+    pub fn code(&self) -> Code {
+        match self {
+            Self::NotFound(_) => Code::NotFound,
+            Self::Decided { .. } | Self::Stale { .. } => Code::Conflict,
+            Self::Store(error) => error.code(),
+        }
+    }
+}
+
+impl From<StateError> for DecisionError {
+    fn from(error: StateError) -> Self {
+        Self::Store(error.into())
+    }
+}
+
+/// The queue of proposals of this host. Cheap to clone.
+#[derive(Clone, Debug)]
+pub struct Pending {
+    store: Arc<Store>,
+    tasks: Arc<dyn Tasks>,
+    clock: Arc<dyn Clock>,
+}
+
+impl Pending {
+    /// Returns the queue that these tasks keep; decisions are announced by the store.
+    pub fn new(store: Arc<Store>, tasks: Arc<dyn Tasks>, clock: Arc<dyn Clock>) -> Self {
+        Self { store, tasks, clock }
+    }
+
+    /// Counts the proposals that wait about these memories.
+    pub async fn count(&self, memories: &Memories) -> Result<u64, StoreError> {
+        Ok(self.tasks.count_proposals(&memories.roots()).await?)
+    }
+
+    /// Returns the proposals that wait about these memories, those after a number, the oldest first.
+    pub async fn list(
+        &self,
+        memories: &Memories,
+        after: Option<ProposalId>,
+        max: usize,
+    ) -> Result<PendingPage, StoreError> {
+        let query = ProposalQuery { roots: memories.roots(), after, max };
+        let rows = self.tasks.proposals(&query).await?;
+        let next = rows.last().filter(|_| rows.len() == max).map(|row| row.id);
+        // One for all of the page, so that a memory is read once.
+        let mut texts = memories.draft(ChangeKind::Proposal, Call::default());
+        let mut proposals = Vec::with_capacity(rows.len());
+        for row in &rows {
+            let Some(proposal) = readable(row, memories) else { continue };
+            proposals.push(look(row, proposal, &mut texts).await?);
+        }
+        Ok(PendingPage { proposals, next })
+    }
+
+    /// Returns a proposal that waits about these memories.
+    pub async fn get(
+        &self,
+        memories: &Memories,
+        id: ProposalId,
+    ) -> Result<PendingProposal, DecisionError> {
+        let (row, proposal) = self.waiting(memories, id).await?;
+        let mut texts = memories.draft(ChangeKind::Proposal, Call::default());
+        Ok(look(&row, proposal, &mut texts).await?)
+    }
+
+    /// Accepts proposals, each on its own: one change for each, which an undo takes back.
+    pub async fn accept(
+        &self,
+        memories: &Memories,
+        ids: &[ProposalId],
+        call: &Call,
+    ) -> Vec<Decision> {
+        let mut decisions = Vec::with_capacity(ids.len());
+        for &id in ids {
+            let outcome = self.accept_one(memories, id, call).await.map(Some);
+            decisions.push(Decision { id, outcome });
+        }
+        decisions
+    }
+
+    /// Rejects proposals, each on its own: the same are not made again.
+    pub async fn reject(&self, memories: &Memories, ids: &[ProposalId]) -> Vec<Decision> {
+        let mut decisions = Vec::with_capacity(ids.len());
+        for &id in ids {
+            let outcome = self.reject_one(memories, id).await.map(|()| None);
+            decisions.push(Decision { id, outcome });
+        }
+        decisions
+    }
+
+    async fn accept_one(
+        &self,
+        memories: &Memories,
+        id: ProposalId,
+        call: &Call,
+    ) -> Result<ChangeId, DecisionError> {
+        for attempt in 1..=PROPOSAL_ATTEMPTS_MAX {
+            let (row, proposal) = self.waiting(memories, id).await?;
+            memories.check_person(&row.new.roots)?;
+            let call = Call { proposal: Some(id), ..call.clone() };
+            let draft = memories.draft(ChangeKind::Proposal, call);
+            match apply(&row, &proposal, memories, draft).await {
+                Ok(change) => {
+                    self.announce(memories, &row, ProposalStatus::Accepted, Some(change));
+                    return Ok(change);
+                }
+                Err(DecisionError::Store(StoreError::Refused(CommandError::Conflict {
+                    ..
+                }))) if attempt < PROPOSAL_ATTEMPTS_MAX => {}
+                // The record of a change refuses a proposal that does not wait any more.
+                Err(DecisionError::Store(error @ StoreError::State(_))) => {
+                    self.waiting(memories, id).await?;
+                    return Err(error.into());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        let why = "its memories changed again and again meanwhile".to_owned();
+        Err(DecisionError::Stale { id, why })
+    }
+
+    async fn reject_one(&self, memories: &Memories, id: ProposalId) -> Result<(), DecisionError> {
+        let (row, _) = self.waiting(memories, id).await?;
+        memories.check_person(&row.new.roots)?;
+        if !self.tasks.reject_proposal(id, self.clock.now()).await? {
+            self.waiting(memories, id).await?;
+            return Err(DecisionError::NotFound(id));
+        }
+        self.announce(memories, &row, ProposalStatus::Rejected, None);
+        Ok(())
+    }
+
+    /// Returns a proposal that waits and that is seen through these memories.
+    async fn waiting(
+        &self,
+        memories: &Memories,
+        id: ProposalId,
+    ) -> Result<(ProposalRow, Proposal), DecisionError> {
+        let here = memories.roots();
+        let is_seen = |row: &ProposalRow| row.new.roots.iter().all(|root| here.contains(root));
+        let row = self.tasks.proposal(id).await?.filter(is_seen);
+        let row = row.ok_or(DecisionError::NotFound(id))?;
+        if row.status != ProposalStatus::Waiting {
+            return Err(DecisionError::Decided { id, status: row.status });
+        }
+        let proposal = readable(&row, memories).ok_or(DecisionError::NotFound(id))?;
+        Ok((row, proposal))
+    }
+
+    /// Adds proposals that a task made, and announces them. Returns how many are new.
+    pub(crate) async fn add(
+        &self,
+        new: &[NewProposal],
+        by: &Provenance,
+    ) -> Result<usize, StateError> {
+        let mut groups: BTreeMap<_, Vec<NewProposal>> = BTreeMap::new();
+        for one in new {
+            groups.entry(&one.roots).or_default().push(one.clone());
+        }
+        let mut made = 0;
+        for (roots, group) in groups {
+            let added = self.tasks.add_proposals(&group).await?;
+            if added.left_out > 0 {
+                let left_out = added.left_out;
+                tracing::warn!(left_out, "as many proposals wait as may; see `quipu pending`");
+            }
+            made += added.ids.len();
+            if let Some(first) = group.first().filter(|_| !added.ids.is_empty()) {
+                self.store.announce_proposals(ProposalNotice {
+                    ids: added.ids,
+                    status: ProposalStatus::Waiting,
+                    roots: roots.clone(),
+                    task: first.task.clone(),
+                    change: None,
+                    provenance: by.clone(),
+                });
+            }
+        }
+        Ok(made)
+    }
+
+    fn announce(
+        &self,
+        memories: &Memories,
+        row: &ProposalRow,
+        status: ProposalStatus,
+        change: Option<ChangeId>,
+    ) {
+        self.store.announce_proposals(ProposalNotice {
+            ids: vec![row.id],
+            status,
+            roots: row.new.roots.clone(),
+            task: row.new.task.clone(),
+            change,
+            provenance: memories.caller().provenance.clone(),
+        });
+    }
+}
+
+/// Reads a row. One that cannot be read is passed over.
+fn readable(row: &ProposalRow, memories: &Memories) -> Option<Proposal> {
+    let read = record::read(row, memories);
+    if read.is_none() {
+        tracing::warn!(proposal = %row.id, "a proposal cannot be read and is passed over");
+    }
+    read
+}
+
+/// Works out what a proposal would do now.
+async fn look(
+    row: &ProposalRow,
+    proposal: Proposal,
+    texts: &mut Draft,
+) -> Result<PendingProposal, StoreError> {
+    let (stale, diffs) = match edits(&proposal, texts).await? {
+        Ok(edits) => (None, edits.iter().map(|(path, edit)| edit.diff(path)).collect()),
+        Err(why) => (Some(why), Vec::new()),
+    };
+    Ok(PendingProposal {
+        id: row.id,
+        made_at: row.new.made_at,
+        origin: row.new.origin.clone(),
+        task: row.new.task.clone(),
+        proposal,
+        stale,
+        diffs,
+    })
+}
+
+/// Applies a proposal to the memories as they are, in one change.
+async fn apply(
+    row: &ProposalRow,
+    proposal: &Proposal,
+    memories: &Memories,
+    mut draft: Draft,
+) -> Result<ChangeId, DecisionError> {
+    let stale = |why| DecisionError::Stale { id: row.id, why };
+    let edits = edits(proposal, &mut draft).await?.map_err(stale)?;
+    let trust = source_trust(row, proposal, memories, &mut draft).await?;
+    draft.limit_trust(trust);
+    for (path, edit) in &edits {
+        if let Some(text) = &edit.after {
+            draft.put(path, text).await?;
+        } else if let Reply::Refused(refusal) =
+            draft.apply(Command::Delete { path: path.clone() }).await?
+        {
+            return Err(StoreError::from(refusal).into());
+        }
+    }
+    let change = draft.commit().await?;
+    change.ok_or_else(|| stale("the memories are already as it would make them".to_owned()))
+}
+
+/// Returns how far the text that a proposal makes may be trusted: no further than what it was made of.
+async fn source_trust(
+    row: &ProposalRow,
+    proposal: &Proposal,
+    memories: &Memories,
+    draft: &mut Draft,
+) -> Result<Trust, StoreError> {
+    let changed = proposal.changes.iter().map(|change| &change.path);
+    let named = changed.chain(proposal.relies_on.iter().map(|kept| &kept.path));
+    let mut sources = BTreeMap::new();
+    for path in named {
+        if let Some(text) = draft.text_of(path).await? {
+            sources.insert(path, Revision::of(text.as_bytes()));
+        }
+    }
+    let sources: Vec<_> = sources.into_iter().collect();
+    let trusted = memories.trusted(&sources).await?;
+    Ok(trusted.into_iter().min().map_or(row.new.trust, |least| least.min(row.new.trust)))
+}
+
+/// What becomes of one memory.
+#[derive(Debug)]
+struct Edit {
+    before: Option<String>,
+    /// `None` if the memory goes.
+    after: Option<String>,
+}
+
+impl Edit {
+    fn diff(&self, path: &MemoryPath) -> FileDiff {
+        let (before, after) = (self.before.clone(), self.after.clone());
+        let name = path.to_string();
+        let unified = unified_diff(
+            (&name, before.as_deref().unwrap_or_default()),
+            (&name, after.as_deref().unwrap_or_default()),
+        );
+        FileDiff { path: path.clone(), moved_to: None, before, after, unified, kept: true }
+    }
+}
+
+/// Works out what a proposal makes of each memory, or why it no longer applies.
+async fn edits(
+    proposal: &Proposal,
+    texts: &mut Draft,
+) -> Result<Result<BTreeMap<MemoryPath, Edit>, String>, StoreError> {
+    let mut edits: BTreeMap<MemoryPath, Edit> = BTreeMap::new();
+    for change in &proposal.changes {
+        let path = &change.path;
+        let edit = match edits.entry(path.clone()) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => match text_of(path, texts).await? {
+                Ok(before) => new.insert(Edit { after: before.clone(), before }),
+                Err(why) => return Ok(Err(why)),
+            },
+        };
+        match change.apply(edit.after.as_deref().unwrap_or_default()) {
+            Ok(text) => edit.after = Some(text),
+            Err(stale) => return Ok(Err(format!("{path}: {stale}"))),
+        }
+    }
+    for kept in &proposal.relies_on {
+        let text = match edits.get(&kept.path) {
+            Some(edit) => edit.after.clone(),
+            None => match text_of(&kept.path, texts).await? {
+                Ok(text) => text,
+                Err(why) => return Ok(Err(why)),
+            },
+        };
+        if let Err(stale) = kept.check(text.as_deref().unwrap_or_default()) {
+            return Ok(Err(format!("{}: {stale}, and it relies on that", kept.path)));
+        }
+    }
+    for edit in edits.values_mut() {
+        edit.after = edit.after.take().filter(|text| !entries(text).is_empty());
+    }
+    if edits.values().all(|edit| edit.before == edit.after) {
+        return Ok(Err("the memories are already as it would make them".to_owned()));
+    }
+    Ok(Ok(edits))
+}
+
+/// Returns the text of a memory, or why it has none that could be edited.
+async fn text_of(
+    path: &MemoryPath,
+    texts: &mut Draft,
+) -> Result<Result<Option<String>, String>, StoreError> {
+    match texts.text_of(path).await {
+        Ok(text) => Ok(Ok(text)),
+        Err(StoreError::Refused(refusal)) => Ok(Err(refusal.to_string())),
+        Err(error) => Err(error),
+    }
+}

@@ -1,0 +1,217 @@
+//! Proposals as the state keeps them: JSON that names a memory by its root and its path there.
+//!
+//! A row may have been written by another version of this program, or be damaged: what cannot be read is passed over.
+
+use memory::change::{RootKey, Trust};
+use memory::clock::Timestamp;
+use memory::document::Revision;
+use memory::path::{MemoryPath, RelativePath};
+use memory::proposal::{EntryChange, KeptEntry, Proposal, ProposalKind};
+use serde::{Deserialize, Serialize};
+use state::{NewProposal, ProposalRow};
+use store::Memories;
+
+use crate::task::{Asker, Task, TaskKind};
+
+/// The work that makes proposals.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Source<'t> {
+    /// The task.
+    pub(crate) task: &'t str,
+    /// Its kind.
+    pub(crate) kind: TaskKind,
+    /// For whom it works.
+    pub(crate) asker: &'t Asker,
+    /// When.
+    pub(crate) at: Timestamp,
+}
+
+impl Source<'_> {
+    /// Returns how far new text in its proposals may be trusted: that of a request as its caller, that of a dream
+    /// as the memories that it read.
+    fn trust(self) -> Trust {
+        match self.kind {
+            TaskKind::Remember | TaskKind::Forget => self.asker.trust,
+            TaskKind::Dream => Trust::Person,
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct ProposalRecord {
+    kind: String,
+    reason: String,
+    score: u8,
+    changes: Vec<ChangeRecord>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    relies_on: Vec<KeptRecord>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ChangeRecord {
+    /// The place of its root among those of the row.
+    root: usize,
+    path: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    old: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    new: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct KeptRecord {
+    root: usize,
+    path: String,
+    text: String,
+}
+
+/// A new row as the prepared outcome of a task has it, until the task has ended.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct StoredProposal {
+    digest: String,
+    trust: String,
+    roots: Vec<(String, String)>,
+    proposal: String,
+}
+
+impl StoredProposal {
+    /// Returns a new row as it is stored.
+    pub(crate) fn of(new: &NewProposal) -> Self {
+        let pair = |root: &RootKey| (root.identity.clone(), root.place.clone());
+        Self {
+            digest: new.digest.to_string(),
+            trust: new.trust.as_str().to_owned(),
+            roots: new.roots.iter().map(pair).collect(),
+            proposal: new.proposal.clone(),
+        }
+    }
+
+    /// Returns the new row of this task, or `None` if it is damaged.
+    pub(crate) fn read(self, task: &Task) -> Option<NewProposal> {
+        let root = |(identity, place)| RootKey { identity, place };
+        Some(NewProposal {
+            made_at: task.updated_at,
+            origin: task.kind().as_str().to_owned(),
+            task: Some(task.id.to_string()),
+            digest: self.digest.parse().ok()?,
+            trust: self.trust.parse().ok()?,
+            roots: self.roots.into_iter().map(root).collect(),
+            proposal: self.proposal,
+        })
+    }
+}
+
+/// Returns proposals as new rows, the likeliest first: where there is no room for all, the others are left out.
+pub(crate) fn new_rows(
+    mut proposals: Vec<Proposal>,
+    memories: &Memories,
+    source: Source<'_>,
+) -> Vec<NewProposal> {
+    proposals.sort_by_key(|proposal| std::cmp::Reverse(proposal.score));
+    let row = |proposal: &Proposal| {
+        let row = new_row(proposal, memories, source);
+        if row.is_none() {
+            tracing::warn!(task = source.task, "a proposal names no entry of these memories");
+        }
+        row
+    };
+    proposals.iter().filter_map(row).collect()
+}
+
+fn new_row(proposal: &Proposal, memories: &Memories, source: Source<'_>) -> Option<NewProposal> {
+    let changed = proposal.changes.iter().map(|change| &change.path);
+    let kept = proposal.relies_on.iter().map(|kept| &kept.path);
+    let mut roots: Vec<RootKey> =
+        changed.chain(kept).map(|path| root_of(path, memories)).collect::<Option<_>>()?;
+    roots.sort();
+    roots.dedup();
+    if proposal.changes.is_empty() {
+        return None;
+    }
+    let record = record(proposal, memories, &roots)?;
+    Some(NewProposal {
+        made_at: source.at,
+        origin: source.kind.as_str().to_owned(),
+        task: Some(source.task.to_owned()),
+        digest: digest(&record, &roots),
+        trust: source.trust(),
+        roots,
+        proposal: serde_json::to_string(&record).ok()?,
+    })
+}
+
+fn root_of(path: &MemoryPath, memories: &Memories) -> Option<RootKey> {
+    let mount = path.mount()?;
+    memories.mounts().into_iter().find(|state| state.mount == mount)?.key
+}
+
+fn record(proposal: &Proposal, memories: &Memories, roots: &[RootKey]) -> Option<ProposalRecord> {
+    let place = |path: &MemoryPath| {
+        let key = root_of(path, memories)?;
+        let root = roots.iter().position(|root| *root == key)?;
+        Some((root, path.relative()?.as_str().to_owned()))
+    };
+    let change = |change: &EntryChange| {
+        let (root, path) = place(&change.path)?;
+        Some(ChangeRecord { root, path, old: change.old.clone(), new: change.new.clone() })
+    };
+    let kept = |kept: &KeptEntry| {
+        let (root, path) = place(&kept.path)?;
+        Some(KeptRecord { root, path, text: kept.text.clone() })
+    };
+    Some(ProposalRecord {
+        kind: proposal.kind.as_str().to_owned(),
+        reason: proposal.reason.clone(),
+        score: proposal.score,
+        changes: proposal.changes.iter().map(change).collect::<Option<_>>()?,
+        relies_on: proposal.relies_on.iter().map(kept).collect::<Option<_>>()?,
+    })
+}
+
+/// Returns what a proposal is recognized by: the entries and whose they are, in whichever copy, for whatever reason.
+fn digest(record: &ProposalRecord, roots: &[RootKey]) -> Revision {
+    let identity = |root: usize| roots.get(root).map(|root| &root.identity);
+    let mut entries: Vec<_> = record
+        .changes
+        .iter()
+        .map(|change| (identity(change.root), &change.path, [&change.old, &change.new]))
+        .map(|named| serde_json::json!(named).to_string())
+        .collect();
+    entries.sort();
+    let mut kept: Vec<_> = record
+        .relies_on
+        .iter()
+        .map(|kept| (identity(kept.root), &kept.path, &kept.text))
+        .map(|named| serde_json::json!(named).to_string())
+        .collect();
+    kept.sort();
+    Revision::of(serde_json::json!([entries, kept]).to_string().as_bytes())
+}
+
+/// Reads the proposal of a row as these memories name its entries.
+pub(super) fn read(row: &ProposalRow, memories: &Memories) -> Option<Proposal> {
+    let record: ProposalRecord = serde_json::from_str(&row.new.proposal).ok()?;
+    let path = |root: usize, path: &str| {
+        let path = RelativePath::parse(path).ok()?;
+        memories.virtual_path(row.new.roots.get(root)?, &path)
+    };
+    let change = |change: ChangeRecord| {
+        let path = path(change.root, &change.path)?;
+        Some(EntryChange { path, old: change.old, new: change.new })
+    };
+    let kept =
+        |kept: KeptRecord| Some(KeptEntry { path: path(kept.root, &kept.path)?, text: kept.text });
+    let kind: ProposalKind = record.kind.parse().ok()?;
+    let changes: Vec<_> = record.changes.into_iter().map(change).collect::<Option<_>>()?;
+    let relies_on = record.relies_on.into_iter().map(kept).collect::<Option<_>>()?;
+    let is_sound = !changes.is_empty() && record.score <= 100;
+    is_sound.then_some(Proposal {
+        kind,
+        reason: record.reason,
+        score: record.score,
+        changes,
+        relies_on,
+    })
+}

@@ -1,0 +1,441 @@
+//! The queue of proposals: filled by tasks, emptied by a person, once.
+
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+
+use engine::{
+    BindingRequest, Call, Caller, Decision, DecisionError, Dry, Memories, Pending, PendingProposal,
+    Status, TaskState, UndoTarget, Workspace,
+};
+use memory::access::AgentClass;
+use memory::change::{ChangeId, ChangeKind, Trust};
+use memory::code::Code;
+use memory::document::Revision;
+use memory::proposal::{
+    EntryChange, KeptEntry, Proposal, ProposalId, ProposalKind, ProposalStatus,
+};
+use state::{NewProposal, SqliteState};
+use store::Binding;
+use testkit::{Faults, FaultyState, FaultyTasks};
+
+use super::host::{Host, Process, at, nobody, remember, removal};
+
+/// More calls than a task with a change and proposals has.
+const CALLS: u64 = 24;
+
+fn pending(process: &Process) -> Pending {
+    process.pending()
+}
+
+fn memories(process: &Process, caller: Caller) -> Memories {
+    let binding = Binding::resolve(&process.workspace.binding, process.folders());
+    process.store.memories(binding, caller)
+}
+
+fn person(process: &Process) -> Memories {
+    memories(process, Caller::person("test"))
+}
+
+async fn list(process: &Process) -> Vec<PendingProposal> {
+    let page = pending(process).list(&person(process), None, 100).await.unwrap();
+    let counted = pending(process).count(&person(process)).await.unwrap();
+    assert_eq!(counted, u64::try_from(page.proposals.len()).unwrap());
+    page.proposals
+}
+
+async fn put(process: &Process, path: &str, text: &str) {
+    let memories = person(process);
+    let mut draft = memories.draft(ChangeKind::Save, Call::default());
+    draft.put(&at(path), text).await.unwrap();
+    draft.commit().await.unwrap();
+}
+
+/// Has a task make a proposal, and returns its number.
+async fn proposed((host, process): (&Host, &Process), proposal: Proposal) -> ProposalId {
+    host.runner.proposals.lock().unwrap().push(proposal);
+    let task = process.done("").await;
+    let TaskState::Completed(result) = &task.state else { panic!("{task:?}") };
+    assert_eq!(result.proposals().count(), 1, "{task:?}");
+    list(process).await.last().unwrap().id
+}
+
+async fn accept(process: &Process, id: ProposalId) -> Result<Option<ChangeId>, DecisionError> {
+    decided(pending(process).accept(&person(process), &[id], &Call::default()).await)
+}
+
+async fn reject(process: &Process, id: ProposalId) -> Result<Option<ChangeId>, DecisionError> {
+    decided(pending(process).reject(&person(process), &[id]).await)
+}
+
+fn decided(mut decisions: Vec<Decision>) -> Result<Option<ChangeId>, DecisionError> {
+    assert_eq!(decisions.len(), 1);
+    decisions.remove(0).outcome
+}
+
+fn proposal(changes: &[(&str, Option<&str>, Option<&str>)]) -> Proposal {
+    let change = |(path, old, new): &(&str, Option<&str>, Option<&str>)| EntryChange {
+        path: at(path),
+        old: old.map(str::to_owned),
+        new: new.map(str::to_owned),
+    };
+    Proposal {
+        kind: ProposalKind::Update,
+        reason: "it is newer".to_owned(),
+        score: 70,
+        changes: changes.iter().map(change).collect(),
+        relies_on: Vec::new(),
+    }
+}
+
+#[tokio::test]
+async fn what_a_task_proposes_waits_with_what_it_would_change() {
+    let host = Host::new();
+    let process = host.process();
+    put(&process, "project/a.md", "- x\n- y\n").await;
+    let mut announced = process.store.subscribe_to_proposals();
+    let task = process.done("propose x project/a.md propose y project/a.md").await;
+    let TaskState::Completed(result) = &task.state else { panic!("{task:?}") };
+    assert_eq!(result.proposals().count(), 2);
+    let waiting = list(&process).await;
+    let [first, second] = &waiting[..] else { panic!("{waiting:?}") };
+    assert_eq!(first.proposal, removal(at("project/a.md"), "x".to_owned()));
+    assert_eq!(
+        (first.origin.as_str(), first.task.as_deref()),
+        ("remember", Some(task.id.as_str()))
+    );
+    let notice = announced.try_recv().unwrap();
+    assert_eq!((notice.ids, notice.status), (vec![first.id, second.id], ProposalStatus::Waiting));
+    assert_eq!(first.stale, None);
+    insta::assert_snapshot!(first.diffs[0].unified, @r"
+    --- /memories/project/a.md
+    +++ /memories/project/a.md
+    @@ -1,2 +1 @@
+    -- x
+     - y
+    ");
+    assert_eq!(pending(&process).get(&person(&process), second.id).await.unwrap(), *second);
+    let page = pending(&process).list(&person(&process), None, 1).await.unwrap();
+    assert_eq!((page.proposals.as_slice(), page.next), (&waiting[..1], Some(first.id)));
+    let rest = pending(&process).list(&person(&process), page.next, 9).await.unwrap();
+    assert_eq!((rest.proposals.as_slice(), rest.next), (&waiting[1..], None));
+    // The text of the request is gone, and the proposals are in the queue alone.
+    let row = process.tasks.task(task.id.as_str()).await.unwrap().unwrap();
+    assert!(!row.outcome.unwrap().contains("ended"), "the outcome has their number");
+    // The same are not made twice.
+    let again = process.done("propose x project/a.md").await;
+    let TaskState::Completed(result) = &again.state else { panic!("{again:?}") };
+    assert_eq!(result.proposals().count(), 0);
+    assert_eq!(list(&process).await.len(), 2);
+}
+
+#[tokio::test]
+async fn an_accepted_proposal_is_one_change_that_an_undo_takes_back() {
+    let host = Host::new();
+    let process = host.process();
+    let crlf = "---\r\nname: a\r\n---\r\n\r\n- Uses Emacs\r\n  at work\r\n- Likes tea\r\n";
+    put(&process, "project/a.md", crlf).await;
+    put(&process, "global/b.md", "- Left alone\n").await;
+    let id = proposed(
+        (&host, &process),
+        proposal(&[
+            ("project/a.md", Some("Likes tea"), None),
+            ("global/b.md", None, Some("Likes tea")),
+        ]),
+    )
+    .await;
+    let change = accept(&process, id).await.unwrap().unwrap();
+    assert_eq!(list(&process).await, []);
+    let expected = crlf.replace("- Likes tea\r\n", "");
+    assert_eq!(process.text("project/a.md").await, Some(expected));
+    assert_eq!(process.text("global/b.md").await.unwrap(), "- Left alone\n- Likes tea\n");
+    let recorded = person(&process).change(change).await.unwrap();
+    assert_eq!((recorded.kind, recorded.files.len()), (ChangeKind::Proposal, 2));
+    assert_eq!(recorded.provenance.actor, memory::change::Actor::Person);
+    person(&process).undo(&UndoTarget::Change(change), Dry::No, &Call::default()).await.unwrap();
+    assert_eq!(process.text("project/a.md").await.as_deref(), Some(crlf));
+    assert_eq!(process.text("global/b.md").await.as_deref(), Some("- Left alone\n"));
+    let again = accept(&process, id).await.unwrap_err();
+    assert_eq!(again.to_string(), format!("the proposal {id} was accepted already"));
+}
+
+#[tokio::test]
+async fn a_memory_whose_last_entry_goes_goes_too() {
+    let host = Host::new();
+    let process = host.process();
+    put(&process, "project/a.md", "---\nname: a\n---\n\n- x\n").await;
+    let id = proposed((&host, &process), removal(at("project/a.md"), "x".to_owned())).await;
+    accept(&process, id).await.unwrap();
+    assert_eq!(process.text("project/a.md").await, None);
+}
+
+#[tokio::test]
+async fn a_rejected_proposal_is_not_made_again() {
+    let host = Host::new();
+    let process = host.process();
+    put(&process, "project/a.md", "- x\n").await;
+    let id = proposed((&host, &process), removal(at("project/a.md"), "x".to_owned())).await;
+    assert_eq!(reject(&process, id).await.unwrap(), None);
+    assert_eq!(process.text("project/a.md").await.as_deref(), Some("- x\n"));
+    let again = process.done("propose x project/a.md").await;
+    let TaskState::Completed(result) = &again.state else { panic!("{again:?}") };
+    assert_eq!((result.proposals().count(), list(&process).await.len()), (0, 0));
+    for decision in [accept(&process, id).await, reject(&process, id).await] {
+        assert!(matches!(decision, Err(DecisionError::Decided { .. })), "{decision:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_stale_proposal_says_why_and_changes_nothing() {
+    let host = Host::new();
+    let process = host.process();
+    put(&process, "project/a.md", "- x\n- y\n").await;
+    put(&process, "global/b.md", "- same as x\n").await;
+    let mut relying = removal(at("project/a.md"), "x".to_owned());
+    relying.relies_on = vec![KeptEntry { path: at("global/b.md"), text: "same as x".to_owned() }];
+    let relying = proposed((&host, &process), relying).await;
+    let both = proposal(&[("global/b.md", None, Some("z")), ("project/a.md", Some("y"), None)]);
+    let both = proposed((&host, &process), both).await;
+    put(&process, "global/b.md", "- another\n").await;
+    put(&process, "project/a.md", "- x\n- y, since\n").await;
+    for (id, why) in [
+        (
+            relying,
+            "/memories/global/b.md: the entry was changed or removed since, and it relies on that",
+        ),
+        (both, "/memories/project/a.md: the entry was changed or removed since"),
+    ] {
+        let refused = accept(&process, id).await.unwrap_err();
+        assert_eq!(refused.code(), Code::Conflict);
+        assert_eq!(refused.to_string(), format!("the proposal {id} is stale: {why}"));
+        let listed = pending(&process).get(&person(&process), id).await.unwrap();
+        assert_eq!((listed.stale.as_deref(), listed.diffs.len()), (Some(why), 0));
+    }
+    assert_eq!(process.text("global/b.md").await.as_deref(), Some("- another\n"), "none by half");
+    assert_eq!(list(&process).await.len(), 2, "they stay");
+    reject(&process, both).await.unwrap();
+    put(&process, "global/b.md", "- same as x\n").await;
+    assert!(accept(&process, relying).await.is_ok(), "what it relies on is back");
+}
+
+#[tokio::test]
+async fn each_of_several_is_accepted_or_refused_on_its_own() {
+    let host = Host::new();
+    let process = host.process();
+    put(&process, "project/a.md", "- x\n- y\n- z\n").await;
+    let mut ids = Vec::new();
+    for entry in ["x", "y", "z"] {
+        ids.push(proposed((&host, &process), removal(at("project/a.md"), entry.to_owned())).await);
+    }
+    put(&process, "project/a.md", "- x\n- z\n").await;
+    let ids = [ids[0], ids[1], ProposalId(77), ids[2], ids[0]];
+    let decisions = pending(&process).accept(&person(&process), &ids, &Call::default()).await;
+    let told: Vec<_> = decisions
+        .iter()
+        .map(|one| (one.id, one.outcome.as_ref().map(Option::is_some).map_err(DecisionError::code)))
+        .collect();
+    let expected =
+        [Ok(true), Err(Code::Conflict), Err(Code::NotFound), Ok(true), Err(Code::Conflict)];
+    assert_eq!(told, ids.into_iter().zip(expected).collect::<Vec<_>>());
+    assert_eq!(process.text("project/a.md").await, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_processes_that_decide_at_once_one_does() {
+    for round in 0..8 {
+        let host = Host::new();
+        let (one, two) = (host.process(), host.process());
+        put(&one, "project/a.md", "- x\n").await;
+        let id = proposed((&host, &one), proposal(&[("project/a.md", None, Some("y"))])).await;
+        let (first, second) = if round % 2 == 0 {
+            tokio::join!(accept(&one, id), accept(&two, id))
+        } else {
+            tokio::join!(accept(&one, id), reject(&two, id))
+        };
+        assert!(first.is_ok() != second.is_ok(), "{first:?} {second:?}");
+        let accepted = first.is_ok() || round % 2 == 0;
+        let refused = first.err().or(second.err()).unwrap();
+        assert!(matches!(refused, DecisionError::Decided { .. }), "{refused:?}");
+        let text = if accepted { "- x\n- y\n" } else { "- x\n" };
+        assert_eq!(two.text("project/a.md").await.as_deref(), Some(text));
+    }
+}
+
+fn git(folder: &Path, arguments: &[&str]) {
+    let settings = ["-c", "user.name=a", "-c", "user.email=a@b.example"];
+    let ran = Command::new("git").args(settings).args(arguments).current_dir(folder).output();
+    let ran = ran.unwrap();
+    assert!(ran.status.success(), "{ran:?}");
+}
+
+fn workspace(folder: &Path) -> Workspace {
+    let project_dir = Some(folder.to_owned());
+    Workspace::new(folder.to_owned(), BindingRequest { project_dir, ..BindingRequest::default() })
+}
+
+#[tokio::test]
+async fn another_project_and_another_worktree_see_nothing_of_it() {
+    let host = Host::new();
+    let mut process = host.process();
+    let home = tempfile::tempdir().unwrap();
+    let top = home.path().join("top");
+    std::fs::create_dir_all(&top).unwrap();
+    git(&top, &["init", "-q"]);
+    git(&top, &["commit", "-q", "--allow-empty", "-m", "first"]);
+    git(&top, &["worktree", "add", "-q", "../side"]);
+    process.workspace = workspace(&top);
+    put(&process, "project/a.md", "- x\n").await;
+    put(&process, "global/b.md", "- x\n").await;
+    let both = proposal(&[("project/a.md", Some("x"), None), ("global/b.md", Some("x"), None)]);
+    let id = proposed((&host, &process), both).await;
+    for elsewhere in [workspace(&home.path().join("side")), host.workspace("mill")] {
+        process.workspace = elsewhere;
+        put(&process, "project/a.md", "- x\n").await;
+        assert_eq!(list(&process).await, []);
+        for refused in [accept(&process, id).await, reject(&process, id).await] {
+            assert!(matches!(refused, Err(DecisionError::NotFound(_))), "{refused:?}");
+        }
+        let refused = pending(&process).get(&person(&process), id).await.unwrap_err();
+        assert_eq!(refused.code(), Code::NotFound);
+        // What is about the memories of everybody is seen by everybody.
+        let shared = proposed((&host, &process), removal(at("global/b.md"), "x".to_owned())).await;
+        process.workspace = workspace(&top);
+        assert_eq!(list(&process).await.last().unwrap().id, shared);
+        take_out(&process, shared).await;
+    }
+    assert!(accept(&process, id).await.is_ok());
+}
+
+/// Takes a proposal out of the queue so that it can be made again.
+async fn take_out(process: &Process, id: ProposalId) {
+    let change = accept(process, id).await.unwrap().unwrap();
+    person(process).undo(&UndoTarget::Change(change), Dry::No, &Call::default()).await.unwrap();
+}
+
+#[tokio::test]
+async fn only_a_person_who_may_write_decides() {
+    let host = Host::new();
+    let mut process = host.process();
+    put(&process, "project/a.md", "- x\n").await;
+    let id = proposed((&host, &process), removal(at("project/a.md"), "x".to_owned())).await;
+    let agent = memories(&process, Caller::agent(AgentClass::Exec, "test"));
+    process.workspace.binding.read_only = true;
+    assert_eq!(list(&process).await.len(), 1, "it is shown");
+    for memories in [person(&process), agent] {
+        let pending = pending(&process);
+        let decisions = pending.accept(&memories, &[id], &Call::default()).await;
+        assert_eq!(decided(decisions).unwrap_err().code(), Code::ReadOnly);
+        assert_eq!(
+            decided(pending.reject(&memories, &[id]).await).unwrap_err().code(),
+            Code::ReadOnly
+        );
+    }
+    process.workspace.binding.read_only = false;
+    assert!(accept(&process, id).await.is_ok());
+}
+
+#[tokio::test]
+async fn text_from_outside_is_trusted_no_more_after_it_was_moved() {
+    let host = Host::new();
+    let process = host.process();
+    put(&process, "project/b.md", "- y\n").await;
+    outside(&process, "project/a.md", "- x\n").await;
+    let moved = proposal(&[("project/a.md", Some("x"), None), ("project/b.md", None, Some("x"))]);
+    let id = proposed((&host, &process), moved).await;
+    let change = accept(&process, id).await.unwrap().unwrap();
+    let recorded = person(&process).change(change).await.unwrap();
+    assert_eq!(recorded.provenance.trust, Trust::Outside);
+    assert!(recorded.files.iter().all(|file| file.trust == Trust::Outside), "{recorded:?}");
+}
+
+/// Writes a memory as an editor does.
+async fn outside(process: &Process, path: &str, text: &str) {
+    let path = at(path);
+    let mounts = person(process).mounts();
+    let mount = mounts.iter().find(|state| Some(state.mount) == path.mount()).unwrap();
+    let file = mount.folder.clone().unwrap().join(path.relative().unwrap().as_str());
+    std::fs::write(file, text).unwrap();
+    process.notice().await;
+}
+
+#[tokio::test]
+async fn the_new_text_of_an_agent_stays_an_agents() {
+    let host = Host::new();
+    let process = host.process();
+    put(&process, "project/a.md", "- x\n").await;
+    let id = proposed((&host, &process), proposal(&[("project/a.md", Some("x"), Some("y"))])).await;
+    let change = accept(&process, id).await.unwrap().unwrap();
+    let recorded = person(&process).change(change).await.unwrap();
+    assert_eq!(recorded.files[0].trust, Trust::Agent);
+}
+
+#[tokio::test]
+async fn a_damaged_proposal_is_passed_over() {
+    let host = Host::new();
+    let process = host.process();
+    put(&process, "project/a.md", "- x\n").await;
+    let id = proposed((&host, &process), removal(at("project/a.md"), "x".to_owned())).await;
+    let sound = process.tasks.proposal(id).await.unwrap().unwrap().new;
+    let damaged: Vec<_> =
+        ["", "{", "[]", "{\"kind\":\"expiry\",\"reason\":\"\",\"score\":200,\"changes\":[]}"]
+            .iter()
+            .enumerate()
+            .map(|(number, text)| NewProposal {
+                proposal: (*text).to_owned(),
+                digest: Revision::of(format!("{number}").as_bytes()),
+                ..sound.clone()
+            })
+            .collect();
+    let ids = process.tasks.add_proposals(&damaged).await.unwrap().ids;
+    assert_eq!(ids.len(), 4);
+    let page = pending(&process).list(&person(&process), None, 9).await.unwrap();
+    assert_eq!(page.proposals.iter().map(|one| one.id).collect::<Vec<_>>(), [id]);
+    let refused = accept(&process, ids[0]).await.unwrap_err();
+    assert_eq!(refused.code(), Code::NotFound);
+}
+
+/// Asks for a task with a change and a proposal, in a process that dies on the way.
+async fn die(host: &Host, faults: Faults) -> bool {
+    let sqlite = Arc::new(SqliteState::new(host.folders.state.join("quipu.db")));
+    let state = Arc::new(FaultyState::new(Arc::clone(&sqlite) as _));
+    let tasks = Arc::new(FaultyTasks::beside(sqlite, &state));
+    let process = host.process_on(Arc::clone(&state) as _, tasks);
+    state.set(faults);
+    let (lanes, workspace) = (process.lanes(), &process.workspace);
+    let request = remember("add project/a.md x add project/a.md y propose x project/a.md");
+    let asked = lanes.submit(workspace, request, nobody()).await;
+    if let Ok(task) = &asked {
+        // Dead or done, whichever comes first.
+        drop(lanes.wait(workspace, &task.id).await);
+    }
+    lanes.drain(std::time::Duration::ZERO).await;
+    process.store.close().await;
+    asked.is_ok()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_step_a_process_dies_at_a_proposal_is_stored_once() {
+    let mut worlds = tokio::task::JoinSet::new();
+    for call in 1..=CALLS {
+        for faults in [Faults::CrashAfter(call), Faults::CrashBeforeAnswer(call)] {
+            worlds.spawn(async move {
+                let host = Host::new();
+                let acknowledged = die(&host, faults).await;
+                let process = host.process();
+                process.lanes().resume(&[host.workspace("shop")]).await.unwrap();
+                let filter = engine::TaskFilter::default();
+                let viewer = engine::Viewer::Person;
+                let tasks = process.lanes().list(&process.workspace, filter, viewer).await.unwrap();
+                assert!(tasks.len() == 1 || !acknowledged, "{faults:?}");
+                for task in &tasks {
+                    let ended = process.end(task).await;
+                    assert_eq!(ended.status(), Status::Completed, "{faults:?}");
+                    let waiting = list(&process).await;
+                    assert_eq!(waiting.len(), 1, "{faults:?}: {waiting:?}");
+                    assert_eq!(process.text("project/a.md").await.unwrap(), "- x\n- y\n");
+                }
+            });
+        }
+    }
+    worlds.join_all().await;
+}

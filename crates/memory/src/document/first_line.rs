@@ -1,0 +1,65 @@
+//! Finds the first line of a body that says something, to stand for a memory that has no description.
+
+use crate::document::frontmatter::{self, Frontmatter};
+use crate::document::one_line::description_line;
+
+/// Returns the first heading or line of text of a body, without its mark and on one line; empty if there is none.
+///
+/// Thematic breaks, fences of code, comments, rows of tables and markers of a merge conflict say nothing.
+pub(super) fn first_line(body: &str) -> String {
+    let body = below_second_block(body.trim_start());
+    let mut in_comment = false;
+    for line in body.lines().map(str::trim) {
+        if in_comment || line.starts_with("<!--") {
+            in_comment = !line.contains("-->");
+            continue;
+        }
+        if says_nothing(line) {
+            continue;
+        }
+        let said = description_line(without_marks(line));
+        if !said.is_empty() {
+            return said;
+        }
+    }
+    String::new()
+}
+
+/// Returns what stands below a block of frontmatter, where a merge left a second one.
+fn below_second_block(body: &str) -> &str {
+    match frontmatter::read(body) {
+        Frontmatter::Absent => body,
+        Frontmatter::Fields(block, _) | Frontmatter::Broken(block, _) => {
+            body.get(block.end..).unwrap_or_default()
+        }
+    }
+}
+
+fn says_nothing(line: &str) -> bool {
+    let is_rule = |mark| line.len() >= 3 && line.chars().all(|c| c == mark || c == ' ');
+    line.is_empty()
+        || ['-', '*', '_', '='].into_iter().any(is_rule)
+        || ["```", "~~~", "|", "<<<<<<<", ">>>>>>>"].iter().any(|mark| line.starts_with(mark))
+}
+
+/// Returns a line without the marks of a heading, quotation, list and check box.
+fn without_marks(line: &str) -> &str {
+    let heading = line.trim_start_matches('#');
+    let level = line.len() - heading.len();
+    if (1..=6).contains(&level) && (heading.is_empty() || heading.starts_with([' ', '\t'])) {
+        return heading.trim_end_matches('#').trim();
+    }
+    let mut rest = line;
+    for mark in ["> ", "- ", "* ", "+ "] {
+        rest = rest.strip_prefix(mark).unwrap_or(rest).trim_start();
+    }
+    let after_digits = rest.trim_start_matches(|c: char| c.is_ascii_digit());
+    if after_digits.len() < rest.len() {
+        let item = after_digits.strip_prefix(". ").or_else(|| after_digits.strip_prefix(") "));
+        rest = item.unwrap_or(rest);
+    }
+    for mark in ["[ ] ", "[x] ", "[X] "] {
+        rest = rest.strip_prefix(mark).unwrap_or(rest);
+    }
+    rest.trim()
+}

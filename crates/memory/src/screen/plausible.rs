@@ -1,0 +1,452 @@
+//! What a real secret looks like, and what only stands where one would.
+//!
+//! References to a variable or a vault, placeholders, words of prose and names of algorithms pass.
+//! When in doubt a password is taken to be real and a token is not, for tokens are random and
+//! passwords often are not.
+
+/// What a key says about its value.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// Chosen by a person, as often as not: a word and a number.
+    Password,
+    /// Made by a machine: letters and digits without sense.
+    Token,
+}
+
+/// How a value is tied to its key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Tie {
+    /// In quotation marks, so nothing but the value.
+    Quoted,
+    /// As in a file of environment variables: `DB_PASSWORD=…`.
+    Environment,
+    /// After a colon or an equals sign, where prose may go on as well.
+    Bare,
+    /// In the next cell of a table: as often as not a type or a description.
+    Cell,
+    /// After a verb or a dash: most likely prose.
+    Spoken,
+}
+
+pub(super) fn is_real(text: &str, kind: Kind, tie: Tie) -> bool {
+    match (kind, tie) {
+        (Kind::Token, Tie::Spoken) | (_, Tie::Cell) => is_striking(text, kind),
+        (Kind::Token, Tie::Quoted) => {
+            is_random(text) || (text.len() >= 20 && has_mixed_case(text) && !has_space(text))
+        }
+        (Kind::Token, Tie::Environment | Tie::Bare) => is_random(text),
+        (Kind::Password, _) => is_password(text, tie),
+    }
+}
+
+/// Returns whether a text is long enough and mixed enough to be made by a machine.
+pub(super) fn is_random(text: &str) -> bool {
+    text.len() >= 8 && !has_space(text) && has_digit(text) && has_letter(text) && !is_wordy(text)
+}
+
+/// Returns whether a value stands out from prose even without a sign that it is one. A password
+/// need not be as long or as mixed as a token for that.
+fn is_striking(text: &str, kind: Kind) -> bool {
+    let mixed = text.len() >= 16
+        || has_mixed_case(text)
+        || text.bytes().any(|byte| byte.is_ascii_punctuation());
+    is_random(text)
+        && !is_path(text)
+        && !text.contains("://")
+        && !text.contains('(')
+        && (mixed || kind == Kind::Password)
+}
+
+/// Returns whether a value may be a password that a person chose.
+pub(super) fn is_password(text: &str, tie: Tie) -> bool {
+    if has_space(text) {
+        return tie == Tie::Quoted && text.len() >= 12 && !is_prose(text);
+    }
+    if is_technical(text) || is_path(text) {
+        return false;
+    }
+    if tie == Tie::Spoken && (is_measure(text) || is_address(text) || text.contains('(')) {
+        return false;
+    }
+    if has_digit(text) {
+        let is_number = text.bytes().all(|byte| byte.is_ascii_digit());
+        let least = if is_number && tie == Tie::Spoken { 8 } else { 6 };
+        return text.len() >= least && (has_letter(text) || is_number);
+    }
+    let body = text.trim_end_matches(['!', '?', '.']);
+    let strange = body.contains(['!', '#', '$', '%', '^', '&', '?', '~', '+', '=', '@']);
+    match tie {
+        Tie::Quoted | Tie::Environment => text.len() >= 6 && has_letter(text),
+        Tie::Bare | Tie::Cell | Tie::Spoken => text.len() >= 8 && strange && has_letter(text),
+    }
+}
+
+/// Returns whether a value is no word, not even one with a number: letters and digits mixed, marks
+/// in between, or capitals within.
+pub(super) fn is_generated(text: &str) -> bool {
+    if has_space(text) || is_technical(text) || is_path(text) || is_address(text) {
+        return false;
+    }
+    let inner = text.get(1..).unwrap_or_default();
+    let strange = inner.trim_end_matches(['!', '.']).contains(['!', '#', '$', '%', '^', '&', '*']);
+    let capitals = has_mixed_case(text)
+        && (inner.contains('_') || inner.bytes().any(|byte| byte.is_ascii_uppercase()));
+    text.len() >= 6
+        && has_letter(text)
+        && (strange || (has_digit(text) && (capitals || !is_wordy(text))))
+}
+
+/// Units that stand directly behind a number; others have a dash before them.
+const UNITS: &[&str] = &[
+    "", "bit", "bits", "byte", "bytes", "char", "chars", "d", "days", "digits", "h", "hours", "kb",
+    "mb", "min", "mins", "ms", "nd", "px", "rd", "s", "sec", "st", "th", "x",
+];
+
+/// Returns whether a text is a short number with its unit, or a version: `12-character`, `v2.1`.
+fn is_measure(text: &str) -> bool {
+    let text = text.strip_prefix(['v', 'V']).unwrap_or(text);
+    let rest = text.trim_start_matches(|digit: char| digit.is_ascii_digit() || digit == '.');
+    let is_unit = UNITS.contains(&rest)
+        || (rest.starts_with('-')
+            && rest.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-'));
+    (1..=4).contains(&(text.len() - rest.len())) && is_unit
+}
+
+/// Returns whether a text is an address of a mailbox or a page.
+fn is_address(text: &str) -> bool {
+    let host = text.rsplit_once('@').map_or("", |(_, host)| host);
+    text.contains("://")
+        || (host.contains('.')
+            && host.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".-".contains(&byte)))
+}
+
+/// Words that say how a passphrase is, not what it is.
+const DESCRIBING: &[&str] = &[
+    "always",
+    "ask",
+    "changed",
+    "characters",
+    "chosen",
+    "encrypted",
+    "generated",
+    "known",
+    "kept",
+    "letters",
+    "longer",
+    "maximum",
+    "minimum",
+    "missing",
+    "never",
+    "optional",
+    "printed",
+    "protected",
+    "random",
+    "required",
+    "rotated",
+    "same",
+    "stored",
+    "unknown",
+    "words",
+    "written",
+];
+
+/// Returns whether words speak about a passphrase instead of being one.
+pub(super) fn is_description(text: &str) -> bool {
+    is_prose(text) || text.split(' ').any(|word| DESCRIBING.contains(&word))
+}
+
+/// Returns whether a value stands for itself and no longer for a secret: `***`, `xxxx`.
+pub(super) fn is_masked(text: &str) -> bool {
+    let mask = |byte: u8| matches!(byte, b'x' | b'X' | b'*' | b'.' | b'#' | b'-' | b'_');
+    let run = text.as_bytes().windows(8).any(|window| {
+        window.iter().all(|byte| matches!(byte, b'x' | b'X'))
+            || window.iter().all(|byte| *byte == b'*')
+    });
+    run || text.bytes().all(mask)
+}
+
+/// Words that are put where a secret would be, and the logins that every default installation has.
+const PLACEHOLDERS: &[&str] = &[
+    "admin",
+    "changeit",
+    "default",
+    "dev",
+    "disabled",
+    "docker",
+    "empty",
+    "enabled",
+    "env",
+    "false",
+    "foo",
+    "foobar",
+    "guest",
+    "hidden",
+    "keychain",
+    "keyring",
+    "masked",
+    "minioadmin",
+    "mongo",
+    "mysql",
+    "nil",
+    "none",
+    "null",
+    "omitted",
+    "optional",
+    "pass",
+    "postgres",
+    "pwd",
+    "redis",
+    "removed",
+    "required",
+    "root",
+    "string",
+    "tba",
+    "tbd",
+    "test",
+    "testing",
+    "todo",
+    "true",
+    "undefined",
+    "unknown",
+    "unset",
+    "user",
+    "username",
+    "value",
+    "vault",
+];
+
+/// Parts of a value that say that it is to be filled in.
+const FILL_IN: &[&str] = &[
+    "your",
+    "placeholder",
+    "changeme",
+    "change-me",
+    "change_me",
+    "redacted",
+    "replace",
+    "-here",
+    "_here",
+    "...",
+    "…",
+    "***",
+    "xxxx",
+    "•••",
+];
+
+/// Words that, without a digit beside them, name a secret instead of being one.
+const NAMES: &[&str] = &[
+    "password",
+    "passwd",
+    "passwort",
+    "passphrase",
+    "kennwort",
+    "secret",
+    "token",
+    "apikey",
+    "api_key",
+    "api-key",
+    "example",
+    "sample",
+    "beispiel",
+    "ejemplo",
+    "exemple",
+];
+
+/// Returns whether a value is one in name only.
+pub(super) fn is_placeholder(text: &str) -> bool {
+    let lower = text.to_lowercase();
+    let lower = lower.trim_matches(['[', ']', '{', '}', '(', ')']);
+    let digits = has_digit(lower);
+    lower.is_empty()
+        || PLACEHOLDERS.contains(&lower)
+        || FILL_IN.iter().any(|part| lower.contains(part))
+        || (!digits && NAMES.iter().any(|name| lower.contains(name)))
+        || lower.chars().all(|mark| matches!(mark, 'x' | '*' | '•' | '.' | '#' | '-' | '_' | '?'))
+}
+
+/// How references to a secret that is kept elsewhere begin.
+const REFERENCES: &[&str] = &[
+    "$",
+    "{",
+    "%",
+    "#{",
+    "<",
+    "@",
+    "op://",
+    "vault:",
+    "env:",
+    "env.",
+    "file:",
+    "arn:",
+    "ssm:",
+    "kms:",
+    "secretsmanager:",
+    "sops:",
+    "enc[",
+    "secret/",
+    "kv/",
+    "secrets.",
+    "process.env",
+    "os.environ",
+    "os.getenv",
+    "import.meta",
+    "/run/",
+    "/etc/",
+    "/var/",
+    "//",
+    "~/",
+    "./",
+    "../",
+];
+
+/// Returns whether a value says where the secret is instead of what it is.
+pub(super) fn is_reference(text: &str, tie: Tie) -> bool {
+    let lower = text.to_lowercase();
+    if REFERENCES.iter().any(|start| lower.starts_with(start)) {
+        return true;
+    }
+    let constant = text.contains('_')
+        && text
+            .bytes()
+            .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
+    let code = tie != Tie::Quoted
+        && (text.contains(['(', '[', '{'])
+            || text.starts_with(['!', '&', '*', '|'])
+            || is_member(text));
+    constant || code || text.contains("://") || text.contains("{{") || text.contains("${")
+}
+
+/// Returns whether a text is code that names a field: `config.db.password2`.
+fn is_member(text: &str) -> bool {
+    let is_name = |part: &str| {
+        part.starts_with(|first: char| first.is_ascii_alphabetic() || first == '_')
+            && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+            && is_word(part.trim_matches('_'))
+    };
+    text.contains('.') && text.split(['.', '?']).filter(|part| !part.is_empty()).all(is_name)
+}
+
+pub(super) fn is_path(text: &str) -> bool {
+    text.contains('/') && is_wordy(text)
+}
+
+/// Names with digits of things that handle secrets.
+const TECHNICAL: &[&str] = &[
+    "1password",
+    "2fa",
+    "aes128",
+    "aes256",
+    "argon2",
+    "argon2i",
+    "argon2id",
+    "base32",
+    "base58",
+    "base64",
+    "base64url",
+    "bcrypt",
+    "blake2b",
+    "blake3",
+    "ec2",
+    "ed25519",
+    "es256",
+    "fido2",
+    "hs256",
+    "hs512",
+    "iso27001",
+    "k8s",
+    "md5",
+    "oauth2",
+    "p256",
+    "pbkdf2",
+    "pkcs12",
+    "pkcs8",
+    "rs256",
+    "rsa2048",
+    "rsa4096",
+    "s3",
+    "saml2",
+    "scram",
+    "sha1",
+    "sha256",
+    "sha512",
+    "u2f",
+    "utf8",
+    "x25519",
+    "x509",
+];
+
+/// Types of columns and fields, which have their length behind them.
+const TYPES: &[&str] = &["binary", "char", "nvarchar", "uint", "varbinary", "varchar"];
+
+/// Returns whether a text with digits is the name of a technique, alone or with words beside it.
+fn is_technical(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let joined = lower.replace(['-', '_'], "");
+    let part_is = |part: &str| {
+        TECHNICAL.contains(&part)
+            || TYPES.contains(&part.trim_end_matches(|digit: char| digit.is_ascii_digit()))
+    };
+    part_is(&joined)
+        || (lower.split(['-', '_', '.', '/']).any(part_is)
+            && lower.split(['-', '_', '.', '/']).all(|part| part_is(part) || !has_digit(part)))
+}
+
+/// Returns whether a text reads as words and short numbers: `prod-db-2`, `kv/data/api`, `24h`.
+pub(super) fn is_wordy(text: &str) -> bool {
+    let parts = || text.split(['-', '_', '.', '/', ':', '@', '+', ',', '=', '?', '&', '#']);
+    is_technical(text) || parts().all(|part| part.is_empty() || is_word(part))
+}
+
+/// Returns whether a part of a text is a word, a short number, or a word with a short number.
+fn is_word(part: &str) -> bool {
+    let letters = part.trim_end_matches(|digit: char| digit.is_ascii_digit());
+    let digits = part.len() - letters.len();
+    let unit = part.trim_start_matches(|digit: char| digit.is_ascii_digit());
+    let numbered = digits <= 2 && !has_digit(letters) && !is_jumbled(letters);
+    let number = digits <= 4 && letters.is_empty();
+    let measured = part.len() - unit.len() <= 4 && unit.len() <= 5 && !has_digit(unit);
+    numbered || number || measured || TECHNICAL.contains(&part.to_ascii_lowercase().as_str())
+}
+
+/// Returns whether capitals stand where no word and no name of a program has them.
+fn is_jumbled(letters: &str) -> bool {
+    let bytes = letters.as_bytes();
+    let rises = bytes
+        .windows(2)
+        .filter(|pair| {
+            pair.iter().any(u8::is_ascii_uppercase) && !pair.iter().all(u8::is_ascii_uppercase)
+        })
+        .count();
+    rises * 3 > letters.len() && letters.len() >= 8
+}
+
+/// Words without which few sentences do, in some languages.
+const FUNCTION_WORDS: &[&str] = &[
+    "a", "an", "and", "are", "as", "ask", "at", "be", "by", "can", "for", "from", "has", "in",
+    "is", "it", "its", "must", "no", "not", "of", "on", "only", "or", "see", "set", "should",
+    "that", "the", "this", "to", "use", "used", "via", "when", "will", "with", "you", "your",
+    "aus", "das", "der", "die", "für", "fur", "im", "ist", "mit", "und", "von", "de", "des", "du",
+    "est", "la", "le", "les", "el", "en", "es", "los", "para", "по", "в", "на", "и",
+];
+
+fn is_prose(text: &str) -> bool {
+    text.split(|separator: char| !separator.is_alphanumeric())
+        .any(|word| FUNCTION_WORDS.contains(&word.to_lowercase().as_str()))
+}
+
+pub(super) fn has_digit(text: &str) -> bool {
+    text.bytes().any(|byte| byte.is_ascii_digit())
+}
+
+pub(super) fn has_letter(text: &str) -> bool {
+    text.chars().any(char::is_alphabetic)
+}
+
+fn has_space(text: &str) -> bool {
+    text.contains(char::is_whitespace)
+}
+
+pub(super) fn has_mixed_case(text: &str) -> bool {
+    text.bytes().any(|byte| byte.is_ascii_uppercase())
+        && text.bytes().any(|byte| byte.is_ascii_lowercase())
+}

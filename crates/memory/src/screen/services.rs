@@ -1,0 +1,235 @@
+//! Keys of hosted services that can be told by their prefix: AI, memory, monitoring, mail, hosting.
+//!
+//! The facts (prefix, alphabet, length) are those that the providers and public rule sets publish.
+//! [`secrets`](super::secrets) has the clouds, the forges and what needs more than a prefix.
+
+use super::catalog::Pattern;
+use super::secrets::{random_token, token};
+
+/// The shapes, in the order of the documentation.
+pub(super) const PATTERNS: &[Pattern] = &[
+    // Models, memory and agents.
+    token("secrets.mem0-key", "Mem0 keys", &["m0-"], r"\b(m0-[A-Za-z0-9]{32,})"),
+    token(
+        "secrets.letta-key",
+        "Letta keys",
+        &["sk-let-", "at-let-"],
+        r"\b((?:sk|at)-let-[A-Za-z0-9+/=_-]{32,})",
+    ),
+    token(
+        "secrets.zep-key",
+        "Zep keys",
+        &["z_1"],
+        r"\b(z_1[A-Za-z0-9_-]{16,}\.[A-Za-z0-9_-]{20,})",
+    ),
+    token(
+        "secrets.supermemory-key",
+        "Supermemory keys",
+        &["sm_"],
+        r"\b(sm_[A-Za-z0-9]{16,}_[A-Za-z0-9_-]{20,})",
+    ),
+    token(
+        "secrets.pinecone-key",
+        "Pinecone keys",
+        &["pcsk_", "pckey_"],
+        r"\b(pc(?:sk|key)_[A-Za-z0-9-]{2,}_[A-Za-z0-9]{32,})",
+    ),
+    token(
+        "secrets.langfuse-key",
+        "Langfuse secret keys",
+        &["sk-lf-"],
+        r"\b(sk-lf-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b",
+    ),
+    token(
+        "secrets.helicone-key",
+        "Helicone keys",
+        &["sk-helicone-"],
+        r"\b(sk-helicone-[A-Za-z0-9-]{20,})",
+    ),
+    token("secrets.nvidia-key", "NVIDIA API keys", &["nvapi-"], r"\b(nvapi-[A-Za-z0-9_-]{60,})"),
+    token("secrets.cerebras-key", "Cerebras keys", &["csk-"], r"\b(csk-[A-Za-z0-9]{40,})"),
+    token("secrets.fireworks-key", "Fireworks keys", &["fw_"], r"\b(fw_[A-Za-z0-9]{22,})\b"),
+    token("secrets.together-key", "Together keys", &["tgp_v1_"], r"\b(tgp_v1_[A-Za-z0-9_-]{40,})"),
+    random_token("secrets.voyage-key", "Voyage keys", &["pa-"], r"\b(pa-[A-Za-z0-9_-]{43})"),
+    token("secrets.jina-key", "Jina keys", &["jina_"], r"\b(jina_[A-Za-z0-9_-]{50,})"),
+    token("secrets.firecrawl-key", "Firecrawl keys", &["fc-"], r"\b(fc-[0-9a-f]{32})\b"),
+    token("secrets.e2b-key", "E2B keys", &["e2b_"], r"\b(e2b_[0-9a-f]{40})\b"),
+    token("secrets.apify-token", "Apify tokens", &["apify_api_"], r"\b(apify_api_[A-Za-z0-9]{36})"),
+    token(
+        "secrets.bedrock-key",
+        "Amazon Bedrock keys",
+        &["absk", "bedrock-api-key-"],
+        r"\b(ABSK[A-Za-z0-9+/]{100,}={0,2}|bedrock-api-key-[A-Za-z0-9+/=_-]{60,})",
+    ),
+    token(
+        "secrets.cursor-key",
+        "Cursor keys",
+        &["key_", "crsr_"],
+        r"\b((?:key|crsr)_[0-9a-f]{64})\b",
+    ),
+    token("secrets.wandb-key", "Weights & Biases keys", &["wandb_v1_"], r"\b(wandb_v1_\w{40,})"),
+    // Monitoring and analytics.
+    token(
+        "secrets.datadog-key",
+        "Datadog application keys and personal tokens",
+        &["ddapp_", "ddpat_"],
+        r"\b(dd(?:app|pat)_[A-Za-z0-9_]{34,})",
+    ),
+    token(
+        "secrets.honeycomb-key",
+        "Honeycomb keys",
+        &["hcaik_", "hcalk_", "hcamk_", "hcbik_", "hcblk_", "hcbmk_", "hcxik_", "hcxlk_", "hcxmk_"],
+        r"\b(hc[abx][ilm]k_[A-Za-z0-9]{26,})",
+    ),
+    token("secrets.posthog-key", "PostHog personal keys", &["phx_"], r"\b(phx_[A-Za-z0-9]{36,})"),
+    token("secrets.logfire-token", "Logfire tokens", &["pylf_v"], r"\b(pylf_v[0-9]_\w{36,})"),
+    token(
+        "secrets.axiom-token",
+        "Axiom tokens",
+        &["xaat-", "xapt-"],
+        r"\b(xa[ap]t-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b",
+    ),
+    token(
+        "secrets.launchdarkly-key",
+        "LaunchDarkly keys",
+        &["api-", "sdk-"],
+        r"\b((?:api|sdk)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b",
+    ),
+    token(
+        "secrets.sonarqube-token",
+        "SonarQube tokens",
+        &["sqp_", "squ_", "sqa_"],
+        r"\b(sq[pua]_[0-9a-f]{40})\b",
+    ),
+    token(
+        "secrets.sourcegraph-token",
+        "Sourcegraph tokens",
+        &["sgp_", "slk_"],
+        r"\b(sgp_(?:(?:[0-9a-f]{16}|local)_)?[0-9a-f]{40}|slk_[0-9a-f]{64})\b",
+    ),
+    // Hosting, databases and builds.
+    token(
+        "secrets.vercel-token",
+        "Vercel tokens",
+        &["vcp_", "vci_", "vca_", "vcr_", "vck_", "vercel_blob_rw_"],
+        r"\b(vc[piark]_[A-Za-z0-9]{24,}|vercel_blob_rw_[A-Za-z0-9_]{30,})",
+    ),
+    token("secrets.render-key", "Render keys", &["rnd_"], r"\b(rnd_[A-Za-z0-9]{28,})"),
+    token("secrets.neon-key", "Neon keys", &["napi_"], r"\b(napi_[A-Za-z0-9]{60,})"),
+    token("secrets.deno-token", "Deno Deploy tokens", &["ddp_", "ddo_"], r"\b(dd[po]_\w{36})\b"),
+    token("secrets.scalingo-token", "Scalingo tokens", &["tk-us-"], r"\b(tk-us-[\w-]{48})"),
+    token("secrets.openshift-token", "OpenShift tokens", &["sha256~"], r"\b(sha256~[\w-]{43})"),
+    token(
+        "secrets.mongodb-atlas-secret",
+        "secrets of MongoDB Atlas service accounts",
+        &["mdb_sa_sk_"],
+        r"\b(mdb_sa_sk_[\w-]{36,})",
+    ),
+    token("secrets.confluent-secret", "Confluent secrets", &["cflt"], r"\b(cflt[\w+/]{60})"),
+    token(
+        "secrets.clickhouse-secret",
+        "ClickHouse Cloud secrets",
+        &["4b1d"],
+        r"\b(4b1d[A-Za-z0-9]{38})\b",
+    ),
+    token(
+        "secrets.circleci-token",
+        "CircleCI tokens",
+        &["ccipat_", "ccipr"],
+        r"\b(CCIP(?:AT|RJ)_[A-Za-z0-9]{20,}_[0-9a-f]{40})\b",
+    ),
+    token("secrets.prefect-key", "Prefect keys", &["pnu_", "pnb_"], r"\b(pn[ub]_[A-Za-z0-9]{36})"),
+    token("secrets.nuget-key", "NuGet keys", &["oy2"], r"\b(oy2[a-z0-9]{43})\b"),
+    token("secrets.octopus-key", "Octopus Deploy keys", &["api-"], r"\b(API-[A-Z0-9]{26})\b"),
+    token("secrets.infracost-key", "Infracost keys", &["ico-"], r"\b(ico-[A-Za-z0-9]{32})\b"),
+    token(
+        "secrets.harness-key",
+        "Harness keys",
+        &["pat.", "sat."],
+        r"\b([ps]at\.[\w-]{22}\.[A-Za-z0-9]{24}\.[A-Za-z0-9]{20})\b",
+    ),
+    // Mail, documents, commerce and the rest.
+    token("secrets.resend-key", "Resend keys", &["re_"], r"\b(re_[A-Za-z0-9]{8}_[A-Za-z0-9]{24})"),
+    token(
+        "secrets.brevo-key",
+        "Brevo keys",
+        &["xkeysib-", "xsmtpsib-"],
+        r"\b(x(?:key|smtp)sib-[0-9a-f]{64}-[A-Za-z0-9]{16})",
+    ),
+    token("secrets.mailersend-key", "MailerSend keys", &["mlsn."], r"\b(mlsn\.[0-9a-f]{60,})"),
+    token(
+        "secrets.airtable-token",
+        "Airtable tokens",
+        &["pat"],
+        r"\b(pat[A-Za-z0-9]{14}\.[0-9a-f]{64})\b",
+    ),
+    token(
+        "secrets.hubspot-token",
+        "HubSpot tokens",
+        &["pat-na", "pat-eu", "pat-ap"],
+        r"\b(pat-(?:na|eu|ap)[0-9]-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b",
+    ),
+    token(
+        "secrets.dropbox-token",
+        "Dropbox tokens",
+        &["sl."],
+        r"\b(sl\.(?:u\.)?[A-Za-z0-9_-]{100,})",
+    ),
+    token("secrets.typeform-token", "Typeform tokens", &["tfp_"], r"\b(tfp_[A-Za-z0-9_.=-]{40,})"),
+    token("secrets.contentful-token", "Contentful tokens", &["cfpat-"], r"\b(CFPAT-[\w-]{43})"),
+    token("secrets.mapbox-token", "Mapbox secret tokens", &["sk.eyj"], r"\b(sk\.eyJ[\w.-]{60,})"),
+    token("secrets.readme-key", "ReadMe keys", &["rdme_"], r"\b(rdme_[a-z0-9]{70})\b"),
+    token("secrets.trello-token", "Trello tokens", &["atta"], r"\b(ATTA[A-Za-z0-9]{60,})"),
+    token(
+        "secrets.meta-token",
+        "Meta (Facebook) tokens",
+        &["eaa"],
+        r"\b(EAA[MC][A-Za-z0-9]{100,})",
+    ),
+    token(
+        "secrets.easypost-key",
+        "EasyPost keys",
+        &["ezak", "eztk"],
+        r"\b(EZ[AT]K[A-Za-z0-9]{54})\b",
+    ),
+    token(
+        "secrets.shippo-token",
+        "Shippo tokens",
+        &["shippo_live_", "shippo_test_"],
+        r"\b(shippo_(?:live|test)_[0-9A-Fa-f]{40})\b",
+    ),
+    token(
+        "secrets.duffel-token",
+        "Duffel tokens",
+        &["duffel_live_", "duffel_test_"],
+        r"\b(duffel_(?:live|test)_[\w=-]{43})",
+    ),
+    token(
+        "secrets.plaid-token",
+        "Plaid access tokens",
+        &["access-production-", "access-sandbox-", "access-development-"],
+        r"\b(access-(?:production|sandbox|development)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\b",
+    ),
+    token("secrets.flutterwave-key", "Flutterwave keys", &["flwseck"], r"\b(FLWSECK[\w-]{32,})"),
+    token("secrets.frameio-token", "Frame.io tokens", &["fio-u-"], r"\b(fio-u-[\w=-]{60,})"),
+    token("secrets.adobe-secret", "Adobe client secrets", &["p8e-"], r"\b(p8e-[A-Za-z0-9_-]{32})"),
+    token(
+        "secrets.maxmind-key",
+        "MaxMind keys",
+        &["_mmk"],
+        r"\b([A-Za-z0-9]{6}_[A-Za-z0-9]{29}_mmk)",
+    ),
+    token(
+        "secrets.alibaba-key-id",
+        "Alibaba access key ids",
+        &["ltai"],
+        r"\b(LTAI[A-Za-z0-9]{20})\b",
+    ),
+    token("secrets.tencent-key-id", "Tencent key ids", &["akid"], r"\b(AKID[A-Za-z0-9]{32})\b"),
+    token(
+        "secrets.settlemint-token",
+        "SettleMint tokens",
+        &["sm_aat_", "sm_pat_", "sm_sat_"],
+        r"\b(sm_[aps]at_[A-Za-z0-9]{16})\b",
+    ),
+];

@@ -1,0 +1,161 @@
+//! Secrets in a column of a table: the heading says what they are, far from the value.
+
+use std::ops::Range;
+
+use super::plausible::{Kind, Tie, is_placeholder, is_real, is_reference};
+use super::scan::Hit;
+use super::values;
+
+/// Headings of columns that hold passwords, in lower case.
+const PASSWORDS: &[&str] = &[
+    "password",
+    "passwd",
+    "passwort",
+    "kennwort",
+    "passphrase",
+    "passcode",
+    "pass",
+    "pw",
+    "pwd",
+    "mot de passe",
+    "contraseña",
+    "contrasena",
+    "senha",
+    "wachtwoord",
+    "пароль",
+    "密码",
+    "密碼",
+    "パスワード",
+    "비밀번호",
+];
+
+/// Headings of columns that hold tokens, in lower case.
+const TOKENS: &[&str] =
+    &["token", "secret", "api key", "api-key", "apikey", "api_key", "secret key", "secret_key"];
+
+/// The longest line that is taken for the headings of separated values, in bytes.
+const HEADINGS_MAX: usize = 120;
+
+/// The columns that hold secrets, in a table that is being read.
+struct Columns {
+    separator: char,
+    count: usize,
+    secret: Vec<(usize, Kind)>,
+}
+
+/// Adds the values below headings such as `password` and `API token`: of Markdown tables, and of
+/// values separated by commas, semicolons or tabs.
+///
+/// `named` are the lines that name a secret, of which a heading is one. Each line is read at most
+/// once, so the time is linear in the text.
+pub(super) fn find(text: &str, mut named: Vec<Range<usize>>, hits: &mut Vec<Hit>) {
+    named.sort_by_key(|lines| lines.start);
+    let mut done = 0;
+    for lines in named {
+        let mut start = lines.start.max(done);
+        while start < lines.end {
+            start = find_below(text, start, hits);
+        }
+        done = start.max(done);
+    }
+}
+
+/// Reads the line at a position as a heading, and the rows below it. Returns where the rows end.
+fn find_below(text: &str, position: usize, hits: &mut Vec<Hit>) -> usize {
+    let mut lines = text.get(position..).unwrap_or_default().split_inclusive('\n');
+    let heading = lines.next().unwrap_or_default();
+    let mut start = position + heading.len().max(1);
+    let mut rows = lines.clone();
+    let below = rows.next().unwrap_or_default();
+    let columns = if is_delimiter(below) {
+        start += below.len();
+        lines = rows;
+        Columns::of_heading(heading, '|')
+    } else {
+        Columns::of_separated(heading)
+    };
+    let Some(columns) = columns else { return start };
+    for line in lines.take_while(|line| columns.hold(line)) {
+        columns.find_in(line, start, hits);
+        start += line.len();
+    }
+    start
+}
+
+/// Returns whether a line is the one below the headings: `|---|:--|`.
+fn is_delimiter(line: &str) -> bool {
+    let marks = |byte| matches!(byte, b'|' | b'-' | b':' | b' ' | b'\t' | b'\r' | b'\n' | b'>');
+    line.bytes().all(marks) && line.contains('|') && line.contains('-')
+}
+
+impl Columns {
+    fn of_heading(line: &str, separator: char) -> Option<Self> {
+        let kinds: Vec<_> = cells(line, separator).map(|(_, cell)| kind_of(cell)).collect();
+        let count = kinds.len();
+        let kinds = kinds.into_iter().enumerate();
+        let secret: Vec<_> = kinds.filter_map(|(at, kind)| Some((at, kind?))).collect();
+        (!secret.is_empty()).then_some(Self { separator, count, secret })
+    }
+
+    /// Reads the headings of separated values: names, and no sentence.
+    fn of_separated(line: &str) -> Option<Self> {
+        if line.len() > HEADINGS_MAX {
+            return None;
+        }
+        let separator = line.chars().find(|mark| matches!(mark, ',' | ';' | '\t'))?;
+        let is_name = |cell: &str| {
+            !cell.is_empty()
+                && cell.chars().all(|letter| letter.is_alphanumeric() || " _-".contains(letter))
+                && cell.split(' ').count() <= 2
+        };
+        let names = cells(line, separator).all(|(_, cell)| is_name(cell));
+        names.then(|| Self::of_heading(line, separator)).flatten()
+    }
+
+    /// Returns whether a line is a row of the table.
+    fn hold(&self, line: &str) -> bool {
+        let separators = line.matches(self.separator).count();
+        if self.separator == '|' { separators > 0 } else { separators + 1 == self.count }
+    }
+
+    fn find_in(&self, line: &str, start: usize, hits: &mut Vec<Hit>) {
+        for (column, (position, value)) in cells(line, self.separator).enumerate() {
+            let kind = self.secret.iter().find(|(secret, _)| *secret == column);
+            let harmless = is_placeholder(value) || is_reference(value, Tie::Spoken);
+            if kind.is_some_and(|(_, kind)| !harmless && is_real(value, *kind, Tie::Spoken)) {
+                let from = start + position;
+                hits.push(values::in_column(from..from + value.len()));
+            }
+        }
+    }
+}
+
+/// Returns what a column holds, by its heading.
+fn kind_of(heading: &str) -> Option<Kind> {
+    let heading = heading.to_lowercase();
+    let heading = heading.strip_suffix('s').unwrap_or(&heading);
+    let named = |words: &[&str]| {
+        words.iter().any(|word| {
+            let front = heading
+                .strip_suffix(word)
+                .or_else(|| heading.strip_suffix(word.strip_suffix('s')?));
+            front.is_some_and(|front| !front.ends_with(char::is_alphanumeric))
+        })
+    };
+    if named(PASSWORDS) { Some(Kind::Password) } else { named(TOKENS).then_some(Kind::Token) }
+}
+
+/// Returns the cells of a row without markup around them, with their positions.
+fn cells(line: &str, separator: char) -> impl Iterator<Item = (usize, &str)> {
+    let row = line.trim_start_matches([' ', '>']);
+    let row = if separator == '|' { row.strip_prefix('|').unwrap_or(row) } else { row };
+    let mut position = line.len() - row.len();
+    row.split(separator).map(move |cell| {
+        let around =
+            |mark: char| mark.is_whitespace() || matches!(mark, '*' | '_' | '`' | '"' | '\'');
+        let value = cell.trim_start_matches(around);
+        let start = position + cell.len() - value.len();
+        position += cell.len() + separator.len_utf8();
+        (start, value.trim_end_matches(around))
+    })
+}

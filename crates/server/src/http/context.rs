@@ -1,0 +1,105 @@
+//! Context on request: what a session of a model would begin with now, and what fits a question.
+//!
+//! Neither opens a conversation nor counts as a use of a memory.
+
+use axum::extract::{Query, State};
+use axum::http::HeaderMap;
+use protocol::conversation::{RecalledBlock, SegmentContext};
+use protocol::error::{ErrorBody, ErrorCode};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::body::Json;
+use super::conversations::{block_of, context_of};
+use super::daemon::Shared;
+use super::memories::Asked;
+use super::refused::Refused;
+use super::routes::{Routes, routes};
+
+pub(super) fn routes() -> Routes {
+    Routes::new().routes(routes!(recall)).routes(routes!(context))
+}
+
+/// A question.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Question {
+    /// The id of the workspace; left out, the first one.
+    workspace: Option<String>,
+    /// The question, in any words.
+    q: String,
+}
+
+/// Find the memories that fit a question.
+///
+/// The answer has the block that a model would be shown, and for each memory in it the reason why it fits. When
+/// nothing fits, the text is empty and there are no memories.
+#[utoipa::path(
+    get,
+    path = "/v1/recall",
+    tag = "memories",
+    params(Question),
+    responses(
+        (status = 200, description = "What fits, the best first", body = RecalledBlock),
+        (status = "4XX", description = "The question is empty, or the workspace unknown", body = ErrorBody),
+        (status = "5XX", description = "The memories cannot be read", body = ErrorBody),
+    ),
+)]
+async fn recall(
+    State(daemon): State<Shared>,
+    asked: Asked<Question>,
+    headers: HeaderMap,
+) -> Result<Json<RecalledBlock>, Refused> {
+    let Query(question) = asked?;
+    let memories = daemon.person(question.workspace.as_deref(), &headers).await?;
+    if question.q.trim().is_empty() {
+        return Err(ErrorCode::InvalidQuery.into());
+    }
+    let recalled = daemon.engine.recall(&memories, &question.q).await?;
+    let nothing = RecalledBlock { text: String::new(), memories: Vec::new() };
+    Ok(Json(recalled.map_or(nothing, block_of)))
+}
+
+/// The host that the context is for.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+#[serde(rename_all = "camelCase")]
+struct ContextQuery {
+    /// The id of the workspace; left out, the first one.
+    workspace: Option<String>,
+    /// The most bytes of text that the host passes on to its model; left out, as many as there are.
+    bytes_max: Option<usize>,
+    /// Names of context files that the host shows its model itself, separated by commas.
+    context_files_loaded: Option<String>,
+}
+
+/// Show what a session of a model would begin with now: context files, index and hot set.
+#[utoipa::path(
+    get,
+    path = "/v1/context",
+    tag = "memories",
+    params(ContextQuery),
+    responses(
+        (status = 200, description = "The text, and what each of its parts costs", body = SegmentContext),
+        (status = "4XX", description = "The workspace is unknown", body = ErrorBody),
+        (status = "5XX", description = "The memories cannot be read", body = ErrorBody),
+    ),
+)]
+async fn context(
+    State(daemon): State<Shared>,
+    asked: Asked<ContextQuery>,
+    headers: HeaderMap,
+) -> Result<Json<SegmentContext>, Refused> {
+    let Query(asked) = asked?;
+    let memories = daemon.agent(asked.workspace.as_deref(), &headers).await?;
+    let workspace = daemon.trusted(asked.workspace.as_deref())?;
+    let client = daemon.client(workspace, &headers).await?;
+    let files = daemon.context_files(workspace, &headers, client.as_ref());
+    let loaded = asked.context_files_loaded.unwrap_or_default();
+    let loaded: Vec<&str> =
+        loaded.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+    let files = files.loaded_by_host(&loaded);
+    let bytes_max = asked.bytes_max.unwrap_or(usize::MAX);
+    let showing = daemon.engine.segment_within(&memories, &files, bytes_max).await?;
+    Ok(Json(context_of(&showing.segment)))
+}

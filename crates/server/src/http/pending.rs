@@ -1,0 +1,188 @@
+//! Proposals: what waits for a person, and what the person decides.
+
+use axum::extract::{Query, Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use engine::{Call, DecisionError};
+use memory::limits::{HTTP_PAGE_DEFAULT, HTTP_PAGE_MAX};
+use memory::proposal::ProposalId;
+use protocol::error::{ErrorBody, ErrorCode};
+use protocol::pending::{Decisions, PendingPage, PendingProposal, ProposalIds};
+use serde::Deserialize;
+use utoipa::IntoParams;
+
+use super::body::{self, Json};
+use super::daemon::Shared;
+use super::memories::{Asked, Where, invalid};
+use super::path::Path;
+use super::refused::Refused;
+use super::routes::{Routes, routes};
+use crate::to_wire;
+
+pub(super) fn routes() -> Routes {
+    Routes::new()
+        .routes(routes!(list))
+        .routes(routes!(show))
+        .routes(routes!(accept))
+        .routes(routes!(reject))
+}
+
+/// Which proposals to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Wanted {
+    /// The id of the workspace; left out, the first one.
+    workspace: Option<String>,
+    /// What the page before ended with.
+    cursor: Option<String>,
+    /// At most so many on a page.
+    max: Option<usize>,
+}
+
+/// List the proposals that wait for a person, the oldest first.
+///
+/// A proposal is listed where all memories that it names are.
+#[utoipa::path(
+    get,
+    path = "/v1/pending",
+    operation_id = "list_pending",
+    tag = "pending",
+    params(Wanted),
+    responses(
+        (status = 200, description = "A page of them", body = PendingPage),
+        (status = "4XX", description = "They cannot be listed", body = ErrorBody),
+        (status = "5XX", description = "They cannot be listed", body = ErrorBody),
+    ),
+)]
+async fn list(
+    State(daemon): State<Shared>,
+    wanted: Asked<Wanted>,
+    headers: HeaderMap,
+) -> Result<Json<PendingPage>, Refused> {
+    let Query(wanted) = wanted?;
+    let memories = daemon.person(wanted.workspace.as_deref(), &headers).await?;
+    let after = match wanted.cursor.as_deref().map(str::parse) {
+        None => None,
+        Some(Ok(id)) => Some(ProposalId(id)),
+        Some(Err(_)) => return Err(invalid("a cursor is what the page before ended with".into())),
+    };
+    let max = wanted.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX);
+    let pending = daemon.engine.pending();
+    let page = pending.list(&memories, after, max).await?;
+    Ok(Json(PendingPage {
+        next_cursor: page.next.map(|id| id.to_string()),
+        waiting: pending.count(&memories).await?,
+        proposals: page.proposals.into_iter().map(to_wire::proposal).collect(),
+    }))
+}
+
+/// Show a proposal that waits, with what it would do to each memory now.
+#[utoipa::path(
+    get,
+    path = "/v1/pending/{id}",
+    operation_id = "show_pending",
+    tag = "pending",
+    params(("id" = i64, Path, description = "Its number"), Where),
+    responses(
+        (status = 200, description = "The proposal", body = PendingProposal),
+        (status = "4XX", description = "It cannot be shown", body = ErrorBody),
+        (status = "5XX", description = "It cannot be shown", body = ErrorBody),
+    ),
+)]
+async fn show(
+    State(daemon): State<Shared>,
+    Path(id): Path<String>,
+    asked: Asked<Where>,
+    headers: HeaderMap,
+) -> Result<Json<PendingProposal>, Refused> {
+    let Query(Where { workspace }) = asked?;
+    let memories = daemon.person(workspace.as_deref(), &headers).await?;
+    let id = id.parse().map_err(|_| invalid("a proposal is named by its number".into()))?;
+    let shown = daemon.engine.pending().get(&memories, ProposalId(id)).await?;
+    Ok(Json(to_wire::proposal(shown)))
+}
+
+/// Make the changes that are proposed, each on its own.
+///
+/// Each is a change of its own, made to the memories as they are now; an undo takes it back. One that is stale, was
+/// decided before, or may not be made stays as it is; the answer says which and why.
+#[utoipa::path(
+    post,
+    path = "/v1/pending/accept",
+    operation_id = "accept_pending",
+    tag = "pending",
+    params(Where),
+    request_body = ProposalIds,
+    responses(
+        (status = 200, description = "What became of each", body = Decisions),
+        (status = "4XX", description = "Nothing was decided", body = ErrorBody),
+        (status = "5XX", description = "Nothing was decided", body = ErrorBody),
+    ),
+)]
+async fn accept(
+    State(daemon): State<Shared>,
+    asked: Asked<Where>,
+    request: Request,
+) -> Result<Json<Decisions>, Refused> {
+    let headers = request.headers().clone();
+    let ids = ids(request).await?;
+    let Query(Where { workspace }) = asked?;
+    let memories = daemon.person(workspace.as_deref(), &headers).await?;
+    let decisions = daemon.engine.pending().accept(&memories, &ids, &Call::default()).await;
+    Ok(Json(to_wire::decisions(&decisions)))
+}
+
+/// Say no to changes that are proposed, each on its own.
+///
+/// The same change of the same entries is not proposed again.
+#[utoipa::path(
+    post,
+    path = "/v1/pending/reject",
+    operation_id = "reject_pending",
+    tag = "pending",
+    params(Where),
+    request_body = ProposalIds,
+    responses(
+        (status = 200, description = "What became of each", body = Decisions),
+        (status = "4XX", description = "Nothing was decided", body = ErrorBody),
+        (status = "5XX", description = "Nothing was decided", body = ErrorBody),
+    ),
+)]
+async fn reject(
+    State(daemon): State<Shared>,
+    asked: Asked<Where>,
+    request: Request,
+) -> Result<Json<Decisions>, Refused> {
+    let headers = request.headers().clone();
+    let ids = ids(request).await?;
+    let Query(Where { workspace }) = asked?;
+    let memories = daemon.person(workspace.as_deref(), &headers).await?;
+    let decisions = daemon.engine.pending().reject(&memories, &ids).await;
+    Ok(Json(to_wire::decisions(&decisions)))
+}
+
+/// Reads the numbers that a decision is about.
+async fn ids(request: Request) -> Result<Vec<ProposalId>, Refused> {
+    let ProposalIds { ids } = body::value(request).await?;
+    if ids.len() > HTTP_PAGE_MAX {
+        let count = ids.len();
+        return Err(invalid(format!("{count} ids; {HTTP_PAGE_MAX} at most are decided at once")));
+    }
+    Ok(ids.into_iter().map(ProposalId).collect())
+}
+
+impl From<DecisionError> for Refused {
+    fn from(error: DecisionError) -> Self {
+        match error {
+            DecisionError::Store(error) => error.into(),
+            DecisionError::NotFound(_) => {
+                Self::from(ErrorCode::read(error.code().as_str())).saying(error.to_string())
+            }
+            // The request named no precondition that could have failed.
+            DecisionError::Decided { .. } | DecisionError::Stale { .. } => {
+                Self::from(ErrorCode::read(error.code().as_str()))
+                    .with_status(StatusCode::CONFLICT)
+                    .saying(error.to_string())
+            }
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The forms in which a client of streamable HTTP takes an answer: JSON, a stream of events, or either.
+//!
+//! The protocol asks clients to name both, and the protocol library refuses every other. Clients name one,
+//! any, or none. So the library is told both, and its answer gets the form that the client takes. A stream
+//! without an end can only be a stream, and is refused as before.
+
+use axum::body::Body;
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
+use http_body_util::BodyExt as _;
+use rmcp::model::ErrorData;
+use serde_json::Value;
+
+use super::endpoint::{JSON, is_stream, refused};
+
+const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
+
+const BOTH: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+
+/// The request whose answer is a stream that goes on.
+const ENDLESS: &str = "subscriptions/listen";
+
+/// The forms that a client takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct AnswerForms {
+    json: bool,
+    events: bool,
+}
+
+impl AnswerForms {
+    /// Reads what a client says that it takes; all of it if it does not say.
+    pub(super) fn of(headers: &HeaderMap) -> Self {
+        Self {
+            json: accepts(headers, "application", "json"),
+            events: accepts(headers, "text", "event-stream"),
+        }
+    }
+
+    /// Replaces what the headers of a request accept by what the protocol library demands, where the answer
+    /// can get a form that the client takes.
+    pub(super) fn widen(self, method: &Method, rpc: Option<&str>, headers: &mut HeaderMap) {
+        let can_be_served = if *method == Method::POST && rpc != Some(ENDLESS) {
+            self.json || self.events
+        } else {
+            self.events
+        };
+        if can_be_served {
+            headers.insert(ACCEPT, BOTH);
+        }
+    }
+
+    /// Returns an answer in a form that the client takes. A stream is read to its end for a client that takes
+    /// JSON alone; notifications in it are dropped, since JSON has no place for them.
+    pub(super) async fn fit(self, response: Response<Body>) -> Response<Body> {
+        if !response.status().is_success() {
+            return response;
+        }
+        if is_stream(&response) && !self.events {
+            return first_answer(response).await;
+        }
+        if response.headers().get(CONTENT_TYPE) == Some(&JSON) && !self.json {
+            return as_event(response).await;
+        }
+        response
+    }
+}
+
+/// Returns the answer in a stream, as JSON.
+async fn first_answer(response: Response<Body>) -> Response<Body> {
+    let (mut parts, body) = response.into_parts();
+    let bytes = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let Some(answer) = text.split("\n\n").filter_map(data).find(|data| is_answer(data)) else {
+        let ended = ErrorData::internal_error("the stream ended without an answer", None);
+        return refused(StatusCode::INTERNAL_SERVER_ERROR, ended.into());
+    };
+    parts.headers.insert(CONTENT_TYPE, JSON);
+    Response::from_parts(parts, Body::from(answer))
+}
+
+/// Returns the data of an event; `None` if it has none.
+fn data(event: &str) -> Option<String> {
+    let lines: Vec<_> = event.lines().filter_map(|line| line.strip_prefix("data:")).collect();
+    let data = lines.iter().map(|line| line.strip_prefix(' ').unwrap_or(line)).collect::<Vec<_>>();
+    (!data.is_empty()).then(|| data.join("\n"))
+}
+
+fn is_answer(data: &str) -> bool {
+    let message: Result<Value, _> = serde_json::from_str(data);
+    message.is_ok_and(|it| it.get("result").is_some() || it.get("error").is_some())
+}
+
+/// Returns a JSON answer as a stream of one event.
+async fn as_event(response: Response<Body>) -> Response<Body> {
+    let (mut parts, body) = response.into_parts();
+    let Ok(body) = body.collect().await else {
+        let ended = ErrorData::internal_error("the answer ended early", None);
+        return refused(StatusCode::INTERNAL_SERVER_ERROR, ended.into());
+    };
+    let bytes = body.to_bytes();
+    // Encoded JSON has no line break.
+    let event = [b"event: message\ndata: ", &bytes[..], b"\n\n"].concat();
+    parts.headers.insert(CONTENT_TYPE, EVENTS);
+    parts.headers.remove(axum::http::header::CONTENT_LENGTH);
+    Response::from_parts(parts, Body::from(event))
+}
+
+/// Tells whether headers accept a media type, by the most specific range that covers it.
+fn accepts(headers: &HeaderMap, kind: &str, subtype: &str) -> bool {
+    let mut says_something = false;
+    let mut best: Option<(u8, bool)> = None;
+    let values = headers.get_all(ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    for range in values.flat_map(|value| value.split(',')).filter(|range| !range.trim().is_empty())
+    {
+        says_something = true;
+        let (media, parameters) = range.split_once(';').unwrap_or((range, ""));
+        let Some(specificity) = specificity(media.trim(), kind, subtype) else { continue };
+        if best.is_none_or(|(found, _)| specificity > found) {
+            best = Some((specificity, !is_excluded(parameters)));
+        }
+    }
+    !says_something || best.is_some_and(|(_, accepted)| accepted)
+}
+
+/// Returns how specific a range is that covers a media type; `None` if it does not.
+fn specificity(range: &str, kind: &str, subtype: &str) -> Option<u8> {
+    let (its_kind, its_subtype) = range.split_once('/')?;
+    match (its_kind, its_subtype) {
+        ("*", "*") => Some(0),
+        (other, _) if !other.eq_ignore_ascii_case(kind) => None,
+        (_, "*") => Some(1),
+        (_, other) => other.eq_ignore_ascii_case(subtype).then_some(2),
+    }
+}
+
+/// Tells whether parameters of a range weigh it with zero.
+fn is_excluded(parameters: &str) -> bool {
+    let weight = parameters.split(';').find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        name.trim().eq_ignore_ascii_case("q").then(|| value.trim().parse::<f32>())
+    });
+    matches!(weight, Some(Ok(weight)) if weight <= 0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(accept: &[&'static str], json: bool, events: bool) {
+        let mut headers = HeaderMap::new();
+        for &value in accept {
+            headers.append(ACCEPT, HeaderValue::from_static(value));
+        }
+        assert_eq!(AnswerForms::of(&headers), AnswerForms { json, events }, "{accept:?}");
+    }
+
+    #[test]
+    fn the_most_specific_range_decides() {
+        check(&["application/json, text/event-stream"], true, true);
+        check(&["application/json", "text/event-stream"], true, true);
+        check(&[], true, true);
+        check(&[""], true, true);
+        check(&["*/*"], true, true);
+        check(&["application/json"], true, false);
+        check(&["Application/JSON; charset=utf-8"], true, false);
+        check(&["text/event-stream"], false, true);
+        check(&["text/*;q=0.5, application/*;q=0.1"], true, true);
+        check(&["*/*, application/json;q=0"], false, true);
+        check(&["text/event-stream;q=0.0,*/*"], true, false);
+        check(&["text/html"], false, false);
+        check(&["*/*;q=0"], false, false);
+    }
+
+    #[test]
+    fn the_data_of_an_event_is_its_data_lines() {
+        assert_eq!(data("id: 1\nevent: message\ndata: {\ndata:}").as_deref(), Some("{\n}"));
+        assert_eq!(data(": heartbeat"), None);
+    }
+}

@@ -1,0 +1,227 @@
+//! The rows of proposals: added once, listed by who may see them, decided once.
+
+use memory::change::RootKey;
+use memory::clock::Timestamp;
+use memory::limits::{PROPOSALS_REJECTED_MAX, PROPOSALS_WAITING_MAX};
+use memory::proposal::{ProposalId, ProposalStatus};
+use sqlx::SqliteConnection;
+use sqlx::sqlite::SqliteRow;
+
+use crate::error::Fault;
+use crate::proposal::{AddedProposals, NewProposal, ProposalQuery, ProposalRow};
+use crate::sqlite::row::{
+    Columns, Impossible, Read, readable, stored_count, stored_revision, stored_time,
+};
+use crate::sqlite::script::{Repeats, Script};
+
+const COLUMNS: &str = "id, made_at, origin, task, digest, status, decided_at, change_id, trust,
+    roots, proposal";
+
+/// Whether all roots of a row are among those of `$1`. Both are JSON as [`stored_roots`] writes it.
+const VISIBLE: &str =
+    "CASE WHEN json_valid(roots) THEN NOT EXISTS (SELECT 1 FROM json_each(roots) r
+    WHERE r.value NOT IN (SELECT value FROM json_each($1))) ELSE 0 END";
+
+/// Returns roots as a row has them.
+fn stored_roots(roots: &[RootKey]) -> String {
+    let pairs: Vec<_> = roots.iter().map(|root| [&root.identity, &root.place]).collect();
+    serde_json::json!(pairs).to_string()
+}
+
+fn roots(stored: &str) -> Read<Vec<RootKey>> {
+    let pairs: Vec<(String, String)> = serde_json::from_str(stored).map_err(|_| Impossible)?;
+    Ok(pairs.into_iter().map(|(identity, place)| RootKey { identity, place }).collect())
+}
+
+/// Tells whether this is the JSON of roots.
+pub(super) fn are_roots(stored: &str) -> bool {
+    roots(stored).is_ok()
+}
+
+/// Adds those that are not known and for which there is room.
+pub(super) async fn add(
+    connection: &mut SqliteConnection,
+    new: &[NewProposal],
+) -> Result<AddedProposals, Fault> {
+    let mut added = AddedProposals::default();
+    Script::of("BEGIN IMMEDIATE;").run(connection, Repeats::Often).await?;
+    for one in new {
+        let roots = stored_roots(&one.roots);
+        let rows = Script::of(
+            "SELECT EXISTS (SELECT 1 FROM proposals WHERE digest = $1 AND (status = 'rejected'
+                    OR (status = 'waiting' AND roots = $2) OR task = $3)) AS known,
+                (SELECT count(*) FROM proposals WHERE roots = $2 AND status = 'waiting') AS waiting",
+        )
+        .bind(stored_revision(&one.digest))
+        .bind(roots.as_str())
+        .bind(one.task.clone())
+        .rows(connection, Repeats::Often)
+        .await?;
+        let found =
+            |row: &SqliteRow| Ok((Columns(row).flag("known")?, Columns(row).count("waiting")?));
+        match rows.first().map(found) {
+            Some(Ok((true, _))) => added.known += 1,
+            Some(Ok((false, waiting))) if waiting >= PROPOSALS_WAITING_MAX as u64 => {
+                added.left_out += 1;
+            }
+            Some(Ok((false, _))) => added.ids.push(insert(connection, one, &roots).await?),
+            Some(Err(Impossible)) | None => {
+                return Err(Fault::Damaged("proposals cannot be counted".to_owned()));
+            }
+        }
+    }
+    Script::of("COMMIT;").run(connection, Repeats::Often).await?;
+    Ok(added)
+}
+
+async fn insert(
+    connection: &mut SqliteConnection,
+    new: &NewProposal,
+    roots: &str,
+) -> Result<ProposalId, Fault> {
+    let rows = Script::of(
+        "INSERT INTO proposals (made_at, origin, task, digest, status, trust, roots, proposal)
+        VALUES ($1, $2, $3, $4, 'waiting', $5, $6, $7) RETURNING id",
+    )
+    .bind(stored_time(new.made_at))
+    .bind(new.origin.as_str())
+    .bind(new.task.clone())
+    .bind(stored_revision(&new.digest))
+    .bind(new.trust.as_str())
+    .bind(roots)
+    .bind(new.proposal.as_str())
+    .rows(connection, Repeats::Often)
+    .await?;
+    let id = rows.first().and_then(|row| Columns(row).get("id").ok()).map(ProposalId);
+    id.ok_or_else(|| Fault::Damaged("an added proposal has no number".to_owned()))
+}
+
+/// Reads the waiting ones that a query asks for, in the order of their numbers.
+pub(super) async fn find(
+    connection: &mut SqliteConnection,
+    query: &ProposalQuery,
+) -> Result<Vec<ProposalRow>, Fault> {
+    let rows = Script::of(&format!(
+        "SELECT {COLUMNS} FROM proposals WHERE status = 'waiting' AND {VISIBLE} AND id > $2
+        ORDER BY id LIMIT $3"
+    ))
+    .bind(stored_roots(&query.roots))
+    .bind(query.after.map_or(0, |id| id.0))
+    .bind(stored_count(query.max))
+    .rows(connection, Repeats::Hardly)
+    .await?;
+    Ok(readable("proposals", rows.iter().map(|row| proposal(Columns(row)))))
+}
+
+/// Counts the waiting ones that name memories of these roots alone.
+pub(super) async fn count(
+    connection: &mut SqliteConnection,
+    roots: &[RootKey],
+) -> Result<u64, Fault> {
+    let rows = Script::of(&format!(
+        "SELECT count(*) AS waiting FROM proposals WHERE status = 'waiting' AND {VISIBLE}"
+    ))
+    .bind(stored_roots(roots))
+    .rows(connection, Repeats::Often)
+    .await?;
+    Ok(rows.first().and_then(|row| Columns(row).count("waiting").ok()).unwrap_or_default())
+}
+
+/// Reads one, whatever became of it.
+pub(super) async fn one(
+    connection: &mut SqliteConnection,
+    id: ProposalId,
+) -> Result<Option<ProposalRow>, Fault> {
+    let rows = Script::of(&format!("SELECT {COLUMNS} FROM proposals WHERE id = $1"))
+        .bind(id.0)
+        .rows(connection, Repeats::Often)
+        .await?;
+    Ok(readable("proposals", rows.iter().map(|row| proposal(Columns(row)))).pop())
+}
+
+fn proposal(row: Columns<'_>) -> Read<ProposalRow> {
+    let new = NewProposal {
+        made_at: row.time("made_at")?,
+        origin: row.get("origin")?,
+        task: row.get("task")?,
+        digest: row.maybe_revision("digest")?.ok_or(Impossible)?,
+        trust: row.word("trust")?,
+        roots: roots(row.get("roots")?)?,
+        proposal: row.get("proposal")?,
+    };
+    Ok(ProposalRow {
+        id: ProposalId(row.get("id")?),
+        new,
+        status: row.word("status")?,
+        decided_at: row.maybe_time("decided_at")?,
+        change: row.maybe_id("change_id")?,
+    })
+}
+
+/// Rejects one that waits. Returns whether it did.
+pub(super) async fn reject(
+    connection: &mut SqliteConnection,
+    id: ProposalId,
+    at: Timestamp,
+) -> Result<bool, Fault> {
+    let rejected = Script::of(
+        "UPDATE proposals SET status = 'rejected', decided_at = $2
+        WHERE id = $1 AND status = 'waiting'",
+    )
+    .bind(id.0)
+    .bind(stored_time(at))
+    .run(connection, Repeats::Often)
+    .await?;
+    Ok(rejected > 0)
+}
+
+/// Accepts one by the change that the transaction, which has begun, is about to record.
+pub(super) async fn accept(
+    connection: &mut SqliteConnection,
+    id: ProposalId,
+    at: Timestamp,
+) -> Result<(), Fault> {
+    let rows = Script::of(
+        "UPDATE proposals SET status = 'accepted', decided_at = $2,
+            change_id = (SELECT last_change + 1 FROM totals)
+        WHERE id = $1 AND status = 'waiting' RETURNING id",
+    )
+    .bind(id.0)
+    .bind(stored_time(at))
+    .rows(connection, Repeats::Often)
+    .await?;
+    if rows.is_empty() { Err(Fault::Decided(id)) } else { Ok(()) }
+}
+
+/// Lets the proposal wait again that the change `$1` accepted, as the change is taken back.
+pub(super) const WAIT_AGAIN: &str =
+    "UPDATE proposals SET status = 'waiting', decided_at = NULL, change_id = NULL
+        WHERE change_id = $1 AND status = 'accepted';";
+
+/// Drops those that were decided before a time, and those that wait since before another one. Of a rejected one the
+/// digest stays, so that it is not made again.
+pub(super) async fn prune(
+    connection: &mut SqliteConnection,
+    decided_before: i64,
+    made_before: i64,
+) -> Result<(), Fault> {
+    Script::of(&format!(
+        "BEGIN IMMEDIATE;
+        DELETE FROM proposals WHERE status = '{}' AND decided_at < $1;
+        DELETE FROM proposals WHERE status = '{}' AND made_at < $2;
+        UPDATE proposals SET proposal = ''
+            WHERE status = '{rejected}' AND decided_at < $1 AND proposal <> '';
+        DELETE FROM proposals WHERE status = '{rejected}' AND id IN (SELECT id FROM proposals
+            WHERE status = '{rejected}' ORDER BY decided_at DESC, id DESC LIMIT -1 OFFSET $3);
+        COMMIT;",
+        ProposalStatus::Accepted,
+        ProposalStatus::Waiting,
+        rejected = ProposalStatus::Rejected,
+    ))
+    .bind(decided_before)
+    .bind(made_before)
+    .bind(stored_count(PROPOSALS_REJECTED_MAX))
+    .run(connection, Repeats::Hardly)
+    .await?;
+    Ok(())
+}

@@ -1,0 +1,59 @@
+//! What a person may improve in memories that are as they should be otherwise: no fault, and no failure of the doctor.
+
+use std::collections::HashMap;
+
+use memory::document::{Head, Statement, entries, statements};
+use memory::path::Mount;
+
+use super::{Finding, FindingKind};
+
+/// Collects advice about the memories of one root, in the order in which they are looked at.
+pub(super) struct Adviser<'a> {
+    mount: Mount,
+    advice: &'a mut Vec<Finding>,
+    /// Where each statement of the root was found first.
+    said: HashMap<(String, String), (String, usize)>,
+}
+
+impl<'a> Adviser<'a> {
+    pub(super) fn new(mount: Mount, advice: &'a mut Vec<Finding>) -> Self {
+        Self { mount, advice, said: HashMap::new() }
+    }
+
+    /// Looks at the text of one memory.
+    pub(super) fn look(&mut self, path: &str, head: &Head, text: &str) {
+        if let Some(why) = &head.read_leniently {
+            let detail = format!("{why}; the value was read as plain text: put it in quotes");
+            self.add(FindingKind::UnquotedValue, path, detail);
+        }
+        // What a memory of one entry is about is said by its first line.
+        let is_told = !head.description.is_empty() || entries(text).len() < 2;
+        if head.malformed.is_none() && !is_told {
+            let detail = "has no description; its first line stands for one in the index";
+            self.add(FindingKind::MissingDescription, path, detail.to_owned());
+        }
+        let mut repeated = Vec::new();
+        for Statement { key, line } in statements(text) {
+            let Some((before, line_before)) = self.said.get(&key) else {
+                self.said.insert(key, (path.to_owned(), line));
+                continue;
+            };
+            let place = if before == path { String::new() } else { format!(" of {before}") };
+            repeated.push(format!("line {line} says what line {line_before}{place} says"));
+        }
+        // One finding a memory: a log that somebody keeps may repeat itself a thousand times.
+        if let Some(first) = repeated.first() {
+            let more = match repeated.len() - 1 {
+                0 => String::new(),
+                more => format!(", and {more} more lines repeat others"),
+            };
+            let detail = format!("{first}{more}; `quipu dream` merges entries that say the same");
+            self.add(FindingKind::RepeatedEntry, path, detail);
+        }
+    }
+
+    fn add(&mut self, kind: FindingKind, path: &str, detail: String) {
+        let (mount, subject) = (Some(self.mount), path.to_owned());
+        self.advice.push(Finding { kind, mount, subject, detail, fixable: false });
+    }
+}

@@ -1,0 +1,187 @@
+//! Agent hosts: installs them, runs each against a scripted model, and writes down what was seen.
+//!
+//! The tests in `crates/cli/tests/it/hosts.rs` do the work and leave one report for each host. This part
+//! only starts them and turns the reports into `docs/HOSTS.md`.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Context;
+use serde::Deserialize;
+
+use crate::cargo;
+use crate::tools::{self, FOR_HOSTS, FOR_TESTS};
+use crate::workspace::Workspace;
+
+/// Which hosts to run.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Run only hosts whose test has this in its name; of others, the reports of earlier runs count
+    #[arg(long, value_name = "TEXT")]
+    only: Option<String>,
+}
+
+/// The file that holds what was seen.
+const DOCUMENT: &str = "docs/HOSTS.md";
+
+const INTRODUCTION: &str = "\
+# Agent hosts
+
+`cargo xtask hosts` wrote this page. It installs each host's npm package, points it at a scripted model on
+loopback, and reads the requests that the model gets. The story is the same for all: `quipu install`, a run that
+creates, views and recalls a memory, a second run that goes on with it, `quipu uninstall`. In each:
+
+- Each request begins with all of the one before, so that a provider's cache holds.
+- `install` and `uninstall` at once leave every file as it was, byte for byte. After the runs, nothing of ours is
+  left in the files that `install` wrote.
+- Every hook that a host told was understood.
+
+| host | version | seen on | speaks | `view` arrives | `recall` arrives | refused without a person |
+|---|---|---|---|---|---|---|
+";
+
+const SECOND_HEAD: &str = "
+| host | tools offered | server's instructions | index and pins | recall beside a prompt | index when resumed | hooks told |
+|---|---|---|---|---|---|---|
+";
+
+/// How one host behaves, as its test saw it.
+#[derive(Debug, Deserialize)]
+struct Report {
+    title: String,
+    package: String,
+    version: String,
+    wire: String,
+    seen: Seen,
+    notes: Vec<String>,
+    /// The day of the run.
+    #[serde(default)]
+    date: String,
+}
+
+/// The part of a report that the test compares.
+#[derive(Debug, Deserialize)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a column of the document")]
+struct Seen {
+    view: String,
+    recall: String,
+    facts: bool,
+    searched: bool,
+    refused: Vec<String>,
+    instructions: bool,
+    block: bool,
+    recalls: usize,
+    repeats: bool,
+    events: Vec<String>,
+}
+
+/// Installs the hosts, runs their tests and writes the document.
+pub(crate) fn run(workspace: &Workspace, args: &Args) -> anyhow::Result<()> {
+    let tools = tools::prepare(workspace, &[FOR_TESTS, FOR_HOSTS].concat())?;
+    let reports = workspace.target.join("hosts");
+    // What an earlier run left would pass for what this one saw.
+    if reports.exists() && args.only.is_none() {
+        fs::remove_dir_all(&reports)?;
+    }
+    fs::create_dir_all(&reports)?;
+    let mut command = tools.cargo_command();
+    command.current_dir(&workspace.root).env("QUIPU_HOSTS_REPORT", &reports);
+    // The whole workspace, filtered: `-p` would choose other features and build everything again.
+    command.args(["nextest", "run", "--workspace", "--profile", "hosts", "-E"]);
+    let filter = args.only.as_ref().map_or_else(String::new, |name| format!(" & test({name})"));
+    command.arg(format!("test(/^hosts::/){filter}"));
+    cargo::run(&mut command)?;
+    fs::write(workspace.root.join(DOCUMENT), document(&read(&reports)?))?;
+    println!("written: {DOCUMENT}");
+    Ok(())
+}
+
+/// Reads all reports, in the order of their titles.
+fn read(folder: &Path) -> anyhow::Result<Vec<Report>> {
+    let mut reports = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let report = serde_json::from_slice(&fs::read(&path)?);
+        let report: Report = report.with_context(|| format!("cannot read {}", path.display()))?;
+        let date = cargo::output(Command::new("date").args(["-u", "+%F", "-r"]).arg(&path))?;
+        reports.push(Report { date: date.trim().to_owned(), ..report });
+    }
+    reports.sort_by(|one, other| one.title.cmp(&other.title));
+    Ok(reports)
+}
+
+/// Returns the text of the document.
+fn document(reports: &[Report]) -> String {
+    let mut text = INTRODUCTION.to_owned();
+    for Report { title, package, version, date, wire, seen, .. } in reports {
+        let refused = match seen.refused.as_slice() {
+            [] => "nothing".to_owned(),
+            tools => tools.iter().map(|tool| format!("`{tool}`")).collect::<Vec<_>>().join(", "),
+        };
+        let facts = if seen.facts { ", with facts for programs" } else { "" };
+        // Writing to a string cannot fail.
+        let _ = writeln!(
+            text,
+            "| {title} | `{package}` {version} | {date} | {wire} | {}{facts} | {} | {refused} |",
+            form(&seen.view),
+            form(&seen.recall),
+        );
+    }
+    text += SECOND_HEAD;
+    for Report { title, seen, .. } in reports {
+        let tools = if seen.searched { "after a search" } else { "at once" };
+        let arrive = |arrives| if arrives { "arrive" } else { "no" };
+        let recalls = match seen.recalls {
+            0 => "no".to_owned(),
+            1 => "once".to_owned(),
+            times => format!("{times} times"),
+        };
+        let resumed = match (seen.block, seen.repeats) {
+            (false, _) => "",
+            (true, false) => "stays as it was",
+            (true, true) => "comes again",
+        };
+        let _ = writeln!(
+            text,
+            "| {title} | {tools} | {} | {} | {recalls} | {resumed} | {} |",
+            arrive(seen.instructions),
+            arrive(seen.block),
+            seen.events.join(", "),
+        );
+    }
+    text += "\n## How each was run\n";
+    for Report { title, notes, .. } in reports {
+        let _ = writeln!(text, "\n**{title}**: {}", notes.join(" "));
+    }
+    text
+}
+
+/// Says how a text reaches the model.
+fn form(form: &str) -> &str {
+    match form {
+        "text" => "as text",
+        "in-json" => "as a string in JSON",
+        _ => "not at all",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_document_is_of_the_versions_that_are_installed() {
+        let workspace = Workspace::load().unwrap();
+        let document = fs::read_to_string(workspace.root.join(DOCUMENT)).unwrap();
+        let rows: Vec<_> = document.lines().filter_map(|line| line.split(" | ").nth(1)).collect();
+        let pinned: Vec<_> =
+            [FOR_TESTS, FOR_HOSTS].concat().iter().map(tools::Tool::shown).collect();
+        let hosts: Vec<_> = rows.iter().filter(|row| row.starts_with('`')).collect();
+        assert_eq!(hosts.len(), 7, "{document}");
+        for row in hosts {
+            assert!(pinned.contains(&row.replace('`', "")), "{row}: run `cargo xtask hosts`");
+        }
+    }
+}
