@@ -30,6 +30,8 @@ mod cursor;
 
 mod gemini;
 
+mod opencode;
+
 mod pending;
 
 mod qwen;
@@ -65,6 +67,8 @@ pub(crate) enum Host {
     Copilot,
     /// Cursor
     Cursor,
+    /// opencode
+    Opencode,
 }
 
 /// Something that happens in a session.
@@ -149,6 +153,7 @@ impl Host {
             Self::Qwen => "qwen",
             Self::Copilot => "copilot",
             Self::Cursor => "cursor",
+            Self::Opencode => "opencode",
         }
     }
 
@@ -161,6 +166,7 @@ impl Host {
             Self::Qwen => &qwen::FORMAT,
             Self::Copilot => &copilot::FORMAT,
             Self::Cursor => &cursor::FORMAT,
+            Self::Opencode => &opencode::FORMAT,
         }
     }
 }

@@ -21,6 +21,8 @@ mod hook;
 
 mod jsonc;
 
+mod plugin;
+
 mod server;
 
 mod toml;
@@ -76,6 +78,11 @@ pub(crate) enum Part {
     },
     /// The version of a file that holds our hooks alone.
     Version,
+    /// A plugin, which is all of its file.
+    Plugin {
+        /// The program that it calls.
+        program: String,
+    },
 }
 
 /// The form in which an agent writes an MCP server.
@@ -162,6 +169,8 @@ pub(crate) struct Edited {
 pub(crate) struct Counts {
     /// Hooks.
     pub(crate) hooks: usize,
+    /// Plugins.
+    pub(crate) plugins: usize,
     /// MCP servers.
     pub(crate) servers: usize,
     /// Settings of the agent's own.
@@ -173,6 +182,7 @@ impl Counts {
         match part {
             Part::Server { .. } | Part::TomlServer { .. } => self.servers += 1,
             Part::Hook { .. } => self.hooks += 1,
+            Part::Plugin { .. } => self.plugins += 1,
             Part::Setting { .. } => self.settings += 1,
             Part::Version => {}
         }
@@ -199,6 +209,7 @@ pub(crate) fn install(text: Option<&str>, parts: &[Part]) -> Result<Edited, Misr
                 Some(after)
             }
             Part::Version => Some(put_version(&before)?),
+            Part::Plugin { program } => plugin::add(&before, program),
         };
         match after {
             Some(after) if after != before || edited.text.is_none() => {
@@ -229,6 +240,7 @@ pub(crate) fn uninstall(
             Part::TomlServer { .. } => Some(toml::remove(&left)?),
             Part::Setting { at, value } => Some(restore_setting(&left, at, *value, priors)?),
             Part::Version => Some(remove_version(&left)?),
+            Part::Plugin { .. } => plugin::remove(&left),
         };
         match without {
             Some(without) if without != left => {
@@ -248,6 +260,7 @@ fn foreign(part: &Part) -> Option<String> {
     let servers = match part {
         Part::Server { servers, .. } => servers,
         Part::TomlServer { .. } => toml::SERVERS,
+        Part::Plugin { .. } => return Some("another plugin has this name; it stays".to_owned()),
         Part::Hook { .. } | Part::Setting { .. } | Part::Version => return None,
     };
     Some(format!("`{servers}.{SERVER}` calls another program; it stays as it is"))

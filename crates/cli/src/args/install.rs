@@ -6,7 +6,7 @@ use crate::install::agents::{AgentName, Reach};
 
 /// Let an agent use Quipu
 ///
-/// Adds the MCP server, and hooks where the agent has them, to the agent's own settings. Without a name it lists the
+/// Adds the MCP server, and hooks or a plugin where the agent has them, to the agent's own settings. Without a name it lists the
 /// agents on this machine and offers them. What changes your permissions (the agent runs the tools without asking) or
 /// switches off the agent's own memory is asked one by one; `--yes` consents to it, and without a terminal and
 /// `--yes` it is left out. Everything else in the files stays as it is, byte for byte. A file that is not understood
@@ -29,6 +29,17 @@ pub(crate) struct Install {
     #[command(flatten)]
     pub(crate) what: Installation,
 
+    #[command(flatten)]
+    pub(crate) without: Without,
+
+    /// Print the configuration that most MCP clients read, and write nothing
+    #[arg(long, conflicts_with_all = ["agent", "scope", "dry_run", "yes"])]
+    pub(crate) print: bool,
+}
+
+/// What is not written.
+#[derive(Args, Debug)]
+pub(crate) struct Without {
     /// Let the agent ask before it runs the tools, as it does now
     #[arg(long)]
     pub(crate) no_permissions: bool,
@@ -37,14 +48,14 @@ pub(crate) struct Install {
     #[arg(long)]
     pub(crate) no_replace_memory: bool,
 
-    /// Print the configuration that most MCP clients read, and write nothing
-    #[arg(long, conflicts_with_all = ["agent", "scope", "dry_run", "yes"])]
-    pub(crate) print: bool,
+    /// Write no plugin: opencode has the tools then, and is shown no memory beside them
+    #[arg(long)]
+    pub(crate) no_plugin: bool,
 }
 
 /// Take from an agent what `install` gave it
 ///
-/// Takes the MCP server and the hooks that call `quipu` out of the agent's settings, gives settings that `install`
+/// Takes the MCP server, the plugin and the hooks that call `quipu` out of the agent's settings, gives settings that `install`
 /// changed their value back, and removes files and folders that it made. A file that was not edited since gets its
 /// exact bytes back. Memories stay.
 #[derive(Args, Debug)]

@@ -98,7 +98,8 @@ async fn offer(app: &App, args: &Install) -> Result<Status, Failure> {
 }
 
 async fn install_one(app: &App, agent: AgentName, args: &Install) -> Result<Status, Failure> {
-    let mut wanted = wanted(app, agent, args.what.scope)?;
+    let mut wanted =
+        Wanted { plugin: !args.without.no_plugin, ..wanted(app, agent, args.what.scope)? };
     if !agent.is_installed(&compose::agent_homes()?) {
         let title = agent.agent().title;
         app.output.warning(&format!(
@@ -120,13 +121,13 @@ async fn consent(app: &App, wanted: &mut Wanted, args: &Install) -> Result<Vec<S
     }
     let agent = wanted.agent.agent();
     let title = agent.title;
-    let permission = agent.permission.filter(|_| !args.no_permissions).map(|how| {
+    let permission = agent.permission.filter(|_| !args.without.no_permissions).map(|how| {
         (
             Consent { permissions: true, ..wanted.consent },
             format!("let {title} run Quipu's tools without asking ({how})"),
         )
     });
-    let memory = agent.own_memory.filter(|_| !args.no_replace_memory).map(|how| {
+    let memory = agent.own_memory.filter(|_| !args.without.no_replace_memory).map(|how| {
         (
             Consent { replace_memory: true, ..wanted.consent },
             format!("switch off {title}'s own memory ({how})"),
@@ -198,12 +199,14 @@ fn summary(changed: &[&Change]) -> String {
     let mut counts = Counts::default();
     for Change { edited: Edited { counts: here, .. }, .. } in changed {
         counts.hooks += here.hooks;
+        counts.plugins += here.plugins;
         counts.servers += here.servers;
         counts.settings += here.settings;
     }
     let numbered = [
         (changed.len(), "file"),
         (counts.hooks, "hook"),
+        (counts.plugins, "plugin"),
         (counts.servers, "server"),
         (counts.settings, "setting"),
     ];
@@ -238,7 +241,7 @@ fn wanted(app: &App, agent: AgentName, scope: Reach) -> Result<Wanted, Failure> 
         }
         _ => Vec::new(),
     };
-    Ok(Wanted { agent, project, program, variables, consent: Consent::default() })
+    Ok(Wanted { agent, project, program, variables, consent: Consent::default(), plugin: true })
 }
 
 fn this_program() -> Result<String, Failure> {

@@ -31,7 +31,7 @@ pub(crate) enum AgentName {
     Qwen,
     /// Copilot CLI: hooks and MCP server
     Copilot,
-    /// opencode: MCP server
+    /// opencode: plugin and MCP server
     Opencode,
     /// Cline: MCP server
     Cline,
@@ -111,6 +111,8 @@ pub(crate) struct Wanted {
     pub(crate) variables: Vec<&'static str>,
     /// What the person consents to.
     pub(crate) consent: Consent,
+    /// Whether plugins are written, where an agent has them.
+    pub(crate) plugin: bool,
 }
 
 /// A file, and what of it is ours.
@@ -220,9 +222,14 @@ const fn client(title: &'static str, next: &'static str, program: &'static str) 
 }
 
 const OPENCODE: Agent = Agent {
+    host: Some(Host::Opencode),
     servers: "mcp",
     form: ServerForm::OneList,
-    ..client("opencode", "start opencode again; `opencode mcp list` shows the server", "opencode")
+    ..client(
+        "opencode",
+        "start opencode again; with a plugin it waits until it has downloaded `@opencode-ai/plugin`, also without a network",
+        "opencode",
+    )
 };
 
 const CLINE: Agent = Agent {
@@ -308,10 +315,13 @@ impl AgentName {
 impl Wanted {
     /// Returns the files, in the order in which they are written; none if the agent has no settings of a project.
     pub(crate) fn targets(&self, homes: &Homes) -> Vec<Target> {
-        match &self.project {
+        let mut targets = match &self.project {
             Some(project) => self.project_targets(project),
             None => self.user_targets(homes),
-        }
+        };
+        let is_plugin = |part: &Part| matches!(part, Part::Plugin { .. });
+        targets.retain(|target| self.plugin || !target.parts.iter().any(is_plugin));
+        targets
     }
 
     fn project_targets(&self, project: &Path) -> Vec<Target> {
@@ -327,7 +337,10 @@ impl Wanted {
             }
             AgentName::Gemini => one(".gemini/settings.json", [server(), self.hooks()].concat()),
             AgentName::Qwen => one(".qwen/settings.json", [server(), self.hooks()].concat()),
-            AgentName::Opencode => one(opencode_file(project), server()),
+            AgentName::Opencode => {
+                let server = one(opencode_file(project), server());
+                [server, one(".opencode/plugin/quipu.js", vec![self.plugin()])].concat()
+            }
             AgentName::Cursor => {
                 [one(".cursor/mcp.json", server()), one(".cursor/hooks.json", self.hooks_of_file())]
                     .concat()
@@ -367,7 +380,10 @@ impl Wanted {
                 }
                 targets
             }
-            AgentName::Opencode => in_folder(opencode_file(&folder), server()),
+            AgentName::Opencode => {
+                let server = in_folder(opencode_file(&folder), server());
+                [server, in_folder("plugin/quipu.js", vec![self.plugin()])].concat()
+            }
             AgentName::Cline => {
                 let file = folder.join("settings/cline_mcp_settings.json");
                 one(homes.cline_servers.clone().unwrap_or(file), server())
@@ -427,6 +443,10 @@ impl Wanted {
     /// Returns the hooks of a file that says its version. It comes first when it is added, and last when it goes.
     fn hooks_of_file(&self) -> Vec<Part> {
         [vec![Part::Version], self.hooks(), vec![Part::Version]].concat()
+    }
+
+    fn plugin(&self) -> Part {
+        Part::Plugin { program: self.program.clone() }
     }
 
     fn hooks(&self) -> Vec<Part> {

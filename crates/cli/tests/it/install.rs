@@ -258,6 +258,40 @@ fn each_agent_has_the_server_in_its_own_form() {
 }
 
 #[test]
+fn the_plugin_calls_the_program_and_goes_as_a_whole() {
+    let place = Place::new();
+    let file = settings(&place, ".config/opencode/plugin/quipu.js");
+    let text = || fs::read_to_string(&file).unwrap();
+    let before = files_in(&place.home());
+    let told = place.run(&["install", "opencode"]);
+    assert!(told.stderr.contains("opencode: changed 2 files, 1 plugin, 1 server"), "{told:?}");
+    let line = format!("const PROGRAM = {}\n", json!(env!("CARGO_BIN_EXE_quipu")));
+    assert!(text().contains(&line), "{}", text());
+    let told = place.run(&["install", "opencode"]);
+    assert!(told.stderr.contains("nothing to write"), "{told:?}");
+    // An older or edited one is brought up to date, and goes too.
+    fs::write(&file, text().replace("5_000", "1")).unwrap();
+    place.done(&["install", "opencode"]);
+    assert!(text().contains("5_000"));
+    fs::write(&file, text().replace("5_000", "1")).unwrap();
+    place.done(&["uninstall", "opencode"]);
+    assert_eq!(files_in(&place.home()), before);
+    // Without it, only the server is written.
+    place.done(&["install", "opencode", "--no-plugin"]);
+    assert!(!file.exists());
+    // Somebody else's plugin of this name stays.
+    write(&place, ".config/opencode/plugin/quipu.js", "export const Mine = 1\n");
+    for command in ["install", "uninstall"] {
+        let told = place.run(&[command, "opencode"]);
+        assert!(told.stderr.contains("another plugin has this name; it stays"), "{told:?}");
+        assert_eq!(text(), "export const Mine = 1\n");
+    }
+    place.done(&["install", "opencode", "--scope", "project"]);
+    let shared = place.checkout().join(".opencode/plugin/quipu.js");
+    assert!(fs::read_to_string(shared).unwrap().contains("const PROGRAM = \"quipu\"\n"));
+}
+
+#[test]
 fn without_a_name_the_agents_on_the_machine_are_listed_and_offered() {
     let place = Place::new();
     fs::create_dir_all(place.home().join(".gemini")).unwrap();
@@ -335,7 +369,9 @@ fn the_files_are_those_that_agents_read() {
     qwen user: <place>/home/.qwen/settings.json
     qwen project: <place>/app/.qwen/settings.json
     opencode user: <place>/home/.config/opencode/opencode.json
+    opencode user: <place>/home/.config/opencode/plugin/quipu.js
     opencode project: <place>/app/opencode.json
+    opencode project: <place>/app/.opencode/plugin/quipu.js
     cursor user: <place>/home/.cursor/mcp.json
     cursor user: <place>/home/.cursor/hooks.json
     cursor project: <place>/app/.cursor/mcp.json

@@ -322,7 +322,14 @@ pub(super) const OPENCODE: Host = Host {
     title: "opencode",
     package: "opencode-ai",
     goes_on: true,
-    prepare: |_, _| (),
+    prepare: |place, _| {
+        // It would download this package, which our plugin does not use, and wait for it.
+        let manifest = json!({ "dependencies": { "@opencode-ai/plugin": "1.18.33" } });
+        let lock = json!({ "lockfileVersion": 3, "packages": { "": manifest.clone() } });
+        write(place, ".config/opencode/package.json", &manifest.to_string());
+        write(place, ".config/opencode/package-lock.json", &lock.to_string());
+        write(place, ".config/opencode/node_modules/.package-lock.json", &lock.to_string());
+    },
     command: |place, url, run| {
         let file = format!("opencode-linux-{}/bin/opencode", processor());
         let mut command = program(place, &packaged(&file));
@@ -358,12 +365,15 @@ pub(super) const OPENCODE: Host = Host {
         searched: false,
         refused: vec![],
         instructions: true,
-        block: false,
-        recalls: 0,
+        block: true,
+        recalls: 1,
         repeats: false,
-        events: vec![],
+        events: vec!["session-start", "user-prompt", "post-tool-use", "stop"],
     },
-    notes: &["`opencode run`, with a provider of its own."],
+    notes: &[
+        "`opencode run`, with a provider of its own.",
+        "`@opencode-ai/plugin`, which it downloads for any plugin, was said to be there.",
+    ],
 };
 
 pub(super) const CLINE: Host = Host {
