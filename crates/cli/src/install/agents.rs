@@ -227,7 +227,7 @@ const OPENCODE: Agent = Agent {
     form: ServerForm::OneList,
     ..client(
         "opencode",
-        "start opencode again; with a plugin it waits until it has downloaded `@opencode-ai/plugin`, also without a network",
+        "start opencode again; it downloads `@opencode-ai/plugin` once, for which a start waits: without a network about a minute",
         "opencode",
     )
 };
