@@ -265,9 +265,16 @@ impl Asked {
 
     /// Tells whether an entry has all words of the request as they stand.
     fn is_in(&self, note: &Note) -> bool {
-        let text = Text::read(note.whole());
-        let has = |word: &Token| text.tokens.iter().any(|token| is_word(word, token));
-        !self.words.is_empty() && self.words.iter().all(has)
+        let has_all = |text: &Text| {
+            self.words.iter().all(|word| text.tokens.iter().any(|token| is_word(word, token)))
+        };
+        // Without reasons, all of an entry is the statement, whose words are read already.
+        let has = if note.is_explained() {
+            has_all(&Text::read(note.whole()))
+        } else {
+            has_all(note.words())
+        };
+        !self.words.is_empty() && has
     }
 
     /// Tells whether all of an entry is meant: it says one thing, says yes or no as the request does, and is about the

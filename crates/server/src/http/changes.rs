@@ -12,7 +12,7 @@ use utoipa::IntoParams;
 
 use super::body::Json;
 use super::daemon::Shared;
-use super::memories::{Asked, Where, invalid, whole_path};
+use super::memories::{Asked, Where, invalid, page_start, whole_path};
 use super::path::Path;
 use super::refused::Refused;
 use super::routes::{Routes, routes};
@@ -58,11 +58,7 @@ async fn list(
 ) -> Result<Json<ChangePage>, Refused> {
     let Query(wanted) = wanted?;
     let memories = daemon.person(wanted.workspace.as_deref(), &headers).await?;
-    let before = match wanted.cursor.as_deref().map(str::parse::<i64>) {
-        None => None,
-        Some(Ok(id)) => Some(ChangeId(id)),
-        Some(Err(_)) => return Err(invalid("a cursor is what the page before ended with".into())),
-    };
+    let before = page_start(wanted.cursor.as_deref())?.map(ChangeId);
     let max = wanted.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX);
     let query = ChangesQuery {
         path: wanted.path.as_deref().map(|path| whole_path(&memories, path)).transpose()?,

@@ -126,6 +126,12 @@ pub(super) fn invalid(sentence: String) -> Refused {
     Refused::from(ErrorCode::InvalidArguments).saying(sentence)
 }
 
+/// Reads where a page begins: behind the number that the page before ended with.
+pub(super) fn page_start(cursor: Option<&str>) -> Result<Option<i64>, Refused> {
+    let read = cursor.map(str::parse).transpose();
+    read.map_err(|_| invalid("a cursor is what the page before ended with".into()))
+}
+
 /// Reads a path as URLs have it: `global/prefs.md`.
 fn path(memories: &Memories, text: &str) -> Result<MemoryPath, Refused> {
     whole_path(memories, &format!("/memories/{text}"))

@@ -2,7 +2,7 @@
 
 use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, StatusCode};
-use engine::{Call, DecisionError};
+use engine::{Call, DecisionError, Memories};
 use memory::limits::{HTTP_PAGE_DEFAULT, HTTP_PAGE_MAX};
 use memory::proposal::ProposalId;
 use protocol::error::{ErrorBody, ErrorCode};
@@ -12,7 +12,7 @@ use utoipa::IntoParams;
 
 use super::body::{self, Json};
 use super::daemon::Shared;
-use super::memories::{Asked, Where, invalid};
+use super::memories::{Asked, Where, invalid, page_start};
 use super::path::Path;
 use super::refused::Refused;
 use super::routes::{Routes, routes};
@@ -60,11 +60,7 @@ async fn list(
 ) -> Result<Json<PendingPage>, Refused> {
     let Query(wanted) = wanted?;
     let memories = daemon.person(wanted.workspace.as_deref(), &headers).await?;
-    let after = match wanted.cursor.as_deref().map(str::parse) {
-        None => None,
-        Some(Ok(id)) => Some(ProposalId(id)),
-        Some(Err(_)) => return Err(invalid("a cursor is what the page before ended with".into())),
-    };
+    let after = page_start(wanted.cursor.as_deref())?.map(ProposalId);
     let max = wanted.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX);
     let pending = daemon.engine.pending();
     let page = pending.list(&memories, after, max).await?;
@@ -123,10 +119,7 @@ async fn accept(
     asked: Asked<Where>,
     request: Request,
 ) -> Result<Json<Decisions>, Refused> {
-    let headers = request.headers().clone();
-    let ids = ids(request).await?;
-    let Query(Where { workspace }) = asked?;
-    let memories = daemon.person(workspace.as_deref(), &headers).await?;
+    let (memories, ids) = decision(&daemon, asked, request).await?;
     let decisions = daemon.engine.pending().accept(&memories, &ids, &Call::default()).await;
     Ok(Json(to_wire::decisions(&decisions)))
 }
@@ -152,22 +145,26 @@ async fn reject(
     asked: Asked<Where>,
     request: Request,
 ) -> Result<Json<Decisions>, Refused> {
-    let headers = request.headers().clone();
-    let ids = ids(request).await?;
-    let Query(Where { workspace }) = asked?;
-    let memories = daemon.person(workspace.as_deref(), &headers).await?;
+    let (memories, ids) = decision(&daemon, asked, request).await?;
     let decisions = daemon.engine.pending().reject(&memories, &ids).await;
     Ok(Json(to_wire::decisions(&decisions)))
 }
 
-/// Reads the numbers that a decision is about.
-async fn ids(request: Request) -> Result<Vec<ProposalId>, Refused> {
+/// Reads which proposals are decided, and finds the memories that they are about.
+async fn decision(
+    daemon: &Shared,
+    asked: Asked<Where>,
+    request: Request,
+) -> Result<(Memories, Vec<ProposalId>), Refused> {
+    let headers = request.headers().clone();
     let ProposalIds { ids } = body::value(request).await?;
     if ids.len() > HTTP_PAGE_MAX {
         let count = ids.len();
         return Err(invalid(format!("{count} ids; {HTTP_PAGE_MAX} at most are decided at once")));
     }
-    Ok(ids.into_iter().map(ProposalId).collect())
+    let Query(Where { workspace }) = asked?;
+    let memories = daemon.person(workspace.as_deref(), &headers).await?;
+    Ok((memories, ids.into_iter().map(ProposalId).collect()))
 }
 
 impl From<DecisionError> for Refused {
