@@ -196,6 +196,18 @@ pub trait Held: Debug + Send + Sync {
     fn end(&mut self, completed: Option<ChangeId>) -> Result<(), BackendError>;
 }
 
+/// What is known of the last write of a root.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LastWrite {
+    /// It ended, and the machine was not started anew since.
+    Ended,
+    /// It may be under way still, or its writer, or the machine, died in it or since.
+    Interrupted,
+    /// Nothing: there was none, or a power cut, or somebody, took away what was noted of it. The state knows whether
+    /// there are changes that may not be safe on the disk.
+    Unknown,
+}
+
 /// Keeps the files of one root.
 #[async_trait]
 pub trait Backend: Debug + Send + Sync {
@@ -241,10 +253,9 @@ pub trait Backend: Debug + Send + Sync {
     /// Holds the root, waiting for others at most so long.
     async fn lock(&self, wait: Duration) -> Result<Box<dyn Held>, BackendError>;
 
-    /// Returns whether a write was under way when somebody last looked away: it may be still, or its
-    /// writer, or the machine, died in it. Holds nothing and makes nothing.
-    async fn is_interrupted(&self) -> bool {
-        false
+    /// Returns what is known of the last write. Holds nothing and makes nothing.
+    async fn last_write(&self) -> LastWrite {
+        LastWrite::Ended
     }
 
     /// Returns once what was written to these paths, and their absence, is safe on the disk.

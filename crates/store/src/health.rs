@@ -498,10 +498,10 @@ impl Examined<'_> {
         }
         // What is open and whole is settled in its own time. Only a writer that died is a finding;
         // looked for twice, because a writer that lives may come and go between the questions.
-        let backend = &self.root.backend;
-        if backend.is_interrupted().await
-            && backend.holder().await.is_none()
-            && backend.is_interrupted().await
+        let store = &memories.store;
+        if self.root.may_be_interrupted(store).await
+            && self.root.backend.holder().await.is_none()
+            && self.root.may_be_interrupted(store).await
             && let Ok(open) = memories.store.state.open_changes(&self.root.key.place).await
             && !open.is_empty()
         {

@@ -14,9 +14,31 @@ const SMALL_FILE_BYTES_MAX: u64 = 4_096;
 /// How many names of such a folder are looked at.
 const NAMES_MAX: usize = 1_000;
 
-/// Makes a folder, and what is missing above it, for the person alone.
+/// Makes a folder, and what is missing above it, for the person alone. What is made is safe on the disk then.
 pub(crate) fn make_private_folder(path: &Path) -> io::Result<()> {
-    DirBuilder::new().recursive(true).mode(0o700).create(path)
+    let missing: Vec<&Path> = path.ancestors().take_while(|path| facts(path).is_none()).collect();
+    DirBuilder::new().recursive(true).mode(0o700).create(path)?;
+    missing.iter().try_for_each(|folder| sync_folder_of(folder))
+}
+
+/// Makes the name of a file or folder safe on the disk.
+pub(crate) fn sync_folder_of(path: &Path) -> io::Result<()> {
+    let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) else {
+        return Ok(());
+    };
+    match open_existing_file(folder).and_then(|folder| folder.sync_all()) {
+        // A file system that synchronizes no folders, and a folder that may be written and not read, have nothing
+        // better to offer.
+        Err(error)
+            if matches!(
+                error.kind(),
+                io::ErrorKind::InvalidInput | io::ErrorKind::PermissionDenied
+            ) =>
+        {
+            Ok(())
+        }
+        synced => synced,
+    }
 }
 
 /// Opens a file for reading and writing, makes it for the person alone where it does not exist.

@@ -17,7 +17,7 @@ use memory::limits::{CENSUS_AGE_MAX, HEAD_BYTES_MAX, LOCK_WAIT};
 use memory::path::{MemoryPath, Mount, RelativePath};
 use state::{ChangeQuery, Head};
 
-use crate::backend::{Backend, Extent, Held, Stamp};
+use crate::backend::{Backend, Extent, Held, LastWrite, Stamp};
 use crate::commit;
 use crate::error::StoreError;
 use crate::memories::{Answering, Store};
@@ -151,11 +151,23 @@ impl Root {
     /// Sees to it, once in the life of this process, that a write which somebody did not end is ended
     /// before anybody reads. What keeps that from happening must not keep anybody from reading.
     pub(crate) async fn make_whole(self: &Arc<Self>, store: &Store) {
-        if self.looked.swap(true, Ordering::Relaxed) || !self.backend.is_interrupted().await {
+        if self.looked.swap(true, Ordering::Relaxed) || !self.may_be_interrupted(store).await {
             return;
         }
         if let Err(error) = self.hold(store).await {
             tracing::warn!(%error, "an interrupted write could not be completed before reading");
+        }
+    }
+
+    /// Returns whether a write may not have ended, or a power cut may have taken what was written.
+    pub(crate) async fn may_be_interrupted(&self, store: &Store) -> bool {
+        match self.backend.last_write().await {
+            LastWrite::Ended => false,
+            LastWrite::Interrupted => true,
+            LastWrite::Unknown => {
+                let open = store.state.open_changes(&self.key.place).await;
+                open.is_ok_and(|open| !open.is_empty())
+            }
         }
     }
 

@@ -10,7 +10,8 @@ use async_trait::async_trait;
 use memory::change::ChangeId;
 use memory::path::RelativePath;
 use store::backend::{
-    Backend, BackendError, Expect, Extent, Held, InHistory, Kind, Read, Staged, Stamp, Swept, Walk,
+    Backend, BackendError, Expect, Extent, Held, InHistory, Kind, LastWrite, Read, Staged, Stamp,
+    Swept, Walk,
 };
 use tokio::task::{Id, try_id};
 
@@ -313,8 +314,8 @@ impl Backend for FaultyBackend {
         Ok(Box::new(FaultyHeld { inner, plan: Arc::clone(&self.plan) }))
     }
 
-    async fn is_interrupted(&self) -> bool {
-        self.inner.is_interrupted().await
+    async fn last_write(&self) -> LastWrite {
+        self.inner.last_write().await
     }
 
     async fn sync(&self, paths: &[RelativePath]) -> Result<(), BackendError> {

@@ -13,7 +13,8 @@ use async_trait::async_trait;
 use memory::change::ChangeId;
 use memory::path::RelativePath;
 use store::backend::{
-    Backend, BackendError, Expect, Extent, Held, InHistory, Kind, Read, Staged, Stamp, Swept, Walk,
+    Backend, BackendError, Expect, Extent, Held, InHistory, Kind, LastWrite, Read, Staged, Stamp,
+    Swept, Walk,
 };
 use tokio::sync::OwnedMutexGuard;
 
@@ -240,9 +241,9 @@ impl Backend for MemoryBackend {
         }))
     }
 
-    async fn is_interrupted(&self) -> bool {
+    async fn last_write(&self) -> LastWrite {
         let record = *locked(&self.disk.record);
-        record.writing || record.restarted
+        if record.writing || record.restarted { LastWrite::Interrupted } else { LastWrite::Ended }
     }
 
     async fn sync(&self, _paths: &[RelativePath]) -> Result<(), BackendError> {

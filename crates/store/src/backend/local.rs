@@ -43,7 +43,8 @@ pub use self::anchor::{Anchor, Privacy};
 use self::instant::Instant;
 use self::lock::LockFile;
 use super::{
-    Backend, BackendError, Extent, Held, InHistory, Kind, Read, Staged, Stamp, Stat, Swept, Walk,
+    Backend, BackendError, Extent, Held, InHistory, Kind, LastWrite, Read, Staged, Stamp, Stat,
+    Swept, Walk,
 };
 
 /// Keeps the files of one root in a folder.
@@ -194,9 +195,9 @@ impl Backend for LocalBackend {
         Ok(Box::new(lock::hold(&self.lock, wait).await?))
     }
 
-    async fn is_interrupted(&self) -> bool {
+    async fn last_write(&self) -> LastWrite {
         let lock = Arc::clone(&self.lock);
-        blocking(Box::new(move || Ok(lock.is_interrupted()))).await.unwrap_or_default()
+        blocking(Box::new(move || Ok(lock.last_write()))).await.unwrap_or(LastWrite::Unknown)
     }
 
     async fn sync(&self, paths: &[RelativePath]) -> Result<(), BackendError> {

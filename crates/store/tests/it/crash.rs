@@ -96,6 +96,46 @@ async fn after_a_power_cut_every_acknowledged_write_is_whole() {
     }
 }
 
+/// What the first power cut in the life of a root may leave of its lock file.
+#[tokio::test]
+async fn a_power_cut_soon_after_a_root_was_made_loses_nothing_whatever_it_leaves_of_the_lock_file()
+{
+    for left in
+        [None, Some(String::new()), Some("\0".repeat(110)), Some("quipu2 0b6c3a".to_owned())]
+    {
+        for is_held_first in [false, true] {
+            let host = Host::new();
+            let store = host.store();
+            let agent = host.agent(&store);
+            for name in ["a.md", "b.md", "d/c.md"] {
+                create(&agent, &format!("/memories/global/{name}"), &format!("the {name}\n")).await;
+            }
+            let whole = texts(&host.global(""));
+            kill(store);
+            for entry in fs::read_dir(host.path("state/locks")).unwrap() {
+                let lock = entry.unwrap().path();
+                match &left {
+                    Some(text) => fs::write(lock, text).unwrap(),
+                    None => fs::remove_file(lock).unwrap(),
+                }
+            }
+            fs::write(host.global("a.md"), "").unwrap();
+            fs::write(host.global("b.md"), "\0\0\0").unwrap();
+            fs::remove_dir_all(host.global("d")).unwrap();
+
+            let store = host.store();
+            let person = host.person(&store);
+            if is_held_first {
+                assert_eq!(person.notice().await.unwrap(), 0, "{left:?}");
+            } else {
+                person.list(None).await.unwrap();
+            }
+            assert_eq!(texts(&host.global("")), whole, "{left:?}");
+            assert_eq!(person.notice().await.unwrap(), 0, "{left:?}");
+        }
+    }
+}
+
 #[tokio::test]
 async fn recovery_leaves_alone_what_somebody_did_since() {
     let host = Host::new();

@@ -46,6 +46,8 @@ enum Damage {
     Zeroed,
     /// The files as they were before: not one new name reached the disk.
     NamesLost,
+    /// Nothing in them, nor in the lock files.
+    AllEmptied,
 }
 
 /// What can be seen of the memories: each file with its bytes, each listed memory with its pin and
@@ -142,7 +144,7 @@ impl Rig {
                 continue;
             }
             let torn = match damage {
-                Damage::Emptied | Damage::NamesLost => Vec::new(),
+                Damage::Emptied | Damage::NamesLost | Damage::AllEmptied => Vec::new(),
                 Damage::CutShort => bytes[..bytes.len() / 2].to_vec(),
                 Damage::Zeroed => {
                     let kept = bytes.iter().copied().take(1);
@@ -193,13 +195,23 @@ async fn attempt(write: Write, fault: Fault, step: u64, whole: &Seen) -> bool {
     rig.plan.set(0, Failure::Once);
     if let Fault::PowerCut(damage) = fault {
         rig.damage(damage, &before.files);
-        restart(&rig.host);
+        if damage == Damage::AllEmptied {
+            empty_locks(&rig.host);
+        } else {
+            restart(&rig.host);
+        }
     }
     let (store, memories) = rig.open();
     let seen = rig.seen(&memories).await;
     is_all_or_nothing(&seen, "the next process");
     is_consistent(&name, &store, &memories).await;
     reached
+}
+
+fn empty_locks(host: &Host) {
+    for entry in fs::read_dir(host.path("state/locks")).unwrap() {
+        fs::write(entry.unwrap().path(), "").unwrap();
+    }
 }
 
 /// History agrees with the files, and the next commands find nothing wrong.
@@ -256,6 +268,11 @@ async fn a_process_that_dies_at_any_step_leaves_all_or_nothing() {
 #[tokio::test]
 async fn a_power_cut_that_empties_files_loses_nothing() {
     every_step(Fault::PowerCut(Damage::Emptied)).await;
+}
+
+#[tokio::test]
+async fn a_power_cut_that_empties_lock_files_too_loses_nothing() {
+    every_step(Fault::PowerCut(Damage::AllEmptied)).await;
 }
 
 #[tokio::test]

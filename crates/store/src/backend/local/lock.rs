@@ -16,7 +16,7 @@ use memory::change::ChangeId;
 use tokio::sync::OwnedMutexGuard;
 
 use super::blocking;
-use crate::backend::{BackendError, Held};
+use crate::backend::{BackendError, Held, LastWrite};
 
 /// A root's lock file, and the queue of this process before it.
 #[derive(Debug)]
@@ -57,11 +57,14 @@ impl LockFile {
         *self.file.lock().unwrap_or_else(PoisonError::into_inner) = None;
     }
 
-    /// Returns what the file says of its last writer, without taking the lock. A file that was never
-    /// written says nothing.
-    pub(super) fn is_interrupted(&self) -> bool {
-        let Ok(file) = crate::host::open_existing_file(&self.path) else { return false };
-        Record::read(&file).is_none_or(|record| record.is_interrupted())
+    /// Returns what the file says of its last writer, without taking the lock.
+    pub(super) fn last_write(&self) -> LastWrite {
+        let file = crate::host::open_existing_file(&self.path);
+        match file.ok().and_then(|file| Record::read(&file)) {
+            Some(record) if record.is_interrupted() => LastWrite::Interrupted,
+            Some(_) => LastWrite::Ended,
+            None => LastWrite::Unknown,
+        }
     }
 
     /// Returns who holds the lock, if somebody does and has said so.
@@ -186,7 +189,10 @@ impl Drop for Locked {
 pub(super) struct HeldFile {
     // Given back before the turn is.
     file: Locked,
+    path: PathBuf,
     record: Record,
+    /// Whether the file had said something before, so that it is known to be on the disk.
+    is_safe: bool,
     interrupted: bool,
     restarted: bool,
     _turn: OwnedMutexGuard<()>,
@@ -224,10 +230,16 @@ impl Held for HeldFile {
 }
 
 impl HeldFile {
-    fn store(&self) -> Result<(), BackendError> {
-        self.record
-            .write(&self.file)
-            .map_err(|error| BackendError::from_io("write the lock file of a root", error))
+    fn store(&mut self) -> Result<(), BackendError> {
+        let cannot = |error| BackendError::from_io("write the lock file of a root", error);
+        self.record.write(&self.file).map_err(cannot)?;
+        if !self.is_safe {
+            // Once: the start of the machine that it names must outlive a power cut before any write is acknowledged.
+            self.file.sync_all().map_err(cannot)?;
+            crate::host::sync_folder_of(&self.path).map_err(cannot)?;
+            self.is_safe = true;
+        }
+        Ok(())
     }
 }
 
@@ -244,7 +256,7 @@ async fn take_turn(lock: &Arc<LockFile>) -> Result<HeldFile, BackendError> {
     loop {
         let file = lock_file(lock).await?;
         if lock.is_current(&file) {
-            return Ok(held(file, turn));
+            return Ok(held(file, lock.path.clone(), turn));
         }
         lock.forget();
     }
@@ -277,16 +289,16 @@ async fn lock_file(lock: &Arc<LockFile>) -> Result<Locked, BackendError> {
     }
 }
 
-fn held(file: Locked, turn: OwnedMutexGuard<()>) -> HeldFile {
+fn held(file: Locked, path: PathBuf, turn: OwnedMutexGuard<()>) -> HeldFile {
     let known = Record::read(&file);
-    let fresh = known.is_none() && file.metadata().is_ok_and(|facts| facts.len() == 0);
-    // A file that says nothing sensible was torn by a power cut; a new one says nothing yet, and
-    // asking the state once too often costs little.
+    // A file that says nothing is new, or a power cut took away what it said, or it itself, for which the new one
+    // stands. The worse is assumed: asking the state once too often costs little.
     let interrupted = known.as_ref().is_none_or(Record::is_interrupted);
-    let restarted = known.as_ref().is_none_or(|record| record.machine_restarted(boot())) && !fresh;
+    let restarted = known.as_ref().is_none_or(|record| record.machine_restarted(boot()));
     // A file that says nothing counts on from the time, so that it meets no count of the one before
     // it, which processes may remember.
     let generation = known.as_ref().map_or_else(|| time_of(&file), |record| record.generation);
+    let is_safe = known.is_some();
     let record = Record {
         boot: boot().to_owned(),
         generation,
@@ -294,7 +306,7 @@ fn held(file: Locked, turn: OwnedMutexGuard<()>) -> HeldFile {
         writing: false,
         completed: known.and_then(|record| record.completed),
     };
-    HeldFile { file, record, interrupted, restarted, _turn: turn }
+    HeldFile { file, path, record, is_safe, interrupted, restarted, _turn: turn }
 }
 
 /// Returns when a file was last changed, as a number that grows.

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use memory::change::ChangeId;
+use store::backend::LastWrite;
 
 use super::{Rig, WAIT, word};
 
@@ -57,17 +58,17 @@ async fn every_write_is_counted_for_everybody(rig: &Rig) {
 }
 
 async fn a_write_that_did_not_end_is_seen_until_one_does(rig: &Rig) {
-    assert!(!rig.peer.is_interrupted().await, "what was never written is whole");
+    assert_ne!(rig.peer.last_write().await, LastWrite::Interrupted, "nothing was written");
     let mut held = rig.backend.lock(WAIT).await.unwrap();
     held.begin().unwrap();
     held.end(None).unwrap();
     drop(held);
-    assert!(!rig.peer.is_interrupted().await);
+    assert_eq!(rig.peer.last_write().await, LastWrite::Ended);
     let mut held = rig.backend.lock(WAIT).await.unwrap();
     assert!(!held.was_interrupted());
     held.begin().unwrap();
     drop(held);
-    assert!(rig.peer.is_interrupted().await);
+    assert_eq!(rig.peer.last_write().await, LastWrite::Interrupted);
     // Looking, and holding without writing, mend nothing.
     let held = rig.peer.lock(WAIT).await.unwrap();
     assert!(held.was_interrupted() && !held.machine_restarted());
@@ -79,7 +80,7 @@ async fn a_write_that_did_not_end_is_seen_until_one_does(rig: &Rig) {
     assert!(!held.was_interrupted());
     drop(held);
     assert!(!rig.peer.lock(WAIT).await.unwrap().was_interrupted());
-    assert!(!rig.backend.is_interrupted().await);
+    assert_eq!(rig.backend.last_write().await, LastWrite::Ended);
 }
 
 async fn the_last_change_carried_out_is_known_to_everybody(rig: &Rig) {
