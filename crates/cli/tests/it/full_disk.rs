@@ -28,7 +28,7 @@ use crate::served::Served;
 const OWN_MOUNTS: &str = "QUIPU_TEST_OWN_MOUNTS";
 
 /// Runs a test in a process that may mount: as root directly, else as root of a user namespace.
-fn with_own_mounts(test: &str, body: impl FnOnce()) {
+pub(crate) fn with_own_mounts(test: &str, body: impl FnOnce()) {
     if std::env::var_os(OWN_MOUNTS).is_some() {
         return body();
     }
@@ -36,7 +36,7 @@ fn with_own_mounts(test: &str, body: impl FnOnce()) {
     let mut unshare = Command::new("unshare");
     unshare.args(if is_root { &["-m"][..] } else { &["-r", "-m"][..] });
     unshare.arg(std::env::current_exe().unwrap());
-    unshare.args([&format!("full_disk::{test}"), "--exact", "--nocapture"]).env(OWN_MOUNTS, "1");
+    unshare.args([test, "--exact", "--nocapture"]).env(OWN_MOUNTS, "1");
     let ended = unshare.output().expect("`unshare` of util-linux is needed");
     assert!(
         ended.status.success(),
@@ -49,7 +49,7 @@ fn with_own_mounts(test: &str, body: impl FnOnce()) {
     assert!(ran, "`{test}` is the name of no test");
 }
 
-fn mount(args: &[&str], at: &Path) {
+pub(crate) fn mount(args: &[&str], at: &Path) {
     let ended = Command::new("mount").args(args).arg(at).output().unwrap();
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&ended.stderr));
 }
@@ -121,17 +121,21 @@ fn check_full(disk: &str, kilobytes: usize) {
 
 #[test]
 fn a_full_disk_under_the_memories_loses_nothing() {
-    with_own_mounts("a_full_disk_under_the_memories_loses_nothing", || check_full("memory", 256));
+    with_own_mounts("full_disk::a_full_disk_under_the_memories_loses_nothing", || {
+        check_full("memory", 256)
+    });
 }
 
 #[test]
 fn a_full_disk_under_the_state_loses_nothing() {
-    with_own_mounts("a_full_disk_under_the_state_loses_nothing", || check_full("state", 4_096));
+    with_own_mounts("full_disk::a_full_disk_under_the_state_loses_nothing", || {
+        check_full("state", 4_096)
+    });
 }
 
 #[test]
 fn a_full_disk_under_both_loses_nothing() {
-    with_own_mounts("a_full_disk_under_both_loses_nothing", || check_full("", 4_096));
+    with_own_mounts("full_disk::a_full_disk_under_both_loses_nothing", || check_full("", 4_096));
 }
 
 /// Fills a disk but for so many pages.
@@ -153,7 +157,7 @@ fn not_running(daemon: &Daemon, task: &Value) {
 
 #[test]
 fn a_full_disk_under_the_state_leaves_no_task_running() {
-    with_own_mounts("a_full_disk_under_the_state_leaves_no_task_running", || {
+    with_own_mounts("full_disk::a_full_disk_under_the_state_leaves_no_task_running", || {
         let place = Place::new();
         let disk = place.home().join("state");
         small_disk(&disk, 4_096);
@@ -204,7 +208,7 @@ fn a_full_disk_under_the_state_leaves_no_task_running() {
 
 #[test]
 fn a_root_that_may_not_be_written_to_can_still_be_viewed() {
-    with_own_mounts("a_root_that_may_not_be_written_to_can_still_be_viewed", || {
+    with_own_mounts("full_disk::a_root_that_may_not_be_written_to_can_still_be_viewed", || {
         let place = Place::new();
         let root = place.home().join("memory");
         small_disk(&root, 256);

@@ -14,6 +14,8 @@ mod mcp_process;
 
 mod place;
 
+mod power_cut;
+
 mod hostile;
 
 mod pending;
