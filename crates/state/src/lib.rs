@@ -41,6 +41,10 @@ pub trait State: std::fmt::Debug + Send + Sync {
     /// concerns, and counts its uses; all in one transaction. On `Err` nothing is recorded.
     async fn record(&self, change: NewChange) -> Result<ChangeId, StateError>;
 
+    /// Sees to it that the numbers of later changes are above one that was given before: the database that gave it may
+    /// be lost.
+    async fn number_above(&self, given: ChangeId) -> Result<(), StateError>;
+
     /// Takes back the record of a change whose files could not be written: heads, pins and usage
     /// are as if it had never been. Only an open change can be withdrawn.
     async fn withdraw(&self, id: ChangeId) -> Result<(), StateError>;

@@ -432,6 +432,14 @@ impl State for SqliteState {
         .await
     }
 
+    async fn number_above(&self, given: ChangeId) -> Result<(), StateError> {
+        self.write("number changes", move |mut connection| async move {
+            let answer = record::number_above(&mut connection, given).await;
+            (connection, answer)
+        })
+        .await
+    }
+
     async fn settle(&self, ids: &[ChangeId]) -> Result<(), StateError> {
         const WANTED: &str = "settle changes";
         if ids.is_empty() || !self.is_there(WANTED)? {

@@ -24,7 +24,7 @@ use state::{Pruned, Retention, State, StateError, Use};
 use tokio::sync::broadcast;
 use tokio::task::JoinHandle;
 
-use crate::backend::local::LocalBackend;
+use crate::backend::local::{LocalBackend, highest_completed};
 use crate::backend::{Backend, Stamp};
 use crate::binding::{Binding, Folders, RootPlan};
 use crate::error::StoreError;
@@ -365,6 +365,13 @@ impl Store {
             Arc::new(Root::new(mount, plan.key, backend, has_list).recording(plan.checkout))
         });
         Arc::clone(root)
+    }
+
+    /// Returns the highest number of a change that was carried out in any root, by their lock files.
+    pub(crate) async fn highest_completed(&self) -> Option<ChangeId> {
+        let folder = self.folders.state.join("locks");
+        let found = tokio::task::spawn_blocking(move || highest_completed(&folder));
+        found.await.ok().flatten()
     }
 
     /// Returns the memories of roots that are given as they are; for backends other than folders

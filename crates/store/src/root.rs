@@ -248,6 +248,12 @@ impl HeldRoot {
             known.last
         };
         let heads = store.state.heads(&self.root.key.place, last).await?;
+        if last == ChangeId(0) && heads.is_empty() {
+            // The root is new, or the state that knew it is lost; it had given numbers then.
+            if let Some(given) = store.highest_completed().await {
+                store.state.number_above(given).await?;
+            }
+        }
         let (told, newest) = {
             let mut known = self.root.known();
             for head in heads {

@@ -55,6 +55,10 @@ impl State for FaultyState {
         self.fates.run(self.inner.record(change)).await
     }
 
+    async fn number_above(&self, given: ChangeId) -> Result<(), StateError> {
+        self.fates.run(self.inner.number_above(given)).await
+    }
+
     async fn withdraw(&self, id: ChangeId) -> Result<(), StateError> {
         self.fates.run(self.inner.withdraw(id)).await
     }

@@ -21,7 +21,7 @@ const ROWS_AT_ONCE: usize = 128;
 
 /// How far the numbers of changes jump over those that were known: numbers that were lost with the
 /// damaged pages are not given again.
-const NUMBERS_SKIPPED: i64 = 1_000;
+pub(super) const NUMBERS_SKIPPED: i64 = 1_000;
 
 /// A damaged database was replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]

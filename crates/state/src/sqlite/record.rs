@@ -11,6 +11,7 @@ use sqlx::SqliteConnection;
 use crate::error::Fault;
 use crate::record::{Head, NewChange, NewFileChange};
 use crate::sqlite::content::{self, Packed};
+use crate::sqlite::heal::NUMBERS_SKIPPED;
 use crate::sqlite::marks;
 use crate::sqlite::proposals;
 use crate::sqlite::queue;
@@ -260,6 +261,19 @@ async fn contents_of(connection: &mut SqliteConnection, id: ChangeId) -> Result<
 }
 
 /// Says that the files of these changes are safe.
+/// Skips numbers if the last one is below one that was given before; some beyond it may have been given too.
+pub(super) async fn number_above(
+    connection: &mut SqliteConnection,
+    given: ChangeId,
+) -> Result<(), Fault> {
+    Script::of("UPDATE totals SET last_change = $1 + $2 WHERE last_change < $1")
+        .bind(given.0.clamp(0, i64::MAX / 2))
+        .bind(NUMBERS_SKIPPED)
+        .run(connection, Repeats::Hardly)
+        .await?;
+    Ok(())
+}
+
 pub(super) async fn settle(
     connection: &mut SqliteConnection,
     ids: &[ChangeId],

@@ -42,6 +42,7 @@ pub(crate) use self::anchor::below;
 pub use self::anchor::{Anchor, Privacy};
 use self::instant::Instant;
 use self::lock::LockFile;
+pub(crate) use self::lock::highest_completed;
 use super::{
     Backend, BackendError, Extent, Held, InHistory, Kind, LastWrite, Read, Staged, Stamp, Stat,
     Swept, Walk,

@@ -9,7 +9,7 @@ use memory::command::Command;
 use memory::path::{Mount, Scope};
 use store::backend::Backend;
 use store::backend::local::{Anchor, LocalBackend, Privacy};
-use store::{Call, Caller, Store};
+use store::{Call, Caller, ChangesQuery, Store};
 use testkit::{Failure, Faults, FaultyBackend, FaultyState, Plan};
 
 use crate::host::{Host, at, create, delete, files, rename, replace, restart, table, texts};
@@ -133,6 +133,33 @@ async fn a_power_cut_soon_after_a_root_was_made_loses_nothing_whatever_it_leaves
             assert_eq!(texts(&host.global("")), whole, "{left:?}");
             assert_eq!(person.notice().await.unwrap(), 0, "{left:?}");
         }
+    }
+}
+
+#[tokio::test]
+async fn no_number_of_a_change_is_given_again_after_the_state_was_lost() {
+    for written_again in ["global", "project"] {
+        let host = Host::new();
+        let store = host.store();
+        let agent = host.agent(&store);
+        for number in 0..5 {
+            create(&agent, &format!("/memories/global/{number}.md"), "text\n").await;
+        }
+        let query = ChangesQuery { max: 1, ..ChangesQuery::default() };
+        let last = host.person(&store).changes(&query).await.unwrap()[0].id;
+        store.close().await;
+        for entry in fs::read_dir(host.path("state")).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_file() {
+                fs::remove_file(path).unwrap();
+            }
+        }
+        let store = host.store();
+        create(&host.agent(&store), &format!("/memories/{written_again}/new.md"), "text\n").await;
+        let changes =
+            host.person(&store).changes(&ChangesQuery { max: 99, ..query }).await.unwrap();
+        assert!(changes.iter().all(|change| change.id > last), "{changes:#?}");
+        assert_eq!(texts(&host.global("")).len() + texts(&host.project("")).len(), 6);
     }
 }
 

@@ -8,7 +8,7 @@
 use std::fs::{File, TryLockError};
 use std::io;
 use std::os::unix::fs::{FileExt as _, MetadataExt as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -147,6 +147,14 @@ impl Record {
     fn write(&self, file: &File) -> io::Result<()> {
         file.write_all_at(self.encode().as_bytes(), 0)
     }
+}
+
+/// Returns the highest number of a change that lock files in a folder say was carried out.
+pub(crate) fn highest_completed(folder: &Path) -> Option<ChangeId> {
+    let names = crate::host::names_in(folder);
+    let files =
+        names.iter().filter_map(|name| crate::host::open_existing_file(&folder.join(name)).ok());
+    files.filter_map(|file| Record::read(&file)?.completed).max()
 }
 
 /// Stands for each start of a machine that does not name them.
