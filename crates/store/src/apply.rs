@@ -21,7 +21,7 @@ use crate::backend::{BackendError, Extent, Kind};
 use crate::commit::{self, CommitError, Current, FolderStep, Plan, Step, What};
 use crate::error::StoreError;
 use crate::memories::{Answering, Call, Memories};
-use crate::root::{HeldRoot, Look, Root};
+use crate::root::{HeldRoot, Root};
 
 impl Memories {
     /// Carries out one command. What the caller can mend is a refusal inside the reply; an `Err` is
@@ -456,21 +456,23 @@ pub(crate) async fn look(
     }
 }
 
-/// Checks that a root has room for `more` memories.
+/// Checks that a root has room for `more` memories. They are counted while the root is held: what editors and git added is
+/// no less there than what Quipu wrote.
 pub(crate) async fn check_room(
     held: &HeldRoot,
     store: &crate::memories::Store,
     more: usize,
 ) -> Result<(), StoreError> {
-    let limit = store.settings.files_max;
-    if held.count(store, Look::Remembered).await? + more <= limit {
+    let (root, limit) = (&held.root, store.settings.files_max);
+    let at = StoreError::at(root.mount);
+    let mut there = root.backend.count().await.map_err(&at)?;
+    if there + more > limit && root.has_own_list().await.map_err(&at)? {
+        there -= 1;
+    }
+    if there + more <= limit {
         return Ok(());
     }
-    // What is remembered may be too much by what somebody outside removed: look before refusing.
-    if held.count(store, Look::Again).await? + more <= limit {
-        return Ok(());
-    }
-    Err(CommandError::ScopeFull { mount: held.root.mount, limit }.into())
+    Err(CommandError::ScopeFull { mount: root.mount, limit }.into())
 }
 
 async fn read_editable(aim: &Aim) -> Result<(Current, String), StoreError> {

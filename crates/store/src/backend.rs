@@ -215,6 +215,11 @@ pub trait Backend: Debug + Send + Sync {
     async fn walk(&self, from: Option<&RelativePath>, extent: Extent)
     -> Result<Walk, BackendError>;
 
+    /// Counts the memories, without a look at any of them.
+    async fn count(&self) -> Result<usize, BackendError> {
+        Ok(self.walk(None, Extent::ALL).await?.files_total)
+    }
+
     /// Returns what is at a path, without following or opening it.
     async fn kind(&self, path: &RelativePath) -> Result<Option<Kind>, BackendError>;
 

@@ -17,7 +17,7 @@ use memory::limits::{CENSUS_AGE_MAX, HEAD_BYTES_MAX, LOCK_WAIT};
 use memory::path::{MemoryPath, Mount, RelativePath};
 use state::{ChangeQuery, Head};
 
-use crate::backend::{Backend, Extent, Held, LastWrite, Stamp};
+use crate::backend::{Backend, BackendError, Extent, Held, Kind, LastWrite, Stamp};
 use crate::commit;
 use crate::error::StoreError;
 use crate::memories::{Answering, Store};
@@ -75,7 +75,6 @@ struct Census {
     taken_at: Timestamp,
     /// How long it may be believed: counting may take a fiftieth of the time at most.
     lasts: Duration,
-    files: usize,
     /// Every file and folder by its case-folded path.
     folded: HashMap<String, RelativePath>,
 }
@@ -87,7 +86,6 @@ impl Census {
     }
 
     fn add(&mut self, path: &RelativePath) {
-        self.files += 1;
         let mut at = Some(path.clone());
         while let Some(path) = at {
             at = path.parent();
@@ -96,9 +94,7 @@ impl Census {
     }
 
     fn remove(&mut self, path: &RelativePath) {
-        if self.folded.remove(&path.folded()).is_some() {
-            self.files = self.files.saturating_sub(1);
-        }
+        self.folded.remove(&path.folded());
     }
 }
 
@@ -192,6 +188,14 @@ impl Root {
     /// Returns whether a path is that of the generated listing.
     pub(crate) fn is_list(&self, path: &RelativePath) -> bool {
         self.has_list && path.as_str() == MEMORY_LIST
+    }
+
+    /// Returns whether there is a file at the path of the generated listing.
+    pub(crate) async fn has_own_list(&self) -> Result<bool, BackendError> {
+        let Some(path) = RelativePath::parse(MEMORY_LIST).ok().filter(|_| self.has_list) else {
+            return Ok(false);
+        };
+        Ok(self.backend.kind(&path).await? == Some(Kind::File))
     }
 
     /// Checks that a path is not that of the generated listing. A file of somebody's own by that name,
@@ -322,12 +326,6 @@ impl HeldRoot {
         self.head(path).map_or(Trust::Outside, |head| head.trust)
     }
 
-    /// Returns how many memories there are.
-    pub(crate) async fn count(&self, store: &Store, look: Look) -> Result<usize, StoreError> {
-        self.take_census(store, look).await?;
-        Ok(self.root.known().census.as_ref().map_or(0, |census| census.files))
-    }
-
     /// Returns a path that differs from `path`, or from a folder on its way, only in case.
     pub(crate) async fn differs_only_in_case(
         &self,
@@ -372,7 +370,6 @@ impl HeldRoot {
         let mut census = Census {
             taken_at: started,
             lasts: CENSUS_AGE_MAX.max(cost.saturating_mul(50)),
-            files: 0,
             folded: HashMap::with_capacity(walk.files.len()),
         };
         for folder in walk.folders {
@@ -381,8 +378,6 @@ impl HeldRoot {
         for file in walk.files.iter().filter(|file| !self.root.is_list(&file.path)) {
             census.add(&file.path);
         }
-        // A walk keeps no more than a root may ever hold; the rest of an over-full tree counts too.
-        census.files = census.files.max(walk.files_total.saturating_sub(1));
         self.root.known().census = Some(census);
         Ok(())
     }

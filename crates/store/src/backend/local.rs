@@ -133,6 +133,10 @@ impl Backend for LocalBackend {
         self.run(move |anchor| walk::walk(anchor, from.as_ref(), extent)).await
     }
 
+    async fn count(&self) -> Result<usize, BackendError> {
+        self.run(walk::count).await
+    }
+
     async fn kind(&self, path: &RelativePath) -> Result<Option<Kind>, BackendError> {
         #[cfg(target_os = "linux")]
         if let Ok(kind) = at_hand::kind(&self.anchor, path) {

@@ -133,6 +133,21 @@ async fn a_scope_holds_a_thousand_memories_unless_a_person_says_otherwise() {
 }
 
 #[tokio::test]
+async fn memories_that_came_from_outside_count_at_once() {
+    let mut host = Host::quick();
+    host.settings.files_max = 20;
+    let store = host.store();
+    let agent = host.agent(&store);
+    assert!(create(&agent, PATH, "the first\n").await.starts_with("File created"));
+    store.settle().await;
+    fill(&host, 19);
+    let b = json!({"command": "create", "path": "/memories/global/b.md", "file_text": "x"});
+    assert_eq!(code(&agent, b.clone()).await.as_deref(), Some("scope_full"));
+    fs::remove_file(host.global("many/n00000.md")).unwrap();
+    assert_eq!(code(&agent, b).await, None);
+}
+
+#[tokio::test]
 async fn a_draft_counts_what_it_makes_against_what_it_removes() {
     let mut host = Host::quick();
     host.settings.files_max = 2;

@@ -72,6 +72,54 @@ pub(super) fn walk_in(
     Ok(walker.finish(depth_max, extent.max))
 }
 
+/// Counts the files that a walk would find. Only names are read: that is so much quicker that it can be done for each new
+/// memory.
+pub(super) fn count(anchor: &Anchor) -> Result<usize, BackendError> {
+    let Some(folder) = anchor.folder_at(None)? else { return Ok(0) };
+    let cannot = |error: io::Error| BackendError::from_io("list a folder", error);
+    let (mut seen, mut files) = (0, 0);
+    let mut folders = vec![(folder, None::<RelativePath>)];
+    while let Some((folder, at)) = folders.pop() {
+        for entry in entries_of(&folder).map_err(cannot)? {
+            let entry = entry.map_err(|error| cannot(error.into()))?;
+            seen += 1;
+            if seen > WALKED_ENTRIES_MAX {
+                return Ok(files);
+            }
+            let Some(name) = entry.file_name().to_str().ok().filter(|name| !name.starts_with('.'))
+            else {
+                continue;
+            };
+            let path = at.as_ref().map_or_else(|| RelativePath::parse(name), |at| at.child(name));
+            match (kind_of(&folder, name, entry.file_type()), path) {
+                (Ok(FileType::RegularFile), Ok(_)) => files += 1,
+                (Ok(FileType::Directory), Ok(path)) => {
+                    // What cannot be gone into holds nothing that can be counted.
+                    if let Ok(Some(below)) = step(&folder, name) {
+                        folders.push((below, Some(path)));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    Ok(files)
+}
+
+fn entries_of(folder: &Dir) -> io::Result<rustix::fs::Dir> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    Ok(rustix::fs::Dir::new(openat(folder, ".", flags, Mode::empty())?)?)
+}
+
+/// Returns of which kind an entry is; not every file system says it along with the name.
+fn kind_of(folder: &Dir, name: &str, told: FileType) -> rustix::io::Result<FileType> {
+    if told != FileType::Unknown {
+        return Ok(told);
+    }
+    let facts = statat(folder, name, AtFlags::SYMLINK_NOFOLLOW)?;
+    Ok(FileType::from_raw_mode(facts.st_mode))
+}
+
 struct Walker {
     seen: usize,
     questions: Questions,
@@ -95,8 +143,7 @@ impl Walker {
     /// Gathers what is in one folder and below it.
     fn folder(&mut self, folder: &Arc<Dir>, index: usize) -> io::Result<()> {
         self.waiting_folders += 1;
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
-        let mut entries = rustix::fs::Dir::new(openat(folder, ".", flags, Mode::empty())?)?;
+        let mut entries = entries_of(folder)?;
         while let Some(entry) = entries.read() {
             let entry = entry?;
             let name = entry.file_name();
@@ -126,13 +173,8 @@ impl Walker {
             }
             return;
         }
-        let kind = match kind {
-            // Not every file system says it along with the name.
-            FileType::Unknown => match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
-                Ok(facts) => FileType::from_raw_mode(facts.st_mode),
-                Err(_) => return self.skip(index, name, SkipReason::Unreadable),
-            },
-            kind => kind,
+        let Ok(kind) = kind_of(folder, name, kind) else {
+            return self.skip(index, name, SkipReason::Unreadable);
         };
         match kind {
             FileType::RegularFile | FileType::Directory => {}
