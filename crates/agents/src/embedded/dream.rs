@@ -18,7 +18,7 @@ use super::book::{Note, Snapshot, Source, Stored};
 use super::classify;
 use super::lexicon::Class;
 use super::remember::{is_fragment, note};
-use super::same::{Form, is_same};
+use super::same::{Form, has_blocks, is_same};
 use super::similar::{self, Likeness, Weights};
 use super::when;
 use crate::request::{Dreamt, Edit, EntryAction, EntryNote, Topic};
@@ -349,7 +349,12 @@ fn pairs(all: &[(At, &Stored, &Note)]) -> Vec<Proposal> {
         for (other, count) in shared {
             let (_, other_stored, other_note) = &all[other];
             let is_one_scope = stored.path.mount() == other_stored.path.mount();
-            if count < PAIRED_WORDS_MIN || !is_one_scope || note.is_step || other_note.is_step {
+            let is_comparable = |note: &Note| !note.is_step && !has_blocks(note.whole());
+            if count < PAIRED_WORDS_MIN
+                || !is_one_scope
+                || !is_comparable(note)
+                || !is_comparable(other_note)
+            {
                 continue;
             }
             found.extend(pair((other_stored, other_note), (stored, note), &weights));

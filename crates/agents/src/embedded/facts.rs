@@ -18,7 +18,8 @@ pub(crate) fn bare(text: &str) -> &str {
 /// How many of them may stand in front of a fact: `Hey, quick one: please remember that …`.
 const LEADS_MAX: usize = 3;
 
-/// A text without the clauses around it that only greet, say thanks, or ask whether that is fine.
+/// A text without the clauses around it that only greet, say thanks, or ask whether that is fine. They are cut only where a
+/// mark parts them from the rest, and where they are not inside of quotes or brackets.
 fn without_courtesy(text: &str) -> &str {
     let read = Text::read(text);
     let Some(last) = read.tokens.last().map(|token| token.clause) else { return text };
@@ -31,19 +32,36 @@ fn without_courtesy(text: &str) -> &str {
     else {
         return "";
     };
-    let ends = |clause: usize| of(clause).next_back().map_or(0, |token| token.at.end);
     let start = first.checked_sub(1).map_or(0, |before| {
-        let rest = text.get(ends(before)..).unwrap_or_default();
-        text.len()
-            - rest.trim_start_matches(|c: char| c.is_whitespace() || ",.!:".contains(c)).len()
+        let end = of(before).next_back().map_or(0, |token| token.at.end);
+        text.len() - behind_mark(text.get(end..).unwrap_or_default()).len()
     });
-    let rest = text.get(ends(final_one)..).unwrap_or_default();
-    if final_one == last || rest.contains('\n') {
+    let thanks = of(final_one + 1).next().map_or(text.len(), |token| token.at.start);
+    let said = text.get(start..thanks).unwrap_or(text).trim_end();
+    let is_parted = said.ends_with(['.', '!', '?', '。', '！', '？', ',', ';', '，', '、']);
+    let is_one_line = text.get(thanks..).is_none_or(|rest| !rest.trim_end().contains('\n'));
+    if thanks == text.len() || !is_parted || !is_one_line || !is_balanced(said) {
         return text.get(start..).unwrap_or(text);
     }
-    let stop =
-        rest.chars().next().filter(|c| matches!(c, '.' | '!' | '?')).map_or(0, char::len_utf8);
-    text.get(start..text.len() - rest.len() + stop).unwrap_or(text)
+    said.trim_end_matches([',', ';', '，', '、'])
+}
+
+/// What stands behind a word that is cut: without the mark that parts it from the rest, which itself may begin with one
+/// (`.env`, `--flag`).
+fn behind_mark(rest: &str) -> &str {
+    let marks: &[char] = &[',', '.', '!', ':', '：', '，', '、', '！', '。'];
+    let rest = rest.trim_start_matches(marks).trim_start();
+    let dash = rest.strip_prefix(['-', '–', '—']).filter(|behind| behind.starts_with(' '));
+    dash.map_or(rest, str::trim_start)
+}
+
+/// Tells whether what is opened in a text is closed in it: quotes, brackets and code.
+fn is_balanced(text: &str) -> bool {
+    let count = |c: char| text.matches(c).count();
+    let pairs = [('(', ')'), ('[', ']'), ('{', '}'), ('“', '”'), ('«', '»'), ('「', '」')];
+    count('"') % 2 == 0
+        && count('`') % 2 == 0
+        && pairs.into_iter().all(|(open, close)| count(open) == count(close))
 }
 
 /// A text without the request to remember in front of it, by the words of the lexicon.
@@ -61,8 +79,7 @@ fn without_lead(text: &str) -> &str {
         rest.trim_start().starts_with([':', ',', '!', '：', '，', '、', '！', '-', '–', '—']);
     let one_word =
         lead.tokens.len() == 1 && !matches!(read.tokens[0].word.chars().next(), Some('\u{3040}'..));
-    let bare =
-        rest.trim_start_matches(|c: char| c.is_whitespace() || ":,!：，、！-–—。".contains(c));
+    let bare = behind_mark(rest.trim_start());
     // `note the port` may be an order of its own; `note: the port` is not.
     if (one_word && !marked) || bare.is_empty() { text } else { bare }
 }
@@ -133,9 +150,17 @@ fn is_block(all: &str, whole: &str) -> bool {
             && !line.ends_with("  ")
             && !line.contains('\t')
     };
-    begins_block || (!is_item && whole.contains('\n') && !whole.lines().all(is_text))
+    // What an item has below it is a list, not its reasons.
+    let has_items = whole.lines().skip(1).any(|line| {
+        let line = line.trim_start();
+        let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+        line.starts_with(['-', '*', '+'])
+            || (rest.len() < line.len() && rest.starts_with(['.', ')']))
+    });
+    begins_block || has_items || (!is_item && whole.contains('\n') && !whole.lines().all(is_text))
 }
 
+/// Tells whether a body has more than its entries: headings, breaks.
 fn has_heading(body: &str) -> bool {
     let entries = document::entries(body);
     let start = entries.first().map_or(0, |first| first.range.start);
@@ -145,7 +170,7 @@ fn has_heading(body: &str) -> bool {
         .into_iter()
         .flatten()
         .flat_map(str::lines)
-        .any(|line| line.chars().any(char::is_alphanumeric))
+        .any(|line| !line.trim().is_empty() && !matches!(line.trim(), "-" | "*" | "+"))
 }
 
 fn is_step(body: &str, entry: &document::Entry) -> bool {

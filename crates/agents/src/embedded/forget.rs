@@ -89,6 +89,9 @@ const OF_SENTENCES: &[&str] = &[
     "dat", "ik", "что", "я", "это",
 ];
 
+/// Words between something and what it is of.
+const OF: &[&str] = &["of", "von", "de", "du", "des", "del", "di", "della", "do", "da", "van"];
+
 /// Words that begin a question. A question asks for no removal.
 const QUESTIONS: &[&str] = &[
     "what", "which", "who", "whom", "whose", "when", "where", "why", "how", "do", "does", "did",
@@ -116,7 +119,7 @@ pub fn forget(snapshot: &Snapshot, request: &ForgetRequest) -> Forgotten {
         .filter(may_go)
         .flat_map(|stored| stored.text.read().notes.iter().map(move |note| (stored, note)))
         .collect();
-    let chosen = choose(&entries, &request.query);
+    let chosen = choose(&entries, request);
     remove(snapshot, chosen)
 }
 
@@ -128,9 +131,9 @@ enum Chosen<'a> {
     Unsure(Vec<At<'a>>),
 }
 
-fn choose<'a>(entries: &[At<'a>], query: &str) -> Chosen<'a> {
-    let asked = Asked::of(query);
-    if let Some(exact) = exactly(entries, &asked) {
+fn choose<'a>(entries: &[At<'a>], request: &ForgetRequest) -> Chosen<'a> {
+    let asked = Asked::of(&request.query);
+    if let Some(exact) = exactly(entries, &asked, request.file.is_some()) {
         return exact;
     }
     let found: Vec<At<'a>> =
@@ -158,14 +161,21 @@ fn choose<'a>(entries: &[At<'a>], query: &str) -> Chosen<'a> {
     Chosen::Unsure(candidates)
 }
 
-/// Finds the entry that the request repeats word for word, with or without `forget that` before it.
-fn exactly<'a>(entries: &[At<'a>], asked: &Asked) -> Option<Chosen<'a>> {
+/// Finds the entry that the request repeats word for word, with or without `forget that` before it. Of a memory that a
+/// person chose, the first line is enough.
+fn exactly<'a>(entries: &[At<'a>], asked: &Asked, is_file_chosen: bool) -> Option<Chosen<'a>> {
     let is_meant = |(_, note): &&At<'a>| {
-        asked.forms.iter().any(|form| note.form == *form || Form::of(note.statement()) == *form)
+        asked.forms.iter().any(|form| {
+            note.form == *form
+                || Form::of(note.statement()) == *form
+                || (is_file_chosen && Form::of(&note.entry.first_line) == *form)
+        })
     };
     let found: Vec<At<'a>> = entries.iter().filter(is_meant).copied().collect();
     match found.as_slice() {
         [] => None,
+        // A step that goes breaks those around it.
+        [(_, note)] if note.is_step && !is_file_chosen => Some(Chosen::Unsure(found)),
         [_] => Some(Chosen::Clear(found)),
         all if are_copies(all) => Some(Chosen::Clear(found)),
         // The same line in several places: which one is meant is for a person to say.
@@ -199,6 +209,8 @@ struct Asked {
     is_negated: bool,
     /// Whether it repeats a statement: `forget that …`.
     is_statement: bool,
+    /// Whether it names something by something else, in any order: `the vouchers of Adyen`.
+    is_phrase: bool,
 }
 
 impl Asked {
@@ -208,7 +220,9 @@ impl Asked {
         let is_order = match order {
             Some(at) => {
                 let token = &text.tokens[at];
-                !token.negated && !is_no_order(&text.tokens[..at], token.sentence)
+                !token.negated
+                    && !is_no_order(&text.tokens[..at], token.sentence)
+                    && is_order_in_kana(query)
             }
             // To ask for `the staging database` is to ask to forget it; a sentence may say anything.
             None => !query.contains(['?', '？', '؟']) && text.tokens.iter().all(names_something),
@@ -232,6 +246,8 @@ impl Asked {
         let asks =
             text.tokens.first().is_some_and(|first| QUESTIONS.contains(&first.word.as_str()));
         let said = order.map_or(0, |at| at + 1);
+        let has_any =
+            |words: &[&str]| text.tokens.iter().any(|token| words.contains(&token.word.as_str()));
         Self {
             light: light.collect(),
             all: text
@@ -259,6 +275,7 @@ impl Asked {
                 .iter()
                 .any(|token| token.is(Class::Not)),
             is_statement,
+            is_phrase: has_any(OF) && !has_any(OF_SENTENCES),
             words,
         }
     }
@@ -292,16 +309,16 @@ impl Asked {
                 || content.first().is_some_and(|first| is_word(word, first))
         };
         let has_same_words = || {
-            let of = |tokens: &[Token]| -> BTreeSet<String> {
+            let telling = |tokens: &'_ [Token]| {
                 let telling = tokens.iter().filter(|token| !is_article(token));
-                telling.map(|token| token.word.clone()).collect()
+                telling.map(|token| token.word.clone()).collect::<Vec<_>>()
             };
-            of(&self.all) == of(&text.tokens)
+            telling(&self.all) == telling(&text.tokens)
         };
         let is_meant = match self.words.as_slice() {
             _ if self.is_statement => has_same_words(),
             [word] => is_about(word),
-            _ => true,
+            words => self.is_phrase || are_in_order(words, text),
         };
         says_one_thing
             && self.is_negated == text.has(Class::Not)
@@ -327,6 +344,17 @@ impl Asked {
         };
         self.words.iter().all(names)
     }
+}
+
+/// Tells whether words stand in an entry in their order: `Ada reports to Ben` is not about `Ben reports to Ada`.
+fn are_in_order(words: &[Token], text: &Text) -> bool {
+    let mut from = 0;
+    words.iter().all(|word| {
+        let at = text.tokens[from..].iter().position(|token| is_word(word, token));
+        // A piece of a script without spaces may have two of the words.
+        let step = usize::from(!word.word.chars().any(is_unspaced));
+        at.inspect(|at| from = (from + at + step).min(text.tokens.len())).is_some()
+    })
 }
 
 /// Tells whether a statement has parts that say things of their own: `Fly hosts the API & Doppler holds secrets`.
@@ -439,6 +467,53 @@ fn is_no_order(before: &[Token], sentence: usize) -> bool {
     before.any(|token| {
         token.is(Class::Not) || matches!(token.word.as_str(), "stop" | "quit" | "avoid")
     }) || (speaks_of_oneself && !asks)
+}
+
+/// Ends of Japanese sentences that order to forget; any other (`忘れるな`, `忘れちゃだめ`, `忘れるべき？`) may forbid it or ask.
+const ORDERS_IN_KANA: &[&str] = &[
+    "忘れて",
+    "忘れろ",
+    "忘れてほしい",
+    "消して",
+    "消せ",
+    "消去",
+    "消去して",
+    "削除",
+    "削除して",
+    "取り消して",
+    "消してほしい",
+    "削除してほしい",
+];
+
+/// What may stand behind such an end.
+const BEHIND_ORDERS: &[&str] = &[
+    "ください",
+    "下さい",
+    "くれ",
+    "くれる",
+    "おいて",
+    "ね",
+    "よ",
+    "お願い",
+    "お願いします",
+    "です",
+];
+
+/// Tells whether a Japanese request ends, or begins with a mark behind it, as orders to forget do. Text without kana is not
+/// Japanese.
+fn is_order_in_kana(query: &str) -> bool {
+    if !query.contains(|c| matches!(c, '\u{3040}'..='\u{30FF}')) {
+        return true;
+    }
+    let begins = |rest: &str| {
+        let order = ORDERS_IN_KANA.iter().find_map(|order| rest.strip_prefix(order));
+        order.is_some_and(|rest| rest.trim_start().starts_with([':', '：', '、', '「']))
+    };
+    let mut said = query.trim().trim_end_matches(['。', '！', '!', '.', '、', ' ']);
+    while let Some(rest) = BEHIND_ORDERS.iter().find_map(|end| said.strip_suffix(end)) {
+        said = rest.trim_end_matches(['、', ' ']);
+    }
+    begins(query.trim()) || ORDERS_IN_KANA.iter().any(|order| said.ends_with(order))
 }
 
 /// Returns what a request says: all of it and, after an order, what is quoted and each rest that begins behind a word that

@@ -16,7 +16,7 @@ use super::about::{Names, described_anew, first_words, fresh, is_made_of_entries
 use super::book::{Note, Snapshot, Source, Stored, Written};
 use super::classify::{self, Kind, Whose};
 use super::facts::{self, Said};
-use super::same::Form;
+use super::same::{Form, has_blocks};
 use super::similar::{self, Likeness, Weights};
 use super::update;
 use super::when;
@@ -284,7 +284,8 @@ impl Desk<'_> {
             self.seen().filter(|(_, stored)| stored.path.mount() == Some(mount) && !stored.pinned);
         let mut found: Vec<Alike> = of_mount
             .flat_map(|(_, stored)| stored.text.read().notes.iter().map(move |note| (stored, note)))
-            .filter(|(_, note)| !note.is_step)
+            // Words of code, tables and lists are no statement that another one could repeat or replace.
+            .filter(|(_, note)| !note.is_step && !has_blocks(note.whole()))
             .filter_map(|(stored, note)| {
                 let likeness = if note.form == form {
                     Likeness { kind: ProposalKind::Repetition, score: 80, older_goes: false }

@@ -10,7 +10,7 @@ use jiff::civil::{Date, Weekday};
 use jiff::{Span, ToSpan};
 
 use super::lexicon::{Class, Classes, Value, languages};
-use super::words::{Text, Token};
+use super::words::{Text, Token, is_unspaced};
 
 /// A day that a text names.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,33 +92,152 @@ pub(crate) fn points_at_day(source: &str) -> bool {
     absolute(source, Date::constant(2000, 1, 1)) != source
 }
 
-/// Returns the text with the days that it points at from `today` named.
+/// Returns the text with the days that it points at from `today` named. In a plain statement the day stands in place of the
+/// words; else behind them, `tomorrow (2026-05-04)`, so that nothing is lost where they meant no day.
 pub(crate) fn absolute(source: &str, today: Date) -> String {
     let text = Text::read(source);
-    let items = items(&text);
+    let pointed = all_pointed_at(source, &text, today);
+    let is_plain = pointed.len() == 1 && is_plain_statement(source, &text);
     let mut written = String::with_capacity(source.len());
-    let (mut end, mut index) = (0, 0);
-    while index < items.len() {
-        let Some((used, said)) = pointed_at(&items[index..], today, &text) else {
-            index += 1;
-            continue;
-        };
-        let first = &text.tokens[items[index].tokens.start];
-        let last = &text.tokens[items[index + used - 1].tokens.end - 1];
-        if is_quoted(source, first.at.start..last.at.end)
-            || is_no_day(&text, items[index].tokens.start)
-        {
-            index += used;
-            continue;
+    let mut end = 0;
+    for Pointed { at, token, said } in pointed {
+        // A week, a month and a year are no days on which something is.
+        if is_plain && said.parse::<Date>().is_ok() {
+            written.push_str(source.get(end..at.start).unwrap_or_default());
+            written.push_str(preposition(&text, token));
+            written.push_str(&said);
+        } else {
+            written.push_str(source.get(end..at.end).unwrap_or_default());
+            let is_spaced = !source.get(at.clone()).unwrap_or_default().chars().any(is_unspaced);
+            written.extend([if is_spaced { " (" } else { "(" }, &said, ")"]);
         }
-        written.push_str(source.get(end..first.at.start).unwrap_or_default());
-        written.push_str(preposition(&text, items[index].tokens.start));
-        written.push_str(&said);
-        end = last.at.end;
-        index += used;
+        end = at.end;
     }
     written.push_str(source.get(end..).unwrap_or_default());
     written
+}
+
+/// Words that point at a day.
+struct Pointed {
+    /// Where they stand.
+    at: Range<usize>,
+    /// The first of them.
+    token: usize,
+    /// The name of the day.
+    said: String,
+}
+
+fn all_pointed_at(source: &str, text: &Text, today: Date) -> Vec<Pointed> {
+    let items = items(text);
+    let (mut found, mut index) = (Vec::new(), 0);
+    while index < items.len() {
+        let Some((used, said)) = pointed_at(&items[index..], today, text) else {
+            index += 1;
+            continue;
+        };
+        let token = items[index].tokens.start;
+        let last = &text.tokens[items[index + used - 1].tokens.end - 1];
+        let at = text.tokens[token].at.start..last.at.end;
+        if !is_quoted(source, at.clone()) && !is_named(source, at.end) && !is_no_day(text, token) {
+            found.push(Pointed { at, token, said });
+        }
+        index += used;
+    }
+    found
+}
+
+/// Words of statements that hold for any day, or of a word itself: `if a build fails today`, `is called tomorrow`.
+const OF_ANY_DAY: &[&str] = &[
+    "each",
+    "every",
+    "any",
+    "if",
+    "when",
+    "whenever",
+    "or",
+    "may",
+    "might",
+    "could",
+    "would",
+    "should",
+    "must",
+    "always",
+    "usually",
+    "often",
+    "whatever",
+    "called",
+    "what",
+    "which",
+    "review",
+    "named",
+    "word",
+    "like",
+    "people",
+    "still",
+    "than",
+    "jede",
+    "jeden",
+    "jeder",
+    "jedes",
+    "wenn",
+    "falls",
+    "oder",
+    "kann",
+    "könnte",
+    "muss",
+    "immer",
+    "heißt",
+    "wie",
+    "chaque",
+    "si",
+    "quand",
+    "ou",
+    "peut",
+    "toujours",
+    "appelle",
+    "appelé",
+    "cada",
+    "cuando",
+    "puede",
+    "siempre",
+    "llama",
+    "ogni",
+    "quando",
+    "può",
+    "sempre",
+    "chiama",
+    "elke",
+    "ieder",
+    "als",
+    "kan",
+    "altijd",
+    "heet",
+    "каждый",
+    "если",
+    "или",
+    "может",
+    "всегда",
+    "每",
+    "如果",
+    "或",
+    "总是",
+    "叫",
+];
+
+/// Whether a text is one plain sentence about one time.
+fn is_plain_statement(source: &str, text: &Text) -> bool {
+    let is_of_any_day = |token: &Token| OF_ANY_DAY.contains(&token.word.as_str());
+    !source.trim().contains('\n')
+        && text.tokens.iter().all(|token| token.sentence == text.tokens[0].sentence)
+        && !text.has(Class::Not)
+        && !text.tokens.iter().any(is_of_any_day)
+}
+
+/// Whether the day is named behind the words already: `tomorrow (2026-05-04)`.
+fn is_named(source: &str, end: usize) -> bool {
+    let behind = source.get(end..).unwrap_or_default().trim_start();
+    let inside = behind.strip_prefix(['(', '（']).and_then(|rest| rest.split([')', '）']).next());
+    inside.is_some_and(|inside| inside.contains(|c: char| c.is_ascii_digit()))
 }
 
 /// Whether words are part of something larger that is not to be touched: code, a link, a path, a quotation,

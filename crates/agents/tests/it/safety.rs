@@ -148,6 +148,10 @@ fn text_with_a_form_of_its_own_is_kept_as_it_was_said() {
         "    let a = 1;\n    let b = 2;",
         "The owl sleeps,  \nthe fox does not.",
         "key\tvalue\nport\t80",
+        "- owl\n    - barn\n    - port 80",
+        "* owl\n    1. barn\n    2. attic",
+        "* TODO Feed the owl\n** DONE Count the owls",
+        "***\nowl\n***",
     ] {
         let nothing = of_texts(&[]);
         let (done, files) = remembered(&nothing, text);
@@ -299,6 +303,14 @@ fn what_is_private_never_goes_into_a_repository_unasked() {
         "Mi hijo nació en mayo",
         "J'ai une allergie aux noix",
         "У меня аллергия на орехи",
+        "We are expecting a baby in June",
+        "Grandpa lives with us",
+        "Overdraft is 700 at the moment",
+        "Olga had a stroke",
+        "Notre fils a deux ans",
+        "Unser Kind hat Asthma",
+        "妻の名前は花子です",
+        "抑郁症，每天吃药",
     ] {
         let done = remember(&both, &ask(content), &Screen::default()).unwrap();
         let scopes: Vec<Mount> = done.scopes.into_iter().collect();
@@ -326,6 +338,43 @@ fn tomorrow_is_the_day_after_the_person_s() {
     snapshot.time_zone = jiff::tz::TimeZone::fixed(jiff::tz::offset(-7));
     let (_, files) = remembered(&snapshot, "The demo of the gate is tomorrow");
     assert!(lines(&files)[0].contains("2026-06-02"), "{files:?}");
+}
+
+#[test]
+fn words_that_may_mean_no_day_stay() {
+    let mut snapshot = of_texts(&[]);
+    snapshot.now = "2026-06-02T12:00:00Z".parse().unwrap();
+    for (content, expected) in [
+        ("The demo of the gate is tomorrow", "The demo of the gate is on 2026-06-03"),
+        ("The branch is called tomorrow", "The branch is called tomorrow (2026-06-03)"),
+        ("If a test fails today, mend it", "If a test fails today (2026-06-02), mend it"),
+        ("The report covers last week", "The report covers last week (2026-05-25/2026-05-31)"),
+        ("Never promise anything for tomorrow", "Never promise anything for tomorrow (2026-06-03)"),
+        ("The party was yesterday (2026-06-01)", "The party was yesterday (2026-06-01)"),
+    ] {
+        let (_, files) = remembered(&snapshot, content);
+        assert_eq!(lines(&files), [expected]);
+    }
+}
+
+#[test]
+fn code_is_replaced_by_no_statement() {
+    let text = "The port is 80\n\n```\nThe port is 80\n```\n";
+    let snapshot = of_texts(&[(PROJECT, text)]);
+    let (done, _) = remembered(&snapshot, "The port is now 81");
+    let goes =
+        done.proposals.iter().flat_map(|one| &one.changes).filter_map(|one| one.old.as_ref());
+    assert!(goes.clone().all(|old| !old.contains("```")), "{done:?}");
+}
+
+#[test]
+fn a_step_goes_only_from_a_memory_that_a_person_chose() {
+    let snapshot = of_texts(&[(PROJECT, "1. drain the tank\n2. swap the pump\n3. start it\n")]);
+    let asked = |file| ForgetRequest { query: "swap the pump".to_owned(), scope: None, file };
+    let done = forget(&snapshot, &asked(None));
+    assert_eq!((done.removed.len(), done.candidates.len()), (0, 1));
+    let chosen = forget(&snapshot, &asked(Some(done.candidates[0].path.clone())));
+    assert_eq!(chosen.removed.len(), 1);
 }
 
 const STORE: &[(&str, &str)] = &[
@@ -429,6 +478,16 @@ fn a_request_that_says_otherwise_than_an_entry_removes_nothing() {
         ("Stripe takes the cards", "forget Stripe if it is outdated"),
         ("Stripe takes the cards", "forget-me-not Stripe"),
         ("Stripe takes the cards", "forget Stripe? no"),
+        ("Rosa reviews Emil", "forget that Emil reviews Rosa"),
+        ("Rosa reviews Emil", "Emil reviews Rosa"),
+        ("The scheduler calls the mailer", "the mailer calls the scheduler"),
+        ("Rosa prüft Emil", "Vergiss, dass Emil Rosa prüft"),
+        ("Rosa relit Emil", "oublie que Emil relit Rosa"),
+        ("Ticket 7 needs 9", "forget ticket 9 needs 7"),
+        ("決済はStripeです。", "Stripeを忘れるな"),
+        ("決済はStripeです。", "Stripeは忘れちゃだめ"),
+        ("決済はStripeです。", "Stripeを消すべき？"),
+        ("決済はStripeです。", "Stripeを消すな！"),
         ("Deploys run on Fridays", "hold on to deploys"),
         ("Deploys run on Fridays", "forget deploys without Fridays"),
         ("Deploys run on Fridays", "I forgot the deploys"),
@@ -585,6 +644,13 @@ fn what_is_said_around_a_fact_is_not_kept() {
         ("Hey, note: the gate opens at six. Thanks!", "the gate opens at six."),
         ("Merke dir: das Tor öffnet um sechs", "das Tor öffnet um sechs"),
         ("Note the port of the gate", "Note the port of the gate"),
+        ("Remember: .npmrc is ignored. Thanks!", ".npmrc is ignored."),
+        ("Note: --offline is the default, thanks", "--offline is the default"),
+        ("The pattern is lib/**. Cheers!", "The pattern is lib/**."),
+        ("Call `sync()`, danke!", "Call `sync()`"),
+        ("The letter ends with: Kind regards", "The letter ends with: Kind regards"),
+        ("The letter ends with \"Best, Olga\"", "The letter ends with \"Best, Olga\""),
+        ("The quota is 40 % thanks", "The quota is 40 % thanks"),
     ] {
         let (_, files) = remembered(&of_texts(&[]), content);
         assert_eq!(lines(&files), [expected], "{content}");
