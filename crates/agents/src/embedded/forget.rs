@@ -65,6 +65,9 @@ const EVERYTHING: &[&str] = &[
     "全て",
 ];
 
+/// Words between `everything` and what it is about.
+const ABOUT: &[&str] = &["about", "on", "über", "zu", "sur", "sobre", "su", "over", "о", "про"];
+
 /// Small words that a plain request to forget may have. Any other (`if`, `but`, `without`, `who`) may turn its meaning.
 const PLAIN: &[&str] = &[
     "the", "a", "an", "of", "on", "about", "for", "with", "mit", "avec", "con", "com", "met", "с",
@@ -225,12 +228,14 @@ impl Asked {
                     && is_order_in_kana(query)
             }
             // To ask for `the staging database` is to ask to forget it; a sentence may say anything.
-            None => !query.contains(['?', '？', '؟']) && text.tokens.iter().all(names_something),
+            None => {
+                let named = text.tokens.get(usize::from(is_all_about(&text))..);
+                !query.contains(['?', '？', '؟'])
+                    && named.unwrap_or_default().iter().all(names_something)
+            }
         };
         let orders = text.tokens.iter().filter(|token| token.is(Class::Forget)).count();
-        let is_statement = text.tokens.iter().any(|token| {
-            matches!(token.word.as_str(), "that" | "dass" | "que" | "che" | "что" | "dat")
-        });
+        let is_statement = text.tokens.iter().any(is_that);
         let words: Vec<Token> =
             text.tokens.iter().filter(|token| says_what(token)).cloned().collect();
         // `forget where I live`: words that most entries have are better than none, to ask by.
@@ -380,10 +385,22 @@ fn has_parts(statement: &str) -> bool {
     statement.split_whitespace().any(joins)
 }
 
+/// Tells whether a request begins with `everything about`.
+fn is_all_about(text: &Text) -> bool {
+    let is = |at: usize, words: &[&str]| {
+        text.tokens.get(at).is_some_and(|token| words.contains(&token.word.as_str()))
+    };
+    is(0, EVERYTHING) && is(1, ABOUT)
+}
+
 /// Tells whether a word only asks, or says of what the request is: `the note on …`.
 fn only_asks(token: &Token) -> bool {
-    [Class::Forget, Class::Polite].into_iter().any(|class| token.is(class))
-        || matches!(token.word.as_str(), "that" | "dass" | "que" | "che" | "что" | "dat")
+    [Class::Forget, Class::Polite].into_iter().any(|class| token.is(class)) || is_that(token)
+}
+
+/// Tells whether a word leads in what is said: `forget that …`.
+fn is_that(token: &Token) -> bool {
+    matches!(token.word.as_str(), "that" | "dass" | "que" | "che" | "что" | "dat")
 }
 
 /// Tells whether a word may be in the name of something: it says something, or is an article or the like.
@@ -522,6 +539,10 @@ fn forms(query: &str, text: &Text, order: Option<usize>) -> Vec<Form> {
     let mut forms = vec![Form::of(query)];
     if query.trim_start().starts_with(['"', '“', '„', '«', '「', '『']) {
         forms.extend(quoted(query).map(Form::of));
+    }
+    // `that the gate is red`: what is said to be forgotten, without the order.
+    if let Some(that) = text.tokens.first().filter(|first| is_that(first)) {
+        forms.push(Form::of(query.get(that.at.end..).unwrap_or_default()));
     }
     if let Some(order) = order {
         forms.extend(quoted(query).map(Form::of));

@@ -16,7 +16,7 @@ use super::when;
 use super::words::{Text, Token};
 
 /// How much of an older entry a statement of change must speak of, by the weight of the words.
-const CHANGED_SHARE_MIN: f64 = 0.4;
+const CHANGED_SHARE_MIN: f64 = 0.5;
 
 /// The same where the newer statement does not speak of what the older one begins with.
 const OTHER_START_SHARE_MIN: f64 = 0.6;
@@ -121,7 +121,10 @@ pub(crate) fn compare(older: Said<'_>, newer: Said<'_>, weights: &Weights) -> Op
     let starts_alike =
         old.first().is_some_and(|(first, _)| new_bare.iter().any(|key| key == first));
     let share = share(older, newer, weights);
+    // What is denied is no new value, unless it says that the old one ended.
+    let is_denied = says_no(newer) && !says_no(older) && !newer.text.has(Class::Gone);
     if newer.is_change
+        && !is_denied
         && share >= CHANGED_SHARE_MIN
         && (starts_alike || share >= OTHER_START_SHARE_MIN)
     {

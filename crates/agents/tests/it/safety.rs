@@ -420,6 +420,9 @@ fn only_what_is_clearly_meant_is_forgotten() {
         ("please forget that Adyen takes the vouchers", &["Adyen takes the vouchers"]),
         ("forget my dark mode preference", &["Prefers dark mode"]),
         ("forget that Redis holds the sessions", &["Redis holds the sessions"]),
+        ("that Redis holds the sessions", &["Redis holds the sessions"]),
+        ("everything about Stripe", &["Stripe takes the cards"]),
+        ("all tests", &[]),
         ("forget “Postgres holds the orders”", &["Postgres holds the orders"]),
     ] {
         let snapshot = of_texts(STORE);

@@ -10,9 +10,9 @@ use crate::complete;
 /// Remember a text where it belongs
 ///
 /// A curator decides which scope and which memory it goes to; the wording stays yours. What is known already, word for
-/// word, is not written twice. An entry is replaced only by a plain statement of its new value (`The timeout is now
-/// 60 s`); what else may repeat or contradict the text becomes a proposal for you to decide. `tomorrow` becomes a date,
-/// by the time zone of this machine (`TZ`). Tasks of a workspace are done one after the other, whoever asks for them;
+/// word, is not written twice. An entry is replaced only by a plain statement of its new value (`The upload limit is
+/// now 9 MB`); what else may repeat or contradict the text becomes a proposal for you to decide. The day of `tomorrow` is
+/// named, by the time zone of this machine. Tasks of a workspace are done one after the other, whoever asks for them;
 /// Ctrl-C takes this one back.
 #[derive(Args, Debug)]
 #[command(after_help = "\
