@@ -220,19 +220,16 @@ impl Asked {
     fn of(query: &str) -> Self {
         let text = Text::read(query);
         let order = text.tokens.iter().position(|token| token.is(Class::Forget));
-        let is_order = match order {
-            Some(at) => {
-                let token = &text.tokens[at];
-                !token.negated
-                    && !is_no_order(&text.tokens[..at], token.sentence)
-                    && is_order_in_kana(query)
-            }
+        let is_order = if let Some(at) = order {
+            let token = &text.tokens[at];
+            !token.negated
+                && !is_no_order(&text.tokens[..at], token.sentence)
+                && is_order_in_kana(query)
+        } else {
             // To ask for `the staging database` is to ask to forget it; a sentence may say anything.
-            None => {
-                let named = text.tokens.get(usize::from(is_all_about(&text))..);
-                !query.contains(['?', '？', '؟'])
-                    && named.unwrap_or_default().iter().all(names_something)
-            }
+            let named = text.tokens.get(usize::from(is_all_about(&text))..);
+            !query.contains(['?', '？', '؟'])
+                && named.unwrap_or_default().iter().all(names_something)
         };
         let orders = text.tokens.iter().filter(|token| token.is(Class::Forget)).count();
         let is_statement = text.tokens.iter().any(is_that);

@@ -122,14 +122,14 @@ fn check_full(disk: &str, kilobytes: usize) {
 #[test]
 fn a_full_disk_under_the_memories_loses_nothing() {
     with_own_mounts("full_disk::a_full_disk_under_the_memories_loses_nothing", || {
-        check_full("memory", 256)
+        check_full("memory", 256);
     });
 }
 
 #[test]
 fn a_full_disk_under_the_state_loses_nothing() {
     with_own_mounts("full_disk::a_full_disk_under_the_state_loses_nothing", || {
-        check_full("state", 4_096)
+        check_full("state", 4_096);
     });
 }
 

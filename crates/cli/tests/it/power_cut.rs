@@ -107,21 +107,18 @@ fn write(writer: &mut Served, until: Instant, dice: &mut Random) -> BTreeMap<Str
     while acknowledged.is_empty() || Instant::now() < until {
         let number = acknowledged.len();
         let text = format!("- fact {number}\n{}", "- more of it\n".repeat(dice.below(400)));
-        match acknowledged.iter_mut().last().filter(|_| dice.one_in(3)) {
-            Some((name, old)) => {
-                let (head, rest) = old.split_once('\n').unwrap();
-                writer.done(&json!({
-                    "command": "str_replace", "path": format!("/memories/global/{name}"),
-                    "old_str": format!("{head}\n"), "new_str": "- edited\n",
-                }));
-                *old = format!("- edited\n{rest}");
-            }
-            None => {
-                let folder = ["", "deep/", "deep/er/"][dice.below(3)];
-                let name = format!("{folder}{number:04}.md");
-                writer.create(&format!("/memories/global/{name}"), &text);
-                acknowledged.insert(name, text);
-            }
+        if let Some((name, old)) = acknowledged.iter_mut().last().filter(|_| dice.one_in(3)) {
+            let (head, rest) = old.split_once('\n').unwrap();
+            writer.done(&json!({
+                "command": "str_replace", "path": format!("/memories/global/{name}"),
+                "old_str": format!("{head}\n"), "new_str": "- edited\n",
+            }));
+            *old = format!("- edited\n{rest}");
+        } else {
+            let folder = ["", "deep/", "deep/er/"][dice.below(3)];
+            let name = format!("{folder}{number:04}.md");
+            writer.create(&format!("/memories/global/{name}"), &text);
+            acknowledged.insert(name, text);
         }
         std::thread::sleep(Duration::from_millis(*dice.pick(&[0, 0, 5, 40, 200])));
     }
