@@ -260,7 +260,7 @@ fn foreign(part: &Part) -> Option<String> {
     let servers = match part {
         Part::Server { servers, .. } => servers,
         Part::TomlServer { .. } => toml::SERVERS,
-        Part::Plugin { .. } => return Some("another plugin has this name; it stays".to_owned()),
+        Part::Plugin { .. } => return Some("`quipu.js` is another plugin; it stays".to_owned()),
         Part::Hook { .. } | Part::Setting { .. } | Part::Version => return None,
     };
     Some(format!("`{servers}.{SERVER}` calls another program; it stays as it is"))

@@ -22,6 +22,10 @@ use crate::render::diff;
 /// The file of the state folder that holds the record of installations.
 const RECORD: &str = "installed.json";
 
+/// What a plugin costs the person.
+const PLUGIN_NOTE: &str = "for its plugin opencode downloads `@opencode-ai/plugin` once; without a network each start \
+                           waits for that, about a minute (`--no-plugin` writes none)";
+
 /// A file, as it is and as it is to be.
 struct Change {
     path: PathBuf,
@@ -322,7 +326,11 @@ fn uninstalled(
             let is_clean = without.counts == Counts::default();
             edited.text = if is_clean { Some(before) } else { without.text };
         }
-        Before::Unknown if edited.text.is_none() && record.is_some_and(|one| !one.made) => {
+        Before::Unknown
+            if edited.text.is_none()
+                && record.is_some_and(|one| !one.made)
+                && !matches!(parts, [install::Part::Plugin { .. }]) =>
+        {
             edited.text = Some("{}\n".to_owned());
         }
         Before::Unknown => {}
@@ -481,6 +489,9 @@ fn report(app: &App, plan: &Plan, args: &Installation) -> Result<Status, Failure
     }
     if let Some(next) = next.filter(|_| !args.dry_run) {
         app.output.note(next);
+        if plan.changes.iter().any(|change| change.edited.counts.plugins > 0) {
+            app.output.note(PLUGIN_NOTE);
+        }
     }
     Ok(Status::Done)
 }

@@ -225,11 +225,7 @@ const OPENCODE: Agent = Agent {
     host: Some(Host::Opencode),
     servers: "mcp",
     form: ServerForm::OneList,
-    ..client(
-        "opencode",
-        "start opencode again; it downloads `@opencode-ai/plugin` once, for which a start waits: without a network about a minute",
-        "opencode",
-    )
+    ..client("opencode", "start opencode again; `opencode mcp list` shows the server", "opencode")
 };
 
 const CLINE: Agent = Agent {

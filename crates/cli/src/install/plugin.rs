@@ -17,7 +17,8 @@ pub(super) fn remove(text: &str) -> Option<String> {
     is_ours(text).then(String::new)
 }
 
-/// Tells whether a file begins as our plugins do, whatever was edited below.
+/// Tells whether a file says what our plugins say in their first line, whatever was edited around it.
 fn is_ours(text: &str) -> bool {
-    text.lines().next() == OPENCODE.lines().next()
+    let first = OPENCODE.lines().next();
+    text.lines().any(|line| Some(line.trim_start_matches('\u{FEFF}')) == first)
 }

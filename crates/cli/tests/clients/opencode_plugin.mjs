@@ -32,10 +32,35 @@ await tell("session.created", { info: { id: "ses_child", parentID: "ses_a" } })
 seen.child = await say("ses_child", "Which tea do I like?")
 await tell("session.deleted", { info: { id: "ses_a" } })
 
-// Another process goes on with a session.
-const { Quipu: Later } = await import(`${file}?later`)
-Object.assign(plugin, await Later({ directory }))
-await say("ses_b", "Hello.")
-Object.assign(plugin, await Later({ directory }))
+// Other processes go on with a session, and with a fork of it, whose messages were copied.
+const later = async (run, messages, session) => {
+  const { Quipu: Later } = await import(`${file}?${run}`)
+  const get = async () => ({ data: { id: session, parentID: session === "ses_old_child" ? "ses_b" : undefined } })
+  const client = { session: { get, messages: async () => ({ data: messages }) } }
+  Object.assign(plugin, await Later({ client, directory }))
+}
+await later("first", [], "ses_b")
+const block = await say("ses_b", "Hello.")
+const kept = [{ parts: [{ type: "text", synthetic: true, text: block }] }]
+await later("again", kept, "ses_b")
 seen.resumed = await say("ses_b", "Hello again.")
+await later("fork", kept, "ses_fork")
+seen.fork = await say("ses_fork", "Hello once more.")
+await later("child", [], "ses_old_child")
+seen.old_child = await say("ses_old_child", "Which tea do I like?")
+await later("undone", [], "ses_c")
+await say("ses_c", "One.")
+await tell("message.removed", { sessionID: "ses_c", messageID: "msg_of_another" })
+seen.kept = await say("ses_c", "Two.")
+await tell("message.removed", { sessionID: "ses_c", messageID: "msg_1" })
+seen.undone = await say("ses_c", "Three.")
+
+// The plugin is there twice: for the person and for the project.
+const { Quipu: Second } = await import(`${file}?second`)
+const twin = await Second({ directory })
+const message = { id: "msg_9", sessionID: "ses_d" }
+const parts = [{ id: "prt_9", type: "text", text: "Hello." }]
+await plugin["chat.message"]({}, { message, parts })
+await twin["chat.message"]({}, { message, parts })
+seen.parts = parts.length
 console.log(JSON.stringify(seen))

@@ -270,12 +270,18 @@ fn the_plugin_calls_the_program_and_goes_as_a_whole() {
     let told = place.run(&["install", "opencode"]);
     assert!(told.stderr.contains("nothing to write"), "{told:?}");
     // An older or edited one is brought up to date, and goes too.
-    fs::write(&file, text().replace("5_000", "1")).unwrap();
+    fs::write(&file, text().replace("2_000", "1")).unwrap();
     place.done(&["install", "opencode"]);
-    assert!(text().contains("5_000"));
-    fs::write(&file, text().replace("5_000", "1")).unwrap();
+    assert!(text().contains("2_000"));
+    fs::write(&file, text().replace("2_000", "1")).unwrap();
     place.done(&["uninstall", "opencode"]);
     assert_eq!(files_in(&place.home()), before);
+    // A file that was there and empty is no settings.
+    write(&place, ".config/opencode/plugin/quipu.js", "");
+    place.done(&["install", "opencode"]);
+    fs::write(&file, text() + "// mine\n").unwrap();
+    place.done(&["uninstall", "opencode"]);
+    assert!(!file.exists());
     // Without it, only the server is written.
     place.done(&["install", "opencode", "--no-plugin"]);
     assert!(!file.exists());
@@ -283,7 +289,7 @@ fn the_plugin_calls_the_program_and_goes_as_a_whole() {
     write(&place, ".config/opencode/plugin/quipu.js", "export const Mine = 1\n");
     for command in ["install", "uninstall"] {
         let told = place.run(&[command, "opencode"]);
-        assert!(told.stderr.contains("another plugin has this name; it stays"), "{told:?}");
+        assert!(told.stderr.contains("`quipu.js` is another plugin; it stays"), "{told:?}");
         assert_eq!(text(), "export const Mine = 1\n");
     }
     place.done(&["install", "opencode", "--scope", "project"]);
