@@ -422,7 +422,8 @@ impl Loading<'_> {
         if scope == LoadScope::Project && !is_listed && !is_trusted(self.trusted, &real) {
             return Err(NotLoaded::Untrusted);
         }
-        let place = place(root, &real, found.stat)?;
+        let by = slot.origin.path.parent().and_then(|folder| folder.strip_prefix(root).ok());
+        let place = place(root, (&real, by), found.stat)?;
         if let Some(&slot) = self.places.get(&real) {
             return Ok(slot);
         }
@@ -431,14 +432,20 @@ impl Loading<'_> {
     }
 }
 
-/// Returns the way from a folder to a file below it. Hidden files, and what git keeps, are no texts for
-/// a model.
-fn place(root: &Path, real: &Path, stat: Stat) -> Result<Place, NotLoaded> {
+/// Returns the way from a folder to a file below it. What is hidden, by its own name or by that of a folder on the way,
+/// and what git keeps, are no texts for a model: keys lie there. A file that lies in such a folder itself, such as
+/// `.qwen/QWEN.md`, may import what lies beside it; `by` is its folder, below `root`.
+fn place(root: &Path, (real, by): (&Path, Option<&Path>), stat: Stat) -> Result<Place, NotLoaded> {
     let below = real.strip_prefix(root).map_err(|_| NotLoaded::Outside)?;
     let names: Option<Vec<&str>> = below.iter().map(|name| name.to_str()).collect();
     let mut folders = names.ok_or(NotLoaded::NotText)?;
     let file = folders.pop().ok_or(NotLoaded::NotAFile)?;
-    if file.starts_with('.') || folders.contains(&".git") {
+    let shared = by.map_or(0, |by| {
+        let pairs = by.iter().zip(&folders);
+        pairs.take_while(|(own, other)| own.to_str() == Some(**other)).count()
+    });
+    let is_hidden = |name: &&str| name.starts_with('.');
+    if is_hidden(&file) || folders.contains(&".git") || folders.iter().skip(shared).any(is_hidden) {
         return Err(NotLoaded::Hidden);
     }
     let folder = Anchor::new(root.to_owned(), &folders, Privacy::Shared);

@@ -249,6 +249,8 @@ async fn imports_lead_to_files_below_the_project_and_nowhere_else() {
     home.write("elsewhere.md", "secret");
     home.write("app/.git/config", "token");
     home.write("app/.env", "KEY");
+    home.write("app/.ssh/id_rsa", "KEY");
+    home.write("app/docs/.aws/credentials", "KEY");
     symlink(home.path("elsewhere.md"), home.path("app/docs/out.md")).unwrap();
     symlink("a.md", home.path("app/docs/in.md")).unwrap();
     symlink("loop.md", home.path("app/docs/loop.md")).unwrap();
@@ -271,6 +273,8 @@ async fn imports_lead_to_files_below_the_project_and_nowhere_else() {
         ("@/etc/passwd", Some(refused(NotLoaded::Outside))),
         ("@.git/config", Some(refused(NotLoaded::Hidden))),
         ("@.env", Some(refused(NotLoaded::Hidden))),
+        ("@.ssh/id_rsa", Some(refused(NotLoaded::Hidden))),
+        ("@docs/.aws/credentials", Some(refused(NotLoaded::Hidden))),
         ("@https://x.example/a.md", Some(refused(NotLoaded::Url))),
         ("@docs/gone.md", None),
         ("@docs/loop.md", None),
