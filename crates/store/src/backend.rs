@@ -258,6 +258,15 @@ pub trait Backend: Debug + Send + Sync {
     /// Holds the root, waiting for others at most so long.
     async fn lock(&self, wait: Duration) -> Result<Box<dyn Held>, BackendError>;
 
+    /// Holds the root if nobody else does; `None` if somebody does. Waits for nobody.
+    async fn lock_if_free(&self) -> Result<Option<Box<dyn Held>>, BackendError> {
+        match self.lock(Duration::ZERO).await {
+            Ok(held) => Ok(Some(held)),
+            Err(BackendError::Locked(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
     /// Returns what is known of the last write. Holds nothing and makes nothing.
     async fn last_write(&self) -> LastWrite {
         LastWrite::Ended

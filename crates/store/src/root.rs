@@ -145,13 +145,19 @@ impl Root {
     }
 
     /// Sees to it, once in the life of this process, that a write which somebody did not end is ended
-    /// before anybody reads. What keeps that from happening must not keep anybody from reading.
+    /// before anybody reads. What keeps that from happening must not keep anybody from reading, and a writer that is at
+    /// work, or was stopped in the middle of it, is not waited for.
     pub(crate) async fn make_whole(self: &Arc<Self>, store: &Store) {
         if self.looked.swap(true, Ordering::Relaxed) || !self.may_be_interrupted(store).await {
             return;
         }
-        if let Err(error) = self.hold(store).await {
-            tracing::warn!(%error, "an interrupted write could not be completed before reading");
+        match self.hold_if_free(store).await {
+            Ok(Some(_)) => {}
+            // Who reads next looks again.
+            Ok(None) => self.looked.store(false, Ordering::Relaxed),
+            Err(error) => {
+                tracing::warn!(%error, "an interrupted write could not be completed before reading");
+            }
         }
     }
 
@@ -218,18 +224,40 @@ impl Root {
     /// Holds the root for writing. A write that somebody did not end is ended first.
     pub(crate) fn hold<'a>(self: &'a Arc<Self>, store: &'a Store) -> Answering<'a, HeldRoot> {
         Box::pin(async {
-            if self.backend.folder().is_none() {
-                // No lock file of this machine makes the folder on its way.
-                store.folders.make_state();
-            }
+            self.make_state(store);
             let held = self.backend.lock(LOCK_WAIT).await.map_err(StoreError::at(self.mount))?;
-            let mut held = HeldRoot { root: Arc::clone(self), held };
-            if held.held.was_interrupted() {
-                crate::settle::recover(store, &mut held).await?;
-            }
-            held.refresh(store).await?;
-            Ok(held)
+            self.held(store, held).await
         })
+    }
+
+    /// The same, if nobody else holds it.
+    fn hold_if_free<'a>(self: &'a Arc<Self>, store: &'a Store) -> Answering<'a, Option<HeldRoot>> {
+        Box::pin(async {
+            self.make_state(store);
+            let held = self.backend.lock_if_free().await.map_err(StoreError::at(self.mount))?;
+            let Some(held) = held else { return Ok(None) };
+            self.held(store, held).await.map(Some)
+        })
+    }
+
+    fn make_state(&self, store: &Store) {
+        if self.backend.folder().is_none() {
+            // No lock file of this machine makes the folder on its way.
+            store.folders.make_state();
+        }
+    }
+
+    async fn held(
+        self: &Arc<Self>,
+        store: &Store,
+        held: Box<dyn Held>,
+    ) -> Result<HeldRoot, StoreError> {
+        let mut held = HeldRoot { root: Arc::clone(self), held };
+        if held.held.was_interrupted() {
+            crate::settle::recover(store, &mut held).await?;
+        }
+        held.refresh(store).await?;
+        Ok(held)
     }
 }
 

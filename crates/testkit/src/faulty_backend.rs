@@ -314,6 +314,12 @@ impl Backend for FaultyBackend {
         Ok(Box::new(FaultyHeld { inner, plan: Arc::clone(&self.plan) }))
     }
 
+    async fn lock_if_free(&self) -> Result<Option<Box<dyn Held>>, BackendError> {
+        let inner = self.plan.run(self.inner.lock_if_free()).await?;
+        let plan = || Arc::clone(&self.plan);
+        Ok(inner.map(|inner| Box::new(FaultyHeld { inner, plan: plan() }) as Box<dyn Held>))
+    }
+
     async fn last_write(&self) -> LastWrite {
         self.inner.last_write().await
     }

@@ -4,7 +4,9 @@
 //! shown what fits, by the daemon when it serves the folder. Without one a prompt is answered in this process, from
 //! what the memories are at this moment; what takes longer than a hook may is dropped.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use engine::{Beginning, Conversation, Engine, Recalled, Recaller};
 use memory::code::Code;
@@ -16,6 +18,7 @@ use crate::args::{AgentFolder, Globals};
 use crate::compose::Glimpse;
 use crate::daemon;
 use crate::exit::{Failure, chain};
+use crate::files;
 use crate::hooks::wire::Told;
 use crate::hooks::{Event, Format, Resumed, note, reason};
 
@@ -67,7 +70,7 @@ impl Session {
 
     /// Asks the daemon for what a session begins with; it has most of it at hand. `None` if there is none that answers.
     async fn begun_at_daemon(&self, glimpse: &Glimpse, told: &Told) -> Option<String> {
-        let client = daemon::find(glimpse.state_folder())?.client().ok()?;
+        let client = answering(glimpse.state_folder())?;
         let loaded = self.format.context_files.iter().map(|&name| name.to_owned());
         let open = OpenConversation {
             session_id: Some(told.session.clone()),
@@ -78,7 +81,7 @@ impl Session {
             context_files_loaded: loaded.collect(),
             ..OpenConversation::default()
         };
-        let begun = client.open_conversation(&open).await.ok()?;
+        let begun = in_time(glimpse.state_folder(), client.open_conversation(&open)).await?.ok()?;
         let changes = begun.changes.map(|changes| changes.text);
         Some(self.beginning((begun.context?.text, begun.context_repeated), changes))
     }
@@ -124,22 +127,58 @@ fn joined(blocks: impl IntoIterator<Item = String>) -> String {
     blocks.into_iter().collect::<Vec<_>>().join("\n")
 }
 
-/// Tells the daemon, if there is one that serves this workspace; `None` if not.
+/// How long a daemon may take to answer; it takes a twentieth of that. Then the hook looks by itself.
+const DAEMON_WAIT: Duration = Duration::from_millis(300);
+
+/// How long a daemon that did not answer in time is not asked.
+const DAEMON_REST: Duration = Duration::from_secs(10);
+
+/// Returns the daemon, if there is one that did not hang just now.
+fn answering(state: &Path) -> Option<Client> {
+    let hung = files::modified_at(&hung_file(state)).ok().and_then(|at| at.elapsed().ok());
+    if hung.is_some_and(|age| age < DAEMON_REST) {
+        return None;
+    }
+    daemon::find(state)?.client().ok()
+}
+
+/// Waits for a daemon's answer; `None` if it does not come in time, which is noted for the hooks that come next.
+async fn in_time<T>(state: &Path, answer: impl Future<Output = T>) -> Option<T> {
+    let answer = tokio::time::timeout(DAEMON_WAIT, answer).await;
+    if answer.is_err() {
+        let file = hung_file(state);
+        let made = file.parent().map_or(Ok(()), files::make_private_folder);
+        let gone = made.and_then(|()| files::remove(&file));
+        let noted = gone.and_then(|()| files::write_new_private(&file, b""));
+        if let Err(error) = noted {
+            note(format!("cannot note that the daemon hangs: {error}"));
+        }
+        note(format!("the daemon did not answer within {} ms", DAEMON_WAIT.as_millis()));
+    }
+    answer.ok()
+}
+
+/// Returns the file whose time says when the daemon last hung.
+fn hung_file(state: &Path) -> PathBuf {
+    state.join("hooks").join("daemon-hung")
+}
+
+/// Tells the daemon, if there is one that serves this workspace and answers in time; `None` if not.
 async fn at_daemon(place: &Glimpse, told: &Told) -> Option<Result<Option<String>, Failure>> {
-    let found = daemon::find(place.state_folder())?;
-    let client = found.client().ok()?;
+    let client = answering(place.state_folder())?;
     let open = OpenConversation {
         session_id: Some(told.session.clone()),
         workspace_id: Some(place.workspace().id),
         ..OpenConversation::default()
     };
-    match client.open_conversation(&open).await {
+    match in_time(place.state_folder(), client.open_conversation(&open)).await? {
         Ok(_) => {}
         // It serves other folders, or is about to end.
         Err(ClientError::Refused(_) | ClientError::Unreachable(_)) => return None,
         Err(error) => return Some(Err(failure(&error))),
     }
-    let answer = tell(&client, told).await.map_err(|error| failure(&error));
+    let answer = in_time(place.state_folder(), tell(&client, told)).await?;
+    let answer = answer.map_err(|error| failure(&error));
     Some(answer.map(|shown| {
         let recalled = shown.recalled.map(|recalled| recalled.text);
         beside(recalled, shown.changes.map(|changes| changes.text))

@@ -194,15 +194,52 @@ fn the_plugin_for_opencode_shows_each_text_once_in_a_session() {
     let has = |seen: &Value, what: &str| seen.to_string().contains(what);
     let first = &seen["first"];
     assert!(has(first, "<memory_index>") && has(first, "Oolong is the tea"), "{seen}");
-    assert_eq!(
-        (&seen["again"], &seen["child"], &seen["resumed"]),
-        (&"".into(), &"".into(), &"".into())
-    );
+    for nothing in ["again", "child", "resumed", "fork", "old_child", "kept"] {
+        assert_eq!(seen[nothing], "", "{nothing}: {seen}");
+    }
+    assert!(has(&seen["undone"], "<memory_index>"), "{seen}");
+    assert_eq!(seen["parts"], 2, "{seen}");
     assert_eq!(seen["tool"], json!({ "title": "", "output": "done", "metadata": {} }));
     let shortened = &seen["shortened"]["content"];
     assert_eq!(shortened[0]["text"], "done");
     assert!(has(&shortened[1]["text"], "<memory_index>"), "{seen}");
     assert_eq!(log(&place), "");
+}
+
+#[test]
+fn the_plugin_for_opencode_fails_no_turn_when_the_program_is_broken() {
+    let place = Place::new();
+    place.done(&["install", "opencode"]);
+    let plugin = place.home().join(".config/opencode/plugin/quipu.js");
+    let text = fs::read_to_string(&plugin).unwrap();
+    let broken = place.home().join("broken");
+    fs::write(&broken, b"\x7fELF no program").unwrap();
+    fs::set_permissions(&broken, fs::Permissions::from_mode(0o700)).unwrap();
+    let programs = [
+        broken.display().to_string(),
+        "/nowhere/quipu".to_owned(),
+        place.script("hangs", "trap '' TERM\nsleep 60\nsleep 60"),
+        place.script("babbles", "echo '{\"additionalContext\": 1}'"),
+    ];
+    for (number, program) in programs.iter().enumerate() {
+        let copy = place.home().join(format!("plugin{number}.mjs"));
+        let line = format!("const PROGRAM = {}", json!(env!("CARGO_BIN_EXE_quipu")));
+        fs::write(&copy, text.replace(&line, &format!("const PROGRAM = {}", json!(program))))
+            .unwrap();
+        let script = format!(
+            "const {{ Quipu }} = await import({}); const plugin = await Quipu({{ directory: '/' }});
+            const parts = [{{ id: 'prt_1', type: 'text', text: 'Hello' }}];
+            await plugin['chat.message']({{}}, {{ message: {{ id: 'm', sessionID: 's' }}, parts }});
+            await plugin['tool.execute.after']({{ sessionID: 's' }}, undefined);
+            console.log(parts.length); process.exit(0)",
+            json!(copy)
+        );
+        let mut node = place.program(tool("QUIPU_TEST_NODE").to_str().unwrap());
+        let begun = Instant::now();
+        let output = node.args(["--input-type=module", "-e", &script]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&output.stdout), "1\n", "{program}: {output:?}");
+        assert!(begun.elapsed() < PATIENCE, "{program}");
+    }
 }
 
 #[test]
@@ -399,6 +436,32 @@ fn a_daemon_that_serves_the_folder_is_asked_and_another_one_is_not() {
     assert_eq!(daemon.end().0, Some(0));
     assert_eq!(shown(&hook(&place, &["user-prompt", "--agent", "qwen"], &asked)), "");
     assert_eq!(log(&place), "");
+}
+
+#[test]
+fn a_daemon_that_hangs_is_not_waited_for() {
+    let place = Place::new();
+    place.create("project/tea.md", "Oolong is the tea for the afternoon.\n");
+    let daemon = serving(&place);
+    daemon.signal("STOP");
+    let start = fixture(&place, "claude-code", "session-start");
+    let prompt = fixture(&place, "claude-code", "user-prompt");
+    let mut prompt: Value = serde_json::from_str(&prompt).unwrap();
+    prompt["prompt"] = "Which tea is for the afternoon?".into();
+    for turn in 0..2 {
+        let begun = hook(&place, &["session-start", "--agent", "claude-code"], &start);
+        assert!(begun.stdout.contains("memory_index"), "{turn}: {begun:?} {}", log(&place));
+    }
+    // For some seconds nobody asks it again.
+    let asked = log(&place).matches("did not answer").count();
+    assert_eq!(asked, 1, "{}", log(&place));
+    prompt["session_id"] = "another".into();
+    let told = prompt.to_string();
+    let answer = hook(&place, &["user-prompt", "--agent", "claude-code"], &told).stdout;
+    assert!(answer.contains("Oolong"), "{answer} {}", log(&place));
+    daemon.signal("CONT");
+    daemon.signal("TERM");
+    assert_eq!(daemon.end().0, Some(0));
 }
 
 /// Starts a daemon whose token is in its file, where hooks find it.

@@ -200,6 +200,11 @@ impl Backend for LocalBackend {
         Ok(Box::new(lock::hold(&self.lock, wait).await?))
     }
 
+    async fn lock_if_free(&self) -> Result<Option<Box<dyn Held>>, BackendError> {
+        let held = lock::hold_if_free(&self.lock).await?;
+        Ok(held.map(|held| Box::new(held) as Box<dyn Held>))
+    }
+
     async fn last_write(&self) -> LastWrite {
         let lock = Arc::clone(&self.lock);
         blocking(Box::new(move || Ok(lock.last_write()))).await.unwrap_or(LastWrite::Unknown)

@@ -164,6 +164,30 @@ async fn no_number_of_a_change_is_given_again_after_the_state_was_lost() {
 }
 
 #[tokio::test]
+async fn reading_waits_for_no_writer_that_was_stopped_in_the_middle() {
+    let host = Host::new();
+    let store = host.store();
+    create(&host.agent(&store), "/memories/global/a.md", "one\n").await;
+    store.close().await;
+    // Another process says that it writes, and goes on no more.
+    let lock = fs::read_dir(host.path("state/locks")).unwrap().next().unwrap().unwrap().path();
+    let text = fs::read_to_string(&lock).unwrap();
+    fs::write(&lock, text.replace("resting", "writing")).unwrap();
+    let stopped = fs::File::open(&lock).unwrap();
+    stopped.lock().unwrap();
+    let begun = std::time::Instant::now();
+    let store = host.store();
+    let (agent, person) = (host.agent(&store), host.person(&store));
+    assert_eq!(person.list(None).await.unwrap().memories.len(), 1);
+    assert_eq!(person.read(&at("/memories/global/a.md")).await.unwrap().text, "one\n");
+    // Nor do writes to other roots.
+    assert!(create(&agent, "/memories/project/b.md", "b\n").await.starts_with("File created"));
+    assert!(begun.elapsed() < std::time::Duration::from_secs(5), "{:?}", begun.elapsed());
+    stopped.unlock().unwrap();
+    assert!(create(&agent, "/memories/global/c.md", "c\n").await.starts_with("File created"));
+}
+
+#[tokio::test]
 async fn recovery_leaves_alone_what_somebody_did_since() {
     let host = Host::new();
     let store = host.store();

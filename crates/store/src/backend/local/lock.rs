@@ -259,6 +259,26 @@ pub(super) async fn hold(lock: &Arc<LockFile>, wait: Duration) -> Result<HeldFil
     }
 }
 
+/// Holds the root if nobody else does.
+pub(super) async fn hold_if_free(lock: &Arc<LockFile>) -> Result<Option<HeldFile>, BackendError> {
+    let Ok(turn) = Arc::clone(&lock.turn).try_lock_owned() else { return Ok(None) };
+    let cannot = |error| BackendError::from_io("open the lock file of a root", error);
+    loop {
+        let opening = Arc::clone(lock);
+        let file = blocking(Box::new(move || opening.open().map_err(cannot))).await?;
+        match file.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Ok(None),
+            Err(TryLockError::Error(error)) => return Err(cannot(error)),
+        }
+        let file = Locked(file);
+        if lock.is_current(&file) {
+            return Ok(Some(held(file, lock.path.clone(), turn)));
+        }
+        lock.forget();
+    }
+}
+
 async fn take_turn(lock: &Arc<LockFile>) -> Result<HeldFile, BackendError> {
     let turn = Arc::clone(&lock.turn).lock_owned().await;
     loop {
