@@ -100,6 +100,12 @@ impl<C: Clock> Embedded<C> {
         }
         let read: HashSet<&MemoryPath> = stored.iter().map(|one| &one.path).collect();
         let unread = paths.into_iter().filter(|path| !read.contains(path)).collect();
+        let revision = |stored: &Stored| Revision::of(stored.text.as_bytes());
+        let texts: Vec<_> = stored.iter().map(|stored| (&stored.path, revision(stored))).collect();
+        let trusted = memories.trusted(&texts).await?;
+        for (stored, trust) in stored.iter_mut().zip(trusted) {
+            stored.trust = trust;
+        }
         let (now, time_zone) = (self.clock.now(), self.time_zone.clone());
         Ok(Snapshot { memories: stored, unread, unsearched, writable, now, time_zone })
     }
@@ -183,14 +189,7 @@ impl<C: Clock> Curator for Embedded<C> {
 
     async fn dream(&self, memories: &Memories, draft: &mut Draft) -> Result<Dreamt, CurateError> {
         let mut snapshot = self.snapshot(memories).await?;
-        let texts: Vec<_> = snapshot
-            .memories
-            .iter()
-            .map(|stored| (&stored.path, Revision::of(stored.text.as_bytes())))
-            .collect();
-        let trusted = memories.trusted(&texts).await?;
-        for (stored, trust) in snapshot.memories.iter_mut().zip(trusted) {
-            stored.trust = trust;
+        for stored in &mut snapshot.memories {
             stored.written = written(memories, stored).await?;
         }
         let dreamt = embedded::dream(&snapshot);

@@ -91,6 +91,8 @@ struct Held {
     memories: HashMap<MemoryPath, Read>,
     /// How often those were used that were, when that was looked at.
     uses: HashMap<MemoryPath, u64>,
+    /// Those that are shown only when a model asks for one, when that was looked at.
+    unreviewed: HashSet<MemoryPath>,
     /// Up to which change it has everything, and when that was looked at.
     current: Option<(u64, Instant)>,
 }
@@ -351,6 +353,7 @@ impl Recaller {
                 let update = std::mem::replace(&mut update, next);
                 let taken_in = followed.take_in(update, current, alone).await;
                 if is_last {
+                    followed.review(memories).await;
                     if taken_in.is_some_and(|place| place.drift > 0) {
                         self.drifted.notify_one();
                     }
@@ -402,7 +405,8 @@ impl Followed {
     fn new(screen: Screen, place: Place, roots: Vec<(Mount, String)>) -> Self {
         let corpus = Corpus::new(screen);
         let (memories, uses) = (HashMap::new(), HashMap::new());
-        let held = Held { corpus, memories, uses, current: None };
+        let unreviewed = HashSet::new();
+        let held = Held { corpus, memories, uses, unreviewed, current: None };
         Self {
             held: RwLock::new(held),
             place: Arc::new(tokio::sync::Mutex::new(place)),
@@ -475,6 +479,18 @@ impl Followed {
         let found: HashSet<&MemoryPath> = surveyed.iter().map(|one| &one.path).collect();
         let gone = held.memories.keys().filter(|path| !found.contains(path)).cloned().collect();
         (gone, surveyed.into_iter().filter(|one| !held.has(one)).collect())
+    }
+
+    /// Looks which memories nobody here reviewed.
+    async fn review(&self, memories: &Memories) {
+        let texts: Vec<(MemoryPath, Revision)> = {
+            let held = self.read();
+            held.memories.iter().map(|(path, read)| (path.clone(), read.revision)).collect()
+        };
+        let mut texts: Vec<_> = texts.iter().map(|(path, revision)| (path, *revision)).collect();
+        texts.sort();
+        let unreviewed = memories.unreviewed_texts(texts).await;
+        self.write().unreviewed = unreviewed;
     }
 
     /// Reads memories. What cannot be read is passed over, and so is a listing that was generated.
@@ -659,7 +675,9 @@ impl Held {
     ) -> Result<Vec<Selected>, Vec<MemoryPath>> {
         let (mut chosen, mut without) = (Vec::new(), Vec::new());
         let found = self.find(prompt, likeness).into_iter();
-        let may_be = found.filter(|(hit, read)| may_be(&hit.path, &read.revision));
+        let may_be = found.filter(|(hit, read)| {
+            !self.unreviewed.contains(&hit.path) && may_be(&hit.path, &read.revision)
+        });
         for (hit, read) in may_be.take(RECALLED_ITEMS_MAX) {
             match read.text.get() {
                 Some(text) => chosen.push(selected(hit, read, text)),

@@ -3,7 +3,7 @@
 //!
 //! Gathering is here, deciding is in `context`. Nothing is written, and nothing counts as a use.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::path::PathBuf;
 
 use context::files;
@@ -20,6 +20,9 @@ use store::{ContextFiles, Listing, LoadScope, Loaded, Memories, Skipped, StoreEr
 
 /// What stands for the description of a memory that came with a repository and that screening objects to.
 const OBJECTED: &str = "(screening objects to this memory)";
+
+/// What stands for the description of one that came with a repository and that nobody here reviewed.
+const UNREVIEWED: &str = "(came with the repository; nobody here reviewed it)";
 
 /// Memories that are read at a time for the hot set; so many are most often enough.
 const READ_AT_A_TIME: usize = 2 * HOT_ITEMS_MAX;
@@ -90,35 +93,31 @@ pub struct HotShown {
 #[derive(Clone, Debug)]
 pub(crate) struct Look {
     listing: Listing,
-    /// Those that screening objects to, of what was not told yet.
-    objected: HashSet<MemoryPath>,
+    /// What is said instead of descriptions, of what was not told yet.
+    instead: HashMap<MemoryPath, &'static str>,
 }
 
 impl Look {
     /// Looks at the memories.
     pub(crate) async fn new(memories: &Memories, told: &Told) -> Result<Self, StoreError> {
         let listing = memories.list(None).await?;
-        let mut objected = HashSet::new();
-        for listed in &listing.memories {
-            let is_told = told.knows(&listed.path, listed.bytes, listed.modified_at);
-            if !is_told && !memories.objections(&listed.path).await.is_empty() {
-                objected.insert(listed.path.clone());
-            }
-        }
-        Ok(Self { listing, objected })
+        let new = listing.memories.iter().map(|listed| (&listed.path, listed));
+        let new = new.filter(|(path, listed)| !told.knows(path, listed.bytes, listed.modified_at));
+        let new: Vec<&MemoryPath> = new.map(|(path, _)| path).collect();
+        let instead = instead_of_descriptions(memories, &new).await;
+        Ok(Self { listing, instead })
     }
 
     /// Returns what changed since a model was told which memories there are, and takes it for told; `None` if
     /// nothing did.
     pub(crate) fn delta(&self, told: &mut Told) -> Option<Part> {
-        let objected = self.objected.iter().map(|path| (path, OBJECTED)).collect();
-        told.delta(&seen(&self.listing, &objected), &self.listing.not_whole)
+        told.delta(&seen(&self.listing, &self.instead), &self.listing.not_whole)
     }
 }
 
 fn seen<'a>(
     listing: &'a Listing,
-    descriptions: &HashMap<&'a MemoryPath, &'static str>,
+    descriptions: &HashMap<MemoryPath, &'static str>,
 ) -> Vec<Seen<'a>> {
     let seen = listing.memories.iter().map(|listed| {
         let objected = descriptions.get(&listed.path).copied();
@@ -194,23 +193,34 @@ fn within(bytes_max: usize, parts: [Option<Part>; 3]) -> Vec<Part> {
     parts.into_iter().zip(kept).filter_map(|(part, kept)| part.filter(|_| kept)).collect()
 }
 
-/// Returns what is said instead of their descriptions of memories that screening objects to, of those that
-/// may be in the index.
-async fn descriptions<'a>(
-    memories: &Memories,
-    listing: &'a Listing,
-) -> HashMap<&'a MemoryPath, &'static str> {
+/// Returns what is said instead of descriptions in the index.
+async fn descriptions(memories: &Memories, listing: &Listing) -> HashMap<MemoryPath, &'static str> {
     let mut looked_at: HashMap<Option<Mount>, usize> = HashMap::new();
-    let mut objected = HashMap::new();
-    for listed in &listing.memories {
+    let may_be_shown = listing.memories.iter().filter(|listed| {
         let turn = looked_at.entry(listed.path.mount()).or_default();
         *turn += 1;
-        let may_be_shown = listed.pinned || *turn <= INDEX_LINES_MAX;
-        if may_be_shown && !memories.objections(&listed.path).await.is_empty() {
-            objected.insert(&listed.path, OBJECTED);
+        listed.pinned || *turn <= INDEX_LINES_MAX
+    });
+    let shown: Vec<&MemoryPath> = may_be_shown.map(|listed| &listed.path).collect();
+    instead_of_descriptions(memories, &shown).await
+}
+
+/// Returns what is said instead of their descriptions of memories that came with a repository and that nobody here
+/// reviewed, or that screening objects to.
+async fn instead_of_descriptions(
+    memories: &Memories,
+    paths: &[&MemoryPath],
+) -> HashMap<MemoryPath, &'static str> {
+    let unreviewed = memories.unreviewed(paths.iter().copied()).await;
+    let mut instead = HashMap::new();
+    for path in paths {
+        if !memories.objections(path).await.is_empty() {
+            instead.insert((*path).clone(), OBJECTED);
+        } else if unreviewed.contains(*path) {
+            instead.insert((*path).clone(), UNREVIEWED);
         }
     }
-    objected
+    instead
 }
 
 fn ranked(listing: &Listing, now: Timestamp) -> Vec<Ranked<'_>> {
@@ -275,9 +285,12 @@ async fn hot_set(
     Ok((text, tried.collect()))
 }
 
-/// Reads the beginning of a memory, if it can be read.
+/// Reads the beginning of a memory, if it can be read and is not shown only when it is asked for.
 async fn head(memories: &Memories, place: usize, path: &MemoryPath) -> Option<Head> {
     let read = memories.read_if_readable(path).await?;
+    if !memories.unreviewed_texts([(path, read.revision)]).await.is_empty() {
+        return None;
+    }
     let is_objected = !memories.objections(path).await.is_empty();
     let bytes = read.text.len();
     let mut text = read.text;

@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use memory::change::{ChangeId, ChangeKind, FileChange, FolderChange, Provenance, Trust};
+use memory::change::{Actor, ChangeId, ChangeKind, FileChange, FolderChange, Provenance, Trust};
 use memory::document::Revision;
 use memory::path::RelativePath;
 use memory::proposal::ProposalId;
@@ -364,8 +364,7 @@ async fn remove_folder_for(
 
 fn new_change(store: &Store, roots: &[HeldRoot], plan: &Plan) -> NewChange {
     let at = store.clock.now();
-    let files: Vec<_> =
-        plan.steps.iter().map(|step| new_file_change(roots, step, &plan.provenance)).collect();
+    let files: Vec<_> = plan.steps.iter().map(|step| new_file_change(roots, plan, step)).collect();
     let uses = if plan.counts_as_use {
         files.iter().filter_map(|file| use_of(&file.change, at)).collect()
     } else {
@@ -395,7 +394,8 @@ fn use_of(change: &FileChange, at: memory::clock::Timestamp) -> Option<Use> {
     Some(Use { identity: change.root.identity.clone(), path, at, wrote: true })
 }
 
-fn new_file_change(roots: &[HeldRoot], step: &Step, provenance: &Provenance) -> NewFileChange {
+fn new_file_change(roots: &[HeldRoot], plan: &Plan, step: &Step) -> NewFileChange {
+    let provenance = &plan.provenance;
     let root = &roots[step.root];
     let trusted = root.trust(&step.path);
     let change = |moved_to, before, after, trust| FileChange {
@@ -408,10 +408,12 @@ fn new_file_change(roots: &[HeldRoot], step: &Step, provenance: &Provenance) -> 
     };
     match &step.what {
         What::Put { before, after } => {
-            // Text that replaces text was written with the old one before the writer's eyes.
+            // Text that replaces text was written with the old one before the writer's eyes; only who saves all of
+            // it answers for all of it.
+            let is_all = plan.kind == ChangeKind::Save && provenance.actor == Actor::Person;
             let trust = match before {
-                Some(_) => trusted.min(provenance.trust),
-                None => provenance.trust,
+                Some(_) if !is_all => trusted.min(provenance.trust),
+                _ => provenance.trust,
             };
             let revision = before.as_ref().and_then(Current::revision);
             NewFileChange {

@@ -36,6 +36,8 @@ mod derived;
 
 mod objection;
 
+mod unreviewed;
+
 mod glance;
 
 mod settle;

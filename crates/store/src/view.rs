@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use memory::change::{Actor, ChangeId, RootKey, Trust};
-use memory::command::view::{FROM_CHECKOUT, Row, view_file, view_folder};
+use memory::command::view::{FROM_CHECKOUT, Row, UNREVIEWED, view_file, view_folder};
 use memory::command::{self, CommandError, Lines, Reply};
 use memory::document::{self, Head, Revision};
 use memory::limits::{
@@ -70,7 +70,16 @@ impl Memories {
         if !warnings.is_empty() {
             shown = format!("{shown}\n{FROM_CHECKOUT}");
         }
+        let revision = whole.then(|| Revision::of(&read.bytes));
         if self.caller.provenance.actor != Actor::Person {
+            let is_unreviewed = match revision {
+                Some(revision) => self.unreviewed_texts([(path, revision)]).await,
+                None => self.unreviewed([path]).await,
+            };
+            if !is_unreviewed.is_empty() {
+                let [before, after] = UNREVIEWED;
+                shown = format!("{before}\n{shown}\n{after}");
+            }
             let used = Use {
                 identity: root.key.identity.clone(),
                 path: relative.clone(),
@@ -79,7 +88,6 @@ impl Memories {
             };
             self.store.count_use(used).await;
         }
-        let revision = whole.then(|| Revision::of(&read.bytes));
         Ok(Reply::Done { text: shown, change: None, revision, warnings })
     }
 

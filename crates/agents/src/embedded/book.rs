@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 use memory::change::Trust;
 use memory::clock::Timestamp;
 use memory::document::{self, Entry, Head, without_entry};
-use memory::path::{MemoryPath, Mount};
+use memory::path::{MemoryPath, Mount, Scope};
 use regex::Regex;
 
 use super::same::{self, Form};
@@ -55,6 +55,13 @@ impl Written {
 }
 
 impl Stored {
+    /// Tells whether it came with a repository and nobody here wrote or accepted it. Such a text decides nothing: where
+    /// another one goes, whether it is known, or what becomes of it.
+    pub(crate) fn is_unreviewed(&self) -> bool {
+        let is_shared = self.path.mount() == Some(Mount::Scope(Scope::Project));
+        is_shared && self.trust == Trust::Outside
+    }
+
     /// Returns its text without these entries of it, which are in order.
     pub(crate) fn without<'a>(
         &'a self,
@@ -98,7 +105,9 @@ impl Snapshot {
 
     /// Tells whether entries of a memory may be changed without asking.
     pub(crate) fn may_change(&self, stored: &Stored) -> bool {
-        !stored.pinned && stored.path.mount().is_some_and(|mount| self.writable.contains(&mount))
+        !stored.pinned
+            && !stored.is_unreviewed()
+            && stored.path.mount().is_some_and(|mount| self.writable.contains(&mount))
     }
 }
 

@@ -270,6 +270,7 @@ fn propose(memories: &[&Stored], merged: &BTreeSet<At>, snapshot: &Snapshot) -> 
     let all: Vec<(At, &Stored, &Note)> = memories
         .iter()
         .enumerate()
+        .filter(|(_, stored)| !stored.is_unreviewed())
         .filter(|(_, stored)| {
             stored.path.mount().is_some_and(|mount| snapshot.writable.contains(&mount))
         })

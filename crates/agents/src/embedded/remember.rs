@@ -180,7 +180,8 @@ impl Desk<'_> {
                     .windows(all.len())
                     .any(|notes| notes.iter().map(said).eq(all.iter().cloned()))
         };
-        let known = self.memories.iter().filter(|_| !self.is_clean).find(has_all);
+        let seen = self.memories.iter().filter(|stored| !stored.is_unreviewed());
+        let known = seen.filter(|_| !self.is_clean).find(has_all);
         if let Some(path) = known.map(|stored| stored.path.clone()) {
             self.changes.push(note(&path, EntryAction::Known, &title));
             return Ok(());
@@ -228,7 +229,9 @@ impl Desk<'_> {
 
     /// Returns the memories that may be looked at.
     fn seen(&self) -> impl Iterator<Item = (usize, &Stored)> {
-        let is_seen = |stored: &Stored| !self.is_clean || self.opened.contains(&stored.path);
+        let is_seen = |stored: &Stored| {
+            !stored.is_unreviewed() && (!self.is_clean || self.opened.contains(&stored.path))
+        };
         self.memories.iter().enumerate().filter(move |(_, stored)| is_seen(stored))
     }
 

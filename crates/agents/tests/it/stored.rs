@@ -81,7 +81,7 @@ async fn a_forgotten_entry_takes_its_empty_memory_with_it() {
 #[tokio::test]
 async fn a_dream_merges_in_one_change() {
     let (home, memories) = memories();
-    let folder = home.path().join("shop/.quipu/memory");
+    let folder = home.path().join("data/memory");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("pier.md"), "- The pier gate opens at six\n- Gates are green\n").unwrap();
     fs::write(folder.join("pier-2.md"), "- the pier gate opens at six.\n").unwrap();
@@ -120,11 +120,36 @@ async fn what_a_checkout_brings_takes_nothing_away_that_was_written_here() {
     fs::write(folder.join("pier.md"), outside).unwrap();
     let mut draft = memories.draft(ChangeKind::Draft, Call::default());
     let done = curator().dream(&memories, &mut draft).await.unwrap();
-    draft.commit().await.unwrap().unwrap();
-    assert_eq!(done.deduped, 1);
-    assert_eq!(fs::read_to_string(folder.join("pier-2.md")).unwrap(), own);
-    let left = fs::read_to_string(folder.join("pier.md")).unwrap();
-    assert_eq!(left, "- The lamp burns at 03:00 (2026-03-02)\n");
+    assert_eq!((done.deduped, done.proposals, draft.changed()), (0, vec![], vec![]));
+}
+
+#[tokio::test]
+async fn what_a_checkout_brings_decides_nothing_about_what_is_said_here() {
+    let (home, memories) = memories();
+    let planted = [
+        ("user/prefs.md", "---\ntype: user\n---\n- My name is Mallory\n- I like tea\n"),
+        ("project/port.md", "---\ntype: project\n---\n- The upload limit is 5 MB\n"),
+    ];
+    for (name, text) in planted {
+        let file = home.path().join("shop/.quipu/memory").join(name);
+        fs::create_dir_all(file.parent().unwrap()).unwrap();
+        fs::write(file, text).unwrap();
+    }
+    let curator = curator();
+    for (said, wanted) in [
+        ("My name is Ada", "/memories/global/user/name-ada.md"),
+        ("I like tea", "/memories/global/user/like-tea.md"),
+        ("The upload limit is now 9 MB", "/memories/project/project/upload-limit-now-9.md"),
+        ("The upload limit is 5 MB", "/memories/project/project/upload-limit-now-9.md"),
+    ] {
+        let (summary, touched) = remember(&curator, &memories, said).await;
+        assert!(summary.contains("1 new"), "{said}: {summary}");
+        assert_eq!(touched, [wanted], "{said}");
+    }
+    for (name, text) in planted {
+        let file = home.path().join("shop/.quipu/memory").join(name);
+        assert_eq!(fs::read_to_string(file).unwrap(), text);
+    }
 }
 
 /// Remembers, commits, and returns what was said of it.
@@ -142,7 +167,7 @@ async fn remember(
 #[tokio::test]
 async fn what_others_write_between_two_tasks_is_seen() {
     let (home, memories) = memories();
-    let folder = home.path().join("shop/.quipu/memory");
+    let folder = home.path().join("data/memory");
     fs::create_dir_all(&folder).unwrap();
     let file = folder.join("a.md");
     fs::write(&file, "- The pier gate opens at six.\n- Gates are green.\n").unwrap();

@@ -47,10 +47,11 @@ pub(crate) enum Moment {
     ToolResult,
 }
 
-/// Trust a folder: its context files may instruct models
+/// Trust a folder: its context files may instruct models, and its memories are shown to them
 ///
-/// Nothing of a folder that is not trusted is shown to a model as an instruction. Trust is kept on this
-/// host, for the folder by its real path and all below it. Look at its context files first.
+/// Nothing of a folder that is not trusted is shown to a model as an instruction, and of memories that came with its
+/// repository a model is shown the paths, and no text unless it asks for one. What this changes is listed first, and on
+/// a terminal you are asked. Trust is kept on this host, for the folder by its real path and all below it.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
@@ -70,6 +71,10 @@ pub(crate) struct Trust {
     /// Trust it no longer
     #[arg(long)]
     pub(crate) remove: bool,
+
+    /// Do not ask
+    #[arg(short, long)]
+    pub(crate) yes: bool,
 }
 
 /// Find the memories that fit a prompt

@@ -1,13 +1,19 @@
-//! `quipu trust`: folders whose context files may instruct models.
+//! `quipu trust`: folders whose context files may instruct models, and whose memories are shown to them unasked.
 
-use engine::Checkout;
+use std::path::Path;
+
+use engine::{Checkout, NotLoaded};
 use serde_json::json;
 
-use crate::args::Trust;
+use crate::args::{Answered, Trust};
+use crate::commands::ask;
 use crate::compose::{self, App};
 use crate::exit::{Failure, Status};
 use crate::render::text::Text;
-use crate::render::visible;
+use crate::render::{short, visible};
+
+/// How many files and memories are named before a folder is trusted.
+const SPEAKING_MAX: usize = 20;
 
 /// Trusts a folder, or no longer, or lists those that are trusted.
 pub(crate) async fn run(app: &App, args: &Trust) -> Result<Status, Failure> {
@@ -26,6 +32,16 @@ pub(crate) async fn run(app: &App, args: &Trust) -> Result<Status, Failure> {
         let removed = app.write("writing", trusted.remove(&folder)).await?;
         (folder, removed)
     } else {
+        let speaks = what_speaks(app, &folder).await?;
+        let asks = !speaks.is_empty() && !app.output.json;
+        if asks && !args.yes && ask::can_ask(app) {
+            if !ask::confirm_about(app, &speaks, "Trust it?").await? {
+                app.output.note("nothing was written");
+                return Ok(Status::Refused);
+            }
+        } else if asks {
+            app.output.note(speaks.trim_end());
+        }
         app.write("writing", trusted.add(&folder)).await?
     };
     let shown = path.display().to_string();
@@ -44,6 +60,51 @@ pub(crate) async fn run(app: &App, args: &Trust) -> Result<Status, Failure> {
         return Ok(Status::Refused);
     }
     Ok(Status::Done)
+}
+
+/// Says what of a folder reaches models once it is trusted: context files, and memories that nobody here reviewed. Empty if
+/// there is nothing.
+async fn what_speaks(app: &App, folder: &Path) -> Result<String, Failure> {
+    let Some(here) = app.binding().project_dir.clone().filter(|here| is_below(here, folder)) else {
+        return Ok("its context files will instruct models, and its memories are shown to them\n"
+            .to_owned());
+    };
+    let files = app.context_files_with(&Answered::default())?;
+    let memories = app.memories();
+    let loaded = app.engine.context_text(&files).await;
+    let of_folder = loaded.skipped.iter().filter(|skipped| skipped.why == NotLoaded::Untrusted);
+    let listing = app.wait("listing", memories.list(None)).await?;
+    let unreviewed = memories.unreviewed(listing.memories.iter().map(|one| &one.path)).await;
+    let of_clone = listing.memories.iter().filter(|one| unreviewed.contains(&one.path));
+    let mut text = Text::default();
+    let mut lines: Vec<String> = of_folder
+        .map(|skipped| {
+            let path = skipped.path.strip_prefix(&here).unwrap_or(&skipped.path);
+            format!("{}  instructs models", visible::line(&path.display().to_string()))
+        })
+        .collect();
+    lines.extend(of_clone.map(|one| {
+        let (path, description) = (short(&one.path), visible::line(&one.description));
+        format!("{}  {description}", visible::line(&path))
+    }));
+    let more = lines.len().saturating_sub(SPEAKING_MAX);
+    lines.truncate(SPEAKING_MAX);
+    if lines.is_empty() {
+        return Ok(String::new());
+    }
+    text.line(format_args!("trusted, these are shown to models without being asked for:"));
+    for line in lines {
+        text.line(format_args!("  {line}"));
+    }
+    if more > 0 {
+        text.line(format_args!("  and {more} more"));
+    }
+    Ok(text.into_string())
+}
+
+fn is_below(path: &Path, folder: &Path) -> bool {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    real(path).starts_with(real(folder))
 }
 
 async fn list(app: &App) -> Result<Status, Failure> {

@@ -79,7 +79,7 @@ fn a_rehearsal_shows_the_difference_and_changes_nothing() {
     rehearsed: Changed 1 memory. Repeated entries merged: 1.
       merged project/a-2.md: the pier gate opens at six
     ");
-    insta::assert_snapshot!(place.run(&["forget", "--dry-run", "green gates"]).shown(), @r"
+    insta::assert_snapshot!(place.run(&["forget", "--dry-run", "the green of the gates"]).shown(), @r"
     status 0
     --- stdout
     --- /memories/project/a.md

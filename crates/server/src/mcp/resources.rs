@@ -9,7 +9,7 @@
 
 use engine::{Listed, Listing, Memories, StoreError};
 use memory::code::Code;
-use memory::command::view::FROM_CHECKOUT;
+use memory::command::view::{FROM_CHECKOUT, UNREVIEWED};
 use memory::command::{CommandError, Warning};
 use memory::limits::MCP_RESOURCES_PAGE;
 use memory::path::{Layout, MemoryPath};
@@ -36,12 +36,15 @@ pub(super) async fn list(
     let listing = memories.list(None).await.map_err(|error| refused("resources/list", error))?;
     let (listed, next_cursor) = page(&listing, after.as_ref());
     let mut resources = Vec::with_capacity(listed.len());
+    let unreviewed = memories.unreviewed(listed.iter().map(|memory| &memory.path)).await;
     for memory in listed {
         let objections = memories.objections(&memory.path).await;
-        resources.push(if objections.is_empty() {
-            resource(memory)
+        resources.push(if !objections.is_empty() {
+            silent(memory, notice(&objections))
+        } else if unreviewed.contains(&memory.path) {
+            silent(memory, UNREVIEWED[0].to_owned())
         } else {
-            objected(memory, &objections)
+            resource(memory)
         });
     }
     let mut result = ListResourcesResult::with_all_items(resources);
@@ -62,13 +65,13 @@ fn page<'l>(listing: &'l Listing, after: Option<&MemoryPath>) -> (Vec<&'l Listed
     (listed, next)
 }
 
-/// Returns a memory that came with a repository and that screening objects to. It is listed, with
-/// what is objected to in the place of what it says about itself: a client may show titles and
-/// descriptions to a model without being asked.
-fn objected(memory: &Listed, objections: &[Warning]) -> Resource {
+/// Returns a memory that came with a repository, and that screening objects to or nobody here reviewed. It is listed,
+/// with a notice in the place of what it says about itself: a client may show titles and descriptions to a model without
+/// being asked.
+fn silent(memory: &Listed, notice: String) -> Resource {
     let mut resource = resource(memory);
     resource.title = None;
-    resource.description = Some(notice(objections));
+    resource.description = Some(notice);
     if let Some(annotations) = &mut resource.annotations {
         annotations.priority = None;
     }
@@ -111,11 +114,15 @@ pub(super) async fn read(memories: &Memories, uri: &str) -> Result<ReadResourceR
     let path = path_of(uri, memories.layout())?;
     let memory = memories.read(&path).await.map_err(|error| refused("resources/read", error))?;
     let objections = memories.objections(&path).await;
-    let text = if objections.is_empty() {
-        memory.text
-    } else {
-        // It stands before the text: what a model has read first it reads the rest by.
+    let is_unreviewed = !memories.unreviewed([&path]).await.is_empty();
+    // It stands before the text: what a model has read first it reads the rest by.
+    let text = if !objections.is_empty() {
         format!("{}\n\n{}", notice(&objections), memory.text)
+    } else if is_unreviewed {
+        let [before, after] = UNREVIEWED;
+        format!("{before}\n\n{}\n\n{after}\n", memory.text)
+    } else {
+        memory.text
     };
     let contents = ResourceContents::text(text, uri).with_mime_type(MIME_TYPE);
     Ok(ReadResourceResult::new(vec![contents]))

@@ -73,6 +73,12 @@ impl TrustedFolders {
         Ok(read(&backend, &file).await?.0)
     }
 
+    /// Tells whether a folder is trusted, or one above it is.
+    pub async fn has(&self, folder: &Path) -> Result<bool, TrustError> {
+        let real = host::real_path(folder).unwrap_or_else(|_| folder.to_owned());
+        Ok(is_trusted(&self.list().await?, &real))
+    }
+
     /// Trusts a folder; returns its real path, and whether it was not in the list before.
     pub async fn add(&self, folder: &Path) -> Result<(PathBuf, bool), TrustError> {
         let real = host::real_path(folder).ok().filter(|real| real.is_dir());

@@ -85,7 +85,7 @@ async fn remember_forget_and_dream_do_what_they_say() {
     let TaskResult::Forgotten { removed, .. } = result(&task) else { panic!() };
     assert_eq!(removed.len(), 1);
     assert_eq!(home.texts().await, []);
-    let folder = home.workspace.cwd.join(".quipu/memory");
+    let folder = home.folder.path().join("data/memory");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join("a.md"), "- The pier gate opens at six\n- Gates are green\n").unwrap();
     fs::write(folder.join("a-2.md"), "- the pier gate opens at six.\n").unwrap();
