@@ -6,9 +6,12 @@
 //! characters in between, for a model reads past all of these.
 
 use std::borrow::Cow;
+use std::sync::LazyLock;
 
 use memory::document::description_line;
 use memory::screen::taken_for;
+use unicode_normalization::UnicodeNormalization as _;
+use unicode_security::confusable_detection::skeleton;
 
 /// The tags of our blocks.
 pub const TAGS: [&str; 6] = [
@@ -108,31 +111,50 @@ fn finished(text: &str, copied: usize, changed: Option<String>) -> Cow<'_, str> 
 
 /// Tells whether a character is taken for `<`.
 fn opens(character: char) -> bool {
-    matches!(character, '\u{2039}' | '\u{27e8}' | '\u{2329}' | '\u{3008}' | '\u{276e}' | '\u{02c2}')
-        || taken_for(character) == Some('<')
+    let is_listed = matches!(
+        character,
+        '\u{2039}' | '\u{27e8}' | '\u{2329}' | '\u{3008}' | '\u{276e}' | '\u{02c2}'
+    );
+    // Han, kana and Hangul are most of a text that has them, and none of them looks like it.
+    let is_east_asian = matches!(character, '\u{3041}'..='\u{9fff}' | '\u{ac00}'..='\u{d7ff}');
+    let is_alike = || skeleton(character.encode_utf8(&mut [0; 4])).eq(['<']);
+    is_listed || taken_for(character) == Some('<') || (!is_east_asian && is_alike())
+}
+
+/// How many characters behind an angle bracket are looked at; no name of ours is as long, white space before it included.
+const LOOKED_AT: usize = 64;
+
+/// The names of our tags as they look: with each character replaced by the one that stands for all that are confused with
+/// it, by Unicode's own tables.
+static LOOKS: LazyLock<Vec<String>> =
+    LazyLock::new(|| TAGS.iter().map(|tag| skeleton(tag).collect()).collect());
+
+/// Tells whether what follows an angle bracket makes a tag of ours of it.
+fn is_our_tag(rest: &str) -> bool {
+    let seen = rest.chars().filter_map(taken_for).take(LOOKED_AT);
+    let name = name_in(seen.clone());
+    if TAGS.contains(&name.as_str()) {
+        return true;
+    }
+    let visible = rest.chars().filter(|c| taken_for(*c).is_some()).take(LOOKED_AT);
+    let written: String = visible.nfkc().collect();
+    // Capitals look like other letters than small ones, so both are compared.
+    [seen.collect(), written.to_lowercase(), written].iter().any(|text: &String| {
+        let name = name_in(skeleton(text).flat_map(char::to_lowercase));
+        LOOKS.contains(&name)
+    })
+}
+
+/// Returns the name at the beginning of a tag, behind white space and slashes.
+fn name_in(seen: impl Iterator<Item = char>) -> String {
+    let name = seen.skip_while(|&c| c.is_whitespace() || is_slash(c));
+    let name = name.take_while(|&c| is_of_a_name(c));
+    name.map(|c| if is_dash(c) { '_' } else { c }).collect()
 }
 
 /// Tells whether a character is taken for the slash of a closing tag.
 fn is_slash(character: char) -> bool {
     matches!(character, '/' | '\\' | '\u{2044}' | '\u{2215}' | '\u{29f8}' | '\u{2571}')
-}
-
-/// Tells whether what follows an angle bracket makes a tag of ours of it.
-fn is_our_tag(rest: &str) -> bool {
-    let seen = rest.chars().filter_map(taken_for);
-    let mut seen = seen.skip_while(|&c| c.is_whitespace() || is_slash(c)).peekable();
-    let mut name = String::new();
-    while let Some(&c) = seen.peek()
-        && is_of_a_name(c)
-    {
-        // No name of ours is as long.
-        if name.len() > 32 {
-            return false;
-        }
-        name.push(if is_dash(c) { '_' } else { c });
-        seen.next();
-    }
-    TAGS.contains(&name.as_str())
 }
 
 fn is_of_a_name(c: char) -> bool {
@@ -199,6 +221,12 @@ mod tests {
         check("<\u{200b}/hot_\u{200d}memories>", "&lt;\u{200b}/hot_\u{200d}memories>");
         check("<\u{2044}hоt-memоries>", "&lt;\u{2044}hоt-memоries>");
         check("‹/memory-index›", "&lt;/memory-index›");
+        check("</memory_ﬁle>", "&lt;/memory_ﬁle>");
+        check("ᐸ/memory_file>", "&lt;/memory_file>");
+        check("</ｍemory_𝒇ile>", "&lt;/ｍemory_𝒇ile>");
+        check("<∕НОТ_МЕМОRIES>", "&lt;∕НОТ_МЕМОRIES>");
+        check("</mernory_file>", "&lt;/mernory_file>");
+        check("</rnemory_fi1e>", "&lt;/rnemory_fi1e>");
         check("<imported from=\"x\">", "&lt;imported from=\"x\">");
         check("<<memory_index", "<&lt;memory_index");
         let plain = [
