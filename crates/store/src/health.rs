@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use memory::change::ChangeId;
 use memory::document::{conflict_line, second_frontmatter_line};
@@ -73,7 +74,21 @@ pub enum FindingKind {
     RepeatedEntry,
 }
 
+/// How long after the first look what a writer at work may have left is looked at again.
+const SECOND_LOOK_AFTER: Duration = Duration::from_millis(300);
+
 impl FindingKind {
+    /// Tells whether a writer at work shows this for a moment.
+    const fn may_pass(self) -> bool {
+        matches!(
+            self,
+            Self::LeftOverTemporary
+                | Self::Unreadable
+                | Self::OrphanedState
+                | Self::InterruptedCommit
+        )
+    }
+
     /// Returns the public word.
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -174,8 +189,28 @@ pub enum Depth {
 }
 
 impl Memories {
-    /// Examines roots and state. Mends nothing, makes nothing.
+    /// Examines roots and state. Mends nothing, makes nothing. What writers at work leave for a moment is looked at
+    /// twice, and is a finding if it stays.
     pub fn health(&self, depth: Depth) -> Answering<'_, Health> {
+        Box::pin(async move {
+            let first = self.examine(depth).await?;
+            if !first.findings.iter().any(|finding| finding.kind.may_pass()) {
+                return Ok(first);
+            }
+            tokio::time::sleep(SECOND_LOOK_AFTER).await;
+            let mut second = self.examine(depth).await?;
+            second.findings.retain(|finding| {
+                let is_it = |known: &Finding| {
+                    (known.kind, known.mount, &known.subject)
+                        == (finding.kind, finding.mount, &finding.subject)
+                };
+                !finding.kind.may_pass() || first.findings.iter().any(is_it)
+            });
+            Ok(second)
+        })
+    }
+
+    fn examine(&self, depth: Depth) -> Answering<'_, Health> {
         Box::pin(async move {
             let mut health = Health {
                 roots: Vec::new(),

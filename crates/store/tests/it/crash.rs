@@ -9,7 +9,7 @@ use memory::command::Command;
 use memory::path::{Mount, Scope};
 use store::backend::Backend;
 use store::backend::local::{Anchor, LocalBackend, Privacy};
-use store::{Call, Caller, ChangesQuery, Store};
+use store::{Call, Caller, ChangesQuery, Depth, Store};
 use testkit::{Failure, Faults, FaultyBackend, FaultyState, Plan};
 
 use crate::host::{Host, at, create, delete, files, rename, replace, restart, table, texts};
@@ -185,6 +185,25 @@ async fn reading_waits_for_no_writer_that_was_stopped_in_the_middle() {
     assert!(begun.elapsed() < std::time::Duration::from_secs(5), "{:?}", begun.elapsed());
     stopped.unlock().unwrap();
     assert!(create(&agent, "/memories/global/c.md", "c\n").await.starts_with("File created"));
+}
+
+#[tokio::test]
+async fn what_a_writer_at_work_leaves_for_a_moment_is_no_finding() {
+    let host = Host::new();
+    let store = host.store();
+    create(&host.agent(&store), "/memories/global/a.md", "one\n").await;
+    store.settle().await;
+    let person = host.person(&store);
+    let names = [".quipu-1-0.tmp", ".quipu-1-1.tmp"].map(|name| host.global(name));
+    names.iter().for_each(|name| fs::write(name, "half").unwrap());
+    let passing = names[0].clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        fs::remove_file(passing).unwrap();
+    });
+    let found = person.health(Depth::Thorough).await.unwrap().findings;
+    assert_eq!(found.len(), 1, "{found:#?}");
+    assert!(found[0].subject.ends_with(".quipu-1-1.tmp"), "{found:#?}");
 }
 
 #[tokio::test]
