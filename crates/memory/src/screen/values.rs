@@ -185,7 +185,7 @@ pub(super) const PATTERNS: &[Pattern] = &[
         ],
         source: concat!(
             r"(?i)(password|passwd|passphrase|passcode|passwort|kennwort|pwd|\bpass|\bpw|_pass|_pw",
-            r"|secret|token|(?:api|shared|access|secret|private|signing|encryption|master|auth|account|licen[cs]e|product|activation)",
+            r"|secret|token|(?:api|shared|access|secret|private|deploy|webhook|signing|encryption|master|auth|account|licen[cs]e|product|activation)",
             r"[_ -]?key|(?:recovery|backup) code|otp seed)",
             r#"s?(?:\\?["'`]|[\])*]){0,3}"#,
             purpose!(),
@@ -282,6 +282,23 @@ pub(super) const PATTERNS: &[Pattern] = &[
     },
     Pattern {
         rule: ASSIGNMENT,
+        words: &["passcode "],
+        source: r"\b[Pp]asscode\s([0-9]{4,8})\b",
+        reach: Reach::Line,
+        judge: pin,
+    },
+    Pattern {
+        rule: CARD,
+        words: &["card", "visa", "amex", "karte", "tarjeta", "carte", "cart", "cvv", "cvc"],
+        source: concat!(
+            r"(?i)(?:card|visa|amex|karte|tarjeta|carte|cartão|cvv|cvc)[^\n0-9]{0,60}",
+            r"\b([0-9]{4}(?:[ -]?[0-9]{4}){2}[ -]?[0-9]{1,7}|3[47][0-9]{2}[ -]?[0-9]{6}[ -]?[0-9]{5})\b",
+        ),
+        reach: Reach::Line,
+        judge: card,
+    },
+    Pattern {
+        rule: ASSIGNMENT,
         words: &["phrase", "mnemonic"],
         source: concat!(
             r"(?i)\b(?:pass-? ?phrase|(?:seed|recovery|secret|backup) phrase|mnemonic)",
@@ -349,6 +366,10 @@ const LOGIN: Rule =
 const ASSIGNMENT: Rule = rule(
     "secrets.assignment",
     "values that are said to be a password, secret, token or key and look like one, also in tables",
+);
+const CARD: Rule = rule(
+    "secrets.card-number",
+    "numbers of payment cards, by their check digit, but those for tests",
 );
 const SERVICE_KEY: Rule = rule(
     "secrets.service-key",
@@ -431,6 +452,39 @@ fn password_of_pair(found: &Found<'_>) -> Option<Range<usize>> {
 fn key_of_service(found: &Found<'_>) -> Option<Range<usize>> {
     let (value, range) = found.group(1)?;
     (!is_placeholder(value) && is_random(value)).then_some(range)
+}
+
+/// Numbers of cards that payment services publish for tests.
+const TEST_CARDS: &[&str] = &[
+    "4111111111111111",
+    "4242424242424242",
+    "4012888888881881",
+    "4000056655665556",
+    "5555555555554444",
+    "5105105105105100",
+    "5200828282828210",
+    "2223003122003222",
+    "378282246310005",
+    "371449635398431",
+    "6011111111111117",
+    "30569309025904",
+    "3530111333300000",
+];
+
+/// Reports the number of a card, by its check digit (ISO/IEC 7812-1, Annex B), unless it is one for tests.
+fn card(found: &Found<'_>) -> Option<Range<usize>> {
+    let (number, range) = found.group(1)?;
+    let digits: String = number.chars().filter(char::is_ascii_digit).collect();
+    let sum: u32 = digits
+        .bytes()
+        .rev()
+        .enumerate()
+        .map(|(place, digit)| {
+            let doubled = u32::from(digit - b'0') << (place % 2);
+            if doubled > 9 { doubled - 9 } else { doubled }
+        })
+        .sum();
+    (sum % 10 == 0 && !TEST_CARDS.contains(&digits.as_str())).then_some(range)
 }
 
 fn pin(found: &Found<'_>) -> Option<Range<usize>> {

@@ -34,8 +34,31 @@ fn passwords_in_plain_words_are_refused() {
             "license key: VAQRP-X22DU-5X5VI-LFRT2-BBREY",
             "recovery code: 8F3K-22QZ-PL9D",
             "the pin code of my bank card is 4821",
+            "deploy_key=9f8b7c6d5e4f3a2b1c0d9e8f7a6b5c4d",
+            "the door opens with passcode 883412",
         ],
     );
+}
+
+#[test]
+fn numbers_of_cards_are_refused_and_those_for_tests_pass() {
+    all_break(
+        "secrets.card-number",
+        &[
+            "My card is 4539 1488 0343 6467",
+            "visa: 4539148803436467 exp 12/29",
+            "Meine Kreditkarte hat die Nummer 5425-2334-3010-9903",
+            "amex 3712 345678 90120",
+        ],
+    );
+    for text in [
+        "Pay with the test card 4242 4242 4242 4242",
+        "The card 4539 1488 0343 6468 is refused: its check digit is wrong",
+        "Order 4539148803436467 was shipped",
+        "The card on the board is JIRA-4539",
+    ] {
+        assert_eq!(Screen::default().check(text, Writer::Agent), [], "{text}");
+    }
 }
 
 #[test]
