@@ -609,6 +609,11 @@ pub struct Memories {
 }
 
 impl Memories {
+    /// Returns how many memories a scope may hold.
+    pub fn files_max(&self) -> usize {
+        self.store.settings.files_max
+    }
+
     /// Returns the same for another client of the same caller: what is noted of its changes is all that a
     /// client's name decides.
     #[must_use]

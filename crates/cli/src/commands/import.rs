@@ -1,7 +1,7 @@
 //! `quipu import`: memories of another product, as one change.
 
-use engine::NotEntered;
 use engine::import::{self, Format, Plan, Skipped, SourceFile};
+use engine::{NotEntered, StoreError};
 use memory::change::{Actor, ChangeId, ChangeKind, Provenance, Trust};
 use memory::command::CommandError;
 use memory::path::MemoryPath;
@@ -39,6 +39,11 @@ pub(crate) async fn run(app: &App, args: &Import) -> Result<Status, Failure> {
     let origin = format!("import:{}", word(format));
     let provenance = Provenance::of(Actor::Person, Trust::Imported, &origin);
     let memories = answering_for(app.memories_of(provenance), &args.answered)?;
+    let limit = memories.files_max();
+    if let (Some(mount), true) = (target.mount(), planned.len() > limit) {
+        // Whatever of it is there already: more than a scope holds does not fit. Said before any of it is worked on.
+        return Err(StoreError::from(CommandError::ScopeFull { mount, limit }).into());
+    }
     let mut draft = memories.draft(ChangeKind::Import, call());
     let mut made = Vec::new();
     let mut steps = Steps::new("importing", planned.len(), app.shows_progress());

@@ -1,6 +1,9 @@
 //! `import` and `export`.
 
 use std::fs;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
 
 use crate::place::{Place, pretty};
 
@@ -94,6 +97,20 @@ fn a_secret_in_a_source_is_left_out_and_named_by_rule() {
     assert!(ended.stdout.contains("key.md: "), "{}", ended.stdout);
     assert!(!ended.stdout.contains("QYLPMN5HHHFPZAM2"), "{}", ended.stdout);
     assert_eq!(place.done(&["ls"]).lines().count(), 1);
+}
+
+#[test]
+fn a_source_with_more_than_a_scope_holds_is_refused_before_it_is_worked_on() {
+    let place = Place::new();
+    let entity = |n: usize| json!({ "type": "entity", "name": format!("thing {n}"), "entityType": "x", "observations": ["a fact"] });
+    let lines: String = (0..20_000).map(|n| format!("{}\n", entity(n))).collect();
+    let file = place.temporary().join("memory.jsonl");
+    fs::write(&file, lines).unwrap();
+    let begun = Instant::now();
+    let ended = place.run(&["import", file.to_str().unwrap()]);
+    assert!(ended.stderr.contains("is limited to 1000 files"), "{ended:?}");
+    assert!(begun.elapsed() < Duration::from_secs(10), "{:?}", begun.elapsed());
+    assert_eq!(place.done(&["ls"]), "");
 }
 
 #[test]

@@ -484,7 +484,7 @@ fn card(found: &Found<'_>) -> Option<Range<usize>> {
             if doubled > 9 { doubled - 9 } else { doubled }
         })
         .sum();
-    (sum % 10 == 0 && !TEST_CARDS.contains(&digits.as_str())).then_some(range)
+    (sum.is_multiple_of(10) && !TEST_CARDS.contains(&digits.as_str())).then_some(range)
 }
 
 fn pin(found: &Found<'_>) -> Option<Range<usize>> {
