@@ -103,7 +103,7 @@ fn a_secret_in_a_source_is_left_out_and_named_by_rule() {
 fn a_source_with_more_than_a_scope_holds_is_refused_before_it_is_worked_on() {
     let place = Place::new();
     let entity = |n: usize| json!({ "type": "entity", "name": format!("thing {n}"), "entityType": "x", "observations": ["a fact"] });
-    let lines: String = (0..20_000).map(|n| format!("{}\n", entity(n))).collect();
+    let lines = (0..20_000).map(|n| entity(n).to_string()).collect::<Vec<_>>().join("\n");
     let file = place.temporary().join("memory.jsonl");
     fs::write(&file, lines).unwrap();
     let begun = Instant::now();

@@ -195,7 +195,9 @@ async fn what_a_writer_at_work_leaves_for_a_moment_is_no_finding() {
     store.settle().await;
     let person = host.person(&store);
     let names = [".quipu-1-0.tmp", ".quipu-1-1.tmp"].map(|name| host.global(name));
-    names.iter().for_each(|name| fs::write(name, "half").unwrap());
+    for name in &names {
+        fs::write(name, "half").unwrap();
+    }
     let passing = names[0].clone();
     tokio::spawn(async move {
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
