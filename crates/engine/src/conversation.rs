@@ -73,6 +73,8 @@ pub struct Selected {
     pub modified_at: Timestamp,
     /// Why it was selected, for people.
     pub why: String,
+    /// Whether it came with a repository, and nobody here reviewed it.
+    pub from_repository: bool,
 }
 
 /// What a selection is asked for.
@@ -312,6 +314,7 @@ impl Conversation {
 }
 
 fn item(selected: &Selected) -> Item<'_> {
-    let Selected { path, title, text, modified_at, .. } = selected;
-    Item { path, title, text, saved_at: *modified_at }
+    let Selected { path, title, text, modified_at, from_repository, .. } = selected;
+    let from_repository = *from_repository;
+    Item { path, title, text, saved_at: *modified_at, from_repository }
 }

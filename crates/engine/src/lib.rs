@@ -103,8 +103,8 @@ pub use store::{
     ContextSettings, Depth, Draft, Dry, Elsewhere, Expected, FileDiff, Finding, FindingKind,
     Folders, Glanced, Health, Listed, Listing, LoadOptions, LoadScope, Memories, MemoryText,
     MountState, NotLoaded, Notice, ProjectRoot, ProposalNotice, Repaired, RootHealth, Saved,
-    Skipped, StoreError, TrustError, TrustedFolders, UndoTarget, Undone, Watch, WorkspaceChoice,
-    WorkspaceId,
+    Skipped, StoreError, TrustError, TrustedFolders, UndoTarget, Undone, Unreviewed, Watch,
+    WorkspaceChoice, WorkspaceId,
 };
 pub use task::{
     Asker, BadClientId, BadTaskId, ClientId, Request, Status, Task, TaskError, TaskErrorCode,

@@ -27,6 +27,7 @@ use recall::{Corpus, EntryHit, Hit, Likeness, Options, Reason, Vector};
 use store::backend::Stamp;
 use store::{
     Answering, DerivedFiles, MEMORY_LIST, Memories, Notice, StoreError, Surveyed, TurnFile,
+    Unreviewed,
 };
 use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
@@ -91,8 +92,8 @@ struct Held {
     memories: HashMap<MemoryPath, Read>,
     /// How often those were used that were, when that was looked at.
     uses: HashMap<MemoryPath, u64>,
-    /// Those that are shown only when a model asks for one, when that was looked at.
-    unreviewed: HashSet<MemoryPath>,
+    /// Those that nobody here reviewed, when that was looked at.
+    unreviewed: HashMap<MemoryPath, Unreviewed>,
     /// Up to which change it has everything, and when that was looked at.
     current: Option<(u64, Instant)>,
 }
@@ -405,7 +406,7 @@ impl Followed {
     fn new(screen: Screen, place: Place, roots: Vec<(Mount, String)>) -> Self {
         let corpus = Corpus::new(screen);
         let (memories, uses) = (HashMap::new(), HashMap::new());
-        let unreviewed = HashSet::new();
+        let unreviewed = HashMap::new();
         let held = Held { corpus, memories, uses, unreviewed, current: None };
         Self {
             held: RwLock::new(held),
@@ -676,11 +677,15 @@ impl Held {
         let (mut chosen, mut without) = (Vec::new(), Vec::new());
         let found = self.find(prompt, likeness).into_iter();
         let may_be = found.filter(|(hit, read)| {
-            !self.unreviewed.contains(&hit.path) && may_be(&hit.path, &read.revision)
+            self.unreviewed.get(&hit.path) != Some(&Unreviewed::Silent)
+                && may_be(&hit.path, &read.revision)
         });
         for (hit, read) in may_be.take(RECALLED_ITEMS_MAX) {
             match read.text.get() {
-                Some(text) => chosen.push(selected(hit, read, text)),
+                Some(text) => {
+                    let from_repository = self.unreviewed.contains_key(&hit.path);
+                    chosen.push(Selected { from_repository, ..selected(hit, read, text) });
+                }
                 None => without.push(hit.path),
             }
         }
@@ -701,6 +706,7 @@ fn selected(hit: Hit, read: &Read, text: &str) -> Selected {
         path: hit.path,
         revision: read.revision,
         modified_at: read.modified_at,
+        from_repository: false,
     }
 }
 

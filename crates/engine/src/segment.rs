@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use context::files;
 use context::hot_set::{self, Body, Candidate, HotSet, Ranked};
 use context::index::{self, Entry};
+use context::recalled::FROM_REPOSITORY;
 use context::segment::{Kind, Part, Seen, Segment, Told};
 use memory::clock::Timestamp;
 use memory::command::view::FROM_CHECKOUT;
@@ -16,7 +17,7 @@ use memory::context_file::ImportStyle;
 use memory::document::Revision;
 use memory::limits::{HOT_ITEM_BYTES_MAX, HOT_ITEMS_MAX, INDEX_BYTES_KEPT, INDEX_LINES_MAX};
 use memory::path::{MemoryPath, Mount};
-use store::{ContextFiles, Listing, LoadScope, Loaded, Memories, Skipped, StoreError};
+use store::{ContextFiles, Listing, LoadScope, Loaded, Memories, Skipped, StoreError, Unreviewed};
 
 /// What stands for the description of a memory that came with a repository and that screening objects to.
 const OBJECTED: &str = "(screening objects to this memory)";
@@ -93,8 +94,8 @@ pub struct HotShown {
 #[derive(Clone, Debug)]
 pub(crate) struct Look {
     listing: Listing,
-    /// What is said instead of descriptions, of what was not told yet.
-    instead: HashMap<MemoryPath, &'static str>,
+    /// How memories are shown that nobody here reviewed, of what was not told yet.
+    standing: HashMap<MemoryPath, Standing>,
 }
 
 impl Look {
@@ -104,25 +105,26 @@ impl Look {
         let new = listing.memories.iter().map(|listed| (&listed.path, listed));
         let new = new.filter(|(path, listed)| !told.knows(path, listed.bytes, listed.modified_at));
         let new: Vec<&MemoryPath> = new.map(|(path, _)| path).collect();
-        let instead = instead_of_descriptions(memories, &new).await;
-        Ok(Self { listing, instead })
+        let standing = standing(memories, &new).await;
+        Ok(Self { listing, standing })
     }
 
     /// Returns what changed since a model was told which memories there are, and takes it for told; `None` if
     /// nothing did.
     pub(crate) fn delta(&self, told: &mut Told) -> Option<Part> {
-        told.delta(&seen(&self.listing, &self.instead), &self.listing.not_whole)
+        told.delta(&seen(&self.listing, &self.standing), &self.listing.not_whole)
     }
 }
 
-fn seen<'a>(
-    listing: &'a Listing,
-    descriptions: &HashMap<MemoryPath, &'static str>,
-) -> Vec<Seen<'a>> {
+fn seen<'a>(listing: &'a Listing, standing: &HashMap<MemoryPath, Standing>) -> Vec<Seen<'a>> {
     let seen = listing.memories.iter().map(|listed| {
-        let objected = descriptions.get(&listed.path).copied();
-        let description = objected.unwrap_or(&listed.description);
-        let entry = Entry { path: &listed.path, description, pinned: listed.pinned };
+        let (description, from_repository) = match standing.get(&listed.path) {
+            Some(Standing::Instead(description)) => (*description, false),
+            Some(Standing::Marked) => (&*listed.description, true),
+            None => (&*listed.description, false),
+        };
+        let pinned = listed.pinned;
+        let entry = Entry { path: &listed.path, description, pinned, from_repository };
         Seen { entry, bytes: listed.bytes, modified_at: listed.modified_at }
     });
     seen.collect()
@@ -137,8 +139,8 @@ pub(crate) async fn gather(
 ) -> Result<Showing, StoreError> {
     let (listing, files) = tokio::join!(memories.list(None), context_text(context_files, style));
     let listing = listing?;
-    let descriptions = descriptions(memories, &listing).await;
-    let seen = seen(&listing, &descriptions);
+    let standing = standing_in_index(memories, &listing).await;
+    let seen = seen(&listing, &standing);
     let entries: Vec<_> = seen.iter().map(|seen| seen.entry).collect();
     let ranked = ranked(&listing, now);
     let (hot_text, hot) = hot_set(memories, &ranked, hot_bytes_max(bytes_max)).await?;
@@ -193,8 +195,20 @@ fn within(bytes_max: usize, parts: [Option<Part>; 3]) -> Vec<Part> {
     parts.into_iter().zip(kept).filter_map(|(part, kept)| part.filter(|_| kept)).collect()
 }
 
-/// Returns what is said instead of descriptions in the index.
-async fn descriptions(memories: &Memories, listing: &Listing) -> HashMap<MemoryPath, &'static str> {
+/// How a memory is shown that came with a repository.
+#[derive(Clone, Copy, Debug)]
+enum Standing {
+    /// With this instead of its description.
+    Instead(&'static str),
+    /// With a mark.
+    Marked,
+}
+
+/// Returns how memories are shown in the index that came with a repository.
+async fn standing_in_index(
+    memories: &Memories,
+    listing: &Listing,
+) -> HashMap<MemoryPath, Standing> {
     let mut looked_at: HashMap<Option<Mount>, usize> = HashMap::new();
     let may_be_shown = listing.memories.iter().filter(|listed| {
         let turn = looked_at.entry(listed.path.mount()).or_default();
@@ -202,25 +216,25 @@ async fn descriptions(memories: &Memories, listing: &Listing) -> HashMap<MemoryP
         listed.pinned || *turn <= INDEX_LINES_MAX
     });
     let shown: Vec<&MemoryPath> = may_be_shown.map(|listed| &listed.path).collect();
-    instead_of_descriptions(memories, &shown).await
+    standing(memories, &shown).await
 }
 
-/// Returns what is said instead of their descriptions of memories that came with a repository and that nobody here
-/// reviewed, or that screening objects to.
-async fn instead_of_descriptions(
-    memories: &Memories,
-    paths: &[&MemoryPath],
-) -> HashMap<MemoryPath, &'static str> {
+/// Returns how those of these memories are shown that came with a repository and that nobody here reviewed, or that
+/// screening objects to.
+async fn standing(memories: &Memories, paths: &[&MemoryPath]) -> HashMap<MemoryPath, Standing> {
     let unreviewed = memories.unreviewed(paths.iter().copied()).await;
-    let mut instead = HashMap::new();
+    let mut found = HashMap::new();
     for path in paths {
-        if !memories.objections(path).await.is_empty() {
-            instead.insert((*path).clone(), OBJECTED);
-        } else if unreviewed.contains(*path) {
-            instead.insert((*path).clone(), UNREVIEWED);
-        }
+        let is_objected = !memories.objections(path).await.is_empty();
+        let standing = match unreviewed.get(*path) {
+            _ if is_objected => Standing::Instead(OBJECTED),
+            Some(Unreviewed::Silent) => Standing::Instead(UNREVIEWED),
+            Some(Unreviewed::Marked) => Standing::Marked,
+            None => continue,
+        };
+        found.insert((*path).clone(), standing);
     }
-    instead
+    found
 }
 
 fn ranked(listing: &Listing, now: Timestamp) -> Vec<Ranked<'_>> {
@@ -238,7 +252,7 @@ struct Head {
     text: String,
     bytes: usize,
     revision: Revision,
-    is_objected: bool,
+    notice: Option<&'static str>,
 }
 
 /// Reads the warmest memories, as many as fit; what cannot be read is passed over.
@@ -258,7 +272,7 @@ async fn hot_set(
             .filter_map(|head| {
                 let candidate = ranked.get(head.place)?.candidate;
                 let (path, pinned) = (candidate.path, candidate.pinned);
-                let notice = head.is_objected.then_some(FROM_CHECKOUT);
+                let notice = head.notice;
                 Some(Body { path, text: &head.text, bytes: head.bytes, notice, pinned })
             })
             .collect();
@@ -288,7 +302,9 @@ async fn hot_set(
 /// Reads the beginning of a memory, if it can be read and is not shown only when it is asked for.
 async fn head(memories: &Memories, place: usize, path: &MemoryPath) -> Option<Head> {
     let read = memories.read_if_readable(path).await?;
-    if !memories.unreviewed_texts([(path, read.revision)]).await.is_empty() {
+    let unreviewed = memories.unreviewed_texts([(path, read.revision)]).await;
+    let unreviewed = unreviewed.get(path).copied();
+    if unreviewed == Some(Unreviewed::Silent) {
         return None;
     }
     let is_objected = !memories.objections(path).await.is_empty();
@@ -296,7 +312,12 @@ async fn head(memories: &Memories, place: usize, path: &MemoryPath) -> Option<He
     let mut text = read.text;
     // One character more than is shown is all that has to be kept.
     text.truncate(text.ceil_char_boundary(HOT_ITEM_BYTES_MAX));
-    Some(Head { place, text, bytes, revision: read.revision, is_objected })
+    let notice = match unreviewed {
+        _ if is_objected => Some(FROM_CHECKOUT),
+        Some(_) => Some(FROM_REPOSITORY),
+        None => None,
+    };
+    Some(Head { place, text, bytes, revision: read.revision, notice })
 }
 
 fn files_shown(loaded: &Loaded, files: &files::Files) -> Vec<FileShown> {

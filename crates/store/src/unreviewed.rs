@@ -4,7 +4,7 @@
 //! accepts them. As long as the person does not trust the project, such a memory is known by its path alone; in a
 //! project that is trusted it speaks, unless screening objects to it. Everything that shows memories asks here.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use memory::change::{ChangeId, Trust};
 use memory::document::Revision;
@@ -16,12 +16,21 @@ use crate::context_files::TrustedFolders;
 use crate::memories::{BoundMount, Memories};
 use crate::root::Root;
 
+/// How a memory that nobody here reviewed is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unreviewed {
+    /// A model is told the path and nothing else, unless it asks for the memory.
+    Silent,
+    /// As any other, with a mark that says where it is from.
+    Marked,
+}
+
 impl Memories {
-    /// Returns those of these memories of which a model is told the path and nothing else, unless it asks for one.
+    /// Returns those of these memories that came with a repository and that nobody here reviewed.
     pub async fn unreviewed<'a>(
         &self,
         paths: impl IntoIterator<Item = &'a MemoryPath> + Send,
-    ) -> HashSet<MemoryPath> {
+    ) -> HashMap<MemoryPath, Unreviewed> {
         self.unreviewed_of(paths.into_iter().map(|path| (path, None)).collect()).await
     }
 
@@ -29,15 +38,15 @@ impl Memories {
     pub async fn unreviewed_texts<'a>(
         &self,
         texts: impl IntoIterator<Item = (&'a MemoryPath, Revision)> + Send,
-    ) -> HashSet<MemoryPath> {
+    ) -> HashMap<MemoryPath, Unreviewed> {
         self.unreviewed_of(texts.into_iter().map(|(path, read)| (path, Some(read))).collect()).await
     }
 
     async fn unreviewed_of(
         &self,
         texts: Vec<(&MemoryPath, Option<Revision>)>,
-    ) -> HashSet<MemoryPath> {
-        let mut found = HashSet::new();
+    ) -> HashMap<MemoryPath, Unreviewed> {
+        let mut found = HashMap::new();
         for bound in self.mounts.iter().filter(|bound| bound.in_checkout) {
             let Ok(root) = &bound.root else { continue };
             let of_mount = texts.iter().filter(|(path, _)| path.mount() == Some(bound.mount));
@@ -55,9 +64,9 @@ impl Memories {
                 if !is_from_outside(root, heads.get(relative).copied(), relative, *read).await {
                     continue;
                 }
-                if !is_trusted || !self.objections(path).await.is_empty() {
-                    found.insert((*path).clone());
-                }
+                let is_silent = !is_trusted || !self.objections(path).await.is_empty();
+                let shown = if is_silent { Unreviewed::Silent } else { Unreviewed::Marked };
+                found.insert((*path).clone(), shown);
             }
         }
         found

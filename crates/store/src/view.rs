@@ -18,6 +18,7 @@ use crate::backend::{BackendError, Extent, Found, Kind, Stamp, Walk};
 use crate::error::StoreError;
 use crate::memories::{Answering, BoundMount, Listed, Listing, Memories, MemoryText, Surveyed};
 use crate::root::Root;
+use crate::unreviewed::Unreviewed;
 
 impl Memories {
     /// Shows a file or a folder to an agent; a file counts as used.
@@ -76,7 +77,7 @@ impl Memories {
                 Some(revision) => self.unreviewed_texts([(path, revision)]).await,
                 None => self.unreviewed([path]).await,
             };
-            if !is_unreviewed.is_empty() {
+            if is_unreviewed.get(path) == Some(&Unreviewed::Silent) {
                 let [before, after] = UNREVIEWED;
                 shown = format!("{before}\n{shown}\n{after}");
             }

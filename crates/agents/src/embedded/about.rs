@@ -10,7 +10,7 @@ use memory::path::{Layout, MemoryPath, Mount};
 
 use super::book::{Note, Snapshot, Source, Stored};
 use super::lexicon::Class;
-use super::words::Text;
+use super::words::{Text, Token};
 use crate::request::Topic;
 
 /// The most words of a fact that name its memory.
@@ -84,12 +84,12 @@ impl Names {
 /// Returns a file name from the first words that say something.
 fn slug(fact: &str) -> String {
     let text = Text::read(fact);
-    let is_word = |word: &str| word.chars().all(char::is_alphanumeric);
+    let is_word = |word: &str| word.chars().all(|c| c.is_alphanumeric() || c == '_');
     let mut slug = String::new();
-    let words = text
-        .tokens
-        .iter()
-        .filter(|token| token.is_content() && !token.is(Class::Rule) && is_word(&token.word));
+    // A name without the `no` of its fact would say the opposite.
+    let tells =
+        |token: &Token| token.is(Class::Not) || (token.is_content() && !token.is(Class::Rule));
+    let words = text.tokens.iter().filter(|token| tells(token) && is_word(&token.word));
     for token in words.take(SLUG_WORDS_MAX) {
         if slug.chars().count() + token.word.chars().count() > SLUG_CHARS_MAX {
             break;
@@ -97,7 +97,7 @@ fn slug(fact: &str) -> String {
         if !slug.is_empty() {
             slug.push('-');
         }
-        slug.push_str(&token.word);
+        slug.push_str(&token.word.replace('_', "-"));
     }
     if slug.is_empty() { "note".to_owned() } else { slug }
 }

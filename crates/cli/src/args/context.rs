@@ -47,7 +47,7 @@ pub(crate) enum Moment {
     ToolResult,
 }
 
-/// Trust a folder: its context files may instruct models, and its memories are shown to them
+/// Trust a folder: its context files and memories reach models unasked
 ///
 /// Nothing of a folder that is not trusted is shown to a model as an instruction, and of memories that came with its
 /// repository a model is shown the paths, and no text unless it asks for one. What this changes is listed first, and on

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use engine::{Checkout, NotLoaded};
+use engine::{Checkout, NotLoaded, Unreviewed};
 use serde_json::json;
 
 use crate::args::{Answered, Trust};
@@ -75,7 +75,10 @@ async fn what_speaks(app: &App, folder: &Path) -> Result<String, Failure> {
     let of_folder = loaded.skipped.iter().filter(|skipped| skipped.why == NotLoaded::Untrusted);
     let listing = app.wait("listing", memories.list(None)).await?;
     let unreviewed = memories.unreviewed(listing.memories.iter().map(|one| &one.path)).await;
-    let of_clone = listing.memories.iter().filter(|one| unreviewed.contains(&one.path));
+    let of_clone = listing
+        .memories
+        .iter()
+        .filter(|one| unreviewed.get(&one.path) == Some(&Unreviewed::Silent));
     let mut text = Text::default();
     let mut lines: Vec<String> = of_folder
         .map(|skipped| {

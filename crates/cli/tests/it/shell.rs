@@ -42,7 +42,7 @@ fn the_help_lists_the_commands() {
       pin          Keep memories in the agents' context
       unpin        Keep memories in context no longer
       save         Add a fact to a context file, such as `AGENTS.md`
-      trust        Trust a folder: its context files may instruct models
+      trust        Trust a folder: its context files and memories reach models unasked
 
     History:
       log          Show what was changed, newest first

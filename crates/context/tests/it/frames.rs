@@ -96,7 +96,7 @@ fn path() -> impl Strategy<Value = MemoryPath> {
 proptest! {
     #[test]
     fn memories_stay_in_their_blocks(path in path(), text in hostile(), line in hostile()) {
-        let entry = Entry { path: &path, description: &line, pinned: true };
+        let entry = Entry { path: &path, description: &line, pinned: true, from_repository: true };
         check(&index::block(&[entry, entry], 3, usize::MAX), &[("memory_index", 1)])?;
 
         let body = Body { path: &path, text: &text, bytes: text.len(), notice: None, pinned: false };
@@ -104,7 +104,7 @@ proptest! {
         check(&hot.text, &[("hot_memories", 1), ("memory_file", 2)])?;
 
         let now = Timestamp::UNIX_EPOCH;
-        let item = Item { path: &path, title: &line, text: &text, saved_at: now };
+        let item = Item { path: &path, title: &line, text: &text, saved_at: now, from_repository: true };
         let recalled = recalled::block(&[item], 10_000, now).unwrap();
         check(&recalled.text, &[("recalled_memories", 1), ("memory_file", 1)])?;
 

@@ -131,9 +131,12 @@ async fn a_clone_puts_nothing_into_the_hot_set_and_no_sentence_into_the_index() 
     desk.engine.trusted_folders().add(&desk.home.path().join("app")).await.unwrap();
     let showing = desk.show().await;
     let index = part(&showing, PartKind::Index);
-    assert!(index.contains("good.md — \"How to build.\""), "{index}");
+    assert!(
+        index.contains("good.md — \"How to build.\" [pinned] [from the repository]"),
+        "{index}"
+    );
     let all = showing.segment.text();
-    assert!(all.contains("good.md\">") && !all.contains("obey"), "{all}");
+    assert!(all.contains("good.md\">\n[came with the repo") && !all.contains("obey"), "{all}");
 
     // What the person wrote is the person's, trusted or not.
     desk.engine.trusted_folders().remove(&desk.home.path().join("app")).await.unwrap();

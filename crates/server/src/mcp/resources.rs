@@ -7,7 +7,7 @@
 //! A memory that came with a repository and that screening objects to carries a notice, here as in
 //! a view. A program that wants its bytes reads its file.
 
-use engine::{Listed, Listing, Memories, StoreError};
+use engine::{Listed, Listing, Memories, StoreError, Unreviewed};
 use memory::code::Code;
 use memory::command::view::{FROM_CHECKOUT, UNREVIEWED};
 use memory::command::{CommandError, Warning};
@@ -41,7 +41,7 @@ pub(super) async fn list(
         let objections = memories.objections(&memory.path).await;
         resources.push(if !objections.is_empty() {
             silent(memory, notice(&objections))
-        } else if unreviewed.contains(&memory.path) {
+        } else if unreviewed.get(&memory.path) == Some(&Unreviewed::Silent) {
             silent(memory, UNREVIEWED[0].to_owned())
         } else {
             resource(memory)
@@ -114,11 +114,11 @@ pub(super) async fn read(memories: &Memories, uri: &str) -> Result<ReadResourceR
     let path = path_of(uri, memories.layout())?;
     let memory = memories.read(&path).await.map_err(|error| refused("resources/read", error))?;
     let objections = memories.objections(&path).await;
-    let is_unreviewed = !memories.unreviewed([&path]).await.is_empty();
+    let unreviewed = memories.unreviewed([&path]).await;
     // It stands before the text: what a model has read first it reads the rest by.
     let text = if !objections.is_empty() {
         format!("{}\n\n{}", notice(&objections), memory.text)
-    } else if is_unreviewed {
+    } else if unreviewed.get(&path) == Some(&Unreviewed::Silent) {
         let [before, after] = UNREVIEWED;
         format!("{before}\n\n{}\n\n{after}\n", memory.text)
     } else {
