@@ -12,6 +12,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::SystemTime;
 
 use async_trait::async_trait;
 use memory::clock::Timestamp;
@@ -94,6 +95,8 @@ struct Held {
     uses: HashMap<MemoryPath, u64>,
     /// Those that nobody here reviewed, when that was looked at.
     unreviewed: HashMap<MemoryPath, Unreviewed>,
+    /// Which version of the list of trusted folders that was told by.
+    trust: Option<SystemTime>,
     /// Up to which change it has everything, and when that was looked at.
     current: Option<(u64, Instant)>,
 }
@@ -352,9 +355,11 @@ impl Recaller {
                 let Some(alone) = place else { return Ok(()) };
                 let next = Update { uses: update.uses.clone(), ..Update::default() };
                 let update = std::mem::replace(&mut update, next);
-                let taken_in = followed.take_in(update, current, alone).await;
+                // What may be shown is known before it counts as up to date: whoever gives up in between leaves it
+                // to be looked at again.
+                let taken_in = followed.take_in(update, alone).await;
                 if is_last {
-                    followed.review(memories).await;
+                    followed.review(memories, current).await;
                     if taken_in.is_some_and(|place| place.drift > 0) {
                         self.drifted.notify_one();
                     }
@@ -376,7 +381,8 @@ impl Select for Recaller {
         let followed = self.corpus(&asked.memories);
         // Somebody takes in what is new at this moment.
         let held = followed.held.try_read().ok()?;
-        if !held.is_current(self.changes.load(Ordering::SeqCst)) {
+        let is_current = held.is_current(self.changes.load(Ordering::SeqCst));
+        if !is_current || held.trust != asked.memories.trust_version() {
             return None;
         }
         let may_be = |path: &MemoryPath, revision: &Revision| !asked.except.has(path, revision);
@@ -407,7 +413,7 @@ impl Followed {
         let corpus = Corpus::new(screen);
         let (memories, uses) = (HashMap::new(), HashMap::new());
         let unreviewed = HashMap::new();
-        let held = Held { corpus, memories, uses, unreviewed, current: None };
+        let held = Held { corpus, memories, uses, unreviewed, trust: None, current: None };
         Self {
             held: RwLock::new(held),
             place: Arc::new(tokio::sync::Mutex::new(place)),
@@ -483,7 +489,8 @@ impl Followed {
     }
 
     /// Looks which memories nobody here reviewed.
-    async fn review(&self, memories: &Memories) {
+    async fn review(&self, memories: &Memories, current: Option<(u64, Instant)>) {
+        let trust = memories.trust_version();
         let texts: Vec<(MemoryPath, Revision)> = {
             let held = self.read();
             held.memories.iter().map(|(path, read)| (path.clone(), read.revision)).collect()
@@ -491,7 +498,10 @@ impl Followed {
         let mut texts: Vec<_> = texts.iter().map(|(path, revision)| (path, *revision)).collect();
         texts.sort();
         let unreviewed = memories.unreviewed_texts(texts).await;
-        self.write().unreviewed = unreviewed;
+        let mut held = self.write();
+        held.unreviewed = unreviewed;
+        held.trust = trust;
+        held.current = current;
     }
 
     /// Reads memories. What cannot be read is passed over, and so is a listing that was generated.
@@ -509,17 +519,12 @@ impl Followed {
         }
     }
 
-    async fn take_in(
-        self: &Arc<Self>,
-        update: Update,
-        current: Option<(u64, Instant)>,
-        mut place: Alone,
-    ) -> Option<Alone> {
+    async fn take_in(self: &Arc<Self>, update: Update, mut place: Alone) -> Option<Alone> {
         let followed = Arc::clone(self);
         // Indexing takes a processor for a while when there is much that is new.
         let taking_in = blocking(move || {
             let is_new = !update.read.is_empty() || !update.gone.is_empty();
-            place.drift += followed.write().take_in(update, current);
+            place.drift += followed.write().take_in(update);
             followed.seen.fetch_add(u64::from(is_new), Ordering::SeqCst);
             place
         });
@@ -610,7 +615,7 @@ impl Held {
     }
 
     /// Takes an update in; returns how many memories the next process would have to read again for it.
-    fn take_in(&mut self, update: Update, current: Option<(u64, Instant)>) -> usize {
+    fn take_in(&mut self, update: Update) -> usize {
         let mut drift = 0;
         for path in &update.gone {
             drift += usize::from(self.memories.remove(path).is_some());
@@ -630,7 +635,7 @@ impl Held {
             self.memories.insert(path, read);
         }
         self.uses = update.uses;
-        self.current = current;
+        self.current = None;
         drift
     }
 

@@ -23,8 +23,10 @@ pub use task::{
     QueueLimits, REMEMBER, RunRow, SegmentRow, SessionRow, TaskCount, TaskQuery, TaskRow, Tasks,
 };
 
+use std::collections::HashMap;
+
 use async_trait::async_trait;
-use memory::change::{Change, ChangeId};
+use memory::change::{Change, ChangeId, Trust};
 use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::path::RelativePath;
@@ -58,6 +60,9 @@ pub trait State: std::fmt::Debug + Send + Sync {
     /// Returns what was last recorded of each memory in `place` by a change later than `after`,
     /// removed ones included.
     async fn heads(&self, place: &str, after: ChangeId) -> Result<Vec<Head>, StateError>;
+
+    /// Returns the texts that history knows of one identity, each with the highest trust that it was recorded with.
+    async fn recorded(&self, identity: &str) -> Result<HashMap<Revision, Trust>, StateError>;
 
     /// Returns changes, newest first.
     async fn changes(&self, query: &ChangeQuery) -> Result<Vec<Change>, StateError>;

@@ -27,6 +27,7 @@ mod tasks;
 mod tests;
 mod version;
 
+use std::collections::HashMap;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -34,7 +35,7 @@ use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
-use memory::change::{Change, ChangeId};
+use memory::change::{Change, ChangeId, Trust};
 use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::path::RelativePath;
@@ -469,6 +470,14 @@ impl State for SqliteState {
     async fn heads(&self, place: &str, after: ChangeId) -> Result<Vec<Head>, StateError> {
         let found = self.read("read what was last recorded", move |mut connection| async move {
             let answer = record::heads(&mut connection, place, after).await;
+            (connection, answer)
+        });
+        Ok(found.await?.unwrap_or_default())
+    }
+
+    async fn recorded(&self, identity: &str) -> Result<HashMap<Revision, Trust>, StateError> {
+        let found = self.read("read what was recorded", move |mut connection| async move {
+            let answer = record::recorded(&mut connection, identity).await;
             (connection, answer)
         });
         Ok(found.await?.unwrap_or_default())

@@ -4,7 +4,9 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use memory::change::{Actor, Change, ChangeId, ChangeKind, FileChange, RootKey, unified_diff};
+use memory::change::{
+    Actor, Change, ChangeId, ChangeKind, FileChange, RootKey, Trust, unified_diff,
+};
 use memory::clock::Timestamp;
 use memory::command::edit;
 use memory::command::{CommandError, Warning};
@@ -277,7 +279,7 @@ impl Memories {
         Box::pin(async move {
             self.notice().await?;
             let changes = self.targeted(target).await?;
-            let wanted = self.wanted(&changes)?;
+            let wanted = self.wanted(&changes).await?;
             let mut held = self.hold_all(wanted.keys().map(|(place, _)| place)).await?;
             let steps = self.steps_back(&held, &wanted).await?;
             if steps.is_empty() {
@@ -489,7 +491,7 @@ impl Memories {
     }
 
     /// Folds changes, newest first, into what each memory has to be now and has to become.
-    fn wanted(
+    async fn wanted(
         &self,
         changes: &[Change],
     ) -> Result<BTreeMap<(String, RelativePath), Wanted>, StoreError> {
@@ -525,6 +527,16 @@ impl Memories {
                     None => take(file, &file.path, file.after, file.before),
                 }
             }
+        }
+        for ((place, _), wanted) in &mut wanted {
+            let Some(then) = wanted.then else { continue };
+            let root = self.mounts.iter().filter_map(|bound| bound.root.as_ref().ok());
+            let Some(root) = root.into_iter().find(|root| root.key.place == *place) else {
+                continue;
+            };
+            // The text that comes back has the trust that it had, and not that of the one which took its place.
+            let recorded = self.store.state.recorded(&root.key.identity).await?;
+            wanted.trust = Some(recorded.get(&then).copied().unwrap_or(Trust::Outside));
         }
         Ok(wanted)
     }

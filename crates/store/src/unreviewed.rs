@@ -5,6 +5,7 @@
 //! project that is trusted it speaks, unless screening objects to it. Everything that shows memories asks here.
 
 use std::collections::HashMap;
+use std::time::SystemTime;
 
 use memory::change::{ChangeId, Trust};
 use memory::document::Revision;
@@ -42,6 +43,11 @@ impl Memories {
         self.unreviewed_of(texts.into_iter().map(|(path, read)| (path, Some(read))).collect()).await
     }
 
+    /// Returns what changes when the person trusts another folder, or one no longer.
+    pub fn trust_version(&self) -> Option<SystemTime> {
+        TrustedFolders::new(&self.store.folders).version()
+    }
+
     async fn unreviewed_of(
         &self,
         texts: Vec<(&MemoryPath, Option<Revision>)>,
@@ -59,9 +65,29 @@ impl Memories {
             let heads = self.store.state.heads(&root.key.place, ChangeId::default()).await;
             let heads = heads.unwrap_or_default();
             let heads: HashMap<_, _> = heads.iter().map(|head| (&head.path, head)).collect();
+            let mut outside = Vec::new();
             for (path, read) in of_mount {
                 let Some(relative) = path.relative() else { continue };
-                if !is_from_outside(root, heads.get(relative).copied(), relative, *read).await {
+                if is_from_outside(root, heads.get(relative).copied(), relative, *read).await {
+                    outside.push((path, relative, *read));
+                }
+            }
+            if outside.is_empty() {
+                continue;
+            }
+            // What was written here comes back by a checkout of another branch, or is in another worktree, too.
+            let recorded = self.store.state.recorded(&root.key.identity).await.unwrap_or_default();
+            let is_ours = recorded.values().any(|trust| *trust > Trust::Outside);
+            for (path, relative, read) in outside {
+                let now = match read {
+                    _ if !is_ours => None,
+                    Some(read) => Some(read),
+                    None => revision(root, relative).await,
+                };
+                if now
+                    .and_then(|now| recorded.get(&now))
+                    .is_some_and(|trust| *trust > Trust::Outside)
+                {
                     continue;
                 }
                 let is_silent = !is_trusted || !self.objections(path).await.is_empty();

@@ -250,6 +250,17 @@ impl Memories {
                     trusted[at] = head.trust;
                 }
             }
+            let is_outside = |at: &usize| trusted[*at] == Trust::Outside;
+            let of_mount = |at: &usize| texts[*at].0.mount() == Some(bound.mount);
+            let outside: Vec<usize> =
+                (0..texts.len()).filter(of_mount).filter(is_outside).collect();
+            if bound.in_checkout && !outside.is_empty() {
+                // What was written here comes back by a checkout of another branch, too.
+                let recorded = self.store.state.recorded(&root.key.identity).await?;
+                for at in outside {
+                    trusted[at] = recorded.get(&texts[at].1).copied().unwrap_or(Trust::Outside);
+                }
+            }
         }
         Ok(trusted)
     }

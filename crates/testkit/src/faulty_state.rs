@@ -1,9 +1,10 @@
 //! A state that fails when a test wants it to.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use memory::change::{Change, ChangeId};
+use memory::change::{Change, ChangeId, Trust};
 use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::path::RelativePath;
@@ -73,6 +74,10 @@ impl State for FaultyState {
 
     async fn heads(&self, place: &str, after: ChangeId) -> Result<Vec<Head>, StateError> {
         self.fates.run(self.inner.heads(place, after)).await
+    }
+
+    async fn recorded(&self, identity: &str) -> Result<HashMap<Revision, Trust>, StateError> {
+        self.fates.run(self.inner.recorded(identity)).await
     }
 
     async fn changes(&self, query: &ChangeQuery) -> Result<Vec<Change>, StateError> {

@@ -89,7 +89,8 @@ type At = (usize, usize);
 /// Removes entries that say the same as another one, and returns them.
 fn merge<'a>(memories: &[&'a Stored], work: &mut Work<'a>) -> BTreeSet<At> {
     let mut by_form: HashMap<&Form, Vec<At>> = HashMap::new();
-    for (at, stored) in memories.iter().enumerate() {
+    let reviewed = memories.iter().enumerate().filter(|(_, stored)| !stored.is_unreviewed());
+    for (at, stored) in reviewed {
         for (index, note) in stored.text.read().notes.iter().enumerate() {
             by_form.entry(&note.form).or_default().push((at, index));
         }

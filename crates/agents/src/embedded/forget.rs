@@ -139,6 +139,11 @@ fn choose<'a>(entries: &[At<'a>], request: &ForgetRequest) -> Chosen<'a> {
     if let Some(exact) = exactly(entries, &asked, request.file.is_some()) {
         return exact;
     }
+    // What came with a repository is not quoted to whoever asks for something like it.
+    let is_meant_to_speak =
+        |(stored, _): &&At<'a>| request.file.is_some() || !stored.is_unreviewed();
+    let entries: Vec<At<'a>> = entries.iter().filter(is_meant_to_speak).copied().collect();
+    let entries = entries.as_slice();
     let found: Vec<At<'a>> =
         entries.iter().copied().filter(|(_, note)| asked.is_in(note)).collect();
     let found = asked.narrowed(found);

@@ -56,7 +56,13 @@ pub fn remember(
     let asked = request.scope.map(|scope| mount_for(snapshot, scope).ok_or(Refusal::ScopeMismatch));
     let is_clean = request.context_mode == ContextMode::Clean;
     let mut desk = Desk {
-        weights: Weights::of(snapshot.memories.iter().flat_map(|stored| &stored.text.read().notes)),
+        weights: Weights::of(
+            snapshot
+                .memories
+                .iter()
+                .filter(|stored| !stored.is_unreviewed())
+                .flat_map(|stored| &stored.text.read().notes),
+        ),
         memories: snapshot.memories.clone(),
         snapshot,
         asked: asked.transpose()?,

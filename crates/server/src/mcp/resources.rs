@@ -119,8 +119,8 @@ pub(super) async fn read(memories: &Memories, uri: &str) -> Result<ReadResourceR
     let text = if !objections.is_empty() {
         format!("{}\n\n{}", notice(&objections), memory.text)
     } else if unreviewed.get(&path) == Some(&Unreviewed::Silent) {
-        let [before, after] = UNREVIEWED;
-        format!("{before}\n\n{}\n\n{after}\n", memory.text)
+        // A line behind it could be forged in the text.
+        format!("{}\n\n{}", UNREVIEWED[0], memory.text)
     } else {
         memory.text
     };

@@ -3,7 +3,9 @@
 //! A change of one memory is one message to SQLite's thread and one transaction. What it replaces in
 //! heads and marks is kept beside it while it is open, so that it can be withdrawn exactly.
 
-use memory::change::{ChangeId, ChangeKind, FileChange, FolderChange};
+use std::collections::HashMap;
+
+use memory::change::{ChangeId, ChangeKind, FileChange, FolderChange, Trust};
 use memory::document::Revision;
 use memory::path::RelativePath;
 use sqlx::SqliteConnection;
@@ -300,6 +302,30 @@ pub(super) async fn heads(
     .rows(connection, Repeats::Often)
     .await?;
     Ok(readable("heads", rows.iter().map(|row| head(Columns(row)))))
+}
+
+/// Reads the texts of an identity with their highest trust.
+pub(super) async fn recorded(
+    connection: &mut SqliteConnection,
+    identity: &str,
+) -> Result<HashMap<Revision, Trust>, Fault> {
+    let rows = Script::of(
+        "SELECT DISTINCT after, trust FROM change_files WHERE identity = $1 AND after IS NOT NULL",
+    )
+    .bind(identity)
+    .rows(connection, Repeats::Often)
+    .await?;
+    let read = |row: Columns<'_>| -> Read<(Option<Revision>, Trust)> {
+        Ok((row.maybe_revision("after")?, row.word("trust")?))
+    };
+    let mut recorded: HashMap<Revision, Trust> = HashMap::new();
+    for (revision, trust) in readable("change_files", rows.iter().map(|row| read(Columns(row)))) {
+        if let Some(revision) = revision {
+            let known = recorded.entry(revision).or_insert(trust);
+            *known = trust.max(*known);
+        }
+    }
+    Ok(recorded)
 }
 
 fn head(row: Columns<'_>) -> Read<Head> {

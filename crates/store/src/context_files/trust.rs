@@ -4,6 +4,7 @@
 //! paths: a folder is trusted if it or one above it is in it.
 
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use memory::code::Code;
 use memory::limits::{LOCK_WAIT, OUTSIDE_RACE_RETRIES};
@@ -71,6 +72,11 @@ impl TrustedFolders {
     pub async fn list(&self) -> Result<Vec<PathBuf>, TrustError> {
         let (backend, file) = self.place()?;
         Ok(read(&backend, &file).await?.0)
+    }
+
+    /// Returns when the list was last written; `None` if there is none.
+    pub(crate) fn version(&self) -> Option<SystemTime> {
+        host::facts(&self.state.join(FOLDER).join(FILE))?.modified().ok()
     }
 
     /// Tells whether a folder is trusted, or one above it is.

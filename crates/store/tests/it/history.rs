@@ -6,7 +6,7 @@ use memory::change::{Actor, ChangeId, ChangeKind};
 use memory::command::Command;
 use memory::document::Revision;
 use serde_json::json;
-use store::{Call, ChangesQuery, Dry, StoreError, UndoTarget};
+use store::{Call, ChangesQuery, Dry, Expected, StoreError, UndoTarget};
 
 use crate::host::{Host, at, call, create, delete, rename, replace, table, texts};
 
@@ -277,4 +277,38 @@ async fn a_change_says_who_made_it() {
     let changes = host.person(&store).changes(&all()).await.unwrap();
     let who: Vec<_> = changes.iter().map(|change| (change.kind, change.provenance.actor)).collect();
     assert_eq!(who, [(ChangeKind::Outside, Actor::Outside), (ChangeKind::Create, Actor::Agent)]);
+}
+
+#[tokio::test]
+async fn a_text_that_comes_back_has_the_trust_that_it_had() {
+    let host = Host::new();
+    fs::create_dir_all(host.project("")).unwrap();
+    fs::write(host.project("a.md"), "planted\n").unwrap();
+    let store = host.store();
+    let person = host.person(&store);
+    let path = at("/memories/project/a.md");
+    person.notice().await.unwrap();
+    let planted = person.read(&path).await.unwrap().revision;
+    assert!(!person.unreviewed([&path]).await.is_empty());
+    // A person saves it, and takes that back: the old words are nobody's again.
+    let call = Call::default();
+    person.save(&path, "mine\n", Expected::OneOf(vec![planted]), &call).await.unwrap();
+    assert!(person.unreviewed([&path]).await.is_empty());
+    let undo = async |memories: &store::Memories| {
+        let query = ChangesQuery { max: 1, ..ChangesQuery::default() };
+        let last = memories.changes(&query).await.unwrap()[0].id;
+        memories.undo(&UndoTarget::Change(last), Dry::No, &Call::default()).await.unwrap();
+    };
+    undo(&person).await;
+    assert_eq!(person.read(&path).await.unwrap().text, "planted\n");
+    assert!(!person.unreviewed([&path]).await.is_empty());
+    // And taken back once more, the person's words are the person's, whatever git did in between.
+    undo(&person).await;
+    assert!(person.unreviewed([&path]).await.is_empty());
+    fs::write(host.project("a.md"), "of another branch\n").unwrap();
+    person.notice().await.unwrap();
+    assert!(!person.unreviewed([&path]).await.is_empty());
+    fs::write(host.project("a.md"), "mine\n").unwrap();
+    person.notice().await.unwrap();
+    assert!(person.unreviewed([&path]).await.is_empty());
 }
