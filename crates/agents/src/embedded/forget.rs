@@ -154,7 +154,13 @@ fn choose<'a>(entries: &[At<'a>], request: &ForgetRequest) -> Chosen<'a> {
         [(_, note), ..] if are_copies(&found) => {
             asked.means_all_of(note) && !rival(entries, &asked, note)
         }
-        _ => asked.is_for_all && found.len() <= ALL_ENTRIES_MAX && asked.names_subject(),
+        // One word may stand for several things: `Grant`, `Summer`, `Kestrel`.
+        _ => {
+            asked.is_for_all
+                && asked.words.len() > 1
+                && found.len() <= ALL_ENTRIES_MAX
+                && asked.names_subject()
+        }
     };
     if is_clear {
         return Chosen::Clear(found);

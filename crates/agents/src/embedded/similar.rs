@@ -125,6 +125,7 @@ pub(crate) fn compare(older: Said<'_>, newer: Said<'_>, weights: &Weights) -> Op
     let is_denied = says_no(newer) && !says_no(older) && !newer.text.has(Class::Gone);
     if newer.is_change
         && !is_denied
+        && is_value_replaced(older.text, newer.text)
         && share >= CHANGED_SHARE_MIN
         && (starts_alike || share >= OTHER_START_SHARE_MIN)
     {
@@ -146,6 +147,19 @@ pub(crate) fn compare(older: Said<'_>, newer: Said<'_>, weights: &Weights) -> Op
     } else {
         None
     }
+}
+
+/// Tells whether what a newer statement says instead can stand for what it leaves out: a name or number is not replaced by
+/// words alone (`The lead is Ines`, `The lead is now on vacation`).
+fn is_value_replaced(older: &Text, newer: &Text) -> bool {
+    let has_value = |text: &Text, other: &Text| {
+        let is_new = |token: &&Token| !other.tokens.iter().any(|known| known.key == token.key);
+        let is_value = |token: &Token| {
+            token.is_name || token.is_acronym || token.has_digit() || token.value.is_some()
+        };
+        text.content().filter(is_new).any(is_value)
+    };
+    !has_value(older, newer) || has_value(newer, older)
 }
 
 /// Tells whether a newer statement is an older one with another number, day or month in one place.

@@ -43,8 +43,9 @@ pub(crate) struct Remember {
 ///
 /// Removes the entry that your words clearly mean: they repeat it, or they name what stands in this entry alone, and it
 /// says nothing else. Otherwise nothing is removed, and the entries that may be meant are listed; on a terminal you
-/// choose one. `everything about NAME` removes all entries with that name. Questions, conditions, `except` and `keep`
-/// remove nothing, and pinned memories are left alone. On a terminal, what would go is shown first; without one `-y` is needed.
+/// choose one. `everything about NAME` removes all entries with a name of several words; one word may stand for several
+/// things, so you choose. Questions, conditions, `except` and `keep` remove nothing, and pinned memories are left alone.
+/// On a terminal, what would go is shown first; without one `-y` is needed.
 /// The exit status is 1 when nothing was removed.
 #[derive(Args, Debug)]
 #[command(after_help = "\
