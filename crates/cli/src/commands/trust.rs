@@ -56,6 +56,14 @@ pub(crate) async fn run(app: &App, args: &Trust) -> Result<Status, Failure> {
         (true, true) => format!("{shown} is trusted no longer"),
         (true, false) => format!("{shown} was not in the list"),
     });
+    if args.remove {
+        let above = trusted.list().await?;
+        if let Some(above) = above.iter().find(|above| is_below(&path, above)) {
+            let above = above.display().to_string();
+            let above = visible::line(&above);
+            app.output.warning(&format!("it is trusted all the same, since {above} is"));
+        }
+    }
     if args.remove && !changed {
         return Ok(Status::Refused);
     }

@@ -145,7 +145,7 @@ async fn a_memory_of_a_clone_that_screening_objects_to_carries_a_notice_everywhe
     // Mended by an editor, it is a memory like any other.
     fs::write(folder.join("order.md"), "- nothing\n").unwrap();
     let read = client.request("resources/read", uri("order.md")).await;
-    assert_eq!(read["contents"][0]["text"], format!("{unreviewed}\n\n- nothing\n\n\n{end}\n"));
+    assert_eq!(read["contents"][0]["text"], format!("{unreviewed}\n\n- nothing\n"));
 }
 
 #[tokio::test]
