@@ -100,12 +100,8 @@ impl<C: Clock> Embedded<C> {
         }
         let read: HashSet<&MemoryPath> = stored.iter().map(|one| &one.path).collect();
         let unread = paths.into_iter().filter(|path| !read.contains(path)).collect();
-        let revision = |stored: &Stored| Revision::of(stored.text.as_bytes());
-        let texts: Vec<_> = stored.iter().map(|stored| (&stored.path, revision(stored))).collect();
-        let trusted = memories.trusted(&texts).await?;
-        for (stored, trust) in stored.iter_mut().zip(trusted) {
-            stored.trust = trust;
-        }
+        // What nobody here reviewed decides nothing, and only what travels with a repository may be such.
+        set_trust(memories, &mut stored, |stored| stored.path.is_shared()).await?;
         let (now, time_zone) = (self.clock.now(), self.time_zone.clone());
         Ok(Snapshot { memories: stored, unread, unsearched, writable, now, time_zone })
     }
@@ -189,6 +185,7 @@ impl<C: Clock> Curator for Embedded<C> {
 
     async fn dream(&self, memories: &Memories, draft: &mut Draft) -> Result<Dreamt, CurateError> {
         let mut snapshot = self.snapshot(memories).await?;
+        set_trust(memories, &mut snapshot.memories, |_| true).await?;
         for stored in &mut snapshot.memories {
             stored.written = written(memories, stored).await?;
         }
@@ -201,6 +198,22 @@ impl<C: Clock> Curator for Embedded<C> {
     fn rest(&self) {
         *self.shelf() = Shelf::default();
     }
+}
+
+/// Sets how far some of these memories may be trusted.
+async fn set_trust(
+    memories: &Memories,
+    stored: &mut [Stored],
+    is_wanted: impl Fn(&Stored) -> bool,
+) -> Result<(), StoreError> {
+    let wanted: Vec<&mut Stored> = stored.iter_mut().filter(|one| is_wanted(one)).collect();
+    let revision = |stored: &Stored| Revision::of(stored.text.as_bytes());
+    let texts: Vec<_> = wanted.iter().map(|stored| (&stored.path, revision(stored))).collect();
+    let trusted = memories.trusted(&texts).await?;
+    for (stored, trust) in wanted.into_iter().zip(trusted) {
+        stored.trust = trust;
+    }
+    Ok(())
 }
 
 /// When those entries of a memory were written that point at a day without naming it.

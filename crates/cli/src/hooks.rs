@@ -125,7 +125,7 @@ pub(crate) enum Resumed {
     All,
     /// What changed since: the agent kept the rest.
     Changes,
-    /// Nothing, since no answer reaches it: what changed is told beside the next prompt.
+    /// Nothing: the agent passes no answer on. Changes are told beside the next prompt.
     Nothing,
 }
 

@@ -256,6 +256,15 @@ pub(crate) fn uninstall(
     Ok(edited)
 }
 
+/// Returns what is left of a file that was there before and says nothing without these parts; `None` if it goes.
+pub(crate) fn left_of_empty(parts: &[Part]) -> Option<String> {
+    match parts.first() {
+        Some(Part::Plugin { .. }) => None,
+        Some(Part::TomlServer { .. }) => Some(String::new()),
+        _ => Some("{}\n".to_owned()),
+    }
+}
+
 fn foreign(part: &Part) -> Option<String> {
     let servers = match part {
         Part::Server { servers, .. } => servers,

@@ -22,7 +22,7 @@ use memory::limits::{
     CORPUS_REST_DELAY, EMBED_RETRY_DELAY, PROMPT_CHARS_MAX, RECALLED_ITEM_CHARS_MAX,
     RECALLED_ITEMS_MAX,
 };
-use memory::path::{MemoryPath, Mount, Scope};
+use memory::path::{MemoryPath, Mount};
 use memory::screen::Screen;
 use recall::{Corpus, EntryHit, Hit, Likeness, Options, Reason, Vector};
 use store::backend::Stamp;
@@ -493,11 +493,11 @@ impl Followed {
         let trust = memories.trust_version();
         let texts: Vec<(MemoryPath, Revision)> = {
             let held = self.read();
-            held.memories.iter().map(|(path, read)| (path.clone(), read.revision)).collect()
+            let shared = held.memories.iter().filter(|(path, _)| path.is_shared());
+            shared.map(|(path, read)| (path.clone(), read.revision)).collect()
         };
-        let mut texts: Vec<_> = texts.iter().map(|(path, revision)| (path, *revision)).collect();
-        texts.sort();
-        let unreviewed = memories.unreviewed_texts(texts).await;
+        let texts: Vec<_> = texts.iter().map(|(path, revision)| (path, Some(*revision))).collect();
+        let unreviewed = memories.unreviewed(&texts).await;
         let mut held = self.write();
         held.unreviewed = unreviewed;
         held.trust = trust;
@@ -625,9 +625,8 @@ impl Held {
             let is_same = self.memories.get(&path).is_some_and(|had| had.revision == read.revision);
             if !is_same {
                 // The files of a checkout have the time of the checkout.
-                let ours = path.mount() != Some(Mount::Scope(Scope::Project));
-                let written =
-                    ours.then(|| read.modified_at.to_zoned(jiff::tz::TimeZone::UTC).date());
+                let written = (!path.is_shared())
+                    .then(|| read.modified_at.to_zoned(jiff::tz::TimeZone::UTC).date());
                 let text = read.text.get().map_or("", |text| text);
                 self.corpus.put(&path, text, written);
             }
@@ -658,8 +657,8 @@ impl Held {
     fn break_ties(&self, found: &mut [(Hit, &Read)]) {
         let place = |(hit, read): &(Hit, &Read)| {
             // The files of a checkout have the time of the checkout.
-            let is_ours = hit.path.mount() != Some(Mount::Scope(Scope::Project));
-            let day = is_ours.then(|| read.modified_at.to_zoned(jiff::tz::TimeZone::UTC).date());
+            let day = (!hit.path.is_shared())
+                .then(|| read.modified_at.to_zoned(jiff::tz::TimeZone::UTC).date());
             (day, self.uses.get(&hit.path).copied().unwrap_or_default())
         };
         let mut rest = found;
@@ -689,7 +688,7 @@ impl Held {
             match read.text.get() {
                 Some(text) => {
                     let from_repository = self.unreviewed.contains_key(&hit.path);
-                    chosen.push(Selected { from_repository, ..selected(hit, read, text) });
+                    chosen.push(selected(hit, read, text, from_repository));
                 }
                 None => without.push(hit.path),
             }
@@ -703,7 +702,7 @@ fn is_list(path: &MemoryPath, text: &str) -> bool {
         && document::is_generated_list(text)
 }
 
-fn selected(hit: Hit, read: &Read, text: &str) -> Selected {
+fn selected(hit: Hit, read: &Read, text: &str, from_repository: bool) -> Selected {
     Selected {
         title: title(&hit.path, text),
         text: excerpt(text, &hit.entries),
@@ -711,7 +710,7 @@ fn selected(hit: Hit, read: &Read, text: &str) -> Selected {
         path: hit.path,
         revision: read.revision,
         modified_at: read.modified_at,
-        from_repository: false,
+        from_repository,
     }
 }
 

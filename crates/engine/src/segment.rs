@@ -17,7 +17,9 @@ use memory::context_file::ImportStyle;
 use memory::document::Revision;
 use memory::limits::{HOT_ITEM_BYTES_MAX, HOT_ITEMS_MAX, INDEX_BYTES_KEPT, INDEX_LINES_MAX};
 use memory::path::{MemoryPath, Mount};
-use store::{ContextFiles, Listing, LoadScope, Loaded, Memories, Skipped, StoreError, Unreviewed};
+use store::{
+    ContextFiles, Listed, Listing, LoadScope, Loaded, Memories, Skipped, StoreError, Unreviewed,
+};
 
 /// What stands for the description of a memory that came with a repository and that screening objects to.
 const OBJECTED: &str = "(screening objects to this memory)";
@@ -102,9 +104,9 @@ impl Look {
     /// Looks at the memories.
     pub(crate) async fn new(memories: &Memories, told: &Told) -> Result<Self, StoreError> {
         let listing = memories.list(None).await?;
-        let new = listing.memories.iter().map(|listed| (&listed.path, listed));
-        let new = new.filter(|(path, listed)| !told.knows(path, listed.bytes, listed.modified_at));
-        let new: Vec<&MemoryPath> = new.map(|(path, _)| path).collect();
+        let is_new = |listed: &&Listed| !told.knows(&listed.path, listed.bytes, listed.modified_at);
+        let new = listing.memories.iter().filter(is_new);
+        let new: Vec<_> = new.map(|listed| (&listed.path, None)).collect();
         let standing = standing(memories, &new).await;
         Ok(Self { listing, standing })
     }
@@ -118,11 +120,10 @@ impl Look {
 
 fn seen<'a>(listing: &'a Listing, standing: &HashMap<MemoryPath, Standing>) -> Vec<Seen<'a>> {
     let seen = listing.memories.iter().map(|listed| {
-        let (description, from_repository) = match standing.get(&listed.path) {
-            Some(Standing::Instead(description)) => (*description, false),
-            Some(Standing::Marked) => (&*listed.description, true),
-            None => (&*listed.description, false),
-        };
+        let standing = standing.get(&listed.path);
+        let instead = standing.and_then(|standing| standing.instead());
+        let description = instead.unwrap_or(&listed.description);
+        let from_repository = standing.is_some() && instead.is_none();
         let pinned = listed.pinned;
         let entry = Entry { path: &listed.path, description, pinned, from_repository };
         Seen { entry, bytes: listed.bytes, modified_at: listed.modified_at }
@@ -195,13 +196,31 @@ fn within(bytes_max: usize, parts: [Option<Part>; 3]) -> Vec<Part> {
     parts.into_iter().zip(kept).filter_map(|(part, kept)| part.filter(|_| kept)).collect()
 }
 
-/// How a memory is shown that came with a repository.
+/// How a memory is shown that screening objects to, or that came with a repository and that nobody here reviewed.
 #[derive(Clone, Copy, Debug)]
-enum Standing {
-    /// With this instead of its description.
-    Instead(&'static str),
-    /// With a mark.
-    Marked,
+struct Standing {
+    is_objected: bool,
+    unreviewed: Option<Unreviewed>,
+}
+
+impl Standing {
+    fn is_silent(self) -> bool {
+        self.unreviewed == Some(Unreviewed::Silent)
+    }
+
+    /// Returns what is said instead of its description, if that is not shown.
+    fn instead(self) -> Option<&'static str> {
+        match self.unreviewed {
+            _ if self.is_objected => Some(OBJECTED),
+            Some(Unreviewed::Silent) => Some(UNREVIEWED),
+            Some(Unreviewed::Marked) | None => None,
+        }
+    }
+
+    /// Returns what is said before its text.
+    fn notice(self) -> &'static str {
+        if self.is_objected { FROM_CHECKOUT } else { FROM_REPOSITORY }
+    }
 }
 
 /// Returns how memories are shown in the index that came with a repository.
@@ -215,24 +234,24 @@ async fn standing_in_index(
         *turn += 1;
         listed.pinned || *turn <= INDEX_LINES_MAX
     });
-    let shown: Vec<&MemoryPath> = may_be_shown.map(|listed| &listed.path).collect();
+    let shown: Vec<_> = may_be_shown.map(|listed| (&listed.path, None)).collect();
     standing(memories, &shown).await
 }
 
-/// Returns how those of these memories are shown that came with a repository and that nobody here reviewed, or that
-/// screening objects to.
-async fn standing(memories: &Memories, paths: &[&MemoryPath]) -> HashMap<MemoryPath, Standing> {
-    let unreviewed = memories.unreviewed(paths.iter().copied()).await;
+/// Returns how these memories are shown, of which `None` stands for the revision that is there now; those that are shown as any
+/// other are left out.
+async fn standing(
+    memories: &Memories,
+    texts: &[(&MemoryPath, Option<Revision>)],
+) -> HashMap<MemoryPath, Standing> {
+    let unreviewed = memories.unreviewed(texts).await;
     let mut found = HashMap::new();
-    for path in paths {
+    for (path, _) in texts {
         let is_objected = !memories.objections(path).await.is_empty();
-        let standing = match unreviewed.get(*path) {
-            _ if is_objected => Standing::Instead(OBJECTED),
-            Some(Unreviewed::Silent) => Standing::Instead(UNREVIEWED),
-            Some(Unreviewed::Marked) => Standing::Marked,
-            None => continue,
-        };
-        found.insert((*path).clone(), standing);
+        let unreviewed = unreviewed.get(*path).copied();
+        if is_objected || unreviewed.is_some() {
+            found.insert((*path).clone(), Standing { is_objected, unreviewed });
+        }
     }
     found
 }
@@ -264,9 +283,8 @@ async fn hot_set(
     let mut heads: Vec<Head> = Vec::new();
     let mut filled: Option<HotSet> = None;
     for (turn, some) in ranked.chunks(READ_AT_A_TIME).enumerate() {
-        for (at, one) in some.iter().enumerate() {
-            heads.extend(head(memories, turn * READ_AT_A_TIME + at, one.candidate.path).await);
-        }
+        let places = some.iter().enumerate().map(|(at, one)| (turn * READ_AT_A_TIME + at, one));
+        heads.extend(read_heads(memories, places.map(|(at, one)| (at, one.candidate.path))).await);
         let bodies: Vec<_> = heads
             .iter()
             .filter_map(|head| {
@@ -299,25 +317,30 @@ async fn hot_set(
     Ok((text, tried.collect()))
 }
 
-/// Reads the beginning of a memory, if it can be read and is not shown only when it is asked for.
-async fn head(memories: &Memories, place: usize, path: &MemoryPath) -> Option<Head> {
-    let read = memories.read_if_readable(path).await?;
-    let unreviewed = memories.unreviewed_texts([(path, read.revision)]).await;
-    let unreviewed = unreviewed.get(path).copied();
-    if unreviewed == Some(Unreviewed::Silent) {
-        return None;
+/// Reads the beginnings of memories, but of those that cannot be read or are shown only when a model asks for one.
+async fn read_heads(
+    memories: &Memories,
+    paths: impl Iterator<Item = (usize, &MemoryPath)> + Send,
+) -> Vec<Head> {
+    let mut read = Vec::new();
+    for (place, path) in paths {
+        read.extend(memories.read_if_readable(path).await.map(|text| (place, path, text)));
     }
-    let is_objected = !memories.objections(path).await.is_empty();
-    let bytes = read.text.len();
-    let mut text = read.text;
-    // One character more than is shown is all that has to be kept.
-    text.truncate(text.ceil_char_boundary(HOT_ITEM_BYTES_MAX));
-    let notice = match unreviewed {
-        _ if is_objected => Some(FROM_CHECKOUT),
-        Some(_) => Some(FROM_REPOSITORY),
-        None => None,
-    };
-    Some(Head { place, text, bytes, revision: read.revision, notice })
+    let texts: Vec<_> = read.iter().map(|(_, path, read)| (*path, Some(read.revision))).collect();
+    let standing = standing(memories, &texts).await;
+    let shown = read.into_iter().filter_map(|(place, path, read)| {
+        let standing = standing.get(path).copied();
+        if standing.is_some_and(Standing::is_silent) {
+            return None;
+        }
+        let bytes = read.text.len();
+        let mut text = read.text;
+        // One character more than is shown is all that has to be kept.
+        text.truncate(text.ceil_char_boundary(HOT_ITEM_BYTES_MAX));
+        let notice = standing.map(Standing::notice);
+        Some(Head { place, text, bytes, revision: read.revision, notice })
+    });
+    shown.collect()
 }
 
 fn files_shown(loaded: &Loaded, files: &files::Files) -> Vec<FileShown> {

@@ -250,6 +250,11 @@ impl MemoryPath {
         }
     }
 
+    /// Returns whether it travels with a repository, so that others may have written it.
+    pub fn is_shared(&self) -> bool {
+        self.mount() == Some(Mount::Scope(Scope::Project))
+    }
+
     /// Returns the root it belongs to, `None` for the top of a scoped layout.
     pub const fn mount(&self) -> Option<Mount> {
         match self {

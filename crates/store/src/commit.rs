@@ -394,6 +394,11 @@ fn use_of(change: &FileChange, at: memory::clock::Timestamp) -> Option<Use> {
     Some(Use { identity: change.root.identity.clone(), path, at, wrote: true })
 }
 
+/// Tells whether a change gives a text its writer's trust alone: only a person who saves all of it answers for all of it.
+pub(crate) fn answers_for_all(kind: ChangeKind, provenance: &Provenance) -> bool {
+    kind == ChangeKind::Save && provenance.actor == Actor::Person
+}
+
 fn new_file_change(roots: &[HeldRoot], plan: &Plan, step: &Step) -> NewFileChange {
     let provenance = &plan.provenance;
     let root = &roots[step.root];
@@ -408,11 +413,9 @@ fn new_file_change(roots: &[HeldRoot], plan: &Plan, step: &Step) -> NewFileChang
     };
     match &step.what {
         What::Put { before, after } => {
-            // Text that replaces text was written with the old one before the writer's eyes; only who saves all of
-            // it answers for all of it.
-            let is_all = plan.kind == ChangeKind::Save && provenance.actor == Actor::Person;
+            // Text that replaces text was written with the old one before the writer's eyes.
             let trust = match before {
-                Some(_) if !is_all => trusted.min(provenance.trust),
+                Some(_) if !answers_for_all(plan.kind, provenance) => trusted.min(provenance.trust),
                 _ => provenance.trust,
             };
             let revision = before.as_ref().and_then(Current::revision);

@@ -210,7 +210,9 @@ impl Memories {
         })
     }
 
-    fn examine(&self, depth: Depth) -> Answering<'_, Health> {
+    /// Looks once. Its counts are those of [`Memories::health`]; among its findings may be what a writer at work leaves for
+    /// a moment.
+    pub fn examine(&self, depth: Depth) -> Answering<'_, Health> {
         Box::pin(async move {
             let mut health = Health {
                 roots: Vec::new(),

@@ -496,7 +496,7 @@ impl Memories {
         changes: &[Change],
     ) -> Result<BTreeMap<(String, RelativePath), Wanted>, StoreError> {
         let mut wanted: BTreeMap<(String, RelativePath), Wanted> = BTreeMap::new();
-        let mut take = |file: &FileChange, path: &RelativePath, now, then| {
+        let mut take = |(file, trust): (&FileChange, Trust), path: &RelativePath, now, then| {
             let key = (file.root.place.clone(), path.clone());
             let wanted = match wanted.entry(key) {
                 Entry::Vacant(new) => new.insert(Wanted { now, ..Wanted::default() }),
@@ -511,32 +511,38 @@ impl Memories {
                 }
             };
             wanted.then = then;
-            wanted.trust = Some(file.trust);
+            wanted.trust = Some(trust);
         };
         for change in changes {
+            let is_all = commit::answers_for_all(change.kind, &change.provenance);
             for file in change.files.iter().rev() {
                 let path = self
                     .virtual_path(&file.root, &file.path)
                     .ok_or(StoreError::UndoElsewhere(change.id))?;
                 self.check_writable(&path)?;
+                // Of a text that history does not know any more: it was trusted no less than one that was made of it.
+                let trust = if is_all { Trust::Outside } else { file.trust };
+                let mut take = |path, now, then| take((file, trust), path, now, then);
                 match &file.moved_to {
                     Some(to) => {
-                        take(file, to, file.after, None);
-                        take(file, &file.path, None, file.before);
+                        take(to, file.after, None);
+                        take(&file.path, None, file.before);
                     }
-                    None => take(file, &file.path, file.after, file.before),
+                    None => take(&file.path, file.after, file.before),
                 }
             }
         }
-        for ((place, _), wanted) in &mut wanted {
-            let Some(then) = wanted.then else { continue };
-            let root = self.mounts.iter().filter_map(|bound| bound.root.as_ref().ok());
-            let Some(root) = root.into_iter().find(|root| root.key.place == *place) else {
+        // The text that comes back has the trust that it had, and not that of the one which took its place.
+        for root in self.mounts.iter().filter_map(|bound| bound.root.as_ref().ok()) {
+            let here = wanted.iter_mut().filter(|((place, _), _)| *place == root.key.place);
+            let mut here: Vec<_> = here.filter_map(|(_, one)| Some((one.then?, one))).collect();
+            if here.is_empty() {
                 continue;
-            };
-            // The text that comes back has the trust that it had, and not that of the one which took its place.
+            }
             let recorded = self.store.state.recorded(&root.key.identity).await?;
-            wanted.trust = Some(recorded.get(&then).copied().unwrap_or(Trust::Outside));
+            for (then, wanted) in &mut here {
+                wanted.trust = recorded.get(then).copied().or(wanted.trust);
+            }
         }
         Ok(wanted)
     }

@@ -94,34 +94,18 @@ pub(crate) fn notice<'a>(store: &'a Store, root: &'a Arc<Root>) -> Answering<'a,
 
 /// Returns whether a file is not what was last recorded of it.
 async fn differs(root: &Root, file: &Found) -> Result<bool, BackendError> {
-    let (recorded, remembered) = {
-        let known = root.known();
-        (
-            known.head(&file.path).and_then(|head| head.revision),
-            known.revisions.get(&file.path).copied(),
-        )
-    };
-    let revision = match remembered {
-        Some((stamp, revision)) if stamp == file.stat.stamp => revision,
-        _ => match root.backend.read(&file.path, MEMORY_BYTES_MAX).await {
-            Ok(read) if read.is_whole() => {
-                let revision = Revision::of(&read.bytes);
-                if !read.stat.recent {
-                    let known = (read.stat.stamp, revision);
-                    root.known().revisions.insert(file.path.clone(), known);
-                }
-                revision
-            }
-            // What is no memory any more, or too large to be one, has no history.
-            Ok(_)
-            | Err(
-                BackendError::NotFound
-                | BackendError::WrongKind
-                | BackendError::Escapes(_)
-                | BackendError::Io { .. },
-            ) => return Ok(false),
-            Err(error) => return Err(error),
-        },
+    let recorded = root.known().head(&file.path).and_then(|head| head.revision);
+    let revision = match root.revision(&file.path, Some(file.stat.stamp)).await {
+        Ok(Some(revision)) => revision,
+        // What is no memory any more, or too large to be one, has no history.
+        Ok(None)
+        | Err(
+            BackendError::NotFound
+            | BackendError::WrongKind
+            | BackendError::Escapes(_)
+            | BackendError::Io { .. },
+        ) => return Ok(false),
+        Err(error) => return Err(error),
     };
     Ok(recorded != Some(revision))
 }

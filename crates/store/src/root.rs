@@ -13,7 +13,7 @@ use memory::change::{ChangeId, RootKey, Trust};
 use memory::clock::Timestamp;
 use memory::command::{CommandError, Warning};
 use memory::document::Revision;
-use memory::limits::{CENSUS_AGE_MAX, HEAD_BYTES_MAX, LOCK_WAIT};
+use memory::limits::{CENSUS_AGE_MAX, HEAD_BYTES_MAX, LOCK_WAIT, MEMORY_BYTES_MAX};
 use memory::path::{MemoryPath, Mount, RelativePath};
 use state::{ChangeQuery, Head};
 
@@ -189,6 +189,30 @@ impl Root {
         }
         self.looks.fetch_add(1, Ordering::Relaxed);
         crate::notice::notice(store, self).await
+    }
+
+    /// Returns the revision of a memory; its file is read only if that is not known of this version of it. `None` if it is
+    /// larger than a memory may be.
+    pub(crate) async fn revision(
+        &self,
+        path: &RelativePath,
+        stamp: Option<Stamp>,
+    ) -> Result<Option<Revision>, BackendError> {
+        let known = self.known().revisions.get(path).copied();
+        if let Some((of, revision)) = known
+            && Some(of) == stamp
+        {
+            return Ok(Some(revision));
+        }
+        let read = self.backend.read(path, MEMORY_BYTES_MAX).await?;
+        if !read.is_whole() {
+            return Ok(None);
+        }
+        let revision = Revision::of(&read.bytes);
+        if !read.stat.recent {
+            self.known().revisions.insert(path.clone(), (read.stat.stamp, revision));
+        }
+        Ok(Some(revision))
     }
 
     /// Returns whether a path is that of the generated listing.

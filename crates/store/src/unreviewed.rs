@@ -9,11 +9,10 @@ use std::time::SystemTime;
 
 use memory::change::{ChangeId, Trust};
 use memory::document::Revision;
-use memory::limits::MEMORY_BYTES_MAX;
 use memory::path::{MemoryPath, RelativePath};
-use state::Head;
 
 use crate::context_files::TrustedFolders;
+use crate::error::StoreError;
 use crate::memories::{BoundMount, Memories};
 use crate::root::Root;
 
@@ -27,75 +26,105 @@ pub enum Unreviewed {
 }
 
 impl Memories {
-    /// Returns those of these memories that came with a repository and that nobody here reviewed.
-    pub async fn unreviewed<'a>(
+    /// Returns how far each of these texts may be trusted, in their order: what was recorded of it, if it is still of
+    /// this revision; any other text came from outside.
+    pub async fn trusted(
         &self,
-        paths: impl IntoIterator<Item = &'a MemoryPath> + Send,
-    ) -> HashMap<MemoryPath, Unreviewed> {
-        self.unreviewed_of(paths.into_iter().map(|path| (path, None)).collect()).await
+        texts: &[(&MemoryPath, Revision)],
+    ) -> Result<Vec<Trust>, StoreError> {
+        let mut trusted = vec![Trust::Outside; texts.len()];
+        for bound in &self.mounts {
+            let Ok(root) = &bound.root else { continue };
+            let (mut places, mut of_root) = (Vec::new(), Vec::new());
+            for (at, (path, revision)) in texts.iter().enumerate() {
+                if let Some(relative) =
+                    path.relative().filter(|_| path.mount() == Some(bound.mount))
+                {
+                    places.push(at);
+                    of_root.push((relative.clone(), Some(*revision)));
+                }
+            }
+            let of_root = self.trust_in(bound, root, &of_root).await?;
+            for (at, trust) in places.into_iter().zip(of_root) {
+                trusted[at] = trust;
+            }
+        }
+        Ok(trusted)
     }
 
-    /// The same where it is known which revisions were read.
-    pub async fn unreviewed_texts<'a>(
+    /// Returns those of these memories that came with a repository and that nobody here reviewed; `None` stands for the
+    /// revision that is there now.
+    pub async fn unreviewed(
         &self,
-        texts: impl IntoIterator<Item = (&'a MemoryPath, Revision)> + Send,
+        texts: &[(&MemoryPath, Option<Revision>)],
     ) -> HashMap<MemoryPath, Unreviewed> {
-        self.unreviewed_of(texts.into_iter().map(|(path, read)| (path, Some(read))).collect()).await
+        let mut found = HashMap::new();
+        for bound in self.mounts.iter().filter(|bound| bound.in_checkout) {
+            let Ok(root) = &bound.root else { continue };
+            let (mut paths, mut of_root) = (Vec::new(), Vec::new());
+            for &(path, read) in texts {
+                let Some(relative) = path.relative() else { continue };
+                if path.mount() != Some(bound.mount) {
+                    continue;
+                }
+                let revision = if read.is_some() {
+                    read
+                } else {
+                    // What cannot be read is nothing that somebody here wrote.
+                    let stamp = root.backend.stamp_at_hand(relative);
+                    root.revision(relative, stamp).await.unwrap_or_default()
+                };
+                paths.push(path);
+                of_root.push((relative.clone(), revision));
+            }
+            // Without a state nobody knows of a review, and memories can be viewed all the same.
+            let trusted = self.trust_in(bound, root, &of_root).await;
+            let trusted = trusted.unwrap_or_else(|_| vec![Trust::Outside; of_root.len()]);
+            let outside =
+                paths.into_iter().zip(trusted).filter(|(_, trust)| *trust == Trust::Outside);
+            let outside: Vec<&MemoryPath> = outside.map(|(path, _)| path).collect();
+            let is_trusted = !outside.is_empty() && self.is_trusted(bound).await;
+            for path in outside {
+                let is_silent = !is_trusted || !self.objections(path).await.is_empty();
+                let shown = if is_silent { Unreviewed::Silent } else { Unreviewed::Marked };
+                found.insert(path.clone(), shown);
+            }
+        }
+        found
+    }
+
+    /// Returns how far texts of a root may be trusted. In a checkout, what was written here may have come back by git, or may be
+    /// in another worktree: the same bytes have the trust that they were recorded with.
+    async fn trust_in(
+        &self,
+        bound: &BoundMount,
+        root: &Root,
+        texts: &[(RelativePath, Option<Revision>)],
+    ) -> Result<Vec<Trust>, StoreError> {
+        if texts.is_empty() {
+            return Ok(Vec::new());
+        }
+        let heads = self.store.state.heads(&root.key.place, ChangeId::default()).await?;
+        let heads: HashMap<_, _> = heads.iter().map(|head| (&head.path, head)).collect();
+        let trust = |(path, revision): &(RelativePath, Option<Revision>)| {
+            let head =
+                heads.get(path).filter(|head| revision.is_some() && head.revision == *revision);
+            head.map_or(Trust::Outside, |head| head.trust)
+        };
+        let mut trusted: Vec<Trust> = texts.iter().map(trust).collect();
+        if bound.in_checkout && trusted.contains(&Trust::Outside) {
+            let recorded = self.store.state.recorded(&root.key.identity).await?;
+            for (trust, (_, revision)) in trusted.iter_mut().zip(texts) {
+                let known = revision.and_then(|revision| recorded.get(&revision).copied());
+                *trust = known.map_or(*trust, |known| known.max(*trust));
+            }
+        }
+        Ok(trusted)
     }
 
     /// Returns what changes when the person trusts another folder, or one no longer.
     pub fn trust_version(&self) -> Option<SystemTime> {
         TrustedFolders::new(&self.store.folders).version()
-    }
-
-    async fn unreviewed_of(
-        &self,
-        texts: Vec<(&MemoryPath, Option<Revision>)>,
-    ) -> HashMap<MemoryPath, Unreviewed> {
-        let mut found = HashMap::new();
-        for bound in self.mounts.iter().filter(|bound| bound.in_checkout) {
-            let Ok(root) = &bound.root else { continue };
-            let of_mount = texts.iter().filter(|(path, _)| path.mount() == Some(bound.mount));
-            let of_mount: Vec<_> = of_mount.collect();
-            if of_mount.is_empty() {
-                continue;
-            }
-            let is_trusted = self.is_trusted(bound).await;
-            // Without a state nobody knows of a review, and memories can be viewed all the same.
-            let heads = self.store.state.heads(&root.key.place, ChangeId::default()).await;
-            let heads = heads.unwrap_or_default();
-            let heads: HashMap<_, _> = heads.iter().map(|head| (&head.path, head)).collect();
-            let mut outside = Vec::new();
-            for (path, read) in of_mount {
-                let Some(relative) = path.relative() else { continue };
-                if is_from_outside(root, heads.get(relative).copied(), relative, *read).await {
-                    outside.push((path, relative, *read));
-                }
-            }
-            if outside.is_empty() {
-                continue;
-            }
-            // What was written here comes back by a checkout of another branch, or is in another worktree, too.
-            let recorded = self.store.state.recorded(&root.key.identity).await.unwrap_or_default();
-            let is_ours = recorded.values().any(|trust| *trust > Trust::Outside);
-            for (path, relative, read) in outside {
-                let now = match read {
-                    _ if !is_ours => None,
-                    Some(read) => Some(read),
-                    None => revision(root, relative).await,
-                };
-                if now
-                    .and_then(|now| recorded.get(&now))
-                    .is_some_and(|trust| *trust > Trust::Outside)
-                {
-                    continue;
-                }
-                let is_silent = !is_trusted || !self.objections(path).await.is_empty();
-                let shown = if is_silent { Unreviewed::Silent } else { Unreviewed::Marked };
-                found.insert((*path).clone(), shown);
-            }
-        }
-        found
     }
 
     /// Tells whether the person trusts the project that a mount lies in. A list that cannot be read trusts nothing.
@@ -104,35 +133,4 @@ impl Memories {
         let Some(folder) = folder else { return false };
         TrustedFolders::new(&self.store.folders).has(&folder).await.unwrap_or_default()
     }
-}
-
-/// Tells whether a text is what somebody outside wrote: nobody recorded it, or it was recorded as such.
-async fn is_from_outside(
-    root: &Root,
-    head: Option<&Head>,
-    path: &RelativePath,
-    read: Option<Revision>,
-) -> bool {
-    let Some(head) = head.filter(|head| head.trust > Trust::Outside) else { return true };
-    let now = match read {
-        Some(read) => Some(read),
-        None => revision(root, path).await,
-    };
-    head.revision != now
-}
-
-async fn revision(root: &Root, path: &RelativePath) -> Option<Revision> {
-    let stamp = root.backend.stamp_at_hand(path);
-    let known = root.known().revisions.get(path).copied();
-    if let Some((of, revision)) = known
-        && Some(of) == stamp
-    {
-        return Some(revision);
-    }
-    let read = root.backend.read(path, MEMORY_BYTES_MAX).await.ok()?;
-    let revision = Revision::of(&read.bytes);
-    if read.is_whole() && !read.stat.recent {
-        root.known().revisions.insert(path.clone(), (read.stat.stamp, revision));
-    }
-    Some(revision)
 }

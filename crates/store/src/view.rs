@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use memory::change::{Actor, ChangeId, RootKey, Trust};
+use memory::change::{Actor, RootKey};
 use memory::command::view::{FROM_CHECKOUT, Row, UNREVIEWED, view_file, view_folder};
 use memory::command::{self, CommandError, Lines, Reply};
 use memory::document::{self, Head, Revision};
@@ -73,11 +73,8 @@ impl Memories {
         }
         let revision = whole.then(|| Revision::of(&read.bytes));
         if self.caller.provenance.actor != Actor::Person {
-            let is_unreviewed = match revision {
-                Some(revision) => self.unreviewed_texts([(path, revision)]).await,
-                None => self.unreviewed([path]).await,
-            };
-            if is_unreviewed.get(path) == Some(&Unreviewed::Silent) {
+            let unreviewed = self.unreviewed(&[(path, revision)]).await;
+            if unreviewed.get(path) == Some(&Unreviewed::Silent) {
                 let [before, after] = UNREVIEWED;
                 shown = format!("{before}\n{shown}\n{after}");
             }
@@ -229,40 +226,6 @@ impl Memories {
             }));
         }
         Ok(surveyed)
-    }
-
-    /// Returns how far each of these texts may be trusted: what was recorded of it, if it is still of this
-    /// revision; any other text came from outside. They are in the order of their paths.
-    pub async fn trusted(
-        &self,
-        texts: &[(&MemoryPath, Revision)],
-    ) -> Result<Vec<Trust>, StoreError> {
-        let mut trusted = vec![Trust::Outside; texts.len()];
-        for bound in &self.mounts {
-            let Ok(root) = &bound.root else { continue };
-            let heads = self.store.state.heads(&root.key.place, ChangeId::default()).await?;
-            for head in heads {
-                let Ok(path) = virtual_path(bound.mount, head.path) else { continue };
-                let found = texts.binary_search_by(|(known, _)| (*known).cmp(&path));
-                if let Ok(at) = found
-                    && head.revision == Some(texts[at].1)
-                {
-                    trusted[at] = head.trust;
-                }
-            }
-            let is_outside = |at: &usize| trusted[*at] == Trust::Outside;
-            let of_mount = |at: &usize| texts[*at].0.mount() == Some(bound.mount);
-            let outside: Vec<usize> =
-                (0..texts.len()).filter(of_mount).filter(is_outside).collect();
-            if bound.in_checkout && !outside.is_empty() {
-                // What was written here comes back by a checkout of another branch, too.
-                let recorded = self.store.state.recorded(&root.key.identity).await?;
-                for at in outside {
-                    trusted[at] = recorded.get(&texts[at].1).copied().unwrap_or(Trust::Outside);
-                }
-            }
-        }
-        Ok(trusted)
     }
 
     /// Returns what is below a folder, with pins and usage; nothing for a root that nobody named and that

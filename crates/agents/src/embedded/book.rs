@@ -10,7 +10,7 @@ use jiff::tz::TimeZone;
 use memory::change::Trust;
 use memory::clock::Timestamp;
 use memory::document::{self, Entry, Head, without_entry};
-use memory::path::{MemoryPath, Mount, Scope};
+use memory::path::{MemoryPath, Mount};
 use regex::Regex;
 
 use super::same::{self, Form};
@@ -55,11 +55,10 @@ impl Written {
 }
 
 impl Stored {
-    /// Tells whether it came with a repository and nobody here wrote or accepted it. Such a text decides nothing: where
-    /// another one goes, whether it is known, or what becomes of it.
+    /// Tells whether it came with a repository and nobody on this host wrote or accepted it. The curator ignores such a
+    /// memory: it adds nothing to it, does not count it as known, and changes nothing in it.
     pub(crate) fn is_unreviewed(&self) -> bool {
-        let is_shared = self.path.mount() == Some(Mount::Scope(Scope::Project));
-        is_shared && self.trust == Trust::Outside
+        self.path.is_shared() && self.trust == Trust::Outside
     }
 
     /// Returns its text without these entries of it, which are in order.

@@ -424,9 +424,8 @@ fn expired(stored: &Stored, note: &Note, today: Date) -> Option<Proposal> {
 
 /// Proposes to move what is private out of a repository that others read.
 fn misplaced(stored: &Stored, note: &Note, snapshot: &Snapshot) -> Option<Proposal> {
-    let is_shared = stored.path.mount() == Some(Mount::Scope(Scope::Project));
     let global = Mount::Scope(Scope::Global);
-    if !is_shared
+    if !stored.path.is_shared()
         || !note.context.is_empty()
         || stored.trust == Trust::Outside
         || !snapshot.writable.contains(&global)

@@ -6,6 +6,7 @@
 use memory::document;
 
 use super::lexicon::Class;
+use super::same::is_numbered;
 use super::words::Text;
 
 /// A text without what is said around the fact itself: a greeting and a request to remember in front of it, thanks
@@ -46,7 +47,7 @@ fn without_courtesy(text: &str) -> &str {
     said.trim_end_matches([',', ';', '，', '、'])
 }
 
-/// What stands behind a word that is cut: without the mark that parts it from the rest, which itself may begin with one
+/// Returns the text after a separator, such as the comma of `Hi, …`. A mark at the beginning of the text itself stays
 /// (`.env`, `--flag`).
 fn behind_mark(rest: &str) -> &str {
     let marks: &[char] = &[',', '.', '!', ':', '：', '，', '、', '！', '。'];
@@ -153,9 +154,7 @@ fn is_block(all: &str, whole: &str) -> bool {
     // What an item has below it is a list, not its reasons.
     let has_items = whole.lines().skip(1).any(|line| {
         let line = line.trim_start();
-        let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
-        line.starts_with(['-', '*', '+'])
-            || (rest.len() < line.len() && rest.starts_with(['.', ')']))
+        line.starts_with(['-', '*', '+']) || is_numbered(line)
     });
     begins_block || has_items || (!is_item && whole.contains('\n') && !whole.lines().all(is_text))
 }
@@ -174,9 +173,7 @@ fn has_heading(body: &str) -> bool {
 }
 
 fn is_step(body: &str, entry: &document::Entry) -> bool {
-    let whole = body.get(entry.range.clone()).unwrap_or_default().trim_start();
-    let rest = whole.trim_start_matches(|c: char| c.is_ascii_digit());
-    rest.len() < whole.len() && rest.starts_with(['.', ')'])
+    is_numbered(body.get(entry.range.clone()).unwrap_or_default().trim_start())
 }
 
 /// The items of a list that a sentence announces with their number, `three things: a, b and c`; the text

@@ -214,7 +214,7 @@ struct Asked {
     light: Vec<Token>,
     /// All words of what it says.
     all: Vec<Token>,
-    /// What it says when the words that only ask are left out, in several ways.
+    /// The request without the words that only ask, once for each way to cut them.
     forms: Vec<Form>,
     /// Whether it orders to forget, and has no condition, exception or question.
     is_plain_order: bool,
@@ -510,7 +510,7 @@ const ORDERS_IN_KANA: &[&str] = &[
     "削除してほしい",
 ];
 
-/// What may stand behind such an end.
+/// Polite words that may follow such an ending.
 const BEHIND_ORDERS: &[&str] = &[
     "ください",
     "下さい",

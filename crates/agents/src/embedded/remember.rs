@@ -25,7 +25,7 @@ use crate::request::{
     ContextMode, Edit, EntryAction, EntryNote, Refusal, RememberRequest, Remembered, Topic,
 };
 
-/// How much of a fact a memory must share to be its place, by the weight of the words.
+/// The smallest share of a fact's words, by their weight, that a memory must contain for the fact to be added to it.
 const PLACE_SHARE_MIN: f64 = 0.3;
 
 /// The most words of a fragment: it says too little to be known wherever it stands.
@@ -186,8 +186,7 @@ impl Desk<'_> {
                     .windows(all.len())
                     .any(|notes| notes.iter().map(said).eq(all.iter().cloned()))
         };
-        let seen = self.memories.iter().filter(|stored| !stored.is_unreviewed());
-        let known = seen.filter(|_| !self.is_clean).find(has_all);
+        let known = self.seen().map(|(_, stored)| stored).find(has_all);
         if let Some(path) = known.map(|stored| stored.path.clone()) {
             self.changes.push(note(&path, EntryAction::Known, &title));
             return Ok(());

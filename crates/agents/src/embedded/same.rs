@@ -106,17 +106,22 @@ pub(crate) fn has_blocks(text: &str) -> bool {
     let mut lines = text.lines();
     let begins_block = |line: &str| {
         let bare = line.trim_start();
-        let number = bare.trim_start_matches(|c: char| c.is_ascii_digit());
         bare.is_empty()
             || line.len() - bare.len() >= 4
             || line.contains('\t')
             || bare.starts_with(['#', '>', '|', '`', '~', '<', '-', '*', '+', '='])
-            || (number.len() < bare.len() && number.starts_with(['.', ')']))
+            || is_numbered(bare)
             || line.ends_with("  ")
     };
     let first = lines.next().unwrap_or_default();
     let begins_alone = first.starts_with(['|', '>', '#', '<', '~']) || first.starts_with("```");
     begins_alone || lines.any(begins_block)
+}
+
+/// Tells whether a line begins as a numbered step does: `1.` or `1)`.
+pub(crate) fn is_numbered(line: &str) -> bool {
+    let rest = line.trim_start_matches(|c: char| c.is_ascii_digit());
+    rest.len() < line.len() && rest.starts_with(['.', ')'])
 }
 
 fn laid_out(text: &str) -> String {

@@ -15,7 +15,7 @@ use super::same::Form;
 use super::when;
 use super::words::{Text, Token};
 
-/// How much of an older entry a statement of change must speak of, by the weight of the words.
+/// The smallest share of an older entry's words, by their weight, that a statement of change must repeat.
 const CHANGED_SHARE_MIN: f64 = 0.5;
 
 /// The same where the newer statement does not speak of what the older one begins with.
@@ -36,7 +36,7 @@ const TELLING: &[&str] = &[
     "from", "can", "may", "might", "could",
 ];
 
-/// How many entries have each word: a word that few have tells more.
+/// The number of entries that contain each word. Rare words weigh more.
 #[derive(Default)]
 pub(crate) struct Weights {
     entries: usize,

@@ -41,7 +41,7 @@ impl Tally {
         }
     }
 
-    /// Fails if fewer than so many percent are met or asked.
+    /// Fails if fewer than this percentage of the cases is met or asked.
     #[expect(clippy::print_stdout, reason = "the rates are read in the output of the test")]
     fn check(&self, percent_min: usize) {
         let all = self.met + self.asked + self.wrong.len();

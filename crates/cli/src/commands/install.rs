@@ -326,12 +326,8 @@ fn uninstalled(
             let is_clean = without.counts == Counts::default();
             edited.text = if is_clean { Some(before) } else { without.text };
         }
-        Before::Unknown
-            if edited.text.is_none()
-                && record.is_some_and(|one| !one.made)
-                && !matches!(parts, [install::Part::Plugin { .. }]) =>
-        {
-            edited.text = Some("{}\n".to_owned());
+        Before::Unknown if edited.text.is_none() && record.is_some_and(|one| !one.made) => {
+            edited.text = install::left_of_empty(parts);
         }
         Before::Unknown => {}
     }

@@ -82,7 +82,8 @@ async fn what_speaks(app: &App, folder: &Path) -> Result<String, Failure> {
     let loaded = app.engine.context_text(&files).await;
     let of_folder = loaded.skipped.iter().filter(|skipped| skipped.why == NotLoaded::Untrusted);
     let listing = app.wait("listing", memories.list(None)).await?;
-    let unreviewed = memories.unreviewed(listing.memories.iter().map(|one| &one.path)).await;
+    let paths: Vec<_> = listing.memories.iter().map(|one| (&one.path, None)).collect();
+    let unreviewed = memories.unreviewed(&paths).await;
     let of_clone = listing
         .memories
         .iter()

@@ -93,7 +93,7 @@ async fn remove(app: &App, args: &WorkspaceRm) -> Result<Status, Failure> {
     let (mut removals, mut failed) = (Vec::new(), None);
     for one in &chosen {
         let removal = app.engine.remove_workspace(&one.id, Caller::person("cli"), &[]);
-        // What was removed before is told in any case.
+        // Also after a failure, the folders that are gone already are named.
         let removal = match app.write("removing", removal).await {
             Ok(removal) => removal,
             Err(error) => {

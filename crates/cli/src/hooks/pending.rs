@@ -45,8 +45,8 @@ pub(super) fn deliver(
     }
 }
 
-/// Drops what was kept for the prompt before: another one is told, or its turn has ended. This comes before anything
-/// is looked for, so that nothing is left when that fails.
+/// Removes the text kept for the previous prompt when a new prompt arrives or the turn ends. This runs before the search,
+/// so that nothing is left when the search fails.
 pub(super) fn forget(format: &Format, told: &Told) -> Result<(), Failure> {
     let ends = matches!(told.event, Event::UserPrompt | Event::Stop | Event::SessionEnd);
     if ends && !format.answered.contains(&Event::UserPrompt) {

@@ -298,6 +298,17 @@ fn the_plugin_calls_the_program_and_goes_as_a_whole() {
 }
 
 #[test]
+fn an_empty_file_that_was_there_stays_empty_and_is_no_json() {
+    let place = Place::new();
+    let file = write(&place, ".codex/config.toml", "");
+    place.done(&["install", "codex"]);
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, format!("\n{text}")).unwrap();
+    place.done(&["uninstall", "codex"]);
+    assert_eq!(fs::read_to_string(&file).unwrap(), "");
+}
+
+#[test]
 fn without_a_name_the_agents_on_the_machine_are_listed_and_offered() {
     let place = Place::new();
     fs::create_dir_all(place.home().join(".gemini")).unwrap();

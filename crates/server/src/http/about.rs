@@ -163,7 +163,7 @@ async fn stats(
 ) -> Result<Json<Stats>, Refused> {
     let Query(Where { workspace }) = asked?;
     let memories = daemon.person(workspace.as_deref(), &headers).await?;
-    let health = memories.health(Depth::Glance).await?;
+    let health = memories.examine(Depth::Glance).await?;
     let (connections, event_streams) = daemon.measures.open();
     let workspace = daemon.workspace(workspace.as_deref())?;
     let next_dream = daemon.serving.lanes.next_dream(workspace).await?;
@@ -258,7 +258,7 @@ impl Daemon {
         for workspace in self.workspaces.iter().filter(|workspace| workspace.trusted) {
             let caller = engine::Caller::person("http");
             let memories = self.engine.memories(&workspace.binding, caller);
-            let health = memories.health(Depth::Glance).await?;
+            let health = memories.examine(Depth::Glance).await?;
             for root in &health.roots {
                 let scope = to_wire::mount(root.mount);
                 self.measures.note_scope(&workspace.id, scope, (root.files, root.bytes));

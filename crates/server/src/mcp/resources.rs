@@ -36,7 +36,8 @@ pub(super) async fn list(
     let listing = memories.list(None).await.map_err(|error| refused("resources/list", error))?;
     let (listed, next_cursor) = page(&listing, after.as_ref());
     let mut resources = Vec::with_capacity(listed.len());
-    let unreviewed = memories.unreviewed(listed.iter().map(|memory| &memory.path)).await;
+    let paths: Vec<_> = listed.iter().map(|memory| (&memory.path, None)).collect();
+    let unreviewed = memories.unreviewed(&paths).await;
     for memory in listed {
         let objections = memories.objections(&memory.path).await;
         resources.push(if !objections.is_empty() {
@@ -114,7 +115,7 @@ pub(super) async fn read(memories: &Memories, uri: &str) -> Result<ReadResourceR
     let path = path_of(uri, memories.layout())?;
     let memory = memories.read(&path).await.map_err(|error| refused("resources/read", error))?;
     let objections = memories.objections(&path).await;
-    let unreviewed = memories.unreviewed([&path]).await;
+    let unreviewed = memories.unreviewed(&[(&path, Some(memory.revision))]).await;
     // It stands before the text: what a model has read first it reads the rest by.
     let text = if !objections.is_empty() {
         format!("{}\n\n{}", notice(&objections), memory.text)

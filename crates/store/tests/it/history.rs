@@ -289,11 +289,11 @@ async fn a_text_that_comes_back_has_the_trust_that_it_had() {
     let path = at("/memories/project/a.md");
     person.notice().await.unwrap();
     let planted = person.read(&path).await.unwrap().revision;
-    assert!(!person.unreviewed([&path]).await.is_empty());
+    assert!(!person.unreviewed(&[(&path, None)]).await.is_empty());
     // A person saves it, and takes that back: the old words are nobody's again.
     let call = Call::default();
     person.save(&path, "mine\n", Expected::OneOf(vec![planted]), &call).await.unwrap();
-    assert!(person.unreviewed([&path]).await.is_empty());
+    assert!(person.unreviewed(&[(&path, None)]).await.is_empty());
     let undo = async |memories: &store::Memories| {
         let query = ChangesQuery { max: 1, ..ChangesQuery::default() };
         let last = memories.changes(&query).await.unwrap()[0].id;
@@ -301,14 +301,14 @@ async fn a_text_that_comes_back_has_the_trust_that_it_had() {
     };
     undo(&person).await;
     assert_eq!(person.read(&path).await.unwrap().text, "planted\n");
-    assert!(!person.unreviewed([&path]).await.is_empty());
+    assert!(!person.unreviewed(&[(&path, None)]).await.is_empty());
     // And taken back once more, the person's words are the person's, whatever git did in between.
     undo(&person).await;
-    assert!(person.unreviewed([&path]).await.is_empty());
+    assert!(person.unreviewed(&[(&path, None)]).await.is_empty());
     fs::write(host.project("a.md"), "of another branch\n").unwrap();
     person.notice().await.unwrap();
-    assert!(!person.unreviewed([&path]).await.is_empty());
+    assert!(!person.unreviewed(&[(&path, None)]).await.is_empty());
     fs::write(host.project("a.md"), "mine\n").unwrap();
     person.notice().await.unwrap();
-    assert!(person.unreviewed([&path]).await.is_empty());
+    assert!(person.unreviewed(&[(&path, None)]).await.is_empty());
 }

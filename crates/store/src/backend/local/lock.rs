@@ -262,14 +262,12 @@ pub(super) async fn hold(lock: &Arc<LockFile>, wait: Duration) -> Result<HeldFil
 /// Holds the root if nobody else does.
 pub(super) async fn hold_if_free(lock: &Arc<LockFile>) -> Result<Option<HeldFile>, BackendError> {
     let Ok(turn) = Arc::clone(&lock.turn).try_lock_owned() else { return Ok(None) };
-    let cannot = |error| BackendError::from_io("open the lock file of a root", error);
     loop {
-        let opening = Arc::clone(lock);
-        let file = blocking(Box::new(move || opening.open().map_err(cannot))).await?;
+        let file = open_file(lock).await?;
         match file.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Ok(None),
-            Err(TryLockError::Error(error)) => return Err(cannot(error)),
+            Err(TryLockError::Error(error)) => return Err(cannot_open(error)),
         }
         let file = Locked(file);
         if lock.is_current(&file) {
@@ -290,26 +288,31 @@ async fn take_turn(lock: &Arc<LockFile>) -> Result<HeldFile, BackendError> {
     }
 }
 
-/// Locks the file that is open, or the one at the path if none is.
-async fn lock_file(lock: &Arc<LockFile>) -> Result<Locked, BackendError> {
+fn cannot_open(error: io::Error) -> BackendError {
+    BackendError::from_io("open the lock file of a root", error)
+}
+
+/// Returns the file that is open, or opens the one at the path.
+async fn open_file(lock: &Arc<LockFile>) -> Result<Arc<File>, BackendError> {
+    let open = lock.file.lock().unwrap_or_else(PoisonError::into_inner).clone();
+    if let Some(file) = open {
+        return Ok(file);
+    }
     let opening = Arc::clone(lock);
-    let cannot = |error| BackendError::from_io("open the lock file of a root", error);
-    let file = match &*lock.file.lock().unwrap_or_else(PoisonError::into_inner) {
-        Some(file) => Some(Arc::clone(file)),
-        None => None,
-    };
-    let file = match file {
-        Some(file) => file,
-        None => blocking(Box::new(move || opening.open().map_err(cannot))).await?,
-    };
+    blocking(Box::new(move || opening.open().map_err(cannot_open))).await
+}
+
+/// Locks the file.
+async fn lock_file(lock: &Arc<LockFile>) -> Result<Locked, BackendError> {
+    let file = open_file(lock).await?;
     match file.try_lock() {
         Ok(()) => Ok(Locked(file)),
-        Err(TryLockError::Error(error)) => Err(cannot(error)),
+        Err(TryLockError::Error(error)) => Err(cannot_open(error)),
         // Waiting is left to the operating system, which serves those who wait in turn. When the
         // deadline passes first, the lock that still arrives is dropped, and so given back.
         Err(TryLockError::WouldBlock) => {
             blocking(Box::new(move || {
-                file.lock().map_err(cannot)?;
+                file.lock().map_err(cannot_open)?;
                 Ok(Locked(file))
             }))
             .await
