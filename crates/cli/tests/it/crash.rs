@@ -18,6 +18,9 @@ const KILLS: usize = 200;
 /// After how many kills history and state are examined in whole.
 const EXAMINED_EVERY: usize = 20;
 
+/// How many roots are new when their first writer is killed.
+const NEW_ROOTS: usize = 30;
+
 const JOURNALS: usize = 2;
 
 /// A write: the call, and what it makes of the files that it touches. A journal's line stands for
@@ -25,6 +28,12 @@ const JOURNALS: usize = 2;
 struct Write {
     call: Value,
     effect: Effect,
+}
+
+impl Write {
+    fn is_of_files(&self) -> bool {
+        matches!(self.effect, Effect::Files(_))
+    }
 }
 
 #[derive(Clone)]
@@ -170,10 +179,49 @@ fn interrupted(place: &Place) -> bool {
     locks.any(|text| text.ends_with(" writing\n"))
 }
 
+fn seed() -> u64 {
+    let given = std::env::var("QUIPU_TEST_SEED").ok().map(|seed| seed.parse().unwrap());
+    given.unwrap_or_else(|| RandomState::new().hash_one("crash"))
+}
+
+#[test]
+fn kills_in_the_first_moments_of_a_root_lose_nothing_that_was_acknowledged() {
+    let seed = seed();
+    println!("the same writes again: QUIPU_TEST_SEED={seed}");
+    let mut dice = Random::of(seed);
+    let mut hits = 0;
+    for _ in 0..NEW_ROOTS {
+        // Nothing is there yet: no root, no lock file, no state.
+        let place = Place::new();
+        let mut world = World { files: BTreeMap::new(), journals: Default::default(), changes: 0 };
+        let mut served = Served::start(&place);
+        let writes: Vec<_> =
+            world.storm(0, &mut dice).into_iter().filter(Write::is_of_files).collect();
+        let ids: Vec<u64> = writes.iter().map(|write| served.ask(&write.call)).collect();
+        let mut answers: Vec<_> = (0..dice.below(3)).map(|_| served.answer()).collect();
+        std::thread::sleep(Duration::from_micros(dice.below(8_000) as u64));
+        answers.extend(served.kill());
+        let done: BTreeSet<u64> = answers.iter().map(|answer| answer.id).collect();
+        hits += usize::from(done.len() < ids.len());
+        let writes = writes.into_iter().zip(ids).map(|(write, id)| (write, done.contains(&id)));
+        let writes: Vec<_> = writes.collect();
+        let mut served = Served::start(&place);
+        for journal in 0..JOURNALS {
+            served.create(&path(&format!("journal-{journal}.md")), "");
+            world.changes += 1;
+        }
+        world.examine(&place, writes);
+        served.leave();
+        let log = place.done(&["log", "--json", "-n", "1000000"]);
+        assert_eq!(log.lines().count(), world.changes);
+        place.needs_nothing();
+    }
+    assert!(hits > NEW_ROOTS / 4, "only {hits} of {NEW_ROOTS} kills came before the last answer");
+}
+
 #[test]
 fn two_hundred_kills_lose_nothing_that_was_acknowledged() {
-    let given = std::env::var("QUIPU_TEST_SEED").ok().map(|seed| seed.parse().unwrap());
-    let seed = given.unwrap_or_else(|| RandomState::new().hash_one("crash"));
+    let seed = seed();
     println!("the same writes again: QUIPU_TEST_SEED={seed}");
     let mut dice = Random::of(seed);
     let place = Place::new();

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -14,6 +15,10 @@ const WRITES: usize = 1_000;
 
 /// How many calls each process has in flight.
 const IN_FLIGHT: usize = 4;
+
+/// How many processes are stopped now and then, and how many memories each of them makes.
+const STOPPED: usize = 3;
+const STOPPED_WRITES: usize = 100;
 
 /// How many memories all processes insert into.
 const SHARED: usize = 4;
@@ -83,6 +88,54 @@ pub(crate) fn texts(root: &Path) -> BTreeMap<String, String> {
         }
     }
     texts
+}
+
+/// How long a person waits at most for a look while a writer of the root is stopped.
+const LOOK: Duration = Duration::from_secs(5);
+
+#[test]
+fn writers_that_are_stopped_now_and_then_lose_nothing_and_keep_no_reader_waiting() {
+    // All begin at once where nothing is there yet, so that the first moments of the root are part of it.
+    let place = Place::new();
+    let each = |process: usize| {
+        let mut served = Served::start(&place);
+        for number in 0..STOPPED_WRITES {
+            served.ask(&json!({
+                "command": "create",
+                "path": format!("/memories/global/{process}/{number}.md"),
+                "file_text": made(&format!("{process}-{number}")),
+            }));
+            if number % 25 == 7 {
+                served.signal("STOP");
+                // What is looked at is as it is, whatever the stopped one holds.
+                for args in [&["context"][..], &["ls"], &["recall", "what was written by whom?"]] {
+                    let begun = Instant::now();
+                    let ended = place.run(args);
+                    assert!(begun.elapsed() < LOOK, "{args:?} took {:?}", begun.elapsed());
+                    assert!(ended.status < 2, "{args:?}: {}", ended.stderr);
+                }
+                served.signal("CONT");
+            }
+            let answer = served.answer();
+            assert_eq!(answer.code, "ok", "process {process}: {}", answer.text);
+        }
+        served.leave();
+    };
+    std::thread::scope(|scope| {
+        for process in 0..STOPPED {
+            scope.spawn(move || each(process));
+        }
+    });
+    let mut found = texts(&place.home().join("memory"));
+    found.remove("MEMORY.md");
+    let all = (0..STOPPED).flat_map(|p| (0..STOPPED_WRITES).map(move |number| (p, number)));
+    let expected: BTreeMap<_, _> = all
+        .map(|(p, number)| (format!("{p}/{number}.md"), made(&format!("{p}-{number}"))))
+        .collect();
+    assert!(found == expected, "a file is missing, torn or left over: {:?}", found.keys());
+    let log = place.done(&["log", "--json", "-n", "100000"]);
+    assert_eq!(log.lines().count(), STOPPED * STOPPED_WRITES);
+    place.needs_nothing();
 }
 
 #[test]
