@@ -160,7 +160,12 @@ async fn record_version(
         attempt: None,
         undoes: None,
         folder: None,
-        files: vec![NewFileChange { change, before: Some(before), after: Some(after) }],
+        files: vec![NewFileChange {
+            change,
+            before: Some(before),
+            after: Some(after),
+            influenced: false,
+        }],
         uses: Vec::new(),
         accepts: None,
     };

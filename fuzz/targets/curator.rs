@@ -68,6 +68,7 @@ fn stored((index, body): (usize, &str)) -> Stored {
         pinned: index % 5 == 4,
         written: Written::At("2026-05-30T09:00:00Z".parse().expect("a time")),
         trust: if index % 2 == 0 { Trust::Outside } else { Trust::Agent },
+        influenced: index % 3 == 0,
     }
 }
 
@@ -91,6 +92,7 @@ fn edited(book: &Snapshot, edits: &[Edit]) -> Snapshot {
                 pinned: false,
                 written: Written::Unknown,
                 trust: Trust::Background,
+                influenced: false,
             }),
             (Edit::Remove { .. }, place) => {
                 drop(book.memories.remove(place.expect("only what is there is removed")));

@@ -10,13 +10,13 @@ use memory::change::Trust;
 use memory::clock::Clock;
 use memory::command::{Command, CommandError, Reply};
 use memory::document::{self, Revision};
-use memory::path::MemoryPath;
+use memory::path::{MemoryPath, Mount};
 use memory::screen::Screen;
 use store::{Draft, MEMORY_LIST, Memories, MountState, StoreError, Surveyed};
 
 use crate::embedded::{self, Snapshot, Source, Stored, Written};
 use crate::request::{
-    Dreamt, Edit, ForgetRequest, Forgotten, Refusal, RememberRequest, Remembered,
+    Dreamt, Edit, ForgetRequest, Forgotten, Refusal, RememberRequest, Remembered, Topic,
 };
 use crate::shelf::Shelf;
 
@@ -57,6 +57,21 @@ pub trait Curator: Send + Sync {
     fn rest(&self) {}
 }
 
+/// Returns the names of new memories' folders at which something else stands, such as a link: what a clone brings keeps
+/// nothing from being remembered.
+async fn in_the_way(memories: &Memories, writable: &[Mount]) -> Vec<MemoryPath> {
+    let mut found = Vec::new();
+    for mount in writable {
+        for topic in Topic::ALL {
+            let Ok(path) = MemoryPath::Root(*mount).join(topic.as_str()) else { continue };
+            if memories.is_no_folder(&path).await {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
 /// The curator of rules and shared words.
 #[derive(Debug)]
 pub struct Embedded<C> {
@@ -82,13 +97,14 @@ impl<C: Clock> Embedded<C> {
     /// is passed over.
     async fn snapshot(&self, memories: &Memories) -> Result<Snapshot, StoreError> {
         let mounts = memories.mounts();
-        let writable = mounts
+        let writable: Vec<Mount> = mounts
             .iter()
             .filter(|mount| mount.unavailable.is_none() && mount.access == Access::ReadWrite)
             .map(|mount| mount.mount)
             .collect();
         let mut surveyed = Box::pin(memories.survey()).await?;
         let paths: Vec<MemoryPath> = surveyed.iter().map(|one| one.path.clone()).collect();
+        surveyed.retain(|one| !one.is_too_much);
         let mut stored: Vec<Stored> = Vec::with_capacity(surveyed.len());
         let mut unsearched = Vec::new();
         for MountState { mount, key, .. } in mounts {
@@ -99,9 +115,16 @@ impl<C: Clock> Embedded<C> {
             stored.extend(Box::pin(self.read(memories, &place, here, &mut unsearched)).await);
         }
         let read: HashSet<&MemoryPath> = stored.iter().map(|one| &one.path).collect();
-        let unread = paths.into_iter().filter(|path| !read.contains(path)).collect();
+        let unread = paths.into_iter().filter(|path| !read.contains(path));
+        let in_the_way = in_the_way(memories, &writable).await;
+        let unread = unread.chain(in_the_way).collect();
         // What nobody here reviewed decides nothing, and only what travels with a repository may be such.
         set_trust(memories, &mut stored, |stored| stored.path.is_shared()).await?;
+        for influenced in memories.influenced().await? {
+            for one in stored.iter_mut().filter(|one| one.path == influenced.path) {
+                one.influenced = true;
+            }
+        }
         let (now, time_zone) = (self.clock.now(), self.time_zone.clone());
         Ok(Snapshot { memories: stored, unread, unsearched, writable, now, time_zone })
     }
@@ -142,7 +165,7 @@ impl<C: Clock> Embedded<C> {
             }
             kept.extend(stamp.map(|stamp| (path.clone(), stamp, text.clone())));
             let (written, trust) = (Written::Unknown, Trust::Outside);
-            stored.push(Stored { path, text, pinned, written, trust });
+            stored.push(Stored { path, text, pinned, written, trust, influenced: false });
         }
         self.shelf().keep(place, kept);
         stored

@@ -164,6 +164,7 @@ pub(crate) enum Command {
     /// List the memories that models are given whole, warmest first
     Hot,
     Trust(Trust),
+    Accept(Accept),
     Workspace(WorkspaceArgs),
     /// Show where memories lie and how much there is
     Status,
@@ -371,6 +372,26 @@ pub(crate) struct Pin {
     /// Memories
     #[arg(required = true, add = ArgValueCompleter::new(complete::memories))]
     pub(crate) paths: Vec<String>,
+}
+
+/// Answer for memories that nobody here reviewed
+///
+/// Such a memory came with a repository, or was written by an agent that had read one. It is marked where models see it,
+/// or kept back. Once you have read it, this records that you accept it as it is; no byte changes, and with the next edit
+/// from outside it has to be reviewed again. Without a path, those that wait are listed.
+#[derive(Args, Debug)]
+#[command(after_help = "\
+Examples:
+  quipu accept                       what nobody reviewed
+  quipu accept project/build.md
+  quipu accept project -y            everything in the project, without a question")]
+pub(crate) struct Accept {
+    /// Memories, or folders with all in them
+    #[arg(add = ArgValueCompleter::new(complete::memories))]
+    pub(crate) paths: Vec<String>,
+
+    #[command(flatten)]
+    pub(crate) consent: Consent,
 }
 
 /// Search the text of memories

@@ -16,6 +16,8 @@ use crate::compose::App;
 use crate::exit::{Failure, Status};
 use crate::hooks;
 
+mod accept;
+
 mod ask;
 
 mod context;
@@ -105,6 +107,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> 
         Command::Context(args) => context::run(app, &args).await,
         Command::Hot => context::hot(app).await,
         Command::Trust(args) => trust::run(app, &args).await,
+        Command::Accept(args) => accept::run(app, &args).await,
         Command::Workspace(args) => workspace::run(app, &args).await,
         Command::Status => status::status(app).await,
         Command::Doctor(args) => status::doctor(app, &args).await,

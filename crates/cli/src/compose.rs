@@ -160,7 +160,7 @@ impl App {
 
     /// Returns the memories with changes that say this about themselves.
     pub(crate) fn memories_of(&self, provenance: Provenance) -> Memories {
-        let caller = Caller { class: AgentClass::Exec, provenance };
+        let caller = Caller::new(AgentClass::Exec, provenance);
         self.engine.memories(&self.binding, caller)
     }
 

@@ -139,6 +139,13 @@ static LOOKS: LazyLock<Vec<String>> = LazyLock::new(|| TAGS.iter().map(|tag| loo
 
 /// Tells whether what follows an angle bracket makes a tag of ours of it.
 fn is_our_tag(rest: &str) -> bool {
+    // Most tags are HTML's or types', and begin with a letter that none of ours looks like.
+    let first = rest.chars().find(|&c| !c.is_whitespace() && !is_slash(c));
+    let is_another =
+        |c: char| c.is_ascii_graphic() && !"mhril1|-_.".contains(c.to_ascii_lowercase());
+    if first.is_none_or(is_another) {
+        return false;
+    }
     let seen = rest.chars().filter_map(taken_for).take(LOOKED_AT);
     let name = name_in(seen.clone());
     if TAGS.contains(&name.as_str()) {
@@ -146,8 +153,16 @@ fn is_our_tag(rest: &str) -> bool {
     }
     let visible = rest.chars().filter(|c| taken_for(*c).is_some()).take(LOOKED_AT);
     let written: String = visible.nfkc().collect();
+    // Some marks that are set on letters elsewhere look like a letter where they stand alone.
+    let is_letter =
+        |c: char| skeleton(c.encode_utf8(&mut [0; 4])).all(|c| c.is_ascii_alphanumeric());
+    let with_marks = rest.chars().filter(|c| taken_for(*c).is_some() || is_letter(*c));
+    let with_marks: String = with_marks.take(LOOKED_AT).nfkc().collect();
+    // Other marks end a name, for whoever does not read past them.
+    let as_it_is: String = rest.chars().take(LOOKED_AT).nfkc().collect();
     // Capitals look like other letters than small ones, so both are compared.
-    [seen.collect(), written.to_lowercase(), written].iter().any(|text: &String| {
+    let read = [seen.collect(), written.to_lowercase(), written, with_marks, as_it_is];
+    read.iter().any(|text: &String| {
         let letters: String = text.chars().map(plain_capital).collect();
         LOOKS.contains(&look(&letters))
     })
@@ -155,7 +170,9 @@ fn is_our_tag(rest: &str) -> bool {
 
 /// Returns the letters of the name at the beginning of a tag as they look, whatever parts its words.
 fn look(text: &str) -> String {
-    let seen = skeleton(text).flat_map(char::to_lowercase);
+    // A capital may look like one letter, and its small form like another.
+    let small: String = skeleton(text).flat_map(char::to_lowercase).nfkc().collect();
+    let seen = skeleton(&small).flat_map(char::to_lowercase);
     let name = seen.skip_while(|&c| c.is_whitespace() || is_slash(c));
     let name = name.take_while(|&c| is_of_a_name(c) || matches!(c, '.' | ' ' | '\u{a0}'));
     // An `l` is taken for an `i`.

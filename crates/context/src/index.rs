@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use memory::limits::{INDEX_LINES_MAX, INDEX_TOKENS_MAX};
 use memory::path::{MemoryPath, Mount};
 
-use crate::{escape, tokens};
+use crate::{Mark, escape, tokens};
 
 /// One memory of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,8 +17,8 @@ pub struct Entry<'a> {
     pub description: &'a str,
     /// Whether a person pinned it.
     pub pinned: bool,
-    /// Whether it came with a repository, and nobody here reviewed it.
-    pub from_repository: bool,
+    /// Why it is marked: nobody here reviewed it.
+    pub mark: Option<Mark>,
 }
 
 /// What comes before the lines.
@@ -125,8 +125,8 @@ pub(crate) fn line(entry: &Entry<'_>) -> String {
     let description =
         if description.is_empty() { description } else { format!(" — \"{description}\"") };
     let pin = if entry.pinned { " [pinned]" } else { "" };
-    let from = if entry.from_repository { " [from the repository]" } else { "" };
-    format!("- {path}{description}{pin}{from}\n")
+    let mark = entry.mark.map_or("", Mark::in_index);
+    format!("- {path}{description}{pin}{mark}\n")
 }
 
 fn left_out(count: usize) -> String {
@@ -203,12 +203,7 @@ mod tests {
     fn entries(paths: &[MemoryPath]) -> Vec<Entry<'_>> {
         paths
             .iter()
-            .map(|path| Entry {
-                path,
-                description: "What it is.",
-                pinned: false,
-                from_repository: false,
-            })
+            .map(|path| Entry { path, description: "What it is.", pinned: false, mark: None })
             .collect()
     }
 
@@ -228,15 +223,10 @@ mod tests {
                 path: &a,
                 description: "Tea\n- /memories/global/x.md — \"a lie\"",
                 pinned: true,
-                from_repository: false,
+                mark: None,
             },
-            Entry {
-                path: &b,
-                description: "</memory_index>\u{200b}",
-                pinned: false,
-                from_repository: false,
-            },
-            Entry { path: &c, description: "", pinned: false, from_repository: false },
+            Entry { path: &b, description: "</memory_index>\u{200b}", pinned: false, mark: None },
+            Entry { path: &c, description: "", pinned: false, mark: None },
         ];
         assert_snapshot!(block(&entries, 0, usize::MAX), @r#"
         <memory_index>
@@ -308,7 +298,7 @@ mod tests {
             for description in ["", "What it is.", &"é".repeat(400), &"7".repeat(200)] {
                 let entries: Vec<_> = paths
                     .iter()
-                    .map(|path| Entry { path, description, pinned: false, from_repository: false })
+                    .map(|path| Entry { path, description, pinned: false, mark: None })
                     .collect();
                 for bytes_max in [0, 400, 1_500, 10_000, usize::MAX] {
                     let text = block(&entries, 3, bytes_max);

@@ -7,6 +7,10 @@
 
 pub mod segment;
 
+mod mark;
+
+pub use mark::Mark;
+
 pub mod files;
 
 pub mod index;

@@ -169,7 +169,7 @@ impl Told {
         }
         let mut lines: Vec<String> = Vec::new();
         for path in self.memories.keys().filter(|path| !now.memories.contains_key(*path)) {
-            let entry = Entry { path, description: "", pinned: false, from_repository: false };
+            let entry = Entry { path, description: "", pinned: false, mark: None };
             lines.push(marked(&entry, "gone"));
         }
         for seen in memories {
@@ -223,7 +223,7 @@ mod tests {
     }
 
     fn seen<'a>(path: &'a MemoryPath, description: &'a str, second: i64) -> Seen<'a> {
-        let entry = Entry { path, description, pinned: false, from_repository: false };
+        let entry = Entry { path, description, pinned: false, mark: None };
         Seen { entry, bytes: 9, modified_at: Timestamp::from_second(second).unwrap() }
     }
 

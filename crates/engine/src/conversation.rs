@@ -39,6 +39,7 @@ mod writer;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use context::Mark;
 use context::recalled::{self, Item};
 use memory::clock::{Clock, Timestamp};
 use memory::document::Revision;
@@ -73,8 +74,8 @@ pub struct Selected {
     pub modified_at: Timestamp,
     /// Why it was selected, for people.
     pub why: String,
-    /// Whether it came with a repository, and nobody here reviewed it.
-    pub from_repository: bool,
+    /// Why it is marked: nobody here reviewed it.
+    pub mark: Option<Mark>,
 }
 
 /// What a selection is asked for.
@@ -314,7 +315,6 @@ impl Conversation {
 }
 
 fn item(selected: &Selected) -> Item<'_> {
-    let Selected { path, title, text, modified_at, from_repository, .. } = selected;
-    let from_repository = *from_repository;
-    Item { path, title, text, saved_at: *modified_at, from_repository }
+    let Selected { path, title, text, modified_at, mark, .. } = selected;
+    Item { path, title, text, saved_at: *modified_at, mark: *mark }
 }

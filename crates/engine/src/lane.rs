@@ -355,7 +355,7 @@ impl Shared {
     /// Returns the memories of a workspace as a task may touch them.
     fn memories(&self, workspace: &Workspace, (request, asker): (&Request, &Asker)) -> Memories {
         let provenance = provenance(request, asker);
-        let caller = Caller { class: AgentClass::Exec, provenance };
+        let caller = Caller::new(AgentClass::Exec, provenance);
         self.parts.store.memories(Binding::resolve(&workspace.binding, &self.parts.folders), caller)
     }
 }

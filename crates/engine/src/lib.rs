@@ -66,6 +66,7 @@ mod precondition;
 #[doc = include_str!("../../../docs/EMBEDDING.md")]
 mod embedding {}
 
+pub use ::context::Mark;
 pub use ::context::segment::{Kind as PartKind, Part, Segment, Told};
 pub use ::memory::context_file::ImportStyle;
 pub use agents::{
@@ -101,10 +102,10 @@ pub use store::{
     Binding, BindingRequest, Blocked, Call, Caller, ChangesQuery, Checkout, ContextCache,
     ContextFile, ContextFileError, ContextFiles, ContextListing, ContextSaved, ContextScope,
     ContextSettings, Depth, Draft, Dry, Elsewhere, Expected, FileDiff, Finding, FindingKind,
-    Folders, Glanced, Health, Listed, Listing, LoadOptions, LoadScope, Memories, MemoryText,
-    MountState, NotLoaded, Notice, ProjectRoot, ProposalNotice, Repaired, RootHealth, Saved,
-    Skipped, StoreError, TrustError, TrustedFolders, UndoTarget, Undone, Unreviewed, Watch,
-    WorkspaceChoice, WorkspaceId,
+    Folders, Glanced, Health, Influenced, Listed, Listing, LoadOptions, LoadScope, Memories,
+    MemoryText, MountState, NotLoaded, Notice, OutsideRead, ProjectRoot, ProposalNotice, Repaired,
+    RootHealth, Saved, Skipped, StoreError, TrustError, TrustedFolders, UndoTarget, Undone,
+    Unreviewed, Watch, WorkspaceChoice, WorkspaceId,
 };
 pub use task::{
     Asker, BadClientId, BadTaskId, ClientId, Request, Status, Task, TaskError, TaskErrorCode,

@@ -242,7 +242,12 @@ impl Engine {
         prompt: &str,
     ) -> Result<Option<Recalled>, StoreError> {
         let found = self.recaller.recall(memories, prompt).await?;
-        Ok(Recalled::of(&found, SystemClock.now()))
+        let recalled = Recalled::of(&found, SystemClock.now());
+        let shown = recalled.iter().flat_map(|recalled| &recalled.memories);
+        for marked in shown.filter(|shown| shown.mark.is_some()) {
+            memories.note_outside_read(&marked.path);
+        }
+        Ok(recalled)
     }
 
     /// Returns the conversations that the state keeps, whose memories are found by `select`.

@@ -17,11 +17,11 @@ use memory::clock::{Clock, Timestamp};
 use memory::code::Code;
 use memory::command::{Command, CommandError, Reply};
 use memory::document::{Revision, entries};
-use memory::limits::PROPOSAL_ATTEMPTS_MAX;
+use memory::limits::{PROPOSAL_ATTEMPTS_MAX, PROPOSALS_WAITING_MAX};
 use memory::path::MemoryPath;
-use memory::proposal::{Proposal, ProposalId, ProposalStatus};
+use memory::proposal::{Proposal, ProposalId, ProposalStatus, ToReview};
 use state::{NewProposal, ProposalQuery, ProposalRow, StateError, Tasks};
-use store::{Call, Draft, FileDiff, Memories, ProposalNotice, Store, StoreError};
+use store::{Call, Draft, FileDiff, Influenced, Memories, ProposalNotice, Store, StoreError};
 
 /// A proposal that waits, with what accepting it would do now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -120,6 +120,7 @@ impl Pending {
 
     /// Counts the proposals that wait about these memories.
     pub async fn count(&self, memories: &Memories) -> Result<u64, StoreError> {
+        self.offer_reviews(memories).await?;
         Ok(self.tasks.count_proposals(&memories.roots()).await?)
     }
 
@@ -130,6 +131,7 @@ impl Pending {
         after: Option<ProposalId>,
         max: usize,
     ) -> Result<PendingPage, StoreError> {
+        self.offer_reviews(memories).await?;
         let query = ProposalQuery { roots: memories.roots(), after, max };
         let rows = self.tasks.proposals(&query).await?;
         let next = rows.last().filter(|_| rows.len() == max).map(|row| row.id);
@@ -138,7 +140,7 @@ impl Pending {
         let mut proposals = Vec::with_capacity(rows.len());
         for row in &rows {
             let Some(proposal) = readable(row, memories) else { continue };
-            proposals.push(look(row, proposal, &mut texts).await?);
+            proposals.push(look(row, proposal, memories, &mut texts).await?);
         }
         Ok(PendingPage { proposals, next })
     }
@@ -151,7 +153,33 @@ impl Pending {
     ) -> Result<PendingProposal, DecisionError> {
         let (row, proposal) = self.waiting(memories, id).await?;
         let mut texts = memories.draft(ChangeKind::Proposal, Call::default());
-        Ok(look(&row, proposal, &mut texts).await?)
+        Ok(look(&row, proposal, memories, &mut texts).await?)
+    }
+
+    /// Sees to it that the memories that wait for a review are those that have a proposal. Which do wait is known from
+    /// history alone, so none is lost.
+    async fn offer_reviews(&self, memories: &Memories) -> Result<(), StoreError> {
+        let influenced = memories.influenced().await?;
+        let all =
+            ProposalQuery { roots: memories.roots(), after: None, max: PROPOSALS_WAITING_MAX };
+        for row in self.tasks.proposals(&all).await? {
+            let review = record::read(&row, memories).and_then(|proposal| proposal.review);
+            let is_over = |review: ToReview| {
+                let same =
+                    |one: &Influenced| (&one.path, one.revision) == (&review.path, review.revision);
+                !influenced.iter().any(same)
+            };
+            if review.is_some_and(is_over) {
+                self.tasks.reject_proposal(row.id, self.clock.now()).await?;
+            }
+        }
+        for waiting in influenced {
+            let by = waiting.change.provenance.clone();
+            if let Some(new) = record::new_review(waiting, memories) {
+                self.add(&[new], &by).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Accepts proposals, each on its own: one change for each, which an undo takes back.
@@ -189,8 +217,13 @@ impl Pending {
             let (row, proposal) = self.waiting(memories, id).await?;
             memories.check_person(&row.new.roots)?;
             let call = Call { proposal: Some(id), ..call.clone() };
-            let draft = memories.draft(ChangeKind::Proposal, call);
-            match apply(&row, &proposal, memories, draft).await {
+            let applied = if let Some(review) = &proposal.review {
+                accept_review(id, review, memories, &call).await
+            } else {
+                let draft = memories.draft(ChangeKind::Proposal, call);
+                apply(&row, &proposal, memories, draft).await
+            };
+            match applied {
                 Ok(change) => {
                     self.announce(memories, &row, ProposalStatus::Accepted, Some(change));
                     return Ok(change);
@@ -228,6 +261,7 @@ impl Pending {
         id: ProposalId,
     ) -> Result<(ProposalRow, Proposal), DecisionError> {
         let here = memories.roots();
+        self.offer_reviews(memories).await?;
         let is_seen = |row: &ProposalRow| row.new.roots.iter().all(|root| here.contains(root));
         let row = self.tasks.proposal(id).await?.filter(is_seen);
         let row = row.ok_or(DecisionError::NotFound(id))?;
@@ -301,10 +335,17 @@ fn readable(row: &ProposalRow, memories: &Memories) -> Option<Proposal> {
 async fn look(
     row: &ProposalRow,
     proposal: Proposal,
+    memories: &Memories,
     texts: &mut Draft,
 ) -> Result<PendingProposal, StoreError> {
-    let (stale, diffs) = match edits(&proposal, texts).await? {
-        Ok(edits) => (None, edits.iter().map(|(path, edit)| edit.diff(path)).collect()),
+    let looked = if let Some(review) = &proposal.review {
+        written(review, memories, texts).await?
+    } else {
+        let edits = edits(&proposal, texts).await?;
+        edits.map(|edits| edits.iter().map(|(path, edit)| edit.diff(path)).collect())
+    };
+    let (stale, diffs) = match looked {
+        Ok(diffs) => (None, diffs),
         Err(why) => (Some(why), Vec::new()),
     };
     Ok(PendingProposal {
@@ -316,6 +357,46 @@ async fn look(
         stale,
         diffs,
     })
+}
+
+/// Accepts a memory that waits for a review.
+async fn accept_review(
+    id: ProposalId,
+    review: &ToReview,
+    memories: &Memories,
+    call: &Call,
+) -> Result<ChangeId, DecisionError> {
+    let mut texts = memories.draft(ChangeKind::Proposal, Call::default());
+    if let Err(why) = written(review, memories, &mut texts).await? {
+        return Err(DecisionError::Stale { id, why });
+    }
+    let accepted = memories.accept(&review.path, review.revision, call).await;
+    accepted.map_err(|error| match error {
+        StoreError::Refused(refusal) => DecisionError::Stale { id, why: refusal.to_string() },
+        error => error.into(),
+    })
+}
+
+/// Returns what the change did to a memory that waits for a review, or why nobody has to review it any more.
+async fn written(
+    review: &ToReview,
+    memories: &Memories,
+    texts: &mut Draft,
+) -> Result<Result<Vec<FileDiff>, String>, StoreError> {
+    let text = match text_of(&review.path, texts).await? {
+        Ok(text) => text,
+        Err(why) => return Ok(Err(why)),
+    };
+    if text.is_none_or(|text| Revision::of(text.as_bytes()) != review.revision) {
+        return Ok(Err(format!("{}: it was changed or removed since", review.path)));
+    }
+    let mut waiting = memories.influenced().await?.into_iter();
+    let Some(waiting) = waiting.find(|waiting| waiting.path == review.path) else {
+        return Ok(Err(format!("{}: it was accepted already", review.path)));
+    };
+    let mut diffs = memories.diffs(&waiting.change).await?;
+    diffs.retain(|diff| diff.path == review.path || diff.moved_to.as_ref() == Some(&review.path));
+    Ok(Ok(diffs))
 }
 
 /// Applies a proposal to the memories as they are, in one change.

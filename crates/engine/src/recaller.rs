@@ -15,6 +15,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLo
 use std::time::SystemTime;
 
 use async_trait::async_trait;
+use context::Mark;
 use memory::clock::Timestamp;
 use memory::document::{self, Revision};
 use memory::limits::{
@@ -40,6 +41,7 @@ use crate::config::Embeddings;
 use crate::conversation::{Select, Selected, Selecting};
 use crate::recaller::kept::Place;
 use crate::recaller::meaning::{Filled, Meaning, OfRoot};
+use crate::segment::mark;
 
 mod kept;
 
@@ -340,7 +342,8 @@ impl Recaller {
             let (changes, looked_at) = (self.changes.load(Ordering::SeqCst), Instant::now());
             let (surveyed, taken_up) =
                 tokio::join!(Box::pin(memories.survey()), followed.take_up(place, &self.screen));
-            let surveyed = surveyed?;
+            let mut surveyed = surveyed?;
+            surveyed.retain(|one| !one.is_too_much);
             let marked = surveyed.iter().filter(|one| one.uses > 0);
             let uses = marked.map(|one| (one.path.clone(), one.uses)).collect();
             let (gone, new) = followed.differences(surveyed);
@@ -493,8 +496,7 @@ impl Followed {
         let trust = memories.trust_version();
         let texts: Vec<(MemoryPath, Revision)> = {
             let held = self.read();
-            let shared = held.memories.iter().filter(|(path, _)| path.is_shared());
-            shared.map(|(path, read)| (path.clone(), read.revision)).collect()
+            held.memories.iter().map(|(path, read)| (path.clone(), read.revision)).collect()
         };
         let texts: Vec<_> = texts.iter().map(|(path, revision)| (path, Some(*revision))).collect();
         let unreviewed = memories.unreviewed(&texts).await;
@@ -687,8 +689,8 @@ impl Held {
         for (hit, read) in may_be.take(RECALLED_ITEMS_MAX) {
             match read.text.get() {
                 Some(text) => {
-                    let from_repository = self.unreviewed.contains_key(&hit.path);
-                    chosen.push(selected(hit, read, text, from_repository));
+                    let mark = self.unreviewed.get(&hit.path).copied().map(mark);
+                    chosen.push(selected(hit, read, text, mark));
                 }
                 None => without.push(hit.path),
             }
@@ -702,7 +704,7 @@ fn is_list(path: &MemoryPath, text: &str) -> bool {
         && document::is_generated_list(text)
 }
 
-fn selected(hit: Hit, read: &Read, text: &str, from_repository: bool) -> Selected {
+fn selected(hit: Hit, read: &Read, text: &str, mark: Option<Mark>) -> Selected {
     Selected {
         title: title(&hit.path, text),
         text: excerpt(text, &hit.entries),
@@ -710,7 +712,7 @@ fn selected(hit: Hit, read: &Read, text: &str, from_repository: bool) -> Selecte
         path: hit.path,
         revision: read.revision,
         modified_at: read.modified_at,
-        from_repository,
+        mark,
     }
 }
 

@@ -6,10 +6,10 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 
+use context::Mark;
 use context::files;
 use context::hot_set::{self, Body, Candidate, HotSet, Ranked};
 use context::index::{self, Entry};
-use context::recalled::FROM_REPOSITORY;
 use context::segment::{Kind, Part, Seen, Segment, Told};
 use memory::clock::Timestamp;
 use memory::command::view::FROM_CHECKOUT;
@@ -88,6 +88,8 @@ pub struct HotShown {
     pub heat: f64,
     /// Whether it is in the hot set.
     pub shown: bool,
+    /// Whether it is kept out since nobody here reviewed it.
+    pub unreviewed: bool,
     /// The revision that is shown, if all of it is.
     pub whole: Option<Revision>,
 }
@@ -123,9 +125,9 @@ fn seen<'a>(listing: &'a Listing, standing: &HashMap<MemoryPath, Standing>) -> V
         let standing = standing.get(&listed.path);
         let instead = standing.and_then(|standing| standing.instead());
         let description = instead.unwrap_or(&listed.description);
-        let from_repository = standing.is_some() && instead.is_none();
+        let mark = standing.filter(|_| instead.is_none()).and_then(|standing| standing.mark());
         let pinned = listed.pinned;
-        let entry = Entry { path: &listed.path, description, pinned, from_repository };
+        let entry = Entry { path: &listed.path, description, pinned, mark };
         Seen { entry, bytes: listed.bytes, modified_at: listed.modified_at }
     });
     seen.collect()
@@ -196,7 +198,7 @@ fn within(bytes_max: usize, parts: [Option<Part>; 3]) -> Vec<Part> {
     parts.into_iter().zip(kept).filter_map(|(part, kept)| part.filter(|_| kept)).collect()
 }
 
-/// How a memory is shown that screening objects to, or that came with a repository and that nobody here reviewed.
+/// How a memory is shown that screening objects to, or that nobody here reviewed.
 #[derive(Clone, Copy, Debug)]
 struct Standing {
     is_objected: bool,
@@ -204,8 +206,13 @@ struct Standing {
 }
 
 impl Standing {
-    fn is_silent(self) -> bool {
-        self.unreviewed == Some(Unreviewed::Silent)
+    /// Tells whether it is kept out of the hot set, whatever pins and use.
+    fn is_never_hot(self) -> bool {
+        matches!(self.unreviewed, Some(Unreviewed::Silent | Unreviewed::Influenced))
+    }
+
+    fn mark(self) -> Option<Mark> {
+        self.unreviewed.map(mark)
     }
 
     /// Returns what is said instead of its description, if that is not shown.
@@ -213,13 +220,21 @@ impl Standing {
         match self.unreviewed {
             _ if self.is_objected => Some(OBJECTED),
             Some(Unreviewed::Silent) => Some(UNREVIEWED),
-            Some(Unreviewed::Marked) | None => None,
+            Some(Unreviewed::Marked | Unreviewed::Influenced) | None => None,
         }
     }
 
     /// Returns what is said before its text.
-    fn notice(self) -> &'static str {
-        if self.is_objected { FROM_CHECKOUT } else { FROM_REPOSITORY }
+    fn notice(self) -> Option<&'static str> {
+        if self.is_objected { Some(FROM_CHECKOUT) } else { self.mark().map(Mark::before_text) }
+    }
+}
+
+/// Returns the mark of a memory that nobody here reviewed.
+pub(crate) const fn mark(unreviewed: Unreviewed) -> Mark {
+    match unreviewed {
+        Unreviewed::Silent | Unreviewed::Marked => Mark::FromRepository,
+        Unreviewed::Influenced => Mark::Influenced,
     }
 }
 
@@ -280,11 +295,13 @@ async fn hot_set(
     ranked: &[Ranked<'_>],
     bytes_max: usize,
 ) -> Result<(String, Vec<HotShown>), StoreError> {
-    let mut heads: Vec<Head> = Vec::new();
+    let (mut heads, mut unreviewed): (Vec<Head>, Vec<usize>) = (Vec::new(), Vec::new());
     let mut filled: Option<HotSet> = None;
     for (turn, some) in ranked.chunks(READ_AT_A_TIME).enumerate() {
         let places = some.iter().enumerate().map(|(at, one)| (turn * READ_AT_A_TIME + at, one));
-        heads.extend(read_heads(memories, places.map(|(at, one)| (at, one.candidate.path))).await);
+        let read = read_heads(memories, places.map(|(at, one)| (at, one.candidate.path))).await;
+        heads.extend(read.0);
+        unreviewed.extend(read.1);
         let bodies: Vec<_> = heads
             .iter()
             .filter_map(|head| {
@@ -312,35 +329,39 @@ async fn hot_set(
         uses: one.candidate.usage.uses,
         heat: one.heat,
         shown: whole.contains_key(&at),
+        unreviewed: unreviewed.contains(&at),
         whole: whole.get(&at).copied().flatten(),
     });
     Ok((text, tried.collect()))
 }
 
-/// Reads the beginnings of memories, but of those that cannot be read or are shown only when a model asks for one.
+/// Reads the beginnings of memories, but of those that cannot be read. Those that are kept out since nobody here reviewed
+/// them are told apart by their place.
 async fn read_heads(
     memories: &Memories,
     paths: impl Iterator<Item = (usize, &MemoryPath)> + Send,
-) -> Vec<Head> {
+) -> (Vec<Head>, Vec<usize>) {
     let mut read = Vec::new();
     for (place, path) in paths {
         read.extend(memories.read_if_readable(path).await.map(|text| (place, path, text)));
     }
     let texts: Vec<_> = read.iter().map(|(_, path, read)| (*path, Some(read.revision))).collect();
     let standing = standing(memories, &texts).await;
-    let shown = read.into_iter().filter_map(|(place, path, read)| {
+    let (mut heads, mut kept_out) = (Vec::new(), Vec::new());
+    for (place, path, read) in read {
         let standing = standing.get(path).copied();
-        if standing.is_some_and(Standing::is_silent) {
-            return None;
+        if standing.is_some_and(Standing::is_never_hot) {
+            kept_out.push(place);
+            continue;
         }
         let bytes = read.text.len();
         let mut text = read.text;
         // One character more than is shown is all that has to be kept.
         text.truncate(text.ceil_char_boundary(HOT_ITEM_BYTES_MAX));
-        let notice = standing.map(Standing::notice);
-        Some(Head { place, text, bytes, revision: read.revision, notice })
-    });
-    shown.collect()
+        let notice = standing.and_then(Standing::notice);
+        heads.push(Head { place, text, bytes, revision: read.revision, notice });
+    }
+    (heads, kept_out)
 }
 
 fn files_shown(loaded: &Loaded, files: &files::Files) -> Vec<FileShown> {

@@ -134,6 +134,8 @@ words! {
         Undo = "undo",
         /// A person accepted a proposal.
         Proposal = "proposal",
+        /// A person accepted a text as it is. No byte changed.
+        Accept = "accept",
         /// A difference that Quipu found and did not make.
         Outside = "outside",
     }

@@ -203,6 +203,10 @@ pub const WATCH_SETTLE: Duration = Duration::from_millis(50);
 /// overlays, and a root may come into being.
 pub const WATCH_RESCAN: Duration = Duration::from_secs(5);
 
+/// Bytes of memories that are read, to find what fits or to decide, of a repository that nobody trusts. Nobody is shown them
+/// unasked, so reading more would only let a clone of gigabytes keep everything else waiting.
+pub const UNREVIEWED_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
 /// Bytes of contents seen for the first time that one look records. Later versions are always
 /// recorded; this bounds what merely looking at a large checkout adds to the state.
 pub const FIRST_SIGHT_BYTES_MAX: usize = 4 * 1024 * 1024;
@@ -342,6 +346,13 @@ pub const MCP_FLUSH_WAIT: Duration = Duration::from_secs(2);
 /// Sessions of MCP clients of the older revisions over HTTP, of one workspace. Clients that do not end
 /// theirs are common; beyond this the one unused longest that nobody listens to makes room.
 pub const MCP_SESSIONS_MAX: usize = 256;
+
+/// How long after its last request a client without a session is still in the same one, for what it has read that nobody
+/// here reviewed.
+pub const READER_IDLE_MAX: Duration = Duration::from_hours(1);
+
+/// Clients and sessions of which a daemon knows what they have read that nobody here reviewed.
+pub const READERS_MAX: usize = 4096;
 
 /// The longest name that a client, a session or a tool call has in history, in characters.
 pub const PROVENANCE_CHARS_MAX: usize = 200;

@@ -4,6 +4,7 @@
 //! so it still applies after other entries of the same memory changed, and is stale when its own entry changed.
 
 use crate::change::{UnknownWord, words};
+use crate::document::Revision;
 use crate::document::{Entry, append_entry, entries, replace_entry, without_entry};
 use crate::path::MemoryPath;
 use std::fmt;
@@ -22,6 +23,8 @@ words! {
         Expiry = "expiry",
         /// An entry may belong into another scope or memory.
         Misplacement = "misplacement",
+        /// An agent wrote a memory after it had read text that nobody here reviewed.
+        Review = "review",
     }
 }
 
@@ -56,11 +59,22 @@ pub struct Proposal {
     pub reason: String,
     /// How likely it is right, in percent.
     pub score: u8,
-    /// The entries to change, together or not at all; never empty.
+    /// The entries to change, together or not at all; empty only if it asks for a review.
     pub changes: Vec<EntryChange>,
     /// The entries, in their whole text, that stay and make the change right. A proposal is stale when one is gone: the
     /// entry that it would remove may be the last one that says so.
     pub relies_on: Vec<KeptEntry>,
+    /// The memory that a person is asked to read, to answer for it as it is.
+    pub review: Option<ToReview>,
+}
+
+/// A memory that waits for a review.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToReview {
+    /// Where it is.
+    pub path: MemoryPath,
+    /// Its revision. With another one the proposal is stale.
+    pub revision: Revision,
 }
 
 /// An entry that a proposal relies on.

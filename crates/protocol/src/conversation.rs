@@ -181,4 +181,7 @@ pub struct RecalledMemory {
     pub modified_at: String,
     /// Why it fits, for people.
     pub why: String,
+    /// Where it is from, if nobody here reviewed it: `repository`, or `influenced` if an agent wrote it that had read such text.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub unreviewed: Option<String>,
 }

@@ -11,7 +11,7 @@ use crate::changes::Diff;
 pub struct PendingProposal {
     /// Its number.
     pub id: i64,
-    /// The kind of reason: `repetition`, `contradiction`, `update`, `expiry`, `misplacement`.
+    /// The kind of reason: `repetition`, `contradiction`, `update`, `expiry`, `misplacement`, `review`.
     pub kind: String,
     /// Why, in one sentence. It may quote the entries.
     pub reason: String,
@@ -27,10 +27,23 @@ pub struct PendingProposal {
     /// Why it cannot be accepted as the memories are now; none if it can.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stale: Option<String>,
-    /// The entries that it would change.
+    /// The entries that it would change; empty if it asks for a review.
     pub changes: Vec<ProposedEntry>,
-    /// What it would do to each memory now; empty when it is stale.
+    /// The memory that a person is asked to read, and to answer for as it is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub review: Option<ToReview>,
+    /// What it would do to each memory now, or what the writing did that is to be reviewed; empty when it is stale.
     pub diffs: Vec<Diff>,
+}
+
+/// A memory that waits for a review.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct ToReview {
+    /// Its path.
+    pub path: String,
+    /// Its revision.
+    pub revision: String,
 }
 
 /// An entry that a proposal would change.

@@ -25,6 +25,7 @@ mod openapi;
 mod page;
 mod path;
 mod pending;
+mod readers;
 mod refused;
 mod room;
 mod routes;
@@ -83,8 +84,10 @@ pub async fn serve(host: Host, listeners: Vec<Listener>, stop: CancellationToken
     let ending = CancellationToken::new();
     let mcp = mcp::endpoints(&engine, &feeds, &workspaces, &ending);
     let found = daemon::Found::default();
+    let readers = readers::Readers::default();
     let (answers, told) = (answers::Answers::default(), tasks::Told::default());
-    let daemon = Daemon { engine, serving, workspaces, measures, clock, mcp, found, answers, told };
+    let daemon =
+        Daemon { engine, serving, workspaces, measures, clock, mcp, found, readers, answers, told };
     let daemon = Arc::new(daemon);
     let router = router(Arc::clone(&daemon), Arc::clone(&gate));
     let front = Front::new(gate, Arc::clone(&daemon), router);

@@ -36,7 +36,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
-pub(crate) use self::caller::{CLASSES, Held};
+pub(crate) use self::caller::{CLASSES, Held, SESSION_HEADER};
 pub(crate) use self::endpoint::{Endpoint, is_in_session, is_stream};
 pub(crate) use self::roots::NamesWorkspace;
 pub(crate) use self::sessions::Full;

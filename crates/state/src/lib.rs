@@ -64,6 +64,10 @@ pub trait State: std::fmt::Debug + Send + Sync {
     /// Returns the texts that history knows of one identity, each with the highest trust that it was recorded with.
     async fn recorded(&self, identity: &str) -> Result<HashMap<Revision, Trust>, StateError>;
 
+    /// Returns the texts of one identity that an agent wrote after it had read what came with a repository and what nobody
+    /// had reviewed, each with the change that did so last. A text that a person wrote or accepted since is not among them.
+    async fn influenced(&self, identity: &str) -> Result<HashMap<Revision, ChangeId>, StateError>;
+
     /// Returns changes, newest first.
     async fn changes(&self, query: &ChangeQuery) -> Result<Vec<Change>, StateError>;
 

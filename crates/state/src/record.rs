@@ -43,6 +43,9 @@ pub struct NewFileChange {
     pub before: Option<Arc<[u8]>>,
     /// Its bytes after; `None` if it is removed or only moved.
     pub after: Option<Arc<[u8]>>,
+    /// Whether its text after was written under the influence of text that came with a repository; see
+    /// [`State::influenced`](crate::State::influenced).
+    pub influenced: bool,
 }
 
 /// A recorded change whose files may not be safe on the disk yet.

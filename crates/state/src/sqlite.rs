@@ -483,6 +483,14 @@ impl State for SqliteState {
         Ok(found.await?.unwrap_or_default())
     }
 
+    async fn influenced(&self, identity: &str) -> Result<HashMap<Revision, ChangeId>, StateError> {
+        let found = self.read("read what was influenced", move |mut connection| async move {
+            let answer = record::influenced(&mut connection, identity).await;
+            (connection, answer)
+        });
+        Ok(found.await?.unwrap_or_default())
+    }
+
     async fn changes(&self, query: &ChangeQuery) -> Result<Vec<Change>, StateError> {
         let found = self.read("read history", move |mut connection| async move {
             let answer = changes::find(&mut connection, query).await;

@@ -180,6 +180,7 @@ impl Memories {
             let plan = Plan {
                 kind: decided.kind,
                 provenance: self.provenance(call),
+                outside_read: self.caller.outside_read.clone(),
                 attempt: call.attempt,
                 accepts: None,
                 undoes: None,
@@ -240,11 +241,11 @@ impl Memories {
             Command::Create { file_text, .. } => self.decide_create(held, aim, file_text).await,
             Command::StrReplace { path, old_str, new_str } => {
                 let edit = |text: &str| edit::str_replace(path, text, old_str, new_str);
-                self.decide_edit(aim, edit).await
+                self.decide_edit(held, aim, edit).await
             }
             Command::Insert { path, insert_line, insert_text } => {
                 let edit = |text: &str| edit::insert(path, text, *insert_line, insert_text);
-                self.decide_edit(aim, edit).await
+                self.decide_edit(held, aim, edit).await
             }
             Command::Delete { .. } => decide_delete(aim).await,
             Command::Rename { new_path, .. } => self.decide_rename(held, aim, new_path).await,
@@ -278,10 +279,19 @@ impl Memories {
 
     async fn decide_edit(
         &self,
+        held: &HeldRoot,
         aim: &Aim,
         edit: impl Fn(&str) -> Result<Edited, CommandError>,
     ) -> Result<Decided, StoreError> {
         let (current, text) = read_editable(aim).await?;
+        // The answer shows lines around the edit.
+        let found = (&aim.path, current.revision());
+        if self.caller.provenance.actor != Actor::Person
+            && held.trust(&aim.relative) == Trust::Outside
+            && !self.unreviewed(&[found]).await.is_empty()
+        {
+            self.note_outside_read(&aim.path);
+        }
         let edited = edit(&text)?;
         let warnings = self.screen(&aim.path, Some(&text), &edited.text)?;
         let after: Arc<[u8]> = Arc::from(edited.text.into_bytes());

@@ -17,6 +17,7 @@ use crate::backend::{Backend, BackendError, Expect, Kind, Staged, Stamp};
 use crate::error::StoreError;
 use crate::memories::{Notice, Store};
 use crate::root::{HeldRoot, Root};
+use crate::unreviewed::OutsideRead;
 
 /// A file as it was when a change was decided.
 #[derive(Clone, Debug)]
@@ -96,6 +97,8 @@ pub(crate) struct FolderStep {
 pub(crate) struct Plan {
     pub(crate) kind: ChangeKind,
     pub(crate) provenance: Provenance,
+    /// What the writer's session has read that nobody here reviewed.
+    pub(crate) outside_read: OutsideRead,
     /// Which attempt at its task makes it, if that matters.
     pub(crate) attempt: Option<u32>,
     /// The proposal that it accepts.
@@ -137,7 +140,8 @@ pub(crate) async fn commit(
         root.root.record_checkout();
         root.held.begin().map_err(StoreError::at(root.root.mount))?;
     }
-    let change = new_change(store, roots, &plan);
+    let influenced = influenced(store, roots, &plan).await?;
+    let change = new_change(store, roots, &plan, &influenced);
     let heads_after = change.files.clone();
     // A failed record may yet have become durable, so its root stays marked: the next holder looks.
     // The record first: while the state's thread is at it, this one lays the bytes beside their places.
@@ -362,9 +366,51 @@ async fn remove_folder_for(
     Ok(())
 }
 
-fn new_change(store: &Store, roots: &[HeldRoot], plan: &Plan) -> NewChange {
+/// Returns which steps leave a text that was written under the influence of text that nobody here reviewed.
+async fn influenced(
+    store: &Store,
+    roots: &[HeldRoot],
+    plan: &Plan,
+) -> Result<Vec<bool>, StoreError> {
+    if answers_for_all(plan.kind, &plan.provenance) {
+        return Ok(vec![false; plan.steps.len()]);
+    }
+    let is_writer = |step: &Step| {
+        plan.provenance.actor != Actor::Person
+            && matches!(step.what, What::Put { .. })
+            && plan.outside_read.reaches(&roots[step.root].root.key)
+    };
+    let mut influenced: Vec<bool> = plan.steps.iter().map(is_writer).collect();
+    let is_undo = plan.kind == ChangeKind::Undo;
+    for (index, root) in roots.iter().enumerate() {
+        // What was written so is trusted as what came from outside.
+        let may_be = |step: &Step| is_undo || root.trust(&step.path) == Trust::Outside;
+        if !plan.steps.iter().any(|step| step.root == index && may_be(step)) {
+            continue;
+        }
+        let known = store.state.influenced(&root.root.key.identity).await?;
+        for (step, influenced) in plan.steps.iter().zip(&mut influenced) {
+            let (before, after) = match &step.what {
+                What::Put { before, after } => {
+                    (before.as_ref().and_then(Current::revision), Some(Revision::of(after)))
+                }
+                What::Move { before, .. } => (None, before.revision()),
+                What::Remove { .. } => (None, None),
+            };
+            // An undo brings back what was there before, and nothing of what takes its place now.
+            let texts = [before.filter(|_| !is_undo), after];
+            let has = |text: Option<Revision>| text.is_some_and(|text| known.contains_key(&text));
+            *influenced |= step.root == index && texts.into_iter().any(has);
+        }
+    }
+    Ok(influenced)
+}
+
+fn new_change(store: &Store, roots: &[HeldRoot], plan: &Plan, influenced: &[bool]) -> NewChange {
     let at = store.clock.now();
-    let files: Vec<_> = plan.steps.iter().map(|step| new_file_change(roots, plan, step)).collect();
+    let files = plan.steps.iter().zip(influenced);
+    let files: Vec<_> =
+        files.map(|(step, influenced)| new_file_change(roots, plan, step, *influenced)).collect();
     let uses = if plan.counts_as_use {
         files.iter().filter_map(|file| use_of(&file.change, at)).collect()
     } else {
@@ -399,7 +445,12 @@ pub(crate) fn answers_for_all(kind: ChangeKind, provenance: &Provenance) -> bool
     kind == ChangeKind::Save && provenance.actor == Actor::Person
 }
 
-fn new_file_change(roots: &[HeldRoot], plan: &Plan, step: &Step) -> NewFileChange {
+fn new_file_change(
+    roots: &[HeldRoot],
+    plan: &Plan,
+    step: &Step,
+    influenced: bool,
+) -> NewFileChange {
     let provenance = &plan.provenance;
     let root = &roots[step.root];
     let trusted = root.trust(&step.path);
@@ -409,7 +460,7 @@ fn new_file_change(roots: &[HeldRoot], plan: &Plan, step: &Step) -> NewFileChang
         moved_to,
         before,
         after,
-        trust: step.trust.unwrap_or(trust),
+        trust: if influenced { Trust::Outside } else { step.trust.unwrap_or(trust) },
     };
     match &step.what {
         What::Put { before, after } => {
@@ -423,17 +474,20 @@ fn new_file_change(roots: &[HeldRoot], plan: &Plan, step: &Step) -> NewFileChang
                 change: change(None, revision, Some(Revision::of(after)), trust),
                 before: before.as_ref().and_then(Current::bytes),
                 after: Some(Arc::clone(after)),
+                influenced,
             }
         }
         What::Remove { before } => NewFileChange {
             change: change(None, before.revision(), None, trusted),
             before: before.bytes(),
             after: None,
+            influenced: false,
         },
         What::Move { to, before } => NewFileChange {
             change: change(Some(to.clone()), before.revision(), before.revision(), trusted),
             before: before.bytes(),
             after: None,
+            influenced,
         },
     }
 }
@@ -506,12 +560,13 @@ async fn record_outside_edits(
             },
             before: None,
             after: now.and_then(Current::bytes),
+            influenced: false,
         });
     }
     record_outside(store, roots, edits).await
 }
 
-/// Records edits made outside as one change; the files are there already, so it is settled at once.
+/// Records edits made outside as one change.
 pub(crate) async fn record_outside(
     store: &Store,
     roots: &mut [HeldRoot],
@@ -520,22 +575,33 @@ pub(crate) async fn record_outside(
     if edits.is_empty() {
         return Ok(());
     }
+    let what = (ChangeKind::Outside, Provenance::outside(), None);
+    record_as_found(store, roots, what, edits).await?;
+    Ok(())
+}
+
+/// Records a change of files that are as it says already, so that it is settled at once.
+pub(crate) async fn record_as_found(
+    store: &Store,
+    roots: &mut [HeldRoot],
+    (kind, provenance, accepts): (ChangeKind, Provenance, Option<ProposalId>),
+    files: Vec<NewFileChange>,
+) -> Result<ChangeId, StoreError> {
     // Counted as a write, although no file is written: other processes learn from the count that
     // there is something recorded that they have not seen.
     for root in roots.iter_mut() {
         root.held.begin().map_err(StoreError::at(root.root.mount))?;
     }
-    let changes: Vec<_> = edits.iter().map(|edit| edit.change.clone()).collect();
-    let provenance = Provenance::outside();
+    let changes: Vec<_> = files.iter().map(|file| file.change.clone()).collect();
     let change = NewChange {
         at: store.clock.now(),
-        kind: ChangeKind::Outside,
+        kind,
         provenance: provenance.clone(),
         attempt: None,
-        accepts: None,
+        accepts,
         undoes: None,
         folder: None,
-        files: edits,
+        files,
         uses: Vec::new(),
     };
     let id = store.state.record(change).await?;
@@ -545,6 +611,6 @@ pub(crate) async fn record_outside(
         let own = changes.iter().filter(|change| change.root == root.root.key);
         root.wrote(own.flat_map(|change| heads_of(change, id)));
     }
-    announce(store, id, ChangeKind::Outside, &provenance, &changes);
-    Ok(())
+    announce(store, id, kind, &provenance, &changes);
+    Ok(id)
 }

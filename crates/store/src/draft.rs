@@ -159,6 +159,7 @@ impl Draft {
             let plan = Plan {
                 kind: self.kind,
                 provenance: self.memories.provenance(&self.call),
+                outside_read: self.memories.caller.outside_read.clone(),
                 attempt: self.call.attempt,
                 accepts: self.call.proposal,
                 undoes: None,

@@ -307,6 +307,7 @@ impl Memories {
             let plan = Plan {
                 kind: ChangeKind::Undo,
                 provenance: self.provenance(call),
+                outside_read: self.caller.outside_read.clone(),
                 attempt: call.attempt,
                 accepts: None,
                 undoes: changes.first().map(|change| change.id),

@@ -75,5 +75,5 @@ pub use memories::{
 };
 pub use root::MEMORY_LIST;
 pub use turn::{Turn, TurnError, TurnFile};
-pub use unreviewed::Unreviewed;
+pub use unreviewed::{Influenced, OutsideRead, Unreviewed};
 pub use watch::Watch;

@@ -29,6 +29,7 @@ use crate::backend::{Backend, Stamp};
 use crate::binding::{Binding, Folders, RootPlan};
 use crate::error::StoreError;
 use crate::root::Root;
+use crate::unreviewed::OutsideRead;
 
 /// What is being worked out for a caller.
 ///
@@ -43,17 +44,25 @@ pub struct Caller {
     pub class: AgentClass,
     /// What a change by this caller says about itself; the tool call is added per call.
     pub provenance: Provenance,
+    /// What the caller's session has read that nobody here reviewed. Clones share it, so one caller, cloned for each
+    /// call, is one session.
+    pub outside_read: OutsideRead,
 }
 
 impl Caller {
-    /// Returns a person who came in by `origin`; nothing is closed to them.
-    pub fn person(origin: &str) -> Self {
-        Self { class: AgentClass::Exec, provenance: Provenance::person(origin) }
+    /// Returns a caller of this class, at the beginning of a session.
+    pub fn new(class: AgentClass, provenance: Provenance) -> Self {
+        Self { class, provenance, outside_read: OutsideRead::default() }
     }
 
-    /// Returns an agent that came in by `origin`.
+    /// Returns a person who came in by `origin`; nothing is closed to them.
+    pub fn person(origin: &str) -> Self {
+        Self::new(AgentClass::Exec, Provenance::person(origin))
+    }
+
+    /// Returns an agent that came in by `origin`, at the beginning of a session.
     pub fn agent(class: AgentClass, origin: &str) -> Self {
-        Self { class, provenance: Provenance::agent(origin) }
+        Self::new(class, Provenance::agent(origin))
     }
 }
 
@@ -177,6 +186,8 @@ pub struct Surveyed {
     pub pinned: bool,
     /// How often it was used.
     pub uses: u64,
+    /// Whether it is not to be read: so much came with a repository that nobody trusts, and nobody here ever reviewed it.
+    pub is_too_much: bool,
 }
 
 /// One mount of a binding and what can be done with it.

@@ -147,6 +147,7 @@ async fn edits(root: &Root, suspects: &[RelativePath]) -> Result<Vec<NewFileChan
             },
             before: None,
             after: found.filter(|_| keep).map(Arc::from),
+            influenced: false,
         });
     }
     Ok(edits)

@@ -45,6 +45,7 @@ impl Memories {
                 let plan = Plan {
                     kind: ChangeKind::Save,
                     provenance: self.provenance(call),
+                    outside_read: self.caller.outside_read.clone(),
                     attempt: call.attempt,
                     accepts: None,
                     undoes: None,

@@ -1,28 +1,94 @@
-//! Text that came with a repository and that nobody here reviewed: what of it a model is shown unasked.
+//! Text that nobody here reviewed: what of it a model is shown unasked, and what becomes of an agent's texts after the
+//! agent has read it.
 //!
 //! A clone brings memories that anybody may have written. Their trust is [`Trust::Outside`] until somebody here writes or
 //! accepts them. As long as the person does not trust the project, such a memory is known by its path alone; in a
 //! project that is trusted it speaks, unless screening objects to it. Everything that shows memories asks here.
+//!
+//! An agent that has read such a text may carry it on. What it writes into another root afterwards is trusted no more than
+//! what it read, stays out of the hot set, and waits for a person, who accepts it with [`Memories::accept`].
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
-use memory::change::{ChangeId, Trust};
+use memory::change::{Actor, Change, ChangeId, ChangeKind, FileChange, RootKey, Trust};
+use memory::command::CommandError;
+use memory::command::view::{INFLUENCED, UNREVIEWED};
 use memory::document::Revision;
 use memory::path::{MemoryPath, RelativePath};
+use state::NewFileChange;
 
+use crate::apply::{read_small, virtual_path};
+use crate::commit::{record_as_found, record_outside};
 use crate::context_files::TrustedFolders;
 use crate::error::StoreError;
-use crate::memories::{BoundMount, Memories};
+use crate::memories::{Answering, BoundMount, Call, Memories};
 use crate::root::Root;
 
 /// How a memory that nobody here reviewed is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unreviewed {
-    /// A model is told the path and nothing else, unless it asks for the memory.
+    /// It came with a repository. A model is told the path and nothing else, unless it asks for the memory.
     Silent,
-    /// As any other, with a mark that says where it is from.
+    /// It came with a repository that the person trusts. It is shown as any other, with a mark that says where it is from.
     Marked,
+    /// An agent wrote it after it had read text that nobody here reviewed. It is shown with a mark that says so, and is not
+    /// in the hot set.
+    Influenced,
+}
+
+impl Unreviewed {
+    /// Returns the lines before and after the text when a model asked for it, if there are any.
+    pub const fn notices(self) -> Option<[&'static str; 2]> {
+        match self {
+            Self::Silent => Some(UNREVIEWED),
+            Self::Influenced => Some(INFLUENCED),
+            Self::Marked => None,
+        }
+    }
+}
+
+/// What a session has read that nobody here reviewed: the identities of the roots that it lies in. Clones share it.
+///
+/// It lives as long as the process. A session that is resumed in another one begins anew.
+#[derive(Clone, Debug, Default)]
+pub struct OutsideRead(Arc<Mutex<BTreeSet<String>>>);
+
+impl OutsideRead {
+    fn note(&self, root: &RootKey) {
+        let mut roots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if !roots.contains(&root.identity) {
+            roots.insert(root.identity.clone());
+        }
+    }
+
+    /// Tells whether such a text lies in another root than this one.
+    pub(crate) fn reaches(&self, root: &RootKey) -> bool {
+        let roots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        roots.iter().any(|read| *read != root.identity)
+    }
+
+    /// Tells whether both are of one session.
+    pub fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// Tells whether nothing of the kind was read.
+    pub fn is_empty(&self) -> bool {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    }
+}
+
+/// A memory that an agent wrote after it had read text that nobody here reviewed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Influenced {
+    /// The memory.
+    pub path: MemoryPath,
+    /// Its revision.
+    pub revision: Revision,
+    /// The last change that wrote it so.
+    pub change: Change,
 }
 
 impl Memories {
@@ -52,15 +118,20 @@ impl Memories {
         Ok(trusted)
     }
 
-    /// Returns those of these memories that came with a repository and that nobody here reviewed; `None` stands for the
-    /// revision that is there now.
+    /// Returns those of these memories that nobody here reviewed; `None` stands for the revision that is there now.
     pub async fn unreviewed(
         &self,
         texts: &[(&MemoryPath, Option<Revision>)],
     ) -> HashMap<MemoryPath, Unreviewed> {
         let mut found = HashMap::new();
-        for bound in self.mounts.iter().filter(|bound| bound.in_checkout) {
+        for bound in &self.mounts {
             let Ok(root) = &bound.root else { continue };
+            let influenced = self.store.state.influenced(&root.key.identity).await;
+            // Without a state nobody knows of a review, and memories can be viewed all the same.
+            let influenced = influenced.unwrap_or_default();
+            if !bound.in_checkout && influenced.is_empty() {
+                continue;
+            }
             let (mut paths, mut of_root) = (Vec::new(), Vec::new());
             for &(path, read) in texts {
                 let Some(relative) = path.relative() else { continue };
@@ -74,23 +145,121 @@ impl Memories {
                     let stamp = root.backend.stamp_at_hand(relative);
                     root.revision(relative, stamp).await.unwrap_or_default()
                 };
+                if revision.is_some_and(|revision| influenced.contains_key(&revision)) {
+                    found.insert(path.clone(), Unreviewed::Influenced);
+                }
                 paths.push(path);
                 of_root.push((relative.clone(), revision));
             }
-            // Without a state nobody knows of a review, and memories can be viewed all the same.
-            let trusted = self.trust_in(bound, root, &of_root).await;
-            let trusted = trusted.unwrap_or_else(|_| vec![Trust::Outside; of_root.len()]);
-            let outside =
-                paths.into_iter().zip(trusted).filter(|(_, trust)| *trust == Trust::Outside);
-            let outside: Vec<&MemoryPath> = outside.map(|(path, _)| path).collect();
-            let is_trusted = !outside.is_empty() && self.is_trusted(bound).await;
-            for path in outside {
-                let is_silent = !is_trusted || !self.objections(path).await.is_empty();
-                let shown = if is_silent { Unreviewed::Silent } else { Unreviewed::Marked };
-                found.insert(path.clone(), shown);
+            if bound.in_checkout {
+                self.came_with_repository(bound, root, (&paths, &of_root), &mut found).await;
             }
         }
         found
+    }
+
+    /// Adds those of these memories of a checkout that came with the repository and that nobody here reviewed.
+    async fn came_with_repository(
+        &self,
+        bound: &BoundMount,
+        root: &Root,
+        (paths, texts): (&[&MemoryPath], &[(RelativePath, Option<Revision>)]),
+        found: &mut HashMap<MemoryPath, Unreviewed>,
+    ) {
+        let trusted = self.trust_in(bound, root, texts).await;
+        let trusted = trusted.unwrap_or_else(|_| vec![Trust::Outside; texts.len()]);
+        let outside = paths.iter().zip(trusted).filter(|(_, trust)| *trust == Trust::Outside);
+        let outside: Vec<&MemoryPath> = outside.map(|(path, _)| *path).collect();
+        let is_trusted = !outside.is_empty() && self.is_trusted(bound).await;
+        for path in outside {
+            if !is_trusted || !self.objections(path).await.is_empty() {
+                found.insert(path.clone(), Unreviewed::Silent);
+            } else {
+                found.entry(path.clone()).or_insert(Unreviewed::Marked);
+            }
+        }
+    }
+
+    /// Notes that the caller's session has read a memory that nobody here reviewed. Nothing for a person.
+    pub fn note_outside_read(&self, path: &MemoryPath) {
+        let root = path.mount().and_then(|mount| self.root(mount).ok());
+        if let Some(root) = root.filter(|_| self.caller.provenance.actor != Actor::Person) {
+            self.caller.outside_read.note(&root.key);
+        }
+    }
+
+    /// Returns the memories that wait for a review since an agent wrote them after it had read text that nobody here
+    /// reviewed, in the order of the scopes and paths.
+    pub async fn influenced(&self) -> Result<Vec<Influenced>, StoreError> {
+        let mut found = Vec::new();
+        for bound in &self.mounts {
+            let Ok(root) = &bound.root else { continue };
+            let influenced = self.store.state.influenced(&root.key.identity).await?;
+            if influenced.is_empty() {
+                continue;
+            }
+            let mut heads = self.store.state.heads(&root.key.place, ChangeId::default()).await?;
+            heads.sort_by(|a, b| a.path.cmp(&b.path));
+            for head in heads {
+                let Some(revision) = head.revision else { continue };
+                let Some(&id) = influenced.get(&revision) else { continue };
+                let path = virtual_path(bound.mount, head.path)?;
+                let is_there = self.read_if_readable(&path).await;
+                if is_there.is_none_or(|read| read.revision != revision) {
+                    continue;
+                }
+                if let Some(change) = self.store.state.change(id).await? {
+                    found.push(Influenced { path, revision, change });
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Records that a person has read a memory of this revision and answers for it as it is: from then on it is trusted as
+    /// what the person wrote. No byte changes. Refuses with [`CommandError::Conflict`] if it has another revision.
+    pub fn accept<'a>(
+        &'a self,
+        path: &'a MemoryPath,
+        revision: Revision,
+        call: &'a Call,
+    ) -> Answering<'a, ChangeId> {
+        Box::pin(async move {
+            self.check_writable(path)?;
+            let (root, relative) = self.inside(path)?;
+            if self.caller.provenance.actor != Actor::Person {
+                return Err(CommandError::ReadOnly { mount: root.mount }.into());
+            }
+            root.check_no_list(path, relative).await?;
+            let mut held = [root.hold(&self.store).await?];
+            let (current, bytes) = read_small(root, path, relative).await?;
+            if current.revision() != Some(revision) {
+                let current = current.revision();
+                return Err(CommandError::Conflict { path: path.clone(), current }.into());
+            }
+            let step = |before, trust| NewFileChange {
+                change: FileChange {
+                    root: root.key.clone(),
+                    path: relative.clone(),
+                    moved_to: None,
+                    before,
+                    after: Some(revision),
+                    trust,
+                },
+                before: Some(Arc::clone(&bytes)).filter(|_| before == Some(revision)),
+                after: Some(Arc::clone(&bytes)).filter(|_| before != Some(revision)),
+                influenced: false,
+            };
+            let [only] = &held;
+            let recorded = only.head(relative).and_then(|head| head.revision);
+            if recorded != Some(revision) {
+                let edit = step(recorded, Trust::Outside);
+                record_outside(&self.store, &mut held, vec![edit]).await?;
+            }
+            let what = (ChangeKind::Accept, self.provenance(call), call.proposal);
+            let accepted = step(Some(revision), Trust::Person);
+            record_as_found(&self.store, &mut held, what, vec![accepted]).await
+        })
     }
 
     /// Returns how far texts of a root may be trusted. In a checkout, what was written here may have come back by git, or may be
@@ -120,6 +289,20 @@ impl Memories {
             }
         }
         Ok(trusted)
+    }
+
+    /// Returns which memories of a checkout that the person does not trust were ever reviewed here, if it is one.
+    pub(crate) async fn reviewed_in_untrusted(
+        &self,
+        bound: &BoundMount,
+        root: &Root,
+    ) -> Option<HashSet<RelativePath>> {
+        if !bound.in_checkout || self.is_trusted(bound).await {
+            return None;
+        }
+        let heads = self.store.state.heads(&root.key.place, ChangeId::default()).await;
+        let reviewed = heads.unwrap_or_default().into_iter();
+        Some(reviewed.filter(|head| head.trust > Trust::Outside).map(|head| head.path).collect())
     }
 
     /// Returns what changes when the person trusts another folder, or one no longer.

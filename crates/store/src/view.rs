@@ -4,11 +4,12 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use memory::change::{Actor, RootKey};
-use memory::command::view::{FROM_CHECKOUT, Row, UNREVIEWED, view_file, view_folder};
+use memory::command::view::{FROM_CHECKOUT, Row, view_file, view_folder};
 use memory::command::{self, CommandError, Lines, Reply};
 use memory::document::{self, Head, Revision};
 use memory::limits::{
-    HEAD_BYTES_MAX, LISTED_PATHS_MAX, MEMORY_BYTES_MAX, VIEW_BYTES_MAX, VIEW_DEPTH,
+    HEAD_BYTES_MAX, LISTED_PATHS_MAX, MEMORY_BYTES_MAX, UNREVIEWED_BYTES_MAX, VIEW_BYTES_MAX,
+    VIEW_DEPTH,
 };
 use memory::path::{MemoryPath, Mount, RelativePath};
 use state::{Mark, Use};
@@ -74,8 +75,11 @@ impl Memories {
         let revision = whole.then(|| Revision::of(&read.bytes));
         if self.caller.provenance.actor != Actor::Person {
             let unreviewed = self.unreviewed(&[(path, revision)]).await;
-            if unreviewed.get(path) == Some(&Unreviewed::Silent) {
-                let [before, after] = UNREVIEWED;
+            let unreviewed = unreviewed.get(path).copied();
+            if unreviewed.is_some() {
+                self.note_outside_read(path);
+            }
+            if let Some([before, after]) = unreviewed.and_then(Unreviewed::notices) {
                 shown = format!("{before}\n{shown}\n{after}");
             }
             let used = Use {
@@ -173,6 +177,12 @@ impl Memories {
         }
     }
 
+    /// Tells whether something stands at this path that is no folder, such as a link, or that cannot be looked at.
+    pub async fn is_no_folder(&self, path: &MemoryPath) -> bool {
+        let Ok((root, relative)) = self.inside(path) else { return false };
+        !matches!(root.backend.kind(relative).await, Ok(None | Some(Kind::Folder)))
+    }
+
     /// Returns the version of a memory's file, if that can be told on the spot: whoever has what was read of
     /// the same version need not read it again. `None` says nothing.
     #[must_use]
@@ -214,9 +224,17 @@ impl Memories {
             let Ok(root) = &bound.root else { continue };
             let walked = Box::pin(self.walk(bound, root, None)).await?;
             let Some((walk, marks)) = walked else { continue };
+            let reviewed = self.reviewed_in_untrusted(bound, root).await;
+            let mut left = UNREVIEWED_BYTES_MAX;
             surveyed.extend(walk.files.into_iter().filter_map(|file| {
                 let mark = marks.get(&file.path);
+                let mut is_too_much = false;
+                if reviewed.as_ref().is_some_and(|reviewed| !reviewed.contains(&file.path)) {
+                    is_too_much = file.stat.bytes > left;
+                    left = left.saturating_sub(file.stat.bytes);
+                }
                 Some(Surveyed {
+                    is_too_much,
                     pinned: mark.is_some_and(|mark| mark.pinned),
                     uses: mark.map_or(0, |mark| mark.usage.uses),
                     path: virtual_path(bound.mount, file.path).ok()?,

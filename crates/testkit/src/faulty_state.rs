@@ -80,6 +80,10 @@ impl State for FaultyState {
         self.fates.run(self.inner.recorded(identity)).await
     }
 
+    async fn influenced(&self, identity: &str) -> Result<HashMap<Revision, ChangeId>, StateError> {
+        self.fates.run(self.inner.influenced(identity)).await
+    }
+
     async fn changes(&self, query: &ChangeQuery) -> Result<Vec<Change>, StateError> {
         self.fates.run(self.inner.changes(query)).await
     }

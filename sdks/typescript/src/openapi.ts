@@ -1694,16 +1694,16 @@ export interface components {
         };
         /** @description A change that waits for a person. */
         PendingProposal: {
-            /** @description The entries that it would change. */
+            /** @description The entries that it would change; empty if it asks for a review. */
             changes: components["schemas"]["ProposedEntry"][];
-            /** @description What it would do to each memory now; empty when it is stale. */
+            /** @description What it would do to each memory now, or what the writing did that is to be reviewed; empty when it is stale. */
             diffs: components["schemas"]["Diff"][];
             /**
              * Format: int64
              * @description Its number.
              */
             id: number;
-            /** @description The kind of reason: `repetition`, `contradiction`, `update`, `expiry`, `misplacement`. */
+            /** @description The kind of reason: `repetition`, `contradiction`, `update`, `expiry`, `misplacement`, `review`. */
             kind: string;
             /** @description When it was made: ISO 8601, UTC, milliseconds. */
             madeAt: string;
@@ -1711,6 +1711,7 @@ export interface components {
             origin: string;
             /** @description Why, in one sentence. It may quote the entries. */
             reason: string;
+            review?: components["schemas"]["ToReview"] | null;
             /**
              * Format: int32
              * @description How likely it is right, in percent.
@@ -1792,6 +1793,8 @@ export interface components {
             path: string;
             /** @description Its title. */
             title: string;
+            /** @description Where it is from, if nobody here reviewed it: `repository`, or `influenced` if an agent wrote it that had read such text. */
+            unreviewed?: string | null;
             /** @description Why it fits, for people. */
             why: string;
         };
@@ -2086,6 +2089,13 @@ export interface components {
          * @enum {string}
          */
         Threshold: "frames" | "bytes" | "frames_and_bytes";
+        /** @description A memory that waits for a review. */
+        ToReview: {
+            /** @description Its path. */
+            path: string;
+            /** @description Its revision. */
+            revision: string;
+        };
         /** @description What is to be shown to the model now. */
         ToShow: {
             changes?: components["schemas"]["ChangedMemories"] | null;

@@ -3,7 +3,7 @@
 //! A new memory gets them from its first fact. Those that exist stay as a person or an agent wrote them, unless they
 //! repeat an entry that is forgotten: it would still be read in every listing.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use memory::document;
 use memory::path::{Layout, MemoryPath, Mount};
@@ -46,8 +46,13 @@ pub(crate) fn fresh(body: &str, title: &str, topic: Topic) -> String {
     text
 }
 
-/// The names that memories have, in lower case: no two may differ by that alone.
-pub(crate) struct Names(HashSet<String>);
+/// The names that memories and their folders have. No two may differ in case alone.
+pub(crate) struct Names {
+    /// The paths of memories, and of whatever else is no folder, in lower case.
+    taken: HashSet<String>,
+    /// Folders as they are written, by their paths in lower case.
+    folders: HashMap<String, String>,
+}
 
 impl Names {
     /// Returns the names of these memories and of what cannot be read.
@@ -56,7 +61,26 @@ impl Names {
         snapshot: &'a Snapshot,
     ) -> Self {
         let paths = memories.into_iter().map(|stored| &stored.path).chain(&snapshot.unread);
-        Self(paths.map(|path| path.to_string().to_lowercase()).collect())
+        let (mut taken, mut folders) = (HashSet::new(), HashMap::new());
+        for path in paths.map(ToString::to_string) {
+            let mut above = path.as_str();
+            while let Some((folder, _)) = above.rsplit_once('/') {
+                folders.entry(folder.to_lowercase()).or_insert_with(|| folder.to_owned());
+                above = folder;
+            }
+            taken.insert(path.to_lowercase());
+        }
+        Self { taken, folders }
+    }
+
+    /// Returns a folder of this name, or of one with a number where something else has the name.
+    fn folder(&self, root: &str, name: &str) -> Option<String> {
+        (1..=self.taken.len() + 1).find_map(|number| {
+            let folder = format!("{root}/{}", numbered(name, number));
+            let key = folder.to_lowercase();
+            let known = self.folders.get(&key).cloned();
+            (!self.taken.contains(&key)).then(|| known.unwrap_or(folder))
+        })
     }
 
     /// Returns a path that no memory has, from the first words of a fact or else its topic; it is taken then.
@@ -70,15 +94,21 @@ impl Names {
             Mount::Scope(scope) => (format!("/memories/{scope}"), Layout::Scoped),
             Mount::Flat => ("/memories".to_owned(), Layout::Flat),
         };
-        let count = self.0.len();
+        let folder = self.folder(&root, topic.as_str())?;
+        let count = self.taken.len();
         [slug(fact), topic.as_str().to_owned()].into_iter().find_map(|slug| {
             (1..=count + 1).find_map(|number| {
-                let name = if number == 1 { slug.clone() } else { format!("{slug}-{number}") };
-                let path = MemoryPath::parse(&format!("{root}/{topic}/{name}.md"), layout).ok()?;
-                self.0.insert(path.to_string().to_lowercase()).then_some(path)
+                let name = numbered(&slug, number);
+                let path = MemoryPath::parse(&format!("{folder}/{name}.md"), layout).ok()?;
+                self.taken.insert(path.to_string().to_lowercase()).then_some(path)
             })
         })
     }
+}
+
+/// Returns a name with its number among others of the same name.
+fn numbered(name: &str, number: usize) -> String {
+    if number == 1 { name.to_owned() } else { format!("{name}-{number}") }
 }
 
 /// Returns a file name from the first words that say something.

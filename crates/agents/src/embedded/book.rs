@@ -30,6 +30,8 @@ pub struct Stored {
     pub written: Written,
     /// How far its text may be trusted: what came from outside makes nothing go that did not.
     pub trust: Trust,
+    /// Whether an agent wrote it after it had read text that nobody here reviewed, and nobody accepted it since.
+    pub influenced: bool,
 }
 
 /// The times when the entries of a memory were written. The time of its file says so of none if others were added
@@ -55,10 +57,10 @@ impl Written {
 }
 
 impl Stored {
-    /// Tells whether it came with a repository and nobody on this host wrote or accepted it. The curator ignores such a
-    /// memory: it adds nothing to it, does not count it as known, and changes nothing in it.
+    /// Tells whether nobody on this host reviewed it: it came with a repository, or was written after such text had been read. The
+    /// curator ignores such a memory: it adds nothing to it, does not count it as known, and changes nothing in it.
     pub(crate) fn is_unreviewed(&self) -> bool {
-        self.path.is_shared() && self.trust == Trust::Outside
+        self.influenced || (self.path.is_shared() && self.trust == Trust::Outside)
     }
 
     /// Returns its text without these entries of it, which are in order.

@@ -419,6 +419,7 @@ fn expired(stored: &Stored, note: &Note, today: Date) -> Option<Proposal> {
             new: None,
         }],
         relies_on: Vec::new(),
+        review: None,
     })
 }
 
@@ -451,5 +452,6 @@ fn misplaced(stored: &Stored, note: &Note, snapshot: &Snapshot) -> Option<Propos
             EntryChange { path: target, old: None, new: Some(whole) },
         ],
         relies_on: Vec::new(),
+        review: None,
     })
 }

@@ -209,7 +209,7 @@ impl Desk<'_> {
         let text = fresh(body, title, topic).into();
         self.opened.push(path.clone());
         let (written, trust) = (Written::Unknown, Trust::Background);
-        self.memories.push(Stored { path, text, pinned: false, written, trust });
+        self.memories.push(Stored { path, text, pinned: false, written, trust, influenced: false });
         Ok(self.memories.len() - 1)
     }
 

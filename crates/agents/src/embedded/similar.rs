@@ -220,9 +220,10 @@ pub(crate) fn proposal(likeness: Likeness, older: &KeptEntry, newer: &KeptEntry)
     let what = match likeness.kind {
         ProposalKind::Contradiction => "says the opposite of",
         ProposalKind::Update => "may be replaced by",
-        ProposalKind::Repetition | ProposalKind::Expiry | ProposalKind::Misplacement => {
-            "may say the same as"
-        }
+        ProposalKind::Repetition
+        | ProposalKind::Expiry
+        | ProposalKind::Misplacement
+        | ProposalKind::Review => "may say the same as",
     };
     let is_equal = Form::of(&goes.text) == Form::of(&stays.text);
     let reason = if is_equal && goes.path != stays.path {
@@ -249,6 +250,7 @@ pub(crate) fn proposal(likeness: Likeness, older: &KeptEntry, newer: &KeptEntry)
             new: None,
         }],
         relies_on: vec![stays.clone()],
+        review: None,
     }
 }
 

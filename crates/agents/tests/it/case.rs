@@ -42,6 +42,7 @@ pub(crate) fn snapshot(case: &Value, key: &str) -> Snapshot {
         pinned: pinned.contains(&memory["path"]),
         written: Written::At(now),
         trust: Trust::Person,
+        influenced: false,
     });
     of(memories.collect(), now)
 }
@@ -99,7 +100,14 @@ pub(crate) fn contains(text: &str, wanted: &Value) -> bool {
 pub(crate) fn stored(path: &str, text: &str) -> Stored {
     let path = MemoryPath::parse(path, Layout::Scoped).unwrap();
     let written = Written::At("2026-05-20T09:00:00Z".parse().unwrap());
-    Stored { path, text: text.into(), pinned: false, written, trust: Trust::Person }
+    Stored {
+        path,
+        text: text.into(),
+        pinned: false,
+        written,
+        trust: Trust::Person,
+        influenced: false,
+    }
 }
 
 /// Returns the snapshot of these memories on the first of June.

@@ -97,6 +97,7 @@ fn snapshots() -> impl Strategy<Value = Snapshot> {
                 pinned,
                 written: Written::At(now),
                 trust: Trust::Person,
+                influenced: false,
             }
         });
         of(memories.collect(), now)
@@ -115,6 +116,7 @@ fn edited(snapshot: &Snapshot, edits: &[agents::Edit]) -> Snapshot {
             pinned,
             written: Written::At(snapshot.now),
             trust: Trust::Person,
+            influenced: false,
         }
     });
     of(memories.collect(), snapshot.now)
@@ -246,7 +248,7 @@ proptest! {
         let path = MemoryPath::parse("/memories/project/project/quays.md", Layout::Scoped).unwrap();
         let (written, trust) = (Written::Unknown, Trust::Person);
         let text = lines.concat().into();
-        snapshot.memories.push(Stored { path, text, pinned: false, written, trust });
+        snapshot.memories.push(Stored { path, text, pinned: false, written, trust, influenced: false });
         let first = dream(&snapshot);
         let (before, after) = (after(&snapshot, &[]), after(&snapshot, &first.edits));
         let bytes = |files: &crate::case::Files| files.values().map(String::len).sum::<usize>();

@@ -15,7 +15,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
     ("Read", &["ls", "view", "grep", "recall"]),
     ("Write", &["create", "replace", "insert", "edit", "mv", "rm"]),
     ("Remember", &["remember", "forget", "dream", "pending", "tasks"]),
-    ("Context", &["context", "hot", "pin", "unpin", "save", "trust"]),
+    ("Context", &["context", "hot", "pin", "unpin", "save", "trust", "accept"]),
     ("History", &["log", "show", "diff", "undo"]),
     ("Care", &["status", "doctor", "import", "export", "workspace"]),
     ("Serve", &["mcp", "serve", "service", "token", "events"]),

@@ -71,6 +71,9 @@ pub(crate) async fn hot(app: &App) -> Result<Status, Failure> {
     if showing.hot.is_empty() {
         app.output.note("no memory is pinned or used yet; `quipu pin PATH` pins one");
     }
+    if showing.hot.iter().any(|one| one.unreviewed) {
+        app.output.note("what nobody here reviewed is kept out; `quipu accept` lists it");
+    }
     Ok(Status::Done)
 }
 
@@ -143,6 +146,7 @@ fn hot_value(hot: &HotShown) -> Value {
         "uses": hot.uses,
         "heat": hot.heat,
         "shown": hot.shown,
+        "unreviewed": hot.unreviewed,
     })
 }
 
@@ -187,8 +191,13 @@ fn reasons(
     }
     let all = costs(showing.segment.tokens(), showing.segment.text().len());
     text.line(format_args!("{}: {all}", look.paint(STRONG, "all")));
-    if !showing.skipped.is_empty() {
+    let unreviewed: Vec<_> = showing.hot.iter().filter(|one| one.unreviewed).collect();
+    if !showing.skipped.is_empty() || !unreviewed.is_empty() {
         text.line(format_args!("{}:", look.paint(WARN, "left out")));
+        for one in unreviewed {
+            let path = short(&one.path);
+            text.line(format_args!("  {path}: nobody here reviewed it; see `quipu accept`"));
+        }
         for one in &showing.skipped {
             text.line(format_args!("{}", skipped_line(one, cwd)));
         }
@@ -251,7 +260,9 @@ fn hot_table(hot: &[HotShown], look: Look) -> String {
     let mark = |is: bool| if is { "*".to_owned() } else { String::new() };
     let row = |one: &HotShown| {
         let heat = format!("{:.2}", one.heat);
-        vec![mark(one.shown), mark(one.pinned), one.uses.to_string(), heat, short(&one.path)]
+        let note = if one.unreviewed { "  (not reviewed)" } else { "" };
+        let path = format!("{}{note}", short(&one.path));
+        vec![mark(one.shown), mark(one.pinned), one.uses.to_string(), heat, path]
     };
     let rows: Vec<_> = hot.iter().map(row).collect();
     table::aligned(&columns, &rows, look)
@@ -260,6 +271,7 @@ fn hot_table(hot: &[HotShown], look: Look) -> String {
 fn hot_line(hot: &HotShown) -> String {
     let HotShown { uses, heat, .. } = hot;
     let word = |is: bool, word: &'static str| if is { word } else { "" };
-    let (pinned, shown) = (word(hot.pinned, "pinned"), word(hot.shown, "shown"));
+    let pinned = word(hot.pinned, "pinned");
+    let shown = if hot.unreviewed { "unreviewed" } else { word(hot.shown, "shown") };
     format!("{}\t{uses}\t{heat:.2}\t{pinned}\t{shown}\n", short(&hot.path))
 }

@@ -25,8 +25,12 @@ pub(crate) async fn run(app: &App, args: &Mcp) -> Result<Status, Failure> {
     // Whoever named a project, or a single folder, is not overruled by the client.
     let named = app.globals.project.is_some() || app.globals.flat.is_some();
     let project = if named { ProjectFrom::Binding } else { ProjectFrom::ClientRoots };
-    let host =
-        Host { engine: app.engine.clone(), binding, caller: Caller { class, provenance }, project };
+    let host = Host {
+        engine: app.engine.clone(),
+        binding,
+        caller: Caller::new(class, provenance),
+        project,
+    };
     match serve_stdio(host).await {
         Ok(()) => Ok(Status::Done),
         Err(error) => Err(Failure::new(Code::StorageFailed, chain(&error))),

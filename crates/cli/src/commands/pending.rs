@@ -112,9 +112,11 @@ fn plain_line(one: &PendingProposal) -> String {
     format!("{}\t{made_at}\t{state}\t{kind}\t{score}\t{paths}\t{reason}\n", one.id)
 }
 
-/// Returns the memories that a proposal would change, each once.
+/// Returns the memories that a proposal would change, or asks to review, each once.
 fn paths(one: &PendingProposal) -> Vec<&MemoryPath> {
-    let mut paths: Vec<_> = one.proposal.changes.iter().map(|change| &change.path).collect();
+    let changed = one.proposal.changes.iter().map(|change| &change.path);
+    let mut paths: Vec<_> =
+        changed.chain(one.proposal.review.iter().map(|review| &review.path)).collect();
     paths.sort();
     paths.dedup();
     paths
@@ -190,6 +192,9 @@ fn value(one: &PendingProposal) -> Value {
         .relies_on
         .iter()
         .map(|kept| json!({ "path": kept.path.to_string(), "text": kept.text }));
+    let review = proposal.review.as_ref().map(
+        |review| json!({ "path": review.path.to_string(), "revision": review.revision.to_string() }),
+    );
     json!({
         "id": one.id.0,
         "made_at": time::exact(one.made_at),
@@ -201,6 +206,7 @@ fn value(one: &PendingProposal) -> Value {
         "stale": one.stale,
         "changes": changes.collect::<Vec<_>>(),
         "relies_on": relies_on.collect::<Vec<_>>(),
+        "review": review,
         "diffs": change::diff_values(&one.diffs),
     })
 }

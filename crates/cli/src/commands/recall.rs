@@ -1,6 +1,6 @@
 //! `quipu recall`: what fits a prompt.
 
-use engine::Selected;
+use engine::{Mark, Selected};
 use serde_json::{Value, json};
 
 use crate::args::Recall;
@@ -38,11 +38,15 @@ fn value(found: &Selected) -> Value {
         "revision": found.revision.to_string(),
         "modifiedAt": found.modified_at.to_string(),
         "why": found.why,
+        "unreviewed": found.mark.map(Mark::as_str),
     })
 }
 
 fn write(found: &Selected, explain: bool, look: Look, text: &mut Text) {
     text.line(look.paint(MARK, &short(&found.path)));
+    if let Some(mark) = found.mark {
+        text.line(look.paint(FAINT, &format!("  {}", mark.before_text())));
+    }
     if explain {
         text.line(look.paint(FAINT, &format!("  {}", visible::line(&found.why))));
     }

@@ -1,6 +1,6 @@
 //! The commands that change one memory at once, and pins.
 
-use engine::Memories;
+use engine::{Memories, Unreviewed};
 use memory::change::{Actor, ChangeKind, Provenance, Trust};
 use memory::code::Code;
 use memory::command::{Command, CommandError};
@@ -175,12 +175,20 @@ pub(crate) async fn pin(app: &App, args: &Pin, pinned: bool) -> Result<Status, F
             return Err(CommandError::NotAFile { path: path.clone() }.into());
         }
     }
+    let texts: Vec<_> = paths.iter().map(|path| (path, None)).collect();
+    let unreviewed = memories.unreviewed(&texts).await;
     let word = if pinned { "pinned" } else { "unpinned" };
     let mut results = Vec::new();
     for path in &paths {
         let changed = memories.set_pin(path, pinned).await?;
         let already = if changed { "" } else { " already" };
         app.output.note(&format!("{}: {word}{already}", short(path)));
+        if pinned && unreviewed.get(path).is_some_and(|why| *why != Unreviewed::Marked) {
+            let path = short(path);
+            app.output.warning(&format!(
+                "{path} is kept out of context until somebody reviewed it: `quipu accept {path}`"
+            ));
+        }
         results.push(json!({ "path": path.to_string(), "pinned": pinned, "changed": changed }));
     }
     if app.output.json {

@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -454,6 +454,51 @@ fn all_that_is_said(place: &Place, run: &str) -> String {
         said += &ended.stderr;
     }
     said
+}
+
+/// Lays out a hostile name in a folder of memories.
+type LayOut = fn(&Path);
+
+#[test]
+fn names_in_a_clone_keep_nothing_from_being_remembered() {
+    let fact = "In this repository, deploys run at night and take an hour.";
+    let lay_out: [(&str, LayOut); 4] = [
+        ("a file", |root| fs::write(root.join("project"), "x").unwrap()),
+        ("a link", |root| symlink("/etc", root.join("project")).unwrap()),
+        ("another case", |root| {
+            fs::create_dir(root.join("Project")).unwrap();
+            fs::write(root.join("Project/deploys-run-night-take-hour.md"), "x\n").unwrap();
+        }),
+        ("a socket", |root| drop(UnixListener::bind(root.join("project")).unwrap())),
+    ];
+    for (name, lay_out) in lay_out {
+        let place = Place::new();
+        let root = place.checkout().join(".quipu/memory");
+        fs::create_dir_all(&root).unwrap();
+        lay_out(&root);
+        let told = place.done(&["remember", "--json", "--scope", "project", fact]);
+        assert!(told.contains("\"action\":\"added\""), "{name}: {told}");
+        let found = place.done(&["grep", "take an hour"]);
+        assert!(found.starts_with("project/"), "{name}: {found}");
+    }
+}
+
+#[test]
+fn a_clone_of_many_megabytes_keeps_nobody_waiting() {
+    let place = Place::new();
+    place.create("global/tea.md", "- I drink green tea in the morning\n");
+    let root = place.checkout().join(".quipu/memory");
+    fs::create_dir_all(&root).unwrap();
+    for number in 0..600 {
+        fs::write(root.join(format!("m{number}.md")), "- green tea\n".repeat(8_000)).unwrap();
+    }
+    let begun = Instant::now();
+    let recalled = place.done(&["recall", "which tea do I drink in the morning?"]);
+    assert!(recalled.contains("I drink green tea"), "{recalled}");
+    let told = place.done(&["remember", "--json", "I drink no coffee."]);
+    assert!(told.contains("\"action\":\"added\""), "{told}");
+    // Nearly sixty megabytes: reading and cutting up all of it takes this build much longer.
+    assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
 }
 
 #[test]

@@ -21,6 +21,8 @@ mod hostile;
 mod pending;
 mod permissions;
 
+mod accept;
+
 mod care;
 
 mod complete;

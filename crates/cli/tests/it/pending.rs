@@ -103,6 +103,7 @@ async fn what_waits_is_listed_with_reason_and_memories() {
       "origin": "dream",
       "reason": "both say that tea is liked",
       "relies_on": [],
+      "review": null,
       "score": 80,
       "stale": null,
       "task": "dream-1"

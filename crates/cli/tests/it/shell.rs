@@ -43,6 +43,7 @@ fn the_help_lists_the_commands() {
       unpin        Keep memories in context no longer
       save         Add a fact to a context file, such as `AGENTS.md`
       trust        Trust a folder: its context files and memories reach models unasked
+      accept       Answer for memories that nobody here reviewed
 
     History:
       log          Show what was changed, newest first
@@ -122,7 +123,7 @@ fn without_a_command_a_start_is_shown() {
       Read        ls  view  grep  recall
       Write       create  replace  insert  edit  mv  rm
       Remember    remember  forget  dream  pending  tasks
-      Context     context  hot  pin  unpin  save  trust
+      Context     context  hot  pin  unpin  save  trust  accept
       History     log  show  diff  undo
       Care        status  doctor  import  export  workspace
       Serve       mcp  serve  service  token  events

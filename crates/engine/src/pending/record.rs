@@ -6,10 +6,10 @@ use memory::change::{RootKey, Trust};
 use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::path::{MemoryPath, RelativePath};
-use memory::proposal::{EntryChange, KeptEntry, Proposal, ProposalKind};
+use memory::proposal::{EntryChange, KeptEntry, Proposal, ProposalKind, ToReview};
 use serde::{Deserialize, Serialize};
 use state::{NewProposal, ProposalRow};
-use store::Memories;
+use store::{Influenced, Memories};
 
 use crate::task::{Asker, Task, TaskKind};
 
@@ -46,6 +46,15 @@ struct ProposalRecord {
     changes: Vec<ChangeRecord>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     relies_on: Vec<KeptRecord>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    review: Option<ReviewRecord>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ReviewRecord {
+    root: usize,
+    path: String,
+    revision: String,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -110,8 +119,10 @@ pub(crate) fn new_rows(
     source: Source<'_>,
 ) -> Vec<NewProposal> {
     proposals.sort_by_key(|proposal| std::cmp::Reverse(proposal.score));
+    let (task, kind, at) = (source.task, source.kind, source.at);
+    let made = Made { origin: kind.as_str(), task: Some(task), trust: source.trust(), at };
     let row = |proposal: &Proposal| {
-        let row = new_row(proposal, memories, source);
+        let row = new_row(proposal, memories, made);
         if row.is_none() {
             tracing::warn!(task = source.task, "a proposal names no entry of these memories");
         }
@@ -120,23 +131,56 @@ pub(crate) fn new_rows(
     proposals.iter().filter_map(row).collect()
 }
 
-fn new_row(proposal: &Proposal, memories: &Memories, source: Source<'_>) -> Option<NewProposal> {
+/// Returns the new row by which a person is asked to review a memory.
+pub(super) fn new_review(waiting: Influenced, memories: &Memories) -> Option<NewProposal> {
+    let Influenced { path, revision, change } = waiting;
+    let by = &change.provenance;
+    let who =
+        by.client.as_deref().map_or_else(|| "An agent".to_owned(), |name| format!("`{name}`"));
+    let proposal = Proposal {
+        kind: ProposalKind::Review,
+        reason: format!(
+            "{who} wrote this after it had read text from a repository that nobody here reviewed. Accept it if it is \
+             right; `quipu undo {}` takes it back.",
+            change.id
+        ),
+        score: 100,
+        changes: Vec::new(),
+        relies_on: Vec::new(),
+        review: Some(ToReview { path, revision }),
+    };
+    let made =
+        Made { origin: &by.origin, task: by.task.as_deref(), trust: by.trust, at: change.at };
+    new_row(&proposal, memories, made)
+}
+
+/// What a new row says of where it comes from.
+#[derive(Clone, Copy)]
+struct Made<'m> {
+    origin: &'m str,
+    task: Option<&'m str>,
+    trust: Trust,
+    at: Timestamp,
+}
+
+fn new_row(proposal: &Proposal, memories: &Memories, made: Made<'_>) -> Option<NewProposal> {
     let changed = proposal.changes.iter().map(|change| &change.path);
     let kept = proposal.relies_on.iter().map(|kept| &kept.path);
+    let named = changed.chain(kept).chain(proposal.review.iter().map(|review| &review.path));
     let mut roots: Vec<RootKey> =
-        changed.chain(kept).map(|path| root_of(path, memories)).collect::<Option<_>>()?;
+        named.map(|path| root_of(path, memories)).collect::<Option<_>>()?;
     roots.sort();
     roots.dedup();
-    if proposal.changes.is_empty() {
+    if roots.is_empty() {
         return None;
     }
     let record = record(proposal, memories, &roots)?;
     Some(NewProposal {
-        made_at: source.at,
-        origin: source.kind.as_str().to_owned(),
-        task: Some(source.task.to_owned()),
+        made_at: made.at,
+        origin: made.origin.to_owned(),
+        task: made.task.map(str::to_owned),
         digest: digest(&record, &roots),
-        trust: source.trust(),
+        trust: made.trust,
         roots,
         proposal: serde_json::to_string(&record).ok()?,
     })
@@ -161,7 +205,16 @@ fn record(proposal: &Proposal, memories: &Memories, roots: &[RootKey]) -> Option
         let (root, path) = place(&kept.path)?;
         Some(KeptRecord { root, path, text: kept.text.clone() })
     };
+    let review = |review: &ToReview| {
+        let (root, path) = place(&review.path)?;
+        Some(ReviewRecord { root, path, revision: review.revision.to_string() })
+    };
+    let review = match &proposal.review {
+        Some(to_review) => Some(review(to_review)?),
+        None => None,
+    };
     Some(ProposalRecord {
+        review,
         kind: proposal.kind.as_str().to_owned(),
         reason: proposal.reason.clone(),
         score: proposal.score,
@@ -187,7 +240,14 @@ fn digest(record: &ProposalRecord, roots: &[RootKey]) -> Revision {
         .map(|named| serde_json::json!(named).to_string())
         .collect();
     kept.sort();
-    Revision::of(serde_json::json!([entries, kept]).to_string().as_bytes())
+    let named = match &record.review {
+        Some(review) => {
+            let review = (identity(review.root), &review.path, &review.revision);
+            serde_json::json!([entries, kept, review])
+        }
+        None => serde_json::json!([entries, kept]),
+    };
+    Revision::of(named.to_string().as_bytes())
 }
 
 /// Reads the proposal of a row as these memories name its entries.
@@ -206,12 +266,20 @@ pub(super) fn read(row: &ProposalRow, memories: &Memories) -> Option<Proposal> {
     let kind: ProposalKind = record.kind.parse().ok()?;
     let changes: Vec<_> = record.changes.into_iter().map(change).collect::<Option<_>>()?;
     let relies_on = record.relies_on.into_iter().map(kept).collect::<Option<_>>()?;
-    let is_sound = !changes.is_empty() && record.score <= 100;
+    let review = match record.review {
+        Some(review) => Some(ToReview {
+            path: path(review.root, &review.path)?,
+            revision: review.revision.parse().ok()?,
+        }),
+        None => None,
+    };
+    let is_sound = changes.is_empty() == review.is_some() && record.score <= 100;
     is_sound.then_some(Proposal {
         kind,
         reason: record.reason,
         score: record.score,
         changes,
         relies_on,
+        review,
     })
 }

@@ -56,7 +56,7 @@ fn selected(name: &str) -> Selected {
         text: format!("- {name}"),
         modified_at: Timestamp::UNIX_EPOCH,
         why: "it was told to".to_owned(),
-        from_repository: false,
+        mark: None,
     }
 }
 

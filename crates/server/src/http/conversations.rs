@@ -361,6 +361,7 @@ pub(super) fn block_of(recalled: Recalled) -> RecalledBlock {
         title: memory.title,
         modified_at: to_wire::time(memory.modified_at),
         why: memory.why,
+        unreviewed: memory.mark.map(|mark| mark.as_str().to_owned()),
     });
     RecalledBlock { text: recalled.block, memories: memories.collect() }
 }

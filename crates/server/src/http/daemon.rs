@@ -5,7 +5,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::HeaderMap;
-use engine::{Caller, ClientId, ContextFiles, Engine, Memories, Serving, Workspace};
+use engine::{Caller, ClientId, ContextFiles, Engine, Memories, OutsideRead, Serving, Workspace};
 use memory::access::AgentClass;
 use memory::clock::Clock;
 use memory::limits::BINDING_AGE_MAX;
@@ -15,9 +15,10 @@ use tokio::time::Instant;
 use super::answers::Answers;
 use super::gate::client_name;
 use super::measure::Measures;
+use super::readers::{Reader, Readers};
 use super::refused::Refused;
 use super::tasks::Told;
-use crate::mcp::{CLASSES, Endpoint};
+use crate::mcp::{CLASSES, Endpoint, SESSION_HEADER};
 
 /// By which way changes came in that are made here.
 pub(super) const ORIGIN: &str = "http";
@@ -40,6 +41,7 @@ pub(super) struct Daemon {
     /// Where MCP clients of each workspace are served, by its id.
     pub(super) mcp: HashMap<String, Endpoint>,
     pub(super) found: Found,
+    pub(super) readers: Readers,
     pub(super) answers: Answers,
     pub(super) told: Told,
 }
@@ -132,7 +134,23 @@ impl Daemon {
         let mut caller = Caller::agent(class(headers), ORIGIN);
         let workspace = self.trusted(workspace)?;
         caller.provenance.client = self.client_name(workspace, headers).await?;
+        caller.outside_read = self.outside_read(workspace, headers, &caller);
         Ok(self.engine.memories(&workspace.binding, caller))
+    }
+
+    /// Returns what the session of a request has read that nobody here reviewed.
+    fn outside_read(
+        &self,
+        workspace: &Workspace,
+        headers: &HeaderMap,
+        caller: &Caller,
+    ) -> OutsideRead {
+        let session = headers.get(SESSION_HEADER).and_then(|name| name.to_str().ok());
+        self.readers.of(Reader {
+            workspace: workspace.id.clone(),
+            client: caller.provenance.client.clone(),
+            session: session.map(str::to_owned),
+        })
     }
 
     /// Returns the context files of a workspace as the agent may touch them that a request may come from:
@@ -157,6 +175,7 @@ impl Daemon {
         let named = named_class(headers)?;
         let mut caller = Caller::agent(named.unwrap_or(AgentClass::Exec), MCP_ORIGIN);
         caller.provenance.client = self.client_name(workspace, headers).await?;
+        caller.outside_read = self.outside_read(workspace, headers, &caller);
         Ok((caller, named))
     }
 

@@ -193,7 +193,7 @@ async fn take_over(
     files: Vec<SourceFile>,
 ) -> Result<ImportOutcome, Refused> {
     let provenance = Provenance::of(Actor::Person, Trust::Imported, "import:folder");
-    let memories = memories.for_caller(Caller { class: AgentClass::Exec, provenance });
+    let memories = memories.for_caller(Caller::new(AgentClass::Exec, provenance));
     let plan = import::plan(Format::Folder, files);
     let left_out = |source: String, why: String| LeftOut { source, why };
     let mut skipped: Vec<_> =

@@ -30,7 +30,7 @@ pub(crate) const CLASSES: &str = "`exec`, `plan` or `explore`";
 const SESSION_KEYS: [&str; 2] = ["threadId", "vscode.conversationId"];
 
 /// The header in which clients of the older revisions give the name of their session over HTTP.
-pub(super) const SESSION_HEADER: &str = "mcp-session-id";
+pub(crate) const SESSION_HEADER: &str = "mcp-session-id";
 
 /// What a message of a session holds as long as it is carried out, whether or not its answer is waited for:
 /// the room that its body takes.

@@ -262,6 +262,7 @@ fn changes_the_list(kind: ChangeKind) -> bool {
         | ChangeKind::Import
         | ChangeKind::Undo
         | ChangeKind::Proposal
+        | ChangeKind::Accept
         | ChangeKind::Outside => true,
     }
 }

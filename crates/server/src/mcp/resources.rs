@@ -7,9 +7,11 @@
 //! A memory that came with a repository and that screening objects to carries a notice, here as in
 //! a view. A program that wants its bytes reads its file.
 
+use std::collections::HashMap;
+
 use engine::{Listed, Listing, Memories, StoreError, Unreviewed};
 use memory::code::Code;
-use memory::command::view::{FROM_CHECKOUT, UNREVIEWED};
+use memory::command::view::FROM_CHECKOUT;
 use memory::command::{CommandError, Warning};
 use memory::limits::MCP_RESOURCES_PAGE;
 use memory::path::{Layout, MemoryPath};
@@ -23,6 +25,14 @@ use serde_json::{Value, json};
 use super::{fault, uri};
 
 const MIME_TYPE: &str = "text/markdown";
+
+/// Returns the lines around a memory that nobody here reviewed, if it is shown with any.
+fn notices(
+    unreviewed: &HashMap<MemoryPath, Unreviewed>,
+    path: &MemoryPath,
+) -> Option<[&'static str; 2]> {
+    unreviewed.get(path).and_then(|unreviewed| unreviewed.notices())
+}
 
 /// Returns the page of memories that follows `cursor`, or the first.
 pub(super) async fn list(
@@ -42,8 +52,8 @@ pub(super) async fn list(
         let objections = memories.objections(&memory.path).await;
         resources.push(if !objections.is_empty() {
             silent(memory, notice(&objections))
-        } else if unreviewed.get(&memory.path) == Some(&Unreviewed::Silent) {
-            silent(memory, UNREVIEWED[0].to_owned())
+        } else if let Some([notice, _]) = notices(&unreviewed, &memory.path) {
+            silent(memory, notice.to_owned())
         } else {
             resource(memory)
         });
@@ -66,7 +76,7 @@ fn page<'l>(listing: &'l Listing, after: Option<&MemoryPath>) -> (Vec<&'l Listed
     (listed, next)
 }
 
-/// Returns a memory that came with a repository, and that screening objects to or nobody here reviewed. It is listed,
+/// Returns a memory that nobody here reviewed, or that came with a repository and that screening objects to. It is listed,
 /// with a notice in the place of what it says about itself: a client may show titles and descriptions to a model without
 /// being asked.
 fn silent(memory: &Listed, notice: String) -> Resource {
@@ -116,12 +126,15 @@ pub(super) async fn read(memories: &Memories, uri: &str) -> Result<ReadResourceR
     let memory = memories.read(&path).await.map_err(|error| refused("resources/read", error))?;
     let objections = memories.objections(&path).await;
     let unreviewed = memories.unreviewed(&[(&path, Some(memory.revision))]).await;
+    if unreviewed.contains_key(&path) {
+        memories.note_outside_read(&path);
+    }
     // It stands before the text: what a model has read first it reads the rest by.
     let text = if !objections.is_empty() {
         format!("{}\n\n{}", notice(&objections), memory.text)
-    } else if unreviewed.get(&path) == Some(&Unreviewed::Silent) {
+    } else if let Some([notice, _]) = notices(&unreviewed, &path) {
         // A line behind it could be forged in the text.
-        format!("{}\n\n{}", UNREVIEWED[0], memory.text)
+        format!("{notice}\n\n{}", memory.text)
     } else {
         memory.text
     };

@@ -207,8 +207,16 @@ impl SaveFiles {
     }
 
     /// Lets the client ask its person which file is meant, if it can.
-    pub(super) async fn ask_person(&self, peer: &Peer<RoleServer>, fact: &str) -> Answer {
+    pub(super) async fn ask_person(
+        &self,
+        peer: &Peer<RoleServer>,
+        fact: &str,
+        is_influenced: bool,
+    ) -> Answer {
         let mut message = format!("Which instruction file is this added to?\n\n{fact}\n");
+        if is_influenced {
+            message.insert_str(0, BY_INFLUENCED);
+        }
         for scope in self.scopes() {
             // What cannot be found is said once it is chosen.
             let Ok(path) = self.files.target(*scope) else { return Answer::None };
@@ -242,6 +250,18 @@ impl SaveFiles {
 /// What a model is told when a person edited the whole file and took lines out of it.
 const LINES_MISSING: &str = "Nothing was saved: the edited text leaves out lines that the instruction file has, and \
      `save_memory` only adds. Call again with the fact alone, or let the person edit the file.";
+
+/// What a person is told who is asked by an agent that has read text that nobody here reviewed.
+const BY_INFLUENCED: &str = "The agent has read memories that came with a repository and that nobody reviewed, so this may \
+     be somebody else's wish.\n\n";
+
+/// Returns what a model is told that has read text that nobody here reviewed, where the person cannot be asked.
+pub(super) fn influenced() -> CallToolResult {
+    let text = "Nothing was saved: this session has read memories that came with a repository and that nobody reviewed, \
+                and instruction files are added to only with the person's agreement then. Show the person the fact; they \
+                can save it with `quipu save`.";
+    refused(Code::ReadOnly, text.to_owned())
+}
 
 /// Returns what a model is told when the person was asked and chose no file.
 pub(super) fn declined() -> CallToolResult {

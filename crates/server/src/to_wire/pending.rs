@@ -24,6 +24,10 @@ pub(crate) fn proposal(waiting: engine::PendingProposal) -> pending::PendingProp
         made_at: time(made_at),
         stale,
         changes: proposal.changes.into_iter().map(entry).collect(),
+        review: proposal.review.map(|review| pending::ToReview {
+            path: review.path.to_string(),
+            revision: review.revision.to_string(),
+        }),
         diffs: diffs.into_iter().map(diff).collect(),
     }
 }

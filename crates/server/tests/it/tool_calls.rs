@@ -17,7 +17,7 @@ const LIST_TOKENS_MAX: usize = 1_500;
 
 fn reader(world: &World) -> Host {
     let provenance = Provenance::agent("mcp");
-    Host { caller: Caller { class: AgentClass::Explore, provenance }, ..world.host() }
+    Host { caller: Caller::new(AgentClass::Explore, provenance), ..world.host() }
 }
 
 #[tokio::test]

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use engine::{BindingRequest, Caller, Config, Engine, Folders};
 use memory::access::AgentClass;
-use memory::change::Provenance;
 use server::mcp::{Host, ProjectFrom};
 
 /// A throw-away home, and one process that opened it.
@@ -54,7 +53,7 @@ impl World {
         Host {
             engine: self.engine.clone(),
             binding: BindingRequest::default(),
-            caller: Caller { class: AgentClass::Exec, provenance: Provenance::agent("mcp") },
+            caller: Caller::agent(AgentClass::Exec, "mcp"),
             project: ProjectFrom::ClientRoots,
         }
     }

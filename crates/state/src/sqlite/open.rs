@@ -38,11 +38,12 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         step(4, "conversations", include_str!("../../migrations/0004_conversations.sql")),
         step(5, "segments", include_str!("../../migrations/0005_segments.sql")),
         step(6, "proposals", include_str!("../../migrations/0006_proposals.sql")),
+        step(7, "influence", include_str!("../../migrations/0007_influence.sql")),
     ])
 });
 
 /// Tables of the latest schema; one that is missing is damage.
-const TABLES: i64 = 14;
+const TABLES: i64 = 15;
 
 /// Statements that stay prepared a connection: each holds some kilobytes.
 const STATEMENTS_KEPT: usize = 24;
@@ -223,7 +224,7 @@ pub(super) async fn schema(connection: &mut SqliteConnection) -> Result<Schema, 
     let (all, ours, migrations): (i64, i64, bool) = sqlx::query_as(
         "SELECT count(*),
             coalesce(sum(name IN ('changes', 'change_files', 'contents', 'conversations', 'dreams', 'heads',
-                'marks', 'open_changes', 'proposals', 'runs', 'segments', 'sessions', 'tasks', 'totals')), 0),
+                'influenced', 'marks', 'open_changes', 'proposals', 'runs', 'segments', 'sessions', 'tasks', 'totals')), 0),
             coalesce(sum(name = '_sqlx_migrations'), 0) > 0
         FROM sqlite_schema WHERE type = 'table'",
     )
@@ -260,6 +261,7 @@ async fn read_roots(connection: &mut SqliteConnection) -> Result<(), Fault> {
             + (SELECT coalesce(max(id), 0) FROM changes) + (SELECT coalesce(max(id), 0) FROM contents)
             + (SELECT count(*) FROM (SELECT 1 FROM change_files LIMIT 1))
             + (SELECT count(*) FROM (SELECT 1 FROM heads LIMIT 1))
+            + (SELECT count(*) FROM (SELECT 1 FROM influenced LIMIT 1))
             + (SELECT count(*) FROM (SELECT 1 FROM marks LIMIT 1))
             + (SELECT count(*) FROM (SELECT 1 FROM open_changes LIMIT 1))
             + (SELECT count(*) FROM (SELECT 1 FROM tasks LIMIT 1))

@@ -2,7 +2,7 @@
 //!
 //! Works in short transactions, so that writers wait for milliseconds, and asks nothing of the clock
 //! but the age that it is given: which change is older is a matter of its number. Open changes, what
-//! pinned memories went through, and the bytes of every head stay. Which contents are left over is
+//! pinned memories went through, what waits for a review, and the bytes of every head stay. Which contents are left over is
 //! found by reading all of the history once, beside whoever writes. A change of a task that still runs
 //! stays, too: by it, whoever takes over from a process that died sees that the task is done. Pages that become free are given
 //! back to the file system a few at a time; the rest is used again by later changes.
@@ -34,7 +34,11 @@ const MAY_GO: &str = "c.id NOT IN (SELECT change_id FROM open_changes WHERE what
     AND NOT EXISTS (SELECT 1 FROM change_files f
     JOIN marks m ON m.pinned = 1 AND m.identity = f.identity AND m.path IN (f.path, f.moved_to)
     WHERE f.change_id = c.id)
-    AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = c.task AND t.status = 'running')";
+    AND NOT EXISTS (SELECT 1 FROM tasks t WHERE t.id = c.task AND t.status = 'running')
+    AND NOT EXISTS (SELECT 1 FROM change_files f
+    JOIN influenced i ON i.identity = f.identity AND i.revision = f.after AND i.change_id = c.id
+    JOIN heads h ON h.place = f.place AND h.path = coalesce(f.moved_to, f.path) AND h.revision = f.after
+    WHERE f.change_id = c.id)";
 
 /// A pruning under way, between two of its transactions.
 #[derive(Clone, Debug)]
@@ -196,6 +200,7 @@ async fn drop_changes(connection: &mut SqliteConnection, ids: &[ChangeId]) -> Re
             (SELECT f.place, f.path, f.change_id FROM going JOIN change_files f ON f.change_id = going.id
             UNION ALL SELECT f.place, f.moved_to, f.change_id
             FROM going JOIN change_files f ON f.change_id = going.id WHERE f.moved_to IS NOT NULL);
+        DELETE FROM influenced WHERE change_id IN (SELECT id FROM going);
         DELETE FROM change_files WHERE change_id IN (SELECT id FROM going);
         DELETE FROM changes WHERE id IN (SELECT id FROM going);
         SELECT count(*) AS dropped FROM going; COMMIT;"

@@ -36,6 +36,13 @@ const FILE: &str = "INSERT INTO change_files (change_id, seq, identity, place, p
     before, after, trust, wrote)
     VALUES ((SELECT last_change FROM totals), $1, $2, $3, $4, $5, $6, $7, $8, $9);";
 
+/// Says that the text of revision `$2` in identity `$1` was written under the influence of another.
+const INFLUENCED: &str = "INSERT INTO influenced (identity, revision, change_id)
+    VALUES ($1, $2, (SELECT last_change FROM totals)) ON CONFLICT DO NOTHING;";
+
+/// Says that a person answers for that text.
+const ACCEPTED: &str = "DELETE FROM influenced WHERE identity = $1 AND revision = $2;";
+
 /// Sets the head of identity `$1`, place `$2`, path `$3` to revision `$4` with trust `$5`.
 const HEAD: &str = "INSERT INTO open_changes
     (change_id, what, root, path, identity, revision, trust, head_change)
@@ -57,6 +64,7 @@ const HEADS_BACK: &str = "DELETE FROM heads WHERE change_id = $1
         ON CONFLICT DO NOTHING;";
 
 const FORGET: &str = "DELETE FROM open_changes WHERE change_id = $1;
+    DELETE FROM influenced WHERE change_id = $1;
     DELETE FROM change_files WHERE change_id = $1;
     DELETE FROM changes WHERE id = $1;";
 
@@ -173,6 +181,14 @@ fn add_file(script: &mut Script, change: &NewChange, new: &NewFileChange, index:
         .value(file.after.as_ref().map(stored_revision))
         .value(file.trust.as_str())
         .value(i64::from(new.after.is_some()));
+    let says = match file.trust {
+        _ if new.influenced => Some(INFLUENCED),
+        Trust::Person => Some(ACCEPTED),
+        _ => None,
+    };
+    if let (Some(says), Some(after)) = (says, &file.after) {
+        script.add(says).value(file.root.identity.clone()).value(stored_revision(after));
+    }
     match &file.moved_to {
         None => add_head(script, file, &file.path, file.after.as_ref()),
         Some(to) => {
@@ -302,6 +318,23 @@ pub(super) async fn heads(
     .rows(connection, Repeats::Often)
     .await?;
     Ok(readable("heads", rows.iter().map(|row| head(Columns(row)))))
+}
+
+/// Reads the influenced texts of an identity with the last changes that wrote them.
+pub(super) async fn influenced(
+    connection: &mut SqliteConnection,
+    identity: &str,
+) -> Result<HashMap<Revision, ChangeId>, Fault> {
+    let rows = Script::of(
+        "SELECT revision, max(change_id) AS id FROM influenced
+        WHERE identity = $1 GROUP BY revision",
+    )
+    .bind(identity)
+    .rows(connection, Repeats::Often)
+    .await?;
+    let read = |row: Columns<'_>| Ok((row.maybe_revision("revision")?, row.id("id")?));
+    let rows = readable("influenced", rows.iter().map(|row| read(Columns(row))));
+    Ok(rows.into_iter().filter_map(|(revision, id)| Some((revision?, id))).collect())
 }
 
 /// Reads the texts of an identity with their highest trust.

@@ -180,7 +180,7 @@ impl Table {
 const CONTENTS: &str = "contents";
 
 /// All tables, what a person would miss most first.
-pub(super) const TABLES: [Table; 13] = [
+pub(super) const TABLES: [Table; 14] = [
     Table {
         name: "marks",
         key: &["identity", "path"],
@@ -250,6 +250,15 @@ pub(super) const TABLES: [Table; 13] = [
             always("identity", Holds::Text),
             maybe("revision", Holds::Digest),
             always("trust", Holds::Trust),
+            always("change_id", Holds::Positive),
+        ],
+    },
+    Table {
+        name: "influenced",
+        key: &["identity", "revision", "change_id"],
+        columns: &[
+            always("identity", Holds::Text),
+            always("revision", Holds::Digest),
             always("change_id", Holds::Positive),
         ],
     },

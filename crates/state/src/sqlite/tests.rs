@@ -31,6 +31,7 @@ fn write(path: &str, text: &str) -> NewChange {
             change,
             before: None,
             after: Some(Arc::from(text.as_bytes())),
+            influenced: false,
         }],
         uses: Vec::new(),
     }

@@ -55,6 +55,7 @@ async fn make_first_schema(place: &Place) {
         "DROP TABLE conversations",
         "DROP TABLE segments",
         "DROP TABLE proposals",
+        "DROP TABLE influenced",
         "DELETE FROM _sqlx_migrations WHERE version > 1",
     ] {
         place.run(sql).await;

@@ -24,6 +24,8 @@ mod faults;
 
 mod history;
 
+mod influence;
+
 mod hostile;
 
 mod limits;

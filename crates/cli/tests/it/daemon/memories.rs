@@ -314,6 +314,37 @@ fn memories_are_listed_page_by_page() {
 }
 
 #[test]
+fn the_requests_of_one_client_are_one_session_for_what_it_has_read() {
+    let place = Place::new();
+    let root = place.checkout().join(".quipu/memory");
+    std::fs::create_dir_all(&root).unwrap();
+    std::fs::write(root.join("build.md"), "- Build with make\n").unwrap();
+    let daemon = Daemon::start(&place);
+    let client = || {
+        let begun = daemon.post("/session", &json!({})).json();
+        begun["clientId"].as_str().unwrap().to_owned()
+    };
+    let (reader, other) = (client(), client());
+    let call = |client: &str, arguments: Value| {
+        let ask = daemon.ask("POST", "/v1/tool").json(&arguments);
+        let answer = ask.header("X-Quipu-Client-Id", client).send().json();
+        assert_eq!(answer["ok"], true, "{answer}");
+    };
+    let create = |name: &str| json!({ "command": "create", "path": format!("/memories/global/{name}.md"), "file_text": name });
+    call(&reader, json!({ "command": "view", "path": "/memories/project/build.md" }));
+    call(&other, create("by-other"));
+    call(&reader, create("by-reader"));
+    let pending = daemon.get("/v1/pending").json();
+    let reviews: Vec<_> = pending["proposals"].as_array().unwrap().iter().collect();
+    assert_eq!(pending["waiting"], 1);
+    assert_eq!(reviews[0]["kind"], "review");
+    assert_eq!(reviews[0]["review"]["path"], "/memories/global/by-reader.md");
+    let decided = daemon.post("/v1/pending/accept", &json!({ "ids": [reviews[0]["id"]] })).json();
+    assert_eq!(decided["decisions"][0]["done"], true, "{decided}");
+    assert_eq!(daemon.get("/v1/pending").json()["waiting"], 0);
+}
+
+#[test]
 fn the_tool_is_called_and_refuses_as_a_model_reads_it() {
     let place = Place::new();
     let daemon = Daemon::start(&place);

@@ -403,6 +403,7 @@ pub(crate) fn removal(path: MemoryPath, old: String) -> Proposal {
         score: 80,
         changes: vec![EntryChange { path, old: Some(old), new: None }],
         relies_on: Vec::new(),
+        review: None,
     }
 }
 

@@ -85,6 +85,7 @@ fn proposal(changes: &[(&str, Option<&str>, Option<&str>)]) -> Proposal {
         score: 70,
         changes: changes.iter().map(change).collect(),
         relies_on: Vec::new(),
+        review: None,
     }
 }
 

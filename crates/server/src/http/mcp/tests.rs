@@ -61,9 +61,11 @@ async fn serve(endpoint: MakeEndpoint) -> Served {
     let clock = Arc::new(ManualClock::default());
     let measures = Arc::clone(&measures);
     let found = crate::http::daemon::Found::default();
+    let readers = crate::http::readers::Readers::default();
     let answers = crate::http::answers::Answers::default();
     let told = crate::http::tasks::Told::default();
-    let daemon = Daemon { engine, serving, workspaces, measures, clock, mcp, found, answers, told };
+    let daemon =
+        Daemon { engine, serving, workspaces, measures, clock, mcp, found, readers, answers, told };
     let router: Router = crate::http::router(Arc::new(daemon), gate);
     let router = router.layer(map_request(async |mut request: Request| {
         let token = HeaderValue::try_from(format!("Bearer {TOKEN}")).unwrap();

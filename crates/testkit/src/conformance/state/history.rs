@@ -6,7 +6,7 @@ use memory::change::{Actor, Change, ChangeId, ChangeKind, Provenance, Trust};
 use memory::document::Revision;
 use state::{ChangeQuery, Head, NewChange, OpenChange, OpenFile, State, Stats};
 
-use super::made::{Made, edit, files, path, remove, rename, time, write};
+use super::made::{IDENTITY, Made, edit, files, path, remove, rename, time, write};
 
 pub(super) async fn check_all(make: &impl AsyncFn() -> Arc<dyn State>) {
     an_empty_state_reads_as_empty(&*make().await).await;
@@ -14,6 +14,7 @@ pub(super) async fn check_all(make: &impl AsyncFn() -> Arc<dyn State>) {
     an_open_change_hands_its_new_bytes_back_until_it_is_settled(&*make().await).await;
     open_changes_come_oldest_first_and_for_every_place_they_touch(&*make().await).await;
     heads_say_what_was_last_recorded(&*make().await).await;
+    what_was_influenced_is_known_until_a_person_answers_for_it(&*make().await).await;
     a_head_is_returned_only_after_a_later_change(&*make().await).await;
     order_is_by_number_when_the_clock_goes_back(&*make().await).await;
     a_query_narrows_by_everything_it_names(&*make().await).await;
@@ -143,6 +144,31 @@ async fn heads_say_what_was_last_recorded(state: &dyn State) {
     let again = record(state, &write("one", "b.md", "back")).await;
     let heads = state.heads("one", moved).await.unwrap();
     assert_eq!(heads, [head("b.md", Some("back"), again)]);
+}
+
+async fn what_was_influenced_is_known_until_a_person_answers_for_it(state: &dyn State) {
+    let revision = |text: &str| Revision::of(text.as_bytes());
+    let known = async || {
+        let known = state.influenced(IDENTITY).await.unwrap();
+        let mut known: Vec<_> = known.into_iter().collect();
+        known.sort_by_key(|(_, change)| *change);
+        known
+    };
+    record(state, &write("one", "a.md", "clean")).await;
+    assert_eq!(known().await, []);
+    let first = record(state, &write("one", "b.md", "b").influenced()).await;
+    let second = record(state, &edit("one", "a.md", ("clean", "carried")).influenced()).await;
+    assert_eq!(known().await, [(revision("b"), first), (revision("carried"), second)]);
+    assert!(state.influenced("project:other").await.unwrap().is_empty());
+    let again = record(state, &write("two", "c.md", "b").influenced()).await;
+    assert_eq!(known().await, [(revision("carried"), second), (revision("b"), again)]);
+    state.withdraw(again).await.unwrap();
+    assert_eq!(known().await, [(revision("b"), first), (revision("carried"), second)]);
+    // The same text by another agent stays what it was, and is a person's once a person has it.
+    record(state, &write("two", "d.md", "b")).await;
+    assert_eq!(known().await.len(), 2);
+    record(state, &edit("one", "b.md", ("b", "b")).by_person()).await;
+    assert_eq!(known().await, [(revision("carried"), second)]);
 }
 
 async fn a_head_is_returned_only_after_a_later_change(state: &dyn State) {

@@ -97,6 +97,26 @@ impl Made {
         self
     }
 
+    /// Says that its texts were written under the influence of text that nobody reviewed.
+    #[must_use]
+    pub fn influenced(mut self) -> Self {
+        for file in &mut self.0.files {
+            file.influenced = true;
+            file.change.trust = Trust::Outside;
+        }
+        self
+    }
+
+    /// Says that a person wrote it.
+    #[must_use]
+    pub fn by_person(mut self) -> Self {
+        self.0.provenance = Provenance::person("cli");
+        for file in &mut self.0.files {
+            file.change.trust = Trust::Person;
+        }
+        self
+    }
+
     /// Returns the change.
     pub fn to_record(&self) -> NewChange {
         self.0.clone()
@@ -132,6 +152,7 @@ fn file(place: &str, at: &str, before: Option<&str>, after: Option<&str>) -> New
         },
         before: bytes(before),
         after: bytes(after),
+        influenced: false,
     }
 }
 

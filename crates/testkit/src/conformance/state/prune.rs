@@ -16,6 +16,7 @@ pub(super) async fn check_all(make: &impl AsyncFn() -> Arc<dyn State>) {
     the_oldest_goes_until_the_bytes_fit(&*make().await).await;
     open_changes_stay(&*make().await).await;
     what_pinned_memories_went_through_stays(&*make().await).await;
+    what_waits_for_a_review_stays(&*make().await).await;
     the_mark_of_a_removal_goes_with_its_change(&*make().await).await;
     long_histories_are_dropped_whole(&*make().await).await;
 }
@@ -119,6 +120,18 @@ async fn what_pinned_memories_went_through_stays(state: &dyn State) {
     assert_eq!(kept_texts(state, 3).await, [0, 1, 2]);
     state.set_pin((IDENTITY, &path("pinned.md")), false, time(2)).await.unwrap();
     assert_eq!(state.prune(nothing, time(99)).await.unwrap().changes, 3);
+}
+
+async fn what_waits_for_a_review_stays(state: &dyn State) {
+    let old = record(state, &write("one", "a.md", "0000").influenced()).await;
+    let waits = record(state, &edit("one", "a.md", ("0000", "0001")).influenced()).await;
+    state.settle(&[old, waits]).await.unwrap();
+    let nothing = Retention { age: Duration::ZERO, bytes: 0 };
+    assert_eq!(state.prune(nothing, time(99)).await.unwrap().changes, 1);
+    assert_eq!(kept(state).await, [waits]);
+    let accepted = record(state, &edit("one", "a.md", ("0001", "0001")).by_person()).await;
+    state.settle(&[accepted]).await.unwrap();
+    assert_eq!(state.prune(nothing, time(99)).await.unwrap().changes, 2);
 }
 
 async fn the_mark_of_a_removal_goes_with_its_change(state: &dyn State) {

@@ -1,0 +1,140 @@
+//! `accept`: what nobody here reviewed, from a clone or by an agent that had read one, seen through every door.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::place::Place;
+use crate::served::Served;
+
+/// A checkout that brings a memory.
+fn cloned() -> Place {
+    let place = Place::new();
+    let root = place.checkout().join(".quipu/memory");
+    fs::create_dir_all(&root).unwrap();
+    let text = "---\nname: Build\ndescription: how to build\n---\n\n- Build with make\n";
+    fs::write(root.join("build.md"), text).unwrap();
+    place
+}
+
+fn save(served: &mut Served) -> Value {
+    let arguments = json!({ "fact": "Builds take an hour", "scope": "global" });
+    let params = json!({ "name": "save_memory", "arguments": arguments });
+    served.request("tools/call", &params)["result"].clone()
+}
+
+/// Lets an agent read the clone's memory and write one for all projects.
+fn influenced() -> Place {
+    let place = cloned();
+    let mut served = Served::start(&place);
+    served.create("/memories/global/before.md", "- Likes tea\n");
+    served.done(&json!({ "command": "view", "path": "/memories/project/build.md" }));
+    served.create("/memories/global/after.md", "- Every project builds with make\n");
+    served.leave();
+    place
+}
+
+#[test]
+fn what_an_agent_wrote_after_reading_a_clone_waits_for_a_person() {
+    let place = influenced();
+    insta::assert_snapshot!(place.done(&["accept"]), @r"
+    /memories/global/after.md	influenced
+    /memories/project/build.md	repository
+    ");
+    let shown = place.done(&["pending", "show", "1"]);
+    let shown: Vec<_> = shown.lines().filter(|line| !line.starts_with("made ")).collect();
+    insta::assert_snapshot!(shown.join("\n"), @r"
+    proposal 1
+    kind      review
+    why       `test/1` wrote this after it had read text from a repository that nobody here reviewed. Accept it if it is right; `quipu undo 2` takes it back.
+    score     100 %
+    by        mcp
+
+    --- /memories/global/after.md
+    +++ /memories/global/after.md
+    @@ -0,0 +1 @@
+    +- Every project builds with make
+    ");
+    let hot = place.json(&["hot"]);
+    let hot = hot["hot"].as_array().unwrap();
+    let of = |name: &str| hot.iter().find(|one| one["path"].as_str().unwrap().ends_with(name));
+    assert_eq!(of("before.md").unwrap()["shown"], true);
+    assert_eq!(of("after.md").unwrap()["shown"], false);
+    assert_eq!(of("after.md").unwrap()["unreviewed"], true);
+    let context = place.done(&["context"]);
+    let line = "- /memories/global/after.md — \"Every project builds with make\" [not reviewed]";
+    assert!(context.contains(line), "{context}");
+    let recalled = place.done(&["recall", "what does every project build with?"]);
+    assert!(!recalled.contains("Build with make\n"), "the clone's own words: {recalled}");
+    let recalled = place.json(&["recall", "what does every project build with?"]);
+    assert_eq!(recalled["unreviewed"], "influenced", "{recalled}");
+    // A pin does not answer for it.
+    let pinned = place.run(&["pin", "global/after.md"]);
+    assert!(pinned.stderr.contains("`quipu accept global/after.md`"), "{}", pinned.stderr);
+    assert!(place.json(&["hot"])["hot"][0]["shown"] == false);
+}
+
+#[test]
+fn a_person_accepts_by_path_by_proposal_or_by_folder() {
+    let place = influenced();
+    insta::assert_snapshot!(place.run(&["accept", "global/after.md"]).stderr, @"accepted global/after.md (change 3)");
+    assert_eq!(place.done(&["pending"]), "");
+    assert_eq!(place.done(&["accept"]), "/memories/project/build.md\trepository\n");
+    assert!(place.done(&["context"]).contains("\"Every project builds with make\"\n"));
+    let again = place.run(&["accept", "global/after.md"]);
+    assert!(again.stderr.contains("was reviewed already"), "{}", again.stderr);
+    let folder = place.run(&["accept", "project"]);
+    assert_eq!(folder.status, 2, "{}", folder.stderr);
+    place.done(&["accept", "project", "-y"]);
+    assert_eq!(place.done(&["accept"]), "");
+    assert!(place.done(&["context"]).contains("\"how to build\"\n"));
+    assert_eq!(place.run(&["accept", "global/none.md"]).status, 1);
+
+    let place = influenced();
+    let stale = place.json(&["pending", "show", "1"]);
+    assert_eq!(stale["review"]["path"], "/memories/global/after.md");
+    place.done(&["pending", "accept", "1"]);
+    assert_eq!(place.done(&["accept"]), "/memories/project/build.md\trepository\n");
+    assert_eq!(place.run(&["pending", "accept", "1"]).status, 3);
+
+    let place = influenced();
+    place.done(&["pending", "reject", "1"]);
+    assert_eq!(place.done(&["pending"]), "", "it is not offered again");
+    assert!(place.done(&["accept"]).contains("global/after.md\tinfluenced"), "and not trusted");
+}
+
+#[test]
+fn an_instruction_file_is_added_to_only_with_the_persons_agreement_then() {
+    let place = cloned();
+    let mut served = Served::start(&place);
+    assert_eq!(save(&mut served)["isError"], false);
+    served.done(&json!({ "command": "view", "path": "/memories/project/build.md" }));
+    let refused = save(&mut served);
+    assert_eq!(refused["isError"], true);
+    let text = refused["content"][0]["text"].as_str().unwrap();
+    assert!(text.starts_with("Nothing was saved: this session has read memories"), "{text}");
+    served.leave();
+}
+
+#[test]
+fn a_resource_and_a_recall_count_as_reading() {
+    let read = |served: &mut Served| {
+        served.request("resources/read", &json!({ "uri": "quipu://memories/project/build.md" }))
+    };
+    let recall = |served: &mut Served| {
+        let arguments = json!({ "query": "what to build with?" });
+        served.request("tools/call", &json!({ "name": "recall", "arguments": arguments }))
+    };
+    for trusted in [false, true] {
+        let place = cloned();
+        if trusted {
+            place.done(&["trust", "-y"]);
+        }
+        let mut served = Served::start(&place);
+        let shown = if trusted { recall(&mut served) } else { read(&mut served) };
+        assert!(shown.to_string().contains("Build with make"), "{shown}");
+        served.create("/memories/global/after.md", "- Every project builds with make\n");
+        served.leave();
+        assert!(place.done(&["accept"]).contains("global/after.md\tinfluenced"), "{trusted}");
+    }
+}

@@ -1,0 +1,81 @@
+//! What each agent has read over HTTP that nobody here reviewed, from one request to the next.
+//!
+//! A request of the newest revision of MCP, or of the tool's own route, belongs to no session. The requests of one client in
+//! one workspace are taken for a session that ends when nothing came for [`READER_IDLE_MAX`].
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use engine::OutsideRead;
+use memory::limits::{READER_IDLE_MAX, READERS_MAX};
+use tokio::time::Instant;
+
+/// Whose requests belong together.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Reader {
+    pub(super) workspace: String,
+    /// The client's name, if it has one.
+    pub(super) client: Option<String>,
+    /// The session that the request names, if it names one.
+    pub(super) session: Option<String>,
+}
+
+/// What they have read.
+#[derive(Debug, Default)]
+pub(super) struct Readers(Mutex<HashMap<Reader, (OutsideRead, Instant)>>);
+
+impl Readers {
+    /// Returns what this one has read.
+    pub(super) fn of(&self, reader: Reader) -> OutsideRead {
+        let mut readers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let now = Instant::now();
+        let is_current = |heard: Instant| now.duration_since(heard) <= READER_IDLE_MAX;
+        if readers.len() >= READERS_MAX && !readers.contains_key(&reader) {
+            readers.retain(|_, (read, heard)| is_current(*heard) && !read.is_empty());
+        }
+        if readers.len() >= READERS_MAX
+            && let Some(oldest) = readers.iter().min_by_key(|(_, (_, heard))| *heard)
+        {
+            let oldest = oldest.0.clone();
+            readers.remove(&oldest);
+        }
+        let known = readers.entry(reader).or_insert_with(|| (OutsideRead::default(), now));
+        if !is_current(known.1) {
+            known.0 = OutsideRead::default();
+        }
+        known.1 = now;
+        known.0.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    fn reader(client: &str) -> Reader {
+        Reader { workspace: "w".to_owned(), client: Some(client.to_owned()), session: None }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn requests_of_one_client_share_what_it_read_until_it_rests() {
+        let readers = Readers::default();
+        let first = readers.of(reader("a"));
+        assert!(readers.of(reader("a")).is_same(&first));
+        assert!(!readers.of(reader("b")).is_same(&first));
+        tokio::time::advance(READER_IDLE_MAX).await;
+        assert!(readers.of(reader("a")).is_same(&first));
+        tokio::time::advance(READER_IDLE_MAX + Duration::from_secs(1)).await;
+        assert!(!readers.of(reader("a")).is_same(&first));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn there_are_no_more_than_may_be() {
+        let readers = Readers::default();
+        for number in 0..READERS_MAX + 10 {
+            readers.of(reader(&number.to_string()));
+        }
+        assert!(readers.0.lock().unwrap().len() <= READERS_MAX);
+    }
+}
