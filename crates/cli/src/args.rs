@@ -168,6 +168,12 @@ pub(crate) enum Command {
     Workspace(WorkspaceArgs),
     /// Show where memories lie and how much there is
     Status,
+    /// Show what is switched on, and which setting says so
+    ///
+    /// `[features]` in config.toml turns features on and off, `QUIPU_FEATURES` for one process
+    /// (`QUIPU_FEATURES=-recall,+page`), and `[workspace."ID".features]` off in one workspace. What is off leaves no trace
+    /// but this list. A daemon and an MCP server read it when they start.
+    Features,
     Doctor(Doctor),
     Import(Import),
     Export(Export),

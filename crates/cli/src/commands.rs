@@ -6,8 +6,9 @@
 use engine::{Listing, Memories};
 use memory::change::ChangeId;
 use memory::code::Code;
-use memory::command::{Reply, Warning};
+use memory::command::{CommandError, Reply, Warning};
 use memory::document::Revision;
+use memory::feature::Feature;
 use memory::path::MemoryPath;
 use serde_json::{Value, json};
 
@@ -36,6 +37,8 @@ mod export;
 
 mod grep;
 mod recall;
+
+mod features;
 
 mod history;
 
@@ -77,9 +80,65 @@ mod workspace;
 
 mod write;
 
+/// Returns the feature that a command needs, if it needs one.
+const fn needs(command: &Command) -> Option<Feature> {
+    match command {
+        Command::Ls(_)
+        | Command::View(_)
+        | Command::Create(_)
+        | Command::Replace(_)
+        | Command::Insert(_)
+        | Command::Rm(_)
+        | Command::Mv(_)
+        | Command::Edit(_)
+        | Command::Pin(_)
+        | Command::Unpin(_)
+        | Command::Grep(_)
+        | Command::Log(_)
+        | Command::Show(_)
+        | Command::Diff(_)
+        | Command::Undo(_)
+        | Command::Pending(_)
+        | Command::Accept(_)
+        | Command::Context(_)
+        | Command::Workspace(_)
+        | Command::Import(_)
+        | Command::Export(_) => Some(Feature::Memory),
+        Command::Recall(_) => Some(Feature::Recall),
+        Command::Remember(_) | Command::Forget(_) | Command::Dream(_) | Command::Tasks(_) => {
+            Some(Feature::Tasks)
+        }
+        Command::Save(_) => Some(Feature::SaveMemory),
+        Command::Hot => Some(Feature::HotSet),
+        // They say or set how things are, or are told what is off by what they serve.
+        Command::Trust(_)
+        | Command::Status
+        | Command::Features
+        | Command::Doctor(_)
+        | Command::Serve(_)
+        | Command::Service(_)
+        | Command::Token(_)
+        | Command::Events(_)
+        | Command::Mcp(_)
+        | Command::Install(_)
+        | Command::Uninstall(_)
+        | Command::Hook(_)
+        | Command::Demo(_)
+        | Command::Completions(_)
+        | Command::Man(_)
+        | Command::Reference(_) => None,
+    }
+}
+
 /// Runs a command on memories.
 pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> {
     let draft = if let Command::Edit(args) = &command { args.draft.as_deref() } else { None };
+    if let Some(needed) = needs(&command) {
+        let features = app.engine.switches().of(&app.workspace());
+        if !features.has(needed) {
+            return Err(CommandError::FeatureDisabled { feature: needed }.into());
+        }
+    }
     drafts::sweep(app, draft);
     match command {
         Command::Ls(args) => ls::run(app, &args).await,
@@ -110,6 +169,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> 
         Command::Accept(args) => accept::run(app, &args).await,
         Command::Workspace(args) => workspace::run(app, &args).await,
         Command::Status => status::status(app).await,
+        Command::Features => features::run(app),
         Command::Doctor(args) => status::doctor(app, &args).await,
         Command::Import(args) => import::run(app, &args).await,
         Command::Export(args) => export::run(app, &args).await,

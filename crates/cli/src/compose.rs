@@ -13,6 +13,7 @@ use etcetera::BaseStrategy;
 use memory::access::AgentClass;
 use memory::change::Provenance;
 use memory::clock::{Clock, Timestamp};
+use memory::feature::Feature;
 use memory::path::{Layout, MemoryPath};
 use memory::screen::UnknownRule;
 use store::clock::SystemClock;
@@ -27,9 +28,14 @@ use crate::render::Output;
 use crate::render::pager::Pager;
 use crate::render::progress;
 
+mod features;
+
 mod settings;
 
+pub(crate) use features::Origin as FeatureOrigin;
 pub(crate) use settings::Settings;
+
+use self::features::Said;
 
 /// The folder of this product inside the folders of the system.
 const NAME: &str = "quipu";
@@ -46,6 +52,8 @@ pub(crate) struct App {
     pub(crate) interrupts: Interrupts,
     /// The library.
     pub(crate) engine: Engine,
+    /// What settings and environment say of features.
+    pub(crate) features: Said,
     binding: BindingRequest,
 }
 
@@ -90,6 +98,12 @@ impl Glimpse {
         &self.folders.state
     }
 
+    /// Tells whether any of these features is on, so that there may be something to say.
+    pub(crate) fn says_any(&self, features: &[Feature]) -> bool {
+        let on = self.memories.features();
+        features.iter().any(|feature| on.has(*feature))
+    }
+
     /// Returns the workspace that the flags and the current folder mean.
     pub(crate) fn workspace(&self) -> Workspace {
         workspace(&self.binding)
@@ -123,6 +137,7 @@ struct Composed {
     folders: Folders,
     binding: BindingRequest,
     engine: Engine,
+    features: Said,
     pager: Option<Pager>,
 }
 
@@ -131,7 +146,7 @@ impl App {
     /// which is handed back.
     pub(crate) fn compose(globals: Globals, output: Output) -> Result<Self, (Output, Failure)> {
         match Composed::new(&globals) {
-            Ok(Composed { folders, binding, engine, pager }) => {
+            Ok(Composed { folders, binding, engine, features, pager }) => {
                 if binding.project_dir.is_none() && binding.flat.is_none() {
                     output.warning("the current folder no longer exists, so there is no project");
                 }
@@ -141,6 +156,7 @@ impl App {
                     folders,
                     interrupts: Interrupts::default(),
                     engine,
+                    features,
                     binding,
                 })
             }
@@ -233,12 +249,16 @@ impl Composed {
             folder.clone_into(&mut config.context.folder);
         }
         config.context.home = system_folders().ok().map(|(home, _)| home);
-        settings.apply(&mut config, |name| variable(name)?.into_string().ok());
+        let of_environment = |name: &str| variable(name)?.into_string().ok();
+        settings.apply(&mut config, of_environment);
+        let named = of_environment(features::VARIABLE);
+        let features = Said::new(settings_file.clone(), settings.features(), named)?;
+        features.apply(&mut config);
         let engine = open(config).map_err(|error| {
             Failure::from(error).help(format!("the settings are in {}", settings_file.display()))
         })?;
         let pager = if globals.no_pager { None } else { pager() };
-        Ok(Self { folders, binding, engine, pager })
+        Ok(Self { folders, binding, engine, features, pager })
     }
 }
 

@@ -94,9 +94,11 @@ impl Status {
             | Code::InvalidRange => Self::Refused,
             Code::InvalidPath | Code::InvalidArguments => Self::Usage,
             Code::Conflict | Code::AlreadyExists => Self::Conflict,
-            Code::ReadOnly | Code::Screened | Code::EscapesRoot | Code::ScopeUnavailable => {
-                Self::Forbidden
-            }
+            Code::ReadOnly
+            | Code::Screened
+            | Code::EscapesRoot
+            | Code::ScopeUnavailable
+            | Code::FeatureDisabled => Self::Forbidden,
             Code::TooLarge | Code::ScopeFull => Self::Limit,
             Code::StorageFull | Code::StorageFailed => Self::Fault,
             Code::Locked => Self::TryAgain,
@@ -343,6 +345,7 @@ pub(crate) const fn help_for(code: Code) -> Option<&'static str> {
         Code::StorageFull => Some("free some space; nothing was changed"),
         Code::StorageFailed => Some("`quipu doctor` looks for the cause"),
         Code::Locked => Some("`quipu status` shows who holds the memories"),
+        Code::FeatureDisabled => Some("`quipu features` shows which setting says so"),
         Code::InvalidArguments
         | Code::ReadOnly
         | Code::NotText

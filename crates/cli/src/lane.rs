@@ -109,6 +109,7 @@ fn not_taken(kind: TaskKind, error: SubmitError) -> Failure {
             Failure::new(Code::Locked, what).help(help)
         }
         SubmitError::Draining => Failure::new(Code::Locked, error.to_string()),
+        SubmitError::Off => Failure::new(Code::FeatureDisabled, error.to_string()),
         SubmitError::Unavailable | SubmitError::Untrusted => {
             Failure::new(Code::ReadOnly, error.to_string())
         }

@@ -247,7 +247,9 @@ mod tests {
         let before = [seen(&a, "A", 1), seen(&b, "B", 1)];
         let entries: Vec<_> = before.iter().map(|one| one.entry).collect();
         let segment = Segment::of(
-            Part::new(Kind::Index, index::block(&entries, 0, usize::MAX)).into_iter().collect(),
+            Part::new(Kind::Index, index::block(&entries, 0, usize::MAX, true))
+                .into_iter()
+                .collect(),
         );
         let given = segment.clone();
         let mut told = Told::of(&before);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use memory::context_file::ImportStyle;
+use memory::feature::Features;
 use memory::limits::{EMBED_BATCH_DEFAULT, EMBED_WAIT_DEFAULT, TASKS_KEPT_FOR_DEFAULT};
 use memory::screen::Policy;
 use model::Endpoint;
@@ -34,6 +35,10 @@ pub struct Config {
     /// Who makes vectors of prompts and entries, for recall; nobody, unless a person says so. Texts of memories and
     /// prompts go there.
     pub embeddings: Option<Embeddings>,
+    /// Which features are on.
+    pub features: Features,
+    /// Features of single workspaces, by the ids of the workspaces. They only take away.
+    pub workspace_features: BTreeMap<String, Features>,
     /// What to do about screening rules and families, by their ids.
     pub screening: BTreeMap<String, Policy>,
     /// Digests of values that a person allowed although a rule objects to them.
@@ -72,6 +77,8 @@ impl Config {
             memory_list,
             imports: ImportStyle::default(),
             embeddings: None,
+            features: Features::default(),
+            workspace_features: BTreeMap::new(),
             screening: BTreeMap::new(),
             screening_allowed: Vec::new(),
         }

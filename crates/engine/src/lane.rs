@@ -24,6 +24,7 @@ use memory::access::AgentClass;
 use memory::change::{ChangeKind, Provenance, Trust};
 use memory::clock::Clock;
 use memory::code::Code;
+use memory::feature::Feature;
 use memory::limits::{
     LANE_LOOK_INTERVAL, LANE_REST_DELAY, LANE_RETRY_DELAY, TASK_PROBE_WAIT, TASK_STOP_WAIT,
     TASK_WAIT, TASKS_KEPT_FOR_DEFAULT, TASKS_KEPT_MAX, TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX,
@@ -38,6 +39,7 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use crate::feed::Feed;
 use crate::runner::Runner;
+use crate::switches::Switches;
 use crate::task::{
     Asker, ClientId, Request, Status, Task, TaskError, TaskId, TaskKind, TaskResult,
 };
@@ -66,6 +68,8 @@ pub struct LaneParts {
     pub runner: Arc<dyn Runner>,
     /// Hears of what they did.
     pub feed: Arc<dyn Feed>,
+    /// Which features are on.
+    pub switches: Switches,
 }
 
 /// What a person may set about lanes, with its defaults.
@@ -118,6 +122,9 @@ pub enum SubmitError {
     /// Nobody said that this workspace is to be trusted.
     #[error("the workspace is not trusted")]
     Untrusted,
+    /// A person switched tasks off.
+    #[error("the feature `{}` is switched off", Feature::Tasks)]
+    Off,
     /// Memory is off for this workspace.
     #[error("managed memory is off for this workspace")]
     Unavailable,
@@ -313,9 +320,14 @@ impl Shared {
         Arc::clone(lane)
     }
 
+    /// Tells whether a feature is on in a workspace.
+    fn has(&self, workspace: &Workspace, feature: Feature) -> bool {
+        self.parts.switches.of(workspace).has(feature)
+    }
+
     /// Sees to it that somebody looks for work of a workspace, if its tasks may be done.
     fn wake_for(self: &Arc<Self>, workspace: &Workspace) {
-        if workspace.trusted && workspace.memory_enabled {
+        if workspace.trusted && workspace.memory_enabled && self.has(workspace, Feature::Tasks) {
             self.wake(&self.lane(workspace));
         }
     }

@@ -31,6 +31,8 @@ mod host_workspaces;
 
 mod workspace;
 
+mod switches;
+
 mod runner;
 
 mod lane;
@@ -107,6 +109,7 @@ pub use store::{
     RootHealth, Saved, Skipped, StoreError, TrustError, TrustedFolders, UndoTarget, Undone,
     Unreviewed, Watch, WorkspaceChoice, WorkspaceId,
 };
+pub use switches::Switches;
 pub use task::{
     Asker, BadClientId, BadTaskId, ClientId, Request, Status, Task, TaskError, TaskErrorCode,
     TaskId, TaskKind, TaskProposals, TaskResult, TaskState, UnknownKind,

@@ -9,6 +9,7 @@ use context::segment::{Part, Told};
 use jiff::tz::TimeZone;
 use memory::clock::Clock;
 use memory::context_file::ImportStyle;
+use memory::feature::Feature;
 use memory::limits::{
     CORPUS_FILE_BYTES_MAX, CORPUS_FILES_MAX, CORPUS_KEPT_FOR, VECTORS_FILE_BYTES_MAX,
     VECTORS_FILES_MAX, VECTORS_KEPT_FOR,
@@ -31,6 +32,7 @@ use crate::pending::Pending;
 use crate::recaller::Recaller;
 use crate::runner::{InProcess, Runner};
 use crate::segment::{self, ContextText, Look, Showing};
+use crate::switches::Switches;
 use crate::workspace::Workspace;
 
 /// The name of the state database in the state folder.
@@ -63,6 +65,7 @@ pub struct Engine {
     screen: Screen,
     tasks_kept_for: Duration,
     dream: Option<DreamSchedule>,
+    switches: Switches,
 }
 
 impl Engine {
@@ -94,7 +97,9 @@ impl Engine {
             Arc::new(SystemClock),
             settings,
         );
-        let Config { folders, tasks_kept_for, dream, context, imports, embeddings, .. } = config;
+        let Config { folders, tasks_kept_for, dream, context, imports, features, .. } = config;
+        let dream = dream.filter(|_| features.has(Feature::ScheduledDreams));
+        let embeddings = config.embeddings.filter(|_| features.has(Feature::Models));
         let bounds = (CORPUS_FILE_BYTES_MAX, CORPUS_FILES_MAX, CORPUS_KEPT_FOR);
         let corpora = DerivedFiles::new(&folders, CORPORA_FOLDER, bounds);
         let mut recaller = Recaller::new(screen.clone(), Some(corpora));
@@ -116,19 +121,27 @@ impl Engine {
             screen,
             tasks_kept_for,
             dream,
+            switches: Switches::new(features, config.workspace_features),
         })
     }
 
     /// Returns the memories that a host's request leads to, as `caller` may touch them.
     pub fn memories(&self, request: &BindingRequest, caller: Caller) -> Memories {
-        self.store.memories(Binding::resolve(request, &self.folders), caller)
+        let memories = self.store.memories(Binding::resolve(request, &self.folders), caller);
+        memories.with_features(self.switches.of_request(request))
+    }
+
+    /// Returns which features are on.
+    pub const fn switches(&self) -> &Switches {
+        &self.switches
     }
 
     /// Returns the context files for the folder of a workspace, as `caller` may touch them.
     pub fn context_files(&self, workspace: &Workspace, caller: Caller) -> ContextFiles {
         let shared = (self.folders.clone(), Arc::clone(&self.context), self.screen.clone());
         let files = ContextFiles::new(shared, workspace.cwd.clone(), caller)
-            .remembering(Arc::clone(&self.context_cache));
+            .remembering(Arc::clone(&self.context_cache))
+            .with_features(self.switches.of(workspace));
         if workspace.binding.read_only { files.read_only() } else { files }
     }
 
@@ -208,6 +221,7 @@ impl Engine {
             screen: self.screen.clone(),
             runner,
             feed,
+            switches: self.switches.clone(),
         };
         Lanes::new(parts, settings)
     }

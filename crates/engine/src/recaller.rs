@@ -18,6 +18,7 @@ use async_trait::async_trait;
 use context::Mark;
 use memory::clock::Timestamp;
 use memory::document::{self, Revision};
+use memory::feature::Feature;
 use memory::limits::{
     CORPORA_KEPT_MAX, CORPUS_AGE_MAX, CORPUS_BATCH, CORPUS_DRIFT_SHARE, CORPUS_KEEP_DELAY,
     CORPUS_REST_DELAY, EMBED_RETRY_DELAY, PROMPT_CHARS_MAX, RECALLED_ITEM_CHARS_MAX,
@@ -179,6 +180,9 @@ impl Recaller {
 
     /// Looks at these memories, so that the next prompt is answered at once.
     pub async fn prepare(&self, memories: &Memories) -> Result<(), StoreError> {
+        if !memories.features().has(Feature::Recall) {
+            return Ok(());
+        }
         let followed = self.corpus(memories);
         self.update(&followed, memories).await?;
         let texts = followed.read().without_text();
@@ -189,6 +193,9 @@ impl Recaller {
 
     /// Looks at these memories, so that this prompt is answered at once.
     pub async fn prepare_for(&self, memories: &Memories, prompt: &str) -> Result<(), StoreError> {
+        if !memories.features().has(Feature::Recall) {
+            return Ok(());
+        }
         let followed = self.corpus(memories);
         self.update(&followed, memories).await?;
         let texts: Vec<MemoryPath> = {
@@ -207,6 +214,7 @@ impl Recaller {
         memories: &Memories,
         prompt: &str,
     ) -> Result<Vec<Selected>, StoreError> {
+        memories.check_feature(Feature::Recall)?;
         let followed = self.corpus(memories);
         self.update(&followed, memories).await?;
         let alike = self.alike_now(&followed, memories, prompt).await?;
@@ -381,6 +389,9 @@ impl Recaller {
 #[async_trait]
 impl Select for Recaller {
     fn at_once(&self, asked: &Selecting) -> Option<Vec<Selected>> {
+        if !asked.memories.features().has(Feature::Recall) {
+            return Some(Vec::new());
+        }
         let followed = self.corpus(&asked.memories);
         // Somebody takes in what is new at this moment.
         let held = followed.held.try_read().ok()?;
@@ -400,6 +411,9 @@ impl Select for Recaller {
         asked: Selecting,
         stop: CancellationToken,
     ) -> Result<Vec<Selected>, Box<dyn std::error::Error + Send + Sync>> {
+        if !asked.memories.features().has(Feature::Recall) {
+            return Ok(Vec::new());
+        }
         let followed = self.corpus(&asked.memories);
         self.update(&followed, &asked.memories).await?;
         if stop.is_cancelled() {

@@ -15,6 +15,7 @@ use memory::clock::Timestamp;
 use memory::command::view::FROM_CHECKOUT;
 use memory::context_file::ImportStyle;
 use memory::document::Revision;
+use memory::feature::Feature;
 use memory::limits::{HOT_ITEM_BYTES_MAX, HOT_ITEMS_MAX, INDEX_BYTES_KEPT, INDEX_LINES_MAX};
 use memory::path::{MemoryPath, Mount};
 use store::{
@@ -97,6 +98,8 @@ pub struct HotShown {
 /// Which memories there are, looked at to be compared with what a model was told.
 #[derive(Clone, Debug)]
 pub(crate) struct Look {
+    /// Whether the index is on.
+    is_told: bool,
     listing: Listing,
     /// How memories are shown that nobody here reviewed, of what was not told yet.
     standing: HashMap<MemoryPath, Standing>,
@@ -105,17 +108,21 @@ pub(crate) struct Look {
 impl Look {
     /// Looks at the memories.
     pub(crate) async fn new(memories: &Memories, told: &Told) -> Result<Self, StoreError> {
-        let listing = memories.list(None).await?;
+        let is_told = memories.features().has(Feature::ContextIndex);
+        let listing = if is_told { memories.list(None).await? } else { Listing::default() };
         let is_new = |listed: &&Listed| !told.knows(&listed.path, listed.bytes, listed.modified_at);
         let new = listing.memories.iter().filter(is_new);
         let new: Vec<_> = new.map(|listed| (&listed.path, None)).collect();
         let standing = standing(memories, &new).await;
-        Ok(Self { listing, standing })
+        Ok(Self { is_told, listing, standing })
     }
 
     /// Returns what changed since a model was told which memories there are, and takes it for told; `None` if
     /// nothing did.
     pub(crate) fn delta(&self, told: &mut Told) -> Option<Part> {
+        if !self.is_told {
+            return None;
+        }
         told.delta(&seen(&self.listing, &self.standing), &self.listing.not_whole)
     }
 }
@@ -145,11 +152,16 @@ pub(crate) async fn gather(
     let standing = standing_in_index(memories, &listing).await;
     let seen = seen(&listing, &standing);
     let entries: Vec<_> = seen.iter().map(|seen| seen.entry).collect();
-    let ranked = ranked(&listing, now);
+    let features = memories.features();
+    let ranked = if features.has(Feature::HotSet) { ranked(&listing, now) } else { Vec::new() };
     let (hot_text, hot) = hot_set(memories, &ranked, hot_bytes_max(bytes_max)).await?;
     // One byte more for the blank line between two parts.
     let index_bytes_max = bytes_max.saturating_sub(hot_text.len() + 1);
-    let index = index::block(&entries, listing.left_out, index_bytes_max);
+    let index = if features.has(Feature::ContextIndex) {
+        index::block(&entries, listing.left_out, index_bytes_max, features.has(Feature::Tool))
+    } else {
+        String::new()
+    };
     let parts = within(
         bytes_max,
         [

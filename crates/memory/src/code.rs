@@ -47,11 +47,13 @@ pub enum Code {
     StorageFailed,
     /// Another process holds the root.
     Locked,
+    /// A person switched this off.
+    FeatureDisabled,
 }
 
 impl Code {
     /// Every code, in the order of the documentation.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::InvalidPath,
         Self::InvalidArguments,
         Self::ScopeUnavailable,
@@ -71,6 +73,7 @@ impl Code {
         Self::StorageFull,
         Self::StorageFailed,
         Self::Locked,
+        Self::FeatureDisabled,
     ];
 
     /// Returns the public word.
@@ -95,6 +98,7 @@ impl Code {
             Self::StorageFull => "storage_full",
             Self::StorageFailed => "storage_failed",
             Self::Locked => "locked",
+            Self::FeatureDisabled => "feature_disabled",
         }
     }
 
@@ -130,6 +134,9 @@ impl Code {
             Self::StorageFull => "The disk or the quota is full. Nothing was changed.",
             Self::StorageFailed => "A file or the state database cannot be read or written.",
             Self::Locked => "Another process holds the root for too long. Try again.",
+            Self::FeatureDisabled => {
+                "The person switched this off. `quipu features` says where; nothing else is wrong."
+            }
         }
     }
 }

@@ -8,6 +8,7 @@ use std::fmt;
 use crate::change::ChangeId;
 use crate::code::Code;
 use crate::document::Revision;
+use crate::feature::Feature;
 use crate::limits::{MEMORY_BYTES_MAX, OCCURRENCES_SHOWN_MAX, OLD_STR_SHOWN_CHARS_MAX};
 use crate::path::{MemoryPath, Mount, PathError, Scope};
 use crate::screen::ValueDigest;
@@ -232,6 +233,14 @@ pub enum CommandError {
         mount: Mount,
         /// Why, in the words of the operating system.
         reason: String,
+    },
+    /// A person switched it off.
+    #[error(
+        "The feature `{feature}` is switched off; the person can turn it on in their settings."
+    )]
+    FeatureDisabled {
+        /// What.
+        feature: Feature,
     },
     /// The file is derived from the memories beside it.
     #[error("The file {path} is a generated listing: edit the memories that it lists instead.")]
@@ -482,6 +491,7 @@ impl CommandError {
             | Self::BadField { .. }
             | Self::EmptyOldStr => Code::InvalidArguments,
             Self::ScopeUnavailable { .. } => Code::ScopeUnavailable,
+            Self::FeatureDisabled { .. } => Code::FeatureDisabled,
             Self::ReadOnly { .. } | Self::NotWritable { .. } | Self::Generated { .. } => {
                 Code::ReadOnly
             }

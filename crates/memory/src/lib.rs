@@ -24,6 +24,8 @@ pub mod proposal;
 
 pub mod usage;
 
+pub mod feature;
+
 pub mod code;
 
 pub mod json;

@@ -129,6 +129,8 @@ codes! {
         "A field is missing or has the wrong shape. The message names it.";
     ScopeUnavailable = "scope_unavailable", 409,
         "This scope has no root here: no project was found, or no workspace was named.";
+    FeatureDisabled = "feature_disabled", 403,
+        "A person switched this off. `feature` names it.";
     ReadOnly = "read_only", 403,
         "The caller may only look at this scope or file, or its folder cannot be written on this machine.";
     NotFound = "not_found", 404,

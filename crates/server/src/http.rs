@@ -112,10 +112,11 @@ pub async fn serve(host: Host, listeners: Vec<Listener>, stop: CancellationToken
 }
 
 fn router(daemon: Arc<Daemon>, gate: Arc<Gate>) -> Router {
-    openapi::routes()
-        .into_router()
+    let (router, needs) = openapi::routes().into_router();
+    router
         .fallback(async || Refused::from(ErrorCode::RouteNotFound))
         .method_not_allowed_fallback(async || Refused::from(ErrorCode::MethodNotAllowed))
+        .layer(from_fn_with_state((Arc::clone(&daemon), Arc::new(needs)), routes::guard))
         .layer(from_fn_with_state(gate, gate::pass))
         .with_state(daemon)
 }

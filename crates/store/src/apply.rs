@@ -10,6 +10,7 @@ use memory::change::{Actor, ChangeKind, Provenance, Trust};
 use memory::command::edit::{self, Edited};
 use memory::command::{self, Command, CommandError, Lines, Reply, Warning};
 use memory::document::Revision;
+use memory::feature::Feature;
 use memory::limits::{
     HISTORY_CHANGE_BYTES_MAX, HISTORY_FILE_BYTES_MAX, MEMORY_BYTES_MAX, OUTSIDE_RACE_RETRIES,
     SCOPE_FILES_MAX,
@@ -47,6 +48,9 @@ impl Memories {
     }
 
     fn check_access(&self, command: &Command) -> Result<(), CommandError> {
+        if self.caller.provenance.actor == Actor::Agent {
+            self.check_feature(Feature::Tool)?;
+        }
         if command.is_view() {
             return Ok(());
         }

@@ -25,6 +25,7 @@ use memory::code::Code;
 use memory::command::{CommandError, Warning};
 use memory::context_file::{ImportStyle, NAME_OF_ALL, NAMES_DEFAULT, NAMES_OF_HOSTS, name_for};
 use memory::document::Revision;
+use memory::feature::{Feature, Features};
 use memory::limits::CONTEXT_FILE_BYTES_MAX;
 use memory::path::{Mount, RelativePath, Scope};
 use memory::screen::{Screen, UnknownRule, Writer, rule_or_family};
@@ -165,6 +166,9 @@ pub enum ContextFileError {
     /// The text is not to be written.
     #[error(transparent)]
     Screened(CommandError),
+    /// A person switched it off.
+    #[error(transparent)]
+    Off(CommandError),
     /// The caller may not write it.
     #[error("the {} context file is read-only for this caller", .0.as_str())]
     ReadOnly(ContextScope),
@@ -203,7 +207,7 @@ impl ContextFileError {
     /// Returns the stable public code.
     pub fn code(&self) -> Code {
         match self {
-            Self::Screened(refusal) => refusal.code(),
+            Self::Screened(refusal) | Self::Off(refusal) => refusal.code(),
             Self::ReadOnly(_) => Code::ReadOnly,
             Self::NotText(_) | Self::NoText => Code::NotText,
             Self::TooLarge(_) => Code::TooLarge,
@@ -237,6 +241,7 @@ pub struct ContextFiles {
     host_has: Vec<String>,
     options: LoadOptions,
     is_read_only: bool,
+    features: Features,
     /// Whether the file to write is chosen by the files that are there and by the client.
     chooses: bool,
     /// Rules and families that only warn this person.
@@ -262,6 +267,7 @@ impl ContextFiles {
             host_has: Vec::new(),
             options: LoadOptions::default(),
             is_read_only: false,
+            features: Features::default(),
             chooses: false,
             answered: Vec::new(),
         }
@@ -296,6 +302,12 @@ impl ContextFiles {
     pub fn chosen_for_client(self) -> Self {
         let chooses = self.names() == default_names();
         Self { chooses, ..self }
+    }
+
+    /// Returns the same files with only these features: what is off is not loaded, or not written.
+    #[must_use]
+    pub fn with_features(self, features: Features) -> Self {
+        Self { features: self.features.and(features), ..self }
     }
 
     /// Returns the same files for somebody who may write none of them.
@@ -339,6 +351,10 @@ impl ContextFiles {
     }
 
     fn check_writable(&self, scope: ContextScope) -> Result<(), ContextFileError> {
+        let feature = Feature::SaveMemory;
+        if !self.features.has(feature) {
+            return Err(ContextFileError::Off(CommandError::FeatureDisabled { feature }));
+        }
         let may = access(self.caller.class, scope.mount()) == Access::ReadWrite;
         if may && !self.is_read_only { Ok(()) } else { Err(ContextFileError::ReadOnly(scope)) }
     }

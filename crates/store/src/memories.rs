@@ -11,6 +11,7 @@ use memory::change::{Actor, ChangeId, ChangeKind, FileChange, Provenance, RootKe
 use memory::clock::{Clock, Timestamp};
 use memory::command::{CommandError, Warning};
 use memory::document::Revision;
+use memory::feature::{Feature, Features};
 use memory::limits::{
     CHANGES_BUFFERED, HISTORY_AGE_DEFAULT, HISTORY_BYTES_DEFAULT, OPEN_CHANGES_MAX,
     OPEN_CHANGES_SETTLE, PRUNE_INTERVAL, SCOPE_FILES_DEFAULT, SCOPE_FILES_MAX, SETTLE_DELAY,
@@ -362,6 +363,7 @@ impl Store {
             mounts: mounts.collect(),
             caller,
             answered: Vec::new(),
+            features: Features::default(),
         }
     }
 
@@ -409,6 +411,7 @@ impl Store {
             mounts: mounts.collect(),
             caller,
             answered: Vec::new(),
+            features: Features::default(),
         }
     }
 
@@ -617,12 +620,39 @@ pub struct Memories {
     pub(crate) caller: Caller,
     /// Rules and families that only warn this person; see [`Memories::answering_for`].
     pub(crate) answered: Vec<&'static str>,
+    pub(crate) features: Features,
 }
 
 impl Memories {
     /// Returns how many memories a scope may hold.
     pub fn files_max(&self) -> usize {
         self.store.settings.files_max
+    }
+
+    /// Returns the same with only these features. Without memory, no scope is available.
+    #[must_use]
+    pub fn with_features(mut self, features: Features) -> Self {
+        self.features = self.features.and(features);
+        if !self.features.has(Feature::Memory) {
+            for bound in &mut self.mounts {
+                bound.root = Err("memory is switched off".to_owned());
+            }
+        }
+        self
+    }
+
+    /// Returns which features are on.
+    pub const fn features(&self) -> Features {
+        self.features
+    }
+
+    /// Refuses if a feature is off.
+    pub const fn check_feature(&self, feature: Feature) -> Result<(), CommandError> {
+        if self.features.has(feature) {
+            Ok(())
+        } else {
+            Err(CommandError::FeatureDisabled { feature })
+        }
     }
 
     /// Returns the same for another client of the same caller: what is noted of its changes is all that a

@@ -29,6 +29,10 @@ Settings, in config.toml in $QUIPU_HOME, or else in the system's folder for them
   timeout_ms = 2000             how long a prompt's vector is waited for
   batch = 32                    how many entries are sent at once
   beyond_this_machine = false   whether url may lead to another machine
+  [features]
+  recall = true                 what is on: `quipu features` lists all
+  [workspace.\"ID\".features]
+  recall = false                what is off in one workspace
   [screening]
   allowed = []                  SHA-256 digests of texts that are let through
   [screening.policies]
@@ -36,6 +40,7 @@ Settings, in config.toml in $QUIPU_HOME, or else in the system's folder for them
 
 Environment:
   QUIPU_HOME                    one folder for memories, state and settings
+  QUIPU_FEATURES                turns features on and off: -recall,+page
   QUIPU_TOKEN                   the token of the daemon
   VISUAL, EDITOR                the editor of `create` and `edit`
   QUIPU_PAGER, PAGER            the pager; `cat` for none

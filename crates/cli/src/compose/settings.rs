@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use engine::{Config, DreamSchedule, ImportStyle, ProjectRoot};
+use memory::feature::feature;
 use memory::limits::SCOPE_FILES_MAX;
 use memory::path::RelativePath;
 use memory::screen::Policy;
@@ -16,6 +17,7 @@ use serde::Deserialize;
 use toml::Spanned;
 
 use self::embeddings::Endpoints;
+use super::features::{Named, Set};
 use crate::exit::Failure;
 use crate::files;
 
@@ -52,6 +54,18 @@ pub(crate) struct Settings {
     context: Context,
     embeddings: Option<Endpoints>,
     screening: Screening,
+    features: BTreeMap<String, Spanned<bool>>,
+    workspace: BTreeMap<String, OfWorkspace>,
+    /// The features that are named, with the lines that do.
+    #[serde(skip)]
+    set: Named,
+}
+
+/// What is set for a single workspace.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct OfWorkspace {
+    features: BTreeMap<String, Spanned<bool>>,
 }
 
 #[derive(Clone, Copy, Debug, Deserialize)]
@@ -207,8 +221,9 @@ impl Settings {
             };
             Failure::usage(format!("{place}: {what}")).help("`quipu --help` lists what can be set")
         };
-        let settings: Self =
+        let mut settings: Self =
             toml::from_str(text).map_err(|error| wrong(error.span(), error.message()))?;
+        settings.set = settings.named_features(text, &wrong)?;
         if let Some(files_max) = &settings.files_max
             && !(1..=SCOPE_FILES_MAX).contains(files_max.get_ref())
         {
@@ -281,6 +296,36 @@ impl Settings {
             }
         }
         config.screening_allowed.clone_from(&self.screening.allowed);
+    }
+
+    /// Reads the features that are named, everywhere and by workspace.
+    fn named_features(
+        &self,
+        text: &str,
+        wrong: &dyn Fn(Option<Range<usize>>, &str) -> Failure,
+    ) -> Result<Named, Failure> {
+        let named = |named: &BTreeMap<String, Spanned<bool>>, may_add: bool| {
+            let set = |(name, value): (&String, &Spanned<bool>)| {
+                let (is_on, span) = (*value.get_ref(), value.span());
+                let feature =
+                    feature(name).map_err(|error| wrong(Some(span.clone()), &error.to_string()))?;
+                if is_on && !may_add {
+                    let what = "a workspace can only turn features off that are on everywhere";
+                    return Err(wrong(Some(span), what));
+                }
+                Ok(Set { feature, is_on, line: line_of(text, span.start) })
+            };
+            named.iter().map(set).collect::<Result<Vec<_>, Failure>>()
+        };
+        let of_workspace =
+            |(id, of): (&String, &OfWorkspace)| Ok((id.clone(), named(&of.features, false)?));
+        let workspaces = self.workspace.iter().map(of_workspace);
+        Ok((named(&self.features, true)?, workspaces.collect::<Result<_, Failure>>()?))
+    }
+
+    /// Returns the features that are named, everywhere and by workspace, with the lines that do.
+    pub(crate) fn features(&self) -> Named {
+        self.set.clone()
     }
 
     /// Returns where project memories lie.

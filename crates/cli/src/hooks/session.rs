@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use engine::{Beginning, Conversation, Engine, Recalled, Recaller};
 use memory::code::Code;
+use memory::feature::Feature;
 use protocol::client::{Client, ClientError};
 use protocol::conversation::{Compacted, Happened, OpenConversation, SaidPrompt, ToShow};
 use tokio_util::sync::CancellationToken;
@@ -50,6 +51,9 @@ impl Session {
     ) -> Result<Option<String>, Failure> {
         if told.event == Event::SessionStart {
             let glimpse = Glimpse::new(&self.globals)?;
+            if !glimpse.says_any(&[Feature::ContextIndex, Feature::HotSet, Feature::ContextFiles]) {
+                return Ok(None);
+            }
             let text = match self.begun_at_daemon(&glimpse, told).await {
                 Some(text) => Ok(text),
                 None => self.segment(&glimpse, told).await,
@@ -58,6 +62,9 @@ impl Session {
             return text.map(|text| Some(text).filter(|text| !text.is_empty()));
         }
         let place = Glimpse::working(&self.globals)?;
+        if !place.says_any(&[Feature::Recall, Feature::ContextIndex]) {
+            return Ok(None);
+        }
         let answer = if let Some(answer) = at_daemon(&place, told).await {
             answer
         } else {

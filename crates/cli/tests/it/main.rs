@@ -75,6 +75,8 @@ mod storm;
 
 mod crash;
 
+mod features;
+
 mod full_disk;
 
 mod processes;

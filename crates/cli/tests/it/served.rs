@@ -18,6 +18,7 @@ pub(crate) struct Served {
     stdin: Option<ChildStdin>,
     answers: Receiver<Value>,
     last_id: u64,
+    greeting: Value,
 }
 
 /// What a call came to.
@@ -52,15 +53,21 @@ impl Served {
                 .filter_map(|line| serde_json::from_str(&line).ok())
                 .try_for_each(|message| messages.send(message).map_err(|_| ()))
         });
-        let mut served = Self { child, stdin, answers, last_id: 0 };
+        let mut served = Self { child, stdin, answers, last_id: 0, greeting: Value::Null };
         let client = json!({ "name": "test", "version": "1" });
         served.send(
             "initialize",
             &json!({ "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": client }),
         );
-        assert_eq!(served.message()["result"]["serverInfo"]["name"], "quipu");
+        served.greeting = served.message();
+        assert_eq!(served.greeting["result"]["serverInfo"]["name"], "quipu");
         served.write(&json!({ "jsonrpc": "2.0", "method": "notifications/initialized" }));
         served
+    }
+
+    /// Returns what the server answered to the greeting.
+    pub(crate) const fn greeting(&self) -> &Value {
+        &self.greeting
     }
 
     fn write(&mut self, message: &Value) {

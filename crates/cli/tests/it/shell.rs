@@ -53,6 +53,7 @@ fn the_help_lists_the_commands() {
 
     Care:
       status       Show where memories lie and how much there is
+      features     Show what is switched on, and which setting says so
       doctor       Look for trouble, and mend it
       import       Take over memories of another product or folder
       export       Copy memories out
@@ -125,7 +126,7 @@ fn without_a_command_a_start_is_shown() {
       Remember    remember  forget  dream  pending  tasks
       Context     context  hot  pin  unpin  save  trust  accept
       History     log  show  diff  undo
-      Care        status  doctor  import  export  workspace
+      Care        status  features  doctor  import  export  workspace
       Serve       mcp  serve  service  token  events
       Set up      install  uninstall  hook  demo  completions  man  help
 

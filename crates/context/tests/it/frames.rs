@@ -166,7 +166,7 @@ proptest! {
     #[test]
     fn memories_stay_in_their_blocks(path in path(), text in hostile(), line in hostile()) {
         let entry = Entry { path: &path, description: &line, pinned: true, mark: Some(Mark::FromRepository) };
-        check(&index::block(&[entry, entry], 3, usize::MAX), &[("memory_index", 1)])?;
+        check(&index::block(&[entry, entry], 3, usize::MAX, true), &[("memory_index", 1)])?;
 
         let body = Body { path: &path, text: &text, bytes: text.len(), notice: None, pinned: false };
         let hot = hot_set::fill(&[body, body], usize::MAX).unwrap();

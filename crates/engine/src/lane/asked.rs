@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use agents::{Refusal, RememberRequest};
 use futures_util::FutureExt as _;
+use memory::feature::Feature;
 use memory::limits::{TASK_LOOK_INTERVAL, TASKS_LISTED_MAX};
 use memory::screen::{Family, Policy, Writer};
 use state::{
@@ -222,6 +223,9 @@ impl Shared {
         }
         let lane = self.lane(workspace);
         self.check_open(&lane)?;
+        if !self.has(workspace, Feature::Tasks) {
+            return Err(SubmitError::Off);
+        }
         if !workspace.memory_enabled {
             return Err(SubmitError::Unavailable);
         }

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use memory::change::Trust;
 use memory::clock::Timestamp;
+use memory::feature::Feature;
 use memory::limits::{DREAM_AFTER_SESSIONS_DEFAULT, DREAM_CHANGES_MAX, DREAM_EVERY_DEFAULT};
 use state::{DreamGates, LastDream, StateError};
 use store::ChangesQuery;
@@ -47,19 +48,21 @@ pub struct NextDream {
 /// By which way a dream came in that nobody asked for.
 const ORIGIN: &str = "schedule";
 
-fn may_dream(workspace: &Workspace) -> bool {
-    workspace.trusted && workspace.memory_enabled && !workspace.binding.read_only
-}
-
 /// Who asks for a dream that nobody asked for.
 fn scheduler() -> Asker {
     Asker { client: None, trust: Trust::Background, origin: ORIGIN.to_owned() }
 }
 
 impl Lanes {
+    fn may_dream(&self, workspace: &Workspace) -> bool {
+        let needed = [Feature::ScheduledDreams, Feature::Tasks];
+        let is_on = needed.iter().all(|feature| self.0.has(workspace, *feature));
+        is_on && workspace.trusted && workspace.memory_enabled && !workspace.binding.read_only
+    }
+
     /// Tells what the next dream by schedule waits for; `None` where nobody dreams by schedule.
     pub async fn next_dream(&self, workspace: &Workspace) -> Result<Option<NextDream>, StateError> {
-        let Some(schedule) = self.0.settings.dream.filter(|_| may_dream(workspace)) else {
+        let Some(schedule) = self.0.settings.dream.filter(|_| self.may_dream(workspace)) else {
             return Ok(None);
         };
         let last = self.0.parts.tasks.last_dream(&workspace.id).await?;
@@ -75,11 +78,17 @@ impl Lanes {
 
     /// Asks for a dream if it is due. That it cannot be asked for keeps nothing else from being done.
     pub(super) async fn dream_if_due(&self, workspace: &Workspace, schedule: DreamSchedule) {
-        if !may_dream(workspace) {
+        if !self.may_dream(workspace) {
             return;
         }
         match self.try_dream(workspace, schedule).await {
-            Ok(()) | Err(SubmitError::Full | SubmitError::Draining | SubmitError::Unavailable) => {}
+            Ok(())
+            | Err(
+                SubmitError::Full
+                | SubmitError::Draining
+                | SubmitError::Unavailable
+                | SubmitError::Off,
+            ) => {}
             Err(error) => {
                 let error = chain(&error);
                 tracing::warn!(workspace = %workspace.id, error, "a dream by schedule has to wait");

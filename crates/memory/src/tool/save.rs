@@ -15,6 +15,11 @@ pub const DESCRIPTION: &str = "\
 Adds one lasting fact to an instruction file that every session begins with: when the person asks for it. \
 For all else use `memory`. Without `scope` it answers with both files: ask the person which.";
 
+/// The same where there is no tool `memory`.
+pub const DESCRIPTION_WITHOUT_TOOL: &str = "\
+Adds one lasting fact to an instruction file that every session begins with: when the person asks for it. \
+Without `scope` it answers with both files: ask the person which.";
+
 /// A fact to save.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Save {

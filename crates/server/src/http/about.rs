@@ -7,6 +7,7 @@ use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use engine::{Depth, FindingKind, Status};
+use memory::feature::Feature;
 use memory::limits::{
     EVENTS_WAITING_MAX, HTTP_BODY_BYTES_MAX, MEMORY_BYTES_MAX, SESSION_STREAMS_MAX,
     TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX,
@@ -29,22 +30,22 @@ use super::refused::Refused;
 use super::routes::{Routes, routes};
 use crate::to_wire;
 
-/// What can be asked for, as the task API names it. The first ones are those of managed memory.
-const FEATURES: [&str; 14] = [
-    "workspace_memory_remember",
-    "workspace_memory_forget",
-    "workspace_memory_dream",
-    "workspace_memory_remember_project_scope",
-    "workspace_memory_remember_user_scope",
-    "workspace_memory_forget_scope",
-    "workspace_memory",
-    "session_events",
-    "client_heartbeat",
-    "quipu_tasks",
-    "quipu_memories",
-    "quipu_history",
-    "quipu_transfer",
-    "quipu_mcp",
+/// What can be asked for, as the task API names it, and what it needs. The first ones are those of managed memory.
+const FEATURES: [(&str, Feature); 14] = [
+    ("workspace_memory_remember", Feature::Tasks),
+    ("workspace_memory_forget", Feature::Tasks),
+    ("workspace_memory_dream", Feature::Tasks),
+    ("workspace_memory_remember_project_scope", Feature::Tasks),
+    ("workspace_memory_remember_user_scope", Feature::Tasks),
+    ("workspace_memory_forget_scope", Feature::Tasks),
+    ("workspace_memory", Feature::ContextFiles),
+    ("session_events", Feature::Memory),
+    ("client_heartbeat", Feature::Memory),
+    ("quipu_tasks", Feature::Tasks),
+    ("quipu_memories", Feature::Memory),
+    ("quipu_history", Feature::Memory),
+    ("quipu_transfer", Feature::Memory),
+    ("quipu_mcp", Feature::Memory),
 ];
 
 /// How many of the features are those of managed memory.
@@ -52,10 +53,10 @@ const MANAGED_FEATURES: usize = 6;
 
 pub(super) fn routes() -> Routes {
     Routes::new()
-        .routes(routes!(health))
-        .routes(routes!(capabilities))
-        .routes(routes!(stats))
-        .routes(routes!(metrics))
+        .routes(routes!(health: NOTHING))
+        .routes(routes!(capabilities: NOTHING))
+        .routes(routes!(stats: MEMORY))
+        .routes(routes!(metrics: NOTHING))
 }
 
 /// How far to look.
@@ -101,7 +102,10 @@ async fn health(State(daemon): State<Shared>, asked: Asked<Deep>) -> Result<Json
 )]
 async fn capabilities(State(daemon): State<Shared>) -> Result<Json<Capabilities>, Refused> {
     let primary = daemon.workspace(None)?;
-    let is_on = daemon.workspaces.iter().any(|workspace| workspace.memory_enabled);
+    let switches = daemon.engine.switches();
+    let has = |feature| daemon.workspaces.iter().any(|one| switches.of(one).has(feature));
+    let is_on =
+        has(Feature::Tasks) && daemon.workspaces.iter().any(|workspace| workspace.memory_enabled);
     let off = if is_on { 0 } else { MANAGED_FEATURES };
     let modes: Vec<_> = ContextMode::ALL.iter().map(|mode| Value::from(mode.as_str())).collect();
     let remember = ("workspace_memory_remember".to_owned(), json!({ "modes": modes }));
@@ -112,7 +116,12 @@ async fn capabilities(State(daemon): State<Shared>) -> Result<Json<Capabilities>
             supported: vec![PROTOCOL_VERSION.to_owned()],
         },
         mode: "native".to_owned(),
-        features: FEATURES.into_iter().skip(off).map(str::to_owned).collect(),
+        features: FEATURES
+            .into_iter()
+            .skip(off)
+            .filter(|(_, feature)| has(*feature))
+            .map(|(name, _)| name.to_owned())
+            .collect(),
         feature_options: BTreeMap::from_iter(is_on.then_some(remember)),
         model_services: Vec::new(),
         transports: vec!["rest".to_owned()],

@@ -19,7 +19,10 @@ use super::routes::{Routes, routes};
 use crate::to_wire;
 
 pub(super) fn routes() -> Routes {
-    Routes::new().routes(routes!(list)).routes(routes!(show)).routes(routes!(undo))
+    Routes::new()
+        .routes(routes!(list: MEMORY))
+        .routes(routes!(show: MEMORY))
+        .routes(routes!(undo: MEMORY))
 }
 
 /// Which changes to list.

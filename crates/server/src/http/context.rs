@@ -17,7 +17,7 @@ use super::refused::Refused;
 use super::routes::{Routes, routes};
 
 pub(super) fn routes() -> Routes {
-    Routes::new().routes(routes!(recall)).routes(routes!(context))
+    Routes::new().routes(routes!(recall: RECALL)).routes(routes!(context: MEMORY))
 }
 
 /// A question.

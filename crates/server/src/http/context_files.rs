@@ -27,10 +27,10 @@ const MEMORY_FILE: &str = "memory_file";
 
 pub(super) fn routes() -> Routes {
     Routes::new()
-        .routes(routes!(list, write))
-        .routes(routes!(list_in, write_in))
-        .routes(routes!(load))
-        .routes(routes!(load_in))
+        .routes(routes!(list: CONTEXT_FILES, write: SAVE_MEMORY))
+        .routes(routes!(list_in: CONTEXT_FILES, write_in: SAVE_MEMORY))
+        .routes(routes!(load: CONTEXT_FILES))
+        .routes(routes!(load_in: CONTEXT_FILES))
 }
 
 /// List the context files of the first workspace, as they are loaded.

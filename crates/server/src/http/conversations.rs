@@ -27,13 +27,13 @@ use crate::to_wire;
 
 pub(super) fn routes() -> Routes {
     Routes::new()
-        .routes(routes!(open))
-        .routes(routes!(prompt))
-        .routes(routes!(tool_result))
-        .routes(routes!(turn))
-        .routes(routes!(compaction))
-        .routes(routes!(reset))
-        .routes(routes!(close))
+        .routes(routes!(open: MEMORY))
+        .routes(routes!(prompt: MEMORY))
+        .routes(routes!(tool_result: MEMORY))
+        .routes(routes!(turn: MEMORY))
+        .routes(routes!(compaction: MEMORY))
+        .routes(routes!(reset: MEMORY))
+        .routes(routes!(close: MEMORY))
 }
 
 impl From<ConversationError> for Refused {

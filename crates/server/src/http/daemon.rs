@@ -4,17 +4,21 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use axum::http::HeaderMap;
+use axum::extract::Query;
+use axum::http::{HeaderMap, Uri};
 use engine::{Caller, ClientId, ContextFiles, Engine, Memories, OutsideRead, Serving, Workspace};
 use memory::access::AgentClass;
 use memory::clock::Clock;
+use memory::feature::Feature;
 use memory::limits::BINDING_AGE_MAX;
+use percent_encoding::percent_decode_str;
 use protocol::error::{ErrorBody, ErrorCode};
 use tokio::time::Instant;
 
 use super::answers::Answers;
 use super::gate::client_name;
 use super::measure::Measures;
+use super::memories::Where;
 use super::readers::{Reader, Readers};
 use super::refused::Refused;
 use super::tasks::Told;
@@ -91,6 +95,21 @@ impl Daemon {
     pub(super) fn trusted(&self, id: Option<&str>) -> Result<&Workspace, Refused> {
         let workspace = self.workspace(id)?;
         if workspace.trusted { Ok(workspace) } else { Err(ErrorCode::UntrustedWorkspace.into()) }
+    }
+
+    /// Tells whether a feature is on in the workspace that a request names; everywhere, if it names none that is served.
+    pub(super) fn has(&self, feature: Feature, uri: &Uri) -> bool {
+        let in_path =
+            uri.path().strip_prefix("/workspaces/").and_then(|rest| rest.split('/').next());
+        let in_path = in_path.map(|id| percent_decode_str(id).decode_utf8_lossy().into_owned());
+        let named = in_path.or_else(|| Query::<Where>::try_from_uri(uri).ok()?.0.workspace);
+        let switches = self.engine.switches();
+        let features = match self.workspace(named.as_deref()) {
+            Ok(workspace) => switches.of(workspace),
+            // Whoever looks for the workspace says that there is none.
+            Err(_) => switches.everywhere(),
+        };
+        features.has(feature)
     }
 
     /// Returns the client that a request says it comes from, which has to be registered here.

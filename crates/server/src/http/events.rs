@@ -33,7 +33,7 @@ use crate::to_wire;
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 pub(super) fn routes() -> Routes {
-    Routes::new().routes(routes!(of_session)).routes(routes!(of_workspace))
+    Routes::new().routes(routes!(of_session: MEMORY)).routes(routes!(of_workspace: MEMORY))
 }
 
 /// Read what the tasks of a session's workspace do, from when the session began.

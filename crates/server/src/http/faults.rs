@@ -8,6 +8,7 @@ use axum::http::StatusCode;
 use engine::{BackendError, ContextFileError, StateError, StoreError};
 use memory::code::Code;
 use memory::command::CommandError;
+use memory::feature::Feature;
 use memory::limits::HTTP_RETRY_AFTER_SECONDS;
 use protocol::error::ErrorCode;
 use serde_json::json;
@@ -30,6 +31,11 @@ pub(super) fn fault(error: &(dyn std::error::Error + 'static), code: Code) -> Re
     }
 }
 
+/// Says that a feature is switched off.
+pub(super) fn off(feature: Feature) -> Refused {
+    CommandError::FeatureDisabled { feature }.into()
+}
+
 impl From<CommandError> for Refused {
     fn from(refusal: CommandError) -> Self {
         let refused = Self::from(code(refusal.code())).saying(refusal.to_string());
@@ -37,6 +43,7 @@ impl From<CommandError> for Refused {
             CommandError::Conflict { current: Some(revision), .. } => {
                 refused.with("revision", revision.to_string())
             }
+            CommandError::FeatureDisabled { feature } => refused.with("feature", feature.as_str()),
             CommandError::Screened { rule, line, .. } => {
                 refused.with("rule", rule).with("line", line)
             }

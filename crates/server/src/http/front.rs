@@ -18,6 +18,8 @@ use hyper::body::Incoming;
 use tower_service::Service as _;
 use tracing::Instrument as _;
 
+use memory::feature::Feature;
+
 use super::answers::Kept;
 use super::daemon::Shared;
 use super::gate::{Gate, Passed, Sender, client_name};
@@ -60,7 +62,10 @@ impl Front {
             && client_name(request.headers()).is_none();
         let asked = request.uri().path_and_query().filter(|_| is_plain)?.as_str();
         let kept = self.daemon.answers.get(asked);
-        kept.map(Asked::Memory).or_else(|| kind_and_task(asked).map(|_| Asked::Task))
+        kept.map(Asked::Memory).or_else(|| {
+            kind_and_task(asked).filter(|_| self.daemon.has(Feature::Tasks, request.uri()))?;
+            Some(Asked::Task)
+        })
     }
 
     /// Answers with what is kept; `None` if that is not so any more.

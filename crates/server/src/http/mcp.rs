@@ -61,7 +61,7 @@ enum Refusal {
 }
 
 pub(super) fn routes() -> Routes {
-    Routes::new().routes(routes!(send, listen, leave))
+    Routes::new().routes(routes!(send: MEMORY, listen: MEMORY, leave: MEMORY))
 }
 
 /// Send a message of the Model Context Protocol (streamable HTTP).

@@ -32,10 +32,10 @@ use crate::{from_wire, to_wire};
 
 pub(super) fn routes() -> Routes {
     Routes::new()
-        .routes(routes!(list))
-        .routes(routes!(read, put, delete))
-        .routes(routes!(rename))
-        .routes(routes!(pin, unpin))
+        .routes(routes!(list: MEMORY))
+        .routes(routes!(read: MEMORY, put: MEMORY, delete: MEMORY))
+        .routes(routes!(rename: MEMORY))
+        .routes(routes!(pin: MEMORY, unpin: MEMORY))
 }
 
 /// Which workspace is meant.

@@ -55,8 +55,8 @@ pub(super) fn routes() -> Routes {
         .merge(pending::routes())
         .merge(transfer::routes())
         .merge(workspaces::routes())
-        .routes(routes!(description))
-        .routes(routes!(docs))
+        .routes(routes!(description: NOTHING))
+        .routes(routes!(docs: NOTHING))
 }
 
 /// Returns the description of what the daemon serves.

@@ -20,10 +20,10 @@ use crate::to_wire;
 
 pub(super) fn routes() -> Routes {
     Routes::new()
-        .routes(routes!(list))
-        .routes(routes!(show))
-        .routes(routes!(accept))
-        .routes(routes!(reject))
+        .routes(routes!(list: MEMORY))
+        .routes(routes!(show: MEMORY))
+        .routes(routes!(accept: MEMORY))
+        .routes(routes!(reject: MEMORY))
 }
 
 /// Which proposals to list.

@@ -1,19 +1,48 @@
-//! Routes as they are declared: what `#[utoipa::path]` says beside a handler is where it is served.
+//! Routes as they are declared: what `#[utoipa::path]` says beside a handler is where it is served. Each names the feature
+//! that it needs; one that is switched off is refused here, before anybody looks at what the request wants.
 //!
 //! The description of all routes is made from the same declarations, but in tests only: the program
 //! carries what came of it, not what it takes to make it.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+
 use axum::Router;
+use axum::extract::{MatchedPath, Request, State};
 use axum::handler::Handler;
+use axum::http::Method;
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
 use axum::routing::{MethodFilter, MethodRouter};
 use utoipa::openapi::HttpMethod;
 
 use super::daemon::Shared;
+use super::faults::off;
+
+/// The feature that a route needs, by the names that [`routes!`] has for them.
+pub(super) mod needs {
+    use memory::feature::Feature;
+
+    pub(in super::super) type Needs = Option<Feature>;
+
+    /// It tells of the daemon itself.
+    pub(in super::super) const NOTHING: Needs = None;
+    pub(in super::super) const MEMORY: Needs = Some(Feature::Memory);
+    pub(in super::super) const TOOL: Needs = Some(Feature::Tool);
+    pub(in super::super) const TASKS: Needs = Some(Feature::Tasks);
+    pub(in super::super) const RECALL: Needs = Some(Feature::Recall);
+    pub(in super::super) const CONTEXT_FILES: Needs = Some(Feature::ContextFiles);
+    pub(in super::super) const SAVE_MEMORY: Needs = Some(Feature::SaveMemory);
+}
+
+/// What the routes need, by method and path.
+pub(super) type AllNeeds = HashMap<(Method, String), needs::Needs>;
 
 /// Routes, with their description in tests.
 #[derive(Default)]
 pub(super) struct Routes {
     router: Router<Shared>,
+    needs: AllNeeds,
     #[cfg(test)]
     description: description::Description,
 }
@@ -23,15 +52,16 @@ pub(super) struct Routes {
 pub(super) struct Route {
     path: String,
     methods: MethodRouter<Shared>,
+    needs: Vec<(Method, needs::Needs)>,
     #[cfg(test)]
     description: description::Description,
 }
 
 /// Makes a [`Route`] of handlers that are declared by `#[utoipa::path]` with the same path.
 macro_rules! routes {
-    ($($handler:ident),+ $(,)?) => { pastey::paste! {
+    ($($handler:ident: $needs:ident),+ $(,)?) => { pastey::paste! {
         $crate::http::routes::Route::default()
-            $( .on::<_, [<__path_ $handler>], _>(&$handler) )+
+            $( .on::<_, [<__path_ $handler>], _>(&$handler, $crate::http::routes::needs::$needs) )+
     }};
 }
 pub(super) use routes;
@@ -43,6 +73,8 @@ impl Routes {
 
     /// Adds what is served at one more path.
     pub(super) fn routes(mut self, route: Route) -> Self {
+        let needs = route.needs.into_iter();
+        self.needs.extend(needs.map(|(method, needs)| ((method, route.path.clone()), needs)));
         self.router = self.router.route(&route.path, route.methods);
         #[cfg(test)]
         self.description.merge(route.description);
@@ -52,14 +84,15 @@ impl Routes {
     /// Adds other routes.
     pub(super) fn merge(mut self, others: Self) -> Self {
         self.router = self.router.merge(others.router);
+        self.needs.extend(others.needs);
         #[cfg(test)]
         self.description.merge(others.description);
         self
     }
 
-    /// Returns what axum serves.
-    pub(super) fn into_router(self) -> Router<Shared> {
-        self.router
+    /// Returns what axum serves, and what that needs.
+    pub(super) fn into_router(self) -> (Router<Shared>, AllNeeds) {
+        (self.router, self.needs)
     }
 
     /// Returns the paths with what they describe.
@@ -72,36 +105,69 @@ impl Routes {
 impl Route {
     /// Serves the methods that `P` declares by a handler.
     #[cfg(not(test))]
-    pub(super) fn on<T, P: utoipa::Path, H>(self, handler: &H) -> Self
+    pub(super) fn on<T, P: utoipa::Path, H>(self, handler: &H, needs: needs::Needs) -> Self
     where
         T: 'static,
         H: Handler<T, Shared>,
     {
-        self.served::<T, P, H>(handler)
+        self.served::<T, P, H>(handler, needs)
     }
 
     /// Serves the methods that `P` declares by a handler, and describes them.
     #[cfg(test)]
-    pub(super) fn on<T, P, H>(mut self, handler: &H) -> Self
+    pub(super) fn on<T, P, H>(mut self, handler: &H, needs: needs::Needs) -> Self
     where
         T: 'static,
         P: for<'t> description::Declared<'t>,
         H: Handler<T, Shared>,
     {
         self.description.add::<P>();
-        self.served::<T, P, H>(handler)
+        self.served::<T, P, H>(handler, needs)
     }
 
-    fn served<T, P: utoipa::Path, H>(mut self, handler: &H) -> Self
+    fn served<T, P: utoipa::Path, H>(mut self, handler: &H, needs: needs::Needs) -> Self
     where
         T: 'static,
         H: Handler<T, Shared>,
     {
         self.path = P::path();
         for method in P::methods() {
+            self.needs.push((plain(&method), needs));
             self.methods = self.methods.on(filter(&method), handler.clone());
         }
         self
+    }
+}
+
+/// Refuses a request for what is switched off, everywhere or in the workspace that it names.
+pub(super) async fn guard(
+    State((daemon, needs)): State<(Shared, Arc<AllNeeds>)>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let route = request.extensions().get::<MatchedPath>().map(|route| route.as_str().to_owned());
+    // What reads the head of a resource needs what reading it needs.
+    let method = match request.method() {
+        &Method::HEAD => Method::GET,
+        method => method.clone(),
+    };
+    let needed = route.and_then(|route| needs.get(&(method, route)).copied()).flatten();
+    match needed {
+        Some(feature) if !daemon.has(feature, request.uri()) => off(feature).into_response(),
+        Some(_) | None => next.run(request).await,
+    }
+}
+
+fn plain(method: &HttpMethod) -> Method {
+    match method {
+        HttpMethod::Get => Method::GET,
+        HttpMethod::Put => Method::PUT,
+        HttpMethod::Post => Method::POST,
+        HttpMethod::Head => Method::HEAD,
+        HttpMethod::Patch => Method::PATCH,
+        HttpMethod::Trace => Method::TRACE,
+        HttpMethod::Delete => Method::DELETE,
+        HttpMethod::Options => Method::OPTIONS,
     }
 }
 

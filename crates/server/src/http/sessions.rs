@@ -15,10 +15,10 @@ use crate::to_wire;
 
 pub(super) fn routes() -> Routes {
     Routes::new()
-        .routes(routes!(begin))
-        .routes(routes!(end))
-        .routes(routes!(detach))
-        .routes(routes!(heartbeat))
+        .routes(routes!(begin: MEMORY))
+        .routes(routes!(end: MEMORY))
+        .routes(routes!(detach: MEMORY))
+        .routes(routes!(heartbeat: MEMORY))
 }
 
 /// Begin a session: a client id of one's own, and a stream of what tasks did.

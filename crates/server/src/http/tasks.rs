@@ -12,6 +12,7 @@ use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use engine::{Asker, Cancelled, SubmitError, TaskFilter, TaskId, Viewer};
+use memory::feature::Feature;
 use memory::limits::{HTTP_RETRY_AFTER_SECONDS, TASKS_LISTED_MAX, TASKS_SEEN_MAX};
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::task::{Task, TaskKind, TaskList, TaskStatus};
@@ -20,6 +21,7 @@ use utoipa::IntoParams;
 
 use super::body::{self, Json};
 use super::daemon::{Daemon, Shared};
+use super::faults::off;
 use super::path::{Headers, Path};
 use super::refused::Refused;
 use super::routes::{Routes, routes};
@@ -30,11 +32,11 @@ const ORIGIN: &str = "http";
 
 pub(super) fn routes() -> Routes {
     Routes::new()
-        .routes(routes!(submit))
-        .routes(routes!(get, cancel))
-        .routes(routes!(submit_in))
-        .routes(routes!(get_in, cancel_in))
-        .routes(routes!(list))
+        .routes(routes!(submit: TASKS))
+        .routes(routes!(get: TASKS, cancel: TASKS))
+        .routes(routes!(submit_in: TASKS))
+        .routes(routes!(get_in: TASKS, cancel_in: TASKS))
+        .routes(routes!(list: TASKS))
 }
 
 /// Ask for a task in the first workspace.
@@ -325,6 +327,7 @@ fn not_found(kind: TaskKind) -> Refused {
 fn not_taken(kind: TaskKind, error: SubmitError) -> Refused {
     match error {
         SubmitError::Untrusted => ErrorCode::UntrustedWorkspace.into(),
+        SubmitError::Off => off(Feature::Tasks),
         SubmitError::Unavailable => ErrorCode::ManagedMemoryUnavailable.into(),
         SubmitError::Full => {
             Refused::from(ErrorCode::RememberQueueFull).retry_after(HTTP_RETRY_AFTER_SECONDS)

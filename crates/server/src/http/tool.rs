@@ -19,7 +19,7 @@ use super::routes::{Routes, routes};
 use crate::to_wire;
 
 pub(super) fn routes() -> Routes {
-    Routes::new().routes(routes!(tool)).routes(routes!(search))
+    Routes::new().routes(routes!(tool: TOOL)).routes(routes!(search: MEMORY))
 }
 
 /// Call the memory tool, as a model does.

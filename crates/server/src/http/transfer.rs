@@ -30,7 +30,7 @@ use super::routes::{Routes, routes};
 use crate::chain;
 
 pub(super) fn routes() -> Routes {
-    Routes::new().routes(routes!(export)).routes(routes!(import))
+    Routes::new().routes(routes!(export: MEMORY)).routes(routes!(import: MEMORY))
 }
 
 /// A tar archive.

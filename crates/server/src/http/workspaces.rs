@@ -15,7 +15,7 @@ use super::refused::Refused;
 use super::routes::{Routes, routes};
 
 pub(super) fn routes() -> Routes {
-    Routes::new().routes(routes!(list)).routes(routes!(remove))
+    Routes::new().routes(routes!(list: MEMORY)).routes(routes!(remove: MEMORY))
 }
 
 /// List the workspaces of the host.

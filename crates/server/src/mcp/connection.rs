@@ -6,15 +6,19 @@
 use std::sync::Arc;
 
 use engine::{ContextScope, Memories, Notice, Workspace};
+use memory::feature::{Feature, Features};
 use memory::path::{Layout, MemoryPath};
 use memory::tool::save::SaveScope;
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CompleteRequestMethod, CompleteRequestParams,
-    CompleteResult, CustomRequest, CustomResult, ErrorCode, Extensions, GetPromptRequestParams,
-    GetPromptResponse, Implementation, ListPromptsResult, ListResourceTemplatesResult,
-    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
-    ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities, ServerConfig,
-    SubscribeRequestParams, SubscriptionFilter, UnsubscribeRequestParams,
+    CompleteResult, ConstString, CustomRequest, CustomResult, ErrorCode, Extensions,
+    GetPromptRequestMethod, GetPromptRequestParams, GetPromptResponse, Implementation,
+    ListPromptsRequestMethod, ListPromptsResult, ListResourceTemplatesRequestMethod,
+    ListResourceTemplatesResult, ListResourcesRequestMethod, ListResourcesResult,
+    ListToolsRequestMethod, ListToolsResult, PaginatedRequestParams, ProtocolVersion,
+    ReadResourceRequestMethod, ReadResourceRequestParams, ReadResourceResponse, ServerCapabilities,
+    ServerConfig, SubscribeRequestMethod, SubscribeRequestParams, SubscriptionFilter,
+    ToolsCapability, UnsubscribeRequestMethod, UnsubscribeRequestParams,
 };
 use rmcp::service::{
     NotificationContext, Peer, RequestContext, RunningService, ServerInitializeError,
@@ -127,6 +131,27 @@ impl Connection {
         }
     }
 
+    /// Returns which features are on in a project.
+    fn features_in(&self, project: &ClientProject) -> Features {
+        self.host.engine.switches().of_request(&project.clone().bind(&self.host.binding))
+    }
+
+    /// Returns which features are on for a request.
+    async fn features(&self, context: &RequestContext<RoleServer>) -> Result<Features, ErrorData> {
+        Ok(self.features_in(&self.project(&context.peer, &context.extensions).await?))
+    }
+
+    /// Refuses a method of resources or prompts, as a server does that never had it, if the tool is switched off.
+    async fn check_tool<M: ConstString>(
+        &self,
+        context: &RequestContext<RoleServer>,
+    ) -> Result<(), ErrorData> {
+        if self.features(context).await?.has(Feature::Tool) {
+            return Ok(());
+        }
+        Err(ErrorData::method_not_found::<M>())
+    }
+
     fn memories_of(&self, project: ClientProject, caller: engine::Caller) -> Memories {
         self.host.engine.memories(&project.bind(&self.host.binding), caller)
     }
@@ -176,27 +201,42 @@ fn began_with_a_handshake(context: &RequestContext<RoleServer>) -> bool {
 
 impl ServerHandler for Connection {
     fn get_info(&self) -> ServerConfig {
-        let capabilities = ServerCapabilities::builder()
-            .enable_tools()
-            .enable_prompts()
-            .enable_resources()
-            .enable_resources_subscribe()
-            .enable_resources_list_changed()
-            .build();
+        let features = self.host.engine.switches().of_request(&self.host.binding);
+        let mut capabilities = ServerCapabilities::default();
+        if !tools::list(self.layout, features).tools.is_empty() {
+            capabilities.tools = Some(ToolsCapability::default());
+        }
+        if features.has(Feature::Tool) {
+            let all = ServerCapabilities::builder()
+                .enable_prompts()
+                .enable_resources()
+                .enable_resources_subscribe()
+                .enable_resources_list_changed()
+                .build();
+            (capabilities.prompts, capabilities.resources) = (all.prompts, all.resources);
+        }
         let quipu = Implementation::new("quipu", env!("CARGO_PKG_VERSION"))
             .with_title("Quipu")
             .with_description("A memory for AI agents");
-        ServerConfig::new(capabilities)
-            .with_server_info(quipu)
-            .with_instructions(INSTRUCTIONS.trim_end())
+        let server = ServerConfig::new(capabilities).with_server_info(quipu);
+        // They tell of the tool.
+        if features.has(Feature::Tool) {
+            server.with_instructions(INSTRUCTIONS.trim_end())
+        } else {
+            server
+        }
     }
 
     async fn list_tools(
         &self,
         _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListToolsResult, ErrorData> {
-        Ok(tools::list(self.layout))
+        let tools = tools::list(self.layout, self.features(&context).await?);
+        if tools.tools.is_empty() {
+            return Err(ErrorData::method_not_found::<ListToolsRequestMethod>());
+        }
+        Ok(tools)
     }
 
     async fn call_tool(
@@ -204,11 +244,13 @@ impl ServerHandler for Connection {
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
-        let asked = match tools::decode(&request.name, request.arguments, self.layout)? {
+        let project = self.project(&context.peer, &context.extensions).await?;
+        let features = self.features_in(&project);
+        let asked = match tools::decode(&request.name, request.arguments, (self.layout, features))?
+        {
             Ok(asked) => asked,
             Err(refused) => return Ok(tools::result(&refused).into()),
         };
-        let project = self.project(&context.peer, &context.extensions).await?;
         if context.ct.is_cancelled() {
             // Nobody reads this: a request that was cancelled is not answered.
             return Err(ErrorData::internal_error("cancelled", None));
@@ -251,6 +293,7 @@ impl ServerHandler for Connection {
         request: Option<PaginatedRequestParams>,
         context: RequestContext<RoleServer>,
     ) -> Result<ListResourcesResult, ErrorData> {
+        self.check_tool::<ListResourcesRequestMethod>(&context).await?;
         // A client of an older revision that has seen a list is told when it changes, from before
         // it was made. One of the newest asks for that by a stream.
         if began_with_a_handshake(&context) {
@@ -265,8 +308,9 @@ impl ServerHandler for Connection {
     async fn list_resource_templates(
         &self,
         _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        self.check_tool::<ListResourceTemplatesRequestMethod>(&context).await?;
         Ok(resources::templates())
     }
 
@@ -275,6 +319,7 @@ impl ServerHandler for Connection {
         request: ReadResourceRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<ReadResourceResponse, ErrorData> {
+        self.check_tool::<ReadResourceRequestMethod>(&context).await?;
         let memories = self.memories(&context).await?;
         Ok(resources::read(&memories, &request.uri).await?.into())
     }
@@ -284,6 +329,7 @@ impl ServerHandler for Connection {
         request: SubscribeRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        self.check_tool::<SubscribeRequestMethod>(&context).await?;
         let path = self.subscribable(&request.uri)?;
         self.changes.subscribe(path, request.uri);
         self.changes.tell(&context.peer, || self.notices());
@@ -294,8 +340,9 @@ impl ServerHandler for Connection {
     async fn unsubscribe(
         &self,
         request: UnsubscribeRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<(), ErrorData> {
+        self.check_tool::<UnsubscribeRequestMethod>(&context).await?;
         self.changes.unsubscribe(&self.subscribable(&request.uri)?);
         Ok(())
     }
@@ -321,6 +368,10 @@ impl ServerHandler for Connection {
         let subscribed = self.subscriptions(context.accepted());
         let sink = context.sink().clone();
         let request = context.request_context();
+        if !self.features(request).await?.has(Feature::Tool) {
+            let method = "subscriptions/listen";
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, method, None));
+        }
         let bound = self.bound(&request.peer, &request.extensions).await?;
         let telling = async {
             tokio::join!(
@@ -353,16 +404,18 @@ impl ServerHandler for Connection {
     async fn list_prompts(
         &self,
         _request: Option<PaginatedRequestParams>,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<ListPromptsResult, ErrorData> {
+        self.check_tool::<ListPromptsRequestMethod>(&context).await?;
         Ok(prompts::list(self.layout))
     }
 
     async fn get_prompt(
         &self,
         request: GetPromptRequestParams,
-        _context: RequestContext<RoleServer>,
+        context: RequestContext<RoleServer>,
     ) -> Result<GetPromptResponse, ErrorData> {
+        self.check_tool::<GetPromptRequestMethod>(&context).await?;
         Ok(prompts::get(&request, self.layout)?.into())
     }
 

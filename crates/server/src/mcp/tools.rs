@@ -12,6 +12,7 @@ use engine::{
 use futures_util::FutureExt as _;
 use memory::code::Code;
 use memory::command::{Command, Reply, Warning};
+use memory::feature::{Feature, Features};
 use memory::path::Layout;
 use memory::tool::recall;
 use memory::tool::save::{self, Save, SaveScope};
@@ -42,19 +43,31 @@ pub(super) enum Called {
     Save(Save),
 }
 
-/// Returns the tools, whatever the caller may do: what is refused says so when it is called, and
-/// a list that depends on the caller would be a second place that decides. Where one folder is all there is,
-/// there are no context files.
-pub(super) fn list(layout: Layout) -> ListToolsResult {
-    let mut tools = vec![
-        definition(layout),
-        reader(recall::NAME, recall::DESCRIPTION, recall::schema()),
-        reader(view::NAME, view::DESCRIPTION, view::schema()),
-    ];
-    if layout == Layout::Scoped {
-        tools.push(save_definition());
-    }
-    ListToolsResult::with_all_items(tools)
+/// The tools by their names, each with the feature that it needs.
+const TOOLS: [(&str, Feature); 4] = [
+    (tool::NAME, Feature::Tool),
+    (recall::NAME, Feature::Recall),
+    (view::NAME, Feature::Tool),
+    (save::NAME, Feature::SaveMemory),
+];
+
+/// Tells whether there is a tool of this name. Where one folder is all there is, there are no context files.
+fn is_there(name: &str, layout: Layout, features: Features) -> bool {
+    let is_on = TOOLS.iter().any(|(tool, feature)| *tool == name && features.has(*feature));
+    is_on && (name != save::NAME || layout == Layout::Scoped)
+}
+
+/// Returns the tools that are switched on, whatever the caller may do: what is refused says so when it is called, and
+/// a list that depends on the caller would be a second place that decides.
+pub(super) fn list(layout: Layout, features: Features) -> ListToolsResult {
+    let tools = TOOLS.iter().filter(|(name, _)| is_there(name, layout, features));
+    let definition = |(name, _): &(&str, Feature)| match *name {
+        recall::NAME => reader(recall::NAME, recall::DESCRIPTION, recall::schema()),
+        view::NAME => reader(view::NAME, view::DESCRIPTION, view::schema()),
+        save::NAME => save_definition(features.has(Feature::Tool)),
+        _ => definition(layout),
+    };
+    ListToolsResult::with_all_items(tools.map(definition).collect())
 }
 
 /// Returns a tool that says that it only reads, so that hosts need not ask a person before a call.
@@ -63,13 +76,15 @@ fn reader(name: &'static str, description: &'static str, schema: Value) -> Tool 
     Tool::new(name, description, object(schema)).with_annotations(hints)
 }
 
-fn save_definition() -> Tool {
+fn save_definition(has_memory_tool: bool) -> Tool {
     let hints = ToolAnnotations::new()
         .read_only(false)
         .destructive(false)
         .idempotent(false)
         .open_world(false);
-    Tool::new(save::NAME, save::DESCRIPTION, object(save::schema())).with_annotations(hints)
+    let description =
+        if has_memory_tool { save::DESCRIPTION } else { save::DESCRIPTION_WITHOUT_TOOL };
+    Tool::new(save::NAME, description, object(save::schema())).with_annotations(hints)
 }
 
 fn definition(layout: Layout) -> Tool {
@@ -95,20 +110,20 @@ fn object(schema: Value) -> Arc<JsonObject> {
 pub(super) fn decode(
     name: &str,
     arguments: Option<JsonObject>,
-    layout: Layout,
+    (layout, features): (Layout, Features),
 ) -> Result<Result<Called, Reply>, ErrorData> {
     let arguments = Value::Object(arguments.unwrap_or_default());
     let decoded = match name {
-        tool::NAME => tool::decode(&arguments, layout).map(Called::Command),
-        recall::NAME => recall::decode(&arguments).map(Called::Recall),
-        view::NAME => view::decode(&arguments, layout).map(Called::Command),
-        save::NAME if layout == Layout::Scoped => save::decode(&arguments).map(Called::Save),
-        _ => {
-            let known = list(layout).tools;
+        _ if !is_there(name, layout, features) => {
+            let known = list(layout, features).tools;
             let known: Vec<_> = known.iter().map(|tool| format!("`{}`", tool.name)).collect();
             let what = format!("unknown tool `{name}`; there are {}", known.join(", "));
             return Err(ErrorData::invalid_params(what, None));
         }
+        tool::NAME => tool::decode(&arguments, layout).map(Called::Command),
+        recall::NAME => recall::decode(&arguments).map(Called::Recall),
+        view::NAME => view::decode(&arguments, layout).map(Called::Command),
+        _ => save::decode(&arguments).map(Called::Save),
     };
     Ok(decoded.map_err(Reply::Refused))
 }

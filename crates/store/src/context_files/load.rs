@@ -10,6 +10,7 @@ use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
 use memory::context_file::{Asked, Import, Source, Target};
+use memory::feature::Feature;
 use memory::limits::{
     CONTEXT_BYTES_MAX, CONTEXT_FILE_BYTES_MAX, CONTEXT_FILES_MAX, IMPORT_DEPTH_MAX,
 };
@@ -87,6 +88,9 @@ impl ContextFiles {
     /// Loads the context files for the folder, with their imports. Never fails: what cannot be loaded is
     /// among what was skipped. If nothing changed since it was loaded before, this is one look at each file.
     pub async fn load(&self) -> Arc<Loaded> {
+        if !self.features.has(Feature::ContextFiles) {
+            return Arc::default();
+        }
         let trusted = TrustedFolders::new(&self.folders).list().await.unwrap_or_else(|error| {
             tracing::warn!(%error, "the list of trusted folders cannot be read; none is trusted");
             Vec::new()

@@ -83,6 +83,7 @@ impl Host {
         let store = Store::new(state, self.folders.clone(), Screen::default(), clock, settings);
         let feed = Arc::new(Heard::default());
         let parts = LaneParts {
+            switches: engine::Switches::default(),
             store: Arc::clone(&store),
             folders: self.folders.clone(),
             tasks: Arc::clone(&tasks),

@@ -1,0 +1,215 @@
+//! Switches: what a person may turn off, each on its own.
+//!
+//! What is off leaves no trace: it is not listed, not announced, not shown to a model, and asking for it is refused with
+//! `feature_disabled`.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::change::{UnknownWord, words};
+
+words! {
+    /// A capability that can be turned off.
+    Feature {
+        /// Everything.
+        Memory = "memory",
+        /// The memory tool for agents, and memories as resources and prompts of MCP.
+        Tool = "tool",
+        /// Tasks: remember, forget, dream.
+        Tasks = "tasks",
+        /// The index of memories in what a model is shown, and the news of what changed.
+        ContextIndex = "context_index",
+        /// The hot set in what a model is shown: pinned and much used memories, whole.
+        HotSet = "hot_set",
+        /// Recall: finding what fits a prompt, asked or unasked.
+        Recall = "recall",
+        /// Context files, such as `AGENTS.md`, in what a model is shown.
+        ContextFiles = "context_files",
+        /// Adding to a context file: the tool `save_memory` and what does the same elsewhere.
+        SaveMemory = "save_memory",
+        /// Background review of turns. Not in this version.
+        Review = "review",
+        /// Harvest before a compaction. Not in this version.
+        Harvest = "harvest",
+        /// Dreams that nobody asked for. They also have to be scheduled in `[dream]`.
+        ScheduledDreams = "scheduled_dreams",
+        /// Models and endpoints that are asked: today those for vectors. They also have to be named in the settings.
+        Models = "models",
+        /// Tasks in a child process. Not in this version.
+        Child = "child",
+        /// The page for people, at `/ui`. Not in this version.
+        Page = "page",
+        /// Project memories over SSH. Not in this version.
+        Ssh = "ssh",
+    }
+}
+
+impl Feature {
+    /// Tells whether this version has it.
+    pub const fn is_built(self) -> bool {
+        !matches!(self, Self::Review | Self::Harvest | Self::Child | Self::Page | Self::Ssh)
+    }
+
+    /// Returns what it is, in some words for people.
+    pub const fn meaning(self) -> &'static str {
+        match self {
+            Self::Memory => "everything below",
+            Self::Tool => "the memory tool for agents",
+            Self::Tasks => "remember, forget, dream",
+            Self::ContextIndex => "the index of memories that models are shown",
+            Self::HotSet => "pinned and much used memories that models are shown whole",
+            Self::Recall => "finding what fits a prompt",
+            Self::ContextFiles => "context files such as AGENTS.md that models are shown",
+            Self::SaveMemory => "adding to a context file",
+            Self::Review => "review of turns in the background",
+            Self::Harvest => "harvest before a compaction",
+            Self::ScheduledDreams => "dreams that nobody asked for, if `[dream]` schedules them",
+            Self::Models => "models and endpoints that are asked, if the settings name any",
+            Self::Child => "tasks in a child process",
+            Self::Page => "the page for people",
+            Self::Ssh => "project memories over SSH",
+        }
+    }
+
+    const fn bit(self) -> u32 {
+        1 << self as u32
+    }
+}
+
+/// Which features are on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Features(u32);
+
+impl Default for Features {
+    /// Everything is on.
+    fn default() -> Self {
+        Self(u32::MAX)
+    }
+}
+
+impl Features {
+    /// Tells whether a feature is on. Without memory none is.
+    pub const fn has(self, feature: Feature) -> bool {
+        let wanted = Feature::Memory.bit() | feature.bit();
+        self.0 & wanted == wanted
+    }
+
+    /// Turns a feature on or off.
+    pub const fn set(&mut self, feature: Feature, is_on: bool) {
+        if is_on {
+            self.0 |= feature.bit();
+        } else {
+            self.0 &= !feature.bit();
+        }
+    }
+
+    /// Returns what is on in both.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// Returns the same without a feature.
+    #[must_use]
+    pub const fn without(mut self, feature: Feature) -> Self {
+        self.set(feature, false);
+        self
+    }
+}
+
+impl fmt::Debug for Features {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let off = Feature::ALL.iter().filter(|feature| !self.has(**feature));
+        f.debug_struct("Features").field("off", &off.collect::<Vec<_>>()).finish()
+    }
+}
+
+/// Changes of switches in one line, such as `-recall,+review`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FeatureChanges(pub Vec<(Feature, bool)>);
+
+/// A line that is none.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum BadFeatureChanges {
+    /// A part without a sign.
+    #[error("`{0}` has no sign: `-{0}` turns a feature off, `+{0}` on")]
+    NoSign(String),
+    /// A name that no feature has.
+    #[error(transparent)]
+    Unknown(#[from] UnknownFeature),
+}
+
+/// A name that no feature has.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("there is no feature `{name}`; did you mean `{nearest}`?")]
+pub struct UnknownFeature {
+    /// The name.
+    pub name: String,
+    /// The feature whose name is nearest.
+    pub nearest: Feature,
+}
+
+/// Returns the feature of this name.
+pub fn feature(name: &str) -> Result<Feature, UnknownFeature> {
+    name.parse().map_err(|UnknownWord(name)| {
+        let distance = |one: &Feature| strsim::damerau_levenshtein(one.as_str(), &name);
+        let nearest = Feature::ALL.iter().copied().min_by_key(distance).unwrap_or(Feature::Memory);
+        UnknownFeature { name, nearest }
+    })
+}
+
+impl FromStr for FeatureChanges {
+    type Err = BadFeatureChanges;
+
+    fn from_str(text: &str) -> Result<Self, BadFeatureChanges> {
+        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        let read = |part: &str| {
+            let off = part.strip_prefix('-').map(|name| (name, false));
+            let (name, is_on) = off
+                .or_else(|| part.strip_prefix('+').map(|name| (name, true)))
+                .ok_or_else(|| BadFeatureChanges::NoSign(part.to_owned()))?;
+            Ok((feature(name.trim())?, is_on))
+        };
+        Ok(Self(parts.map(read).collect::<Result<_, BadFeatureChanges>>()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn without_memory_nothing_is_on() {
+        let mut features = Features::default();
+        assert!(Feature::ALL.iter().all(|feature| features.has(*feature)));
+        features.set(Feature::Memory, false);
+        assert!(!Feature::ALL.iter().any(|feature| features.has(*feature)));
+    }
+
+    #[test]
+    fn each_switch_is_its_own() {
+        for &off in Feature::ALL.iter().filter(|feature| **feature != Feature::Memory) {
+            let features = Features::default().without(off);
+            for &feature in Feature::ALL {
+                assert_eq!(features.has(feature), feature != off, "{off} {feature}");
+            }
+        }
+        let both = Features::default().without(Feature::Tool);
+        let both = both.and(Features::default().without(Feature::Page));
+        assert!(!both.has(Feature::Tool) && !both.has(Feature::Page) && both.has(Feature::Recall));
+    }
+
+    #[test]
+    fn a_line_of_changes_is_read_or_its_mistake_is_named() {
+        let read = |text: &str| text.parse::<FeatureChanges>().map(|changes| changes.0);
+        assert_eq!(read(""), Ok(vec![]));
+        let expected = vec![(Feature::Recall, false), (Feature::Page, true)];
+        assert_eq!(read(" -recall , + page,"), Ok(expected));
+        let wrong = |text: &str| read(text).unwrap_err().to_string();
+        assert_eq!(
+            wrong("recall"),
+            "`recall` has no sign: `-recall` turns a feature off, `+recall` on"
+        );
+        assert_eq!(wrong("-hotset"), "there is no feature `hotset`; did you mean `hot_set`?");
+    }
+}
