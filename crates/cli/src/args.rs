@@ -382,15 +382,15 @@ pub(crate) struct Pin {
 
 /// Answer for memories that nobody here reviewed
 ///
-/// Such a memory came with a repository, or was written by an agent that had read one. It is marked where models see it,
-/// or kept back. Once you have read it, this records that you accept it as it is; no byte changes, and with the next edit
-/// from outside it has to be reviewed again. Without a path, those that wait are listed.
+/// Such a memory came with a repository, or was written by an agent that had read one. Models are not shown it unless they
+/// ask. This shows it to you and asks; once you agree, it is trusted as what you wrote. No byte changes, and `quipu undo`
+/// takes it back. Without a path, those that wait are listed; `quipu pending` has those of agents too.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:
   quipu accept                       what nobody reviewed
   quipu accept project/build.md
-  quipu accept project -y            everything in the project, without a question")]
+  quipu accept project -y            everything in the project, unseen")]
 pub(crate) struct Accept {
     /// Memories, or folders with all in them
     #[arg(add = ArgValueCompleter::new(complete::memories))]

@@ -31,7 +31,7 @@ use memory::limits::{
 };
 use memory::screen::Screen;
 use state::{QueueLimits, StateError, TaskCount, Tasks};
-use store::{Binding, Call, Caller, Draft, Folders, Memories, Store, TurnFile};
+use store::{Binding, Call, Caller, Draft, Folders, Memories, OutsideRead, Store, TurnFile};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
@@ -367,7 +367,10 @@ impl Shared {
     /// Returns the memories of a workspace as a task may touch them.
     fn memories(&self, workspace: &Workspace, (request, asker): (&Request, &Asker)) -> Memories {
         let provenance = provenance(request, asker);
-        let caller = Caller::new(AgentClass::Exec, provenance);
+        let mut caller = Caller::new(AgentClass::Exec, provenance);
+        if asker.trust == Trust::Outside {
+            caller.outside_read = OutsideRead::some();
+        }
         self.parts.store.memories(Binding::resolve(&workspace.binding, &self.parts.folders), caller)
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agents::Embedded;
+use context::Mark;
 use context::segment::{Part, Told};
 use jiff::tz::TimeZone;
 use memory::clock::Clock;
@@ -19,7 +20,7 @@ use state::{Healed, SqliteState, StateError};
 use store::clock::SystemClock;
 use store::{
     Binding, BindingRequest, Caller, ContextCache, ContextFiles, ContextSettings, DerivedFiles,
-    Folders, Memories, Notice, Settings, Store, StoreError, TrustedFolders, TurnFile,
+    Folders, Memories, Notice, Settings, Store, StoreError, TrustedFolders, TurnFile, Unreviewed,
 };
 use tokio::sync::broadcast;
 
@@ -258,8 +259,8 @@ impl Engine {
         let found = self.recaller.recall(memories, prompt).await?;
         let recalled = Recalled::of(&found, SystemClock.now());
         let shown = recalled.iter().flat_map(|recalled| &recalled.memories);
-        for marked in shown.filter(|shown| shown.mark.is_some()) {
-            memories.note_outside_read(&marked.path);
+        if shown.into_iter().any(|shown| shown.mark == Some(Mark::Influenced)) {
+            memories.note_read(Some(Unreviewed::Influenced));
         }
         Ok(recalled)
     }

@@ -8,8 +8,8 @@ mod record;
 
 pub(crate) use record::{Source, StoredProposal, new_rows};
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use memory::change::{ChangeId, ChangeKind, Provenance, Trust, unified_diff};
@@ -131,7 +131,7 @@ impl Pending {
         after: Option<ProposalId>,
         max: usize,
     ) -> Result<PendingPage, StoreError> {
-        self.offer_reviews(memories).await?;
+        let influenced = self.offer_reviews(memories).await?;
         let query = ProposalQuery { roots: memories.roots(), after, max };
         let rows = self.tasks.proposals(&query).await?;
         let next = rows.last().filter(|_| rows.len() == max).map(|row| row.id);
@@ -140,7 +140,8 @@ impl Pending {
         let mut proposals = Vec::with_capacity(rows.len());
         for row in &rows {
             let Some(proposal) = readable(row, memories) else { continue };
-            proposals.push(look(row, proposal, memories, &mut texts).await?);
+            let texts = &mut texts;
+            proposals.push(look(row, proposal, (memories, &influenced), texts).await?);
         }
         Ok(PendingPage { proposals, next })
     }
@@ -153,33 +154,38 @@ impl Pending {
     ) -> Result<PendingProposal, DecisionError> {
         let (row, proposal) = self.waiting(memories, id).await?;
         let mut texts = memories.draft(ChangeKind::Proposal, Call::default());
-        Ok(look(&row, proposal, memories, &mut texts).await?)
+        let influenced = memories.influenced().await?;
+        Ok(look(&row, proposal, (memories, &influenced), &mut texts).await?)
     }
 
-    /// Sees to it that the memories that wait for a review are those that have a proposal. Which do wait is known from
-    /// history alone, so none is lost.
-    async fn offer_reviews(&self, memories: &Memories) -> Result<(), StoreError> {
+    /// Sees to it that the memories that wait for a review are those that have a proposal, and returns them. Which do wait is
+    /// known from history alone, so none is lost.
+    async fn offer_reviews(&self, memories: &Memories) -> Result<Vec<Influenced>, StoreError> {
         let influenced = memories.influenced().await?;
+        let waits: HashSet<_> = influenced.iter().map(|one| (&one.path, one.revision)).collect();
         let all =
             ProposalQuery { roots: memories.roots(), after: None, max: PROPOSALS_WAITING_MAX };
+        let mut over = Vec::new();
         for row in self.tasks.proposals(&all).await? {
             let review = record::read(&row, memories).and_then(|proposal| proposal.review);
-            let is_over = |review: ToReview| {
-                let same =
-                    |one: &Influenced| (&one.path, one.revision) == (&review.path, review.revision);
-                !influenced.iter().any(same)
-            };
-            if review.is_some_and(is_over) {
-                self.tasks.reject_proposal(row.id, self.clock.now()).await?;
+            if review.is_some_and(|review| !waits.contains(&(&review.path, review.revision))) {
+                over.push(row.id);
             }
         }
-        for waiting in influenced {
-            let by = waiting.change.provenance.clone();
-            if let Some(new) = record::new_review(waiting, memories) {
-                self.add(&[new], &by).await?;
+        self.tasks.withdraw_proposals(&over).await?;
+        let mut by_writer: Vec<(Provenance, Vec<NewProposal>)> = Vec::new();
+        for waiting in &influenced {
+            let Some(new) = record::new_review(waiting, memories) else { continue };
+            let by = &waiting.change.provenance;
+            match by_writer.iter_mut().find(|(known, _)| known == by) {
+                Some((_, group)) => group.push(new),
+                None => by_writer.push((by.clone(), vec![new])),
             }
         }
-        Ok(())
+        for (by, group) in by_writer {
+            self.add(&group, &by).await?;
+        }
+        Ok(influenced)
     }
 
     /// Accepts proposals, each on its own: one change for each, which an undo takes back.
@@ -335,11 +341,11 @@ fn readable(row: &ProposalRow, memories: &Memories) -> Option<Proposal> {
 async fn look(
     row: &ProposalRow,
     proposal: Proposal,
-    memories: &Memories,
+    (memories, influenced): (&Memories, &[Influenced]),
     texts: &mut Draft,
 ) -> Result<PendingProposal, StoreError> {
     let looked = if let Some(review) = &proposal.review {
-        written(review, memories, texts).await?
+        written(review, (memories, influenced), texts).await?
     } else {
         let edits = edits(&proposal, texts).await?;
         edits.map(|edits| edits.iter().map(|(path, edit)| edit.diff(path)).collect())
@@ -367,20 +373,24 @@ async fn accept_review(
     call: &Call,
 ) -> Result<ChangeId, DecisionError> {
     let mut texts = memories.draft(ChangeKind::Proposal, Call::default());
-    if let Err(why) = written(review, memories, &mut texts).await? {
+    let influenced = memories.influenced().await?;
+    if let Err(why) = written(review, (memories, &influenced), &mut texts).await? {
         return Err(DecisionError::Stale { id, why });
     }
-    let accepted = memories.accept(&review.path, review.revision, call).await;
-    accepted.map_err(|error| match error {
-        StoreError::Refused(refusal) => DecisionError::Stale { id, why: refusal.to_string() },
-        error => error.into(),
-    })
+    match memories.accept(&review.path, review.revision, call).await {
+        Ok(Some(change)) => Ok(change),
+        Ok(None) => Err(DecisionError::Stale { id, why: "it was accepted already".to_owned() }),
+        Err(StoreError::Refused(refusal)) => {
+            Err(DecisionError::Stale { id, why: refusal.to_string() })
+        }
+        Err(error) => Err(error.into()),
+    }
 }
 
 /// Returns what the change did to a memory that waits for a review, or why nobody has to review it any more.
 async fn written(
     review: &ToReview,
-    memories: &Memories,
+    (memories, influenced): (&Memories, &[Influenced]),
     texts: &mut Draft,
 ) -> Result<Result<Vec<FileDiff>, String>, StoreError> {
     let text = match text_of(&review.path, texts).await? {
@@ -390,8 +400,7 @@ async fn written(
     if text.is_none_or(|text| Revision::of(text.as_bytes()) != review.revision) {
         return Ok(Err(format!("{}: it was changed or removed since", review.path)));
     }
-    let mut waiting = memories.influenced().await?.into_iter();
-    let Some(waiting) = waiting.find(|waiting| waiting.path == review.path) else {
+    let Some(waiting) = influenced.iter().find(|waiting| waiting.path == review.path) else {
         return Ok(Err(format!("{}: it was accepted already", review.path)));
     };
     let mut diffs = memories.diffs(&waiting.change).await?;

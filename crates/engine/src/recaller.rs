@@ -399,7 +399,9 @@ impl Select for Recaller {
         if !is_current || held.trust != asked.memories.trust_version() {
             return None;
         }
-        let may_be = |path: &MemoryPath, revision: &Revision| !asked.except.has(path, revision);
+        let may_be = |path: &MemoryPath, revision: &Revision| {
+            !asked.except.has(path, revision) && !held.is_unasked_silent(path)
+        };
         let found = held.selected(&asked.prompt, None, may_be).ok()?;
         // What the words tell is not kept waiting. Where they tell nothing, an endpoint may.
         let may_be_more = || self.meaning.as_ref().is_some_and(|meaning| meaning.may_tell());
@@ -420,7 +422,13 @@ impl Select for Recaller {
             return Ok(Vec::new());
         }
         let alike = self.alike(&followed, &asked.prompt).await;
-        let may_be = |path: &MemoryPath, revision: &Revision| !asked.except.has(path, revision);
+        let silent: HashSet<MemoryPath> = {
+            let held = followed.read();
+            held.unreviewed.keys().filter(|path| held.is_unasked_silent(path)).cloned().collect()
+        };
+        let may_be = |path: &MemoryPath, revision: &Revision| {
+            !asked.except.has(path, revision) && !silent.contains(path)
+        };
         Ok(followed.found(&asked.memories, (&asked.prompt, alike), may_be).await?)
     }
 }
@@ -622,6 +630,11 @@ impl Held {
     fn has(&self, one: &Surveyed) -> bool {
         let read = self.memories.get(&one.path);
         one.stamp.is_some() && read.is_some_and(|read| read.stamp == one.stamp)
+    }
+
+    /// Tells whether a memory is shown to nobody who did not ask for it.
+    fn is_unasked_silent(&self, path: &MemoryPath) -> bool {
+        self.unreviewed.get(path).is_some_and(|unreviewed| unreviewed.is_silent())
     }
 
     /// Returns the memories whose text was not read yet.

@@ -28,6 +28,10 @@ const OBJECTED: &str = "(screening objects to this memory)";
 /// What stands for the description of one that came with a repository and that nobody here reviewed.
 const UNREVIEWED: &str = "(came with the repository; nobody here reviewed it)";
 
+/// What stands for the description of one that an agent wrote after it had read such a text.
+const INFLUENCED: &str =
+    "(an agent wrote it after it had read unreviewed text; nobody reviewed it)";
+
 /// Memories that are read at a time for the hot set; so many are most often enough.
 const READ_AT_A_TIME: usize = 2 * HOT_ITEMS_MAX;
 
@@ -220,7 +224,7 @@ struct Standing {
 impl Standing {
     /// Tells whether it is kept out of the hot set, whatever pins and use.
     fn is_never_hot(self) -> bool {
-        matches!(self.unreviewed, Some(Unreviewed::Silent | Unreviewed::Influenced))
+        self.unreviewed.is_some_and(Unreviewed::is_silent)
     }
 
     fn mark(self) -> Option<Mark> {
@@ -232,7 +236,8 @@ impl Standing {
         match self.unreviewed {
             _ if self.is_objected => Some(OBJECTED),
             Some(Unreviewed::Silent) => Some(UNREVIEWED),
-            Some(Unreviewed::Marked | Unreviewed::Influenced) | None => None,
+            Some(Unreviewed::Influenced) => Some(INFLUENCED),
+            Some(Unreviewed::Marked) | None => None,
         }
     }
 

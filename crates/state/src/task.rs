@@ -419,4 +419,7 @@ pub trait Tasks: Debug + Send + Sync {
     /// Durably rejects a proposal that waits. Returns whether this call did. A proposal is accepted by recording
     /// the [change](crate::NewChange::accepts) that it asks for; of the two, one happens.
     async fn reject_proposal(&self, id: ProposalId, at: Timestamp) -> Result<bool, StateError>;
+
+    /// Removes proposals that wait, as if they had never been made: the same may be made again.
+    async fn withdraw_proposals(&self, ids: &[ProposalId]) -> Result<(), StateError>;
 }

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use memory::access::Access;
 use memory::change::{Actor, ChangeKind, Provenance, Trust};
 use memory::command::edit::{self, Edited};
+use memory::command::view::WAITS;
 use memory::command::{self, Command, CommandError, Lines, Reply, Warning};
 use memory::document::Revision;
 use memory::feature::Feature;
@@ -197,7 +198,7 @@ impl Memories {
                     drop(held);
                     self.store.see_to_settling().await;
                     return Ok(Reply::Done {
-                        text: decided.text,
+                        text: self.with_notice(&command, decided.text),
                         change: Some(id),
                         revision: decided.revision,
                         warnings: decided.warnings,
@@ -208,6 +209,20 @@ impl Memories {
             }
         }
         Err(CommandError::Conflict { path: aim.path, current: None }.into())
+    }
+
+    /// Adds to the answer to a write that it waits for a review, if it does.
+    fn with_notice(&self, command: &Command, answer: String) -> String {
+        let writes = matches!(
+            command,
+            Command::Create { .. } | Command::StrReplace { .. } | Command::Insert { .. }
+        );
+        let is_agent = self.caller.provenance.actor != Actor::Person;
+        if writes && is_agent && self.caller.outside_read.is_some() {
+            format!("{answer}\n{WAITS}")
+        } else {
+            answer
+        }
     }
 
     /// Works out what a command is aimed at, as far as that can be said without looking.
@@ -290,11 +305,11 @@ impl Memories {
         let (current, text) = read_editable(aim).await?;
         // The answer shows lines around the edit.
         let found = (&aim.path, current.revision());
-        if self.caller.provenance.actor != Actor::Person
-            && held.trust(&aim.relative) == Trust::Outside
-            && !self.unreviewed(&[found]).await.is_empty()
-        {
-            self.note_outside_read(&aim.path);
+        let is_known = held
+            .head(&aim.relative)
+            .is_some_and(|head| head.revision == current.revision() && head.trust > Trust::Outside);
+        if self.caller.provenance.actor != Actor::Person && !is_known {
+            self.note_read(self.unreviewed(&[found]).await.get(&aim.path).copied());
         }
         let edited = edit(&text)?;
         let warnings = self.screen(&aim.path, Some(&text), &edited.text)?;

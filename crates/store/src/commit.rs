@@ -375,13 +375,13 @@ async fn influenced(
     if answers_for_all(plan.kind, &plan.provenance) {
         return Ok(vec![false; plan.steps.len()]);
     }
-    let is_writer = |step: &Step| {
-        plan.provenance.actor != Actor::Person
-            && matches!(step.what, What::Put { .. })
-            && plan.outside_read.reaches(&roots[step.root].root.key)
-    };
-    let mut influenced: Vec<bool> = plan.steps.iter().map(is_writer).collect();
+    // A new text without a word carries nothing.
+    let has_words = |step: &Step| matches!(&step.what, What::Put { before, after } if before.is_some() || !after.is_empty());
+    let is_writer = plan.provenance.actor != Actor::Person && plan.outside_read.is_some();
+    let mut influenced: Vec<bool> =
+        plan.steps.iter().map(|step| is_writer && has_words(step)).collect();
     let is_undo = plan.kind == ChangeKind::Undo;
+    let by_person = plan.provenance.actor == Actor::Person;
     for (index, root) in roots.iter().enumerate() {
         // What was written so is trusted as what came from outside.
         let may_be = |step: &Step| is_undo || root.trust(&step.path) == Trust::Outside;
@@ -391,6 +391,8 @@ async fn influenced(
         let known = store.state.influenced(&root.root.key.identity).await?;
         for (step, influenced) in plan.steps.iter().zip(&mut influenced) {
             let (before, after) = match &step.what {
+                // All of a new text is the person's.
+                What::Put { before: None, .. } if by_person && !is_undo => (None, None),
                 What::Put { before, after } => {
                     (before.as_ref().and_then(Current::revision), Some(Revision::of(after)))
                 }
@@ -549,6 +551,7 @@ async fn record_outside_edits(
         if now.is_some() && revision.is_none() || head.revision == revision {
             continue;
         }
+        let influenced = was_influenced(store, &root.root, &head).await?;
         edits.push(NewFileChange {
             change: FileChange {
                 root: root.root.key.clone(),
@@ -560,10 +563,22 @@ async fn record_outside_edits(
             },
             before: None,
             after: now.and_then(Current::bytes),
-            influenced: false,
+            influenced,
         });
     }
     record_outside(store, roots, edits).await
+}
+
+/// Tells whether the text that was recorded last was influenced: whoever touched it outside has not reviewed it.
+pub(crate) async fn was_influenced(
+    store: &Store,
+    root: &Root,
+    head: &Head,
+) -> Result<bool, StoreError> {
+    let Some(revision) = head.revision.filter(|_| head.trust == Trust::Outside) else {
+        return Ok(false);
+    };
+    Ok(store.state.influenced(&root.key.identity).await?.contains_key(&revision))
 }
 
 /// Records edits made outside as one change.
@@ -575,16 +590,30 @@ pub(crate) async fn record_outside(
     if edits.is_empty() {
         return Ok(());
     }
-    let what = (ChangeKind::Outside, Provenance::outside(), None);
+    let what = AsFound::new(ChangeKind::Outside, Provenance::outside());
     record_as_found(store, roots, what, edits).await?;
     Ok(())
+}
+
+/// What a change says of itself whose files are as it says already.
+pub(crate) struct AsFound {
+    pub(crate) kind: ChangeKind,
+    pub(crate) provenance: Provenance,
+    pub(crate) accepts: Option<ProposalId>,
+    pub(crate) undoes: Option<ChangeId>,
+}
+
+impl AsFound {
+    pub(crate) const fn new(kind: ChangeKind, provenance: Provenance) -> Self {
+        Self { kind, provenance, accepts: None, undoes: None }
+    }
 }
 
 /// Records a change of files that are as it says already, so that it is settled at once.
 pub(crate) async fn record_as_found(
     store: &Store,
     roots: &mut [HeldRoot],
-    (kind, provenance, accepts): (ChangeKind, Provenance, Option<ProposalId>),
+    AsFound { kind, provenance, accepts, undoes }: AsFound,
     files: Vec<NewFileChange>,
 ) -> Result<ChangeId, StoreError> {
     // Counted as a write, although no file is written: other processes learn from the count that
@@ -599,7 +628,7 @@ pub(crate) async fn record_as_found(
         provenance: provenance.clone(),
         attempt: None,
         accepts,
-        undoes: None,
+        undoes,
         folder: None,
         files,
         uses: Vec::new(),

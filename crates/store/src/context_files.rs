@@ -169,6 +169,12 @@ pub enum ContextFileError {
     /// A person switched it off.
     #[error(transparent)]
     Off(CommandError),
+    /// The session has read memories that nobody here reviewed, and the person did not agree.
+    #[error(
+        "this session has read memories that nobody reviewed, and an instruction file is added to only with the person's \
+         agreement then; the person can add to it with `quipu save`"
+    )]
+    NotAgreed,
     /// The caller may not write it.
     #[error("the {} context file is read-only for this caller", .0.as_str())]
     ReadOnly(ContextScope),
@@ -208,7 +214,7 @@ impl ContextFileError {
     pub fn code(&self) -> Code {
         match self {
             Self::Screened(refusal) | Self::Off(refusal) => refusal.code(),
-            Self::ReadOnly(_) => Code::ReadOnly,
+            Self::ReadOnly(_) | Self::NotAgreed => Code::ReadOnly,
             Self::NotText(_) | Self::NoText => Code::NotText,
             Self::TooLarge(_) => Code::TooLarge,
             Self::Escapes(_) => Code::EscapesRoot,
@@ -242,6 +248,8 @@ pub struct ContextFiles {
     options: LoadOptions,
     is_read_only: bool,
     features: Features,
+    /// Whether the person was asked and agreed to what is written.
+    is_agreed: bool,
     /// Whether the file to write is chosen by the files that are there and by the client.
     chooses: bool,
     /// Rules and families that only warn this person.
@@ -268,6 +276,7 @@ impl ContextFiles {
             options: LoadOptions::default(),
             is_read_only: false,
             features: Features::default(),
+            is_agreed: false,
             chooses: false,
             answered: Vec::new(),
         }
@@ -302,6 +311,12 @@ impl ContextFiles {
     pub fn chosen_for_client(self) -> Self {
         let chooses = self.names() == default_names();
         Self { chooses, ..self }
+    }
+
+    /// Returns the same files for a write that the person was asked about and agreed to.
+    #[must_use]
+    pub fn agreed_by_person(self) -> Self {
+        Self { is_agreed: true, ..self }
     }
 
     /// Returns the same files with only these features: what is off is not loaded, or not written.
@@ -354,6 +369,10 @@ impl ContextFiles {
         let feature = Feature::SaveMemory;
         if !self.features.has(feature) {
             return Err(ContextFileError::Off(CommandError::FeatureDisabled { feature }));
+        }
+        // What stands there, models take for an instruction.
+        if self.caller.outside_read.is_some() && !self.is_agreed {
+            return Err(ContextFileError::NotAgreed);
         }
         let may = access(self.caller.class, scope.mount()) == Access::ReadWrite;
         if may && !self.is_read_only { Ok(()) } else { Err(ContextFileError::ReadOnly(scope)) }

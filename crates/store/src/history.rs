@@ -279,6 +279,16 @@ impl Memories {
         Box::pin(async move {
             self.notice().await?;
             let changes = self.targeted(target).await?;
+            if changes.iter().all(|change| change.kind == ChangeKind::Accept) {
+                let (paths, change) = self.take_back_accept(&changes, dry, call).await?;
+                if paths.is_empty() {
+                    let what = "that is not as it was already".to_owned();
+                    return Err(StoreError::NothingToUndo(what));
+                }
+                let undone = changes.iter().map(|change| change.id).collect();
+                let left = self.left_elsewhere(target).await?;
+                return Ok(Undone { change, undone, paths, warnings: Vec::new(), left });
+            }
             let wanted = self.wanted(&changes).await?;
             let mut held = self.hold_all(wanted.keys().map(|(place, _)| place)).await?;
             let steps = self.steps_back(&held, &wanted).await?;

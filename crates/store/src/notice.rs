@@ -84,7 +84,16 @@ pub(crate) fn notice<'a>(store: &'a Store, root: &'a Arc<Root>) -> Answering<'a,
                     suspects.push(file.path.clone());
                 }
             }
-            let edits = edits(root, &suspects).await.map_err(&at)?;
+            let mut edits = edits(root, &suspects).await.map_err(&at)?;
+            // Whoever touched an influenced text outside has not reviewed it.
+            if edits.iter().any(|edit| edit.change.before.is_some()) {
+                let known = store.state.influenced(&root.key.identity).await?;
+                for edit in &mut edits {
+                    let (before, after) = (edit.change.before, edit.change.after);
+                    let was = before.is_some_and(|before| known.contains_key(&before));
+                    edit.influenced = was && after.is_some();
+                }
+            }
             let noticed = edits.len();
             commit::record_outside(store, std::slice::from_mut(&mut held), edits).await?;
             Ok(noticed)

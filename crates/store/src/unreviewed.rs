@@ -5,24 +5,26 @@
 //! accepts them. As long as the person does not trust the project, such a memory is known by its path alone; in a
 //! project that is trusted it speaks, unless screening objects to it. Everything that shows memories asks here.
 //!
-//! An agent that has read such a text may carry it on. What it writes into another root afterwards is trusted no more than
-//! what it read, stays out of the hot set, and waits for a person, who accepts it with [`Memories::accept`].
+//! An agent that has read such a text may carry it on. What it writes afterwards, anywhere, is trusted no more than what it
+//! read: it is shown only when a model asks for it, and waits for a person, who accepts it with [`Memories::accept`].
 
-use std::collections::{BTreeSet, HashMap, HashSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
-use memory::change::{Actor, Change, ChangeId, ChangeKind, FileChange, RootKey, Trust};
+use memory::change::{Actor, Change, ChangeId, ChangeKind, FileChange, Trust};
 use memory::command::CommandError;
 use memory::command::view::{INFLUENCED, UNREVIEWED};
 use memory::document::Revision;
 use memory::path::{MemoryPath, RelativePath};
-use state::NewFileChange;
+use state::{Head, NewFileChange};
 
 use crate::apply::{read_small, virtual_path};
-use crate::commit::{record_as_found, record_outside};
+use crate::commit::{AsFound, record_as_found, record_outside};
 use crate::context_files::TrustedFolders;
 use crate::error::StoreError;
+use crate::history::Dry;
 use crate::memories::{Answering, BoundMount, Call, Memories};
 use crate::root::Root;
 
@@ -33,12 +35,23 @@ pub enum Unreviewed {
     Silent,
     /// It came with a repository that the person trusts. It is shown as any other, with a mark that says where it is from.
     Marked,
-    /// An agent wrote it after it had read text that nobody here reviewed. It is shown with a mark that says so, and is not
-    /// in the hot set.
+    /// An agent wrote it after it had read text that nobody here reviewed. A model is told the path, and is shown the text
+    /// with a mark when it asks.
     Influenced,
 }
 
 impl Unreviewed {
+    /// Tells whether whoever reads it may have been influenced by it. What a trusted project says may be: its instruction files are
+    /// instructions all the same.
+    pub const fn counts_as_read(self) -> bool {
+        matches!(self, Self::Silent | Self::Influenced)
+    }
+
+    /// Tells whether it is shown to nobody who did not ask.
+    pub const fn is_silent(self) -> bool {
+        matches!(self, Self::Silent | Self::Influenced)
+    }
+
     /// Returns the lines before and after the text when a model asked for it, if there are any.
     pub const fn notices(self) -> Option<[&'static str; 2]> {
         match self {
@@ -49,24 +62,21 @@ impl Unreviewed {
     }
 }
 
-/// What a session has read that nobody here reviewed: the identities of the roots that it lies in. Clones share it.
+/// Whether a session has read what nobody here reviewed. Clones share it.
 ///
 /// It lives as long as the process. A session that is resumed in another one begins anew.
 #[derive(Clone, Debug, Default)]
-pub struct OutsideRead(Arc<Mutex<BTreeSet<String>>>);
+pub struct OutsideRead(Arc<AtomicBool>);
 
 impl OutsideRead {
-    fn note(&self, root: &RootKey) {
-        let mut roots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if !roots.contains(&root.identity) {
-            roots.insert(root.identity.clone());
-        }
+    /// Returns that of a session that has.
+    pub fn some() -> Self {
+        Self(Arc::new(AtomicBool::new(true)))
     }
 
-    /// Tells whether such a text lies in another root than this one.
-    pub(crate) fn reaches(&self, root: &RootKey) -> bool {
-        let roots = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        roots.iter().any(|read| *read != root.identity)
+    /// Tells whether it has.
+    pub fn is_some(&self) -> bool {
+        self.0.load(Ordering::SeqCst)
     }
 
     /// Tells whether both are of one session.
@@ -74,9 +84,35 @@ impl OutsideRead {
         Arc::ptr_eq(&self.0, &other.0)
     }
 
-    /// Tells whether nothing of the kind was read.
-    pub fn is_empty(&self) -> bool {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).is_empty()
+    fn note(&self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// The influenced texts of a root.
+struct InfluencedTexts<'r> {
+    known: &'r HashMap<Revision, ChangeId>,
+    heads: HashMap<&'r RelativePath, &'r Head>,
+}
+
+impl<'r> InfluencedTexts<'r> {
+    fn new(known: &'r HashMap<Revision, ChangeId>, heads: &'r [Head]) -> Self {
+        Self { known, heads: heads.iter().map(|head| (&head.path, head)).collect() }
+    }
+
+    /// Tells whether a memory of this revision is one. Somebody else may have written the same words, and then it is not; and
+    /// whoever touched it outside since it was recorded has not reviewed it.
+    fn has(&self, path: &RelativePath, revision: Option<Revision>) -> bool {
+        let is_known = |revision: Option<Revision>| {
+            revision.is_some_and(|revision| self.known.contains_key(&revision))
+        };
+        match self.heads.get(path) {
+            Some(head) if head.trust == Trust::Outside => {
+                is_known(head.revision) || is_known(revision)
+            }
+            Some(head) => head.revision != revision && is_known(revision),
+            None => is_known(revision),
+        }
     }
 }
 
@@ -132,6 +168,13 @@ impl Memories {
             if !bound.in_checkout && influenced.is_empty() {
                 continue;
             }
+            let heads = if influenced.is_empty() {
+                Vec::new()
+            } else {
+                let heads = self.store.state.heads(&root.key.place, ChangeId::default()).await;
+                heads.unwrap_or_default()
+            };
+            let influenced = InfluencedTexts::new(&influenced, &heads);
             let (mut paths, mut of_root) = (Vec::new(), Vec::new());
             for &(path, read) in texts {
                 let Some(relative) = path.relative() else { continue };
@@ -145,7 +188,7 @@ impl Memories {
                     let stamp = root.backend.stamp_at_hand(relative);
                     root.revision(relative, stamp).await.unwrap_or_default()
                 };
-                if revision.is_some_and(|revision| influenced.contains_key(&revision)) {
+                if influenced.has(relative, revision) {
                     found.insert(path.clone(), Unreviewed::Influenced);
                 }
                 paths.push(path);
@@ -172,19 +215,17 @@ impl Memories {
         let outside: Vec<&MemoryPath> = outside.map(|(path, _)| *path).collect();
         let is_trusted = !outside.is_empty() && self.is_trusted(bound).await;
         for path in outside {
-            if !is_trusted || !self.objections(path).await.is_empty() {
-                found.insert(path.clone(), Unreviewed::Silent);
-            } else {
-                found.entry(path.clone()).or_insert(Unreviewed::Marked);
-            }
+            let is_silent = !is_trusted || !self.objections(path).await.is_empty();
+            let shown = if is_silent { Unreviewed::Silent } else { Unreviewed::Marked };
+            found.entry(path.clone()).or_insert(shown);
         }
     }
 
-    /// Notes that the caller's session has read a memory that nobody here reviewed. Nothing for a person.
-    pub fn note_outside_read(&self, path: &MemoryPath) {
-        let root = path.mount().and_then(|mount| self.root(mount).ok());
-        if let Some(root) = root.filter(|_| self.caller.provenance.actor != Actor::Person) {
-            self.caller.outside_read.note(&root.key);
+    /// Notes that the caller's session has read a memory, if that counts. Nothing for a person.
+    pub fn note_read(&self, unreviewed: Option<Unreviewed>) {
+        let counts = unreviewed.is_some_and(Unreviewed::counts_as_read);
+        if counts && self.caller.provenance.actor != Actor::Person {
+            self.caller.outside_read.note();
         }
     }
 
@@ -201,15 +242,14 @@ impl Memories {
             let mut heads = self.store.state.heads(&root.key.place, ChangeId::default()).await?;
             heads.sort_by(|a, b| a.path.cmp(&b.path));
             for head in heads {
-                let Some(revision) = head.revision else { continue };
+                let Some(revision) = head.revision.filter(|_| head.trust == Trust::Outside) else {
+                    continue;
+                };
                 let Some(&id) = influenced.get(&revision) else { continue };
                 let path = virtual_path(bound.mount, head.path)?;
-                let is_there = self.read_if_readable(&path).await;
-                if is_there.is_none_or(|read| read.revision != revision) {
-                    continue;
-                }
+                let Some(read) = self.read_if_readable(&path).await else { continue };
                 if let Some(change) = self.store.state.change(id).await? {
-                    found.push(Influenced { path, revision, change });
+                    found.push(Influenced { path, revision: read.revision, change });
                 }
             }
         }
@@ -217,13 +257,14 @@ impl Memories {
     }
 
     /// Records that a person has read a memory of this revision and answers for it as it is: from then on it is trusted as
-    /// what the person wrote. No byte changes. Refuses with [`CommandError::Conflict`] if it has another revision.
+    /// what the person wrote. No byte changes. `None` if that is recorded already. Refuses with [`CommandError::Conflict`] if it has
+    /// another revision.
     pub fn accept<'a>(
         &'a self,
         path: &'a MemoryPath,
         revision: Revision,
         call: &'a Call,
-    ) -> Answering<'a, ChangeId> {
+    ) -> Answering<'a, Option<ChangeId>> {
         Box::pin(async move {
             self.check_writable(path)?;
             let (root, relative) = self.inside(path)?;
@@ -251,15 +292,59 @@ impl Memories {
                 influenced: false,
             };
             let [only] = &held;
-            let recorded = only.head(relative).and_then(|head| head.revision);
+            let recorded = only.head(relative).and_then(|one| one.revision);
+            let is_known = recorded == Some(revision)
+                && only.trust(relative) == Trust::Person
+                && !self.store.state.influenced(&root.key.identity).await?.contains_key(&revision);
+            if is_known {
+                return Ok(None);
+            }
             if recorded != Some(revision) {
                 let edit = step(recorded, Trust::Outside);
                 record_outside(&self.store, &mut held, vec![edit]).await?;
             }
-            let what = (ChangeKind::Accept, self.provenance(call), call.proposal);
+            let mut what = AsFound::new(ChangeKind::Accept, self.provenance(call));
+            what.accepts = call.proposal;
             let accepted = step(Some(revision), Trust::Person);
-            record_as_found(&self.store, &mut held, what, vec![accepted]).await
+            record_as_found(&self.store, &mut held, what, vec![accepted]).await.map(Some)
         })
+    }
+
+    /// Takes back that a person accepted memories: they wait for a review again. No byte changes. Returns the memories that are
+    /// still as they were accepted, and the change, unless it is only asked what that would do.
+    pub(crate) async fn take_back_accept(
+        &self,
+        changes: &[Change],
+        dry: Dry,
+        call: &Call,
+    ) -> Result<(Vec<MemoryPath>, Option<ChangeId>), StoreError> {
+        let (mut paths, mut last) = (Vec::new(), None);
+        for change in changes {
+            for file in &change.files {
+                let path = self.virtual_path(&file.root, &file.path);
+                let path = path.ok_or(StoreError::UndoElsewhere(change.id))?;
+                self.check_writable(&path)?;
+                let (root, relative) = self.inside(&path)?;
+                if self.caller.provenance.actor != Actor::Person {
+                    return Err(CommandError::ReadOnly { mount: root.mount }.into());
+                }
+                let mut held = [root.hold(&self.store).await?];
+                let Ok((current, _)) = read_small(root, &path, relative).await else { continue };
+                if current.revision() != file.after {
+                    continue;
+                }
+                paths.push(path.clone());
+                if dry == Dry::Run {
+                    continue;
+                }
+                let mut what = AsFound::new(ChangeKind::Undo, self.provenance(call));
+                what.undoes = Some(change.id);
+                let change = FileChange { trust: Trust::Outside, ..file.clone() };
+                let file = NewFileChange { change, before: None, after: None, influenced: true };
+                last = Some(record_as_found(&self.store, &mut held, what, vec![file]).await?);
+            }
+        }
+        Ok((paths, last))
     }
 
     /// Returns how far texts of a root may be trusted. In a checkout, what was written here may have come back by git, or may be

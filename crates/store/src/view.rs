@@ -76,9 +76,7 @@ impl Memories {
         if self.caller.provenance.actor != Actor::Person {
             let unreviewed = self.unreviewed(&[(path, revision)]).await;
             let unreviewed = unreviewed.get(path).copied();
-            if unreviewed.is_some() {
-                self.note_outside_read(path);
-            }
+            self.note_read(unreviewed);
             if let Some([before, after]) = unreviewed.and_then(Unreviewed::notices) {
                 shown = format!("{before}\n{shown}\n{after}");
             }

@@ -199,6 +199,10 @@ impl Tasks for FaultyTasks {
         self.fates.run(self.inner.proposal(id)).await
     }
 
+    async fn withdraw_proposals(&self, ids: &[ProposalId]) -> Result<(), StateError> {
+        self.fates.run(self.inner.withdraw_proposals(ids)).await
+    }
+
     async fn reject_proposal(&self, id: ProposalId, at: Timestamp) -> Result<bool, StateError> {
         self.fates.run(self.inner.reject_proposal(id, at)).await
     }

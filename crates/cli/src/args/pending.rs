@@ -8,8 +8,10 @@ use crate::complete;
 
 /// Decide on changes that the curator proposes
 ///
-/// What `remember`, `forget` and `dream` are not sure of changes nothing and waits here. Without an action, the
-/// proposals about the memories that are mounted are listed.
+/// What `remember`, `forget` and `dream` are not sure of changes nothing and waits here. A proposal of the kind `review` is
+/// about a memory that an agent wrote after it had read text that nobody reviewed: accepted, it is trusted as it is;
+/// rejected, it stays and is kept back, until `quipu accept` or `quipu rm`. Without an action, the proposals about the
+/// memories that are mounted are listed.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

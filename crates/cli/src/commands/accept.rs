@@ -1,24 +1,30 @@
 //! `quipu accept`: memories that nobody here reviewed, and a person who answers for them.
 
-use engine::{Memories, Unreviewed};
+use engine::{Memories, MemoryText, Unreviewed};
+use memory::code::Code;
 use memory::command::CommandError;
 use memory::document::Revision;
 use memory::path::MemoryPath;
 use serde_json::{Value, json};
 
 use crate::args::Accept;
-use crate::commands::{There, ask, listing, look, with_change};
+use crate::commands::{ask, listing, look, with_change};
 use crate::compose::{App, call};
 use crate::exit::{Failure, Status};
 use crate::render::table::Column;
-use crate::render::{FAINT, STRONG, counted, short, table, visible};
+use crate::render::text::Text;
+use crate::render::{FAINT, Look, STRONG, counted, short, table, visible};
+
+/// How many lines of a memory are shown before a person answers for it.
+const LINES_MAX: usize = 60;
 
 /// A memory that nobody here reviewed.
 struct Waiting {
     path: MemoryPath,
-    revision: Revision,
     why: Unreviewed,
     description: String,
+    /// `None` if it cannot be read as a memory: then nobody can answer for it.
+    read: Option<MemoryText>,
 }
 
 /// Accepts memories as they are, or lists those that nobody here reviewed.
@@ -27,46 +33,71 @@ pub(crate) async fn run(app: &App, args: &Accept) -> Result<Status, Failure> {
     if args.paths.is_empty() {
         return list(app, &memories).await;
     }
-    let mut chosen = Vec::new();
-    let mut has_folders = false;
+    let mut chosen: Vec<(Waiting, Revision)> = Vec::new();
     for path in &args.paths {
         let path = app.path(path)?;
-        let is_folder = look(&memories, &path).await? == There::Folder;
+        // What is not there is told as such.
+        look(&memories, &path).await?;
         let found = waiting(app, &memories, Some(&path)).await?;
-        if found.is_empty() && !is_folder {
-            app.output.note(&format!("{}: was reviewed already", short(&path)));
+        if found.is_empty() {
+            app.output.note(&format!("{}: nothing waits for a review", short(&path)));
         }
-        has_folders |= is_folder;
-        chosen.extend(found);
+        for one in found {
+            match one.read.as_ref().map(|read| read.revision) {
+                Some(revision) => chosen.push((one, revision)),
+                None => app.output.warning(&format!(
+                    "{} is no text, or too large, so nobody can answer for it",
+                    short(&one.path)
+                )),
+            }
+        }
     }
-    if has_folders && !chosen.is_empty() && !args.consent.yes {
-        ask::require_consent(app, args.consent, "accept", "answers for all below a folder")?;
+    if !chosen.is_empty() && !args.consent.yes {
+        ask::require_consent(app, args.consent, "accept", "answers for text as it is")?;
         let question = format!("Accept {}?", counted(chosen.len(), "memory", "memories"));
-        let about = columns(&chosen, app.output.notes);
+        let look = app.output.notes;
+        let about: String = chosen.iter().map(|(one, _)| in_full(one, look)).collect();
         if !ask::confirm_about(app, &about, &question).await? {
             app.output.note("nothing was accepted");
             return Ok(Status::Refused);
         }
     }
     let mut accepted = Vec::new();
-    for one in &chosen {
+    for (one, revision) in &chosen {
         let call = call();
-        let change = app.write("accepting", memories.accept(&one.path, one.revision, &call)).await;
+        let change = app.write("accepting", memories.accept(&one.path, *revision, &call)).await;
         let change = change.map_err(|error| match error {
             engine::StoreError::Refused(CommandError::Conflict { path, .. }) => {
-                let what = format!("{} was changed at this very moment", short(&path));
-                Failure::new(memory::code::Code::Conflict, what)
-                    .help("read it again, then accept it")
+                let what = format!("{} was changed since it was shown", short(&path));
+                Failure::new(Code::Conflict, what).help("look at it again, then accept it")
             }
             error => error.into(),
         })?;
-        app.output.note(&with_change(&format!("accepted {}", short(&one.path)), Some(change)));
-        accepted.push(json!({ "path": one.path.to_string(), "change": change.0 }));
+        app.output.note(&with_change(&format!("accepted {}", short(&one.path)), change));
+        let number = change.map(|change| change.0);
+        accepted.push(json!({ "path": one.path.to_string(), "change": number }));
     }
     if app.output.json {
         app.output.value(&json!({ "accepted": accepted }))?;
     }
     Ok(Status::Done)
+}
+
+/// Returns a memory as a person has to read it before answering for it.
+fn in_full(one: &Waiting, look: Look) -> String {
+    let mut text = Text::default();
+    let (path, from) = (short(&one.path), from(one.why));
+    text.line(format_args!("{}  {}", look.paint(STRONG, &path), look.paint(FAINT, from)));
+    let lines: Vec<_> = one.read.iter().flat_map(|read| read.text.lines()).collect();
+    for line in lines.iter().take(LINES_MAX) {
+        text.line(format_args!("  {}", look.memory_text(line)));
+    }
+    if let Some(more) = lines.len().checked_sub(LINES_MAX).filter(|more| *more > 0) {
+        let more = counted(more, "more line", "more lines");
+        text.line(format_args!("  … {more}: `quipu view {path}`"));
+    }
+    text.line("");
+    text.into_string()
 }
 
 async fn list(app: &App, memories: &Memories) -> Result<Status, Failure> {
@@ -105,10 +136,9 @@ async fn waiting(
     let mut waiting = Vec::new();
     for listed in &listing.memories {
         let Some(&why) = unreviewed.get(&listed.path) else { continue };
-        // What cannot be read is nothing that a person could have read.
-        let Some(read) = memories.read_if_readable(&listed.path).await else { continue };
+        let read = memories.read_if_readable(&listed.path).await;
         let (path, description) = (listed.path.clone(), listed.description.clone());
-        waiting.push(Waiting { path, revision: read.revision, why, description });
+        waiting.push(Waiting { path, why, description, read });
     }
     Ok(waiting)
 }
@@ -120,20 +150,23 @@ const fn word(why: Unreviewed) -> &'static str {
     }
 }
 
-fn columns(waiting: &[Waiting], look: crate::render::Look) -> String {
+const fn from(why: Unreviewed) -> &'static str {
+    match why {
+        Unreviewed::Silent => "the repository, not trusted",
+        Unreviewed::Marked => "the repository",
+        Unreviewed::Influenced => "an agent that had read such text",
+    }
+}
+
+fn columns(waiting: &[Waiting], look: Look) -> String {
     let columns = [
         Column::left("MEMORY").styled(STRONG),
         Column::left("FROM"),
         Column::left("DESCRIPTION").styled(FAINT),
     ];
     let row = |one: &Waiting| {
-        let from = match one.why {
-            Unreviewed::Silent => "the repository, not trusted",
-            Unreviewed::Marked => "the repository",
-            Unreviewed::Influenced => "an agent that read such text",
-        };
         let (path, description) = (short(&one.path), visible::line(&one.description).into_owned());
-        vec![visible::line(&path).into_owned(), from.to_owned(), description]
+        vec![visible::line(&path).into_owned(), from(one.why).to_owned(), description]
     };
     let rows: Vec<_> = waiting.iter().map(row).collect();
     table::aligned(&columns, &rows, look)
@@ -142,7 +175,7 @@ fn columns(waiting: &[Waiting], look: crate::render::Look) -> String {
 fn value(one: &Waiting) -> Value {
     json!({
         "path": one.path.to_string(),
-        "revision": one.revision.to_string(),
+        "revision": one.read.as_ref().map(|read| read.revision.to_string()),
         "from": word(one.why),
         "description": one.description,
     })

@@ -1,6 +1,7 @@
 //! `accept`: what nobody here reviewed, from a clone or by an agent that had read one, seen through every door.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -46,7 +47,7 @@ fn what_an_agent_wrote_after_reading_a_clone_waits_for_a_person() {
     insta::assert_snapshot!(shown.join("\n"), @r"
     proposal 1
     kind      review
-    why       `test/1` wrote this after it had read text from a repository that nobody here reviewed. Accept it if it is right; `quipu undo 2` takes it back.
+    why       `test/1` wrote or changed this after it had read memories that came with a repository and that nobody here reviewed. Accept it if all of it is right; else edit or remove it.
     score     100 %
     by        mcp
 
@@ -62,8 +63,16 @@ fn what_an_agent_wrote_after_reading_a_clone_waits_for_a_person() {
     assert_eq!(of("after.md").unwrap()["shown"], false);
     assert_eq!(of("after.md").unwrap()["unreviewed"], true);
     let context = place.done(&["context"]);
-    let line = "- /memories/global/after.md — \"Every project builds with make\" [not reviewed]";
+    let line =
+        "- /memories/global/after.md — \"(an agent wrote it after it had read unreviewed text";
     assert!(context.contains(line), "{context}");
+    assert!(!context.contains("Every project"), "{context}");
+    let told = json!({
+        "hook_event_name": "UserPromptSubmit", "session_id": "s", "cwd": place.checkout(),
+        "prompt": "what does every project build with?",
+    });
+    let hook = ["hook", "user-prompt", "--agent", "claude-code"];
+    assert_eq!(place.run_with(&hook, &told.to_string()).stdout, "", "nobody asked for it");
     let recalled = place.done(&["recall", "what does every project build with?"]);
     assert!(!recalled.contains("Build with make\n"), "the clone's own words: {recalled}");
     let recalled = place.json(&["recall", "what does every project build with?"]);
@@ -77,12 +86,15 @@ fn what_an_agent_wrote_after_reading_a_clone_waits_for_a_person() {
 #[test]
 fn a_person_accepts_by_path_by_proposal_or_by_folder() {
     let place = influenced();
-    insta::assert_snapshot!(place.run(&["accept", "global/after.md"]).stderr, @"accepted global/after.md (change 3)");
+    insta::assert_snapshot!(place.run(&["accept", "global/after.md", "-y"]).stderr, @"accepted global/after.md (change 3)");
     assert_eq!(place.done(&["pending"]), "");
     assert_eq!(place.done(&["accept"]), "/memories/project/build.md\trepository\n");
     assert!(place.done(&["context"]).contains("\"Every project builds with make\"\n"));
     let again = place.run(&["accept", "global/after.md"]);
-    assert!(again.stderr.contains("was reviewed already"), "{}", again.stderr);
+    assert!(again.stderr.contains("nothing waits for a review"), "{}", again.stderr);
+    place.done(&["undo", "-y"]);
+    assert!(place.done(&["pending"]).contains("global/after.md"), "taken back, it waits again");
+    place.done(&["accept", "global/after.md", "-y"]);
     let folder = place.run(&["accept", "project"]);
     assert_eq!(folder.status, 2, "{}", folder.stderr);
     place.done(&["accept", "project", "-y"]);
@@ -96,6 +108,14 @@ fn a_person_accepts_by_path_by_proposal_or_by_folder() {
     place.done(&["pending", "accept", "1"]);
     assert_eq!(place.done(&["accept"]), "/memories/project/build.md\trepository\n");
     assert_eq!(place.run(&["pending", "accept", "1"]).status, 3);
+
+    // What waits is known whatever became of it meanwhile.
+    let place = influenced();
+    place.done(&["pending"]);
+    place.done(&["rm", "global/after.md", "-y"]);
+    assert_eq!(place.done(&["pending"]), "");
+    place.done(&["undo", "-y"]);
+    assert!(place.done(&["pending"]).contains("global/after.md"));
 
     let place = influenced();
     place.done(&["pending", "reject", "1"]);
@@ -118,23 +138,49 @@ fn an_instruction_file_is_added_to_only_with_the_persons_agreement_then() {
 
 #[test]
 fn a_resource_and_a_recall_count_as_reading() {
-    let read = |served: &mut Served| {
-        served.request("resources/read", &json!({ "uri": "quipu://memories/project/build.md" }))
+    let read = |served: &mut Served, scope: &str, name: &str| {
+        let uri = format!("quipu://memories/{scope}/{name}.md");
+        served.request("resources/read", &json!({ "uri": uri })).to_string()
     };
-    let recall = |served: &mut Served| {
-        let arguments = json!({ "query": "what to build with?" });
-        served.request("tools/call", &json!({ "name": "recall", "arguments": arguments }))
-    };
-    for trusted in [false, true] {
-        let place = cloned();
-        if trusted {
-            place.done(&["trust", "-y"]);
-        }
-        let mut served = Served::start(&place);
-        let shown = if trusted { recall(&mut served) } else { read(&mut served) };
-        assert!(shown.to_string().contains("Build with make"), "{shown}");
-        served.create("/memories/global/after.md", "- Every project builds with make\n");
-        served.leave();
-        assert!(place.done(&["accept"]).contains("global/after.md\tinfluenced"), "{trusted}");
+    let place = cloned();
+    let mut first = Served::start(&place);
+    assert!(read(&mut first, "project", "build").contains("Build with make"));
+    first.create("/memories/global/first.md", "- Every project builds with make\n");
+    first.leave();
+    let mut second = Served::start(&place);
+    let arguments = json!({ "prompt": "what does every project build with?" });
+    let params = json!({ "name": "recall", "arguments": arguments });
+    let recalled = second.request("tools/call", &params).to_string();
+    assert!(recalled.contains("nobody here reviewed"), "{recalled}");
+    second.create("/memories/global/second.md", "- Make builds all\n");
+    second.leave();
+    let listed = place.done(&["accept"]);
+    for name in ["first", "second"] {
+        assert!(listed.contains(&format!("global/{name}.md\tinfluenced")), "{listed}");
     }
+}
+
+#[test]
+fn what_a_trusted_project_says_is_no_influence() {
+    let place = cloned();
+    place.done(&["trust", "-y"]);
+    let mut served = Served::start(&place);
+    served.done(&json!({ "command": "view", "path": "/memories/project/build.md" }));
+    served.create("/memories/global/after.md", "- Every project builds with make\n");
+    served.leave();
+    assert_eq!(place.done(&["accept"]), "/memories/project/build.md\trepository\n");
+}
+
+#[test]
+fn many_memories_that_wait_are_listed_at_once() {
+    let place = cloned();
+    let mut served = Served::start(&place);
+    served.done(&json!({ "command": "view", "path": "/memories/project/build.md" }));
+    for number in 0..300 {
+        served.create(&format!("/memories/global/m{number}.md"), &format!("- fact {number}\n"));
+    }
+    served.leave();
+    let begun = Instant::now();
+    assert_eq!(place.done(&["pending"]).lines().count(), 300);
+    assert!(begun.elapsed() < Duration::from_secs(20), "{:?}", begun.elapsed());
 }

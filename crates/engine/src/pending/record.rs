@@ -132,7 +132,7 @@ pub(crate) fn new_rows(
 }
 
 /// Returns the new row by which a person is asked to review a memory.
-pub(super) fn new_review(waiting: Influenced, memories: &Memories) -> Option<NewProposal> {
+pub(super) fn new_review(waiting: &Influenced, memories: &Memories) -> Option<NewProposal> {
     let Influenced { path, revision, change } = waiting;
     let by = &change.provenance;
     let who =
@@ -140,14 +140,13 @@ pub(super) fn new_review(waiting: Influenced, memories: &Memories) -> Option<New
     let proposal = Proposal {
         kind: ProposalKind::Review,
         reason: format!(
-            "{who} wrote this after it had read text from a repository that nobody here reviewed. Accept it if it is \
-             right; `quipu undo {}` takes it back.",
-            change.id
+            "{who} wrote or changed this after it had read memories that came with a repository and that nobody here \
+             reviewed. Accept it if all of it is right; else edit or remove it."
         ),
         score: 100,
         changes: Vec::new(),
         relies_on: Vec::new(),
-        review: Some(ToReview { path, revision }),
+        review: Some(ToReview { path: path.clone(), revision: *revision }),
     };
     let made =
         Made { origin: &by.origin, task: by.task.as_deref(), trust: by.trust, at: change.at };

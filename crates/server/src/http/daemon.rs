@@ -153,23 +153,13 @@ impl Daemon {
         let mut caller = Caller::agent(class(headers), ORIGIN);
         let workspace = self.trusted(workspace)?;
         caller.provenance.client = self.client_name(workspace, headers).await?;
-        caller.outside_read = self.outside_read(workspace, headers, &caller);
+        caller.outside_read = self.read_by(caller.provenance.client.clone());
         Ok(self.engine.memories(&workspace.binding, caller))
     }
 
-    /// Returns what the session of a request has read that nobody here reviewed.
-    fn outside_read(
-        &self,
-        workspace: &Workspace,
-        headers: &HeaderMap,
-        caller: &Caller,
-    ) -> OutsideRead {
-        let session = headers.get(SESSION_HEADER).and_then(|name| name.to_str().ok());
-        self.readers.of(Reader {
-            workspace: workspace.id.clone(),
-            client: caller.provenance.client.clone(),
-            session: session.map(str::to_owned),
-        })
+    /// Returns what a client has read that nobody here reviewed.
+    pub(super) fn read_by(&self, client: Option<String>) -> OutsideRead {
+        self.readers.of(Reader::Client(client))
     }
 
     /// Returns the context files of a workspace as the agent may touch them that a request may come from:
@@ -182,6 +172,7 @@ impl Daemon {
     ) -> ContextFiles {
         let mut caller = Caller::agent(class(headers), ORIGIN);
         caller.provenance.client = client.map(ToString::to_string);
+        caller.outside_read = self.read_by(caller.provenance.client.clone());
         self.engine.context_files(workspace, caller)
     }
 
@@ -194,7 +185,13 @@ impl Daemon {
         let named = named_class(headers)?;
         let mut caller = Caller::agent(named.unwrap_or(AgentClass::Exec), MCP_ORIGIN);
         caller.provenance.client = self.client_name(workspace, headers).await?;
-        caller.outside_read = self.outside_read(workspace, headers, &caller);
+        // Only a session that was begun here is one: a name that somebody made up begins nothing anew.
+        let session = headers.get(SESSION_HEADER).and_then(|name| name.to_str().ok());
+        let has = |id: &&str| self.mcp.get(&workspace.id).is_some_and(|end| end.has_session(id));
+        caller.outside_read = match session.filter(has) {
+            Some(id) => self.readers.of(Reader::Session(id.to_owned())),
+            None => self.read_by(caller.provenance.client.clone()),
+        };
         Ok((caller, named))
     }
 

@@ -1,7 +1,8 @@
 //! What each agent has read over HTTP that nobody here reviewed, from one request to the next.
 //!
-//! A request of the newest revision of MCP, or of the tool's own route, belongs to no session. The requests of one client in
-//! one workspace are taken for a session that ends when nothing came for [`READER_IDLE_MAX`].
+//! A request of the newest revision of MCP, or of the tool's own route, belongs to no session. The requests of one client, in
+//! whatever workspace, are taken for a session that ends when nothing came for [`READER_IDLE_MAX`]; those without a name are
+//! one client. A session of MCP is one until it ends.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
@@ -12,12 +13,11 @@ use tokio::time::Instant;
 
 /// Whose requests belong together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Reader {
-    pub(super) workspace: String,
-    /// The client's name, if it has one.
-    pub(super) client: Option<String>,
-    /// The session that the request names, if it names one.
-    pub(super) session: Option<String>,
+pub(super) enum Reader {
+    /// A client, by its name if it has one.
+    Client(Option<String>),
+    /// A session of MCP.
+    Session(String),
 }
 
 /// What they have read.
@@ -29,9 +29,11 @@ impl Readers {
     pub(super) fn of(&self, reader: Reader) -> OutsideRead {
         let mut readers = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let now = Instant::now();
-        let is_current = |heard: Instant| now.duration_since(heard) <= READER_IDLE_MAX;
+        let is_current = |reader: &Reader, heard: Instant| {
+            matches!(reader, Reader::Session(_)) || now.duration_since(heard) <= READER_IDLE_MAX
+        };
         if readers.len() >= READERS_MAX && !readers.contains_key(&reader) {
-            readers.retain(|_, (read, heard)| is_current(*heard) && !read.is_empty());
+            readers.retain(|reader, (read, heard)| is_current(reader, *heard) && read.is_some());
         }
         if readers.len() >= READERS_MAX
             && let Some(oldest) = readers.iter().min_by_key(|(_, (_, heard))| *heard)
@@ -39,9 +41,11 @@ impl Readers {
             let oldest = oldest.0.clone();
             readers.remove(&oldest);
         }
-        let known = readers.entry(reader).or_insert_with(|| (OutsideRead::default(), now));
-        if !is_current(known.1) {
-            known.0 = OutsideRead::default();
+        let is_heard = readers.get(&reader).is_none_or(|(_, heard)| is_current(&reader, *heard));
+        let fresh = || (OutsideRead::default(), now);
+        let known = readers.entry(reader).or_insert_with(fresh);
+        if !is_heard {
+            *known = fresh();
         }
         known.1 = now;
         known.0.clone()
@@ -55,7 +59,7 @@ mod tests {
     use super::*;
 
     fn reader(client: &str) -> Reader {
-        Reader { workspace: "w".to_owned(), client: Some(client.to_owned()), session: None }
+        Reader::Client(Some(client.to_owned()))
     }
 
     #[tokio::test(start_paused = true)]
@@ -68,6 +72,10 @@ mod tests {
         assert!(readers.of(reader("a")).is_same(&first));
         tokio::time::advance(READER_IDLE_MAX + Duration::from_secs(1)).await;
         assert!(!readers.of(reader("a")).is_same(&first));
+        let session = || readers.of(Reader::Session("s".to_owned()));
+        let first = session();
+        tokio::time::advance(READER_IDLE_MAX * 2).await;
+        assert!(session().is_same(&first));
     }
 
     #[tokio::test(start_paused = true)]

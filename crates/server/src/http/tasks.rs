@@ -12,6 +12,7 @@ use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use engine::{Asker, Cancelled, SubmitError, TaskFilter, TaskId, Viewer};
+use memory::change::Trust;
 use memory::feature::Feature;
 use memory::limits::{HTTP_RETRY_AFTER_SECONDS, TASKS_LISTED_MAX, TASKS_SEEN_MAX};
 use protocol::error::{ErrorBody, ErrorCode};
@@ -268,8 +269,12 @@ impl Daemon {
         let workspace = self.trusted(workspace)?;
         let asked = from_wire::request(kind, &fields)?;
         let client = self.client(workspace, &headers).await?;
-        let submitted =
-            self.serving.lanes.submit(workspace, asked, Asker::client(ORIGIN, client)).await;
+        let read = self.read_by(client.as_ref().map(ToString::to_string));
+        let mut by = Asker::client(ORIGIN, client);
+        if read.is_some() {
+            by.trust = Trust::Outside;
+        }
+        let submitted = self.serving.lanes.submit(workspace, asked, by).await;
         match submitted {
             Ok(task) => Ok((StatusCode::ACCEPTED, Json(to_wire::task(&task))).into_response()),
             Err(error) => Err(not_taken(kind, error)),

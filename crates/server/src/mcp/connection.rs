@@ -263,15 +263,18 @@ impl ServerHandler for Connection {
                 return Ok(tools::recall(&self.host.engine, &memories, &prompt).await.into());
             }
             Called::Save(mut save) => {
-                let is_influenced = !caller.outside_read.is_empty();
-                let files = self.context_files(project, caller);
+                let is_influenced = caller.outside_read.is_some();
+                let mut files = self.context_files(project, caller);
                 if is_influenced || save.scope.is_none() {
                     let text = save.edited.as_deref().unwrap_or(&save.fact);
                     match files.ask_person(&context.peer, text, is_influenced).await {
                         Answer::None if is_influenced => return Ok(tools::influenced().into()),
-                        Answer::Scope(ContextScope::Global) => save.scope = Some(SaveScope::Global),
-                        Answer::Scope(ContextScope::Project) => {
-                            save.scope = Some(SaveScope::Project);
+                        Answer::Scope(scope) => {
+                            files.files = files.files.agreed_by_person();
+                            save.scope = Some(match scope {
+                                ContextScope::Global => SaveScope::Global,
+                                ContextScope::Project => SaveScope::Project,
+                            });
                         }
                         Answer::Declined => return Ok(tools::declined().into()),
                         Answer::None => {}

@@ -155,6 +155,11 @@ impl Endpoint {
         Ok(if is_stream(&response) { response.map(|body| holding(body, answer)) } else { response })
     }
 
+    /// Tells whether there is a session of this name.
+    pub(crate) fn has_session(&self, id: &str) -> bool {
+        self.sessions.class_of(id).is_some()
+    }
+
     /// Waits until what is under way is answered, if that takes no longer than a write may, then ends all
     /// streams and sessions. Nothing more may be handed over.
     pub(crate) async fn end(&self) {

@@ -126,9 +126,7 @@ pub(super) async fn read(memories: &Memories, uri: &str) -> Result<ReadResourceR
     let memory = memories.read(&path).await.map_err(|error| refused("resources/read", error))?;
     let objections = memories.objections(&path).await;
     let unreviewed = memories.unreviewed(&[(&path, Some(memory.revision))]).await;
-    if unreviewed.contains_key(&path) {
-        memories.note_outside_read(&path);
-    }
+    memories.note_read(unreviewed.get(&path).copied());
     // It stands before the text: what a model has read first it reads the rest by.
     let text = if !objections.is_empty() {
         format!("{}\n\n{}", notice(&objections), memory.text)

@@ -12,7 +12,7 @@ use crate::proposal::{AddedProposals, NewProposal, ProposalQuery, ProposalRow};
 use crate::sqlite::row::{
     Columns, Impossible, Read, readable, stored_count, stored_revision, stored_time,
 };
-use crate::sqlite::script::{Repeats, Script};
+use crate::sqlite::script::{Repeats, Script, json_numbers};
 
 const COLUMNS: &str = "id, made_at, origin, task, digest, status, decided_at, change_id, trust,
     roots, proposal";
@@ -173,6 +173,21 @@ pub(super) async fn reject(
     .run(connection, Repeats::Often)
     .await?;
     Ok(rejected > 0)
+}
+
+/// Removes those that wait.
+pub(super) async fn withdraw(
+    connection: &mut SqliteConnection,
+    ids: &[ProposalId],
+) -> Result<(), Fault> {
+    Script::of(
+        "DELETE FROM proposals WHERE status = 'waiting'
+        AND id IN (SELECT value FROM json_each($1))",
+    )
+    .bind(json_numbers(ids.iter().map(|id| id.0)))
+    .run(connection, Repeats::Hardly)
+    .await?;
+    Ok(())
 }
 
 /// Accepts one by the change that the transaction, which has begun, is about to record.

@@ -352,6 +352,18 @@ impl Tasks for SqliteState {
         Ok(found.await?.flatten())
     }
 
+    async fn withdraw_proposals(&self, ids: &[ProposalId]) -> Result<(), StateError> {
+        const WANTED: &str = "withdraw proposals";
+        if ids.is_empty() || !self.is_there(WANTED)? {
+            return Ok(());
+        }
+        self.write(WANTED, move |mut connection| async move {
+            let answer = proposals::withdraw(&mut connection, ids).await;
+            (connection, answer)
+        })
+        .await
+    }
+
     async fn reject_proposal(&self, id: ProposalId, at: Timestamp) -> Result<bool, StateError> {
         const WANTED: &str = "reject a proposal";
         if !self.is_there(WANTED)? {

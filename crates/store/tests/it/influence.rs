@@ -46,27 +46,87 @@ async fn undo_last(memories: &Memories) {
 }
 
 #[tokio::test]
-async fn what_is_written_into_another_root_waits_for_a_review() {
+async fn what_is_written_afterwards_waits_for_a_review() {
     let host = Host::new();
     let (store, agent) = read_planted(&host).await;
     let person = host.person(&store);
-    create(&agent, "/memories/project/own.md", "own\n").await;
-    assert_eq!(last(&agent).await.files[0].trust, Trust::Agent, "the same root");
     create(&agent, "/memories/global/a.md", "a\n").await;
     assert_eq!(last(&agent).await.files[0].trust, Trust::Outside);
+    // In the same root too: it would be shown where what was read is not.
+    let told = create(&agent, "/memories/project/own.md", "own\n").await;
+    assert!(told.contains("this waits for the person"), "{told}");
     create(&agent, "/memories/workspace/w.md", "w\n").await;
-    let both = ["/memories/global/a.md", "/memories/workspace/w.md"];
-    assert_eq!(waiting(&person).await, both);
-    let found = person.unreviewed(&[(&at(both[0]), None)]).await;
-    assert_eq!(found.get(&at(both[0])), Some(&Unreviewed::Influenced));
+    create(&agent, "/memories/global/empty.md", "").await;
+    let all = ["/memories/global/a.md", "/memories/project/own.md", "/memories/workspace/w.md"];
+    assert_eq!(waiting(&person).await, all);
+    for path in all {
+        let found = person.unreviewed(&[(&at(path), None)]).await;
+        assert_eq!(found.get(&at(path)), Some(&Unreviewed::Influenced), "{path}");
+    }
     // Another session has read nothing of the kind.
     let other = host.agent(&store);
-    create(&other, "/memories/global/clean.md", "clean\n").await;
-    assert_eq!(waiting(&person).await, both);
+    let told = create(&other, "/memories/global/clean.md", "clean\n").await;
+    assert!(!told.contains("waits"), "{told}");
+    assert_eq!(waiting(&person).await, all);
     // It is known to the next process, too.
     store.close().await;
     let store = host.store();
-    assert_eq!(waiting(&host.person(&store)).await, both);
+    assert_eq!(waiting(&host.person(&store)).await, all);
+}
+
+#[tokio::test]
+async fn words_are_not_washed_by_carrying_them_in_two_steps() {
+    let host = Host::new();
+    let (store, first) = read_planted(&host).await;
+    let person = host.person(&store);
+    // The very bytes, at another path of the same root: the original is reviewed as little as before.
+    create(&first, "/memories/project/copy.md", "planted\n").await;
+    assert_eq!(person.unreviewed(&[(&at(PLANTED), None)]).await.len(), 1);
+    create(&first, "/memories/global/a.md", "a\n").await;
+    // A second session reads what the first one wrote, and writes beside it.
+    let second = host.agent(&store);
+    view(&second, "/memories/global/a.md").await;
+    create(&second, "/memories/global/b.md", "b\n").await;
+    let third = host.agent(&store);
+    view(&third, "/memories/project/copy.md").await;
+    create(&third, "/memories/global/c.md", "c\n").await;
+    let waiting = waiting(&person).await;
+    for path in ["/memories/global/b.md", "/memories/global/c.md"] {
+        assert!(waiting.iter().any(|one| one == path), "{path}: {waiting:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_git_brings_over_a_memory_counts_when_an_edit_shows_it() {
+    let host = Host::new();
+    let store = host.store();
+    fs::create_dir_all(host.project("")).unwrap();
+    create(&host.agent(&store), "/memories/project/notes.md", "- mine\n").await;
+    fs::write(host.project("notes.md"), "- mine\n- planted\n").unwrap();
+    let agent = host.agent(&store);
+    let shown = replace(&agent, "/memories/project/notes.md", "- mine", "- mine too").await;
+    assert!(shown.contains("planted"), "{shown}");
+    create(&agent, "/memories/global/a.md", "a\n").await;
+    let waiting = waiting(&host.person(&store)).await;
+    assert!(waiting.contains(&"/memories/global/a.md".to_owned()), "{waiting:?}");
+}
+
+#[tokio::test]
+async fn a_touch_from_outside_is_no_review() {
+    let host = Host::new();
+    let (store, agent) = read_planted(&host).await;
+    let person = host.person(&store);
+    create(&agent, "/memories/global/a.md", "a\n").await;
+    fs::write(host.global("a.md"), "a\n \n").unwrap();
+    let is_held =
+        async || person.unreviewed(&[(&at("/memories/global/a.md"), None)]).await.len() == 1;
+    assert!(is_held().await, "before it is noticed");
+    assert_eq!(waiting(&person).await, ["/memories/global/a.md"]);
+    person.notice().await.unwrap();
+    assert!(is_held().await, "and afterwards");
+    fs::write(host.global("a.md"), "a\n \n \n").unwrap();
+    replace(&host.agent(&store), "/memories/global/a.md", "a\n", "b\n").await;
+    assert_eq!(waiting(&person).await, ["/memories/global/a.md"]);
 }
 
 #[tokio::test]
@@ -128,9 +188,18 @@ async fn a_person_ends_it_by_accepting_saving_or_undoing() {
     let id = person.accept(&path, carried, &call).await.unwrap();
     assert_eq!(waiting(&person).await, [] as [String; 0]);
     let change = last(&person).await;
-    assert_eq!((change.id, change.kind), (id, ChangeKind::Accept));
+    assert_eq!((Some(change.id), change.kind), (id, ChangeKind::Accept));
     assert_eq!(change.files[0].trust, Trust::Person);
     assert_eq!(person.unreviewed(&[(&path, None)]).await.len(), 0);
+    assert_eq!(person.accept(&path, carried, &call).await.unwrap(), None, "once is enough");
+    // Taken back, it waits again, and may be accepted again.
+    undo_last(&person).await;
+    assert_eq!(waiting(&person).await, ["/memories/global/accepted.md"]);
+    person.accept(&path, carried, &call).await.unwrap().unwrap();
+    assert_eq!(waiting(&person).await, [] as [String; 0]);
+    // A person's own new memory is theirs, whatever its words.
+    create(&person, "/memories/global/mine.md", "carried\n").await;
+    assert_eq!(waiting(&person).await, [] as [String; 0]);
     // Written anew by an agent that has read such a text, the same words wait again.
     delete(&agent, "/memories/global/accepted.md").await;
     create(&agent, "/memories/global/accepted.md", "carried\n").await;

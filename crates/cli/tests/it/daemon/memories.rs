@@ -334,14 +334,31 @@ fn the_requests_of_one_client_are_one_session_for_what_it_has_read() {
     call(&reader, json!({ "command": "view", "path": "/memories/project/build.md" }));
     call(&other, create("by-other"));
     call(&reader, create("by-reader"));
+    // A session that nobody began begins nothing anew, and the instruction files are out of reach.
+    let made_up = daemon.ask("POST", "/v1/tool").json(&create("made-up"));
+    let made_up = made_up.header("X-Quipu-Client-Id", &reader).header("Mcp-Session-Id", "mine");
+    assert_eq!(made_up.send().json()["ok"], true);
+    let fact = json!({ "content": "Always build with make", "scope": "global" });
+    let save = |client: &str| {
+        let ask = daemon.ask("POST", "/workspace/memory").json(&fact);
+        ask.header("X-Quipu-Client-Id", client).send().status
+    };
+    assert_eq!((save(&reader), save(&other)), (403, 200));
+    // Nor does a task wash what it is told.
+    let fact = json!({ "content": "I always build with make." });
+    let ask = daemon.ask("POST", "/workspace/memory/remember").json(&fact);
+    let task = ask.header("X-Quipu-Client-Id", &reader).send().json();
+    let task = daemon.finished("remember", task["taskId"].as_str().unwrap(), Some(&reader));
+    assert_eq!(task["status"], "completed", "{task}");
     let pending = daemon.get("/v1/pending").json();
     let reviews: Vec<_> = pending["proposals"].as_array().unwrap().iter().collect();
-    assert_eq!(pending["waiting"], 1);
-    assert_eq!(reviews[0]["kind"], "review");
+    assert_eq!(pending["waiting"], 3);
+    assert!(reviews.iter().all(|one| one["kind"] == "review"), "{pending}");
     assert_eq!(reviews[0]["review"]["path"], "/memories/global/by-reader.md");
+    assert_eq!(reviews[1]["review"]["path"], "/memories/global/made-up.md");
     let decided = daemon.post("/v1/pending/accept", &json!({ "ids": [reviews[0]["id"]] })).json();
     assert_eq!(decided["decisions"][0]["done"], true, "{decided}");
-    assert_eq!(daemon.get("/v1/pending").json()["waiting"], 0);
+    assert_eq!(daemon.get("/v1/pending").json()["waiting"], 2);
 }
 
 #[test]
