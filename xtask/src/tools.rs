@@ -67,7 +67,10 @@ pub(crate) const FOR_TESTS: &[Tool] = &[
     Tool::python("openai-agents", "0.24.0"),
     Tool::python("pydantic-ai-slim[mcp]", "2.68.0"),
     Tool::python("schemathesis", "4.32.5"),
+    Tool::npm("playwright-core", "1.65.1"),
+    Tool::npm("@axe-core/playwright", "4.14.0"),
     SYSTEMD_ANALYZE,
+    CHROMIUM,
 ];
 
 /// The agent hosts that `cargo xtask hosts` drives besides those of the tests.
@@ -87,6 +90,9 @@ pub(crate) const FOR_BENCHES: &[Tool] = &[
 
 /// Checks the unit that `quipu service` writes.
 const SYSTEMD_ANALYZE: Tool = Tool { source: Source::System, name: "systemd-analyze", version: "" };
+
+/// The browser that the tests of the page drive.
+const CHROMIUM: Tool = Tool { source: Source::System, name: "chromium", version: "" };
 
 const INSPECTOR: &str = "@modelcontextprotocol/inspector";
 
@@ -161,6 +167,9 @@ pub(crate) fn prepare(workspace: &Workspace, wanted: &[Tool]) -> anyhow::Result<
     let python = of(wanted, Source::Python);
     if !python.is_empty() {
         tools.prepare_python(&rack, &python)?;
+    }
+    if wanted.contains(&CHROMIUM) {
+        system::require(&system::CHROMIUM)?;
     }
     if wanted.contains(&SYSTEMD_ANALYZE) {
         system::require(&system::SYSTEMD_ANALYZE)?;

@@ -28,7 +28,7 @@ pub(crate) use install::{Install, Installation, Uninstall};
 pub(crate) use ls::{Filter, Ls, Order};
 pub(crate) use overview::{color, grammar, grouped, overview, with_groups};
 pub(crate) use pending::{Chosen, PendingAction, PendingArgs};
-pub(crate) use serve::{Events, Guard, Serve, Token};
+pub(crate) use serve::{DEFAULT_PORT, Events, Guard, Serve, Token, Ui};
 pub(crate) use service::{Service, ServiceAction};
 pub(crate) use tasks::{Dream, Forget, Remember, Save, SaveScope, Tasks};
 pub(crate) use workspace::{WorkspaceAction, WorkspaceArgs, WorkspaceRm};
@@ -177,6 +177,7 @@ pub(crate) enum Command {
     Doctor(Doctor),
     Import(Import),
     Export(Export),
+    Ui(Ui),
     Serve(Serve),
     Service(Service),
     Token(Token),

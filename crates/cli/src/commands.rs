@@ -72,6 +72,8 @@ mod token;
 
 mod trust;
 
+mod ui;
+
 mod undo;
 
 mod view;
@@ -109,6 +111,7 @@ const fn needs(command: &Command) -> Option<Feature> {
             Some(Feature::Tasks)
         }
         Command::Save(_) => Some(Feature::SaveMemory),
+        Command::Ui(_) => Some(Feature::Page),
         Command::Hot => Some(Feature::HotSet),
         // They say or set how things are, or are told what is off by what they serve.
         Command::Trust(_)
@@ -173,6 +176,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> 
         Command::Doctor(args) => status::doctor(app, &args).await,
         Command::Import(args) => import::run(app, &args).await,
         Command::Export(args) => export::run(app, &args).await,
+        Command::Ui(args) => ui::run(app, &args).await,
         Command::Serve(args) => serve::run(app, &args).await,
         Command::Service(args) => service::run(app, &args),
         Command::Token(_) => token::run(app),

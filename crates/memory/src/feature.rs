@@ -37,7 +37,7 @@ words! {
         Models = "models",
         /// Tasks in a child process. Not in this version.
         Child = "child",
-        /// The page for people, at `/ui`. Not in this version.
+        /// The page for people, at `/ui`.
         Page = "page",
         /// Project memories over SSH. Not in this version.
         Ssh = "ssh",
@@ -47,7 +47,7 @@ words! {
 impl Feature {
     /// Tells whether this version has it.
     pub const fn is_built(self) -> bool {
-        !matches!(self, Self::Review | Self::Harvest | Self::Child | Self::Page | Self::Ssh)
+        !matches!(self, Self::Review | Self::Harvest | Self::Child | Self::Ssh)
     }
 
     /// Returns what it is, in some words for people.

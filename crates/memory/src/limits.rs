@@ -347,6 +347,18 @@ pub const MCP_FLUSH_WAIT: Duration = Duration::from_secs(2);
 /// theirs are common; beyond this the one unused longest that nobody listens to makes room.
 pub const MCP_SESSIONS_MAX: usize = 256;
 
+/// Steps that are done at once over HTTP, as one change.
+pub const HTTP_BATCH_MAX: usize = 1_000;
+
+/// How long a ticket for the page is good.
+pub const UI_TICKET_AGE_MAX: Duration = Duration::from_mins(1);
+
+/// How long after its last request a browser is still logged in.
+pub const UI_SESSION_IDLE_MAX: Duration = Duration::from_hours(12);
+
+/// Browsers that are logged in at a time, and tickets that are given out; the oldest makes room.
+pub const UI_LOGINS_MAX: usize = 64;
+
 /// How long after its last request a client without a session is still in the same one, for what it has read that nobody
 /// here reviewed.
 pub const READER_IDLE_MAX: Duration = Duration::from_hours(1);

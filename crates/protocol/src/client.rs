@@ -24,6 +24,7 @@ mod history;
 mod memories;
 mod pending;
 mod tasks;
+mod ui;
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

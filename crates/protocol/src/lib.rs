@@ -37,5 +37,7 @@ pub mod status;
 
 pub mod workspaces;
 
+pub mod ui;
+
 #[cfg(feature = "client")]
 pub mod client;

@@ -249,3 +249,52 @@ pub struct ImportOutcome {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub change: Option<i64>,
 }
+
+/// One step of several that are done together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(tag = "do", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Step {
+    /// Deletes a memory.
+    Delete {
+        /// Its path.
+        path: String,
+        /// Only if it has this revision.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        revision: Option<String>,
+    },
+    /// Gives a memory another path in its scope.
+    Move {
+        /// Its path.
+        from: String,
+        /// The path that it gets.
+        to: String,
+    },
+}
+
+/// Steps that are done together or not at all.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct Batch {
+    /// The steps, in order; at most 1,000.
+    pub steps: Vec<Step>,
+}
+
+/// What they came to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct BatchDone {
+    /// The change, which one undo takes back; none if there was nothing to do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub change: Option<i64>,
+}
+
+/// The text of a memory at some revision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct RevisionText {
+    /// The revision.
+    pub revision: String,
+    /// The text.
+    pub text: String,
+}

@@ -6,6 +6,7 @@
 
 mod about;
 mod answers;
+mod batch;
 mod body;
 mod changes;
 mod conditions;
@@ -33,6 +34,7 @@ mod sessions;
 mod tasks;
 mod tool;
 mod transfer;
+mod ui;
 mod workspaces;
 
 use std::sync::Arc;
@@ -41,6 +43,7 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use engine::{Engine, Serving, Workspace};
 use memory::clock::Clock;
+use memory::feature::Feature;
 use memory::limits::{DRAIN_WAIT, HTTP_SHUTDOWN_WAIT};
 use protocol::error::ErrorCode;
 use tokio_util::sync::CancellationToken;
@@ -79,15 +82,28 @@ pub struct Host {
 pub async fn serve(host: Host, listeners: Vec<Listener>, stop: CancellationToken) {
     let Host { engine, serving, workspaces, clock, rules, connections_max } = host;
     let measures = Measures::new();
-    let gate = Arc::new(Gate::new(rules, Arc::clone(&measures)));
+    let logins = Arc::new(ui::Logins::default());
+    let own_page = engine.switches().everywhere().has(Feature::Page).then(|| Arc::clone(&logins));
+    let gate = Arc::new(Gate::new(rules, Arc::clone(&measures), own_page));
     let (lanes, feeds) = (serving.lanes.clone(), Arc::clone(&serving.feeds));
     let ending = CancellationToken::new();
     let mcp = mcp::endpoints(&engine, &feeds, &workspaces, &ending);
     let found = daemon::Found::default();
     let readers = readers::Readers::default();
     let (answers, told) = (answers::Answers::default(), tasks::Told::default());
-    let daemon =
-        Daemon { engine, serving, workspaces, measures, clock, mcp, found, readers, answers, told };
+    let daemon = Daemon {
+        engine,
+        serving,
+        workspaces,
+        measures,
+        clock,
+        mcp,
+        found,
+        readers,
+        answers,
+        told,
+        logins,
+    };
     let daemon = Arc::new(daemon);
     let router = router(Arc::clone(&daemon), Arc::clone(&gate));
     let front = Front::new(gate, Arc::clone(&daemon), router);

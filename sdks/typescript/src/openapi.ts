@@ -208,6 +208,108 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/ui": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Lead to the page for people. */
+        get: operations["top"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ui/": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get the page for people. Needs no token: it holds nothing. */
+        get: operations["index"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ui/session": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Trade a ticket for a token. Needs no token, and a ticket that was not used. */
+        post: operations["log_in"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ui/tickets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Get a ticket, for a browser that is about to be opened. It is good for one login within a minute. */
+        post: operations["ticket"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/ui/{file}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Get a file of the page. Needs no token. */
+        get: operations["file"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/batch": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Delete or move several memories, all of them or none, as one change. */
+        post: operations["batch"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/changes": {
         parameters: {
             query?: never;
@@ -512,6 +614,26 @@ export interface paths {
          *     nothing fits, the text is empty and there are no memories.
          */
         get: operations["recall"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/revisions/{revision}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Read what a memory said at a revision, as long as history keeps it.
+         * @description Only of memories that this workspace has or had.
+         */
+        get: operations["revision"];
         put?: never;
         post?: never;
         delete?: never;
@@ -924,6 +1046,19 @@ export interface components {
          * @description A tar archive.
          */
         Archive: string;
+        /** @description Steps that are done together or not at all. */
+        Batch: {
+            /** @description The steps, in order; at most 1,000. */
+            steps: components["schemas"]["Step"][];
+        };
+        /** @description What they came to. */
+        BatchDone: {
+            /**
+             * Format: int64
+             * @description The change, which one undo takes back; none if there was nothing to do.
+             */
+            change?: number | null;
+        };
         /** @description An entry that a request to forget may mean. */
         Candidate: {
             /** @description All of it, without the bullet and without secrets: with it as the query, and this `filePath`, the entry is meant. */
@@ -1456,6 +1591,13 @@ export interface components {
              */
             tokens: number;
         };
+        /** @description What a browser gets for a ticket. */
+        Login: {
+            /** @description The token of this browser. It ends with the daemon, and twelve hours after it was used last. */
+            token: string;
+            /** @description The id of the workspace that the daemon was started for. */
+            workspace: string;
+        };
         /**
          * @description Which kind of task changed memories.
          * @enum {string}
@@ -1877,6 +2019,13 @@ export interface components {
             /** @description Why: `ring_evicted`, `epoch_reset`, `replay_truncated`. */
             reason: string;
         };
+        /** @description The text of a memory at some revision. */
+        RevisionText: {
+            /** @description The revision. */
+            revision: string;
+            /** @description The text. */
+            text: string;
+        };
         /** @description A person's prompt. */
         SaidPrompt: {
             /**
@@ -2030,6 +2179,22 @@ export interface components {
             /** @description How it is: `error`. */
             status: string;
         };
+        /** @description One step of several that are done together. */
+        Step: {
+            /** @enum {string} */
+            do: "delete";
+            /** @description Its path. */
+            path: string;
+            /** @description Only if it has this revision. */
+            revision?: string | null;
+        } | {
+            /** @enum {string} */
+            do: "move";
+            /** @description Its path. */
+            from: string;
+            /** @description The path that it gets. */
+            to: string;
+        };
         /**
          * @description A scope as the task API names it.
          * @enum {string}
@@ -2089,6 +2254,11 @@ export interface components {
          * @enum {string}
          */
         Threshold: "frames" | "bytes" | "frames_and_bytes";
+        /** @description What a browser is opened with. */
+        Ticket: {
+            /** @description Good for one login, within a minute. */
+            ticket: string;
+        };
         /** @description A memory that waits for a review. */
         ToReview: {
             /** @description Its path. */
@@ -2124,6 +2294,11 @@ export interface components {
          * @enum {string}
          */
         Topic: "user" | "feedback" | "project" | "reference";
+        /** @description A ticket that is traded for a token. */
+        Trade: {
+            /** @description The ticket. */
+            ticket: string;
+        };
         /** @description A scope that has no root here. */
         UnavailableScope: {
             /** @description Why. */
@@ -2781,6 +2956,215 @@ export interface operations {
                 };
             };
             /** @description It is not */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    top: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description It is at `/ui/` */
+            308: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description It is switched off */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    index: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The page */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/html": string;
+                };
+            };
+            /** @description The browser has it */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description It is switched off */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    log_in: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Trade"];
+            };
+        };
+        responses: {
+            /** @description The token of this browser */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Login"];
+                };
+            };
+            /** @description The ticket was used, or is too old */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    ticket: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The ticket */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Ticket"];
+                };
+            };
+            /** @description The request is refused */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    file: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its name */
+                file: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The file */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/javascript": string;
+                };
+            };
+            /** @description The browser has it */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description There is none of this name */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    batch: {
+        parameters: {
+            query?: {
+                /** @description The id of the workspace; left out, the first one. */
+                workspace?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["Batch"];
+            };
+        };
+        responses: {
+            /** @description All is done */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["BatchDone"];
+                };
+            };
+            /** @description Nothing is done */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description Nothing is done */
             "5XX": {
                 headers: {
                     [name: string]: unknown;
@@ -3698,6 +4082,50 @@ export interface operations {
                 };
             };
             /** @description The memories cannot be read */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    revision: {
+        parameters: {
+            query?: {
+                /** @description The id of the workspace; left out, the first one. */
+                workspace?: string;
+            };
+            header?: never;
+            path: {
+                /** @description 64 hex digits */
+                revision: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The text */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RevisionText"];
+                };
+            };
+            /** @description It is not kept, or never was one of these memories */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The machine failed */
             "5XX": {
                 headers: {
                     [name: string]: unknown;

@@ -34,6 +34,10 @@ pub(super) const SYSTEMD_ANALYZE: Requirement = Requirement {
     packages: &["systemd"],
 };
 
+/// A browser, for the page.
+pub(super) const CHROMIUM: Requirement =
+    Requirement { name: "Chromium", probe: &["chromium", "--version"], packages: &["chromium"] };
+
 /// A C++ compiler, for libFuzzer.
 pub(super) const CXX: Requirement =
     Requirement { name: "a C++ compiler", probe: &["c++", "--version"], packages: &["g++"] };

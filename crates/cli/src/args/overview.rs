@@ -18,7 +18,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
     ("Context", &["context", "hot", "pin", "unpin", "save", "trust", "accept"]),
     ("History", &["log", "show", "diff", "undo"]),
     ("Care", &["status", "features", "doctor", "import", "export", "workspace"]),
-    ("Serve", &["mcp", "serve", "service", "token", "events"]),
+    ("Serve", &["ui", "mcp", "serve", "service", "token", "events"]),
     ("Set up", &["install", "uninstall", "hook", "demo", "completions", "man", "help"]),
 ];
 

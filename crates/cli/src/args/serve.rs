@@ -6,6 +6,23 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueHint};
 
+/// The port of a daemon that is given none.
+pub(crate) const DEFAULT_PORT: u16 = 4170;
+
+/// Open the page on which people see and edit what their agents remember
+///
+/// Asks the running daemon, or starts one for the current folder, and opens your browser. The address is good for one login
+/// within a minute.
+#[derive(Args, Debug)]
+#[command(
+    after_help = "Examples:\n  quipu ui\n  quipu ui --print                  for a browser elsewhere on this machine"
+)]
+pub(crate) struct Ui {
+    /// Print the address and open no browser
+    #[arg(long)]
+    pub(crate) print: bool,
+}
+
 /// Serve memories and tasks over HTTP
 ///
 /// Listens on this machine only, at 127.0.0.1:4170 and at a socket in the state folder, and asks
@@ -25,7 +42,7 @@ pub(crate) struct Serve {
     pub(crate) host: IpAddr,
 
     /// The port to listen at; 0 takes a free one
-    #[arg(long, value_name = "PORT", default_value_t = 4170)]
+    #[arg(long, value_name = "PORT", default_value_t = DEFAULT_PORT)]
     pub(crate) port: u16,
 
     /// A folder to serve, the first of them as the one that is meant where none is named

@@ -17,6 +17,8 @@ mod mcp_session;
 
 mod memories;
 
+mod page;
+
 mod pending;
 
 mod published_client;

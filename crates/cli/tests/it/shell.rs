@@ -60,6 +60,7 @@ fn the_help_lists_the_commands() {
       workspace    List or remove the workspaces of this host
 
     Serve:
+      ui           Open the page on which people see and edit what their agents remember
       mcp          Serve memories to an agent over MCP on stdin and stdout
       serve        Serve memories and tasks over HTTP
       service      Let the system start the daemon
@@ -127,7 +128,7 @@ fn without_a_command_a_start_is_shown() {
       Context     context  hot  pin  unpin  save  trust  accept
       History     log  show  diff  undo
       Care        status  features  doctor  import  export  workspace
-      Serve       mcp  serve  service  token  events
+      Serve       ui  mcp  serve  service  token  events
       Set up      install  uninstall  hook  demo  completions  man  help
 
     `quipu help` says what each is for, `quipu help COMMAND` shows examples.

@@ -22,6 +22,7 @@ use super::memories::Where;
 use super::readers::{Reader, Readers};
 use super::refused::Refused;
 use super::tasks::Told;
+use super::ui::Logins;
 use crate::mcp::{CLASSES, Endpoint, SESSION_HEADER};
 
 /// By which way changes came in that are made here.
@@ -48,6 +49,7 @@ pub(super) struct Daemon {
     pub(super) readers: Readers,
     pub(super) answers: Answers,
     pub(super) told: Told,
+    pub(super) logins: Arc<Logins>,
 }
 
 /// The memories of workspaces as a person may touch them, with when their roots were looked for.

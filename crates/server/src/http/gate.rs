@@ -39,6 +39,7 @@ use super::listen::Visitor;
 use super::measure::Measures;
 use super::refused::Refused;
 use super::room::Room;
+use super::ui::Logins;
 
 /// The header that names a request, in both directions.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -77,6 +78,8 @@ pub(super) struct Gate {
     room: Room,
     names: RequestNames,
     measures: Arc<Measures>,
+    /// Who is logged in to the page of this daemon, unless that is off.
+    logins: Option<Arc<Logins>>,
 }
 
 /// A request that was checked before it came here.
@@ -127,12 +130,12 @@ impl RequestNames {
 }
 
 impl Gate {
-    pub(super) fn new(rules: Rules, measures: Arc<Measures>) -> Self {
+    pub(super) fn new(rules: Rules, measures: Arc<Measures>, logins: Option<Arc<Logins>>) -> Self {
         let rates = rules.requests_a_second_max.map(Rates::new);
         let process = format!("{:x}-", std::process::id());
         let names = RequestNames { process, last: AtomicU64::new(0) };
         let room = Room::new(HTTP_BODIES_BYTES_MAX);
-        Self { rules, rates, room, names, measures }
+        Self { rules, rates, room, names, measures, logins }
     }
 
     /// Begins to answer a request.
@@ -179,13 +182,15 @@ impl Gate {
         if !self.rules.hosts.allow(request.uri(), headers) {
             return Err(ErrorCode::HostNotAllowed.into());
         }
-        if !origin::allows(&self.rules.origins, headers) {
+        let is_own = self.logins.is_some() && origin::is_own(request.uri(), headers);
+        if !is_own && !origin::allows(&self.rules.origins, headers) {
             return Err(ErrorCode::OriginNotAllowed.into());
         }
-        if is_open(request) || origin::is_preflight(request) {
+        let is_open = is_open(request) || self.logins.is_some() && is_of_page(request);
+        if is_open || origin::is_preflight(request) {
             return Ok(());
         }
-        if !self.rules.token.is_in(headers) {
+        if !self.rules.token.is_in(headers) && !self.is_logged_in(request) {
             return Err(Refused::from(ErrorCode::Unauthorized).challenging());
         }
         sender.visitor.inspect(|visitor| visitor.is_known());
@@ -196,6 +201,12 @@ impl Gate {
             }
             None => Ok(()),
         }
+    }
+
+    /// Tells whether a browser sends a request that is logged in. It gets no tickets for others.
+    fn is_logged_in<B>(&self, request: &Request<B>) -> bool {
+        let token = token::brought(request.headers()).filter(|_| request.uri().path() != TICKETS);
+        self.logins.as_ref().zip(token).is_some_and(|(logins, token)| logins.has(token))
     }
 
     /// Checks a request that comes to the routes.
@@ -215,6 +226,21 @@ fn is_open<B>(request: &Request<B>) -> bool {
     let uri = request.uri();
     let is_plain = uri.path() == "/health" && uri.query().is_none();
     is_plain && [Method::GET, Method::HEAD].contains(request.method())
+}
+
+/// Where the daemon's own token gets tickets for browsers.
+const TICKETS: &str = "/ui/tickets";
+
+/// Tells whether anybody may ask this of the page: its files, which hold nothing, and to log in, which needs a ticket.
+fn is_of_page<B>(request: &Request<B>) -> bool {
+    let path = request.uri().path();
+    let is_file =
+        path == "/ui" || path.strip_prefix("/ui/").is_some_and(|name| !name.contains('/'));
+    match *request.method() {
+        Method::GET | Method::HEAD => is_file && path != TICKETS,
+        Method::POST => path == "/ui/session",
+        _ => false,
+    }
 }
 
 /// Returns what a client calls itself; what is empty is no name.

@@ -16,8 +16,8 @@ use super::daemon::Shared;
 use super::page;
 use super::routes::{Routes, routes};
 use super::{
-    about, changes, context, context_files, conversations, events, mcp, memories, pending,
-    sessions, tasks, tool, transfer, workspaces,
+    about, batch, changes, context, context_files, conversations, events, mcp, memories, pending,
+    sessions, tasks, tool, transfer, ui, workspaces,
 };
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
@@ -48,6 +48,7 @@ pub(super) fn routes() -> Routes {
         .merge(conversations::routes())
         .merge(events::routes())
         .merge(memories::routes())
+        .merge(batch::routes())
         .merge(context_files::routes())
         .merge(tool::routes())
         .merge(mcp::routes())
@@ -55,6 +56,7 @@ pub(super) fn routes() -> Routes {
         .merge(pending::routes())
         .merge(transfer::routes())
         .merge(workspaces::routes())
+        .merge(ui::routes())
         .routes(routes!(description: NOTHING))
         .routes(routes!(docs: NOTHING))
 }

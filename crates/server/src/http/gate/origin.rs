@@ -9,9 +9,10 @@ use std::str::FromStr;
 use axum::extract::Request;
 use axum::http::header::{
     ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS, ACCESS_CONTROL_ALLOW_ORIGIN,
-    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, ORIGIN,
+    ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE, ACCESS_CONTROL_REQUEST_METHOD, HOST,
+    ORIGIN,
 };
-use axum::http::uri::Authority;
+use axum::http::uri::{Authority, Uri};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::{IntoResponse, Response};
 
@@ -61,6 +62,17 @@ impl fmt::Display for Origin {
 /// Tells whether a request comes from no page, or from one that may call.
 pub(super) fn allows(allowed: &[Origin], headers: &HeaderMap) -> bool {
     !headers.contains_key(ORIGIN) || allowed_of(allowed, headers).is_some()
+}
+
+/// Tells whether a request comes from a page that this daemon served: its origin is the host that the request is for. That the
+/// host is one of this machine is checked before.
+pub(super) fn is_own(uri: &Uri, headers: &HeaderMap) -> bool {
+    let mut origins = headers.get_all(ORIGIN).iter();
+    let (Some(origin), None) = (origins.next(), origins.next()) else { return false };
+    let host = uri.authority().map(Authority::as_str);
+    let host = host.or_else(|| headers.get(HOST)?.to_str().ok());
+    let origin = origin.to_str().ok().and_then(|origin| origin.strip_prefix("http://"));
+    origin.is_some() && origin == host
 }
 
 /// Returns the origin of the page that a request comes from, if it names one and that may call.

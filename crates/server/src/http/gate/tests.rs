@@ -25,7 +25,7 @@ fn router(requests_a_second_max: Option<NonZeroU32>) -> Router {
         token: Token::new(TOKEN).unwrap(),
         requests_a_second_max,
     };
-    let gate = Arc::new(Gate::new(rules, Measures::new()));
+    let gate = Arc::new(Gate::new(rules, Measures::new(), None));
     Router::new()
         .route("/health", get(async || "ok"))
         .route("/echo", post(async |body: String| body))

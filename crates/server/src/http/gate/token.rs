@@ -31,14 +31,16 @@ impl Token {
 
     /// Tells whether a request brings it, once.
     pub(super) fn is_in(&self, headers: &HeaderMap) -> bool {
-        let mut brought = headers.get_all(AUTHORIZATION).iter();
-        let (Some(header), None) = (brought.next(), brought.next()) else { return false };
-        let Some((scheme, token)) = header.to_str().ok().and_then(|text| text.split_once(' '))
-        else {
-            return false;
-        };
-        scheme.eq_ignore_ascii_case("bearer") && bool::from(self.0.ct_eq(token.trim().as_bytes()))
+        brought(headers).is_some_and(|token| bool::from(self.0.ct_eq(token.as_bytes())))
     }
+}
+
+/// Returns the token that a request brings, if it brings one.
+pub(super) fn brought(headers: &HeaderMap) -> Option<&str> {
+    let mut brought = headers.get_all(AUTHORIZATION).iter();
+    let (Some(header), None) = (brought.next(), brought.next()) else { return None };
+    let (scheme, token) = header.to_str().ok()?.split_once(' ')?;
+    scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
 }
 
 impl fmt::Debug for Token {

@@ -56,16 +56,28 @@ async fn serve(endpoint: MakeEndpoint) -> Served {
     let host = host_of(&engine, &workspaces[0]);
     let end = endpoint(host, (Arc::clone(&serving.feeds), id.clone()), ending.clone());
     let mcp = HashMap::from([(id, end)]);
-    let gate = Arc::new(Gate::new(rules, Arc::clone(&measures)));
+    let gate = Arc::new(Gate::new(rules, Arc::clone(&measures), None));
     let connect = |router| Connections::new(router, 64, Arc::clone(&measures), ending.clone());
     let clock = Arc::new(ManualClock::default());
     let measures = Arc::clone(&measures);
     let found = crate::http::daemon::Found::default();
+    let logins = Arc::default();
     let readers = crate::http::readers::Readers::default();
     let answers = crate::http::answers::Answers::default();
     let told = crate::http::tasks::Told::default();
-    let daemon =
-        Daemon { engine, serving, workspaces, measures, clock, mcp, found, readers, answers, told };
+    let daemon = Daemon {
+        engine,
+        serving,
+        workspaces,
+        measures,
+        clock,
+        mcp,
+        found,
+        readers,
+        answers,
+        told,
+        logins,
+    };
     let router: Router = crate::http::router(Arc::new(daemon), gate);
     let router = router.layer(map_request(async |mut request: Request| {
         let token = HeaderValue::try_from(format!("Bearer {TOKEN}")).unwrap();

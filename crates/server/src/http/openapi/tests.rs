@@ -82,6 +82,9 @@ fn it_is_of_version_3_1_and_names_every_route_of_the_spec() {
     get /metrics
     get /openapi.json
     get /session/{id}/events
+    get /ui
+    get /ui/
+    get /ui/{file}
     get /v1/changes
     get /v1/changes/{id}
     get /v1/context
@@ -92,6 +95,7 @@ fn it_is_of_version_3_1_and_names_every_route_of_the_spec() {
     get /v1/pending
     get /v1/pending/{id}
     get /v1/recall
+    get /v1/revisions/{revision}
     get /v1/search
     get /v1/stats
     get /v1/tasks
@@ -104,6 +108,9 @@ fn it_is_of_version_3_1_and_names_every_route_of_the_spec() {
     post /session
     post /session/{id}/detach
     post /session/{id}/heartbeat
+    post /ui/session
+    post /ui/tickets
+    post /v1/batch
     post /v1/changes/{id}/undo
     post /v1/import
     post /v1/memories/move

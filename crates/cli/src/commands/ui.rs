@@ -1,0 +1,100 @@
+//! `quipu ui`: the page for people, in a browser.
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use memory::code::Code;
+use protocol::client::ClientError;
+use serde_json::json;
+
+use crate::args::{DEFAULT_PORT, Ui};
+use crate::compose::App;
+use crate::daemon::{self, Place};
+use crate::exit::{Failure, Status, chain};
+
+/// How long to wait before looking again whether a daemon has started, and how often.
+const START_POLL: Duration = Duration::from_millis(50);
+const START_POLLS: usize = 200;
+
+/// Opens the page; starts a daemon if none runs.
+pub(crate) async fn run(app: &App, args: &Ui) -> Result<Status, Failure> {
+    let state = &app.folders.state;
+    let running = entry(state).await?;
+    let started = running.is_none();
+    let (place, ticket) = if let Some(running) = running {
+        running
+    } else {
+        start(app)?;
+        app.wait("starting a daemon", started_in(state)).await?
+    };
+    // A fragment reaches no server and no log; a ticket is good once, for a minute.
+    let url = format!("{}/ui/#ticket={ticket}", place.url);
+    if app.output.json {
+        app.output.value(&json!({ "url": url, "pid": place.pid, "started": started }))?;
+    } else {
+        if started {
+            let (pid, url) = (place.pid, &place.url);
+            app.output.note(&format!(
+                "a daemon was started: {url}, process {pid}; it runs until you end it"
+            ));
+        }
+        if args.print {
+            app.output.text(&format!("{url}\n"))?;
+        } else {
+            app.output.note(&format!("open {url} within a minute, if no browser does"));
+        }
+    }
+    if !args.print
+        && let Err(error) = open::that_detached(&url)
+    {
+        app.output.warning(&format!("no browser could be opened: {error}"));
+    }
+    Ok(Status::Done)
+}
+
+/// Returns the daemon of a state folder with a ticket for its page; `None` if there is none that answers.
+async fn entry(state: &Path) -> Result<Option<(Place, String)>, Failure> {
+    let Some(place) = daemon::find(state) else { return Ok(None) };
+    match place.client()?.ui_ticket().await {
+        Ok(ticket) => Ok(Some((place, ticket.ticket))),
+        Err(ClientError::Unreachable(_)) => Ok(None),
+        Err(error) => Err(Failure::new(Code::StorageFailed, chain(&error))
+            .help(format!("the daemon at {} may be older than this program", place.url))),
+    }
+}
+
+/// Starts a daemon for the current folder that outlives this process.
+fn start(app: &App) -> Result<(), Failure> {
+    let wrong = |error: &std::io::Error| Failure::file("start a daemon", Path::new("quipu"), error);
+    let program = std::env::current_exe().map_err(|error| wrong(&error))?;
+    let mut command = Command::new(program);
+    command.arg("serve").stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    // Where somebody else has the port, another one does.
+    if std::net::TcpListener::bind(("127.0.0.1", DEFAULT_PORT)).is_err() {
+        command.args(["--port", "0"]);
+    }
+    if let Some(project) = &app.globals.project {
+        command.arg("--workspace").arg(project);
+    }
+    #[cfg(unix)]
+    {
+        use std::os::unix::process::CommandExt as _;
+        // Ctrl-C in this terminal is not meant for it.
+        command.process_group(0);
+    }
+    command.spawn().map_err(|error| wrong(&error))?;
+    Ok(())
+}
+
+/// Waits for a daemon that is starting.
+async fn started_in(state: &Path) -> Result<(Place, String), Failure> {
+    for _ in 0..START_POLLS {
+        if let Some(entered) = entry(state).await? {
+            return Ok(entered);
+        }
+        tokio::time::sleep(START_POLL).await;
+    }
+    Err(Failure::new(Code::StorageFailed, "a daemon was started and does not answer")
+        .help("`quipu serve` in a terminal says why"))
+}

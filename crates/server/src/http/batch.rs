@@ -1,0 +1,118 @@
+//! Several memories at once, as one change that one undo takes back; and what one was before.
+
+use axum::extract::{Query, Request, State};
+use axum::http::HeaderMap;
+use engine::{Call, Memories};
+use memory::change::ChangeKind;
+use memory::command::{Command, CommandError, Reply};
+use memory::document::Revision;
+use memory::limits::HTTP_BATCH_MAX;
+use protocol::error::{ErrorBody, ErrorCode};
+use protocol::memories::{Batch, BatchDone, RevisionText, Step};
+
+use super::body::{self, Json};
+use super::daemon::Shared;
+use super::memories::{Asked, Where, whole_path};
+use super::path::Path;
+use super::refused::Refused;
+use super::routes::{Routes, routes};
+
+pub(super) fn routes() -> Routes {
+    Routes::new().routes(routes!(batch: MEMORY)).routes(routes!(revision: MEMORY))
+}
+
+/// Delete or move several memories, all of them or none, as one change.
+#[utoipa::path(
+    post,
+    path = "/v1/batch",
+    tag = "memories",
+    params(Where),
+    request_body = Batch,
+    responses(
+        (status = 200, description = "All is done", body = BatchDone),
+        (status = "4XX", description = "Nothing is done", body = ErrorBody),
+        (status = "5XX", description = "Nothing is done", body = ErrorBody),
+    ),
+)]
+async fn batch(
+    State(daemon): State<Shared>,
+    asked: Asked<Where>,
+    request: Request,
+) -> Result<Json<BatchDone>, Refused> {
+    let headers = request.headers().clone();
+    let Batch { steps } = body::value(request).await?;
+    let Query(Where { workspace }) = asked?;
+    let memories = daemon.person(workspace.as_deref(), &headers).await?;
+    if steps.len() > HTTP_BATCH_MAX {
+        let what = format!(
+            "there are {} steps, and at most {HTTP_BATCH_MAX} are done at once",
+            steps.len()
+        );
+        return Err(Refused::from(ErrorCode::InvalidArguments).saying(what));
+    }
+    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+    for step in steps {
+        let command = command(&memories, step).await?;
+        if let Reply::Refused(refusal) = draft.apply(command).await? {
+            return Err(refusal.into());
+        }
+    }
+    Ok(Json(BatchDone { change: draft.commit().await?.map(|id| id.0) }))
+}
+
+/// Returns the command of a step, if what it is about is as its caller saw it.
+async fn command(memories: &Memories, step: Step) -> Result<Command, Refused> {
+    match step {
+        Step::Delete { path, revision } => {
+            let path = whole_path(memories, &path)?;
+            let wanted = revision.map(|text| text.parse::<Revision>()).transpose();
+            let wanted = wanted.map_err(|_| {
+                Refused::from(ErrorCode::InvalidArguments)
+                    .saying("a revision is 64 hex digits".to_owned())
+            })?;
+            if let Some(wanted) = wanted {
+                let now = memories.read(&path).await?.revision;
+                if now != wanted {
+                    return Err(CommandError::Conflict { path, current: Some(now) }.into());
+                }
+            }
+            Ok(Command::Delete { path })
+        }
+        Step::Move { from, to } => Ok(Command::Rename {
+            old_path: whole_path(memories, &from)?,
+            new_path: whole_path(memories, &to)?,
+        }),
+    }
+}
+
+/// Read what a memory said at a revision, as long as history keeps it.
+///
+/// Only of memories that this workspace has or had.
+#[utoipa::path(
+    get,
+    path = "/v1/revisions/{revision}",
+    tag = "history",
+    params(("revision" = String, Path, description = "64 hex digits"), Where),
+    responses(
+        (status = 200, description = "The text", body = RevisionText),
+        (status = "4XX", description = "It is not kept, or never was one of these memories", body = ErrorBody),
+        (status = "5XX", description = "The machine failed", body = ErrorBody),
+    ),
+)]
+async fn revision(
+    State(daemon): State<Shared>,
+    Path(wanted): Path<String>,
+    asked: Asked<Where>,
+    headers: HeaderMap,
+) -> Result<Json<RevisionText>, Refused> {
+    let Query(Where { workspace }) = asked?;
+    let memories = daemon.person(workspace.as_deref(), &headers).await?;
+    let not_kept = || {
+        Refused::from(ErrorCode::NotFound)
+            .saying("history keeps no such revision of these memories".to_owned())
+    };
+    let revision: Revision = wanted.parse().map_err(|_| not_kept())?;
+    let bytes = memories.content(&revision).await?.ok_or_else(not_kept)?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    Ok(Json(RevisionText { revision: revision.to_string(), text }))
+}
