@@ -18,6 +18,8 @@ mod power_cut;
 
 mod hostile;
 
+mod page;
+
 mod pending;
 mod permissions;
 

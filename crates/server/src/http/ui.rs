@@ -34,7 +34,36 @@ macro_rules! files {
 }
 
 static FILES: &[(&str, &str, &[u8])] = &files![
+    "actions.js": "text/javascript; charset=utf-8",
+    "api.js": "text/javascript; charset=utf-8",
+    "app.js": "text/javascript; charset=utf-8",
+    "changes.js": "text/javascript; charset=utf-8",
+    "conflict.js": "text/javascript; charset=utf-8",
+    "context.js": "text/javascript; charset=utf-8",
+    "dialog.js": "text/javascript; charset=utf-8",
+    "diff.js": "text/javascript; charset=utf-8",
+    "dom.js": "text/javascript; charset=utf-8",
+    "editor.js": "text/javascript; charset=utf-8",
+    "events.js": "text/javascript; charset=utf-8",
+    "find.js": "text/javascript; charset=utf-8",
+    "format.js": "text/javascript; charset=utf-8",
+    "frontmatter.js": "text/javascript; charset=utf-8",
+    "history.js": "text/javascript; charset=utf-8",
+    "icon.svg": "image/svg+xml",
+    "icons.js": "text/javascript; charset=utf-8",
+    "inbox.js": "text/javascript; charset=utf-8",
     "index.html": "text/html; charset=utf-8",
+    "keys.js": "text/javascript; charset=utf-8",
+    "markdown.js": "text/javascript; charset=utf-8",
+    "overview.js": "text/javascript; charset=utf-8",
+    "page.js": "text/javascript; charset=utf-8",
+    "router.js": "text/javascript; charset=utf-8",
+    "rows.js": "text/javascript; charset=utf-8",
+    "settings.js": "text/javascript; charset=utf-8",
+    "store.js": "text/javascript; charset=utf-8",
+    "style.css": "text/css; charset=utf-8",
+    "tasks.js": "text/javascript; charset=utf-8",
+    "tree.js": "text/javascript; charset=utf-8",
 ];
 
 /// Nothing is loaded from elsewhere, nothing in a text is run, and no other page may frame this one.

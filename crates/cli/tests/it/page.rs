@@ -1,0 +1,73 @@
+//! The page for people, in a real browser: what a person does there, beside agents that write at the same time.
+
+use std::path::Path;
+
+use crate::place::Place;
+
+/// Plays a scenario of `tests/page/scenarios.mjs` in a place of its own.
+fn play(scenario: &str) {
+    let place = Place::new();
+    let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page/scenarios.mjs");
+    let mut node =
+        place.program(&crate::mcp_clients::tool("QUIPU_TEST_NODE").display().to_string());
+    let modules = crate::mcp_clients::tool("QUIPU_TEST_NODE_MODULES");
+    node.arg(scripts)
+        .arg(scenario)
+        .env("QUIPU_TEST_NODE_MODULES", modules)
+        .env("QUIPU_TEST_PROGRAM", env!("CARGO_BIN_EXE_quipu"))
+        .env("QUIPU_TEST_CHECKOUT", place.checkout())
+        .env("QUIPU_TEST_HOME", place.home());
+    // Given by whoever wants pictures, or other numbers.
+    for name in ["QUIPU_TEST_SHOTS", "QUIPU_TEST_MEMORIES", "QUIPU_TEST_CHROMIUM"] {
+        node.envs(std::env::var_os(name).map(|value| (name, value)));
+    }
+    let ended = node.output().unwrap();
+    let said = String::from_utf8_lossy(&ended.stdout);
+    let complained = String::from_utf8_lossy(&ended.stderr);
+    assert!(ended.status.success(), "{scenario}: {said}\n{complained}");
+}
+
+#[test]
+fn a_person_edits_pins_deletes_and_takes_back() {
+    play("curate");
+}
+
+#[test]
+fn nothing_is_overwritten_and_nothing_typed_is_lost() {
+    play("conflict");
+}
+
+#[test]
+fn what_agents_write_is_seen_at_once_and_a_daemon_that_died_is_told() {
+    play("live");
+}
+
+#[test]
+fn what_waits_for_a_review_is_read_and_accepted() {
+    play("inbox");
+}
+
+#[test]
+fn what_memories_say_is_shown_as_text() {
+    play("hostile");
+}
+
+#[test]
+fn every_view_is_accessible_light_dark_and_on_a_phone() {
+    play("look");
+}
+
+#[test]
+fn memories_are_found_pinned_and_opened_by_the_keyboard_alone() {
+    play("keyboard");
+}
+
+#[test]
+fn the_pictures_can_be_made() {
+    play("pictures");
+}
+
+#[test]
+fn a_thousand_memories_are_no_burden() {
+    play("many");
+}

@@ -1,0 +1,248 @@
+// What a person does on the page, in a real browser.
+import assert from 'node:assert/strict';
+import { writeFileSync, mkdirSync } from 'node:fs';
+import { Agent, AxeBuilder, Daemon, check, done, open, run } from './world.mjs';
+
+const scenarios = {
+  async curate() {
+    run('create', 'global/user/tea.md', '---\nname: Tea\ndescription: drinks\ntype: user\n---\n\n- I drink green tea\n');
+    const daemon = await Daemon.start();
+    const address = await daemon.address();
+    const page = await open(address);
+    await page.getByRole('treeitem', { name: /Tea/ }).click();
+    const text = page.getByRole('textbox', { name: 'Text' });
+    await text.fill('- I drink black tea\n');
+    await page.getByLabel('Description').fill('what I drink');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Saved', { exact: true }).waitFor();
+    const agent = await Agent.start();
+    const seen = await agent.tool({ command: 'view', path: '/memories/global/user/tea.md' });
+    assert.match(seen, /black tea/);
+    assert.match(seen, /description: what I drink/);
+    // A pin survives a reload, and so does unsaved text.
+    await page.getByRole('button', { name: 'Pin', exact: true }).click();
+    await page.getByRole('button', { name: 'Pinned' }).first().waitFor();
+    await text.fill('- half a sentence');
+    await page.waitForTimeout(500);
+    await page.reload();
+    await page.getByText('Your unsaved text was restored.').waitFor();
+    assert.equal(await text.inputValue(), '- half a sentence');
+    assert.match(run('ls'), /pinned/);
+    // The ticket is in no address and in no history, and is good once.
+    assert.doesNotMatch(page.url(), /ticket/);
+    assert.equal(await page.evaluate(() => localStorage.getItem('quipu.token')), null);
+    const other = await open(address);
+    await other.getByText('The session has ended').waitFor();
+    // Deleting asks, and is taken back in place.
+    await page.getByRole('button', { name: 'Delete' }).first().click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await page.getByRole('treeitem', { name: /Tea/ }).waitFor();
+    assert.match(run('view', 'global/user/tea.md'), /black tea/);
+    check(page);
+  },
+
+  async conflict() {
+    run('create', 'global/a.md', '- one\n');
+    const daemon = await Daemon.start();
+    const page = await open(`${await daemon.address()}`);
+    await page.getByRole('treeitem', { name: /^a\b/ }).click();
+    const text = page.getByRole('textbox', { name: 'Text' });
+    await text.fill('- mine\n');
+    const agent = await Agent.start();
+    await agent.tool({ command: 'str_replace', path: '/memories/global/a.md', old_str: 'one', new_str: 'theirs' });
+    await page.getByRole('button', { name: 'Save' }).click();
+    const conflict = page.getByRole('alert', { name: 'Conflict' });
+    for (const words of ['- mine', '- theirs', '- one']) await conflict.getByText(words).first().waitFor();
+    assert.match(run('view', 'global/a.md'), /theirs/, 'nothing was overwritten');
+    await conflict.getByRole('button', { name: 'Keep mine' }).click();
+    await page.getByText('Saved', { exact: true }).waitFor();
+    assert.match(run('view', 'global/a.md'), /mine/);
+    assert.match(run('log'), /agent/, 'what was replaced is in history');
+    // Deleted while it is edited: it is saved as new.
+    await text.fill('- mine again\n');
+    await agent.tool({ command: 'delete', path: '/memories/global/a.md' });
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await page.getByRole('button', { name: 'Save as new' }).click();
+    await page.getByText('Saved', { exact: true }).waitFor();
+    assert.match(run('view', 'global/a.md'), /mine again/);
+    // What screening refuses is said with its rule, and nothing is lost.
+    await text.fill('- token ghp_0123456789abcdefghijABCDEFGHIJ012345\n');
+    await page.getByRole('button', { name: 'Save', exact: true }).click();
+    await page.getByText('Screening refused this text').waitFor();
+    assert.match(await text.inputValue(), /ghp_/);
+    assert.doesNotMatch(run('view', 'global/a.md'), /ghp_/);
+    check(page);
+  },
+
+  async live() {
+    run('create', 'global/a.md', '- one\n');
+    const daemon = await Daemon.start();
+    const page = await open(await daemon.address());
+    const second = await open(await daemon.address());
+    await page.getByRole('treeitem', { name: /^a\b/ }).waitFor();
+    await second.getByRole('treeitem', { name: /^a\b/ }).waitFor();
+    const agent = await Agent.start();
+    const begun = Date.now();
+    await agent.tool({ command: 'create', path: '/memories/global/b.md', file_text: '- by an agent\n' });
+    for (const one of [page, second]) await one.getByRole('treeitem', { name: /^b\b/ }).waitFor();
+    const badge = Date.now() - begun;
+    assert.ok(badge < 1500, `the badge came after ${badge} ms`);
+    console.log(`an agent's new memory was on two pages after ${badge} ms`);
+    // The daemon dies and comes back on its port: the page says so, and goes on by itself after a new login.
+    await daemon.kill();
+    await page.getByText('The daemon does not answer.').waitFor();
+    const again = await Daemon.start(daemon.port);
+    await page.getByText('The session has ended').waitFor({ timeout: 30_000 });
+    // Opened in the same tab, only the fragment changes.
+    await page.goto(await again.address());
+    await page.getByRole('treeitem', { name: /^b\b/ }).waitFor();
+    check(page);
+  },
+
+  async inbox() {
+    mkdirSync(`${process.env.QUIPU_TEST_CHECKOUT}/.quipu/memory`, { recursive: true });
+    writeFileSync(`${process.env.QUIPU_TEST_CHECKOUT}/.quipu/memory/build.md`, '- Build with make\n');
+    const daemon = await Daemon.start();
+    const agent = await Agent.start();
+    await agent.tool({ command: 'create', path: '/memories/global/clean.md', file_text: '- clean\n' });
+    await agent.tool({ command: 'view', path: '/memories/project/build.md' });
+    await agent.tool({ command: 'create', path: '/memories/global/after.md', file_text: '- Every project builds with make\n' });
+    const page = await open(await daemon.address());
+    await page.getByRole('link', { name: /Inbox/ }).click();
+    await page.getByText('Needs your review').waitFor();
+    await page.getByText('Every project builds with make').first().waitFor();
+    await page.getByRole('button', { name: 'I have read it: accept' }).click();
+    await page.getByText('Needs your review').waitFor({ state: 'detached' });
+    assert.equal(run('pending').trim(), '');
+    assert.match(run('log'), /accept/);
+    check(page);
+  },
+
+  async hostile() {
+    const markup = '<img src=x onerror=alert(1)><script>alert(2)</script>';
+    run('create', 'global/markup.md', `---\nname: "${markup}"\ndescription: "<b>bold</b>"\n---\n\n- ${markup}\n- [link](javascript:alert(3))\n`);
+    const root = `${process.env.QUIPU_TEST_CHECKOUT}/.quipu/memory`;
+    mkdirSync(root, { recursive: true });
+    writeFileSync(`${root}/bidi.md`, '- abc\u202edef\u200b\n');
+    writeFileSync(`${root}/long.md`, `- ${'x'.repeat(100_000)}\n`);
+    writeFileSync(`${root}/${'n'.repeat(150)}.md`, '- a long name\n');
+    const daemon = await Daemon.start();
+    const page = await open(await daemon.address());
+    page.on('dialog', (dialog) => page.complaints.push(`a dialog: ${dialog.message()}`));
+    await page.getByRole('treeitem', { name: /img src/ }).click();
+    await page.getByRole('button', { name: 'Preview' }).click();
+    await page.getByRole('region', { name: 'Preview' }).getByText('<script>').waitFor();
+    for (const name of [/^bidi/, /^long/, /^nnnn/]) await page.getByRole('treeitem', { name }).click();
+    assert.equal(await page.locator('#main img, #main script, #main b').count(), 0);
+    assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, 'nothing makes the page wider than it is');
+    for (const view of ['inbox', 'history', 'context', 'overview']) {
+      await page.goto(`${daemon.url}/ui/#/${view}`);
+      await page.waitForTimeout(300);
+    }
+    check(page);
+  },
+
+  async look() {
+    for (const name of ['user/a', 'user/b', 'feedback/c', 'd']) run('create', `global/${name}.md`, `---\ndescription: about ${name}\n---\n\n- ${name}\n`);
+    const daemon = await Daemon.start();
+    for (const [mode, options] of [
+      ['light', {}],
+      ['dark', { colorScheme: 'dark' }],
+      ['phone', { viewport: { width: 360, height: 740 } }],
+    ]) {
+      const page = await open(await daemon.address(), options);
+      await page.getByRole('treeitem').first().waitFor();
+      for (const view of ['memories', 'memories/global/user/a.md', 'new/global/', 'inbox', 'history', 'context?q=what+is+a', 'tasks', 'overview', 'settings']) {
+        await page.evaluate((to) => { location.hash = `#/${to}`; }, view);
+        await page.waitForTimeout(250);
+        const { violations } = await new AxeBuilder({ page }).analyze();
+        const serious = violations.filter((one) => ['serious', 'critical'].includes(one.impact));
+        assert.deepEqual(serious.map((one) => [mode, view, one.id, one.nodes.map((node) => node.html.slice(0, 120))]), []);
+        assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), `${mode} ${view} is wider than the window`);
+      }
+      check(page);
+    }
+  },
+
+  async keyboard() {
+    for (const name of ['a', 'b', 'c']) run('create', `global/${name}.md`, `- ${name}\n`);
+    const daemon = await Daemon.start();
+    const page = await open(await daemon.address());
+    await page.getByRole('treeitem', { name: /^a\b/ }).waitFor();
+    const tree = page.getByRole('tree');
+    await tree.focus().catch(() => {});
+    for (let presses = 0; presses < 40; presses++) {
+      if (await page.evaluate(() => document.activeElement?.closest('[role=tree]') !== null)) break;
+      await page.keyboard.press('Tab');
+    }
+    await page.keyboard.press('Home');
+    for (let presses = 0; presses < 3; presses++) await page.keyboard.press('ArrowDown');
+    await page.keyboard.press('p');
+    await page.waitForFunction(() => document.querySelector('[role=treeitem] [class*=pin]') !== null);
+    assert.match(run('ls'), /pinned/);
+    await page.keyboard.press('Enter');
+    await page.getByRole('textbox', { name: 'Text' }).waitFor();
+    check(page);
+  },
+
+  /** Makes the pictures of the README, of memories that a person might have. */
+  async pictures() {
+    const folder = process.env.QUIPU_TEST_SHOTS;
+    const memories = {
+      'global/user/editor.md': ['Editor', 'Helix, with the shared configuration', 'user', 'Uses Helix, and the configuration in `~/dotfiles`.\n- Prefers tabs of four spaces, but for Makefiles.'],
+      'global/user/answers.md': ['Answers', 'How long answers should be', 'user', 'Short answers first; details when asked.\n- Figures with their unit.'],
+      'global/feedback/tests.md': ['Tests', 'What a good test looks like', 'feedback', 'Tests name the claim that they check.\n- No sleeps; wait for what is to happen.'],
+      'global/feedback/commits.md': ['Commit messages', 'Imperative, with the reason', 'feedback', 'Says why, not what.'],
+      'project/project/build.md': ['Build', 'How this repository is built', 'project', 'Build with `just build`; it takes four minutes.\n- The linker is `mold`.'],
+      'project/project/deploy.md': ['Deploys', 'When and how deploys run', 'project', 'Deploys run every night at 02:00.\n- Staging first, production an hour later.'],
+      'project/reference/dashboards.md': ['Dashboards', 'Where to look when something is slow', 'reference', 'Latency: `grafana/d/api`.\n- Errors: `grafana/d/errors`.'],
+    };
+    for (const [path, [name, description, type, text]] of Object.entries(memories)) {
+      run('create', path, `---\nname: ${name}\ndescription: ${description}\ntype: ${type}\n---\n\n- ${text}\n`);
+    }
+    run('pin', 'global/user/answers.md');
+    const daemon = await Daemon.start();
+    const agent = await Agent.start();
+    for (const name of ['user/editor', 'feedback/tests', 'feedback/tests']) await agent.tool({ command: 'view', path: `/memories/global/${name}.md` });
+    const show = async (mode, options, views) => {
+      const page = await open(await daemon.address(), options);
+      await page.getByRole('treeitem', { name: /Editor/ }).waitFor();
+      if (mode === 'light') await agent.tool({ command: 'str_replace', path: '/memories/project/project/build.md', old_str: 'four minutes', new_str: 'three minutes' });
+      for (const [name, hash] of views) {
+        await page.evaluate((to) => { location.hash = `#/${to}`; }, hash);
+        await page.waitForTimeout(700);
+        if (folder) await page.screenshot({ path: `${folder}/${name}-${mode}.png` });
+      }
+      check(page);
+    };
+    const deploys = ['memories', 'memories/project/project/deploy.md'];
+    await show('light', {}, [deploys, ['inbox', 'inbox'], ['context', 'context?q=when+do+we+deploy']]);
+    await show('dark', { colorScheme: 'dark' }, [deploys]);
+    await show('phone', { viewport: { width: 360, height: 740 } }, [['memories', 'memories']]);
+  },
+
+  async many() {
+    const count = Number(process.env.QUIPU_TEST_MEMORIES ?? 1000);
+    const root = `${process.env.QUIPU_TEST_HOME}/memory/many`;
+    mkdirSync(root, { recursive: true });
+    for (let number = 0; number < count; number++) writeFileSync(`${root}/m${String(number).padStart(5, '0')}.md`, `---\ndescription: fact ${number}\n---\n\n- fact ${number}\n`);
+    writeFileSync(`${process.env.QUIPU_TEST_HOME}/config.toml`, 'files_max = 20000\n');
+    const daemon = await Daemon.start();
+    await daemon.ask('GET', '/v1/memories?max=1');
+    const address = await daemon.address();
+    const begun = Date.now();
+    const page = await open(address);
+    await page.getByRole('treeitem', { name: /m00000/ }).waitFor();
+    const first = Date.now() - begun;
+    await page.getByText(new RegExp(`^${count.toLocaleString('en')} memories`)).waitFor();
+    console.log(`${count} memories: the first is on the page after ${first} ms, all after ${Date.now() - begun} ms`);
+    assert.ok(await page.getByRole('treeitem').count() < 200, 'only what is seen is in the page');
+    check(page);
+  },
+};
+
+const scenario = scenarios[process.argv[2]];
+assert.ok(scenario, `there is no scenario ${process.argv[2]}`);
+await scenario();
+await done();

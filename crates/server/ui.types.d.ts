@@ -1,0 +1,89 @@
+/** What the daemon answers, as far as the page uses it. Only for the type checker; nothing is loaded from here. */
+
+declare namespace T {
+  interface Finding { line: number; rule: string }
+  interface MemoryItem {
+    path: string; scope: string; bytes: number; description: string; name?: string | null; type?: string | null;
+    findings: Finding[]; lastAuthor?: string | null; lastUsedAt?: string | null; lastWrittenAt?: string | null;
+    model?: string | null; modifiedAt: string; pinned: boolean; revision?: string | null; trust?: string; uses: number;
+  }
+  interface Memory { path: string; text: string; revision: string; modifiedAt: string; trust?: string }
+  interface UnavailableScope { scope: string; reason: string }
+  interface ChangedFile { path: string; before?: string | null; after?: string | null; movedTo?: string | null }
+  interface Diff { path: string; diff: string; kept: boolean }
+  interface Change {
+    id: number; at: string; actor: string; kind: string; origin: string; trust: string; client?: string | null; session?: string | null;
+    task?: string | null; toolCall?: string | null; undoes?: number | null; files: ChangedFile[]; diffs?: Diff[];
+  }
+  interface ChangePage { changes: Change[]; nextCursor?: string | null }
+  interface Written { change?: number | null; path: string; revision?: string | null; warnings: Finding[] }
+  interface Undone { change?: number | null; paths: string[]; undone: number[]; warnings: Finding[] }
+  interface Proposal {
+    id: number; kind: string; madeAt: string; origin: string; reason: string; score: number; stale?: string | null; task?: string | null;
+    review?: { path: string; revision: string } | null; changes: { path: string; old?: string | null; new?: string | null }[]; diffs: Diff[];
+  }
+  interface Decision { id: number; done: boolean; change?: number | null; code?: string | null; error?: string | null }
+  interface SegmentPart { part: string; bytes: number; tokens: number; revision: string }
+  interface SegmentContext { text: string; tokens: number; revision: string; parts: SegmentPart[] }
+  interface Recalled { path: string; title: string; modifiedAt: string; why: string; unreviewed?: string | null }
+  interface Match { path: string; line: number; text: string }
+  interface ScopeStats { scope: string; memories: number; memoriesMax: number; bytes: number; unavailable?: string | null }
+  interface Stats {
+    workspaceId: string; scopes: ScopeStats[]; connections: number; eventStreams: number;
+    history: { changes: number; contentBytes: number; databaseBytes: number; open: number };
+    nextDream?: { notBefore?: string | null; sessionsMissing: number } | null;
+  }
+  interface TaskEntry { action: string; filePath: string; summary: string }
+  interface TaskResult {
+    summary: string; filesTouched?: string[]; proposals?: number; changes?: TaskEntry[]; removedEntries?: { filePath: string; summary: string }[];
+  }
+  interface Task {
+    taskId: string; kind?: string; status: string; createdAt: string; updatedAt: string; scope?: string | null;
+    error?: { code: string; message: string; details?: string | null } | null; result?: TaskResult | null;
+  }
+  interface Workspace { id: string; cwd: string; primary: boolean; trusted: boolean }
+  interface Capabilities { quipuVersion: string; features: string[]; workspaces: Workspace[] }
+  interface HostWorkspace {
+    id: string; checkout?: string | null; checkoutExists: boolean; memories: number; bytes: number; servedAs: string[];
+  }
+
+  interface Api {
+    memories(): Promise<{ memories: MemoryItem[]; unavailable: UnavailableScope[] }>;
+    /** What the list says of one memory; `undefined` if it is gone. */
+    item(path: string): Promise<MemoryItem | undefined>;
+    read(path: string): Promise<Memory>;
+    /** `revision` is what is replaced; with `null`, nothing may be there. */
+    write(path: string, text: string, revision: string | null): Promise<Written>;
+    remove(path: string, revision: string): Promise<Written>;
+    move(from: string, to: string): Promise<Written>;
+    pin(path: string, pinned: boolean): Promise<unknown>;
+    changes(query: { path?: string; task?: string; cursor?: string; max?: number }): Promise<ChangePage>;
+    change(id: number): Promise<Change>;
+    undo(id: number, dryRun?: boolean): Promise<Undone>;
+    pending(): Promise<{ proposals: Proposal[]; waiting: number }>;
+    decide(action: 'accept' | 'reject', ids: number[]): Promise<{ decisions: Decision[] }>;
+    context(): Promise<SegmentContext>;
+    recall(q: string): Promise<{ text: string; memories: Recalled[] }>;
+    search(q: string): Promise<{ matches: Match[]; more: boolean }>;
+    stats(): Promise<Stats>;
+    tasks(): Promise<{ tasks: Task[] }>;
+    startTask(kind: string, body: unknown): Promise<Task>;
+    cancelTask(kind: string, id: string): Promise<Task>;
+    capabilities(): Promise<Capabilities>;
+    workspaces(): Promise<{ workspaces: HostWorkspace[] }>;
+  }
+
+  type Topic = 'memories' | 'changes' | 'pending' | 'connection' | 'inbox';
+  interface Edit { actor: string; client?: string | null; at: number }
+  interface View { title: string; element: HTMLElement; dispose?: () => void }
+  interface Route { view: string; rest: string; query: URLSearchParams }
+
+  /** A row of the tree. */
+  interface Row {
+    kind: 'scope' | 'folder' | 'memory'; path: string; label: string; depth: number; count: number; open: boolean;
+    item?: MemoryItem; position: number; size: number; note?: string;
+  }
+  interface Filters { text: string; scope: string; author: string; pinned: boolean; unused: boolean; sort: 'name' | 'changed' | 'used' }
+  type Child = Node | string | number | null | undefined | false;
+  type Props = Record<string, unknown> & { [key: `on${string}`]: (event: any) => unknown };
+}

@@ -1,0 +1,89 @@
+// @ts-check
+/** Dialogs and short messages of the page. */
+import { messageOf } from './api.js';
+import { h, replace } from './dom.js';
+import { icon } from './icons.js';
+
+/**
+ * Asks before something is done. `act` runs while the dialog is open, so that a refusal is shown in it.
+ * @param {{title: string, content: T.Child[], action?: string, danger?: boolean, act?: () => Promise<unknown>, wide?: boolean}} options
+ *   without an action, the dialog only tells
+ * @returns {Promise<boolean>} whether it was confirmed
+ */
+export function confirmDialog({ title, content, action, danger = false, act, wide = false }) {
+	return new Promise((resolve) => {
+		const before = document.activeElement;
+		let confirmed = false;
+		const error = h('p.error-text', { role: 'alert', hidden: true });
+		const confirm = h('button', { class: danger ? 'danger' : 'primary' }, action ?? 'Close');
+		confirm.type = 'submit';
+		const cancel = h('button', 'Cancel');
+		const form = h('form', {
+			onsubmit: async (event) => {
+				event.preventDefault();
+				confirm.disabled = true;
+				error.hidden = true;
+				try {
+					await act?.();
+					confirmed = true;
+					dialog.close();
+				} catch (reason) {
+					replace(error, messageOf(reason));
+					error.hidden = false;
+				}
+				confirm.disabled = false;
+			},
+		}, h('h2', title), h('div.stack', content), error, h('div.dialog-actions.bar', action ? cancel : null, confirm));
+		/** @type {HTMLDialogElement} */
+		const dialog = h('dialog', { class: wide ? 'wide' : '', 'aria-label': title }, form);
+		cancel.onclick = () => dialog.close();
+		dialog.onclose = () => {
+			dialog.remove();
+			if (before instanceof HTMLElement && before.isConnected) before.focus();
+			resolve(confirmed);
+		};
+		document.body.append(dialog);
+		dialog.showModal();
+		const field = dialog.querySelector('input, textarea, select');
+		(field instanceof HTMLElement ? field : danger ? cancel : confirm).focus();
+	});
+}
+
+export function dialogOpen() {
+	return document.querySelector('dialog[open]') !== null;
+}
+
+const TOAST_MS = 8000;
+
+/**
+ * A message at the edge of the page, with at most one action.
+ * @param {string} text
+ * @param {{action?: string, act?: () => Promise<unknown> | void, error?: boolean}} [options]
+ */
+export function toast(text, { action, act, error = false } = {}) {
+	const region = /** @type {HTMLElement} */ (document.getElementById('toasts'));
+	while (region.children.length > 2) region.firstElementChild?.remove();
+	let timer = 0;
+	const close = () => {
+		clearTimeout(timer);
+		element.remove();
+	};
+	const run = async () => {
+		close();
+		try {
+			await act?.();
+		} catch (reason) {
+			toast(messageOf(reason), { error: true });
+		}
+	};
+	const start = () => { timer = setTimeout(close, TOAST_MS); };
+	const hold = () => clearTimeout(timer);
+	/** @type {HTMLElement} */
+	const element = h(error ? 'div.toast.error' : 'div.toast', {
+		// Whoever is reading or about to press the button keeps the message.
+		onpointerenter: hold, onpointerleave: start, onfocusin: hold, onfocusout: start,
+	}, h('span', text), action ? h('button', { onclick: run }, action) : null,
+	h('button.icon-button', { 'aria-label': 'Dismiss', onclick: close }, icon('close')));
+	region.append(element);
+	start();
+}

@@ -1,0 +1,466 @@
+// @ts-check
+/** Edits one memory. Nothing that was typed is lost: a draft stays in the tab until it is saved or discarded. */
+import { deleteMemories, folderOptions, fullPath, moveMemory, pinMemories } from './actions.js';
+import { api, ApiError, messageOf, session } from './api.js';
+import { conflictPanel } from './conflict.js';
+import { confirmDialog, dialogOpen, toast } from './dialog.js';
+import { h, hiddenCounts, replace, visible } from './dom.js';
+import { ago, author, bytes, dateTime, fileName, shortPath } from './format.js';
+import { compose, parse } from './frontmatter.js';
+import { icon } from './icons.js';
+import { preview } from './markdown.js';
+import { emptyState } from './page.js';
+import { go, href, memoryHref } from './router.js';
+import { store } from './store.js';
+
+const DRAFT_DELAY_MS = 250;
+const BYTES_MAX = 102_400;
+
+/** @type {Record<string, string>} */
+const TRUST = {
+	agent: 'Written by an agent', background: 'Written by a background task', imported: 'Imported',
+	outside: 'From outside, not reviewed',
+};
+
+export class Editor {
+	/** What is stored; the revision is `null` when nothing is. @type {{text: string, revision: string | null}} */
+	#base = { text: '', revision: null };
+	#document = parse('');
+	#saving = false;
+	#disposed = false;
+	/** Whether the person has to choose between versions; until then, events change nothing here. */
+	#conflict = false;
+	/** Whether the memory was there, so that its absence means that it was deleted. */
+	#seen = false;
+	#timer = 0;
+	/** @type {(() => void)[]} */ #off = [];
+
+	/** @param {string} path `''` for a new memory @param {string} [folder] where a new one goes */
+	constructor(path, folder = '') {
+		this.path = path;
+		this.isNew = !path;
+		/** @param {string} id @param {Record<string, unknown>} [props] */
+		const input = (id, props) => h('input', { id, autocomplete: 'off', dir: 'auto', oninput: () => this.#changed(), ...props });
+		/** @param {string} label @param {HTMLInputElement} field @param {...T.Child} more */
+		const labelled = (label, field, ...more) => h('div.field.stack', h('label', { for: field.id }, label), field, more);
+		this.target = input('field-path', { class: 'mono', value: folder || 'global/', list: 'folders', spellcheck: 'false' });
+		this.name = input('field-name');
+		this.type = input('field-type', { list: 'types' });
+		this.description = input('field-description', { maxlength: 200 });
+		this.text = h('textarea.text', { spellcheck: 'false', dir: 'auto', 'aria-label': 'Text', oninput: () => this.#changed() });
+		this.shown = h('div.preview', { hidden: true, tabindex: 0, role: 'region', 'aria-label': 'Preview' });
+		this.banners = h('div.banners');
+		this.notice = h('div.notices', { role: 'status' });
+		this.status = h('span.save-status', { role: 'status' });
+		this.size = h('span.muted');
+		this.hidden = h('span.warning-text');
+		this.save = h('button.primary', { type: 'submit' }, 'Save');
+		this.discard = h('button', { hidden: true, onclick: () => this.#discard() }, 'Discard');
+		this.title = h('h2.editor-title', { dir: 'auto' });
+		this.tools = h('div.bar');
+		this.about = h('p.editor-about.muted');
+		this.edit = h('button.segment', { 'aria-pressed': 'true', onclick: () => this.#preview(false) }, 'Edit');
+		this.look = h('button.segment', { 'aria-pressed': 'false', onclick: () => this.#preview(true) }, 'Preview');
+		this.fields = h('div.fields.stack', labelled('Name', this.name),
+			labelled('Type', this.type, h('datalist', { id: 'types' }, ['user', 'feedback', 'project', 'reference'].map((value) => h('option', { value })))),
+			labelled('Description', this.description));
+		this.back = h('a.icon-button.back', { href: href('memories'), 'aria-label': 'Back to the list' }, icon('back'));
+		this.form = h('form.editor', {
+			onsubmit: (event) => {
+				event.preventDefault();
+				void this.saveNow();
+			},
+		},
+		h('header.editor-head.bar', this.back, this.title, this.tools, this.about), this.banners, this.notice,
+		this.isNew ? labelled('Path', this.target, folderOptions(), h('p.hint', 'Scope, folders and a name that ends with .md, such as global/user/editor.md')) : null,
+		this.fields,
+		h('div.text-head.bar', h('div.segments', { role: 'group', 'aria-label': 'View' }, this.edit, this.look), this.hidden, this.size),
+		this.text, this.shown, h('footer.editor-foot.bar', this.status, this.discard, this.save));
+		this.element = h('section.detail-pane', { 'aria-label': path ? shortPath(path) : 'New memory' }, this.form);
+		const flush = () => this.#storeDraft();
+		addEventListener('pagehide', flush);
+		this.#off.push(() => removeEventListener('pagehide', flush), store.on('memories', () => void this.#compare()),
+			store.on('changes', (data) => this.#moved(data)));
+		if (this.isNew) this.#begin();
+		else void this.#load();
+	}
+
+	dispose() {
+		this.#storeDraft();
+		this.#disposed = true;
+		clearTimeout(this.#timer);
+		for (const off of this.#off) off();
+	}
+
+	get dirty() {
+		return this.#text() !== this.#base.text;
+	}
+
+	get #draftKey() {
+		return `quipu.draft.${session.workspace}.${this.path}`;
+	}
+
+	#text() {
+		return compose(this.#document, { name: this.name.value, type: this.type.value, description: this.description.value }, this.text.value);
+	}
+
+	/** @param {string} text */
+	#fill(text) {
+		this.#document = parse(text);
+		const { fields, body, simple } = this.#document;
+		this.name.value = fields.name;
+		this.type.value = fields.type;
+		this.description.value = fields.description;
+		this.text.value = body;
+		this.fields.hidden = !simple;
+		if (!this.shown.hidden) this.#preview(true);
+		this.#changed(false);
+	}
+
+	#begin() {
+		this.title.textContent = 'New memory';
+		this.about.textContent = 'A memory is a Markdown file. Agents see its name and description first.';
+		const draft = this.#draft();
+		if (draft) {
+			this.target.value = draft.path ?? this.target.value;
+			this.#fill(draft.text);
+		}
+		this.#changed(false);
+		setTimeout(() => {
+			this.target.focus();
+			this.target.setSelectionRange(this.target.value.length, this.target.value.length);
+		});
+	}
+
+	async #load() {
+		this.title.textContent = fileName(this.path);
+		this.form.classList.add('loading');
+		const draft = this.#draft();
+		try {
+			const memory = await api.read(this.path);
+			if (this.#disposed) return;
+			this.#base = memory;
+			this.#seen = true;
+			if (draft && draft.text !== memory.text) {
+				this.#fill(draft.text);
+				this.#note('Your unsaved text was restored.');
+				if (draft.revision !== memory.revision) {
+					this.#base = { text: draft.base, revision: draft.revision };
+					await this.#showConflict();
+				}
+			} else {
+				this.#fill(memory.text);
+			}
+			store.clearEdit(this.path);
+		} catch (error) {
+			if (this.#disposed) return;
+			const missing = error instanceof ApiError && error.code === 'not_found';
+			if (missing && draft) {
+				this.#fill(draft.text);
+				this.#base = { text: draft.base, revision: draft.revision };
+				this.#showDeleted();
+			} else if (missing) {
+				replace(this.element, this.back, emptyState('memories', 'This memory is not there', shortPath(this.path),
+					h('a.button', { href: href('history', shortPath(this.path)) }, 'Show its history'),
+					h('a.button', { href: href('new', shortPath(this.path)) }, 'Write it anew')));
+			} else {
+				replace(this.element, this.back, emptyState('warning', 'This memory cannot be shown', messageOf(error),
+					h('button', { onclick: () => go(location.hash, true) }, 'Try again')));
+			}
+		}
+		this.form.classList.remove('loading');
+	}
+
+	/** @param {boolean} [typed] */
+	#changed(typed = true) {
+		const text = this.#text();
+		const dirty = text !== this.#base.text;
+		const size = new TextEncoder().encode(text).length;
+		this.size.textContent = bytes(size) + (size > BYTES_MAX * 0.8 ? ` of ${bytes(BYTES_MAX)}` : '');
+		this.size.classList.toggle('error-text', size > BYTES_MAX);
+		const counts = [...hiddenCounts(text)].map(([name, n]) => `${name} (${n}×)`);
+		replace(this.hidden, counts.length ? [icon('warning'), `Invisible characters: ${counts.slice(0, 3).join(', ')}${counts.length > 3 ? ' …' : ''}`] : null);
+		this.save.disabled = this.#saving || (!dirty && !this.isNew);
+		this.discard.hidden = !dirty || this.isNew;
+		if (!this.#saving) this.#say(dirty ? 'Unsaved changes' : '');
+		if (!this.isNew) this.#head();
+		if (!typed) return;
+		clearTimeout(this.#timer);
+		this.#timer = setTimeout(() => this.#storeDraft(), DRAFT_DELAY_MS);
+	}
+
+	#head() {
+		const item = store.memories.get(this.path);
+		replace(this.title, visible(this.name.value || (item?.name ?? fileName(this.path))));
+		replace(this.about, h('span.path', visible(shortPath(this.path))));
+		if (item?.lastWrittenAt) {
+			const by = item.lastAuthor ? author({ actor: item.lastAuthor }) : 'Written';
+			this.about.append(h('span', { title: dateTime(item.lastWrittenAt) }, `${by}, ${ago(item.lastWrittenAt)}${item.model ? ` (${item.model})` : ''}`));
+		}
+		if (item?.uses) this.about.append(h('span', `Used ${item.uses}× · ${ago(item.lastUsedAt)}`));
+		if (item?.trust && TRUST[item.trust]) this.about.append(h(item.trust === 'outside' ? 'span.warning-text' : 'span', TRUST[item.trust]));
+		const pinned = item?.pinned ?? false;
+		replace(this.tools,
+			h(pinned ? 'button.small.pressed' : 'button.small', { 'aria-pressed': String(pinned), disabled: !item, onclick: () => item && void pinMemories([item], !pinned) }, icon('pin'), pinned ? 'Pinned' : 'Pin'),
+			h('a.button.small', { href: href('history', shortPath(this.path)) }, icon('history'), 'History'),
+			h('button.small', { onclick: () => void this.#move() }, icon('move'), 'Move'),
+			h('button.small.danger-text', { onclick: () => void this.#delete() }, icon('trash'), 'Delete'));
+	}
+
+	/** @param {string} text @param {string} [kind] */
+	#say(text, kind = '') {
+		this.status.className = `save-status ${kind}`;
+		this.status.textContent = text;
+	}
+
+	/** @param {...T.Child} content */
+	#note(...content) {
+		replace(this.notice, h('p.notice', h('span', content), h('button.icon-button', { 'aria-label': 'Dismiss', onclick: () => replace(this.notice) }, icon('close'))));
+	}
+
+	/** @param {boolean} on */
+	#preview(on) {
+		this.edit.setAttribute('aria-pressed', String(!on));
+		this.look.setAttribute('aria-pressed', String(on));
+		this.text.hidden = on;
+		this.shown.hidden = !on;
+		replace(this.shown, on ? (this.text.value.trim() ? preview(this.text.value) : h('p.muted', 'There is no text yet.')) : null);
+	}
+
+	/** @returns {{text: string, base: string, revision: string | null, path?: string} | null} */
+	#draft() {
+		return JSON.parse(sessionStorage.getItem(this.#draftKey) ?? 'null');
+	}
+
+	#dropDraft() {
+		sessionStorage.removeItem(this.#draftKey);
+	}
+
+	#storeDraft() {
+		const text = this.#text();
+		if (this.#disposed || (!this.isNew && !this.#seen)) return;
+		if (text === this.#base.text) {
+			this.#dropDraft();
+			return;
+		}
+		const { text: base, revision } = this.#base;
+		try {
+			sessionStorage.setItem(this.#draftKey, JSON.stringify({ text, base, revision, path: this.isNew ? this.target.value : undefined }));
+		} catch {
+			this.#note('The browser has no room for a draft of this text. Save it before you reload.');
+		}
+	}
+
+	#discard() {
+		void confirmDialog({
+			title: 'Discard your changes?', content: ['What you typed since the last save is lost.'], action: 'Discard', danger: true,
+			act: async () => {
+				this.#settle();
+				this.#dropDraft();
+				this.#fill(this.#base.text);
+				await this.#compare();
+			},
+		});
+	}
+
+	#settle() {
+		this.#conflict = false;
+		replace(this.banners);
+	}
+
+	async saveNow() {
+		if (this.#saving || (!this.isNew && !this.dirty)) return;
+		const text = this.#text();
+		const path = this.isNew ? fullPath(this.target.value) : this.path;
+		this.#saving = true;
+		this.save.disabled = true;
+		this.#say('Saving…');
+		try {
+			const written = await api.write(path, text, this.#base.revision);
+			this.#saving = false;
+			this.#seen = true;
+			this.#base = { text, revision: written.revision ?? null };
+			store.refresh(path);
+			this.#settle();
+			// What was typed while it was being saved is a draft again.
+			this.#storeDraft();
+			if (!this.dirty) this.#document = parse(text);
+			this.#changed(false);
+			if (!this.dirty) this.#say('Saved', 'ok');
+			if (written.warnings.length) toast(`Saved. Screening warns of ${written.warnings.map(({ rule, line }) => `${rule} in line ${line}`).join(', ')}.`);
+			if (this.isNew) {
+				this.#dropDraft();
+				toast(`Created ${shortPath(path)}`);
+				go(memoryHref(path), true);
+			}
+		} catch (error) {
+			this.#saving = false;
+			this.#changed(false);
+			this.#say('Not saved', 'bad');
+			this.#refused(error, text);
+		}
+	}
+
+	/** @param {unknown} error @param {string} text */
+	#refused(error, text) {
+		const code = error instanceof ApiError ? error.code : '';
+		const facts = error instanceof ApiError ? error.facts : {};
+		if (code === 'conflict' && !this.isNew) {
+			void this.#showConflict();
+		} else if (code === 'conflict' || code === 'already_exists') {
+			this.#banner('Something is at this path already', 'Choose another path, or open what is there and edit it.', h('a.button', { href: memoryHref(fullPath(this.target.value)) }, 'Open it'));
+			this.target.focus();
+		} else if (code === 'screened') {
+			const line = Number(facts.line ?? 0);
+			const rule = String(facts.rule ?? '');
+			this.#banner('Screening refused this text', [
+				h('span', `Line ${line} matches the rule `, h('code', rule), '. Nothing was written.'),
+				h('ul',
+					h('li', rule.startsWith('secrets.') ? 'If it is a secret, take it out and say where it is kept instead. Agents read all of a memory.'
+						: 'If the text gives orders to a model, rewrite it as a fact.'),
+					h('li', 'If the rule is wrong here, let it pass once with ', h('code', `quipu create --allow ${rule}`), ', or set it to ', h('code', 'warn'), ' under ', h('code', '[screening.policies]'), ' in config.toml.')),
+			], line ? h('button', { onclick: () => this.#goToLine(text, line) }, `Go to line ${line}`) : null);
+		} else if (code === 'offline') {
+			this.#banner('Not saved: the daemon does not answer', 'Your text stays in this tab. Save again when the daemon is back.');
+		} else {
+			this.#banner('This could not be saved', messageOf(error));
+		}
+	}
+
+	/** Selects a line of the whole text, which begins with the frontmatter. @param {string} text @param {number} line */
+	#goToLine(text, line) {
+		this.#preview(false);
+		const front = text.slice(0, text.length - this.text.value.length).split('\n').length - 1;
+		const lines = this.text.value.split('\n');
+		const before = lines.slice(0, Math.max(0, line - 1 - front));
+		if (line <= front) {
+			this.description.focus();
+			return;
+		}
+		const start = before.join('\n').length + (before.length ? 1 : 0);
+		this.text.focus();
+		this.text.setSelectionRange(start, start + (lines[before.length]?.length ?? 0));
+	}
+
+	/** @param {string} title @param {T.Child | T.Child[]} content @param {...T.Child} actions */
+	#banner(title, content, ...actions) {
+		replace(this.banners, h('div.banner.stack', { role: 'alert' }, h('p.banner-title', icon('warning'), title), h('div.banner-text.stack', content),
+			h('div.banner-actions.bar', actions)));
+	}
+
+	/** Whether somebody else wrote the memory meanwhile: then it is shown, or compared with what was typed. */
+	async #compare() {
+		const busy = () => this.#saving || this.#disposed || this.#conflict;
+		if (this.isNew || !this.#seen || busy()) return;
+		this.#head();
+		if (store.memories.get(this.path)?.revision === this.#base.revision) return;
+		try {
+			// The list may be older than what was saved here, so the memory itself decides.
+			const memory = await api.read(this.path);
+			if (busy() || memory.revision === this.#base.revision) return;
+			const by = await this.#lastAuthor();
+			if (busy()) return;
+			if (this.dirty) {
+				this.#banner(`${by} changed this memory while you are editing`, 'Compare before you save. What you typed is kept.',
+					h('button', { onclick: () => void this.#showConflict() }, 'Compare'));
+				return;
+			}
+			this.#base = memory;
+			this.#fill(memory.text);
+			this.#note(`${by} changed this memory. `, h('a', { href: href('history', shortPath(this.path)) }, 'Show what changed'));
+			store.clearEdit(this.path);
+		} catch (error) {
+			if (error instanceof ApiError && error.code === 'not_found' && !busy()) this.#showDeleted();
+		}
+	}
+
+	/** @param {{path: string, movedTo?: string | null}} data */
+	#moved({ path, movedTo }) {
+		if (path !== this.path || !movedTo || this.#disposed) return;
+		this.#storeDraft();
+		const draft = sessionStorage.getItem(this.#draftKey);
+		this.#dropDraft();
+		this.path = movedTo;
+		if (draft) sessionStorage.setItem(this.#draftKey, draft);
+		if (!dialogOpen()) toast(`This memory is now at ${shortPath(movedTo)}`);
+		go(memoryHref(movedTo), true);
+	}
+
+	async #lastAuthor() {
+		const changes = await api.changes({ path: this.path, max: 1 }).then((page) => page.changes, () => []);
+		return changes[0] && changes[0].actor !== 'person' ? author(changes[0]) : 'Somebody';
+	}
+
+	async #showConflict() {
+		/** @type {T.Memory} */
+		let theirs;
+		try {
+			theirs = await api.read(this.path);
+		} catch (error) {
+			if (error instanceof ApiError && error.code === 'not_found') this.#showDeleted();
+			else this.#banner('The other version cannot be read', messageOf(error));
+			return;
+		}
+		this.#conflict = true;
+		const by = await this.#lastAuthor();
+		if (this.#disposed) return;
+		const settle = () => {
+			this.#base = theirs;
+			this.#settle();
+			this.#changed();
+		};
+		replace(this.banners, conflictPanel({
+			base: this.#base.text, mine: this.#text(), theirs: theirs.text, by,
+			keep: () => {
+				settle();
+				void this.saveNow();
+			},
+			take: () => {
+				settle();
+				this.#dropDraft();
+				this.#fill(theirs.text);
+				this.#say('Their version is shown');
+			},
+			edit: () => {
+				settle();
+				this.#note('Your text is below. Saving it replaces the other version, which history keeps.');
+				this.#preview(false);
+				this.text.focus();
+			},
+		}));
+	}
+
+	#showDeleted() {
+		this.#conflict = true;
+		this.#banner('This memory was deleted meanwhile', this.dirty ? 'What you typed is kept here.' : 'Its text is still shown here.',
+			h('button.primary', {
+				onclick: () => {
+					this.#base = { text: '', revision: null };
+					void this.saveNow();
+				},
+			}, 'Save as new'),
+			h('a.button', { href: href('history', shortPath(this.path)) }, 'Show its history'),
+			h('button', { onclick: () => this.#leave() }, 'Let it go'));
+	}
+
+	#leave() {
+		this.#seen = false;
+		this.#dropDraft();
+		go(href('memories'));
+	}
+
+	async #move() {
+		if (this.dirty) {
+			toast('Save your changes first, then move the memory.');
+			return;
+		}
+		const to = await moveMemory(this.path);
+		if (to && !this.#disposed) go(memoryHref(to), true);
+	}
+
+	async #delete() {
+		this.#conflict = true;
+		if (await deleteMemories([{ path: this.path, revision: this.#base.revision }])) this.#leave();
+		else this.#settle();
+	}
+}

@@ -1,0 +1,99 @@
+// @ts-check
+/** The event stream of the daemon. `EventSource` cannot send the token, so the stream is read by hand. */
+import { send, session } from './api.js';
+
+/** @typedef {{type: string, data: any, id?: number | null}} ServerEvent */
+
+const DELAY_MIN = 500;
+const DELAY_MAX = 15_000;
+
+export class EventReader {
+	/** @type {string | null} */ #lastId = null;
+	/** @type {string | null} */ #epoch = null;
+	#delay = DELAY_MIN;
+	#stopped = false;
+	/** @type {AbortController | null} */ #request = null;
+	/** @type {(() => void) | null} */ #wake = null;
+
+	/**
+	 * @param {{event: (event: ServerEvent) => void, missed: () => void, waiting: (ms: number) => void}} listener
+	 *   `missed`: events may have been lost, so state has to be loaded again
+	 */
+	constructor(listener) {
+		this.listener = listener;
+	}
+
+	async run() {
+		while (!this.#stopped) {
+			try {
+				await this.#read();
+			} catch {
+				// `send` has told whoever shows the connection. Here only the next attempt matters.
+			}
+			if (this.#stopped) return;
+			this.listener.waiting(this.#delay);
+			await new Promise((done) => {
+				this.#wake = () => done(undefined);
+				setTimeout(done, this.#delay);
+			});
+			this.#wake = null;
+			this.#delay = Math.min(DELAY_MAX, this.#delay * 2);
+		}
+	}
+
+	/** Tries again now. */
+	retry() {
+		this.#delay = DELAY_MIN;
+		this.#wake?.();
+	}
+
+	stop() {
+		this.#stopped = true;
+		this.#request?.abort();
+		this.#wake?.();
+	}
+
+	async #read() {
+		this.#request = new AbortController();
+		/** @type {Record<string, string>} */
+		const headers = { accept: 'text/event-stream' };
+		if (this.#lastId !== null) headers['last-event-id'] = this.#lastId;
+		if (this.#epoch !== null) headers['x-qwen-event-epoch'] = this.#epoch;
+		const response = await send(`/v1/events?workspace=${encodeURIComponent(session.workspace)}`,
+			{ headers, signal: this.#request.signal });
+		const epoch = response.headers.get('x-qwen-event-epoch');
+		// A daemon that was restarted counts anew, and knows nothing of what came before.
+		if (this.#epoch !== null && epoch !== this.#epoch) this.listener.missed();
+		this.#epoch = epoch;
+		this.#lastId = response.headers.get('x-quipu-event-cursor') ?? this.#lastId;
+		this.#delay = DELAY_MIN;
+		const reader = /** @type {ReadableStream<Uint8Array>} */ (response.body).getReader();
+		const decoder = new TextDecoder();
+		let rest = '';
+		for (;;) {
+			const { done, value } = await reader.read();
+			if (done) return;
+			rest += decoder.decode(value, { stream: true });
+			const frames = rest.split('\n\n');
+			rest = frames.pop() ?? '';
+			for (const frame of frames) this.#frame(frame);
+		}
+	}
+
+	/** @param {string} frame */
+	#frame(frame) {
+		let data = '';
+		for (const line of frame.split('\n')) {
+			if (line.startsWith('id:')) this.#lastId = line.slice(3).trim();
+			else if (line.startsWith('data:')) data += line.slice(5).trimStart();
+		}
+		if (!data) return;
+		const event = /** @type {ServerEvent} */ (JSON.parse(data));
+		if (event.type === 'state_resync_required') {
+			this.#lastId = null;
+			this.listener.missed();
+		} else {
+			this.listener.event(event);
+		}
+	}
+}

@@ -1,0 +1,98 @@
+// @ts-check
+/** Tries a prompt: what recall would give a model, beside a plain search for the same words. */
+import { api } from './api.js';
+import { h, replace, visible } from './dom.js';
+import { memoryLink } from './changes.js';
+import { failure, time } from './page.js';
+
+/** A word that says nothing by itself finds every memory. */
+const STOP = /^(?:a|an|and|are|as|at|be|by|do|does|for|from|how|i|in|is|it|my|of|on|or|our|so|that|the|this|to|was|we|what|when|where|which|who|why|with|you|your)$/i;
+const WORDS_MAX = 4;
+const SHOWN_MAX = 30;
+
+/** @param {string} initial @param {(query: string) => void} asked */
+export function findBox(initial, asked) {
+	const input = h('input', { type: 'search', id: 'prompt', value: initial, autocomplete: 'off', placeholder: 'How do we deploy to staging?', dir: 'auto' });
+	const recall = h('div.find-list');
+	const search = h('div.find-list');
+	const results = h('div.find-results', { hidden: true, 'aria-live': 'polite' },
+		h('section.card', { 'aria-label': 'Recall' }, h('header', h('h3', 'Recall'), h('p.muted', 'What a model would be given for this prompt')), recall),
+		h('section.card', { 'aria-label': 'Search' }, h('header', h('h3', 'Search'), h('p.muted', 'Lines that hold the text, or else its words')), search));
+	let current = 0;
+
+	async function run() {
+		const query = input.value.trim();
+		results.hidden = !query;
+		if (!query) return;
+		const mine = ++current;
+		asked(query);
+		replace(recall, h('p.note', 'Looking…'));
+		replace(search, h('p.note', 'Looking…'));
+		api.recall(query).then((found) => {
+			if (mine !== current) return;
+			replace(recall, found.memories.length ? h('ol', found.memories.map((memory) => h('li', {},
+				h('div.find-title', h('strong', { dir: 'auto' }, visible(memory.title)), time(memory.modifiedAt)),
+				memoryLink(memory.path),
+				h('p.why', visible(memory.why)),
+				memory.unreviewed ? h('p.warning-text', memory.unreviewed === 'influenced' ? 'An agent wrote it after reading unreviewed text' : 'Came with the repository, not reviewed') : null)))
+				: h('p.note', 'Nothing fits well enough. A model would be given nothing.'));
+		}, (error) => replace(recall, failure(error)));
+		try {
+			let matches = (await api.search(query)).matches;
+			let words = [query];
+			if (!matches.length) {
+				words = query.split(/[^\p{L}\p{N}_-]+/u).filter((word) => word.length > 1 && !STOP.test(word)).slice(0, WORDS_MAX);
+				const all = await Promise.all(words.map((word) => api.search(word)));
+				/** @type {Map<string, T.Match>} */
+				const unique = new Map();
+				for (const match of all.flatMap((found) => found.matches)) unique.set(`${match.path}:${match.line}`, match);
+				matches = [...unique.values()];
+			}
+			if (mine !== current) return;
+			showMatches(matches, words);
+		} catch (error) {
+			replace(search, failure(error));
+		}
+	}
+
+	/** @param {T.Match[]} matches @param {string[]} words */
+	function showMatches(matches, words) {
+		/** @type {Map<string, T.Match[]>} */
+		const byPath = new Map();
+		for (const match of matches.slice(0, SHOWN_MAX)) byPath.set(match.path, [...byPath.get(match.path) ?? [], match]);
+		replace(search, byPath.size ? h('ol', [...byPath].map(([path, lines]) => h('li', memoryLink(path),
+			lines.map((line) => h('p.match', h('span.match-line', String(line.line)), h('span', { dir: 'auto' }, marked(line.text.slice(0, 300), words)))))))
+			: h('p.note', 'No line holds this.'));
+	}
+
+	if (initial) void run();
+	return h('section.section.stack', { 'aria-label': 'Try a prompt' },
+		h('div.section-head.bar', h('h2', 'Try a prompt')),
+		h('form.find-form', { onsubmit: (event) => { event.preventDefault(); void run(); } },
+			h('label', { for: 'prompt', class: 'visually-hidden' }, 'Prompt'), input, h('button.primary', { type: 'submit' }, 'Look')),
+		results);
+}
+
+/** @param {string} text @param {string[]} words */
+function marked(text, words) {
+	const lower = text.toLowerCase();
+	/** @type {T.Child[]} */
+	const out = [];
+	let from = 0;
+	for (;;) {
+		let at = -1;
+		let length = 0;
+		for (const word of words) {
+			const found = lower.indexOf(word.toLowerCase(), from);
+			if (found >= 0 && (at < 0 || found < at)) {
+				at = found;
+				length = word.length;
+			}
+		}
+		if (at < 0 || length === 0) break;
+		out.push(...visible(text.slice(from, at)), h('mark', visible(text.slice(at, at + length))));
+		from = at + length;
+	}
+	out.push(...visible(text.slice(from)));
+	return out;
+}

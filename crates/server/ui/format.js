@@ -1,0 +1,94 @@
+// @ts-check
+/** Turns values into short texts. */
+
+const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
+const absolute = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
+const numbers = new Intl.NumberFormat('en');
+
+/** @type {[Intl.RelativeTimeFormatUnit, number][]} */
+const UNITS = [['year', 31_536_000], ['month', 2_592_000], ['week', 604_800], ['day', 86_400], ['hour', 3600], ['minute', 60]];
+
+/** @param {string | null | undefined} iso */
+export function ago(iso) {
+	if (!iso) return '';
+	const seconds = (Date.parse(iso) - Date.now()) / 1000;
+	for (const [unit, size] of UNITS) {
+		if (Math.abs(seconds) >= size) return relative.format(Math.trunc(seconds / size), unit);
+	}
+	return 'just now';
+}
+
+/** @param {string | null | undefined} iso */
+export function dateTime(iso) {
+	return iso ? absolute.format(new Date(iso)) : '';
+}
+
+/** @param {number} n */
+export function number(n) {
+	return numbers.format(n);
+}
+
+/** @param {number} n @param {string} one @param {string} [many] */
+export function count(n, one, many = one + 's') {
+	return `${number(n)} ${n === 1 ? one : many}`;
+}
+
+/** @param {number} n */
+export function bytes(n) {
+	if (n < 1024) return `${n} B`;
+	if (n < 1024 * 1024) return `${(n / 1024).toFixed(n < 10_240 ? 1 : 0)} KiB`;
+	return `${(n / 1024 / 1024).toFixed(1)} MiB`;
+}
+
+/** @param {number} n */
+export const memoryCount = (n) => count(n, 'memory', 'memories');
+
+/** The part of a path below `/memories/`. @param {string} path */
+export function shortPath(path) {
+	return path.replace(/^\/memories\//, '');
+}
+
+/** @param {string} path */
+export function fileName(path) {
+	return path.slice(path.lastIndexOf('/') + 1);
+}
+
+/** @param {string} path */
+export function folderOf(path) {
+	return path.slice(0, path.lastIndexOf('/'));
+}
+
+/** How a URL spells a path below `/memories/`. @param {string} path */
+export function urlPath(path) {
+	return shortPath(path).split('/').map(encodeURIComponent).join('/');
+}
+
+/** @type {Record<string, string>} */
+const ACTORS = {
+	person: 'You', agent: 'An agent', task: 'A task', review: 'A review', dream: 'A clean-up', outside: 'Outside Quipu',
+};
+
+/** Who made a change, as a short text. @param {{actor: string, client?: string | null}} change */
+export function author(change) {
+	if (change.actor === 'agent' && change.client) return change.client.replace('/', ' ');
+	return ACTORS[change.actor] ?? change.actor;
+}
+
+/** @type {Record<string, string>} */
+const KINDS = {
+	create: 'created', edit: 'edited', save: 'saved', delete: 'deleted', rename: 'moved', draft: 'remembered',
+	import: 'imported', undo: 'undid', outside: 'edited as a file',
+};
+
+/** @param {string} kind */
+export function kindWord(kind) {
+	return KINDS[kind] ?? kind;
+}
+
+/** @type {Record<string, string>} */
+const PARTS = { context_files: 'Context files', index: 'Index of memories', hot_set: 'Memories given whole' };
+
+/** @param {string} part */
+export function partName(part) {
+	return PARTS[part] ?? part;
+}

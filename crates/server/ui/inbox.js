@@ -1,0 +1,237 @@
+// @ts-check
+/** What happened since the last visit, and what waits for a decision. */
+import { api, messageOf, session } from './api.js';
+import { h, replace, visible } from './dom.js';
+import { icon } from './icons.js';
+import { renderDiffs } from './diff.js';
+import { changeRow, memoryLink, pathsOf } from './changes.js';
+import { undoAll } from './actions.js';
+import { confirmDialog, toast } from './dialog.js';
+import { author, count, memoryCount, shortPath } from './format.js';
+import { emptyState, pageHead, section, time } from './page.js';
+import { href, memoryHref } from './router.js';
+import { lastVisit, setLastVisit, store } from './store.js';
+
+/** @typedef {{key: string, changes: T.Change[]}} Group */
+
+/** So many changes are looked at; whoever was away longer reads the history. */
+const CHANGES_MAX = 500;
+const FIRST_VISIT_MS = 7 * 86_400_000;
+
+const keptKey = () => `quipu.kept.${session.workspace}`;
+
+/** @returns {Set<number>} */
+function kept() {
+	return new Set(JSON.parse(sessionStorage.getItem(keptKey()) ?? '[]'));
+}
+
+/** @type {{changes: T.Change[], newest: number, more: boolean}} */
+let known = { changes: [], newest: 0, more: false };
+
+/** Loads what is new since the last visit, and counts it for the navigation. */
+export async function loadInbox() {
+	const mark = lastVisit();
+	const oldest = mark === null ? Date.now() - FIRST_VISIT_MS : 0;
+	/** @type {T.Change[]} */
+	const all = [];
+	let cursor = '';
+	let done = false;
+	while (!done && all.length < CHANGES_MAX) {
+		const page = await api.changes({ cursor, max: 100 });
+		for (const change of page.changes) {
+			if (change.id <= (mark ?? 0) || Date.parse(change.at) < oldest) done = true;
+			else all.push(change);
+		}
+		cursor = page.nextCursor ?? '';
+		if (!cursor) done = true;
+	}
+	const undone = new Set(all.flatMap((change) => change.undoes ?? []));
+	const handled = kept();
+	known = {
+		changes: all.filter((change) => change.actor !== 'person' && !undone.has(change.id) && !handled.has(change.id)),
+		newest: all[0]?.id ?? mark ?? 0,
+		more: !done,
+	};
+	// Everything before the oldest change that is still open has been dealt with.
+	const open = known.changes.at(-1);
+	if (mark !== null || !open) setLastVisit(Math.max(mark ?? 0, open ? open.id - 1 : known.newest));
+	store.unread = known.changes.length;
+	store.emit('inbox');
+}
+
+/** @param {T.Change[]} changes */
+function keep(changes) {
+	const ids = kept();
+	for (const change of changes) ids.add(change.id);
+	known.changes = known.changes.filter((change) => !ids.has(change.id));
+	const open = known.changes.at(-1);
+	setLastVisit(open ? open.id - 1 : known.newest);
+	// Only what lies behind the mark needs a note of its own.
+	sessionStorage.setItem(keptKey(), JSON.stringify([...ids].filter((id) => open && id >= open.id)));
+	store.unread = known.changes.length;
+	store.emit('inbox');
+}
+
+/** @param {T.Change[]} changes @returns {Group[]} */
+function groups(changes) {
+	/** @type {Map<string, Group>} */
+	const map = new Map();
+	for (const change of changes) {
+		const key = change.task ?? (change.session ? `${change.client}/${change.session}` : `${change.actor}/${change.client ?? ''}`);
+		const group = map.get(key) ?? { key, changes: [] };
+		group.changes.push(change);
+		map.set(key, group);
+	}
+	return [...map.values()];
+}
+
+/** @param {Group} group @param {boolean} first */
+function groupCard(group, first) {
+	const [latest] = group.changes;
+	if (!latest) return h('div');
+	const paths = new Set(group.changes.flatMap(pathsOf));
+	const kind = latest.task ? latest.task.split('-')[0] : latest.session ? `session ${latest.session}` : '';
+	const undo = () => void confirmDialog({
+		title: `Undo ${count(group.changes.length, 'change')}?`, danger: true, action: 'Undo all',
+		content: [h('p', `This takes back all that ${author(latest)} did here:`), h('ul.path-list', [...paths].slice(0, 8).map((path) => h('li', visible(shortPath(path)))))],
+		act: () => undoAll(group.changes.map((change) => change.id)),
+	}).then((done) => {
+		if (done) toast(`${count(group.changes.length, 'change')} undone`);
+		return loadInbox();
+	}).catch(() => {});
+	return h('article.card.group', { 'aria-label': `Changes by ${author(latest)}` },
+		h('header.group-head.bar',
+			h('div', h('h3', h('span', { class: `actor actor-${latest.actor}` }, author(latest)), kind ? h('span.group-kind', visible(kind)) : null),
+				h('p.muted', `${count(group.changes.length, 'change')} in ${memoryCount(paths.size)} · `, time(latest.at))),
+			h('div.bar',
+				h('button.small', { onclick: () => keep(group.changes) }, icon('check'), group.changes.length > 1 ? 'Keep all' : 'Keep'),
+				group.changes.length > 1 ? h('button.small', { onclick: undo }, icon('undo'), 'Undo all') : null)),
+		h('ol.changes', group.changes.map((change, i) => {
+			const path = change.files[0]?.movedTo ?? change.files[0]?.path ?? '';
+			return changeRow(change, {
+				showAuthor: false, open: first && i === 0, onUndone: () => void loadInbox(),
+				actions: [
+					group.changes.length > 1 ? h('button.small', { 'aria-label': `Keep change ${change.id}`, onclick: () => keep([change]) }, icon('check'), 'Keep') : null,
+					store.memories.has(path) ? h('a.button.small', { href: memoryHref(path), 'aria-label': `Edit ${shortPath(path)}` }, 'Edit') : null,
+				].filter((element) => element !== null),
+			});
+		})));
+}
+
+/** @type {Record<string, string>} */
+const REASONS = {
+	repetition: 'Says the same', contradiction: 'Contradicts', update: 'May be outdated', expiry: 'Has expired', misplacement: 'Belongs elsewhere', review: 'Needs your review',
+};
+
+/**
+ * @param {T.Proposal} proposal
+ * @param {boolean} selected
+ * @param {(on: boolean) => void} select
+ * @param {(action: 'accept' | 'reject', ids: number[]) => void} decide
+ */
+function proposalCard(proposal, selected, select, decide) {
+	const review = proposal.kind === 'review';
+	const box = h('input', { type: 'checkbox', id: `proposal-${proposal.id}`, checked: selected, 'aria-label': `Select proposal ${proposal.id}`, onchange: (event) => select(event.target.checked) });
+	const paths = review && proposal.review ? [proposal.review.path] : [...new Set(proposal.changes.map((entry) => entry.path))];
+	const first = paths[0] ?? '';
+	return h('article', { class: review ? 'card proposal review' : 'card proposal', 'aria-label': REASONS[proposal.kind] ?? proposal.kind },
+		h('header.proposal-head', box,
+			h('div.proposal-main',
+				h('h3', review ? icon('eye') : null, REASONS[proposal.kind] ?? proposal.kind,
+					h('span.group-kind', review ? 'written after reading unreviewed text' : `${proposal.origin} · ${proposal.score} % likely`)),
+				h('p.paths', paths.map(memoryLink)))),
+		review ? h('div.review-note.stack',
+			h('p', h('strong', 'An agent wrote this memory after it had read text that nobody here has reviewed.'), ' That text may have told the agent what to write. Read it line by line: accept it only if you would have written it yourself.'),
+			h('p.muted', 'Until you decide, models see it marked and it is not given to them unasked.')) : null,
+		h('p.reason', visible(proposal.reason)),
+		proposal.stale ? h('p.warning-text', icon('warning'), visible(proposal.stale)) : renderDiffs(proposal.diffs),
+		h('div.card-actions.bar',
+			h('button.small.primary', { disabled: !!proposal.stale, onclick: () => decide('accept', [proposal.id]) }, icon('check'), review ? 'I have read it: accept' : 'Accept'),
+			h('button.small', { onclick: () => decide('reject', [proposal.id]) }, icon('close'), 'Reject'),
+			store.memories.has(first) ? h('a.button.small', { href: memoryHref(first) }, 'Edit') : null,
+			time(proposal.madeAt)));
+}
+
+/** @returns {T.View} */
+export function inboxView() {
+	const waiting = h('div');
+	const changes = h('div');
+	/** @type {Set<number>} */
+	let chosen = new Set();
+
+	/** @param {'accept' | 'reject'} action @param {number[]} ids */
+	async function decide(action, ids) {
+		try {
+			const { decisions } = await api.decide(action, ids);
+			const made = decisions.flatMap((decision) => decision.change ?? []);
+			const failed = decisions.filter((decision) => !decision.done);
+			const done = decisions.length - failed.length;
+			if (done) {
+				toast(`${action === 'accept' ? 'Accepted' : 'Rejected'} ${count(done, 'proposal')}`, made.length ? { action: 'Undo', act: () => undoAll(made) } : {});
+			}
+			if (failed.length) toast(`${count(failed.length, 'proposal')} not decided: ${failed[0]?.error ?? failed[0]?.code}`, { error: true });
+			chosen = new Set([...chosen].filter((id) => !ids.includes(id)));
+			for (const proposal of store.proposals.filter(({ id }) => ids.includes(id))) for (const entry of proposal.changes) store.refresh(entry.path);
+			await store.loadPending();
+		} catch (error) {
+			toast(messageOf(error), { error: true });
+		}
+	}
+
+	function showWaiting() {
+		const open = new Set(store.proposals.map((proposal) => proposal.id));
+		chosen = new Set([...chosen].filter((id) => open.has(id)));
+		if (!store.proposals.length) {
+			replace(waiting);
+			return;
+		}
+		const bar = h('div.bulk-actions.bar');
+		const showBar = () => {
+			const all = h('input', {
+				type: 'checkbox', id: 'select-all', checked: chosen.size === store.proposals.length, onchange: () => {
+					chosen = all.checked ? new Set(store.proposals.map((proposal) => proposal.id)) : new Set();
+					showWaiting();
+				},
+			});
+			const ids = [...chosen];
+			const reviews = store.proposals.filter((proposal) => proposal.kind === 'review' && chosen.has(proposal.id)).length;
+			replace(bar, h('label', all, chosen.size ? `${chosen.size} selected` : 'Select all'),
+				h('button.small.primary', { disabled: !ids.length,
+					onclick: () => reviews ? void confirmDialog({ title: `Accept ${count(ids.length, 'proposal')}?`, content: [`${count(reviews, 'of them asks', 'of them ask')} you to review a text. Accepting says that you have read it.`], action: 'Accept', act: () => decide('accept', ids) }) : void decide('accept', ids),
+				}, 'Accept'),
+				h('button.small', { disabled: !ids.length, onclick: () => void decide('reject', ids) }, 'Reject'));
+		};
+		showBar();
+		// What may carry somebody else's orders comes first.
+		const sorted = [...store.proposals].sort((a, b) => Number(b.kind === 'review') - Number(a.kind === 'review'));
+		replace(waiting, section('Waiting for your decision', sorted.map((proposal) => proposalCard(proposal, chosen.has(proposal.id), (on) => {
+			if (on) chosen.add(proposal.id);
+			else chosen.delete(proposal.id);
+			showBar();
+		}, (action, ids) => void decide(action, ids))), bar));
+	}
+
+	function showChanges() {
+		const list = groups(known.changes);
+		replace(changes, list.length
+			? section(lastVisit() === null ? 'Changes of the last week' : 'Changes since your last visit', [
+				...list.map((group, i) => groupCard(group, i === 0)),
+				known.more ? h('p.muted', 'There are older changes. ', h('a', { href: href('history') }, 'Open the history')) : null,
+			].filter((element) => element !== null), h('button.small', { onclick: () => keep([...known.changes]) }, icon('check'), 'Keep everything'))
+			: store.proposals.length ? null : emptyState('inbox', 'All caught up', 'What agents change shows up here, with a diff and a way back.', h('a.button', { href: href('history') }, 'Show history')));
+	}
+
+	const refresh = () => {
+		showWaiting();
+		showChanges();
+	};
+	const off = [store.on('pending', refresh), store.on('inbox', showChanges)];
+	refresh();
+	void loadInbox().catch(() => {});
+	void store.loadPending().catch(() => {});
+	return {
+		title: 'Inbox',
+		element: h('div.page', pageHead('Inbox', ['What agents and tasks did, and what they propose']), waiting, changes),
+		dispose: () => off.forEach((end) => end()),
+	};
+}

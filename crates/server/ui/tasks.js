@@ -1,0 +1,125 @@
+// @ts-check
+/** Background tasks: remember, forget, tidy up. */
+import { api, messageOf } from './api.js';
+import { h, replace, visible } from './dom.js';
+import { memoryLink } from './changes.js';
+import { toast } from './dialog.js';
+import { count } from './format.js';
+import { emptyState, failure, pageHead, section, time } from './page.js';
+import { href } from './router.js';
+import { store } from './store.js';
+
+const POLL_MS = 700;
+const UNFINISHED = ['queued', 'running'];
+
+/** @type {Record<string, string>} */
+const KINDS = { remember: 'Remember', forget: 'Forget', dream: 'Tidy up' };
+/** @type {Record<string, string>} */
+const STATUS = { queued: 'Waiting', running: 'Running', completed: 'Done', failed: 'Failed' };
+
+/** @returns {T.View} */
+export function tasksView() {
+	const list = h('div');
+	const text = h('textarea', { id: 'task-text', rows: 4, required: true, dir: 'auto', placeholder: 'We deploy on Tuesdays, after the smoke test has passed.' });
+	const scope = h('select', { id: 'task-scope' }, h('option', { value: '' }, 'Where it belongs'), h('option', { value: 'user' }, 'Global'), h('option', { value: 'project' }, 'Project'));
+	const error = h('p.error-text', { role: 'alert', hidden: true });
+	const submit = h('button.primary', { type: 'submit' }, 'Remember');
+	/** @type {Map<string, T.Task>} */
+	const tasks = new Map();
+	let timer = 0;
+	let disposed = false;
+	let shown = '';
+
+	async function load() {
+		clearTimeout(timer);
+		try {
+			for (const task of (await api.tasks()).tasks) tasks.set(task.taskId, task);
+			render();
+		} catch (reason) {
+			if (!tasks.size) replace(list, failure(reason));
+		}
+		if (!disposed && [...tasks.values()].some((task) => UNFINISHED.includes(task.status))) timer = setTimeout(() => void load(), POLL_MS);
+	}
+
+	function render() {
+		const sorted = [...tasks.values()].sort((a, b) => b.createdAt.localeCompare(a.createdAt));
+		// Unchanged tasks keep their elements, and with them the focus.
+		const state = JSON.stringify(sorted);
+		if (state === shown) return;
+		shown = state;
+		replace(list, sorted.length ? h('ul.card.task-list', { 'aria-live': 'polite' }, sorted.map(row))
+			: emptyState('tasks', 'No tasks', 'Finished tasks are listed for an hour. What they changed stays in the history.'));
+	}
+
+	/** @param {T.Task} task */
+	function row(task) {
+		const result = task.result;
+		const entries = result?.changes ?? [];
+		const unfinished = UNFINISHED.includes(task.status);
+		const kind = task.kind || task.taskId.split('-')[0] || '';
+		return h('li.task.stack',
+			h('div.task-head.bar',
+				h('span', { class: `status status-${task.status}` }, STATUS[task.status] ?? task.status),
+				h('strong', KINDS[kind] ?? kind),
+				time(task.createdAt),
+				h('span.spacer'),
+				unfinished ? h('button.small', { onclick: () => void cancel(kind, task.taskId) }, 'Cancel') : null,
+				entries.length ? h('a.button.small', { href: href('history', '', { task: task.taskId }), 'aria-label': 'What this task changed' }, 'Changes and undo') : null),
+			unfinished ? h('div.progress', { role: 'progressbar', 'aria-label': 'Working' }) : null,
+			result ? h('p', visible(result.summary)) : null,
+			task.error ? h('p.error-text', visible(task.error.message), task.error.details ? ` ${task.error.details}` : '') : null,
+			h('ul.outcome', entries.map((entry) => h('li', h('span.badge.plain', entry.action), visible(entry.summary), ' ', memoryLink(entry.filePath)))),
+			result?.proposals ? h('p', h('a', { href: href('inbox') }, `${count(result.proposals, 'proposal')} for you to decide`)) : null);
+	}
+
+	/** @param {string} kind @param {string} id */
+	async function cancel(kind, id) {
+		try {
+			await api.cancelTask(kind, id);
+		} catch (reason) {
+			toast(messageOf(reason), { error: true });
+		}
+		await load();
+	}
+
+	/** @param {string} kind @param {unknown} body */
+	async function start(kind, body) {
+		error.hidden = true;
+		submit.disabled = true;
+		try {
+			const task = await api.startTask(kind, body);
+			tasks.set(task.taskId, { ...task, kind });
+			render();
+			await load();
+			return true;
+		} catch (reason) {
+			replace(error, messageOf(reason));
+			error.hidden = false;
+			return false;
+		} finally {
+			submit.disabled = false;
+		}
+	}
+
+	const form = h('form.card.task-form.stack', { onsubmit: async (event) => {
+			event.preventDefault();
+			const body = { content: text.value, ...(scope.value ? { scope: scope.value } : {}) };
+			if (await start('remember', body)) text.value = '';
+		},
+	},
+	h('label', { for: 'task-text' }, 'What should be remembered?'), text,
+	h('div.task-options.bar', h('label', { for: 'task-scope' }, 'Scope'), scope, h('span.spacer'), submit), error);
+
+	const off = store.on('changes', () => void load());
+	void load();
+	return {
+		title: 'Tasks',
+		element: h('div.page', pageHead('Tasks', ['Text is split into facts, and each goes where it belongs'],
+			h('button', { onclick: () => void start('dream', {}) }, 'Tidy up now')), form, section('Recent tasks', [list])),
+		dispose() {
+			disposed = true;
+			clearTimeout(timer);
+			off();
+		},
+	};
+}

@@ -1,0 +1,359 @@
+// @ts-check
+/** The tree of memories. Only the rows in sight are in the document. */
+import { h, replace, visible } from './dom.js';
+import { icon } from './icons.js';
+import { ago, author, dateTime, fileName, folderOf, memoryCount, number, shortPath } from './format.js';
+import { deleteMemories, pinMemories } from './actions.js';
+import { isFiltered, matching, rowsOf } from './rows.js';
+import { emptyState } from './page.js';
+import { go, href, memoryHref } from './router.js';
+import { store } from './store.js';
+
+const MEMORY_HEIGHT = 46;
+const FOLDER_HEIGHT = 32;
+/** Rows beyond the edges, so that quick scrolling shows no gaps. */
+const OVERSCAN = 400;
+
+export class Tree {
+	/** @type {T.Row[]} */ #rows = [];
+	/** Where each row begins; one more than there are rows. @type {number[]} */ #tops = [0];
+	/** @type {Set<string>} */ #closed = new Set();
+	/** @type {Set<string>} */ #selected = new Set();
+	/** @type {T.MemoryItem[]} */ #matches = [];
+	#active = '';
+	#anchor = '';
+	#open = '';
+	#frame = 0;
+	/** @type {T.Filters} */ #filters = { text: '', scope: '', author: '', pinned: false, unused: false, sort: 'name' };
+
+	constructor() {
+		this.search = h('input', {
+			type: 'search', placeholder: 'Filter memories', 'aria-label': 'Filter memories', 'data-filter': true, spellcheck: 'false', autocomplete: 'off',
+			oninput: (event) => this.#filter({ text: event.target.value }),
+			onkeydown: (event) => {
+				if (event.key === 'ArrowDown' || event.key === 'Enter') {
+					event.preventDefault();
+					this.tree.focus();
+				} else if (event.key === 'Escape') {
+					this.search.value = '';
+					this.#filter({ text: '' });
+				}
+			},
+		});
+		/** @param {string} label @param {'scope' | 'author' | 'sort'} key @param {[string, string][]} options */
+		const select = (label, key, options) => h('select', { 'aria-label': label, onchange: (event) => this.#filter({ [key]: event.target.value }) },
+			options.map(([value, text]) => h('option', { value }, text)));
+		/** @param {string} label @param {'pinned' | 'unused'} key */
+		const chip = (label, key) => h('button.chip', {
+			'aria-pressed': 'false', onclick: (event) => {
+				this.#filter({ [key]: !this.#filters[key] });
+				event.target.setAttribute('aria-pressed', String(this.#filters[key]));
+			},
+		}, label);
+		this.tree = h('div.tree', { role: 'tree', tabindex: 0, 'aria-label': 'Memories', 'aria-multiselectable': 'true',
+			onkeydown: (event) => this.#key(event),
+			onclick: (event) => this.#click(event),
+			onscroll: () => this.#schedule(),
+			onfocus: () => {
+				if (!this.#rowAt(this.#active)) this.#activate(this.#open || (this.#rows[0]?.path ?? ''), false);
+				this.#schedule();
+			},
+		});
+		this.bar = h('div.selection-bar.bar', { hidden: true });
+		this.summary = h('p.tree-summary.muted', { role: 'status' });
+		this.empty = h('div.tree-empty', { hidden: true });
+		this.element = h('section.list-pane', { 'aria-label': 'List of memories' },
+			h('div.list-head.stack',
+				h('div.list-title.bar', h('h1', 'Memories'),
+					h('a.button.primary', { href: href('new') }, icon('plus'), 'New')),
+				h('div.search-field', icon('search'), this.search),
+				h('div.filters.bar',
+					select('Scope', 'scope', [['', 'All scopes'], ['global', 'Global'], ['project', 'Project'], ['workspace', 'Workspace']]),
+					select('Author', 'author', [['', 'Any author'], ['person', 'You'], ['agent', 'Agents'], ['outside', 'Outside']]),
+					select('Sort', 'sort', [['name', 'By name'], ['changed', 'By change'], ['used', 'By use']]),
+					chip('Pinned', 'pinned'), chip('Unused', 'unused'))),
+			this.bar, this.summary, this.tree, this.empty);
+		store.on('memories', () => this.update());
+		new ResizeObserver(() => this.#schedule()).observe(this.tree);
+	}
+
+	/** Marks the memory that the editor shows. @param {string} path */
+	show(path) {
+		this.#open = path;
+		if (path && path !== this.#active) this.#activate(path);
+		this.#schedule();
+	}
+
+	update() {
+		this.#matches = matching(store.memories.values(), this.#filters);
+		for (const path of this.#selected) if (!store.memories.has(path)) this.#selected.delete(path);
+		this.#build();
+	}
+
+	/** @param {Partial<T.Filters>} change */
+	#filter(change) {
+		Object.assign(this.#filters, change);
+		this.tree.scrollTop = 0;
+		this.update();
+	}
+
+	#build() {
+		this.#rows = rowsOf(this.#matches, this.#filters, this.#closed, store.unavailable);
+		this.#tops = [0];
+		for (const row of this.#rows) this.#tops.push((this.#tops.at(-1) ?? 0) + (row.kind === 'memory' ? MEMORY_HEIGHT : FOLDER_HEIGHT));
+		const total = store.memories.size;
+		const shown = this.#matches.length;
+		this.summary.textContent = !store.loaded ? 'Loading…' : isFiltered(this.#filters) ? `${number(shown)} of ${memoryCount(total)}` : memoryCount(total);
+		const nothing = store.loaded && shown === 0;
+		this.tree.hidden = nothing;
+		this.empty.hidden = !nothing;
+		if (nothing) {
+			replace(this.empty, total
+				? emptyState('search', 'Nothing matches', 'Change the filters above to see more.')
+				: emptyState('memories', 'No memories yet', 'Agents write here as they work, and you can write the first one.', h('a.button.primary', { href: href('new') }, 'New memory')));
+		}
+		this.#bar();
+		this.#schedule();
+	}
+
+	#bar() {
+		this.bar.hidden = this.#selected.size === 0;
+		if (this.bar.hidden) return;
+		const items = this.#chosen();
+		const pinned = items.every((item) => item.pinned);
+		replace(this.bar,
+			h('span', { role: 'status' }, `${number(items.length)} selected`),
+			h('button.small', { onclick: () => void pinMemories(items, !pinned) }, icon('pin'), pinned ? 'Unpin' : 'Pin'),
+			h('button.small.danger-text', { onclick: () => void deleteMemories(items) }, icon('trash'), 'Delete'),
+			h('button.icon-button', { 'aria-label': 'Clear selection', onclick: () => this.#select([]) }, icon('close')));
+	}
+
+	#chosen() {
+		/** @type {T.MemoryItem[]} */
+		const items = [];
+		for (const path of this.#selected) {
+			const item = store.memories.get(path);
+			if (item) items.push(item);
+		}
+		return items;
+	}
+
+	/** @param {string[]} paths */
+	#select(paths) {
+		this.#selected = new Set(paths);
+		this.#bar();
+		this.#schedule();
+	}
+
+	/** The memories of a row: itself, or all that match below it. @param {T.Row} row */
+	#below(row) {
+		if (row.item) return [row.path];
+		return this.#matches.filter((item) => item.path.startsWith(row.path + '/')).map((item) => item.path);
+	}
+
+	/** @param {T.Row} row */
+	#isSelected(row) {
+		if (row.item) return this.#selected.has(row.path);
+		return this.#selected.size > 0 && row.count > 0 && this.#below(row).every((path) => this.#selected.has(path));
+	}
+
+	/** @param {T.Row} row */
+	#toggle(row) {
+		const paths = this.#below(row);
+		const all = paths.every((path) => this.#selected.has(path));
+		for (const path of paths) all ? this.#selected.delete(path) : this.#selected.add(path);
+		this.#anchor = row.path;
+		this.#bar();
+		this.#schedule();
+	}
+
+	/** @param {string} path */
+	#rowAt(path) {
+		return this.#rows.find((row) => row.path === path);
+	}
+
+	/** @param {string} path @param {boolean} [reveal] */
+	#activate(path, reveal = true) {
+		this.#active = path;
+		const at = this.#rows.findIndex((row) => row.path === path);
+		if (at >= 0 && reveal) {
+			const top = this.#tops[at] ?? 0;
+			const bottom = this.#tops[at + 1] ?? 0;
+			if (top < this.tree.scrollTop) this.tree.scrollTop = top;
+			else if (bottom > this.tree.scrollTop + this.tree.clientHeight) this.tree.scrollTop = bottom - this.tree.clientHeight;
+		}
+		this.#schedule();
+	}
+
+	/** @param {T.Row} row @param {boolean} open */
+	#setOpen(row, open) {
+		if (open) this.#closed.delete(row.path);
+		else this.#closed.add(row.path);
+		this.#build();
+	}
+
+	/** @param {KeyboardEvent} event */
+	#key(event) {
+		if (event.altKey || (event.target !== this.tree)) return;
+		const at = this.#rows.findIndex((row) => row.path === this.#active);
+		const row = this.#rows[at];
+		/** @param {number} to */
+		const move = (to) => {
+			const next = this.#rows[Math.max(0, Math.min(this.#rows.length - 1, to))];
+			if (!next) return;
+			if (event.shiftKey && next.item) this.#selected.add(next.path);
+			this.#bar();
+			this.#activate(next.path);
+		};
+		const page = Math.max(1, Math.floor(this.tree.clientHeight / MEMORY_HEIGHT) - 1);
+		const keys = /** @type {Record<string, () => void>} */ ({
+			ArrowDown: () => move(at + 1),
+			ArrowUp: () => move(at - 1),
+			Home: () => move(0),
+			End: () => move(this.#rows.length - 1),
+			PageDown: () => move(at + page),
+			PageUp: () => move(at - page),
+			ArrowRight: () => {
+				if (row && !row.item) row.open ? move(at + 1) : this.#setOpen(row, true);
+			},
+			ArrowLeft: () => {
+				if (row && !row.item && row.open && row.count) this.#setOpen(row, false);
+				else if (row && this.#rowAt(folderOf(row.path))) this.#activate(folderOf(row.path));
+			},
+			Enter: () => {
+				if (row?.item) go(memoryHref(row.path));
+				else if (row) this.#setOpen(row, !row.open);
+			},
+			' ': () => { if (row) this.#toggle(row); },
+			Escape: () => this.#select([]),
+			p: () => this.#pin(row),
+			Delete: () => void this.#delete(row),
+			Backspace: () => void this.#delete(row),
+		});
+		if ((event.ctrlKey || event.metaKey) && event.key === 'a') {
+			event.preventDefault();
+			this.#select(this.#matches.map((item) => item.path));
+			return;
+		}
+		const action = event.ctrlKey || event.metaKey ? undefined : keys[event.key];
+		if (!action) return;
+		event.preventDefault();
+		action();
+	}
+
+	/** @param {T.Row | undefined} row */
+	#targets(row) {
+		if (this.#selected.size) return this.#chosen();
+		return row ? this.#below(row).map((path) => /** @type {T.MemoryItem} */ (store.memories.get(path))) : [];
+	}
+
+	/** @param {T.Row | undefined} row */
+	#pin(row) {
+		const items = this.#targets(row);
+		if (items.length) void pinMemories(items, !items.every((item) => item.pinned));
+	}
+
+	/** @param {T.Row | undefined} row */
+	async #delete(row) {
+		const at = this.#rows.findIndex((other) => other.path === row?.path);
+		const done = await deleteMemories(this.#targets(row));
+		if (done) this.#activate(this.#rows[Math.min(at, this.#rows.length - 1)]?.path ?? '');
+		this.tree.focus();
+	}
+
+	/** @param {MouseEvent} event */
+	#click(event) {
+		const target = /** @type {Element} */ (event.target);
+		const path = target.closest('[data-path]')?.getAttribute('data-path') ?? '';
+		const row = this.#rowAt(path);
+		if (!row) return;
+		this.#activate(path, false);
+		if (target.closest('.row-pin') && row.item) {
+			void pinMemories([row.item], !row.item.pinned);
+		} else if (event.shiftKey && this.#anchor) {
+			const from = this.#rows.findIndex((other) => other.path === this.#anchor);
+			const to = this.#rows.indexOf(row);
+			for (const other of this.#rows.slice(Math.min(from, to), Math.max(from, to) + 1)) if (other.item) this.#selected.add(other.path);
+			this.#bar();
+			this.#schedule();
+		} else if (target.closest('.row-check') || event.ctrlKey || event.metaKey) {
+			this.#toggle(row);
+		} else if (row.item) {
+			this.#anchor = path;
+			go(memoryHref(path));
+		} else {
+			this.#setOpen(row, !row.open);
+		}
+	}
+
+	#schedule() {
+		if (!this.#frame) this.#frame = requestAnimationFrame(() => this.#render());
+	}
+
+	#render() {
+		this.#frame = 0;
+		const from = this.tree.scrollTop - OVERSCAN;
+		const to = this.tree.scrollTop + this.tree.clientHeight + OVERSCAN;
+		const first = Math.max(0, this.#search(from));
+		const last = Math.min(this.#rows.length, this.#search(to) + 1);
+		const rows = [];
+		for (let i = first; i < last; i++) {
+			const row = this.#rows[i];
+			if (row) rows.push(this.#row(row, i));
+		}
+		const spacer = h('div.tree-spacer', { role: 'none' });
+		spacer.style.setProperty('height', `${this.#tops.at(-1) ?? 0}px`);
+		this.tree.replaceChildren(spacer, ...rows);
+		const active = this.#rows.findIndex((row) => row.path === this.#active);
+		if (active >= first && active < last) this.tree.setAttribute('aria-activedescendant', `row-${active}`);
+		else this.tree.removeAttribute('aria-activedescendant');
+	}
+
+	/** The row at a height. @param {number} top */
+	#search(top) {
+		let low = 0;
+		let high = this.#rows.length;
+		while (low < high) {
+			const middle = (low + high) >> 1;
+			if ((this.#tops[middle + 1] ?? 0) <= top) low = middle + 1;
+			else high = middle;
+		}
+		return low;
+	}
+
+	/** @param {T.Row} row @param {number} at */
+	#row(row, at) {
+		const item = row.item;
+		const selected = this.#isSelected(row);
+		const edit = store.edits.get(row.path);
+		const classes = ['row', row.kind, row.path === this.#active && 'active', row.path === this.#open && 'open', selected && 'selected'];
+		const guides = [];
+		for (let i = 1; i < row.depth; i++) guides.push(h('span.guide'));
+		const check = h('span.row-check', { 'aria-hidden': 'true' }, selected ? icon('check') : null);
+		const element = h('div', {
+			class: classes.filter(Boolean).join(' '), id: `row-${at}`, role: 'treeitem', 'data-path': row.path, 'aria-level': row.depth,
+			'aria-posinset': row.position, 'aria-setsize': row.size, 'aria-selected': String(selected),
+			'aria-expanded': item ? null : String(row.open), title: shortPath(row.path),
+			'aria-current': row.path === this.#open ? 'true' : null,
+		}, check, guides);
+		if (!item) {
+			element.append(icon('chevron'), h('span.row-label', { dir: 'auto' }, visible(row.kind === 'scope' ? row.label.charAt(0).toUpperCase() + row.label.slice(1) : row.label)),
+				h('span.row-count', row.note ? 'not available here' : number(row.count)));
+			if (row.note) element.title = row.note;
+		} else {
+			const flat = this.#filters.sort !== 'name';
+			const used = item.uses > 0 ? `Used ${number(item.uses)}× · ${ago(item.lastUsedAt)}` : '';
+			const second = flat ? shortPath(item.path) : item.description;
+			element.append(
+				h('span.row-text',
+					h('span.row-first', h('span.row-label', { dir: 'auto' }, visible(row.label)),
+						edit ? h('span.badge', { title: `${author(edit)}, ${dateTime(new Date(edit.at).toISOString())}` }, edit.actor === 'outside' ? 'edited outside' : 'edited by an agent') : null,
+						item.findings.length ? icon('warning', 'Screening objects to this text') : null),
+					h('span.row-second', { dir: 'auto' }, visible(second === row.label ? fileName(item.path) : second || fileName(item.path)))),
+				h('span.row-used', { title: item.lastUsedAt ? dateTime(item.lastUsedAt) : null }, flat && this.#filters.sort === 'changed' ? `Changed ${ago(item.lastWrittenAt ?? item.modifiedAt)}` : used),
+				h('span', { class: item.pinned ? 'row-pin pinned' : 'row-pin', title: item.pinned ? 'Unpin' : 'Pin' }, icon('pin', item.pinned ? 'Pinned' : undefined)));
+		}
+		element.style.setProperty('top', `${this.#tops[at] ?? 0}px`);
+		return element;
+	}
+}
