@@ -68,7 +68,6 @@ declare namespace T {
     stats(): Promise<Stats>;
     tasks(): Promise<{ tasks: Task[] }>;
     startTask(kind: string, body: unknown): Promise<Task>;
-    cancelTask(kind: string, id: string): Promise<Task>;
     capabilities(): Promise<Capabilities>;
     workspaces(): Promise<{ workspaces: HostWorkspace[] }>;
   }
@@ -86,4 +85,19 @@ declare namespace T {
   interface Filters { text: string; scope: string; author: string; pinned: boolean; unused: boolean; sort: 'name' | 'changed' | 'used' }
   type Child = Node | string | number | null | undefined | false;
   type Props = Record<string, unknown> & { [key: `on${string}`]: (event: any) => unknown };
+  interface Folder { path: string; label: string; folders: Map<string, Folder>; items: MemoryItem[]; count: number }
+  interface Fields { name: string; description: string; type: string }
+  interface Document {
+    /** The frontmatter as it was. */
+    block: string; lines: string[];
+    /** The blank lines behind it. */
+    gap: string; body: string; fields: Fields;
+    /** Whether the fields can be edited without losing what else the frontmatter says. */
+    simple: boolean;
+  }
+  interface Group { key: string; changes: Change[] }
+  interface ChangeOptions { actions?: HTMLElement[]; open?: boolean; onUndone?: () => void; showAuthor?: boolean }
+  interface ServerEvent { type: string; data: any; id?: number | null }
+  /** `missed`: events may have been lost, so state has to be loaded again. */
+  interface Listener { event(event: ServerEvent): void; missed(): void; waiting(ms: number): void }
 }

@@ -1,10 +1,8 @@
 // @ts-check
-/** What is done with memories from more than one view. */
 import { api, messageOf } from './api.js';
 import { h, visible } from './dom.js';
 import { confirmDialog, toast } from './dialog.js';
 import { folderOf, memoryCount, shortPath } from './format.js';
-import { go, memoryHref } from './router.js';
 import { store } from './store.js';
 
 const LISTED_MAX = 8;
@@ -16,7 +14,7 @@ export function pathList(paths) {
 		paths.length > LISTED_MAX ? h('li.muted', `and ${paths.length - LISTED_MAX} more`) : null);
 }
 
-/** Takes changes back, the newest first. @param {number[]} ids */
+/** @param {number[]} ids */
 export async function undoAll(ids) {
 	for (const id of [...ids].sort((a, b) => b - a)) {
 		const undone = await api.undo(id);
@@ -24,7 +22,7 @@ export async function undoAll(ids) {
 	}
 }
 
-/** Asks, deletes, and offers to take it back. @param {{path: string, revision?: string | null}[]} items @returns {Promise<boolean>} */
+/** @param {{path: string, revision?: string | null}[]} items */
 export async function deleteMemories(items) {
 	if (!items.length) return false;
 	const what = items.length === 1 ? 'this memory' : memoryCount(items.length);
@@ -73,7 +71,7 @@ export async function pinMemories(items, pinned) {
 	store.emit('memories');
 }
 
-/** The path of a memory as somebody typed it. @param {string} typed */
+/** @param {string} typed */
 export const fullPath = (typed) => '/memories/' + typed.trim().replace(/^\/?(memories\/)?/, '');
 
 export function folderOptions() {
@@ -82,7 +80,7 @@ export function folderOptions() {
 	return h('datalist', { id: 'folders' }, [...folders].sort().slice(0, 500).map((folder) => h('option', { value: folder })));
 }
 
-/** Asks for another path, and moves a memory there. @param {string} path @returns {Promise<string | null>} the new path */
+/** @param {string} path @returns {Promise<string | null>} the new path */
 export async function moveMemory(path) {
 	const input = h('input', {
 		id: 'move-to', class: 'mono', value: shortPath(path), required: true, spellcheck: 'false', autocomplete: 'off', list: 'folders',
@@ -97,17 +95,10 @@ export async function moveMemory(path) {
 		action: 'Move',
 		act: async () => {
 			to = fullPath(input.value);
-			const written = await api.move(path, to);
+			await api.move(path, to);
 			store.memories.delete(path);
 			store.refresh(to);
-			const change = written.change;
-			toast(`Moved to ${shortPath(to)}`, change ? {
-				action: 'Undo', act: async () => {
-					await undoAll([change]);
-					store.refresh(to);
-					go(memoryHref(path), true);
-				},
-			} : {});
+			toast(`Moved to ${shortPath(to)}`);
 		},
 	});
 	return confirmed ? to : null;

@@ -6,7 +6,6 @@ import { urlPath } from './format.js';
 const TOKEN = 'quipu.token';
 const WORKSPACE = 'quipu.workspace';
 
-/** An answer that is no success, or none at all (status 0, code `offline`). */
 export class ApiError extends Error {
 	/** @param {number} status @param {string} code @param {string} message @param {Record<string, unknown>} [facts] */
 	constructor(status, code, message, facts = {}) {
@@ -18,9 +17,7 @@ export class ApiError extends Error {
 }
 
 /** @param {unknown} error */
-export function messageOf(error) {
-	return error instanceof Error ? error.message : String(error);
-}
+export const messageOf = (error) => error instanceof Error ? error.message : String(error);
 
 /** @type {{ended: () => void, online: () => void, offline: () => void}} */
 export const hooks = { ended() {}, online() {}, offline() {} };
@@ -32,7 +29,6 @@ export const session = {
 	end() { sessionStorage.removeItem(TOKEN); },
 };
 
-/** Trades the ticket of the address for a token. Returns whether there is a session. @returns {Promise<boolean>} */
 export async function signIn() {
 	const ticket = new URLSearchParams(location.hash.slice(1)).get('ticket');
 	if (!ticket) return session.token !== null;
@@ -49,7 +45,7 @@ export async function signIn() {
 	return true;
 }
 
-/** @param {number} ms @returns {Promise<void>} */
+/** @param {number} ms */
 const wait = (ms) => new Promise((done) => setTimeout(done, ms));
 
 /**
@@ -174,7 +170,6 @@ export const api = {
 	stats: () => get('/v1/stats'),
 	tasks: () => get('/v1/tasks', { max: 50 }),
 	startTask: (kind, body) => change('POST', taskRoute(kind), body),
-	cancelTask: (kind, id) => change('DELETE', `${taskRoute(kind)}/${encodeURIComponent(id)}`),
 	capabilities: () => get('/capabilities'),
 	workspaces: () => get('/v1/workspaces'),
 };

@@ -1,5 +1,4 @@
 // @ts-check
-/** Puts the page together: sign-in, navigation, views, connection. */
 import { api, hooks, session, signIn } from './api.js';
 import { h, replace, visible } from './dom.js';
 import { icon } from './icons.js';
@@ -39,7 +38,7 @@ function showEnded() {
 	document.title = 'Session ended – Quipu';
 	replace(root, h('main.ended', h('h1', 'The session has ended'),
 		h('p', 'This page is open for the person who started it, and only for a while. Nothing was lost: memories are files on your machine.'),
-		h('p', 'To open a new session, run'), h('pre', h('code', 'quipu ui'))));
+		h('p', 'To open a new session, run'), h('pre.path-list', 'quipu ui')));
 }
 
 class App {
@@ -67,11 +66,10 @@ class App {
 			h('div', { id: 'toasts', role: 'status', 'aria-live': 'polite' }));
 		nav.addEventListener('click', () => this.#setMenu(false));
 		addEventListener('hashchange', () => this.#show());
-		addEventListener('online', () => reader?.retry());
 		document.addEventListener('visibilitychange', () => {
-			if (document.visibilityState === 'visible' && store.loaded && Date.now() - store.loadedAt > STALE_MS) void store.load().catch(() => {});
+			if (document.visibilityState === 'visible' && store.loaded && Date.now() - store.loadedAt > STALE_MS) store.load().catch(() => {});
 		});
-		listenForKeys({ views: NAVIGATION.map(([view]) => view), save: () => void this.#editor?.saveNow() });
+		listenForKeys({ views: NAVIGATION.map(([view]) => view), save: () => this.#editor?.saveNow() });
 		store.on('changes', () => this.#inboxSoon());
 		store.on('inbox', () => this.#count());
 		store.on('pending', () => this.#count());
@@ -83,12 +81,12 @@ class App {
 	start() {
 		this.#listen();
 		this.#show();
-		void this.#loadAll();
+		this.#loadAll();
 	}
 
 	async #loadAll() {
 		this.#tree.update();
-		void api.capabilities().then((capabilities) => {
+		api.capabilities().then((capabilities) => {
 			const workspace = capabilities.workspaces.find(({ id }) => id === session.workspace) ?? capabilities.workspaces[0];
 			if (!workspace) return;
 			session.workspace ||= workspace.id;
@@ -102,10 +100,10 @@ class App {
 		reader?.stop();
 		reader = new EventReader({
 			event: (event) => store.apply(event),
-			missed: () => void this.#loadAll(),
+			missed: () => this.#loadAll(),
 			waiting: (ms) => store.setConnection(store.connection.online, Date.now() + ms),
 		});
-		void reader.run();
+		reader.run();
 	}
 
 	/** @param {boolean} changed */
@@ -114,7 +112,7 @@ class App {
 		this.offline.hidden = online;
 		clearTimeout(this.#ticker);
 		if (online) {
-			if (changed) void this.#loadAll().then(() => { if (!this.#editor) this.#show(); });
+			if (changed) this.#loadAll().then(() => { if (!this.#editor) this.#show(); });
 			return;
 		}
 		const seconds = Math.max(0, Math.ceil((retryAt - Date.now()) / 1000));
@@ -126,7 +124,7 @@ class App {
 
 	#inboxSoon() {
 		clearTimeout(this.#inboxTimer);
-		this.#inboxTimer = setTimeout(() => void Promise.all([loadInbox(), store.loadPending()]).catch(() => {}), INBOX_DELAY_MS);
+		this.#inboxTimer = setTimeout(() => Promise.all([loadInbox(), store.loadPending()]).catch(() => {}), INBOX_DELAY_MS);
 	}
 
 	#count() {
@@ -148,7 +146,7 @@ class App {
 		store.reset();
 		this.#listen();
 		go(href('memories'));
-		void this.#loadAll();
+		this.#loadAll();
 	}
 
 	#show() {

@@ -1,20 +1,17 @@
 // @ts-check
-/** One change of history as a row that opens to its diff. */
 import { api, messageOf } from './api.js';
 import { h, replace, visible } from './dom.js';
 import { icon } from './icons.js';
 import { renderDiffs } from './diff.js';
 import { confirmDialog, toast } from './dialog.js';
-import { author, count, kindWord, memoryCount, shortPath } from './format.js';
-import { href, memoryHref } from './router.js';
+import { author, count, KINDS, memoryCount, shortPath } from './format.js';
+import { memoryHref } from './router.js';
 import { store } from './store.js';
 import { pathList } from './actions.js';
 import { failure, time } from './page.js';
 
 /** @param {T.Change} change */
-export function pathsOf(change) {
-	return [...new Set(change.files.map((file) => file.path))];
-}
+export const pathsOf = (change) => [...new Set(change.files.map((file) => file.path))];
 
 /** @param {string} path */
 export function memoryLink(path) {
@@ -34,18 +31,11 @@ function filesOf(change) {
 }
 
 /** @param {T.Change} change */
-function facts(change) {
-	/** @type {[string, string | null | undefined][]} */
-	const all = [
-		['Change', String(change.id)], ['Client', change.client], ['Came by', change.origin], ['Session', change.session],
-		['Task', change.task], ['Tool call', change.toolCall], ['Trust', change.trust],
-		['Undoes', change.undoes ? `change ${change.undoes}` : null],
-	];
-	return h('dl.facts', all.filter(([, value]) => value).map(([name, value]) =>
-		h('div', h('dt', name), h('dd', visible(value ?? '')))));
-}
+const facts = ({ id, client, origin, session, task, toolCall, trust }) => h('p.facts.muted', visible([
+	`Change ${id}`, client, `by ${origin}`, session && `session ${session}`, task, toolCall && `tool call ${toolCall}`, `trust ${trust}`,
+].filter(Boolean).join(' · ')));
 
-/** @param {T.Change} change @param {{actions?: HTMLElement[], open?: boolean, onUndone?: () => void, showAuthor?: boolean}} [options] */
+/** @param {T.Change} change @param {T.ChangeOptions} [options] */
 export function changeRow(change, { actions = [], open = false, onUndone, showAuthor = true } = {}) {
 	const details = h('div.change-details.stack', { id: `change-${change.id}`, hidden: true });
 	const toggle = h('button.icon-button.toggle', { 'aria-expanded': 'false', 'aria-controls': details.id,
@@ -68,17 +58,17 @@ export function changeRow(change, { actions = [], open = false, onUndone, showAu
 			h('div.change-main',
 				h('div.change-line',
 					showAuthor ? h('span', { class: `actor actor-${change.actor}` }, author(change)) : null,
-					h('span.change-kind', change.undoes ? `undid change ${change.undoes}` : kindWord(change.kind)),
+					h('span.change-kind', change.undoes ? `undid change ${change.undoes}` : KINDS[change.kind] ?? change.kind),
 					filesOf(change)),
 				time(change.at)),
 			h('div.change-actions.bar', actions,
-				h('button.small', { 'aria-label': `Undo change ${change.id}`, onclick: () => void undoDialog(change.id, onUndone) }, icon('undo'), 'Undo'))),
+				h('button.small', { 'aria-label': `Undo change ${change.id}`, onclick: () => undoDialog(change.id, onUndone) }, icon('undo'), 'Undo'))),
 		details);
 	if (open) setOpen(true);
 	return element;
 }
 
-/** Shows what taking a change back does, and does it when confirmed. @param {number} id @param {() => void} [done] */
+/** @param {number} id @param {() => void} [done] */
 export async function undoDialog(id, done) {
 	/** @type {T.Undone} */
 	let plan;

@@ -1,8 +1,6 @@
 // @ts-check
-/** Shows three versions of a memory side by side, and lets the person choose. */
 import { h, visible } from './dom.js';
 import { icon } from './icons.js';
-import { changedLines } from './diff.js';
 
 const LINES_MAX = 2000;
 const LINE_MAX = 1000;
@@ -10,11 +8,11 @@ const LINE_MAX = 1000;
 /** @param {string} title @param {string} text @param {string} base */
 function column(title, text, base) {
 	const lines = text.split('\n');
-	const changed = text === base ? new Set() : changedLines(base.split('\n'), lines);
+	const known = new Set(base.split('\n'));
 	const id = `version-${title.split(' ')[0]}`;
 	return h('div.version.stack', { role: 'group', 'aria-labelledby': id }, h('h3', { id }, title),
 		h('div.version-text', { tabindex: 0, role: 'region', 'aria-label': `Text: ${title}` },
-			lines.slice(0, LINES_MAX).map((line, i) => h('div', { class: changed.has(i) ? 'version-line changed' : 'version-line' }, visible(line.slice(0, LINE_MAX) || ' '))),
+			lines.slice(0, LINES_MAX).map((line) => h('div', { class: known.has(line) ? 'version-line' : 'version-line changed' }, visible(line.slice(0, LINE_MAX) || ' '))),
 			lines.length > LINES_MAX ? h('p.muted', `and ${lines.length - LINES_MAX} more lines`) : null));
 }
 

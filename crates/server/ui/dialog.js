@@ -1,5 +1,4 @@
 // @ts-check
-/** Dialogs and short messages of the page. */
 import { messageOf } from './api.js';
 import { h, replace } from './dom.js';
 import { icon } from './icons.js';
@@ -49,9 +48,7 @@ export function confirmDialog({ title, content, action, danger = false, act, wid
 	});
 }
 
-export function dialogOpen() {
-	return document.querySelector('dialog[open]') !== null;
-}
+export const dialogOpen = () => document.querySelector('dialog[open]') !== null;
 
 const TOAST_MS = 8000;
 
@@ -62,7 +59,7 @@ const TOAST_MS = 8000;
  */
 export function toast(text, { action, act, error = false } = {}) {
 	const region = /** @type {HTMLElement} */ (document.getElementById('toasts'));
-	while (region.children.length > 2) region.firstElementChild?.remove();
+	if (region.children.length > 2) region.firstElementChild?.remove();
 	let timer = 0;
 	const close = () => {
 		clearTimeout(timer);

@@ -1,12 +1,10 @@
 // @ts-check
-/** Shows unified diffs, and finds which lines differ between two texts. */
 import { h, visible } from './dom.js';
 
-/** So many lines of a diff are shown at first. */
 const LINES_FIRST = 400;
 const LINE_MAX = 2000;
 
-/** @param {T.Diff} diff @param {{inverted?: boolean, head?: boolean}} [options] inverted: what taking the change back does */
+/** @param {T.Diff} diff @param {{inverted?: boolean}} [options] inverted: what taking the change back does */
 export function renderDiff(diff, options = {}) {
 	if (!diff.kept) return h('p.note', 'History no longer holds both texts of this change.');
 	const lines = diff.diff.split('\n').filter((line, i, all) => !(i < 2 && /^(---|\+\+\+) /.test(line)) && !(i === all.length - 1 && line === ''));
@@ -49,7 +47,7 @@ export function renderDiff(diff, options = {}) {
 	return body;
 }
 
-/** Swaps what was added and removed, and keeps what is removed first. @param {string[]} lines */
+/** @param {string[]} lines */
 function invert(lines) {
 	for (let from = 0; from < lines.length; from++) {
 		let to = from;
@@ -76,51 +74,7 @@ function row(kind, at, text) {
 
 /** @param {T.Diff[]} diffs */
 export function renderDiffs(diffs, inverted = false) {
-	return h('div.stack', diffs.map((diff) => h('div', {},
+	return h('div.stack', diffs.map((diff) => h('div',
 		diffs.length > 1 ? h('p.diff-path', visible(diff.path.replace(/^\/memories\//, ''))) : null,
 		renderDiff(diff, { inverted }))));
-}
-
-/** Which lines of a text are not in another, in order. @param {string[]} base @param {string[]} other @returns {Set<number>} indexes into `other` */
-export function changedLines(base, other) {
-	let start = 0;
-	while (start < base.length && start < other.length && base[start] === other[start]) start++;
-	let endBase = base.length;
-	let endOther = other.length;
-	while (endBase > start && endOther > start && base[endBase - 1] === other[endOther - 1]) {
-		endBase--;
-		endOther--;
-	}
-	/** @type {Set<number>} */
-	const changed = new Set();
-	const rows = endBase - start;
-	const columns = endOther - start;
-	// The table of common subsequences has this many cells; beyond, every line between counts as changed.
-	if (rows * columns > 2_000_000) {
-		for (let i = start; i < endOther; i++) changed.add(i);
-		return changed;
-	}
-	const width = columns + 1;
-	const table = new Uint16Array((rows + 1) * width);
-	for (let i = rows - 1; i >= 0; i--) {
-		for (let j = columns - 1; j >= 0; j--) {
-			table[i * width + j] = base[start + i] === other[start + j]
-				? (table[(i + 1) * width + j + 1] ?? 0) + 1
-				: Math.max(table[(i + 1) * width + j] ?? 0, table[i * width + j + 1] ?? 0);
-		}
-	}
-	let i = 0;
-	let j = 0;
-	while (j < columns) {
-		if (i < rows && base[start + i] === other[start + j]) {
-			i++;
-			j++;
-		} else if (i < rows && (table[(i + 1) * width + j] ?? 0) >= (table[i * width + j + 1] ?? 0)) {
-			i++;
-		} else {
-			changed.add(start + j);
-			j++;
-		}
-	}
-	return changed;
 }

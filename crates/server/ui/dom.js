@@ -53,16 +53,12 @@ const HIDDEN = /[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f\u00ad\u061c\u180e\
 const HIDDEN_ALL = new RegExp(HIDDEN.source, 'g');
 
 /** @param {string} text */
-export function hasHidden(text) {
-	return HIDDEN.test(text);
-}
+export const hasHidden = (text) => HIDDEN.test(text);
 
 /** @param {string} character */
-export function codePoint(character) {
-	return 'U+' + (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0');
-}
+export const codePoint = (character) => 'U+' + (character.codePointAt(0) ?? 0).toString(16).toUpperCase().padStart(4, '0');
 
-/** Text with its invisible and direction-changing characters spelled out. @param {string} text @returns {T.Child[]} */
+/** @param {string} text @returns {T.Child[]} */
 export function visible(text) {
 	if (!HIDDEN.test(text)) return [text];
 	/** @type {T.Child[]} */
@@ -78,7 +74,7 @@ export function visible(text) {
 	return parts;
 }
 
-/** Counts invisible characters by code point. @param {string} text @returns {Map<string, number>} */
+/** @param {string} text */
 export function hiddenCounts(text) {
 	/** @type {Map<string, number>} */
 	const counts = new Map();

@@ -68,21 +68,21 @@ export class Editor {
 		this.form = h('form.editor', {
 			onsubmit: (event) => {
 				event.preventDefault();
-				void this.saveNow();
+				this.saveNow();
 			},
 		},
 		h('header.editor-head.bar', this.back, this.title, this.tools, this.about), this.banners, this.notice,
-		this.isNew ? labelled('Path', this.target, folderOptions(), h('p.hint', 'Scope, folders and a name that ends with .md, such as global/user/editor.md')) : null,
+		this.isNew ? labelled('Path', this.target, folderOptions(), h('p.hint', 'Such as global/user/editor.md')) : null,
 		this.fields,
 		h('div.text-head.bar', h('div.segments', { role: 'group', 'aria-label': 'View' }, this.edit, this.look), this.hidden, this.size),
 		this.text, this.shown, h('footer.editor-foot.bar', this.status, this.discard, this.save));
 		this.element = h('section.detail-pane', { 'aria-label': path ? shortPath(path) : 'New memory' }, this.form);
 		const flush = () => this.#storeDraft();
 		addEventListener('pagehide', flush);
-		this.#off.push(() => removeEventListener('pagehide', flush), store.on('memories', () => void this.#compare()),
+		this.#off.push(() => removeEventListener('pagehide', flush), store.on('memories', () => this.#compare()),
 			store.on('changes', (data) => this.#moved(data)));
 		if (this.isNew) this.#begin();
-		else void this.#load();
+		else this.#load();
 	}
 
 	dispose() {
@@ -161,8 +161,7 @@ export class Editor {
 				this.#showDeleted();
 			} else if (missing) {
 				replace(this.element, this.back, emptyState('memories', 'This memory is not there', shortPath(this.path),
-					h('a.button', { href: href('history', shortPath(this.path)) }, 'Show its history'),
-					h('a.button', { href: href('new', shortPath(this.path)) }, 'Write it anew')));
+					h('a.button', { href: href('history', shortPath(this.path)) }, 'Show its history')));
 			} else {
 				replace(this.element, this.back, emptyState('warning', 'This memory cannot be shown', messageOf(error),
 					h('button', { onclick: () => go(location.hash, true) }, 'Try again')));
@@ -195,16 +194,16 @@ export class Editor {
 		replace(this.about, h('span.path', visible(shortPath(this.path))));
 		if (item?.lastWrittenAt) {
 			const by = item.lastAuthor ? author({ actor: item.lastAuthor }) : 'Written';
-			this.about.append(h('span', { title: dateTime(item.lastWrittenAt) }, `${by}, ${ago(item.lastWrittenAt)}${item.model ? ` (${item.model})` : ''}`));
+			this.about.append(h('span', { title: dateTime(item.lastWrittenAt) }, `${by}, ${ago(item.lastWrittenAt)}`));
 		}
 		if (item?.uses) this.about.append(h('span', `Used ${item.uses}× · ${ago(item.lastUsedAt)}`));
 		if (item?.trust && TRUST[item.trust]) this.about.append(h(item.trust === 'outside' ? 'span.warning-text' : 'span', TRUST[item.trust]));
 		const pinned = item?.pinned ?? false;
 		replace(this.tools,
-			h(pinned ? 'button.small.pressed' : 'button.small', { 'aria-pressed': String(pinned), disabled: !item, onclick: () => item && void pinMemories([item], !pinned) }, icon('pin'), pinned ? 'Pinned' : 'Pin'),
+			h(pinned ? 'button.small.pressed' : 'button.small', { 'aria-pressed': String(pinned), disabled: !item, onclick: () => item && pinMemories([item], !pinned) }, icon('pin'), pinned ? 'Pinned' : 'Pin'),
 			h('a.button.small', { href: href('history', shortPath(this.path)) }, icon('history'), 'History'),
-			h('button.small', { onclick: () => void this.#move() }, icon('move'), 'Move'),
-			h('button.small.danger-text', { onclick: () => void this.#delete() }, icon('trash'), 'Delete'));
+			h('button.small', { onclick: () => this.#move() }, icon('move'), 'Move'),
+			h('button.small.danger-text', { onclick: () => this.#delete() }, icon('trash'), 'Delete'));
 	}
 
 	/** @param {string} text @param {string} [kind] */
@@ -252,7 +251,7 @@ export class Editor {
 	}
 
 	#discard() {
-		void confirmDialog({
+		confirmDialog({
 			title: 'Discard your changes?', content: ['What you typed since the last save is lost.'], action: 'Discard', danger: true,
 			act: async () => {
 				this.#settle();
@@ -306,7 +305,7 @@ export class Editor {
 		const code = error instanceof ApiError ? error.code : '';
 		const facts = error instanceof ApiError ? error.facts : {};
 		if (code === 'conflict' && !this.isNew) {
-			void this.#showConflict();
+			this.#showConflict();
 		} else if (code === 'conflict' || code === 'already_exists') {
 			this.#banner('Something is at this path already', 'Choose another path, or open what is there and edit it.', h('a.button', { href: memoryHref(fullPath(this.target.value)) }, 'Open it'));
 			this.target.focus();
@@ -362,7 +361,7 @@ export class Editor {
 			if (busy()) return;
 			if (this.dirty) {
 				this.#banner(`${by} changed this memory while you are editing`, 'Compare before you save. What you typed is kept.',
-					h('button', { onclick: () => void this.#showConflict() }, 'Compare'));
+					h('button', { onclick: () => this.#showConflict() }, 'Compare'));
 				return;
 			}
 			this.#base = memory;
@@ -413,7 +412,7 @@ export class Editor {
 			base: this.#base.text, mine: this.#text(), theirs: theirs.text, by,
 			keep: () => {
 				settle();
-				void this.saveNow();
+				this.saveNow();
 			},
 			take: () => {
 				settle();
@@ -436,7 +435,7 @@ export class Editor {
 			h('button.primary', {
 				onclick: () => {
 					this.#base = { text: '', revision: null };
-					void this.saveNow();
+					this.saveNow();
 				},
 			}, 'Save as new'),
 			h('a.button', { href: href('history', shortPath(this.path)) }, 'Show its history'),

@@ -2,8 +2,6 @@
 /** The event stream of the daemon. `EventSource` cannot send the token, so the stream is read by hand. */
 import { send, session } from './api.js';
 
-/** @typedef {{type: string, data: any, id?: number | null}} ServerEvent */
-
 const DELAY_MIN = 500;
 const DELAY_MAX = 15_000;
 
@@ -15,10 +13,7 @@ export class EventReader {
 	/** @type {AbortController | null} */ #request = null;
 	/** @type {(() => void) | null} */ #wake = null;
 
-	/**
-	 * @param {{event: (event: ServerEvent) => void, missed: () => void, waiting: (ms: number) => void}} listener
-	 *   `missed`: events may have been lost, so state has to be loaded again
-	 */
+	/** @param {T.Listener} listener */
 	constructor(listener) {
 		this.listener = listener;
 	}
@@ -41,7 +36,6 @@ export class EventReader {
 		}
 	}
 
-	/** Tries again now. */
 	retry() {
 		this.#delay = DELAY_MIN;
 		this.#wake?.();
@@ -88,7 +82,7 @@ export class EventReader {
 			else if (line.startsWith('data:')) data += line.slice(5).trimStart();
 		}
 		if (!data) return;
-		const event = /** @type {ServerEvent} */ (JSON.parse(data));
+		const event = /** @type {T.ServerEvent} */ (JSON.parse(data));
 		if (event.type === 'state_resync_required') {
 			this.#lastId = null;
 			this.listener.missed();

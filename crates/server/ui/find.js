@@ -1,12 +1,11 @@
 // @ts-check
-/** Tries a prompt: what recall would give a model, beside a plain search for the same words. */
 import { api } from './api.js';
 import { h, replace, visible } from './dom.js';
 import { memoryLink } from './changes.js';
-import { failure, time } from './page.js';
+import { failure, section, time } from './page.js';
 
-/** A word that says nothing by itself finds every memory. */
-const STOP = /^(?:a|an|and|are|as|at|be|by|do|does|for|from|how|i|in|is|it|my|of|on|or|our|so|that|the|this|to|was|we|what|when|where|which|who|why|with|you|your)$/i;
+/** Shorter words are in every memory. */
+const WORD_MIN = 4;
 const WORDS_MAX = 4;
 const SHOWN_MAX = 30;
 
@@ -41,7 +40,7 @@ export function findBox(initial, asked) {
 			let matches = (await api.search(query)).matches;
 			let words = [query];
 			if (!matches.length) {
-				words = query.split(/[^\p{L}\p{N}_-]+/u).filter((word) => word.length > 1 && !STOP.test(word)).slice(0, WORDS_MAX);
+				words = query.split(/[^\p{L}\p{N}_-]+/u).filter((word) => word.length >= WORD_MIN).slice(0, WORDS_MAX);
 				const all = await Promise.all(words.map((word) => api.search(word)));
 				/** @type {Map<string, T.Match>} */
 				const unique = new Map();
@@ -61,38 +60,18 @@ export function findBox(initial, asked) {
 		const byPath = new Map();
 		for (const match of matches.slice(0, SHOWN_MAX)) byPath.set(match.path, [...byPath.get(match.path) ?? [], match]);
 		replace(search, byPath.size ? h('ol', [...byPath].map(([path, lines]) => h('li', memoryLink(path),
-			lines.map((line) => h('p.match', h('span.match-line', String(line.line)), h('span', { dir: 'auto' }, marked(line.text.slice(0, 300), words)))))))
+			lines.sort((a, b) => a.line - b.line).map((line) => h('p.match', h('span.match-line', String(line.line)), h('span', { dir: 'auto' }, marked(line.text.slice(0, 300), words)))))))
 			: h('p.note', 'No line holds this.'));
 	}
 
-	if (initial) void run();
-	return h('section.section.stack', { 'aria-label': 'Try a prompt' },
-		h('div.section-head.bar', h('h2', 'Try a prompt')),
-		h('form.find-form', { onsubmit: (event) => { event.preventDefault(); void run(); } },
+	if (initial) run();
+	return section('Try a prompt', [h('form.find-form', { onsubmit: (event) => { event.preventDefault(); run(); } },
 			h('label', { for: 'prompt', class: 'visually-hidden' }, 'Prompt'), input, h('button.primary', { type: 'submit' }, 'Look')),
-		results);
+		results]);
 }
 
 /** @param {string} text @param {string[]} words */
 function marked(text, words) {
-	const lower = text.toLowerCase();
-	/** @type {T.Child[]} */
-	const out = [];
-	let from = 0;
-	for (;;) {
-		let at = -1;
-		let length = 0;
-		for (const word of words) {
-			const found = lower.indexOf(word.toLowerCase(), from);
-			if (found >= 0 && (at < 0 || found < at)) {
-				at = found;
-				length = word.length;
-			}
-		}
-		if (at < 0 || length === 0) break;
-		out.push(...visible(text.slice(from, at)), h('mark', visible(text.slice(at, at + length))));
-		from = at + length;
-	}
-	out.push(...visible(text.slice(from)));
-	return out;
+	const pattern = words.map((word) => word.replace(/[.*+?^${}()|[\]\\]/g, '\\$&')).join('|');
+	return text.split(new RegExp(`(${pattern})`, 'i')).flatMap((part, i) => (i % 2 ? h('mark', visible(part)) : visible(part)));
 }

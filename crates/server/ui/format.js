@@ -1,12 +1,11 @@
 // @ts-check
-/** Turns values into short texts. */
 
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
 const absolute = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
 const numbers = new Intl.NumberFormat('en');
 
 /** @type {[Intl.RelativeTimeFormatUnit, number][]} */
-const UNITS = [['year', 31_536_000], ['month', 2_592_000], ['week', 604_800], ['day', 86_400], ['hour', 3600], ['minute', 60]];
+const UNITS = [['year', 31_536_000], ['month', 2_592_000], ['day', 86_400], ['hour', 3600], ['minute', 60]];
 
 /** @param {string | null | undefined} iso */
 export function ago(iso) {
@@ -19,19 +18,13 @@ export function ago(iso) {
 }
 
 /** @param {string | null | undefined} iso */
-export function dateTime(iso) {
-	return iso ? absolute.format(new Date(iso)) : '';
-}
+export const dateTime = (iso) => iso ? absolute.format(new Date(iso)) : '';
 
 /** @param {number} n */
-export function number(n) {
-	return numbers.format(n);
-}
+export const number = (n) => numbers.format(n);
 
 /** @param {number} n @param {string} one @param {string} [many] */
-export function count(n, one, many = one + 's') {
-	return `${number(n)} ${n === 1 ? one : many}`;
-}
+export const count = (n, one, many = one + 's') => `${number(n)} ${n === 1 ? one : many}`;
 
 /** @param {number} n */
 export function bytes(n) {
@@ -43,52 +36,34 @@ export function bytes(n) {
 /** @param {number} n */
 export const memoryCount = (n) => count(n, 'memory', 'memories');
 
-/** The part of a path below `/memories/`. @param {string} path */
-export function shortPath(path) {
-	return path.replace(/^\/memories\//, '');
-}
+/** @param {string} path */
+export const shortPath = (path) => path.replace(/^\/memories\//, '');
 
 /** @param {string} path */
-export function fileName(path) {
-	return path.slice(path.lastIndexOf('/') + 1);
-}
+export const fileName = (path) => path.slice(path.lastIndexOf('/') + 1);
 
 /** @param {string} path */
-export function folderOf(path) {
-	return path.slice(0, path.lastIndexOf('/'));
-}
+export const folderOf = (path) => path.slice(0, path.lastIndexOf('/'));
 
-/** How a URL spells a path below `/memories/`. @param {string} path */
-export function urlPath(path) {
-	return shortPath(path).split('/').map(encodeURIComponent).join('/');
-}
+/** @param {string} path */
+export const urlPath = (path) => shortPath(path).split('/').map(encodeURIComponent).join('/');
 
 /** @type {Record<string, string>} */
 const ACTORS = {
 	person: 'You', agent: 'An agent', task: 'A task', review: 'A review', dream: 'A clean-up', outside: 'Outside Quipu',
 };
 
-/** Who made a change, as a short text. @param {{actor: string, client?: string | null}} change */
+/** @param {{actor: string, client?: string | null}} change */
 export function author(change) {
 	if (change.actor === 'agent' && change.client) return change.client.replace('/', ' ');
 	return ACTORS[change.actor] ?? change.actor;
 }
 
 /** @type {Record<string, string>} */
-const KINDS = {
+export const KINDS = {
 	create: 'created', edit: 'edited', save: 'saved', delete: 'deleted', rename: 'moved', draft: 'remembered',
 	import: 'imported', undo: 'undid', outside: 'edited as a file',
 };
 
-/** @param {string} kind */
-export function kindWord(kind) {
-	return KINDS[kind] ?? kind;
-}
-
 /** @type {Record<string, string>} */
-const PARTS = { context_files: 'Context files', index: 'Index of memories', hot_set: 'Memories given whole' };
-
-/** @param {string} part */
-export function partName(part) {
-	return PARTS[part] ?? part;
-}
+export const PARTS = { context_files: 'Context files', index: 'Index of memories', hot_set: 'Memories given whole' };

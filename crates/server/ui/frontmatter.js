@@ -1,18 +1,10 @@
 // @ts-check
-/** Takes a memory apart into the fields of its frontmatter and its body, and puts it together again. */
-
-/**
- * @typedef {{name: string, description: string, type: string}} Fields
- * @typedef {{block: string, lines: string[], gap: string, body: string, fields: Fields, simple: boolean}} Document
- *   `block`: the frontmatter as it was; `gap`: the blank lines behind it;
- *   `simple`: whether the fields can be edited without losing what else the frontmatter says
- */
 
 const KEYS = /** @type {const} */ (['name', 'description', 'type']);
 
-/** @param {string} text @returns {Document} */
+/** @param {string} text */
 export function parse(text) {
-	/** @type {Fields} */
+	/** @type {T.Fields} */
 	const fields = { name: '', description: '', type: '' };
 	const none = { block: '', lines: [], gap: '', body: text, fields, simple: true };
 	if (text.startsWith('\ufeff') || text.includes('\r')) return { ...none, simple: false };
@@ -34,7 +26,7 @@ export function parse(text) {
 	return document;
 }
 
-/** The text of a YAML value on one line; `null` if it is anything else. @param {string} value */
+/** @param {string} value */
 function scalar(value) {
 	if (value.startsWith('"')) {
 		try {
@@ -56,7 +48,7 @@ function quoted(text) {
 	return plain ? line : JSON.stringify(line);
 }
 
-/** @param {Document} document @param {Fields} fields @param {string} body @returns {string} */
+/** @param {T.Document} document @param {T.Fields} fields @param {string} body @returns {string} */
 export function compose(document, fields, body) {
 	if (!document.simple) return body;
 	if (KEYS.every((key) => fields[key] === document.fields[key])) return document.block + document.gap + body;

@@ -1,5 +1,4 @@
 // @ts-check
-/** History of one memory, folder or task, or of everything. */
 import { api } from './api.js';
 import { h, replace, visible } from './dom.js';
 import { changeRow } from './changes.js';
@@ -9,22 +8,20 @@ import { store } from './store.js';
 
 const PAGE = 50;
 
-/** @param {T.Route} route @returns {T.View} */
+/** @param {T.Route} route */
 export function historyView(route) {
 	const path = route.rest ? `/memories/${route.rest}` : '';
 	const task = route.query.get('task') ?? '';
 	const list = h('ol.changes.card');
-	const more = h('button', { hidden: true, onclick: () => void load() }, 'Load more');
+	const more = h('button', { hidden: true, onclick: () => load() }, 'Load more');
 	const status = h('div', { role: 'status' });
 	let cursor = '';
-	let first = 0;
 
 	async function load() {
 		more.disabled = true;
 		try {
 			const page = await api.changes({ path, task, cursor, max: PAGE });
-			for (const change of page.changes) list.append(changeRow(change, { onUndone: () => void reload(), open: !!path && page.changes.length === 1 }));
-			first = Math.max(first, page.changes[0]?.id ?? 0);
+			for (const change of page.changes) list.append(changeRow(change, { onUndone: reload, open: !!path && page.changes.length === 1 }));
 			cursor = page.nextCursor ?? '';
 			more.hidden = !cursor;
 			replace(status, list.children.length ? null : emptyState('history', 'No changes yet', 'Whatever is written here shows up in this list, and can be undone.'));
@@ -35,28 +32,20 @@ export function historyView(route) {
 		more.disabled = false;
 	}
 
-	async function reload() {
-		// New changes are put on top, so that what is open stays open.
-		try {
-			const page = await api.changes({ path, task, max: PAGE });
-			const fresh = page.changes.filter((change) => change.id > first);
-			list.prepend(...fresh.map((change) => changeRow(change, { onUndone: () => void reload() })));
-			first = Math.max(first, fresh[0]?.id ?? 0);
-			if (fresh.length) {
-				list.hidden = false;
-				replace(status);
-			}
-		} catch {
-			// The banner says when the daemon is gone; the next event tries again.
-		}
+	function reload() {
+		// What is open stays open.
+		if (list.querySelector('[aria-expanded=true]')) return;
+		list.replaceChildren();
+		cursor = '';
+		load();
 	}
 
 	let timer = 0;
 	const off = store.on('changes', () => {
 		clearTimeout(timer);
-		timer = setTimeout(() => void reload(), 400);
+		timer = setTimeout(reload, 400);
 	});
-	void load();
+	load();
 	const about = path ? [h('span.path', visible(route.rest))] : task ? [h('span.path', visible(task))] : ['All memories of this workspace'];
 	return {
 		title: 'History',

@@ -1,7 +1,6 @@
 // @ts-check
 import { svg } from './dom.js';
 
-/** Paths of 16 by 16 icons, drawn with strokes. */
 const PATHS = {
 	memories: ['M3 2.5h7l3 3v8H3z', 'M10 2.5v3h3', 'M5.5 8.5h5M5.5 11h3.5'],
 	inbox: ['M2 9.5 4 3h8l2 6.5v3.5H2z', 'M2 9.5h3.5l1 1.5h3l1-1.5H14'],
@@ -11,7 +10,6 @@ const PATHS = {
 	overview: ['M2.5 13.5h11', 'M4 11V7M8 11V3M12 11V5.5'],
 	settings: ['M2 4.5h5M11 4.5h3M2 11.5h3M9 11.5h5', 'M9 3v3M7 10v3'],
 	folder: ['M2 4h4.2l1.4 1.6H14V13H2z'],
-	file: ['M4 2.5h5.5l2.5 2.5v8.5H4z', 'M9.5 2.5V5H12'],
 	chevron: ['m6 4 4 4-4 4'],
 	pin: ['M5.5 2.5h5l-.7 4.3 2 2.2H4.2l2-2.2z', 'M8 9v4.5'],
 	plus: ['M8 3v10M3 8h10'],

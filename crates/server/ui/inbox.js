@@ -1,18 +1,15 @@
 // @ts-check
-/** What happened since the last visit, and what waits for a decision. */
 import { api, messageOf, session } from './api.js';
 import { h, replace, visible } from './dom.js';
 import { icon } from './icons.js';
 import { renderDiffs } from './diff.js';
 import { changeRow, memoryLink, pathsOf } from './changes.js';
-import { undoAll } from './actions.js';
+import { pathList, undoAll } from './actions.js';
 import { confirmDialog, toast } from './dialog.js';
 import { author, count, memoryCount, shortPath } from './format.js';
 import { emptyState, pageHead, section, time } from './page.js';
 import { href, memoryHref } from './router.js';
 import { lastVisit, setLastVisit, store } from './store.js';
-
-/** @typedef {{key: string, changes: T.Change[]}} Group */
 
 /** So many changes are looked at; whoever was away longer reads the history. */
 const CHANGES_MAX = 500;
@@ -20,7 +17,6 @@ const FIRST_VISIT_MS = 7 * 86_400_000;
 
 const keptKey = () => `quipu.kept.${session.workspace}`;
 
-/** @returns {Set<number>} */
 function kept() {
 	return new Set(JSON.parse(sessionStorage.getItem(keptKey()) ?? '[]'));
 }
@@ -28,7 +24,6 @@ function kept() {
 /** @type {{changes: T.Change[], newest: number, more: boolean}} */
 let known = { changes: [], newest: 0, more: false };
 
-/** Loads what is new since the last visit, and counts it for the navigation. */
 export async function loadInbox() {
 	const mark = lastVisit();
 	const oldest = mark === null ? Date.now() - FIRST_VISIT_MS : 0;
@@ -72,9 +67,9 @@ function keep(changes) {
 	store.emit('inbox');
 }
 
-/** @param {T.Change[]} changes @returns {Group[]} */
+/** @param {T.Change[]} changes */
 function groups(changes) {
-	/** @type {Map<string, Group>} */
+	/** @type {Map<string, T.Group>} */
 	const map = new Map();
 	for (const change of changes) {
 		const key = change.task ?? (change.session ? `${change.client}/${change.session}` : `${change.actor}/${change.client ?? ''}`);
@@ -85,15 +80,15 @@ function groups(changes) {
 	return [...map.values()];
 }
 
-/** @param {Group} group @param {boolean} first */
+/** @param {T.Group} group @param {boolean} first */
 function groupCard(group, first) {
 	const [latest] = group.changes;
 	if (!latest) return h('div');
 	const paths = new Set(group.changes.flatMap(pathsOf));
 	const kind = latest.task ? latest.task.split('-')[0] : latest.session ? `session ${latest.session}` : '';
-	const undo = () => void confirmDialog({
+	const undo = () => confirmDialog({
 		title: `Undo ${count(group.changes.length, 'change')}?`, danger: true, action: 'Undo all',
-		content: [h('p', `This takes back all that ${author(latest)} did here:`), h('ul.path-list', [...paths].slice(0, 8).map((path) => h('li', visible(shortPath(path)))))],
+		content: [h('p', `This takes back all that ${author(latest)} did here:`), pathList([...paths])],
 		act: () => undoAll(group.changes.map((change) => change.id)),
 	}).then((done) => {
 		if (done) toast(`${count(group.changes.length, 'change')} undone`);
@@ -109,7 +104,7 @@ function groupCard(group, first) {
 		h('ol.changes', group.changes.map((change, i) => {
 			const path = change.files[0]?.movedTo ?? change.files[0]?.path ?? '';
 			return changeRow(change, {
-				showAuthor: false, open: first && i === 0, onUndone: () => void loadInbox(),
+				showAuthor: false, open: first && i === 0, onUndone: () => loadInbox(),
 				actions: [
 					group.changes.length > 1 ? h('button.small', { 'aria-label': `Keep change ${change.id}`, onclick: () => keep([change]) }, icon('check'), 'Keep') : null,
 					store.memories.has(path) ? h('a.button.small', { href: memoryHref(path), 'aria-label': `Edit ${shortPath(path)}` }, 'Edit') : null,
@@ -134,8 +129,8 @@ function proposalCard(proposal, selected, select, decide) {
 	const box = h('input', { type: 'checkbox', id: `proposal-${proposal.id}`, checked: selected, 'aria-label': `Select proposal ${proposal.id}`, onchange: (event) => select(event.target.checked) });
 	const paths = review && proposal.review ? [proposal.review.path] : [...new Set(proposal.changes.map((entry) => entry.path))];
 	const first = paths[0] ?? '';
-	return h('article', { class: review ? 'card proposal review' : 'card proposal', 'aria-label': REASONS[proposal.kind] ?? proposal.kind },
-		h('header.proposal-head', box,
+	return h('article', { class: `card proposal stack ${review ? 'review' : ''}`, 'aria-label': REASONS[proposal.kind] ?? proposal.kind },
+		h('header.proposal-head', review ? null : box,
 			h('div.proposal-main',
 				h('h3', review ? icon('eye') : null, REASONS[proposal.kind] ?? proposal.kind,
 					h('span.group-kind', review ? 'written after reading unreviewed text' : `${proposal.origin} · ${proposal.score} % likely`)),
@@ -152,7 +147,6 @@ function proposalCard(proposal, selected, select, decide) {
 			time(proposal.madeAt)));
 }
 
-/** @returns {T.View} */
 export function inboxView() {
 	const waiting = h('div');
 	const changes = h('div');
@@ -178,7 +172,14 @@ export function inboxView() {
 		}
 	}
 
+	let shownProposals = '';
+	let shownChanges = '';
+
 	function showWaiting() {
+		// What is open or has the focus stays, as long as it is still true.
+		const state = JSON.stringify([store.proposals, [...chosen].length]);
+		if (state === shownProposals) return;
+		shownProposals = state;
 		const open = new Set(store.proposals.map((proposal) => proposal.id));
 		chosen = new Set([...chosen].filter((id) => open.has(id)));
 		if (!store.proposals.length) {
@@ -186,20 +187,21 @@ export function inboxView() {
 			return;
 		}
 		const bar = h('div.bulk-actions.bar');
+		// What asks to be read is decided one by one.
+		const several = store.proposals.filter((proposal) => proposal.kind !== 'review' && !proposal.stale).map((proposal) => proposal.id);
 		const showBar = () => {
 			const all = h('input', {
-				type: 'checkbox', id: 'select-all', checked: chosen.size === store.proposals.length, onchange: () => {
-					chosen = all.checked ? new Set(store.proposals.map((proposal) => proposal.id)) : new Set();
+				type: 'checkbox', id: 'select-all', checked: chosen.size > 0 && chosen.size === several.length, disabled: !several.length, onchange: () => {
+					chosen = new Set(all.checked ? several : []);
 					showWaiting();
 				},
 			});
 			const ids = [...chosen];
-			const reviews = store.proposals.filter((proposal) => proposal.kind === 'review' && chosen.has(proposal.id)).length;
 			replace(bar, h('label', all, chosen.size ? `${chosen.size} selected` : 'Select all'),
 				h('button.small.primary', { disabled: !ids.length,
-					onclick: () => reviews ? void confirmDialog({ title: `Accept ${count(ids.length, 'proposal')}?`, content: [`${count(reviews, 'of them asks', 'of them ask')} you to review a text. Accepting says that you have read it.`], action: 'Accept', act: () => decide('accept', ids) }) : void decide('accept', ids),
+					onclick: () => decide('accept', ids),
 				}, 'Accept'),
-				h('button.small', { disabled: !ids.length, onclick: () => void decide('reject', ids) }, 'Reject'));
+				h('button.small', { disabled: !ids.length, onclick: () => decide('reject', ids) }, 'Reject'));
 		};
 		showBar();
 		// What may carry somebody else's orders comes first.
@@ -208,10 +210,13 @@ export function inboxView() {
 			if (on) chosen.add(proposal.id);
 			else chosen.delete(proposal.id);
 			showBar();
-		}, (action, ids) => void decide(action, ids))), bar));
+		}, (action, ids) => decide(action, ids))), bar));
 	}
 
 	function showChanges() {
+		const state = known.changes.map((change) => change.id).join() + store.loaded + store.proposals.length;
+		if (state === shownChanges) return;
+		shownChanges = state;
 		const list = groups(known.changes);
 		replace(changes, list.length
 			? section(lastVisit() === null ? 'Changes of the last week' : 'Changes since your last visit', [
@@ -227,8 +232,8 @@ export function inboxView() {
 	};
 	const off = [store.on('pending', refresh), store.on('inbox', showChanges)];
 	refresh();
-	void loadInbox().catch(() => {});
-	void store.loadPending().catch(() => {});
+	loadInbox().catch(() => {});
+	store.loadPending().catch(() => {});
 	return {
 		title: 'Inbox',
 		element: h('div.page', pageHead('Inbox', ['What agents and tasks did, and what they propose']), waiting, changes),

@@ -1,14 +1,11 @@
 // @ts-check
-/** Keyboard shortcuts that work in every view. */
 import { h } from './dom.js';
 import { confirmDialog, dialogOpen } from './dialog.js';
 import { go, href } from './router.js';
 
 const OFF = 'quipu.keysOff';
 
-export function keysOn() {
-	return sessionStorage.getItem(OFF) === null;
-}
+export const keysOn = () => sessionStorage.getItem(OFF) === null;
 
 /** @param {boolean} on */
 export function setKeysOn(on) {
@@ -34,7 +31,7 @@ const SHORTCUTS = [
 	['Tree', ['Delete'], 'Delete'],
 ];
 
-export function shortcutList() {
+function shortcutList() {
 	return h('div.shortcuts', ['Anywhere', 'Tree'].map((where) => h('div', h('h3', where === 'Tree' ? 'In the tree' : where),
 		h('dl', SHORTCUTS.filter(([place]) => place === where).map(([, keys, text]) => h('div', h('dt', keys.map((key) => key === '…' ? '…' : h('kbd', key))), h('dd', text)))))));
 }
@@ -56,12 +53,12 @@ export function listenForKeys({ views, save }) {
 		if (!keysOn()) return;
 		const view = views[Number(event.key) - 1];
 		if (event.key === '?') {
-			void confirmDialog({ title: 'Keyboard shortcuts', content: [shortcutList()], wide: true });
+			confirmDialog({ title: 'Keyboard shortcuts', content: [shortcutList()], wide: true });
 		} else if (event.key === 'n') {
 			event.preventDefault();
 			go(href('new'));
 		} else if (event.key === '/') {
-			const field = [...document.querySelectorAll('#prompt, [data-filter]')].find((element) => element instanceof HTMLElement && element.offsetParent);
+			const field = [...document.querySelectorAll('[type=search]')].find((element) => element instanceof HTMLElement && element.offsetParent);
 			event.preventDefault();
 			if (field instanceof HTMLElement) field.focus();
 			else go(href('memories'));

@@ -5,8 +5,8 @@
  */
 import { append, h, visible } from './dom.js';
 
-/** So many blocks are shown; a memory of a hundred thousand empty items would freeze the page. */
-const BLOCKS_MAX = 3000;
+/** So many lines are shown; a memory of nothing but empty items would freeze the page. */
+const LINES_MAX = 2000;
 /** Longer runs of text are shown without emphasis. */
 const INLINE_MAX = 20_000;
 /** A block is recognized by the beginning of its line, so that long lines cost nothing. */
@@ -15,16 +15,14 @@ const START = 200;
 const FENCE = /^\s{0,3}(```+|~~~+)/;
 const HEADING = /^ {0,3}(#{1,6})\s+/;
 const ITEM = /^(\s*)([-*+]|\d{1,9}[.)])\s+/;
-const RULE = /^ {0,3}([-*_])(?:\s*\1){2,}\s*$/;
-const CELLS_RULE = /^[\s|:-]*-[\s|:-]*$/;
 
-/** @param {string} text @returns {HTMLElement} */
+/** @param {string} text */
 export function preview(text) {
 	const root = h('div.prose.stack', { dir: 'auto' });
-	const lines = text.split('\n');
-	let at = 0;
-	for (let blocks = 0; at < lines.length && blocks < BLOCKS_MAX; blocks++) at = block(root, lines, at);
-	if (at < lines.length) root.append(h('p.muted', `${lines.length - at} more lines are not shown here.`));
+	const all = text.split('\n');
+	const lines = all.slice(0, LINES_MAX);
+	for (let at = 0; at < lines.length;) at = block(root, lines, at);
+	if (lines.length < all.length) root.append(h('p.muted', `${all.length - lines.length} more lines are not shown here.`));
 	return root;
 }
 
@@ -51,17 +49,10 @@ function block(parent, lines, at) {
 		// The page has headings of its own above these.
 		const level = Math.min(6, (heading[1] ?? '').length + 2);
 		parent.append(h(/** @type {'h3'} */ (`h${level}`), inline(line.slice(heading[0].length))));
-	} else if (line.length < START && RULE.test(line)) {
-		parent.append(h('hr'));
 	} else if (line.startsWith('>')) {
 		// One level is enough: quotes in quotes stay text, so that nesting has an end.
 		const quoted = take((other) => other.startsWith('>')).map((text) => text.replace(/^> ?/, ''));
 		parent.append(h('blockquote', h('p', inline(quoted.join('\n')))));
-	} else if (line.includes('|') && CELLS_RULE.test((lines[end] ?? 'x').slice(0, START))) {
-		const rows = take((other) => other.includes('|')).map((row) => row.trim().replace(/^\||\|$/g, '').split('|').slice(0, 30));
-		rows.splice(1, 1);
-		parent.append(h('div.table-scroll', { tabindex: 0, role: 'region', 'aria-label': 'Table' },
-			h('table', rows.map((row, i) => h('tr', row.map((cell) => h(i ? 'td' : 'th', inline(cell.trim()))))))));
 	} else if (ITEM.test(start)) {
 		return list(parent, lines, at);
 	} else {
@@ -109,7 +100,7 @@ function list(parent, lines, at) {
 	return at;
 }
 
-/** Code, emphasis and links of one run of text. @param {string} text @param {number} [depth] @returns {T.Child[]} */
+/** @param {string} text @param {number} [depth] @returns {T.Child[]} */
 function inline(text, depth = 0) {
 	if (text.length > INLINE_MAX || depth > 3) return visible(text);
 	/** @type {T.Child[]} */

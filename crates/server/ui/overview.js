@@ -1,12 +1,11 @@
 // @ts-check
-/** How full the scopes are, and which memories deserve attention. */
 import { api } from './api.js';
 import { h, replace, visible } from './dom.js';
 import { icon } from './icons.js';
-import { ago, bytes, count, number, shortPath } from './format.js';
+import { ago, bytes, number, shortPath } from './format.js';
 import { labelOf } from './rows.js';
 import { failure, pageHead, section } from './page.js';
-import { href, memoryHref } from './router.js';
+import { memoryHref } from './router.js';
 import { store } from './store.js';
 
 const LISTED = 8;
@@ -18,25 +17,13 @@ const LISTED = 8;
  */
 const lacksDescription = (item) => !item.description || (!item.name && !item.type);
 
-/** @returns {T.View} */
 export function overviewView() {
 	const scopes = h('div.scope-cards');
-	const facts = h('div');
 	const lists = h('div.health-lists');
 
 	async function load() {
 		try {
-			const stats = await api.stats();
-			replace(scopes, stats.scopes.map(scopeCard));
-			const next = stats.nextDream;
-			replace(facts, h('dl.facts.card', [
-				['Changes in history', number(stats.history.changes)],
-				['Earlier texts kept', bytes(stats.history.contentBytes)],
-				['State database', bytes(stats.history.databaseBytes)],
-				['Waiting proposals', number(store.waiting)],
-				['Listening clients', number(stats.eventStreams)],
-				...(next ? [['Next clean-up', next.sessionsMissing ? `after ${count(next.sessionsMissing, 'more session')}` : next.notBefore ? ago(next.notBefore) : 'when idle']] : []),
-			].map(([name, value]) => h('div', h('dt', name), h('dd', value)))));
+			replace(scopes, (await api.stats()).scopes.map(scopeCard));
 		} catch (error) {
 			replace(scopes, failure(error));
 		}
@@ -44,23 +31,24 @@ export function overviewView() {
 
 	function showLists() {
 		const items = [...store.memories.values()];
-		const used = (/** @type {T.MemoryItem} */ item) => item.uses ? `Used ${number(item.uses)}×` : 'Never used';
 		replace(lists,
 			list('Screening objects', 'A rule was broken by text that came from outside or is older than the rule.', items.filter((item) => item.findings.length), (item) => item.findings[0]?.rule ?? '', true),
 			list('Not reviewed', 'Came from outside Quipu. Open, read and save it to answer for it.', items.filter((item) => item.trust === 'outside'), (item) => ago(item.modifiedAt), true),
 			list('Without description', 'The index shows a description. Without one, agents see the first line.', items.filter(lacksDescription), (item) => bytes(item.bytes)),
 			list('Never used', 'No agent has looked at these yet.', items.filter((item) => item.uses === 0), (item) => ago(item.lastWrittenAt ?? item.modifiedAt)),
-			list('Largest', 'A memory is best when it fits on a screen.', [...items].sort((a, b) => b.bytes - a.bytes).slice(0, 5), (item) => bytes(item.bytes)),
-			list('Most used', 'These shape what agents do.', items.filter((item) => item.uses > 1).sort((a, b) => b.uses - a.uses).slice(0, 5), used));
+			list('Largest', 'A memory is best when it fits on a screen.', [...items].sort((a, b) => b.bytes - a.bytes).slice(0, 5), (item) => bytes(item.bytes)));
 	}
 
-	const off = [store.on('memories', () => { showLists(); void load(); }), store.on('pending', () => void load())];
+	const off = store.on('memories', () => {
+		showLists();
+		load();
+	});
 	showLists();
-	void load();
+	load();
 	return {
 		title: 'Overview',
-		element: h('div.page', pageHead('Overview', ['How much there is, and what to look at']), section('Scopes', [scopes]), section('Worth a look', [lists]), section('State', [facts])),
-		dispose: () => off.forEach((end) => end()),
+		element: h('div.page', pageHead('Overview', ['How much there is, and what to look at']), section('Scopes', [scopes]), section('Worth a look', [lists])),
+		dispose: off,
 	};
 }
 

@@ -1,5 +1,4 @@
 // @ts-check
-/** Parts that all views share. */
 import { messageOf } from './api.js';
 import { h } from './dom.js';
 import { icon } from './icons.js';
@@ -19,11 +18,7 @@ export function pageHead(title, about, ...actions) {
 }
 
 /** @param {import('./icons.js').IconName} name @param {string} title @param {string} text @param {...T.Child} actions */
-export function emptyState(name, title, text, ...actions) {
-	return h('div.empty', icon(name), h('p.empty-title', title), h('p.muted', text), actions);
-}
+export const emptyState = (name, title, text, ...actions) => h('div.empty', icon(name), h('p.empty-title', title), h('p.muted', text), actions);
 
 /** @param {string} title @param {T.Child[]} children @param {T.Child} [aside] */
-export function section(title, children, aside) {
-	return h('section.section.stack', { 'aria-label': title }, h('div.section-head.bar', h('h2', title), aside), children);
-}
+export const section = (title, children, aside) => h('section.section.stack', { 'aria-label': title }, h('div.section-head.bar', h('h2', title), aside), children);

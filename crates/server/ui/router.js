@@ -1,7 +1,5 @@
 // @ts-check
-/** Routes in the hash: `#/view/rest?query`. */
 
-/** @returns {T.Route} */
 export function currentRoute() {
 	const [path = '', query = ''] = location.hash.replace(/^#\/?/, '').split('?');
 	const cut = path.indexOf('/');

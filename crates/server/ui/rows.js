@@ -1,27 +1,20 @@
 // @ts-check
-/** Turns memories into the rows of the tree: filters, sorts, and nests them. No DOM. */
 import { fileName, folderOf, shortPath } from './format.js';
-
-/** @typedef {{path: string, label: string, folders: Map<string, Folder>, items: T.MemoryItem[], count: number}} Folder */
 
 export const SCOPES = ['global', 'project', 'workspace'];
 
-/** @param {string} path @param {string} label @returns {Folder} */
+/** @param {string} path @param {string} label @returns {T.Folder} */
 const emptyFolder = (path, label) => ({ path, label, folders: new Map(), items: [], count: 0 });
 
 const collator = new Intl.Collator('en', { numeric: true, sensitivity: 'base' });
 
-/** What the tree calls a memory. @param {T.MemoryItem} item */
-export function labelOf(item) {
-	return item.name || fileName(item.path).replace(/\.md$/, '');
-}
+/** @param {T.MemoryItem} item */
+export const labelOf = (item) => item.name || fileName(item.path).replace(/\.md$/, '');
 
 /** @param {T.Filters} filters */
-export function isFiltered(filters) {
-	return !!(filters.text || filters.scope || filters.author || filters.pinned || filters.unused);
-}
+export const isFiltered = (filters) => !!(filters.text || filters.scope || filters.author || filters.pinned || filters.unused);
 
-/** @param {Iterable<T.MemoryItem>} items @param {T.Filters} filters @returns {T.MemoryItem[]} */
+/** @param {Iterable<T.MemoryItem>} items @param {T.Filters} filters */
 export function matching(items, filters) {
 	const words = filters.text.toLowerCase().split(/\s+/).filter(Boolean);
 	const found = [];
@@ -69,7 +62,7 @@ export function rowsOf(items, filters, closed, unavailable) {
 	const notes = new Map(unavailable.map(({ scope, reason }) => [scope, reason]));
 	/** @type {T.Row[]} */
 	const rows = [];
-	/** @param {Folder} folder @param {number} depth */
+	/** @param {T.Folder} folder @param {number} depth */
 	const visit = (folder, depth) => {
 		const folders = [...folder.folders.values()];
 		// Scopes keep the order from the widest to the narrowest.

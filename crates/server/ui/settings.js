@@ -1,16 +1,15 @@
 // @ts-check
-/** Which workspace is shown, and how the page behaves. */
 import { api, session } from './api.js';
 import { h, replace, visible } from './dom.js';
-import { bytes, count } from './format.js';
-import { keysOn, setKeysOn, shortcutList } from './keys.js';
+import { memoryCount } from './format.js';
+import { keysOn, setKeysOn } from './keys.js';
 import { failure, pageHead, section } from './page.js';
 
-/** @param {(id: string) => void} switchTo @returns {T.View} */
+/** @param {(id: string) => void} switchTo */
 export function settingsView(switchTo) {
-	const workspaces = h('div', h('p.note', 'Loading…'));
+	const workspaces = h('div');
 	const about = h('div');
-	void (async () => {
+	(async () => {
 		try {
 			const [capabilities, host] = await Promise.all([api.capabilities(), api.workspaces()]);
 			replace(workspaces, h('ul.card.workspaces', capabilities.workspaces.map((workspace) => {
@@ -18,14 +17,10 @@ export function settingsView(switchTo) {
 				const current = workspace.id === session.workspace;
 				return h('li', { 'aria-current': current ? 'true' : null },
 					h('div', h('p.path', visible(workspace.cwd)),
-						h('p.muted', visible(workspace.id), own ? ` · ${count(own.memories, 'workspace memory', 'workspace memories')}, ${bytes(own.bytes)}` : '', workspace.trusted ? '' : ' · not trusted')),
+						h('p.muted', visible(workspace.id), own ? ` · ${memoryCount(own.memories)} of its own` : '', workspace.trusted ? '' : ' · not trusted')),
 					current ? h('span.badge.plain', 'Shown now')
 						: h('button.small', { disabled: !workspace.trusted, onclick: () => switchTo(workspace.id) }, 'Switch'));
 			})));
-			const others = host.workspaces.filter((other) => !other.servedAs.length);
-			if (others.length) {
-				workspaces.append(h('p.muted', `${count(others.length, 'more workspace')} on this machine ${others.length === 1 ? 'is' : 'are'} not served by this daemon: `, h('span', visible(others.slice(0, 5).map((other) => other.checkout ?? other.id).join(', ')))));
-			}
 			replace(about, h('p.muted', `Quipu ${capabilities.quipuVersion}`));
 		} catch (error) {
 			replace(workspaces, failure(error));
@@ -35,7 +30,7 @@ export function settingsView(switchTo) {
 	return {
 		title: 'Settings',
 		element: h('div.page', pageHead('Settings', ['For this tab. The theme follows your system.']), section('Workspace', [workspaces]),
-			section('Keyboard', [h('div.card.padded', h('label.check', { for: 'single-keys' }, box, 'Shortcuts of a single key'), shortcutList())]),
+			section('Keyboard', [h('div.card.padded', h('label.check', { for: 'single-keys' }, box, 'Shortcuts of a single key; ? lists them'))]),
 			about),
 	};
 }

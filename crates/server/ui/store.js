@@ -1,5 +1,4 @@
 // @ts-check
-/** What the page knows of the memories, kept up to date by events. */
 import { api, session } from './api.js';
 
 /** Beyond so many memories at once, the whole list is loaded instead of each. */
@@ -34,7 +33,7 @@ class Store {
 		for (const listener of [...this.#listeners.get(topic) ?? []]) listener(detail);
 	}
 
-	/** Loads all memories; calls while one is under way share it. @returns {Promise<void>} */
+	/** Loads all memories; calls while one is under way share it. */
 	load() {
 		this.#loading ??= (async () => {
 			try {
@@ -58,7 +57,6 @@ class Store {
 		this.emit('pending');
 	}
 
-	/** Forgets everything, for another workspace. */
 	reset() {
 		this.memories = new Map();
 		this.edits = new Map();
@@ -69,10 +67,10 @@ class Store {
 		this.#stale.clear();
 	}
 
-	/** @param {import('./events.js').ServerEvent} event */
+	/** @param {T.ServerEvent} event */
 	apply(event) {
 		if (event.type === 'proposal') {
-			void this.loadPending().catch(() => {});
+			this.loadPending().catch(() => {});
 			return;
 		}
 		if (event.type !== 'memory_changed') return;
@@ -87,11 +85,11 @@ class Store {
 		}
 	}
 
-	/** Loads what the list says of a memory, soon and together with others. @param {string} path */
+	/** @param {string} path */
 	refresh(path) {
 		this.#stale.add(path);
 		clearTimeout(this.#timer);
-		this.#timer = setTimeout(() => void this.#refreshNow().catch(() => {}), SETTLE_MS);
+		this.#timer = setTimeout(() => this.#refreshNow().catch(() => {}), SETTLE_MS);
 	}
 
 	async #refreshNow() {

@@ -1,9 +1,7 @@
 // @ts-check
-/** Background tasks: remember, forget, tidy up. */
 import { api, messageOf } from './api.js';
 import { h, replace, visible } from './dom.js';
 import { memoryLink } from './changes.js';
-import { toast } from './dialog.js';
 import { count } from './format.js';
 import { emptyState, failure, pageHead, section, time } from './page.js';
 import { href } from './router.js';
@@ -17,7 +15,6 @@ const KINDS = { remember: 'Remember', forget: 'Forget', dream: 'Tidy up' };
 /** @type {Record<string, string>} */
 const STATUS = { queued: 'Waiting', running: 'Running', completed: 'Done', failed: 'Failed' };
 
-/** @returns {T.View} */
 export function tasksView() {
 	const list = h('div');
 	const text = h('textarea', { id: 'task-text', rows: 4, required: true, dir: 'auto', placeholder: 'We deploy on Tuesdays, after the smoke test has passed.' });
@@ -38,7 +35,7 @@ export function tasksView() {
 		} catch (reason) {
 			if (!tasks.size) replace(list, failure(reason));
 		}
-		if (!disposed && [...tasks.values()].some((task) => UNFINISHED.includes(task.status))) timer = setTimeout(() => void load(), POLL_MS);
+		if (!disposed && [...tasks.values()].some((task) => UNFINISHED.includes(task.status))) timer = setTimeout(() => load(), POLL_MS);
 	}
 
 	function render() {
@@ -63,23 +60,12 @@ export function tasksView() {
 				h('strong', KINDS[kind] ?? kind),
 				time(task.createdAt),
 				h('span.spacer'),
-				unfinished ? h('button.small', { onclick: () => void cancel(kind, task.taskId) }, 'Cancel') : null,
 				entries.length ? h('a.button.small', { href: href('history', '', { task: task.taskId }), 'aria-label': 'What this task changed' }, 'Changes and undo') : null),
 			unfinished ? h('div.progress', { role: 'progressbar', 'aria-label': 'Working' }) : null,
 			result ? h('p', visible(result.summary)) : null,
 			task.error ? h('p.error-text', visible(task.error.message), task.error.details ? ` ${task.error.details}` : '') : null,
 			h('ul.outcome', entries.map((entry) => h('li', h('span.badge.plain', entry.action), visible(entry.summary), ' ', memoryLink(entry.filePath)))),
 			result?.proposals ? h('p', h('a', { href: href('inbox') }, `${count(result.proposals, 'proposal')} for you to decide`)) : null);
-	}
-
-	/** @param {string} kind @param {string} id */
-	async function cancel(kind, id) {
-		try {
-			await api.cancelTask(kind, id);
-		} catch (reason) {
-			toast(messageOf(reason), { error: true });
-		}
-		await load();
 	}
 
 	/** @param {string} kind @param {unknown} body */
@@ -110,12 +96,12 @@ export function tasksView() {
 	h('label', { for: 'task-text' }, 'What should be remembered?'), text,
 	h('div.task-options.bar', h('label', { for: 'task-scope' }, 'Scope'), scope, h('span.spacer'), submit), error);
 
-	const off = store.on('changes', () => void load());
-	void load();
+	const off = store.on('changes', () => load());
+	load();
 	return {
 		title: 'Tasks',
 		element: h('div.page', pageHead('Tasks', ['Text is split into facts, and each goes where it belongs'],
-			h('button', { onclick: () => void start('dream', {}) }, 'Tidy up now')), form, section('Recent tasks', [list])),
+			h('button', { onclick: () => start('dream', {}) }, 'Tidy up now')), form, section('Recent tasks', [list])),
 		dispose() {
 			disposed = true;
 			clearTimeout(timer);

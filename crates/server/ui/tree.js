@@ -21,14 +21,13 @@ export class Tree {
 	/** @type {Set<string>} */ #selected = new Set();
 	/** @type {T.MemoryItem[]} */ #matches = [];
 	#active = '';
-	#anchor = '';
 	#open = '';
 	#frame = 0;
 	/** @type {T.Filters} */ #filters = { text: '', scope: '', author: '', pinned: false, unused: false, sort: 'name' };
 
 	constructor() {
 		this.search = h('input', {
-			type: 'search', placeholder: 'Filter memories', 'aria-label': 'Filter memories', 'data-filter': true, spellcheck: 'false', autocomplete: 'off',
+			type: 'search', placeholder: 'Filter memories', 'aria-label': 'Filter memories', spellcheck: 'false', autocomplete: 'off',
 			oninput: (event) => this.#filter({ text: event.target.value }),
 			onkeydown: (event) => {
 				if (event.key === 'ArrowDown' || event.key === 'Enter') {
@@ -77,7 +76,7 @@ export class Tree {
 		new ResizeObserver(() => this.#schedule()).observe(this.tree);
 	}
 
-	/** Marks the memory that the editor shows. @param {string} path */
+	/** @param {string} path */
 	show(path) {
 		this.#open = path;
 		if (path && path !== this.#active) this.#activate(path);
@@ -123,19 +122,13 @@ export class Tree {
 		const pinned = items.every((item) => item.pinned);
 		replace(this.bar,
 			h('span', { role: 'status' }, `${number(items.length)} selected`),
-			h('button.small', { onclick: () => void pinMemories(items, !pinned) }, icon('pin'), pinned ? 'Unpin' : 'Pin'),
-			h('button.small.danger-text', { onclick: () => void deleteMemories(items) }, icon('trash'), 'Delete'),
+			h('button.small', { onclick: () => pinMemories(items, !pinned) }, icon('pin'), pinned ? 'Unpin' : 'Pin'),
+			h('button.small.danger-text', { onclick: () => deleteMemories(items) }, icon('trash'), 'Delete'),
 			h('button.icon-button', { 'aria-label': 'Clear selection', onclick: () => this.#select([]) }, icon('close')));
 	}
 
 	#chosen() {
-		/** @type {T.MemoryItem[]} */
-		const items = [];
-		for (const path of this.#selected) {
-			const item = store.memories.get(path);
-			if (item) items.push(item);
-		}
-		return items;
+		return [...this.#selected].flatMap((path) => store.memories.get(path) ?? []);
 	}
 
 	/** @param {string[]} paths */
@@ -162,7 +155,6 @@ export class Tree {
 		const paths = this.#below(row);
 		const all = paths.every((path) => this.#selected.has(path));
 		for (const path of paths) all ? this.#selected.delete(path) : this.#selected.add(path);
-		this.#anchor = row.path;
 		this.#bar();
 		this.#schedule();
 	}
@@ -227,15 +219,11 @@ export class Tree {
 			' ': () => { if (row) this.#toggle(row); },
 			Escape: () => this.#select([]),
 			p: () => this.#pin(row),
-			Delete: () => void this.#delete(row),
-			Backspace: () => void this.#delete(row),
+			Delete: () => this.#delete(row),
+			Backspace: () => this.#delete(row),
 		});
-		if ((event.ctrlKey || event.metaKey) && event.key === 'a') {
-			event.preventDefault();
-			this.#select(this.#matches.map((item) => item.path));
-			return;
-		}
-		const action = event.ctrlKey || event.metaKey ? undefined : keys[event.key];
+		const all = () => this.#select(this.#matches.map((item) => item.path));
+		const action = event.ctrlKey || event.metaKey ? (event.key === 'a' ? all : undefined) : keys[event.key];
 		if (!action) return;
 		event.preventDefault();
 		action();
@@ -244,13 +232,13 @@ export class Tree {
 	/** @param {T.Row | undefined} row */
 	#targets(row) {
 		if (this.#selected.size) return this.#chosen();
-		return row ? this.#below(row).map((path) => /** @type {T.MemoryItem} */ (store.memories.get(path))) : [];
+		return row ? this.#below(row).flatMap((path) => store.memories.get(path) ?? []) : [];
 	}
 
 	/** @param {T.Row | undefined} row */
 	#pin(row) {
 		const items = this.#targets(row);
-		if (items.length) void pinMemories(items, !items.every((item) => item.pinned));
+		if (items.length) pinMemories(items, !items.every((item) => item.pinned));
 	}
 
 	/** @param {T.Row | undefined} row */
@@ -269,17 +257,10 @@ export class Tree {
 		if (!row) return;
 		this.#activate(path, false);
 		if (target.closest('.row-pin') && row.item) {
-			void pinMemories([row.item], !row.item.pinned);
-		} else if (event.shiftKey && this.#anchor) {
-			const from = this.#rows.findIndex((other) => other.path === this.#anchor);
-			const to = this.#rows.indexOf(row);
-			for (const other of this.#rows.slice(Math.min(from, to), Math.max(from, to) + 1)) if (other.item) this.#selected.add(other.path);
-			this.#bar();
-			this.#schedule();
+			pinMemories([row.item], !row.item.pinned);
 		} else if (target.closest('.row-check') || event.ctrlKey || event.metaKey) {
 			this.#toggle(row);
 		} else if (row.item) {
-			this.#anchor = path;
 			go(memoryHref(path));
 		} else {
 			this.#setOpen(row, !row.open);
@@ -301,7 +282,7 @@ export class Tree {
 			const row = this.#rows[i];
 			if (row) rows.push(this.#row(row, i));
 		}
-		const spacer = h('div.tree-spacer', { role: 'none' });
+		const spacer = h('div', { role: 'none' });
 		spacer.style.setProperty('height', `${this.#tops.at(-1) ?? 0}px`);
 		this.tree.replaceChildren(spacer, ...rows);
 		const active = this.#rows.findIndex((row) => row.path === this.#active);
@@ -309,7 +290,7 @@ export class Tree {
 		else this.tree.removeAttribute('aria-activedescendant');
 	}
 
-	/** The row at a height. @param {number} top */
+	/** @param {number} top */
 	#search(top) {
 		let low = 0;
 		let high = this.#rows.length;
