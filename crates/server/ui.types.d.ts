@@ -47,6 +47,8 @@ declare namespace T {
     id: string; checkout?: string | null; checkoutExists: boolean; memories: number; bytes: number; servedAs: string[];
   }
 
+  interface BatchStep { do: string; path?: string; revision?: string; from?: string; to?: string }
+
   interface Api {
     memories(): Promise<{ memories: MemoryItem[]; unavailable: UnavailableScope[] }>;
     /** What the list says of one memory; `undefined` if it is gone. */
@@ -54,7 +56,8 @@ declare namespace T {
     read(path: string): Promise<Memory>;
     /** `revision` is what is replaced; with `null`, nothing may be there. */
     write(path: string, text: string, revision: string | null): Promise<Written>;
-    remove(path: string, revision: string): Promise<Written>;
+    /** Several deletions or moves as one change: all or none. */
+    batch(steps: BatchStep[]): Promise<Written>;
     move(from: string, to: string): Promise<Written>;
     pin(path: string, pinned: boolean): Promise<unknown>;
     changes(query: { path?: string; task?: string; cursor?: string; max?: number }): Promise<ChangePage>;

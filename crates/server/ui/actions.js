@@ -26,34 +26,47 @@ export async function undoAll(ids) {
 export async function deleteMemories(items) {
 	if (!items.length) return false;
 	const what = items.length === 1 ? 'this memory' : memoryCount(items.length);
-	/** @type {number[]} */
-	const changes = [];
-	/** @type {string[]} */
-	const failures = [];
+	/** @type {number | null | undefined} */
+	let change;
 	const confirmed = await confirmDialog({
 		title: `Delete ${what}?`,
 		content: [pathList(items.map((item) => item.path)), h('p.muted', 'History keeps the text, so this can be undone.')],
 		action: 'Delete', danger: true,
 		act: async () => {
-			for (const item of items) {
-				try {
-					const written = await api.remove(item.path, item.revision ?? '*');
-					if (written.change) changes.push(written.change);
-					store.memories.delete(item.path);
-				} catch (error) {
-					failures.push(`${shortPath(item.path)}: ${messageOf(error)}`);
-				}
-			}
+			change = (await api.batch(items.map(({ path, revision }) => ({ do: 'delete', path, revision: revision ?? undefined })))).change;
+			for (const item of items) store.memories.delete(item.path);
 			store.emit('memories');
-			if (failures.length === items.length) throw new Error(failures.splice(0)[0]);
 		},
 	});
 	if (!confirmed) return false;
-	if (failures.length) toast(`${memoryCount(failures.length)} could not be deleted. ${failures[0]}`, { error: true });
-	toast(items.length === 1 ? `Deleted ${shortPath(items[0]?.path ?? '')}` : `Deleted ${memoryCount(changes.length)}`, {
-		action: 'Undo', act: () => undoAll(changes),
+	toast(items.length === 1 ? `Deleted ${shortPath(items[0]?.path ?? '')}` : `Deleted ${memoryCount(items.length)}`, {
+		action: 'Undo', act: () => undoAll(change ? [change] : []),
 	});
 	return true;
+}
+
+/** Moves memories of one scope into a folder, as one change. @param {T.MemoryItem[]} items */
+export async function moveMemories(items) {
+	const first = items[0];
+	if (!first) return;
+	const input = h('input', {
+		id: 'move-to', class: 'mono', value: shortPath(folderOf(first.path)) + '/', required: true, spellcheck: 'false', autocomplete: 'off', list: 'folders',
+	});
+	await confirmDialog({
+		title: `Move ${memoryCount(items.length)}`,
+		content: [pathList(items.map((item) => item.path)), h('label', { for: 'move-to' }, 'Into the folder'), input, folderOptions(), h('p.muted', 'The scope stays the same. Pins and usage move with the memories.')],
+		action: 'Move',
+		act: async () => {
+			const folder = fullPath(input.value).replace(/\/*$/, '/');
+			const steps = items.map(({ path }) => ({ do: 'move', from: path, to: folder + path.slice(path.lastIndexOf('/') + 1) })).filter(({ from, to }) => from !== to);
+			const { change } = await api.batch(steps);
+			for (const { from, to } of steps) {
+				store.memories.delete(from);
+				store.refresh(to);
+			}
+			toast(`Moved ${memoryCount(steps.length)}`, { action: 'Undo', act: () => undoAll(change ? [change] : []) });
+		},
+	});
 }
 
 /** @param {T.MemoryItem[]} items @param {boolean} pinned */

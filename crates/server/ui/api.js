@@ -144,7 +144,7 @@ export const api = {
 	},
 	read: (path) => get(`/v1/memories/${urlPath(path)}`),
 	write: (path, text, revision) => change('PUT', `/v1/memories/${urlPath(path)}`, { text }, precondition(revision)),
-	remove: (path, revision) => change('DELETE', `/v1/memories/${urlPath(path)}`, undefined, precondition(revision)),
+	batch: (steps) => change('POST', '/v1/batch', { steps }),
 	move: (from, to) => change('POST', '/v1/memories/move', { from, to }),
 	pin: (path, pinned) => change(pinned ? 'PUT' : 'DELETE', `/v1/pins/${urlPath(path)}`),
 	changes: (query) => get('/v1/changes', query),

@@ -3,7 +3,7 @@
 import { h, replace, visible } from './dom.js';
 import { icon } from './icons.js';
 import { ago, author, dateTime, fileName, folderOf, memoryCount, number, shortPath } from './format.js';
-import { deleteMemories, pinMemories } from './actions.js';
+import { deleteMemories, moveMemories, pinMemories } from './actions.js';
 import { isFiltered, matching, rowsOf } from './rows.js';
 import { emptyState } from './page.js';
 import { go, href, memoryHref } from './router.js';
@@ -123,6 +123,7 @@ export class Tree {
 		replace(this.bar,
 			h('span', { role: 'status' }, `${number(items.length)} selected`),
 			h('button.small', { onclick: () => pinMemories(items, !pinned) }, icon('pin'), pinned ? 'Unpin' : 'Pin'),
+			h('button.small', { onclick: () => moveMemories(items) }, icon('move'), 'Move'),
 			h('button.small.danger-text', { onclick: () => deleteMemories(items) }, icon('trash'), 'Delete'),
 			h('button.icon-button', { 'aria-label': 'Clear selection', onclick: () => this.#select([]) }, icon('close')));
 	}

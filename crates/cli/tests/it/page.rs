@@ -33,6 +33,11 @@ fn a_person_edits_pins_deletes_and_takes_back() {
 }
 
 #[test]
+fn several_are_moved_and_deleted_as_one_change() {
+    play("several");
+}
+
+#[test]
 fn nothing_is_overwritten_and_nothing_typed_is_lost() {
     play("conflict");
 }

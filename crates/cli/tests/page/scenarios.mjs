@@ -42,6 +42,41 @@ const scenarios = {
     check(page);
   },
 
+  async several() {
+    for (const name of ['a', 'b', 'c']) run('create', `global/old/${name}.md`, `- ${name}\n`);
+    const daemon = await Daemon.start();
+    const page = await open(await daemon.address());
+    const row = (name) => page.getByRole('treeitem', { name: new RegExp(`^${name}\\b`) });
+    // Several are moved as one change, and one undo takes them back.
+    await row('a').click({ modifiers: ['Control'] });
+    await row('b').click({ modifiers: ['Control'] });
+    await page.getByText('2 selected').waitFor();
+    await page.getByRole('button', { name: 'Move' }).click();
+    await page.getByLabel('Into the folder').fill('global/new');
+    await page.getByRole('dialog').getByRole('button', { name: 'Move' }).click();
+    await page.getByText('Moved 2 memories').waitFor();
+    await page.getByRole('treeitem', { name: /^new/ }).waitFor();
+    assert.equal((await daemon.ask('GET', '/v1/changes')).changes[0].kind, 'draft');
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await page.getByRole('treeitem', { name: /^new/ }).waitFor({ state: 'detached' });
+    // Deleting stops as a whole when an agent wrote one of them meanwhile.
+    await page.getByRole('treeitem', { name: /^old/ }).click({ modifiers: ['Control'] });
+    await page.getByText('3 selected').waitFor();
+    await page.locator('.selection-bar').getByRole('button', { name: 'Delete' }).click();
+    run('replace', 'global/old/b.md', '- b', '- b of an agent');
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('dialog').getByRole('alert').waitFor();
+    assert.match(run('view', 'global/old/a.md'), /- a/);
+    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
+    await page.locator('.selection-bar').getByRole('button', { name: 'Delete' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+    await page.getByText('Deleted 3 memories').waitFor();
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await row('b').waitFor();
+    assert.match(run('view', 'global/old/b.md'), /of an agent/);
+    check(page);
+  },
+
   async conflict() {
     run('create', 'global/a.md', '- one\n');
     const daemon = await Daemon.start();
