@@ -33,7 +33,7 @@ mod features;
 mod settings;
 
 pub(crate) use features::Origin as FeatureOrigin;
-pub(crate) use settings::Settings;
+pub(crate) use settings::{Settings, SettingsFile, help as settings_help};
 
 use self::features::Said;
 

@@ -12,6 +12,7 @@ use std::time::Duration;
 
 use clap::ValueEnum;
 use engine::Recaller;
+use protocol::conversation::AgentHost;
 
 use crate::args::{Globals, Hook};
 use crate::compose;
@@ -155,6 +156,26 @@ impl Host {
             Self::Cursor => "cursor",
             Self::Opencode => "opencode",
         }
+    }
+
+    /// Returns all of them as the daemon tells of them.
+    pub(crate) fn all() -> Vec<AgentHost> {
+        let told = |host: &Self| {
+            let said = host.to_possible_value()?;
+            let title = said.get_help().map(ToString::to_string);
+            let format = host.format();
+            Some(AgentHost {
+                name: said.get_name().to_owned(),
+                title: title.unwrap_or_else(|| said.get_name().to_owned()),
+                context_bytes_max: format.text_bytes_max as u64,
+                context_files_loaded: format
+                    .context_files
+                    .iter()
+                    .map(|&name| name.to_owned())
+                    .collect(),
+            })
+        };
+        Self::value_variants().iter().filter_map(told).collect()
     }
 
     /// Returns what its documentation says.

@@ -7,11 +7,13 @@ use std::cmp::Reverse;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use memory::change::{Actor, Change, Trust};
 use memory::clock::Timestamp;
 use memory::command::Warning;
 use memory::document::Revision;
+use memory::limits::STALE_AFTER;
 use memory::path::{MemoryPath, Mount};
 use store::{ChangesQuery, Listed, Memories, StoreError};
 
@@ -172,6 +174,22 @@ pub async fn browse(memories: &Memories, wanted: &Browse) -> Result<Page, StoreE
     Ok(Page { memories: known, total, next })
 }
 
+/// Returns the memories that nobody changed or used for so long that they are worth a look, the oldest first. Pinned ones
+/// are kept on purpose.
+pub async fn stale(memories: &Memories, now: Timestamp) -> Result<Vec<Listed>, StoreError> {
+    let touched = |listed: &Listed| {
+        listed.usage.last_used_at.map_or(listed.modified_at, |used| used.max(listed.modified_at))
+    };
+    let is_stale = |listed: &Listed| {
+        let untouched = Duration::try_from(now.duration_since(touched(listed)));
+        !listed.pinned && untouched.is_ok_and(|untouched| untouched > STALE_AFTER)
+    };
+    let mut listed = memories.list(None).await?.memories;
+    listed.retain(is_stale);
+    listed.sort_by_key(touched);
+    Ok(listed)
+}
+
 fn matches(wanted: &Browse, listed: &Listed) -> bool {
     let holds = |words: &str| {
         let words = words.to_lowercase();
@@ -234,6 +252,7 @@ mod tests {
             bytes,
             modified_at: Timestamp::UNIX_EPOCH,
             description: format!("About {bytes}"),
+            is_described: true,
             name: None,
             kind: None,
             pinned: bytes > 2,

@@ -57,9 +57,13 @@ mod enter;
 
 mod browse;
 
+mod runs;
+
 mod search;
 
 mod segment;
+
+mod speaks;
 
 mod precondition;
 
@@ -75,7 +79,9 @@ pub use agents::{
     Candidate, ContextMode, Curator, EntryAction, EntryNote, ForgetRequest, Refusal,
     RememberRequest, Removed, Topic,
 };
-pub use browse::{BadCursor, Browse, Cursor, Known, LastWrite, Order, Page, browse, last_write};
+pub use browse::{
+    BadCursor, Browse, Cursor, Known, LastWrite, Order, Page, browse, last_write, stale,
+};
 pub use callers::{BadSessionId, BeginError, Callers, Session, SessionId};
 pub use config::{Config, Embeddings};
 pub use conversation::{
@@ -95,9 +101,11 @@ pub use pending::{Decision, DecisionError, Pending, PendingPage, PendingProposal
 pub use precondition::delete_expected;
 pub use recaller::Recaller;
 pub use runner::{InProcess, Job, RunError, Runner, chain};
+pub use runs::{Run, RunOf, RunPage, runs};
 pub use search::{Hit, Hits, search};
 pub use segment::{ContextText, FileShown, HotShown, Showing};
 pub use serving::Serving;
+pub use speaks::Speaking;
 pub use state::{Healed, Pruned, Retention, StateError, Stats, TaskCount};
 pub use store::backend::{BackendError, Stamp};
 pub use store::{

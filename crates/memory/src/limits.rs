@@ -221,6 +221,9 @@ pub const DISK_BYTES_LEFT_MIN: u64 = 64 * 1024;
 /// Half of a memory's heat is gone after this long without use.
 pub const HEAT_HALF_LIFE: Duration = Duration::from_hours(7 * 24);
 
+/// After how long without a change and a use a memory is worth a look: half a year.
+pub const STALE_AFTER: Duration = Duration::from_hours(182 * 24);
+
 const _: () = assert!(SCOPE_FILES_DEFAULT <= SCOPE_FILES_MAX);
 const _: () = assert!(OPEN_CHANGES_SETTLE < OPEN_CHANGES_MAX);
 const _: () = assert!(HEAD_BYTES_MAX < MEMORY_BYTES_MAX);

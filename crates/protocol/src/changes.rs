@@ -33,6 +33,9 @@ pub struct Change {
     /// The model's tool call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tool_call: Option<String>,
+    /// The model that asked for it, if one did and said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
     /// The change that it takes back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undoes: Option<i64>,
@@ -91,6 +94,28 @@ pub struct Diff {
     pub diff: String,
     /// Whether history has kept both texts.
     pub kept: bool,
+}
+
+/// What to take back: exactly one of these.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct UndoSeveral {
+    /// These changes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub changes: Option<Vec<i64>>,
+    /// All changes of this task.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// All changes of this session of a host.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub session: Option<String>,
+    /// All changes from this time on that were made through Quipu: ISO 8601, UTC.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<String>,
+    /// With `since`: those until this time alone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub until: Option<String>,
 }
 
 /// What an undo did.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::context_files::LoadOptions;
+use crate::context_files::{LoadOptions, LoadedFile, SkippedFile};
 
 /// What a conversation is opened with.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -86,6 +86,71 @@ pub struct SegmentContext {
     pub tokens: u64,
     /// Its parts, in their order.
     pub parts: Vec<SegmentPart>,
+}
+
+/// An agent that shows its model what memories there are.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct AgentHost {
+    /// The word by which commands name it, such as `claude-code`.
+    pub name: String,
+    /// Its name.
+    pub title: String,
+    /// The most bytes of context that it passes on to its model.
+    pub context_bytes_max: u64,
+    /// The context files that it shows its model itself.
+    pub context_files_loaded: Vec<String>,
+}
+
+/// The agents that are known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct AgentHosts {
+    /// The agents.
+    pub hosts: Vec<AgentHost>,
+}
+
+/// What a session of a model would begin with now, and why.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ExplainedContext {
+    /// What it would begin with.
+    #[serde(flatten)]
+    pub context: SegmentContext,
+    /// How many memories there are; the index is of them.
+    #[serde(default)]
+    pub memories: u64,
+    /// The context files in it, each followed by what it imports first.
+    #[serde(default)]
+    pub files: Vec<LoadedFile>,
+    /// The context files and imports that are not in it.
+    #[serde(default)]
+    pub skipped: Vec<SkippedFile>,
+    /// The memories that were tried for the hot set, the warmest first.
+    #[serde(default)]
+    pub hot: Vec<HotMemory>,
+}
+
+/// A memory that was tried for the hot set.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct HotMemory {
+    /// The memory.
+    pub path: String,
+    /// Whether a person pinned it.
+    pub pinned: bool,
+    /// How often it was used on this host.
+    pub uses: u64,
+    /// What its uses are worth now: each loses half of its worth in a while.
+    pub heat: f64,
+    /// Whether it is in the hot set.
+    pub shown: bool,
+    /// Whether all of it is.
+    pub whole: bool,
+    /// Why it is in or out, in a sentence.
+    pub why: String,
 }
 
 /// One part of that.

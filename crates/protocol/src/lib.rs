@@ -9,6 +9,7 @@ mod words;
 
 pub mod error;
 
+pub mod health;
 pub mod id;
 
 pub mod capabilities;
@@ -17,7 +18,9 @@ pub mod task;
 
 pub mod conversation;
 
+pub mod runs;
 pub mod session;
+pub mod settings;
 
 pub mod event;
 

@@ -13,6 +13,9 @@ pub struct MemoryItem {
     pub scope: String,
     /// Its one-line description, or its first heading or line when it has none; empty when it has neither.
     pub description: String,
+    /// Whether `description` is its own.
+    #[serde(default)]
+    pub has_description: bool,
     /// Its name, if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,

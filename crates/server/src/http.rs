@@ -18,6 +18,7 @@ mod events;
 mod faults;
 mod front;
 mod gate;
+mod health;
 mod listen;
 mod mcp;
 mod measure;
@@ -31,6 +32,7 @@ mod refused;
 mod room;
 mod routes;
 mod sessions;
+mod settings;
 mod tasks;
 mod tool;
 mod transfer;
@@ -45,12 +47,14 @@ use engine::{Engine, Serving, Workspace};
 use memory::clock::Clock;
 use memory::feature::Feature;
 use memory::limits::{DRAIN_WAIT, HTTP_SHUTDOWN_WAIT};
+use protocol::conversation::AgentHost;
 use protocol::error::ErrorCode;
 use tokio_util::sync::CancellationToken;
 
 pub use gate::{BadHost, BadOrigin, BadToken, Hosts, Origin, Rules, Token};
 pub use listen::Listener;
 pub use openapi::document;
+pub use settings::{SettingsError, SettingsStore};
 
 use self::daemon::Daemon;
 use self::front::Front;
@@ -75,12 +79,17 @@ pub struct Host {
     pub rules: Rules,
     /// Connections at a time.
     pub connections_max: usize,
+    /// Shows and writes the person's settings; none if they are not in a file.
+    pub settings: Option<Arc<dyn SettingsStore>>,
+    /// The agents that are known, with what each shows its model.
+    pub agents: Vec<AgentHost>,
 }
 
 /// Serves until `stop` is cancelled. Then no task is taken any more, those that run have ten seconds
 /// to end, streams of events end, and what is under way is answered.
 pub async fn serve(host: Host, listeners: Vec<Listener>, stop: CancellationToken) {
-    let Host { engine, serving, workspaces, clock, rules, connections_max } = host;
+    let Host { engine, serving, workspaces, clock, rules, connections_max, settings, agents } =
+        host;
     let measures = Measures::new();
     let logins = Arc::new(ui::Logins::default());
     let own_page = engine.switches().everywhere().has(Feature::Page).then(|| Arc::clone(&logins));
@@ -103,6 +112,8 @@ pub async fn serve(host: Host, listeners: Vec<Listener>, stop: CancellationToken
         answers,
         told,
         logins,
+        settings,
+        agents,
     };
     let daemon = Arc::new(daemon);
     let router = router(Arc::clone(&daemon), Arc::clone(&gate));

@@ -4,6 +4,7 @@
 //! engine is public only when somebody adds it here too.
 
 mod events;
+mod health;
 mod pending;
 
 use std::collections::BTreeSet;
@@ -17,9 +18,10 @@ use memory::command::Warning;
 use memory::document::Revision;
 use memory::path::{MemoryPath, Mount, Scope};
 use memory::tool::Rendered;
-use protocol::{changes, context_files, memories, status, task};
+use protocol::{changes, context_files, conversation, memories, status, task};
 
 pub(crate) use events::event;
+pub(crate) use health::{health, repaired};
 pub(crate) use pending::{decisions, proposal};
 
 /// Returns a time as the wire has it: ISO 8601, UTC, milliseconds.
@@ -66,22 +68,66 @@ pub(crate) const fn load_scope(scope: engine::LoadScope) -> context_files::LoadS
 
 /// Returns the context files of a folder as a model is shown them.
 pub(crate) fn loaded_context(shown: engine::ContextText) -> context_files::LoadedContext {
-    let text_of = |path: &std::path::PathBuf| path.display().to_string();
-    let files = shown.files.iter().map(|file| context_files::LoadedFile {
-        path: text_of(&file.path),
+    let files = shown.files.iter().map(loaded_file).collect();
+    let skipped = shown.skipped.iter().map(skipped_file).collect();
+    context_files::LoadedContext { text: shown.text, files, skipped }
+}
+
+fn loaded_file(file: &engine::FileShown) -> context_files::LoadedFile {
+    context_files::LoadedFile {
+        path: file.path.display().to_string(),
         scope: load_scope(file.scope),
-        parent: file.parent.as_ref().map(text_of),
+        parent: file.parent.as_ref().map(|parent| parent.display().to_string()),
         bytes: count(file.bytes),
         tokens: count(file.tokens),
         cut: file.is_cut,
-    });
-    let skipped = shown.skipped.iter().map(|one| context_files::SkippedFile {
-        path: text_of(&one.path),
-        parent: one.parent.as_ref().map(text_of),
+    }
+}
+
+fn skipped_file(one: &engine::Skipped) -> context_files::SkippedFile {
+    context_files::SkippedFile {
+        path: one.path.display().to_string(),
+        parent: one.parent.as_ref().map(|parent| parent.display().to_string()),
         why: one.why.to_string(),
+    }
+}
+
+/// Returns what a model would be shown, and why.
+pub(crate) fn explained(
+    context: conversation::SegmentContext,
+    showing: &engine::Showing,
+) -> conversation::ExplainedContext {
+    let hot = showing.hot.iter().map(|hot| conversation::HotMemory {
+        path: hot.path.to_string(),
+        pinned: hot.pinned,
+        uses: hot.uses,
+        heat: hot.heat,
+        shown: hot.shown,
+        whole: hot.whole.is_some(),
+        why: why_hot(hot),
     });
-    let (files, skipped) = (files.collect(), skipped.collect());
-    context_files::LoadedContext { text: shown.text, files, skipped }
+    conversation::ExplainedContext {
+        context,
+        memories: count(showing.memories),
+        files: showing.files.iter().map(loaded_file).collect(),
+        skipped: showing.skipped.iter().map(skipped_file).collect(),
+        hot: hot.collect(),
+    }
+}
+
+fn why_hot(hot: &engine::HotShown) -> String {
+    let uses = match hot.uses {
+        0 => "never used".to_owned(),
+        1 => "used once".to_owned(),
+        uses => format!("used {uses} times"),
+    };
+    let reason = if hot.pinned { format!("Pinned, {uses}") } else { format!("Not pinned, {uses}") };
+    match (hot.shown, hot.unreviewed, hot.whole.is_some()) {
+        (_, true, _) => format!("{reason}. Kept out, since nobody here reviewed it."),
+        (true, _, true) => format!("{reason}."),
+        (true, _, false) => format!("{reason}. It is long, so only its beginning is shown."),
+        (false, ..) => format!("{reason}. There was no room left for it."),
+    }
 }
 
 /// Returns whose a context file is.
@@ -269,6 +315,7 @@ pub(crate) fn memory_item(known: &Known) -> memories::MemoryItem {
         path: listed.path.to_string(),
         scope: listed.path.mount().map_or("", mount).to_owned(),
         description: listed.description.clone(),
+        has_description: listed.is_described,
         name: listed.name.clone(),
         kind: listed.kind.clone(),
         bytes: listed.bytes,
@@ -324,6 +371,7 @@ pub(crate) fn change(change: &Change, here: &Memories) -> changes::Change {
         session: said.session.clone(),
         task: said.task.clone(),
         tool_call: said.tool_call.clone(),
+        model: said.model.clone(),
         undoes: change.undoes.map(|id| id.0),
         files: change.files.iter().filter_map(file).collect(),
     }
@@ -341,6 +389,27 @@ pub(crate) fn undone(undone: &engine::Undone) -> changes::Undone {
         undone: undone.undone.iter().map(|id| id.0).collect(),
         paths: undone.paths.iter().map(ToString::to_string).collect(),
         warnings: warnings(&undone.warnings),
+    }
+}
+
+/// Returns what a task or a session did.
+pub(crate) fn run(run: &engine::Run, status: Option<engine::Status>) -> protocol::runs::Run {
+    use protocol::runs::{Run, RunKind};
+    let (kind, id) = match &run.of {
+        engine::RunOf::Task(id) => (RunKind::Task, id),
+        engine::RunOf::Session(id) => (RunKind::Session, id),
+    };
+    Run {
+        kind,
+        id: id.clone(),
+        actor: run.actor.to_string(),
+        client: run.client.clone(),
+        model: run.model.clone(),
+        started_at: time(run.started_at),
+        ended_at: time(run.ended_at),
+        changes: run.changes.iter().map(|id| id.0).collect(),
+        memories: count(run.memories.len()),
+        status: status.map(task_status),
     }
 }
 

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use memory::change::{Change, ChangeId, ChangeKind, FileChange, FolderChange, Provenance, Trust};
+use memory::change::{
+    Actor, Change, ChangeId, ChangeKind, FileChange, FolderChange, Provenance, Trust,
+};
 use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::path::RelativePath;
@@ -88,6 +90,10 @@ pub struct ChangeQuery {
     pub path: Option<RelativePath>,
     /// Only changes of this task.
     pub task: Option<String>,
+    /// Only changes of this session of a host.
+    pub session: Option<String>,
+    /// Only changes by this one.
+    pub actor: Option<Actor>,
     /// Only changes at or after this time.
     pub since: Option<Timestamp>,
     /// Only changes at or before this time.

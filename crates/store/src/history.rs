@@ -32,6 +32,10 @@ pub struct ChangesQuery {
     pub path: Option<MemoryPath>,
     /// Only those of this task.
     pub task: Option<String>,
+    /// Only those of this session of a host.
+    pub session: Option<String>,
+    /// Only those by this one.
+    pub actor: Option<Actor>,
     /// Only those at or after this time.
     pub since: Option<Timestamp>,
     /// Only those at or before this time.
@@ -47,8 +51,12 @@ pub struct ChangesQuery {
 pub enum UndoTarget {
     /// One change.
     Change(ChangeId),
+    /// These changes, as one.
+    Changes(Vec<ChangeId>),
     /// All changes of a task, as one.
     Task(String),
+    /// All changes of a session of a host, as one.
+    Session(String),
     /// All changes of a stretch of time, as one.
     Span {
         /// From this time on.
@@ -188,6 +196,8 @@ impl Memories {
             places,
             path,
             task: query.task.clone(),
+            session: query.session.clone(),
+            actor: query.actor,
             since: query.since,
             until: query.until,
             before: query.before,
@@ -464,9 +474,25 @@ impl Memories {
     async fn targeted(&self, target: &UndoTarget) -> Result<Vec<Change>, StoreError> {
         let query = match target {
             UndoTarget::Change(id) => return Ok(vec![self.change(*id).await?]),
+            UndoTarget::Changes(ids) => {
+                let ids: BTreeSet<_> = ids.iter().collect();
+                let mut changes = Vec::with_capacity(ids.len());
+                for id in ids.into_iter().rev() {
+                    changes.push(self.change(*id).await?);
+                }
+                if changes.is_empty() {
+                    return Err(StoreError::NothingToUndo("no change is named".to_owned()));
+                }
+                return Ok(changes);
+            }
             UndoTarget::Task(task) => {
                 ChangesQuery { task: Some(task.clone()), max: usize::MAX, ..Default::default() }
             }
+            UndoTarget::Session(session) => ChangesQuery {
+                session: Some(session.clone()),
+                max: usize::MAX,
+                ..Default::default()
+            },
             UndoTarget::Span { since, until } => ChangesQuery {
                 since: Some(*since),
                 until: Some(*until),
@@ -492,7 +518,8 @@ impl Memories {
                     )
                 }
                 UndoTarget::Task(task) => format!("in the task {task}"),
-                UndoTarget::Change(_) | UndoTarget::Span { .. } => {
+                UndoTarget::Session(session) => format!("in the session {session}"),
+                UndoTarget::Change(_) | UndoTarget::Changes(_) | UndoTarget::Span { .. } => {
                     "in that stretch of time".to_owned()
                 }
             };

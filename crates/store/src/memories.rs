@@ -151,8 +151,10 @@ pub struct Listed {
     pub bytes: u64,
     /// When its file was last modified.
     pub modified_at: Timestamp,
-    /// Its one-line description; empty when it has none.
+    /// Its one-line description, or its first heading or line when it has none; empty when it has neither.
     pub description: String,
+    /// Whether the description is its own.
+    pub is_described: bool,
     /// Its `name`, if it has one.
     pub name: Option<String>,
     /// Its `type`, if it has one.

@@ -301,6 +301,7 @@ impl Memories {
                 bytes: file.stat.bytes,
                 modified_at: file.stat.modified_at,
                 description: head.head.shown_description().to_owned(),
+                is_described: !head.head.description.is_empty(),
                 name: head.head.name.clone(),
                 kind: head.head.kind.clone(),
                 pinned: mark.as_ref().is_some_and(|mark| mark.pinned),

@@ -2,7 +2,16 @@
 
 import { pages } from './pages.js';
 import type { Call, CallOptions, Transport } from './transport.js';
-import type { Change, ChangePage, ChangeWithDiffs, ChangesQuery, Undone } from './wire.js';
+import type {
+  Change,
+  ChangePage,
+  ChangeWithDiffs,
+  ChangesQuery,
+  RunPage,
+  RunsQuery,
+  UndoSeveral,
+  Undone,
+} from './wire.js';
 
 export class Changes {
   readonly #transport: Transport;
@@ -40,6 +49,25 @@ export class Changes {
     const path = { id: String(id) };
     const query = { dryRun };
     return this.#value({ method: 'POST', route: '/v1/changes/{id}/undo', path, query }, options);
+  }
+
+  /**
+   * Takes several changes back, as one new change: those that are named, or all of a task, a session or a time.
+   *
+   * @throws {UndoBlockedError} when any of their memories was changed since; all stay then
+   */
+  async undoSeveral(
+    what: UndoSeveral,
+    { dryRun }: { dryRun?: boolean } = {},
+    options?: CallOptions,
+  ): Promise<Undone> {
+    const query = { dryRun };
+    return this.#value({ method: 'POST', route: '/v1/undo', query, json: what }, options);
+  }
+
+  /** Lists what tasks and sessions changed, each as one, the latest first, one page of them. */
+  async runs(query: RunsQuery = {}, options?: CallOptions): Promise<RunPage> {
+    return this.#value({ method: 'GET', route: '/v1/runs', query }, options);
   }
 
   async #value<T>(call: Call, options?: CallOptions): Promise<T> {

@@ -7,6 +7,7 @@ import { QuipuError } from './errors.js';
 import { EventStream } from './events.js';
 import type { EventsOptions } from './events.js';
 import { Memories } from './memories.js';
+import { Settings } from './settings.js';
 import { Tasks } from './tasks.js';
 import { Transport } from './transport.js';
 import type { CallOptions, Door } from './transport.js';
@@ -46,6 +47,8 @@ export class QuipuClient {
   readonly changes: Changes;
   /** Changes that wait for a person. */
   readonly pending: Pending;
+  /** What a person sets, and which folders they trust. */
+  readonly settings: Settings;
   /** The instruction files of the person and of the project. */
   readonly contextFiles: ContextFiles;
   readonly #options: ClientOptions;
@@ -65,6 +68,7 @@ export class QuipuClient {
     this.memories = new Memories(this.#transport);
     this.changes = new Changes(this.#transport);
     this.pending = new Pending(this.#transport);
+    this.settings = new Settings(this.#transport);
     this.contextFiles = new ContextFiles(this.#transport);
   }
 

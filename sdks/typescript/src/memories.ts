@@ -8,19 +8,25 @@ import { pages } from './pages.js';
 import { match } from './transport.js';
 import type { Call, CallOptions, Transport } from './transport.js';
 import type {
+  AgentHosts,
+  BatchDone,
   ContextQuery,
+  ExplainedContext,
   Found,
   HostWorkspaces,
   ImportOutcome,
   MemoriesQuery,
   Memory,
+  MemoryHealth,
   MemoryItem,
   MemoryPage,
   Pin,
   RecalledBlock,
   RemovedWorkspace,
+  Repaired,
+  RevisionText,
   SearchQuery,
-  SegmentContext,
+  Step,
   ToolReply,
   Written,
 } from './wire.js';
@@ -112,8 +118,38 @@ export class Memories {
   }
 
   /** Returns what a session of a model would begin with now: context files, index and hot set. */
-  async context(query: ContextQuery = {}, options?: CallOptions): Promise<SegmentContext> {
+  async context(query: ContextQuery = {}, options?: CallOptions): Promise<ExplainedContext> {
     return this.#value({ method: 'GET', route: '/v1/context', query }, options);
+  }
+
+  /** Lists the agents that show their model what memories there are, and how much of it. */
+  async hosts(options?: CallOptions): Promise<AgentHosts> {
+    return this.#transport.value({ method: 'GET', route: '/v1/hosts' }, options);
+  }
+
+  /**
+   * Deletes or moves several memories as one change, all of them or none.
+   *
+   * @throws {ConflictError} when one is at another revision than its step names
+   */
+  async batch(steps: Step[], options?: CallOptions): Promise<BatchDone> {
+    return this.#value({ method: 'POST', route: '/v1/batch', json: { steps } }, options);
+  }
+
+  /** Reads what a memory said at a revision, while history keeps it. */
+  async revision(revision: string, options?: CallOptions): Promise<RevisionText> {
+    const path = { revision };
+    return this.#value({ method: 'GET', route: '/v1/revisions/{revision}', path }, options);
+  }
+
+  /** Looks at every memory: what is wrong, and what could be better. May take some seconds. */
+  async health(options?: CallOptions): Promise<MemoryHealth> {
+    return this.#value({ method: 'GET', route: '/v1/health/memories' }, options);
+  }
+
+  /** Mends what can be mended without losing anything. */
+  async repair(options?: CallOptions): Promise<Repaired> {
+    return this.#value({ method: 'POST', route: '/v1/health/memories/repair' }, options);
   }
 
   /** Lists the workspaces whose memories lie on the host of the daemon, whether or not it serves them. */

@@ -418,6 +418,60 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/health/memories": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Look at every memory: what is wrong, and what could be better.
+         * @description This reads all of them and may take some seconds.
+         */
+        get: operations["memory_health"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/health/memories/repair": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /** Mend what can be mended without losing anything. */
+        post: operations["repair_memories"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/hosts": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the agents that show their model what memories there are, and how much of it. */
+        get: operations["list_hosts"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/import": {
         parameters: {
             query?: never;
@@ -642,6 +696,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/runs": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * List what tasks and sessions changed, each as one, the latest first.
+         * @description Of changes that name neither a task nor a session, `/v1/changes` tells.
+         */
+        get: operations["list_runs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/search": {
         parameters: {
             query?: never;
@@ -787,6 +861,43 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/settings": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the settings, with where each value is from. */
+        get: operations["list_settings"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/settings/{key}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        /**
+         * Set a value in the settings file. Comments, order and all else in it stay.
+         * @description A daemon reads its settings when it starts: `restartNeeded` says that they differ.
+         */
+        put: operations["put_setting"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/stats": {
         parameters: {
             query?: never;
@@ -836,6 +947,45 @@ export interface paths {
          *     reads, with `ok: false`.
          */
         post: operations["tool"];
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/trust": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List the trusted folders, and what the project of a workspace would say to models unasked. */
+        get: operations["trust"];
+        /** Trust a folder with all below it, or trust it no longer. */
+        put: operations["put_trust"];
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/v1/undo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        get?: never;
+        put?: never;
+        /**
+         * Take several changes back, as one new change.
+         * @description Names either changes, or a task, or a session, or a time since when. Nothing happens when any of the memories
+         *     changed since; the answer is 409 with the differences.
+         */
+        post: operations["undo_several"];
         delete?: never;
         options?: never;
         head?: never;
@@ -1041,6 +1191,25 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
+        /** @description An agent that shows its model what memories there are. */
+        AgentHost: {
+            /**
+             * Format: int64
+             * @description The most bytes of context that it passes on to its model.
+             */
+            contextBytesMax: number;
+            /** @description The context files that it shows its model itself. */
+            contextFilesLoaded: string[];
+            /** @description The word by which commands name it, such as `claude-code`. */
+            name: string;
+            /** @description Its name. */
+            title: string;
+        };
+        /** @description The agents that are known. */
+        AgentHosts: {
+            /** @description The agents. */
+            hosts: components["schemas"]["AgentHost"][];
+        };
         /**
          * Format: binary
          * @description A tar archive.
@@ -1115,6 +1284,8 @@ export interface components {
             id: number;
             /** @description What was done: `create`, `edit`, `save`, `delete`, `rename`, `draft`, `import`, `undo`, `outside`. */
             kind: string;
+            /** @description The model that asked for it, if one did and said so. */
+            model?: string | null;
             /** @description By which way it came in. */
             origin: string;
             /** @description The host's session. */
@@ -1358,6 +1529,38 @@ export interface components {
             /** @description Why: `queue_overflow`. */
             reason: string;
         };
+        /** @description What a session of a model would begin with now, and why. */
+        ExplainedContext: components["schemas"]["SegmentContext"] & {
+            /** @description The context files in it, each followed by what it imports first. */
+            files?: components["schemas"]["LoadedFile"][];
+            /** @description The memories that were tried for the hot set, the warmest first. */
+            hot?: components["schemas"]["HotMemory"][];
+            /**
+             * Format: int64
+             * @description How many memories there are; the index is of them.
+             */
+            memories?: number;
+            /** @description The context files and imports that are not in it. */
+            skipped?: components["schemas"]["SkippedFile"][];
+        };
+        /** @description Something about a memory, a scope or the state. */
+        Finding: {
+            /** @description What that means and what to do. */
+            detail: string;
+            /** @description Whether a repair mends it. */
+            fixable: boolean;
+            /**
+             * @description What kind of thing, as `quipu doctor` names it: `missing-description`, `repeated-entry`, `screened`, …; beside
+             *     those `stale` and `nearly-full`.
+             */
+            kind: string;
+            /** @description The memory, if it is one that can be opened. */
+            path?: string | null;
+            /** @description In which scope; none for the state. */
+            scope?: string | null;
+            /** @description What it is about: a path or a name. It is data: from a cloned repository it may hold anything. */
+            subject: string;
+        };
         /** @description What is to be forgotten. */
         ForgetRequest: {
             /** @description The only memory to look in: with the text of a candidate as the query, that entry is meant. */
@@ -1465,6 +1668,29 @@ export interface components {
         HostWorkspaces: {
             /** @description In order of their ids. */
             workspaces: components["schemas"]["HostWorkspace"][];
+        };
+        /** @description A memory that was tried for the hot set. */
+        HotMemory: {
+            /**
+             * Format: double
+             * @description What its uses are worth now: each loses half of its worth in a while.
+             */
+            heat: number;
+            /** @description The memory. */
+            path: string;
+            /** @description Whether a person pinned it. */
+            pinned: boolean;
+            /** @description Whether it is in the hot set. */
+            shown: boolean;
+            /**
+             * Format: int64
+             * @description How often it was used on this host.
+             */
+            uses: number;
+            /** @description Whether all of it is. */
+            whole: boolean;
+            /** @description Why it is in or out, in a sentence. */
+            why: string;
         };
         /**
          * @description How imports in context files are shown.
@@ -1718,6 +1944,13 @@ export interface components {
             /** @description Whose it is. */
             scope: components["schemas"]["ContextScope"];
         };
+        /** @description How the memories are. */
+        MemoryHealth: {
+            /** @description What could be better and harms nothing. */
+            advice: components["schemas"]["Finding"][];
+            /** @description What is not as it should be. */
+            findings: components["schemas"]["Finding"][];
+        };
         /** @description What is known of one memory. */
         MemoryItem: {
             /**
@@ -1729,6 +1962,8 @@ export interface components {
             description: string;
             /** @description What screening objects to in it. */
             findings: components["schemas"]["Warning"][];
+            /** @description Whether `description` is its own. */
+            hasDescription?: boolean;
             /** @description Who changed it last, as far as history goes: `person`, `agent`, `task`, … */
             lastAuthor?: string | null;
             /** @description When it was last used. */
@@ -1920,6 +2155,18 @@ export interface components {
             /** @description The whole text. */
             text: string;
         };
+        /** @description A value to set. */
+        PutSetting: {
+            /** @description The value; null takes the setting out of the file. */
+            value: unknown;
+        };
+        /** @description A folder to trust, or not to trust any more. */
+        PutTrust: {
+            /** @description The folder, from the root of the file system on. */
+            path: string;
+            /** @description Whether it is trusted. */
+            trusted: boolean;
+        };
         /** @description Memories that fit a prompt, as they are shown. */
         RecalledBlock: {
             /** @description The memories in it, the best first. */
@@ -1989,6 +2236,13 @@ export interface components {
             /** @description The folder of the workspace, if files that are not memories are left in it. */
             remainingFolder?: string | null;
         };
+        /** @description What a repair did. */
+        Repaired: {
+            /** @description What was done, in sentences. */
+            done: string[];
+            /** @description What is left for a person. */
+            left: components["schemas"]["Finding"][];
+        };
         /** @description All that was missed has been told. */
         ReplayComplete: {
             /**
@@ -2025,6 +2279,43 @@ export interface components {
             revision: string;
             /** @description The text. */
             text: string;
+        };
+        /** @description What one task or one session changed, as far as history goes. */
+        Run: {
+            /** @description Who it was: `person`, `agent`, `task`, `review`, `dream`, `outside`. */
+            actor: string;
+            /** @description The changes on this page, the newest first. */
+            changes: number[];
+            /** @description The program that called, as it named itself. */
+            client?: string | null;
+            /** @description When it changed something last. */
+            endedAt: string;
+            /** @description The id of the task or session. */
+            id: string;
+            /** @description What it was. */
+            kind: components["schemas"]["RunKind"];
+            /**
+             * Format: int64
+             * @description How many memories they are of.
+             */
+            memories: number;
+            /** @description The model that asked for the last change, if one did and said so. */
+            model?: string | null;
+            /** @description When it changed something first: ISO 8601, UTC, milliseconds. */
+            startedAt: string;
+            status?: components["schemas"]["TaskStatus"] | null;
+        };
+        /**
+         * @description What a run was.
+         * @enum {string}
+         */
+        RunKind: "task" | "session";
+        /** @description Runs, the one that changed something last first. */
+        RunPage: {
+            /** @description What `cursor` the next page has; none on the last. */
+            nextCursor?: string | null;
+            /** @description The runs. A run with older changes is on the next page again, with those. */
+            runs: components["schemas"]["Run"][];
         };
         /** @description A person's prompt. */
         SaidPrompt: {
@@ -2111,6 +2402,63 @@ export interface components {
             /** @description The folder of the workspace; left out, the daemon's first one. */
             cwd?: string | null;
         };
+        /** @description One setting. */
+        Setting: {
+            /** @description Whether this version has what it turns on. */
+            built: boolean;
+            /** @description The words that it may be. */
+            choices?: string[];
+            /** @description Its value when nothing sets it; null when there is none. */
+            default: unknown;
+            /** @description What says the value. */
+            from: components["schemas"]["SettingFrom"];
+            /** @description Its name in the settings file, such as `retention.days`. */
+            key: string;
+            /** @description What kind of value it has. */
+            kind: components["schemas"]["SettingKind"];
+            /**
+             * Format: int64
+             * @description The line of the settings file that does, counted from 1.
+             */
+            line?: number | null;
+            /**
+             * Format: int64
+             * @description The largest number that it may be.
+             */
+            max?: number | null;
+            /** @description What it is, for people. */
+            meaning: string;
+            /**
+             * Format: int64
+             * @description The smallest number that it may be.
+             */
+            min?: number | null;
+            /** @description Whether it can be set here; if not, `why` says why. */
+            readOnly: boolean;
+            /** @description Its value; null when there is none. */
+            value: unknown;
+            /** @description Why it cannot be set here. */
+            why?: string | null;
+        };
+        /**
+         * @description What says the value of a setting.
+         * @enum {string}
+         */
+        SettingFrom: "default" | "file" | "environment";
+        /**
+         * @description What kind of value a setting has.
+         * @enum {string}
+         */
+        SettingKind: "switch" | "number" | "choice" | "text" | "list";
+        /** @description All settings of a person. */
+        Settings: {
+            /** @description The settings file, which may not be there yet. */
+            file: string;
+            /** @description Whether the file says something else than when the daemon began: it is read at its start. */
+            restartNeeded: boolean;
+            /** @description The settings, in the order of the documentation. */
+            settings: components["schemas"]["Setting"][];
+        };
         /** @description A file that was there, or asked for, and is not loaded. */
         SkippedFile: {
             /** @description The file that asks for it; left out of a context file itself. */
@@ -2150,6 +2498,20 @@ export interface components {
             /** @description Which of the two it is about. */
             threshold: components["schemas"]["Threshold"];
         };
+        /** @description Something of a project that is shown to models once it is trusted. */
+        Speaks: {
+            /** @description The description of a memory. */
+            description: string;
+            /** @description What it is. */
+            kind: components["schemas"]["SpeaksKind"];
+            /** @description The file, or the memory. */
+            path: string;
+        };
+        /**
+         * @description What speaks once a project is trusted.
+         * @enum {string}
+         */
+        SpeaksKind: "contextFile" | "memory";
         /** @description Counts and sizes. */
         Stats: {
             /**
@@ -2299,12 +2661,45 @@ export interface components {
             /** @description The ticket. */
             ticket: string;
         };
+        /** @description Which folders are trusted. */
+        Trust: {
+            /** @description The folders that a person trusts, with all below them. */
+            folders: string[];
+            here?: components["schemas"]["TrustHere"] | null;
+        };
+        /** @description Whether a project is trusted. */
+        TrustHere: {
+            /**
+             * Format: int64
+             * @description How many more there are.
+             */
+            more: number;
+            /** @description Its folder. */
+            path: string;
+            /** @description What is not shown to models unasked, and would be if it were trusted. */
+            speaks: components["schemas"]["Speaks"][];
+            /** @description Whether it, or a folder above it, is trusted. */
+            trusted: boolean;
+        };
         /** @description A scope that has no root here. */
         UnavailableScope: {
             /** @description Why. */
             reason: string;
             /** @description Which. */
             scope: string;
+        };
+        /** @description What to take back: exactly one of these. */
+        UndoSeveral: {
+            /** @description These changes. */
+            changes?: number[] | null;
+            /** @description All changes of this session of a host. */
+            session?: string | null;
+            /** @description All changes from this time on that were made through Quipu: ISO 8601, UTC. */
+            since?: string | null;
+            /** @description All changes of this task. */
+            task?: string | null;
+            /** @description With `since`: those until this time alone. */
+            until?: string | null;
         };
         /** @description What an undo did. */
         Undone: {
@@ -3184,6 +3579,14 @@ export interface operations {
                 path?: string;
                 /** @description Only those of this task. */
                 task?: string;
+                /** @description Only those of this session of a host. */
+                session?: string;
+                /** @description Only those by this one: `person`, `agent`, `task`, `review`, `dream`, `outside`. */
+                actor?: string;
+                /** @description Only those at or after this time: ISO 8601. */
+                since?: string;
+                /** @description Only those at or before this time. */
+                until?: string;
                 /** @description What the page before ended with. */
                 cursor?: string;
                 /** @description At most so many on a page. */
@@ -3330,13 +3733,13 @@ export interface operations {
         };
         requestBody?: never;
         responses: {
-            /** @description The text, and what each of its parts costs */
+            /** @description The text, what each of its parts costs, and why it is there */
             200: {
                 headers: {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["SegmentContext"];
+                    "application/json": components["schemas"]["ExplainedContext"];
                 };
             };
             /** @description The workspace is unknown */
@@ -3441,6 +3844,117 @@ export interface operations {
             };
             /** @description There is none */
             "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    memory_health: {
+        parameters: {
+            query?: {
+                /** @description The id of the workspace; left out, the first one. */
+                workspace?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was found */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["MemoryHealth"];
+                };
+            };
+            /** @description The workspace is unknown */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The memories cannot be looked at */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    repair_memories: {
+        parameters: {
+            query?: {
+                /** @description The id of the workspace; left out, the first one. */
+                workspace?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description What was done, and what is left */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Repaired"];
+                };
+            };
+            /** @description The workspace is unknown */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description It cannot be mended now */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_hosts: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The agents */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AgentHosts"];
+                };
+            };
+            /** @description The request is refused */
+            "4XX": {
                 headers: {
                     [name: string]: unknown;
                 };
@@ -4136,6 +4650,51 @@ export interface operations {
             };
         };
     };
+    list_runs: {
+        parameters: {
+            query?: {
+                /** @description The id of the workspace; left out, the first one. */
+                workspace?: string;
+                /** @description What the page before ended with. */
+                cursor?: string;
+                /** @description About so many on a page. */
+                max?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of them */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["RunPage"];
+                };
+            };
+            /** @description They cannot be listed */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description They cannot be listed */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     search: {
         parameters: {
             query: {
@@ -4488,6 +5047,89 @@ export interface operations {
             };
         };
     };
+    list_settings: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The settings */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Settings"];
+                };
+            };
+            /** @description The settings file cannot be read */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The settings file cannot be read */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    put_setting: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path: {
+                /** @description Its name, such as `retention.days` */
+                key: string;
+            };
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PutSetting"];
+            };
+        };
+        responses: {
+            /** @description It is set */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Settings"];
+                };
+            };
+            /** @description The value is not right, or is not set here */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The settings file cannot be written */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
     stats: {
         parameters: {
             query?: {
@@ -4615,6 +5257,139 @@ export interface operations {
                 };
             };
             /** @description The machine failed */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    trust: {
+        parameters: {
+            query?: {
+                /** @description The id of the workspace; left out, the first one. */
+                workspace?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The folders */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Trust"];
+                };
+            };
+            /** @description The workspace is unknown */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The list cannot be read */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    put_trust: {
+        parameters: {
+            query?: {
+                /** @description The id of the workspace; left out, the first one. */
+                workspace?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["PutTrust"];
+            };
+        };
+        responses: {
+            /** @description The folders that are trusted then */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Trust"];
+                };
+            };
+            /** @description It is no folder that can be trusted */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description The list cannot be written */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    undo_several: {
+        parameters: {
+            query?: {
+                /** @description The id of the workspace; left out, the first one. */
+                workspace?: string;
+                /** @description Only say what would happen. */
+                dryRun?: boolean;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody: {
+            content: {
+                "application/json": components["schemas"]["UndoSeveral"];
+            };
+        };
+        responses: {
+            /** @description They are taken back */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Undone"];
+                };
+            };
+            /** @description All stay */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description All stay */
             "5XX": {
                 headers: {
                     [name: string]: unknown;

@@ -32,6 +32,7 @@ pub(crate) async fn log(app: &App, args: &Log) -> Result<Status, Failure> {
         until,
         before: None,
         max: args.max,
+        ..ChangesQuery::default()
     };
     let changes = app.wait("looking for changes", followed(&memories, query)).await?;
     if app.output.json {

@@ -14,10 +14,11 @@ use store::clock::SystemClock;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Guard, Serve};
-use crate::compose::{self, App};
+use crate::compose::{self, App, SettingsFile};
 use crate::daemon::{self, Lock, Place};
 use crate::exit::{Failure, Status};
 use crate::files;
+use crate::hooks;
 use crate::render::{print, visible};
 
 /// Serves until a signal comes; a second one does not wait for what is under way.
@@ -44,6 +45,8 @@ pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
         clock: Arc::new(SystemClock),
         rules,
         connections_max: connections_max(),
+        settings: Some(Arc::new(SettingsFile::new(app.features.clone())?)),
+        agents: hooks::Host::all(),
     };
     lock.say(&place)?;
     announce(app, &host, &place)?;

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use engine::{Checkout, NotLoaded, Unreviewed};
+use engine::Checkout;
 use serde_json::json;
 
 use crate::args::{Answered, Trust};
@@ -79,23 +79,17 @@ async fn what_speaks(app: &App, folder: &Path) -> Result<String, Failure> {
     };
     let files = app.context_files_with(&Answered::default())?;
     let memories = app.memories();
-    let loaded = app.engine.context_text(&files).await;
-    let of_folder = loaded.skipped.iter().filter(|skipped| skipped.why == NotLoaded::Untrusted);
-    let listing = app.wait("listing", memories.list(None)).await?;
-    let paths: Vec<_> = listing.memories.iter().map(|one| (&one.path, None)).collect();
-    let unreviewed = memories.unreviewed(&paths).await;
-    let of_clone = listing
-        .memories
-        .iter()
-        .filter(|one| unreviewed.get(&one.path) == Some(&Unreviewed::Silent));
+    let speaking = app.wait("listing", app.engine.would_speak(&files, &memories)).await?;
     let mut text = Text::default();
-    let mut lines: Vec<String> = of_folder
-        .map(|skipped| {
-            let path = skipped.path.strip_prefix(&here).unwrap_or(&skipped.path);
+    let mut lines: Vec<String> = speaking
+        .files
+        .iter()
+        .map(|path| {
+            let path = path.strip_prefix(&here).unwrap_or(path);
             format!("{}  instructs models", visible::line(&path.display().to_string()))
         })
         .collect();
-    lines.extend(of_clone.map(|one| {
+    lines.extend(speaking.memories.iter().map(|one| {
         let (path, description) = (short(&one.path), visible::line(&one.description));
         format!("{}  {description}", visible::line(&path))
     }));

@@ -1,7 +1,7 @@
 //! Which features are on, and which setting says so.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use engine::Config;
 use memory::feature::{Feature, FeatureChanges, Features};
@@ -57,6 +57,17 @@ impl Said {
             }
         };
         Ok(Self { settings_file, settings, workspaces, environment })
+    }
+
+    /// Returns the settings file, which may not be there.
+    pub(crate) fn settings_file(&self) -> &Path {
+        &self.settings_file
+    }
+
+    /// Tells what the environment says of a feature, if it does.
+    pub(crate) fn of_environment(&self, feature: Feature) -> Option<bool> {
+        let named = self.environment.iter().rev().find(|(named, _)| *named == feature);
+        named.map(|(_, is_on)| *is_on)
     }
 
     /// Puts it in the place of the defaults.

@@ -23,6 +23,13 @@ use crate::files;
 
 mod embeddings;
 
+mod file;
+
+mod known;
+
+pub(crate) use self::file::SettingsFile;
+pub(crate) use self::known::help;
+
 const DAY: Duration = Duration::from_hours(24);
 
 /// The longest retention: what a hundred years have in days. More is a slip of the finger.

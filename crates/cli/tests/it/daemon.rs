@@ -7,6 +7,8 @@ mod conversations;
 
 mod crash;
 
+mod curation;
+
 mod described;
 
 mod events;

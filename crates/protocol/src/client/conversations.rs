@@ -3,8 +3,8 @@
 use super::call::Call;
 use super::{Client, ClientError};
 use crate::conversation::{
-    Compacted, Conversation, Happened, OpenConversation, RecalledBlock, SaidPrompt, SegmentContext,
-    ToShow,
+    AgentHosts, Compacted, Conversation, ExplainedContext, Happened, OpenConversation,
+    RecalledBlock, SaidPrompt, ToShow,
 };
 
 impl Client {
@@ -47,8 +47,13 @@ impl Client {
         self.value(self.call_here(call)).await
     }
 
-    /// Returns what a session of a model would begin with now, in at most so many bytes.
-    pub async fn context(&self, bytes_max: Option<usize>) -> Result<SegmentContext, ClientError> {
+    /// Lists the agents that show their model what memories there are, and how much of it.
+    pub async fn hosts(&self) -> Result<AgentHosts, ClientError> {
+        self.value(Call::get("/v1/hosts")).await
+    }
+
+    /// Returns what a session of a model would begin with now, in at most so many bytes, and why.
+    pub async fn context(&self, bytes_max: Option<usize>) -> Result<ExplainedContext, ClientError> {
         let call = Call::get("/v1/context").query("bytesMax", bytes_max);
         self.value(self.call_here(call)).await
     }

@@ -2,7 +2,8 @@
 
 use super::call::Call;
 use super::{Client, ClientError};
-use crate::changes::{ChangePage, ChangeWithDiffs, Undone};
+use crate::changes::{ChangePage, ChangeWithDiffs, UndoSeveral, Undone};
+use crate::runs::RunPage;
 use crate::workspaces::{HostWorkspaces, RemovedWorkspace};
 
 /// Which changes to list.
@@ -12,6 +13,14 @@ pub struct ChangesQuery {
     pub path: Option<String>,
     /// Only those of this task.
     pub task: Option<String>,
+    /// Only those of this session of a host.
+    pub session: Option<String>,
+    /// Only those by this one: `person`, `agent`, `task`, `review`, `dream`, `outside`.
+    pub actor: Option<String>,
+    /// Only those at or after this time: ISO 8601, UTC.
+    pub since: Option<String>,
+    /// Only those at or before this time.
+    pub until: Option<String>,
     /// What the page before ended with: [`ChangePage::next_cursor`].
     pub cursor: Option<String>,
     /// At most so many on a page.
@@ -33,6 +42,10 @@ impl Client {
         let call = Call::get("/v1/changes")
             .query("path", query.path.as_deref())
             .query("task", query.task.as_deref())
+            .query("session", query.session.as_deref())
+            .query("actor", query.actor.as_deref())
+            .query("since", query.since.as_deref())
+            .query("until", query.until.as_deref())
             .query("cursor", query.cursor.as_deref())
             .query("max", query.max);
         self.value(self.call_here(call)).await
@@ -53,6 +66,22 @@ impl Client {
         let call = Call::post(&format!("/v1/changes/{id}/undo"));
         let call = call.query("dryRun", (dry == Dry::Run).then_some(true));
         self.value(self.call_here(call)).await
+    }
+
+    /// Takes several changes back, as one new change.
+    ///
+    /// # Errors
+    ///
+    /// As for [`undo`](Self::undo): all stay when one cannot be taken back.
+    pub async fn undo_several(&self, what: &UndoSeveral, dry: Dry) -> Result<Undone, ClientError> {
+        let call = Call::post("/v1/undo").query("dryRun", (dry == Dry::Run).then_some(true));
+        self.value(self.call_here(call.json(what)?)).await
+    }
+
+    /// Lists what tasks and sessions changed, each as one, the latest first: one page, after the page that ended with
+    /// this cursor.
+    pub async fn runs(&self, cursor: Option<&str>) -> Result<RunPage, ClientError> {
+        self.value(self.call_here(Call::get("/v1/runs").query("cursor", cursor))).await
     }
 
     /// Lists the workspaces whose memories lie on the host of the daemon, whether or not it serves them.

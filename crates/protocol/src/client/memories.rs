@@ -6,8 +6,10 @@ use serde_json::Value;
 
 use super::call::Call;
 use super::{Client, ClientError, header};
+use crate::health::{MemoryHealth, Repaired};
 use crate::memories::{
-    Found, ImportOutcome, Memory, MemoryPage, Move, Pin, PutMemory, Sort, ToolReply, Written,
+    Batch, BatchDone, Found, ImportOutcome, Memory, MemoryPage, Move, Pin, PutMemory, RevisionText,
+    Sort, Step, ToolReply, Written,
 };
 
 /// The header by which a program says what class of agent calls the tool for it.
@@ -123,6 +125,31 @@ impl Client {
         let renaming = Move { from: from.to_owned(), to: to.to_owned() };
         let call = Call::post("/v1/memories/move").json(&renaming)?;
         self.value(self.call_here(call)).await
+    }
+
+    /// Deletes or moves several memories as one change, all of them or none.
+    ///
+    /// # Errors
+    ///
+    /// [`ClientError::Conflict`] when one is at another revision than its step names.
+    pub async fn batch(&self, steps: Vec<Step>) -> Result<BatchDone, ClientError> {
+        let call = Call::post("/v1/batch").json(&Batch { steps })?;
+        self.value(self.call_here(call)).await
+    }
+
+    /// Reads what a memory said at a revision, while history keeps it.
+    pub async fn revision(&self, revision: &str) -> Result<RevisionText, ClientError> {
+        self.value(self.call_here(Call::get(&format!("/v1/revisions/{revision}")))).await
+    }
+
+    /// Looks at every memory: what is wrong, and what could be better. May take some seconds.
+    pub async fn memory_health(&self) -> Result<MemoryHealth, ClientError> {
+        self.value(self.call_here(Call::get("/v1/health/memories"))).await
+    }
+
+    /// Mends what can be mended without losing anything.
+    pub async fn repair_memories(&self) -> Result<Repaired, ClientError> {
+        self.value(self.call_here(Call::post("/v1/health/memories/repair"))).await
     }
 
     /// Keeps a memory in the agents' context.

@@ -1,16 +1,18 @@
 //! History: what was done, with what it did line by line, and taking it back.
 
-use axum::extract::{Query, State};
+use axum::extract::{Query, Request, State};
 use axum::http::HeaderMap;
-use engine::{Call, ChangesQuery, Dry, UndoTarget};
-use memory::change::ChangeId;
-use memory::limits::{HTTP_PAGE_DEFAULT, HTTP_PAGE_MAX};
-use protocol::changes::{ChangePage, ChangeWithDiffs, Undone};
+use engine::{Call, ChangesQuery, Dry, RunOf, TaskFilter, UndoTarget, Viewer};
+use memory::change::{Actor, ChangeId};
+use memory::clock::Timestamp;
+use memory::limits::{HTTP_BATCH_MAX, HTTP_PAGE_DEFAULT, HTTP_PAGE_MAX, TASKS_LISTED_MAX};
+use protocol::changes::{ChangePage, ChangeWithDiffs, UndoSeveral, Undone};
 use protocol::error::ErrorBody;
+use protocol::runs::RunPage;
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::body::Json;
+use super::body::{self, Json};
 use super::daemon::Shared;
 use super::memories::{Asked, Where, invalid, page_start, whole_path};
 use super::path::Path;
@@ -23,6 +25,8 @@ pub(super) fn routes() -> Routes {
         .routes(routes!(list: MEMORY))
         .routes(routes!(show: MEMORY))
         .routes(routes!(undo: MEMORY))
+        .routes(routes!(undo_several: MEMORY))
+        .routes(routes!(runs: MEMORY))
 }
 
 /// Which changes to list.
@@ -35,6 +39,14 @@ struct Wanted {
     path: Option<String>,
     /// Only those of this task.
     task: Option<String>,
+    /// Only those of this session of a host.
+    session: Option<String>,
+    /// Only those by this one: `person`, `agent`, `task`, `review`, `dream`, `outside`.
+    actor: Option<String>,
+    /// Only those at or after this time: ISO 8601.
+    since: Option<String>,
+    /// Only those at or before this time.
+    until: Option<String>,
     /// What the page before ended with.
     cursor: Option<String>,
     /// At most so many on a page.
@@ -66,9 +78,12 @@ async fn list(
     let query = ChangesQuery {
         path: wanted.path.as_deref().map(|path| whole_path(&memories, path)).transpose()?,
         task: wanted.task,
+        session: wanted.session,
+        actor: wanted.actor.as_deref().map(actor).transpose()?,
+        since: time(wanted.since.as_deref())?,
+        until: time(wanted.until.as_deref())?,
         before,
         max,
-        ..ChangesQuery::default()
     };
     let changes = memories.changes(&query).await?;
     let more = changes.last().filter(|_| changes.len() == max);
@@ -108,6 +123,18 @@ fn number(id: &str) -> Result<ChangeId, Refused> {
     Ok(ChangeId(id))
 }
 
+fn actor(word: &str) -> Result<Actor, Refused> {
+    word.parse().map_err(|_| {
+        invalid("`actor` is `person`, `agent`, `task`, `review`, `dream` or `outside`".into())
+    })
+}
+
+/// Reads a time as the wire has it.
+fn time(text: Option<&str>) -> Result<Option<Timestamp>, Refused> {
+    let read = text.map(str::parse).transpose();
+    read.map_err(|_| invalid("a time is like `2026-11-01T08:00:00Z`".into()))
+}
+
 /// How to take a change back.
 #[derive(Debug, Deserialize, IntoParams)]
 #[into_params(parameter_in = Query)]
@@ -145,4 +172,110 @@ async fn undo(
     let dry = if dry_run { Dry::Run } else { Dry::No };
     let undone = memories.undo(&UndoTarget::Change(number(&id)?), dry, &Call::default()).await?;
     Ok(Json(to_wire::undone(&undone)))
+}
+
+/// Take several changes back, as one new change.
+///
+/// Names either changes, or a task, or a session, or a time since when. Nothing happens when any of the memories
+/// changed since; the answer is 409 with the differences.
+#[utoipa::path(
+    post,
+    path = "/v1/undo",
+    tag = "history",
+    params(How),
+    request_body = UndoSeveral,
+    responses(
+        (status = 200, description = "They are taken back", body = Undone),
+        (status = "4XX", description = "All stay", body = ErrorBody),
+        (status = "5XX", description = "All stay", body = ErrorBody),
+    ),
+)]
+async fn undo_several(
+    State(daemon): State<Shared>,
+    asked: Asked<How>,
+    request: Request,
+) -> Result<Json<Undone>, Refused> {
+    let headers = request.headers().clone();
+    let wanted: UndoSeveral = body::value(request).await?;
+    let Query(How { workspace, dry_run }) = asked?;
+    let memories = daemon.person(workspace.as_deref(), &headers).await?;
+    let since = time(wanted.since.as_deref())?;
+    let until = time(wanted.until.as_deref())?;
+    let target = match (wanted.changes, wanted.task, wanted.session, since, until) {
+        (Some(ids), None, None, None, None) if ids.len() <= HTTP_BATCH_MAX => {
+            UndoTarget::Changes(ids.into_iter().map(ChangeId).collect())
+        }
+        (Some(ids), None, None, None, None) => {
+            let (named, max) = (ids.len(), HTTP_BATCH_MAX);
+            return Err(invalid(format!(
+                "{named} changes are named, and at most {max} are taken back at once"
+            )));
+        }
+        (None, Some(task), None, None, None) => UndoTarget::Task(task),
+        (None, None, Some(session), None, None) => UndoTarget::Session(session),
+        (None, None, None, Some(since), until) => {
+            UndoTarget::Span { since, until: until.unwrap_or_else(|| daemon.clock.now()) }
+        }
+        _ => {
+            return Err(invalid(
+                "name either `changes`, or `task`, or `session`, or `since` with or without `until`"
+                    .into(),
+            ));
+        }
+    };
+    let dry = if dry_run { Dry::Run } else { Dry::No };
+    let undone = memories.undo(&target, dry, &Call::default()).await?;
+    Ok(Json(to_wire::undone(&undone)))
+}
+
+/// Which runs to list.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct WantedRuns {
+    /// The id of the workspace; left out, the first one.
+    workspace: Option<String>,
+    /// What the page before ended with.
+    cursor: Option<String>,
+    /// About so many on a page.
+    max: Option<usize>,
+}
+
+/// List what tasks and sessions changed, each as one, the latest first.
+///
+/// Of changes that name neither a task nor a session, `/v1/changes` tells.
+#[utoipa::path(
+    get,
+    path = "/v1/runs",
+    operation_id = "list_runs",
+    tag = "history",
+    params(WantedRuns),
+    responses(
+        (status = 200, description = "A page of them", body = RunPage),
+        (status = "4XX", description = "They cannot be listed", body = ErrorBody),
+        (status = "5XX", description = "They cannot be listed", body = ErrorBody),
+    ),
+)]
+async fn runs(
+    State(daemon): State<Shared>,
+    wanted: Asked<WantedRuns>,
+    headers: HeaderMap,
+) -> Result<Json<RunPage>, Refused> {
+    let Query(wanted) = wanted?;
+    let workspace = daemon.trusted(wanted.workspace.as_deref())?;
+    let memories = daemon.person(wanted.workspace.as_deref(), &headers).await?;
+    let before = page_start(wanted.cursor.as_deref())?.map(ChangeId);
+    let max = wanted.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX);
+    let page = engine::runs(&memories, before, max).await?;
+    let client = daemon.client(workspace, &headers).await?;
+    let filter = TaskFilter { max: Some(TASKS_LISTED_MAX), ..TaskFilter::default() };
+    let viewer = Viewer::Client(client.as_ref());
+    let tasks = daemon.serving.lanes.list(workspace, filter, viewer).await?;
+    let status = |run: &engine::Run| {
+        let RunOf::Task(id) = &run.of else { return None };
+        tasks.iter().find(|task| task.id.as_str() == id).map(engine::Task::status)
+    };
+    Ok(Json(RunPage {
+        runs: page.runs.iter().map(|run| to_wire::run(run, status(run))).collect(),
+        next_cursor: page.next.map(|id| id.to_string()),
+    }))
 }

@@ -4,7 +4,7 @@
 
 use axum::extract::{Query, State};
 use axum::http::HeaderMap;
-use protocol::conversation::{RecalledBlock, SegmentContext};
+use protocol::conversation::{AgentHosts, ExplainedContext, RecalledBlock};
 use protocol::error::{ErrorBody, ErrorCode};
 use serde::Deserialize;
 use utoipa::IntoParams;
@@ -15,9 +15,13 @@ use super::daemon::Shared;
 use super::memories::Asked;
 use super::refused::Refused;
 use super::routes::{Routes, routes};
+use crate::to_wire;
 
 pub(super) fn routes() -> Routes {
-    Routes::new().routes(routes!(recall: RECALL)).routes(routes!(context: MEMORY))
+    Routes::new()
+        .routes(routes!(recall: RECALL))
+        .routes(routes!(context: MEMORY))
+        .routes(routes!(hosts: MEMORY))
 }
 
 /// A question.
@@ -80,7 +84,8 @@ struct ContextQuery {
     tag = "memories",
     params(ContextQuery),
     responses(
-        (status = 200, description = "The text, and what each of its parts costs", body = SegmentContext),
+        (status = 200, description = "The text, what each of its parts costs, and why it is there",
+            body = ExplainedContext),
         (status = "4XX", description = "The workspace is unknown", body = ErrorBody),
         (status = "5XX", description = "The memories cannot be read", body = ErrorBody),
     ),
@@ -89,7 +94,7 @@ async fn context(
     State(daemon): State<Shared>,
     asked: Asked<ContextQuery>,
     headers: HeaderMap,
-) -> Result<Json<SegmentContext>, Refused> {
+) -> Result<Json<ExplainedContext>, Refused> {
     let Query(asked) = asked?;
     let memories = daemon.agent(asked.workspace.as_deref(), &headers).await?;
     let workspace = daemon.trusted(asked.workspace.as_deref())?;
@@ -101,5 +106,20 @@ async fn context(
     let files = files.loaded_by_host(&loaded);
     let bytes_max = asked.bytes_max.unwrap_or(usize::MAX);
     let showing = daemon.engine.segment_within(&memories, &files, bytes_max).await?;
-    Ok(Json(context_of(&showing.segment)))
+    Ok(Json(to_wire::explained(context_of(&showing.segment), &showing)))
+}
+
+/// List the agents that show their model what memories there are, and how much of it.
+#[utoipa::path(
+    get,
+    path = "/v1/hosts",
+    operation_id = "list_hosts",
+    tag = "memories",
+    responses(
+        (status = 200, description = "The agents", body = AgentHosts),
+        (status = "4XX", description = "The request is refused", body = ErrorBody),
+    ),
+)]
+async fn hosts(State(daemon): State<Shared>) -> Json<AgentHosts> {
+    Json(AgentHosts { hosts: daemon.agents.clone() })
 }

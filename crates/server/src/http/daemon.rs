@@ -12,6 +12,7 @@ use memory::clock::Clock;
 use memory::feature::Feature;
 use memory::limits::BINDING_AGE_MAX;
 use percent_encoding::percent_decode_str;
+use protocol::conversation::AgentHost;
 use protocol::error::{ErrorBody, ErrorCode};
 use tokio::time::Instant;
 
@@ -21,6 +22,7 @@ use super::measure::Measures;
 use super::memories::Where;
 use super::readers::{Reader, Readers};
 use super::refused::Refused;
+use super::settings::SettingsStore;
 use super::tasks::Told;
 use super::ui::Logins;
 use crate::mcp::{CLASSES, Endpoint, SESSION_HEADER};
@@ -50,6 +52,9 @@ pub(super) struct Daemon {
     pub(super) answers: Answers,
     pub(super) told: Told,
     pub(super) logins: Arc<Logins>,
+    pub(super) settings: Option<Arc<dyn SettingsStore>>,
+    /// The agents that are known, with what each shows its model.
+    pub(super) agents: Vec<AgentHost>,
 }
 
 /// The memories of workspaces as a person may touch them, with when their roots were looked for.

@@ -16,8 +16,8 @@ use super::daemon::Shared;
 use super::page;
 use super::routes::{Routes, routes};
 use super::{
-    about, batch, changes, context, context_files, conversations, events, mcp, memories, pending,
-    sessions, tasks, tool, transfer, ui, workspaces,
+    about, batch, changes, context, context_files, conversations, events, health, mcp, memories,
+    pending, sessions, settings, tasks, tool, transfer, ui, workspaces,
 };
 
 static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
@@ -56,6 +56,8 @@ pub(super) fn routes() -> Routes {
         .merge(pending::routes())
         .merge(transfer::routes())
         .merge(workspaces::routes())
+        .merge(health::routes())
+        .merge(settings::routes())
         .merge(ui::routes())
         .routes(routes!(description: NOTHING))
         .routes(routes!(docs: NOTHING))

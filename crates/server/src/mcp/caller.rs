@@ -5,7 +5,7 @@
 //! HTTP from whoever passed the request on.
 
 use std::any::Any;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::http::HeaderMap;
 use axum::http::request::Parts;
@@ -15,6 +15,7 @@ use memory::limits::PROVENANCE_CHARS_MAX;
 use rmcp::model::{RequestId, RequestMetaObject};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
+use uuid::Uuid;
 
 /// Where clients put the model's id of a tool call, among what goes with a request: Claude Code's
 /// key, and the one that others were asked to use. Without it the request's own id stands in.
@@ -25,6 +26,11 @@ const CLASS_KEY: &str = "quipu/agentClass";
 
 /// The classes, as errors name them.
 pub(crate) const CLASSES: &str = "`exec`, `plan` or `explore`";
+
+/// What history calls the session of a client that names none and has this process for itself: what it changed can be
+/// told apart and taken back as one.
+static PROCESS: LazyLock<String> =
+    LazyLock::new(|| Uuid::new_v4().simple().to_string().chars().take(12).collect());
 
 /// Where clients put the conversation: Codex and the editor's.
 const SESSION_KEYS: [&str; 2] = ["threadId", "vscode.conversationId"];
@@ -70,8 +76,10 @@ pub(super) fn caller(
         provenance.client = cleaned(&format!("{}/{}", client.name, client.version));
     }
     if provenance.session.is_none() {
-        provenance.session = first_of(&SESSION_KEYS, &context.meta)
-            .or_else(|| session_word(&parts?.headers).and_then(cleaned));
+        provenance.session = first_of(&SESSION_KEYS, &context.meta).or_else(|| match parts {
+            Some(parts) => session_word(&parts.headers).and_then(cleaned),
+            None => Some(PROCESS.clone()),
+        });
     }
     Ok(caller)
 }

@@ -292,11 +292,10 @@ async fn history_knows_who_called() {
     let some = |text: &str| Some(text.to_owned());
     for revision in ["2024-11-05", "2025-11-25", NEWEST] {
         let first = if revision == NEWEST { "1" } else { "2" };
-        assert_eq!(
-            recorded(revision, None, json!({})).await,
-            [some("test/1"), None, some(first)],
-            "{revision}"
-        );
+        let [client, session, call] = recorded(revision, None, json!({})).await;
+        assert_eq!([client, call], [some("test/1"), some(first)], "{revision}");
+        // A client over pipes has the process for itself, which is a session.
+        assert_eq!(session.unwrap().len(), 12, "{revision}");
         let claude = json!({ "claudecode/toolUseId": "toolu_01", "progressToken": 7 });
         assert_eq!(
             recorded(revision, some("flag").as_deref(), claude).await,

@@ -45,6 +45,12 @@ fn narrow(script: &mut Script, query: &ChangeQuery) {
     if let Some(task) = &query.task {
         script.add(" AND c.task = $1").value(task.as_str());
     }
+    if let Some(session) = &query.session {
+        script.add(" AND c.session = $1").value(session.as_str());
+    }
+    if let Some(actor) = query.actor {
+        script.add(" AND c.actor = $1").value(actor.as_str());
+    }
     if let Some(since) = query.since {
         script.add(" AND c.at >= $1").value(stored_time(since));
     }

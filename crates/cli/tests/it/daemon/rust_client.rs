@@ -9,13 +9,14 @@ use std::net::TcpListener;
 use std::time::Duration;
 
 use memory::limits::MEMORY_BYTES_MAX;
+use protocol::changes::UndoSeveral;
 use protocol::client::{
     AgentClass, ChangesQuery, Client, ClientError, Door, Dry, MemoriesQuery, Refusal, SearchQuery,
     TasksQuery,
 };
 use protocol::context_files::{ContextScope, WriteMemory, WriteMode};
 use protocol::error::ErrorCode;
-use protocol::memories::Sort;
+use protocol::memories::{Sort, Step};
 use protocol::task::{
     ContextMode, ForgetRequest, RememberRequest, TargetScope, Task, TaskKind, TaskResult,
     TaskStatus,
@@ -270,6 +271,42 @@ async fn history_is_read_and_taken_back() {
     assert_eq!(client.undo(change, Dry::No).await.unwrap().undone, [change]);
     assert_eq!(client.read(path).await.unwrap().text, "one\n");
     assert_eq!(refusal(client.change(999).await).code, ErrorCode::NotFound);
+}
+
+#[tokio::test]
+async fn what_a_page_for_people_does_is_a_call() {
+    let place = Place::new();
+    let daemon = Daemon::start(&place);
+    let client = client(&daemon);
+    for name in ["a", "b"] {
+        client.create(&format!("global/{name}.md"), "- one\n- two\n").await.unwrap();
+    }
+    let item = client.memories(&MemoriesQuery::default()).await.unwrap().memories.remove(0);
+    assert!(!item.has_description);
+    let step = |from: &str| Step::Move {
+        from: format!("/memories/global/{from}.md"),
+        to: format!("/memories/global/new/{from}.md"),
+    };
+    let moved = client.batch(vec![step("a"), step("b")]).await.unwrap().change.unwrap();
+    let what = UndoSeveral { changes: Some(vec![moved]), ..UndoSeveral::default() };
+    assert_eq!(client.undo_several(&what, Dry::Run).await.unwrap().change, None);
+    assert!(client.undo_several(&what, Dry::No).await.unwrap().change.is_some());
+    let text = client.revision(&item.revision.unwrap()).await.unwrap().text;
+    assert_eq!(text, "- one\n- two\n");
+    remembered(&client, "I like figs.").await;
+    assert_eq!(client.runs(None).await.unwrap().runs.len(), 1);
+    let health = client.memory_health().await.unwrap();
+    assert!(health.advice.iter().any(|one| one.kind == "missing-description"), "{health:?}");
+    assert_eq!(client.repair_memories().await.unwrap().done.len(), 0);
+    let settings = client.put_setting("retention.days", json!(7)).await.unwrap();
+    assert!(settings.restart_needed);
+    assert_eq!(client.settings().await.unwrap(), settings);
+    let here = client.trust().await.unwrap().here.unwrap();
+    assert!(!here.trusted);
+    assert_eq!(client.put_trust(&here.path, true).await.unwrap().folders, [here.path]);
+    let hosts = client.hosts().await.unwrap().hosts;
+    let first = usize::try_from(hosts[0].context_bytes_max).unwrap();
+    assert_eq!(client.context(Some(first)).await.unwrap().memories, 3);
 }
 
 #[tokio::test]

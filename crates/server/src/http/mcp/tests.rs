@@ -77,6 +77,8 @@ async fn serve(endpoint: MakeEndpoint) -> Served {
         answers,
         told,
         logins,
+        settings: None,
+        agents: Vec::new(),
     };
     let router: Router = crate::http::router(Arc::new(daemon), gate);
     let router = router.layer(map_request(async |mut request: Request| {

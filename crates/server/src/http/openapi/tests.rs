@@ -69,20 +69,26 @@ get /v1/changes/{id}
 get /v1/context
 get /v1/events
 get /v1/export
+get /v1/health/memories
+get /v1/hosts
 get /v1/memories
 get /v1/memories/{path}
 get /v1/pending
 get /v1/pending/{id}
 get /v1/recall
 get /v1/revisions/{revision}
+get /v1/runs
 get /v1/search
+get /v1/settings
 get /v1/stats
 get /v1/tasks
+get /v1/trust
 get /v1/workspaces
 post /ui/session
 post /ui/tickets
 post /v1/batch
 post /v1/changes/{id}/undo
+post /v1/health/memories/repair
 post /v1/import
 post /v1/memories/move
 post /v1/pending/accept
@@ -94,8 +100,11 @@ post /v1/sessions/{id}/resets
 post /v1/sessions/{id}/tool-results
 post /v1/sessions/{id}/turns
 post /v1/tool
+post /v1/undo
 put /v1/memories/{path}
 put /v1/pins/{path}
+put /v1/settings/{key}
+put /v1/trust
 ";
 
 #[test]

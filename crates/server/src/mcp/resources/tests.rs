@@ -11,6 +11,7 @@ fn listed(path: &str) -> Listed {
         path: MemoryPath::parse(path, Layout::Scoped).unwrap(),
         bytes: 12,
         modified_at: Timestamp::from_second(1_700_000_000).unwrap(),
+        is_described: true,
         description: String::new(),
         name: None,
         kind: None,

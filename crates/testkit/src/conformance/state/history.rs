@@ -195,11 +195,11 @@ async fn found(state: &dyn State, query: &ChangeQuery) -> Vec<ChangeId> {
 
 async fn a_query_narrows_by_everything_it_names(state: &dyn State) {
     let a = record(state, &write("one", "a.md", "a").at(10).task("t1")).await;
-    let b = record(state, &write("two", "a.md", "a").at(20).task("t2")).await;
+    let b = record(state, &write("two", "a.md", "a").at(20).task("t2").session("s")).await;
     let c = record(state, &write("three", "a.md", "a").at(30).task("t1")).await;
     let d = record(state, &files(ChangeKind::Delete, vec![]).at(40).folder("one", "f", None)).await;
     let places = |places: &[&str]| places.iter().map(|&place| place.to_owned()).collect();
-    let rows: [(ChangeQuery, &[ChangeId]); 13] = [
+    let rows: [(ChangeQuery, &[ChangeId]); 15] = [
         (all(), &[d, c, b, a]),
         (ChangeQuery { max: 2, ..all() }, &[d, c]),
         (ChangeQuery { max: 0, ..all() }, &[]),
@@ -209,6 +209,8 @@ async fn a_query_narrows_by_everything_it_names(state: &dyn State) {
         (ChangeQuery { places: places(&["two", "three"]), ..all() }, &[c, b]),
         (ChangeQuery { places: places(&["nowhere"]), ..all() }, &[]),
         (ChangeQuery { task: Some("t1".to_owned()), ..all() }, &[c, a]),
+        (ChangeQuery { session: Some("s".to_owned()), ..all() }, &[b]),
+        (ChangeQuery { actor: Some(Actor::Dream), ..all() }, &[]),
         (ChangeQuery { since: Some(time(20)), ..all() }, &[d, c, b]),
         (ChangeQuery { until: Some(time(20)), ..all() }, &[b, a]),
         (ChangeQuery { since: Some(time(20)), until: Some(time(30)), max: 1, ..all() }, &[c]),

@@ -53,6 +53,13 @@ impl Made {
         self
     }
 
+    /// Sets the session of a host that it is from.
+    #[must_use]
+    pub fn session(mut self, session: &str) -> Self {
+        self.0.provenance.session = Some(session.to_owned());
+        self
+    }
+
     /// Sets which attempt at its task makes it.
     #[must_use]
     pub fn attempt(mut self, number: u32) -> Self {

@@ -1,0 +1,476 @@
+//! The settings file as a page shows and writes it: value by value, with comments and order kept.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use memory::feature::Feature;
+use memory::screen::{Family, Policy};
+use protocol::settings::{Setting, SettingFrom, SettingKind, Settings as Shown};
+use serde_json::Value as Json;
+use server::http::{SettingsError, SettingsStore};
+use toml_edit::{Array, Document, DocumentMut, Item, RawString, Table, Value};
+
+use super::known::{KNOWN, Kind, Known};
+use super::{Settings, line_of};
+use crate::compose::features::Said;
+use crate::exit::Failure;
+use crate::files::{self, NotReplaced, Readers};
+
+/// The words of a screening policy, the default first.
+const POLICIES: &[&str] = &[Policy::Refuse.as_str(), Policy::Warn.as_str(), Policy::Off.as_str()];
+
+/// The settings file of a process that read it when it began.
+#[derive(Debug)]
+pub(crate) struct SettingsFile {
+    path: PathBuf,
+    features: Said,
+    /// What it said then.
+    at_start: Option<String>,
+    /// Held while it is written.
+    writing: Mutex<()>,
+}
+
+/// A setting by its full name, with what is known of it.
+struct Named {
+    table: &'static [&'static str],
+    key: String,
+    kind: Kind,
+    default: Json,
+    meaning: String,
+    only_in_file: Option<&'static str>,
+    feature: Option<Feature>,
+}
+
+impl SettingsFile {
+    /// Reads the file that the features were read from.
+    pub(crate) fn new(features: Said) -> Result<Self, Failure> {
+        let path = features.settings_file();
+        // A link, as of those who keep their settings in a repository, is followed and stays.
+        let path = files::real_path(path).unwrap_or_else(|_| path.to_owned());
+        let at_start = files::read_if_there(&path)
+            .map_err(|error| Failure::file("read the settings", &path, &error))?;
+        Ok(Self { path, features, at_start, writing: Mutex::default() })
+    }
+
+    fn read(&self) -> Result<Option<String>, SettingsError> {
+        files::read_if_there(&self.path).map_err(|error| {
+            SettingsError::Failed(format!("cannot read {}: {error}", self.path.display()))
+        })
+    }
+
+    fn shown(&self, text: Option<&str>) -> Result<Shown, SettingsError> {
+        let file = self.path.display().to_string();
+        let document = parse(text.unwrap_or_default(), &self.path)?;
+        let setting = |named: &Named| {
+            let item = named.item(document.as_table());
+            let line = item.and_then(|(_, line)| line).map(|at| {
+                let text = text.unwrap_or_default();
+                u64::try_from(line_of(text, at)).unwrap_or(u64::MAX)
+            });
+            let said = item.and_then(|(item, _)| item.as_value()).map(json);
+            let by_variable = named.feature.and_then(|one| self.features.of_environment(one));
+            let from = match (&by_variable, &said) {
+                (Some(_), _) => SettingFrom::Environment,
+                (None, Some(_)) => SettingFrom::File,
+                (None, None) => SettingFrom::Default,
+            };
+            let by_variable = by_variable.map(Json::from);
+            let (min, max) = match named.kind {
+                Kind::Number(min, max) => (Some(min), Some(max)),
+                _ => (None, None),
+            };
+            let why = match from {
+                SettingFrom::Environment => {
+                    Some("QUIPU_FEATURES in the environment of the daemon says so.")
+                }
+                _ => named.only_in_file,
+            };
+            Setting {
+                key: named.name(),
+                kind: match named.kind {
+                    Kind::Switch => SettingKind::Switch,
+                    Kind::Number(..) => SettingKind::Number,
+                    Kind::Choice(_) => SettingKind::Choice,
+                    Kind::Text => SettingKind::Text,
+                    Kind::List => SettingKind::List,
+                },
+                meaning: named.meaning.clone(),
+                value: by_variable.or(said).unwrap_or_else(|| named.default.clone()),
+                default: named.default.clone(),
+                line: line.filter(|_| from == SettingFrom::File),
+                from,
+                min,
+                max,
+                choices: match named.kind {
+                    Kind::Choice(words) => words.iter().map(|&word| word.to_owned()).collect(),
+                    _ => Vec::new(),
+                },
+                read_only: why.is_some(),
+                why: why.map(str::to_owned),
+                built: named.feature.is_none_or(Feature::is_built),
+            }
+        };
+        let restart_needed = !same(self.at_start.as_deref(), text);
+        Ok(Shown { file, restart_needed, settings: all().iter().map(setting).collect() })
+    }
+}
+
+impl SettingsStore for SettingsFile {
+    fn show(&self) -> Result<Shown, SettingsError> {
+        self.shown(self.read()?.as_deref())
+    }
+
+    fn set(&self, key: &str, value: &Json) -> Result<Shown, SettingsError> {
+        let refused = |what: String| SettingsError::Refused(what);
+        let named = all().into_iter().find(|named| named.name() == key);
+        let named = named.ok_or_else(|| refused(format!("there is no setting `{key}`")))?;
+        let by_variable = named.feature.and_then(|one| self.features.of_environment(one));
+        if let Some(why) = named.only_in_file {
+            return Err(refused(format!("`{key}` cannot be set here. {why}")));
+        }
+        if by_variable.is_some() {
+            let what = "is decided by QUIPU_FEATURES in the environment of the daemon";
+            return Err(refused(format!("`{key}` {what}")));
+        }
+        let value = match value {
+            Json::Null => None,
+            value => {
+                Some(named.kind.read(value).map_err(|what| refused(format!("`{key}` {what}")))?)
+            }
+        };
+        let _writing = self.writing.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = self.read()?;
+        let text = before.as_deref().unwrap_or_default();
+        // Some editors begin a file with a byte order mark; it stays.
+        let (mark, text) = match text.strip_prefix('\u{feff}') {
+            Some(rest) => ("\u{feff}", rest),
+            None => ("", text),
+        };
+        let mut document: DocumentMut = text
+            .parse()
+            .map_err(|error: toml_edit::TomlError| refused(unreadable(&self.path, &error)))?;
+        named.put(&mut document, value)?;
+        let after = format!("{mark}{document}");
+        Settings::parse(&after, &self.path).map_err(|failure| refused(told(failure)))?;
+        if before.as_deref() != Some(&*after) && !(before.is_none() && after.is_empty()) {
+            let change = (before.as_deref(), Some(&*after));
+            files::replace(&self.path, change, Readers::Owner)
+                .map_err(|why| self.not_written(why))?;
+        }
+        self.shown(Some(&after))
+    }
+}
+
+impl SettingsFile {
+    fn not_written(&self, why: NotReplaced) -> SettingsError {
+        let file = self.path.display();
+        match why {
+            NotReplaced::Changed => SettingsError::Changed,
+            NotReplaced::ReadOnly => SettingsError::Refused(format!("{file} may not be written")),
+            NotReplaced::Link(to) => {
+                SettingsError::Refused(format!("{file} is a link to {}", to.display()))
+            }
+            NotReplaced::System(error) => {
+                SettingsError::Failed(format!("cannot write {file}: {error}"))
+            }
+        }
+    }
+}
+
+/// Returns every setting, in the order in which they are shown.
+fn all() -> Vec<Named> {
+    let features = Feature::ALL.iter().map(|&feature| Named {
+        table: &["features"],
+        key: feature.as_str().to_owned(),
+        kind: Kind::Switch,
+        default: true.into(),
+        meaning: feature.meaning().to_owned(),
+        only_in_file: None,
+        feature: Some(feature),
+    });
+    let policies = Family::ALL.iter().map(|family| Named {
+        table: &["screening", "policies"],
+        key: family.as_str().to_owned(),
+        kind: Kind::Choice(POLICIES),
+        default: POLICIES[0].into(),
+        meaning: format!("what is done about text that a rule of `{family}` objects to"),
+        only_in_file: None,
+        feature: None,
+    });
+    features.chain(KNOWN.iter().map(Named::of)).chain(policies).collect()
+}
+
+impl Named {
+    fn of(known: &'static Known) -> Self {
+        let default = known.is_default.then(|| known.shown.parse::<Value>().ok()).flatten();
+        Self {
+            table: if known.table.is_empty() { &[] } else { std::slice::from_ref(&known.table) },
+            key: known.key.to_owned(),
+            kind: known.kind,
+            default: default.as_ref().map_or(Json::Null, json),
+            meaning: known.meaning.to_owned(),
+            only_in_file: known.only_in_file,
+            feature: None,
+        }
+    }
+
+    fn name(&self) -> String {
+        let table = self.table.iter().copied();
+        table.chain([self.key.as_str()]).collect::<Vec<_>>().join(".")
+    }
+
+    /// Returns what the file says, and where its key stands.
+    fn item<'a>(&self, document: &'a Table) -> Option<(&'a Item, Option<usize>)> {
+        let mut table: &dyn toml_edit::TableLike = document;
+        for name in self.table {
+            table = table.get(name)?.as_table_like()?;
+        }
+        let (key, item) = table.get_key_value(&self.key)?;
+        Some((item, key.span().map(|span| span.start)))
+    }
+
+    /// Sets the value in a document, or takes it out.
+    fn put(&self, document: &mut DocumentMut, value: Option<Value>) -> Result<(), SettingsError> {
+        let mut orphaned = None;
+        {
+            let mut table: &mut dyn toml_edit::TableLike = document.as_table_mut();
+            for (depth, name) in self.table.iter().enumerate() {
+                if table.get(name).is_none() {
+                    if value.is_none() {
+                        return Ok(());
+                    }
+                    let mut new = Table::new();
+                    // A table that only holds another needs no header of its own.
+                    new.set_implicit(depth + 1 < self.table.len());
+                    table.insert(name, Item::Table(new));
+                }
+                let next = table.get_mut(name).and_then(Item::as_table_like_mut);
+                table = next.ok_or_else(|| {
+                    SettingsError::Refused(format!("`{name}` in the settings file is no table"))
+                })?;
+            }
+            match (table.get_mut(&self.key), value) {
+                (Some(Item::Value(there)), Some(mut value)) => {
+                    *value.decor_mut() = there.decor().clone();
+                    *there = value;
+                }
+                (_, Some(value)) => {
+                    table.insert(&self.key, Item::Value(value));
+                }
+                (_, None) => orphaned = take_out(table, &self.key),
+            }
+        }
+        if let Some(remark) = orphaned {
+            let end = document.trailing().as_str().unwrap_or_default().to_owned();
+            document.set_trailing(format!("{remark}{end}"));
+        }
+        Ok(())
+    }
+}
+
+/// Takes a key out of a table. A remark above it or behind it stays, above what comes next; it is returned if
+/// nothing does in this table.
+fn take_out(table: &mut dyn toml_edit::TableLike, key: &str) -> Option<String> {
+    let text =
+        |raw: Option<&RawString>| raw.and_then(RawString::as_str).unwrap_or_default().to_owned();
+    let next = table.iter().map(|(name, _)| name.to_owned()).skip_while(|name| name != key).nth(1);
+    let above = table.key(key).map(|key| text(key.leaf_decor().prefix())).unwrap_or_default();
+    let item = table.remove(key)?;
+    let behind = item.as_value().map(|value| text(value.decor().suffix())).unwrap_or_default();
+    let behind = behind.trim();
+    let mut remark = above;
+    if !behind.is_empty() {
+        remark = format!("{remark}{behind}\n");
+    }
+    if !remark.contains('#') {
+        return None;
+    }
+    let next = next.and_then(|next| table.key_mut(&next));
+    let Some(mut next) = next else { return Some(remark) };
+    let there = text(next.leaf_decor().prefix());
+    next.leaf_decor_mut().set_prefix(format!("{remark}{there}"));
+    None
+}
+
+impl Kind {
+    /// Reads a value that is to be set; else what it must be.
+    fn read(self, value: &Json) -> Result<Value, String> {
+        match (self, value) {
+            (Self::Switch, Json::Bool(is_on)) => Ok((*is_on).into()),
+            (Self::Switch, _) => Err("must be true or false".to_owned()),
+            (Self::Number(min, max), value) => {
+                let number = value.as_u64().filter(|number| (min..=max).contains(number));
+                let number = number.and_then(|number| i64::try_from(number).ok());
+                number
+                    .map(Value::from)
+                    .ok_or_else(|| format!("must be a whole number from {min} to {max}"))
+            }
+            (Self::Choice(words), value) => {
+                let word = value.as_str().filter(|word| words.contains(word));
+                word.map(Value::from).ok_or_else(|| format!("must be {}", words.join(" or ")))
+            }
+            (Self::Text, value) => {
+                value.as_str().map(Value::from).ok_or_else(|| "must be a text".to_owned())
+            }
+            (Self::List, Json::Array(texts)) if texts.iter().all(Json::is_string) => {
+                Ok(Value::Array(texts.iter().filter_map(Json::as_str).collect::<Array>()))
+            }
+            (Self::List, _) => Err("must be a list of texts".to_owned()),
+        }
+    }
+}
+
+fn parse<'a>(text: &'a str, path: &Path) -> Result<Document<&'a str>, SettingsError> {
+    let read = Document::parse(text.strip_prefix('\u{feff}').unwrap_or(text));
+    read.map_err(|error| SettingsError::Refused(unreadable(path, &error)))
+}
+
+fn unreadable(path: &Path, error: &toml_edit::TomlError) -> String {
+    format!("{} cannot be read: {}", path.display(), error.message())
+}
+
+/// Tells whether two texts set the same. A table without keys sets nothing.
+fn same(one: Option<&str>, other: Option<&str>) -> bool {
+    let read = |text: Option<&str>| {
+        let text = text.unwrap_or_default();
+        let mut read: toml::Table = text.strip_prefix('\u{feff}').unwrap_or(text).parse().ok()?;
+        drop_empty(&mut read);
+        Some(read)
+    };
+    read(one) == read(other)
+}
+
+fn drop_empty(table: &mut toml::Table) {
+    table.retain(|_, value| {
+        let toml::Value::Table(inner) = value else { return true };
+        drop_empty(inner);
+        !inner.is_empty()
+    });
+}
+
+fn told(failure: Failure) -> String {
+    match failure {
+        Failure::Told(told) => told.what,
+        _ => "the settings would be wrong".to_owned(),
+    }
+}
+
+fn json(value: &Value) -> Json {
+    match value {
+        Value::String(text) => text.value().clone().into(),
+        Value::Integer(number) => (*number.value()).into(),
+        Value::Float(number) => (*number.value()).into(),
+        Value::Boolean(is_on) => (*is_on.value()).into(),
+        Value::Datetime(time) => time.value().to_string().into(),
+        Value::Array(values) => values.iter().map(json).collect(),
+        Value::InlineTable(_) => Json::Null,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn set(before: &str, key: &str, value: impl Into<Json>) -> Result<String, String> {
+        let value = value.into();
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        files::write_out(&path, before.as_bytes(), files::Overwrite::Always).unwrap();
+        let features = Said::new(path.clone(), Default::default(), None).unwrap();
+        let file = SettingsFile::new(features).unwrap();
+        match file.set(key, &value) {
+            Ok(shown) => {
+                let now = shown.settings.iter().find(|setting| setting.key == key).unwrap();
+                let expected = if value.is_null() { &now.default } else { &value };
+                assert_eq!(&now.value, expected);
+                Ok(files::read_if_there(&path).unwrap().unwrap())
+            }
+            Err(SettingsError::Refused(what)) => {
+                assert_eq!(files::read_if_there(&path).unwrap().unwrap(), before);
+                Err(what)
+            }
+            Err(other) => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn a_value_is_set_and_all_else_stays() {
+        let file =
+            "# mine\nfiles_max = 5000 # many\n\n[retention] # kept\n# a quarter\ndays = 90\n";
+        let check = |key: &str, value: Json, expected: &str| {
+            assert_eq!(set(file, key, value).unwrap(), expected, "{key}");
+        };
+        check("files_max", 7.into(), &file.replace("5000", "7"));
+        check("retention.days", 30.into(), &file.replace("90", "30"));
+        check("retention.mib", 8.into(), &format!("{file}mib = 8\n"));
+        check("features.recall", false.into(), &format!("{file}\n[features]\nrecall = false\n"));
+        check(
+            "screening.policies.secrets",
+            "warn".into(),
+            &format!("{file}\n[screening.policies]\nsecrets = \"warn\"\n"),
+        );
+        check(
+            "context.file_names",
+            serde_json::json!(["A.md", "B.md"]),
+            &format!("{file}\n[context]\nfile_names = [\"A.md\", \"B.md\"]\n"),
+        );
+        check(
+            "memory_list",
+            false.into(),
+            &file.replace("# many\n", "# many\nmemory_list = false\n"),
+        );
+        check("files_max", Json::Null, &file.replace("files_max = 5000 # many\n", "# many\n"));
+        check(
+            "retention.days",
+            Json::Null,
+            "# mine\nfiles_max = 5000 # many\n\n[retention] # kept\n# a quarter\n",
+        );
+        check("dream.schedule", Json::Null, file);
+        assert_eq!(set("", "files_max", 3).unwrap(), "files_max = 3\n");
+        assert_eq!(
+            set("\u{feff}retention = { days = 1 }\n", "retention.days", 2).unwrap(),
+            "\u{feff}retention = { days = 2 }\n"
+        );
+    }
+
+    #[test]
+    fn a_wrong_value_is_refused_and_nothing_is_written() {
+        let check = |before: &str, key: &str, value: Json, expected: &str| {
+            let what = set(before, key, value).unwrap_err();
+            assert!(what.contains(expected), "{what}");
+        };
+        check("", "files_max", 0.into(), "must be a whole number from 1 to 100000");
+        check("", "files_max", "many".into(), "must be a whole number");
+        check("", "project_root", "cloud".into(), "must be repo or host");
+        check("", "features.recall", 1.into(), "must be true or false");
+        check("", "context.include", serde_json::json!(["rules"]), "paths that begin with");
+        check("", "embeddings.url", "http://localhost/v1".into(), "only the file sets it");
+        check("", "no.such", 1.into(), "there is no setting `no.such`");
+        check("a = = b", "files_max", 1.into(), "cannot be read");
+        check("retention = 3\n", "retention.days", 1.into(), "is no table");
+    }
+
+    #[test]
+    fn every_setting_of_the_help_has_the_default_that_is_used() {
+        let shown: Vec<_> = KNOWN
+            .iter()
+            .filter(|known| known.is_default)
+            .map(|known| {
+                let table = if known.table.is_empty() {
+                    String::new()
+                } else {
+                    format!("{}.", known.table)
+                };
+                format!("{table}{} = {}\n", known.key, known.shown)
+            })
+            .filter(|line| !line.starts_with("embeddings"))
+            .collect();
+        let read = |text: &str| {
+            let folders = engine::Folders { data: "d".into(), state: "s".into() };
+            let mut config = engine::Config::new(folders);
+            Settings::parse(text, Path::new("config.toml")).unwrap().apply(&mut config, |_| None);
+            format!("{config:?}")
+        };
+        assert_eq!(read(&shown.concat()), read(""));
+    }
+}

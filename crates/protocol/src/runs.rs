@@ -1,0 +1,57 @@
+//! Runs over `/v1/runs`: what tasks and sessions changed, each as one.
+
+use serde::{Deserialize, Serialize};
+
+use crate::task::TaskStatus;
+
+words! {
+    /// What a run was.
+    RunKind {
+        /// A task: remember, forget or dream.
+        Task = "task",
+        /// A session of a host.
+        Session = "session",
+    }
+}
+
+/// What one task or one session changed, as far as history goes.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct Run {
+    /// What it was.
+    pub kind: RunKind,
+    /// The id of the task or session.
+    pub id: String,
+    /// Who it was: `person`, `agent`, `task`, `review`, `dream`, `outside`.
+    pub actor: String,
+    /// The program that called, as it named itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub client: Option<String>,
+    /// The model that asked for the last change, if one did and said so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// When it changed something first: ISO 8601, UTC, milliseconds.
+    pub started_at: String,
+    /// When it changed something last.
+    pub ended_at: String,
+    /// The changes on this page, the newest first.
+    pub changes: Vec<i64>,
+    /// How many memories they are of.
+    pub memories: u64,
+    /// How far the task is, while that is kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub status: Option<TaskStatus>,
+}
+
+/// Runs, the one that changed something last first.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct RunPage {
+    /// The runs. A run with older changes is on the next page again, with those.
+    pub runs: Vec<Run>,
+    /// What `cursor` the next page has; none on the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}

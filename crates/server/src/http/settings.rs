@@ -1,0 +1,229 @@
+//! What a person sets: their settings file, and the folders that they trust.
+//!
+//! This crate reads no settings: the command line does, and hands in who shows and writes them.
+
+use std::fmt;
+use std::path::Path as FilePath;
+
+use axum::extract::{Query, Request, State};
+use axum::http::HeaderMap;
+use engine::{Speaking, TrustError};
+use memory::limits::HTTP_PAGE_MAX;
+use protocol::error::{ErrorBody, ErrorCode};
+use protocol::settings::{PutSetting, PutTrust, Settings, Speaks, SpeaksKind, Trust, TrustHere};
+use serde_json::Value;
+
+use super::body::{self, Json};
+use super::daemon::{Daemon, Shared};
+use super::memories::{Asked, Where, invalid};
+use super::path::Path;
+use super::refused::Refused;
+use super::routes::{Routes, routes};
+use crate::to_wire;
+
+/// Shows and writes a person's settings file. Both may wait for the disk.
+pub trait SettingsStore: fmt::Debug + Send + Sync {
+    /// Returns what is set.
+    fn show(&self) -> Result<Settings, SettingsError>;
+
+    /// Sets a value, or takes it out of the file if it is null, and returns what is set then. All else in the file
+    /// stays as it is.
+    fn set(&self, key: &str, value: &Value) -> Result<Settings, SettingsError>;
+}
+
+/// Why settings are not shown or written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    /// The file, the key or the value is not right.
+    #[error("{0}")]
+    Refused(String),
+    /// The file changed while it was being written; nothing was.
+    #[error("the settings file was changed at this very moment; try again")]
+    Changed,
+    /// The machine failed.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<SettingsError> for Refused {
+    fn from(error: SettingsError) -> Self {
+        let code = match &error {
+            SettingsError::Refused(_) => ErrorCode::InvalidArguments,
+            SettingsError::Changed => ErrorCode::Conflict,
+            SettingsError::Failed(_) => ErrorCode::Internal,
+        };
+        Self::from(code).saying(error.to_string())
+    }
+}
+
+impl From<TrustError> for Refused {
+    fn from(error: TrustError) -> Self {
+        match error {
+            TrustError::Backend(source) => {
+                tracing::error!(error = %source, "the list of trusted folders cannot be used");
+                ErrorCode::Internal.into()
+            }
+            error => invalid(error.to_string()),
+        }
+    }
+}
+
+pub(super) fn routes() -> Routes {
+    Routes::new()
+        .routes(routes!(list: MEMORY))
+        .routes(routes!(put: MEMORY))
+        .routes(routes!(trust: MEMORY, put_trust: MEMORY))
+}
+
+/// List the settings, with where each value is from.
+#[utoipa::path(
+    get,
+    path = "/v1/settings",
+    operation_id = "list_settings",
+    tag = "settings",
+    responses(
+        (status = 200, description = "The settings", body = Settings),
+        (status = "4XX", description = "The settings file cannot be read", body = ErrorBody),
+        (status = "5XX", description = "The settings file cannot be read", body = ErrorBody),
+    ),
+)]
+async fn list(State(daemon): State<Shared>) -> Result<Json<Settings>, Refused> {
+    daemon.with_settings(|settings| settings.show()).await
+}
+
+/// Set a value in the settings file. Comments, order and all else in it stay.
+///
+/// A daemon reads its settings when it starts: `restartNeeded` says that they differ.
+#[utoipa::path(
+    put,
+    path = "/v1/settings/{key}",
+    operation_id = "put_setting",
+    tag = "settings",
+    params(("key" = String, Path, description = "Its name, such as `retention.days`")),
+    request_body = PutSetting,
+    responses(
+        (status = 200, description = "It is set", body = Settings),
+        (status = "4XX", description = "The value is not right, or is not set here", body = ErrorBody),
+        (status = "5XX", description = "The settings file cannot be written", body = ErrorBody),
+    ),
+)]
+async fn put(
+    State(daemon): State<Shared>,
+    Path(key): Path<String>,
+    request: Request,
+) -> Result<Json<Settings>, Refused> {
+    let PutSetting { value } = body::value(request).await?;
+    daemon.with_settings(move |settings| settings.set(&key, &value)).await
+}
+
+/// List the trusted folders, and what the project of a workspace would say to models unasked.
+#[utoipa::path(
+    get,
+    path = "/v1/trust",
+    tag = "settings",
+    params(Where),
+    responses(
+        (status = 200, description = "The folders", body = Trust),
+        (status = "4XX", description = "The workspace is unknown", body = ErrorBody),
+        (status = "5XX", description = "The list cannot be read", body = ErrorBody),
+    ),
+)]
+async fn trust(
+    State(daemon): State<Shared>,
+    asked: Asked<Where>,
+    headers: HeaderMap,
+) -> Result<Json<Trust>, Refused> {
+    let Query(Where { workspace }) = asked?;
+    daemon.trust(workspace.as_deref(), &headers).await
+}
+
+/// Trust a folder with all below it, or trust it no longer.
+#[utoipa::path(
+    put,
+    path = "/v1/trust",
+    operation_id = "put_trust",
+    tag = "settings",
+    params(Where),
+    request_body = PutTrust,
+    responses(
+        (status = 200, description = "The folders that are trusted then", body = Trust),
+        (status = "4XX", description = "It is no folder that can be trusted", body = ErrorBody),
+        (status = "5XX", description = "The list cannot be written", body = ErrorBody),
+    ),
+)]
+async fn put_trust(
+    State(daemon): State<Shared>,
+    asked: Asked<Where>,
+    request: Request,
+) -> Result<Json<Trust>, Refused> {
+    let headers = request.headers().clone();
+    let PutTrust { path, trusted } = body::value(request).await?;
+    let Query(Where { workspace }) = asked?;
+    let folder = FilePath::new(&path);
+    if !folder.is_absolute() {
+        return Err(invalid("a folder is named from the root of the file system on".into()));
+    }
+    let folders = daemon.engine.trusted_folders();
+    if trusted {
+        folders.add(folder).await?;
+    } else {
+        folders.remove(folder).await?;
+    }
+    daemon.trust(workspace.as_deref(), &headers).await
+}
+
+impl Daemon {
+    async fn with_settings(
+        &self,
+        work: impl FnOnce(&dyn SettingsStore) -> Result<Settings, SettingsError> + Send + 'static,
+    ) -> Result<Json<Settings>, Refused> {
+        let settings = self.settings.clone().ok_or_else(|| {
+            Refused::from(ErrorCode::NotFound).saying("this daemon has no settings file".to_owned())
+        })?;
+        let done = tokio::task::spawn_blocking(move || work(&*settings)).await;
+        Ok(Json(done.map_err(|_| ErrorCode::Internal)??))
+    }
+
+    async fn trust(
+        &self,
+        workspace: Option<&str>,
+        headers: &HeaderMap,
+    ) -> Result<Json<Trust>, Refused> {
+        let memories = self.person(workspace, headers).await?;
+        let workspace = self.trusted(workspace)?;
+        let folders = self.engine.trusted_folders();
+        let here = match &workspace.binding.project_dir {
+            None => None,
+            Some(folder) => {
+                let folder =
+                    engine::Checkout::find(folder).map_or(folder.clone(), |found| found.root);
+                let files = self.context_files(workspace, headers, None);
+                let speaking = self.engine.would_speak(&files, &memories).await?;
+                let trusted = folders.has(&folder).await?;
+                let (speaks, more) = speaks(speaking, &folder);
+                Some(TrustHere { path: folder.display().to_string(), trusted, speaks, more })
+            }
+        };
+        let folders = folders.list().await?;
+        let folders = folders.iter().map(|folder| folder.display().to_string()).collect();
+        Ok(Json(Trust { folders, here }))
+    }
+}
+
+/// Returns what would speak, and how much of it is left out.
+fn speaks(speaking: Speaking, folder: &FilePath) -> (Vec<Speaks>, u64) {
+    let all = speaking.files.len() + speaking.memories.len();
+    let files = speaking.files.iter().map(|path| Speaks {
+        kind: SpeaksKind::ContextFile,
+        path: path.strip_prefix(folder).unwrap_or(path).display().to_string(),
+        description: String::new(),
+    });
+    let memories = speaking.memories.into_iter().map(|listed| Speaks {
+        kind: SpeaksKind::Memory,
+        path: listed.path.to_string(),
+        description: listed.description,
+    });
+    let named: Vec<_> = files.chain(memories).take(HTTP_PAGE_MAX).collect();
+    let more = to_wire::count(all - named.len());
+    (named, more)
+}

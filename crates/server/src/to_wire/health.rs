@@ -1,0 +1,71 @@
+//! How the memories are.
+
+use engine::{Finding, Health, Listed, Memories, Repaired, RootHealth};
+use memory::path::MemoryPath;
+use protocol::health;
+
+use super::{mount, time};
+
+/// How full a scope is, in hundredths, when it is worth a word.
+const NEARLY_FULL_PERCENT: usize = 90;
+
+/// Returns what was found, with the memories that are stale.
+pub(crate) fn health(
+    health: &Health,
+    stale: &[Listed],
+    memories: &Memories,
+) -> health::MemoryHealth {
+    let stale = stale.iter().map(|listed| health::Finding {
+        kind: "stale".to_owned(),
+        scope: listed.path.mount().map(|at| mount(at).to_owned()),
+        subject: listed.path.to_string(),
+        path: Some(listed.path.to_string()),
+        detail: format!("was last changed or used on {:.10}", last(listed)),
+        fixable: false,
+    });
+    let advice = health.advice.iter().map(|one| finding(one, memories));
+    let full = health.roots.iter().filter_map(nearly_full);
+    health::MemoryHealth {
+        findings: health.findings.iter().map(|one| finding(one, memories)).chain(full).collect(),
+        advice: advice.chain(stale).collect(),
+    }
+}
+
+fn last(listed: &Listed) -> String {
+    let used = listed.usage.last_used_at.unwrap_or(listed.modified_at);
+    time(used.max(listed.modified_at))
+}
+
+fn nearly_full(root: &RootHealth) -> Option<health::Finding> {
+    let is_near = root.files * 100 >= root.files_max * NEARLY_FULL_PERCENT;
+    (is_near && root.files <= root.files_max).then(|| health::Finding {
+        kind: "nearly-full".to_owned(),
+        scope: Some(mount(root.mount).to_owned()),
+        subject: mount(root.mount).to_owned(),
+        path: None,
+        detail: format!(
+            "holds {} of {} memories; no new ones can be made when it is full: delete some, or raise `files_max`",
+            root.files, root.files_max
+        ),
+        fixable: false,
+    })
+}
+
+/// Returns what a repair did.
+pub(crate) fn repaired(repaired: &Repaired, memories: &Memories) -> health::Repaired {
+    let left = repaired.left.iter().map(|one| finding(one, memories)).collect();
+    health::Repaired { done: repaired.done.clone(), left }
+}
+
+fn finding(finding: &Finding, memories: &Memories) -> health::Finding {
+    let path = MemoryPath::parse(&finding.subject, memories.layout()).ok();
+    let path = path.filter(|path| path.relative().is_some());
+    health::Finding {
+        kind: finding.kind.as_str().to_owned(),
+        scope: finding.mount.map(|at| mount(at).to_owned()),
+        subject: finding.subject.clone(),
+        path: path.map(|path| path.to_string()),
+        detail: finding.detail.clone(),
+        fixable: finding.fixable,
+    }
+}
