@@ -9,13 +9,14 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use memory::change::{Actor, Change, Trust};
+use memory::change::{Actor, Trust};
 use memory::clock::Timestamp;
 use memory::command::Warning;
 use memory::document::Revision;
 use memory::limits::STALE_AFTER;
 use memory::path::{MemoryPath, Mount};
-use store::{ChangesQuery, Listed, Memories, StoreError};
+use state::PathChange;
+use store::{Listed, Memories, StoreError};
 
 /// In which order memories come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,34 +113,24 @@ pub async fn last_write(
     path: &MemoryPath,
     revision: Revision,
 ) -> Result<Option<LastWrite>, StoreError> {
-    let max = LAST_CHANGES_MAX;
-    let query = ChangesQuery { path: Some(path.clone()), max, ..ChangesQuery::default() };
-    let changes = memories.recorded_changes(&query).await?;
-    Ok(write_of(memories, &changes, path, revision))
+    let mut last = memories.last_changes(&[path], LAST_CHANGES_MAX).await?;
+    Ok(write_of(&last.remove(path).unwrap_or_default(), revision))
 }
 
 /// Returns the write that a text comes from, among the last changes of its memory.
-fn write_of(
-    memories: &Memories,
-    changes: &[Change],
-    path: &MemoryPath,
-    revision: Revision,
-) -> Option<LastWrite> {
-    let writes =
-        changes.iter().filter_map(|change| Some((change, memories.left_at(change, path)?)));
+fn write_of(changes: &[PathChange], revision: Revision) -> Option<LastWrite> {
     let mut found = None;
-    for (change, file) in writes {
-        if file.after != Some(revision) {
+    for change in changes {
+        if change.after != Some(revision) {
             break;
         }
-        found = Some((change, file));
-        if file.before != file.after {
+        found = Some(change);
+        if change.before != change.after {
             break;
         }
     }
-    let (change, file) = found?;
-    let model = change.provenance.model.clone();
-    Some(LastWrite { at: change.at, trust: file.trust, model })
+    let PathChange { at, trust, model, .. } = found?;
+    Some(LastWrite { at: *at, trust: *trust, model: model.clone() })
 }
 
 /// A page of memories.
@@ -168,8 +159,11 @@ pub async fn browse(memories: &Memories, wanted: &Browse) -> Result<Page, StoreE
         .filter(|_| passed < total)
         .map(|last| Cursor { passed, last: last.path.to_string() });
     let mut known = Vec::with_capacity(page.len());
+    let paths: Vec<_> = page.iter().map(|listed| &listed.path).collect();
+    let mut last = memories.last_changes(&paths, LAST_CHANGES_MAX).await?;
     for listed in page {
-        known.extend(look_up(memories, listed).await?);
+        let changes = last.remove(&listed.path).unwrap_or_default();
+        known.extend(look_up(memories, listed, &changes).await?);
     }
     Ok(Page { memories: known, total, next })
 }
@@ -220,7 +214,11 @@ fn begin(all: &[Listed], cursor: &Cursor) -> usize {
 }
 
 /// Returns what is known of a memory; `None` when it went meanwhile.
-async fn look_up(memories: &Memories, listed: Listed) -> Result<Option<Known>, StoreError> {
+async fn look_up(
+    memories: &Memories,
+    listed: Listed,
+    changes: &[PathChange],
+) -> Result<Option<Known>, StoreError> {
     let revision = match memories.read(&listed.path).await {
         Ok(read) => Some(read.revision),
         Err(StoreError::Refused(refusal)) if refusal.code() == memory::code::Code::NotFound => {
@@ -229,12 +227,8 @@ async fn look_up(memories: &Memories, listed: Listed) -> Result<Option<Known>, S
         Err(StoreError::Refused(_)) => None,
         Err(fault) => return Err(fault),
     };
-    let (path, max) = (Some(listed.path.clone()), LAST_CHANGES_MAX);
-    let last =
-        memories.recorded_changes(&ChangesQuery { path, max, ..ChangesQuery::default() }).await?;
-    let last_author = last.first().map(|change| change.provenance.actor);
-    let last_write =
-        revision.and_then(|revision| write_of(memories, &last, &listed.path, revision));
+    let last_author = changes.first().map(|change| change.actor);
+    let last_write = revision.and_then(|revision| write_of(changes, revision));
     let findings = memories.objections(&listed.path).await;
     Ok(Some(Known { listed, revision, last_author, last_write, findings }))
 }

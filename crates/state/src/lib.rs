@@ -14,8 +14,8 @@ mod task;
 pub use error::StateError;
 pub use proposal::{AddedProposals, NewProposal, ProposalQuery, ProposalRow};
 pub use record::{
-    ChangeQuery, Head, Mark, NewChange, NewFileChange, OpenChange, OpenFile, Pruned, Retention,
-    Stats, Use,
+    ChangeQuery, Head, Mark, NewChange, NewFileChange, OpenChange, OpenFile, PathChange, Pruned,
+    Retention, Stats, Use,
 };
 pub use sqlite::{Healed, SqliteState, Version};
 pub use task::{
@@ -70,6 +70,15 @@ pub trait State: std::fmt::Debug + Send + Sync {
 
     /// Returns changes, newest first.
     async fn changes(&self, query: &ChangeQuery) -> Result<Vec<Change>, StateError>;
+
+    /// Returns the last changes of each of these memories, at most `max` of each, the newest first. What else a change
+    /// did is not read: it may be of ten thousand memories.
+    async fn last_changes(
+        &self,
+        place: &str,
+        paths: &[RelativePath],
+        max: usize,
+    ) -> Result<Vec<PathChange>, StateError>;
 
     /// Returns one change.
     async fn change(&self, id: ChangeId) -> Result<Option<Change>, StateError>;

@@ -81,6 +81,27 @@ pub struct Head {
     pub change: ChangeId,
 }
 
+/// What a change did to the memory that lay at a path after it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PathChange {
+    /// The path.
+    pub path: RelativePath,
+    /// The change.
+    pub id: ChangeId,
+    /// When.
+    pub at: Timestamp,
+    /// Who made it.
+    pub actor: Actor,
+    /// The model that asked for it.
+    pub model: Option<String>,
+    /// The digest of the bytes before; none when nothing was there, at this path or at the one that it had before.
+    pub before: Option<Revision>,
+    /// The digest of the bytes after; none when it was removed.
+    pub after: Option<Revision>,
+    /// How far the text may be trusted since then.
+    pub trust: Trust,
+}
+
 /// Which changes to return.
 #[derive(Clone, Debug, Default)]
 pub struct ChangeQuery {

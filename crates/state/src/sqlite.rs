@@ -48,7 +48,7 @@ pub use crate::sqlite::version::Version;
 use crate::State;
 use crate::error::{Fault, StateError};
 use crate::record::{
-    ChangeQuery, Head, Mark, NewChange, OpenChange, Pruned, Retention, Stats, Use,
+    ChangeQuery, Head, Mark, NewChange, OpenChange, PathChange, Pruned, Retention, Stats, Use,
 };
 use crate::sqlite::check::Depth;
 use crate::sqlite::file::{FileId, Gate, Held, Hold};
@@ -486,6 +486,19 @@ impl State for SqliteState {
     async fn influenced(&self, identity: &str) -> Result<HashMap<Revision, ChangeId>, StateError> {
         let found = self.read("read what was influenced", move |mut connection| async move {
             let answer = record::influenced(&mut connection, identity).await;
+            (connection, answer)
+        });
+        Ok(found.await?.unwrap_or_default())
+    }
+
+    async fn last_changes(
+        &self,
+        place: &str,
+        paths: &[RelativePath],
+        max: usize,
+    ) -> Result<Vec<PathChange>, StateError> {
+        let found = self.read("read history", move |mut connection| async move {
+            let answer = changes::last(&mut connection, place, (paths, max)).await;
             (connection, answer)
         });
         Ok(found.await?.unwrap_or_default())

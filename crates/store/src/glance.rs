@@ -3,8 +3,12 @@
 //! Nothing is written, recorded, completed or counted: not even a write that was interrupted, nor an
 //! edit from outside. What cannot be read has no names, and nobody is told.
 
+use std::collections::HashMap;
+
 use memory::change::Change;
+use memory::command::CommandError;
 use memory::path::MemoryPath;
+use state::PathChange;
 
 use crate::apply::virtual_path;
 use crate::backend::Extent;
@@ -46,6 +50,29 @@ impl Memories {
         glanced.sort_by_key(|glanced| glanced.path.to_string());
         glanced.truncate(max);
         glanced
+    }
+
+    /// Returns the last changes of each of these memories as they are recorded, at most `max` of each, the newest first.
+    pub async fn last_changes(
+        &self,
+        paths: &[&MemoryPath],
+        max: usize,
+    ) -> Result<HashMap<MemoryPath, Vec<PathChange>>, StoreError> {
+        let mut found: HashMap<MemoryPath, Vec<PathChange>> = HashMap::new();
+        for bound in &self.mounts {
+            let Ok(root) = &bound.root else { continue };
+            let here = paths.iter().filter(|path| path.mount() == Some(bound.mount));
+            let here: Vec<_> = here.filter_map(|path| path.relative().cloned()).collect();
+            if here.is_empty() {
+                continue;
+            }
+            for change in self.store.state.last_changes(&root.key.place, &here, max).await? {
+                let path = MemoryPath::inside(bound.mount, change.path.clone());
+                let path = path.map_err(CommandError::from)?;
+                found.entry(path).or_default().push(change);
+            }
+        }
+        Ok(found)
     }
 
     /// Returns changes as they are recorded, newest first, without looking for edits from outside.

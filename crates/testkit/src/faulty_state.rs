@@ -9,8 +9,8 @@ use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::path::RelativePath;
 use state::{
-    ChangeQuery, Head, Mark, NewChange, OpenChange, Pruned, Retention, State, StateError, Stats,
-    Use,
+    ChangeQuery, Head, Mark, NewChange, OpenChange, PathChange, Pruned, Retention, State,
+    StateError, Stats, Use,
 };
 
 use crate::faults::{Fates, Faults};
@@ -86,6 +86,15 @@ impl State for FaultyState {
 
     async fn changes(&self, query: &ChangeQuery) -> Result<Vec<Change>, StateError> {
         self.fates.run(self.inner.changes(query)).await
+    }
+
+    async fn last_changes(
+        &self,
+        place: &str,
+        paths: &[RelativePath],
+        max: usize,
+    ) -> Result<Vec<PathChange>, StateError> {
+        self.fates.run(self.inner.last_changes(place, paths, max)).await
     }
 
     async fn change(&self, id: ChangeId) -> Result<Option<Change>, StateError> {

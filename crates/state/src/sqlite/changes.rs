@@ -6,7 +6,7 @@ use sqlx::SqliteConnection;
 use sqlx::sqlite::SqliteRow;
 
 use crate::error::Fault;
-use crate::record::{ChangeQuery, OpenChange, OpenFile, Stats};
+use crate::record::{ChangeQuery, OpenChange, OpenFile, PathChange, Stats};
 use crate::sqlite::content::Packed;
 use crate::sqlite::marks::below;
 use crate::sqlite::row::{Columns, Impossible, Read, readable, stored_time};
@@ -34,6 +34,51 @@ pub(super) async fn find(
     );
     let rows = script.rows(connection, Repeats::Hardly).await?;
     Ok(changes(&rows).into_iter().map(|found| found.change).collect())
+}
+
+/// Reads the last changes of memories.
+pub(super) async fn last(
+    connection: &mut SqliteConnection,
+    place: &str,
+    (paths, max): (&[RelativePath], usize),
+) -> Result<Vec<PathChange>, Fault> {
+    let names = paths.iter().map(RelativePath::as_str);
+    let names = names.collect::<serde_json::Value>().to_string();
+    // For each memory two stretches of indexes are read from their ends.
+    let newest = |column: &str, and: &str| {
+        format!(
+            "SELECT * FROM (SELECT change_id, seq FROM change_files
+            WHERE place = $2 AND {column} = asked.value {and} ORDER BY change_id DESC LIMIT $3)"
+        )
+    };
+    let (here, came) = (newest("path", "AND moved_to IS NULL"), newest("moved_to", ""));
+    let rows = Script::of(&format!(
+        "SELECT asked.value AS path, c.id, c.at, c.actor, c.model, f.before, f.after, f.trust
+        FROM json_each($1) asked JOIN change_files f ON (f.change_id, f.seq) IN (
+            SELECT change_id, seq FROM ({here} UNION ALL {came})
+            ORDER BY change_id DESC, seq DESC LIMIT $3)
+        JOIN changes c ON c.id = f.change_id
+        ORDER BY asked.key, f.change_id DESC, f.seq DESC"
+    ))
+    .bind(names)
+    .bind(place)
+    .bind(i64::try_from(max).unwrap_or(i64::MAX))
+    .rows(connection, Repeats::Often)
+    .await?;
+    Ok(readable("change_files", rows.iter().map(|row| path_change(Columns(row)))))
+}
+
+fn path_change(row: Columns<'_>) -> Read<PathChange> {
+    Ok(PathChange {
+        path: row.path("path")?,
+        id: row.id("id")?,
+        at: row.time("at")?,
+        actor: row.word("actor")?,
+        model: row.get("model")?,
+        before: row.maybe_revision("before")?,
+        after: row.maybe_revision("after")?,
+        trust: row.word("trust")?,
+    })
 }
 
 fn narrow(script: &mut Script, query: &ChangeQuery) {

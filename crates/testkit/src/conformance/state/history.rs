@@ -18,6 +18,7 @@ pub(super) async fn check_all(make: &impl AsyncFn() -> Arc<dyn State>) {
     a_head_is_returned_only_after_a_later_change(&*make().await).await;
     order_is_by_number_when_the_clock_goes_back(&*make().await).await;
     a_query_narrows_by_everything_it_names(&*make().await).await;
+    the_last_changes_of_memories_are_found_for_all_of_them_at_once(&*make().await).await;
     a_path_finds_what_it_was_before_and_after_and_what_lies_below(&*make().await).await;
     bytes_that_are_not_those_of_their_revision_are_refused(&*make().await).await;
     equal_bytes_are_kept_once(&*make().await).await;
@@ -219,6 +220,46 @@ async fn a_query_narrows_by_everything_it_names(state: &dyn State) {
     for (query, expected) in rows {
         assert_eq!(found(state, &query).await, expected, "{query:?}");
     }
+}
+
+async fn the_last_changes_of_memories_are_found_for_all_of_them_at_once(state: &dyn State) {
+    let a = record(state, &write("one", "a.md", "a").at(10)).await;
+    let elsewhere = record(state, &write("two", "a.md", "x").at(20)).await;
+    let b = record(state, &write("one", "b.md", "b").at(30).task("t")).await;
+    let moved = record(state, &rename("one", ("a.md", "c.md"), "a").at(40)).await;
+    let again = record(state, &write("one", "a.md", "new").at(50)).await;
+    let edited = record(state, &edit("one", "a.md", ("new", "newer")).at(60)).await;
+    let gone = record(state, &remove("one", "b.md", "b").at(70)).await;
+    let found = async |place: &str, paths: &[&str], max: usize| {
+        let paths: Vec<_> = paths.iter().map(|&name| path(name)).collect();
+        let found = state.last_changes(place, &paths, max).await.unwrap();
+        found.into_iter().map(|one| (one.path.to_string(), one.id)).collect::<Vec<_>>()
+    };
+    let named = |all: &[(&str, ChangeId)]| {
+        all.iter().map(|(name, id)| ((*name).to_owned(), *id)).collect::<Vec<_>>()
+    };
+    assert_eq!(
+        found("one", &["c.md", "none.md", "a.md", "b.md"], 9).await,
+        named(&[
+            ("c.md", moved),
+            ("a.md", edited),
+            ("a.md", again),
+            ("a.md", a),
+            ("b.md", gone),
+            ("b.md", b),
+        ]),
+        "what moved away is of its new path"
+    );
+    assert_eq!(
+        found("one", &["a.md", "b.md"], 1).await,
+        named(&[("a.md", edited), ("b.md", gone)])
+    );
+    assert_eq!(found("two", &["a.md"], 9).await, named(&[("a.md", elsewhere)]));
+    assert_eq!(found("one", &[], 9).await, []);
+    let last = state.last_changes("one", &[path("a.md")], 1).await.unwrap().remove(0);
+    let (before, after) = (Some(Revision::of(b"new")), Some(Revision::of(b"newer")));
+    assert_eq!((last.before, last.after, last.at), (before, after, time(60)));
+    assert_eq!((last.actor, last.trust, last.model), (Actor::Agent, Trust::Agent, None));
 }
 
 async fn a_path_finds_what_it_was_before_and_after_and_what_lies_below(state: &dyn State) {
