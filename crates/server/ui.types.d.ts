@@ -3,7 +3,7 @@
 declare namespace T {
   interface Finding { line: number; rule: string }
   interface MemoryItem {
-    path: string; scope: string; bytes: number; description: string; name?: string | null; type?: string | null;
+    path: string; scope: string; bytes: number; description: string; hasDescription: boolean; name?: string | null; type?: string | null;
     findings: Finding[]; lastAuthor?: string | null; lastUsedAt?: string | null; lastWrittenAt?: string | null;
     model?: string | null; modifiedAt: string; pinned: boolean; revision?: string | null; trust?: string; uses: number;
   }
@@ -13,11 +13,23 @@ declare namespace T {
   interface Diff { path: string; diff: string; kept: boolean }
   interface Change {
     id: number; at: string; actor: string; kind: string; origin: string; trust: string; client?: string | null; session?: string | null;
-    task?: string | null; toolCall?: string | null; undoes?: number | null; files: ChangedFile[]; diffs?: Diff[];
+    model?: string | null; task?: string | null; toolCall?: string | null; undoes?: number | null; files: ChangedFile[]; diffs?: Diff[];
   }
   interface ChangePage { changes: Change[]; nextCursor?: string | null }
   interface Written { change?: number | null; path: string; revision?: string | null; warnings: Finding[] }
   interface Undone { change?: number | null; paths: string[]; undone: number[]; warnings: Finding[] }
+  /** What to take back: one of these. */
+  interface UndoTarget { changes?: number[]; task?: string; session?: string; since?: string; until?: string }
+  /** What one task or one session changed. */
+  interface Run {
+    kind: 'task' | 'session'; id: string; actor: string; client?: string | null; model?: string | null; startedAt: string; endedAt: string;
+    changes: number[]; memories: number; status?: string | null;
+  }
+  interface RunPage { runs: Run[]; nextCursor?: string | null }
+  interface HealthFinding {
+    kind: string; scope?: string | null; subject: string; path?: string | null; detail: string; fixable: boolean;
+  }
+  interface Health { findings: HealthFinding[]; advice: HealthFinding[] }
   interface Proposal {
     id: number; kind: string; madeAt: string; origin: string; reason: string; score: number; stale?: string | null; task?: string | null;
     review?: { path: string; revision: string } | null; changes: { path: string; old?: string | null; new?: string | null }[]; diffs: Diff[];
@@ -25,6 +37,21 @@ declare namespace T {
   interface Decision { id: number; done: boolean; change?: number | null; code?: string | null; error?: string | null }
   interface SegmentPart { part: string; bytes: number; tokens: number; revision: string }
   interface SegmentContext { text: string; tokens: number; revision: string; parts: SegmentPart[] }
+  interface LoadedFile { path: string; scope: string; parent?: string | null; bytes: number; tokens: number; cut: boolean }
+  interface SkippedFile { path: string; parent?: string | null; why: string }
+  interface HotMemory { path: string; pinned: boolean; uses: number; shown: boolean; whole: boolean; why: string }
+  interface Context extends SegmentContext { memories: number; files: LoadedFile[]; skipped: SkippedFile[]; hot: HotMemory[] }
+  interface Host { name: string; title: string; contextBytesMax: number; contextFilesLoaded: string[] }
+  type SettingValue = string | number | boolean | string[] | null;
+  interface Setting {
+    key: string; kind: 'switch' | 'number' | 'choice' | 'text' | 'list'; meaning: string; value: SettingValue; default: SettingValue;
+    from: 'default' | 'file' | 'environment'; line?: number; min?: number; max?: number; choices?: string[]; readOnly: boolean; why?: string; built: boolean;
+  }
+  interface Settings { file: string; restartNeeded: boolean; settings: Setting[] }
+  interface Trust {
+    folders: string[];
+    here?: { path: string; trusted: boolean; speaks: { kind: 'contextFile' | 'memory'; path: string; description: string }[]; more: number } | null;
+  }
   interface Recalled { path: string; title: string; modifiedAt: string; why: string; unreviewed?: string | null }
   interface Match { path: string; line: number; text: string }
   interface ScopeStats { scope: string; memories: number; memoriesMax: number; bytes: number; unavailable?: string | null }
@@ -60,15 +87,24 @@ declare namespace T {
     batch(steps: BatchStep[]): Promise<Written>;
     move(from: string, to: string): Promise<Written>;
     pin(path: string, pinned: boolean): Promise<unknown>;
-    changes(query: { path?: string; task?: string; cursor?: string; max?: number }): Promise<ChangePage>;
+    changes(query: { path?: string; task?: string; session?: string; actor?: string; since?: string; cursor?: string; max?: number }): Promise<ChangePage>;
     change(id: number): Promise<Change>;
-    undo(id: number, dryRun?: boolean): Promise<Undone>;
+    /** As one change: all or none. */
+    undo(what: UndoTarget, dryRun?: boolean): Promise<Undone>;
+    runs(cursor: string): Promise<RunPage>;
     pending(): Promise<{ proposals: Proposal[]; waiting: number }>;
     decide(action: 'accept' | 'reject', ids: number[]): Promise<{ decisions: Decision[] }>;
-    context(): Promise<SegmentContext>;
+    context(host?: Host): Promise<Context>;
+    hosts(): Promise<{ hosts: Host[] }>;
     recall(q: string): Promise<{ text: string; memories: Recalled[] }>;
     search(q: string): Promise<{ matches: Match[]; more: boolean }>;
     stats(): Promise<Stats>;
+    health(): Promise<Health>;
+    mend(): Promise<{ done: string[]; left: HealthFinding[] }>;
+    settings(): Promise<Settings>;
+    set(key: string, value: SettingValue): Promise<Settings>;
+    trust(): Promise<Trust>;
+    setTrust(path: string, trusted: boolean): Promise<Trust>;
     tasks(): Promise<{ tasks: Task[] }>;
     startTask(kind: string, body: unknown): Promise<Task>;
     capabilities(): Promise<Capabilities>;
@@ -85,7 +121,9 @@ declare namespace T {
     kind: 'scope' | 'folder' | 'memory'; path: string; label: string; depth: number; count: number; open: boolean;
     item?: MemoryItem; position: number; size: number; note?: string;
   }
-  interface Filters { text: string; scope: string; author: string; pinned: boolean; unused: boolean; sort: 'name' | 'changed' | 'used' }
+  interface Filters {
+    text: string; scope: string; author: string; trust: string; type: string; days: string; pinned: boolean; unused: boolean; sort: 'name' | 'changed' | 'used';
+  }
   type Child = Node | string | number | null | undefined | false;
   type Props = Record<string, unknown> & { [key: `on${string}`]: (event: any) => unknown };
   interface Folder { path: string; label: string; folders: Map<string, Folder>; items: MemoryItem[]; count: number }

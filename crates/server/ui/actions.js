@@ -14,34 +14,42 @@ export function pathList(paths) {
 		paths.length > LISTED_MAX ? h('li.muted', `and ${paths.length - LISTED_MAX} more`) : null);
 }
 
-/** @param {number[]} ids */
-export async function undoAll(ids) {
-	for (const id of [...ids].sort((a, b) => b - a)) {
-		const undone = await api.undo(id);
-		for (const path of undone.paths) store.refresh(path);
-	}
+/** Takes several changes back as one: all of them or none. @param {T.UndoTarget} what */
+export async function undo(what) {
+	const undone = await api.undo(what);
+	for (const path of undone.paths) store.refresh(path);
+	return undone;
 }
 
-/** @param {{path: string, revision?: string | null}[]} items */
-export async function deleteMemories(items) {
+/** @param {number | null | undefined} change */
+const undoOf = (change) => ({ action: 'Undo', act: () => change ? undo({ changes: [change] }) : undefined });
+
+/** @param {{path: string, revision?: string | null}[]} items @param {string} [folder] whose they all are */
+export async function deleteMemories(items, folder) {
 	if (!items.length) return false;
-	const what = items.length === 1 ? 'this memory' : memoryCount(items.length);
+	const what = folder ? `the folder ${shortPath(folder)} with ${memoryCount(items.length)}` : items.length === 1 ? 'this memory' : memoryCount(items.length);
 	/** @type {number | null | undefined} */
 	let change;
+	let now = items;
 	const confirmed = await confirmDialog({
 		title: `Delete ${what}?`,
 		content: [pathList(items.map((item) => item.path)), h('p.muted', 'History keeps the text, so this can be undone.')],
 		action: 'Delete', danger: true,
 		act: async () => {
-			change = (await api.batch(items.map(({ path, revision }) => ({ do: 'delete', path, revision: revision ?? undefined })))).change;
-			for (const item of items) store.memories.delete(item.path);
+			try {
+				change = (await api.batch(now.map(({ path, revision }) => ({ do: 'delete', path, revision: revision ?? undefined })))).change;
+			} catch (error) {
+				// The answer names what was changed meanwhile; who presses again means what is there now.
+				const fresh = await store.fetch(now.map(({ path }) => path)).catch(() => now);
+				if (fresh.length) now = fresh;
+				throw error;
+			}
+			for (const item of now) store.memories.delete(item.path);
 			store.emit('memories');
 		},
 	});
 	if (!confirmed) return false;
-	toast(items.length === 1 ? `Deleted ${shortPath(items[0]?.path ?? '')}` : `Deleted ${memoryCount(items.length)}`, {
-		action: 'Undo', act: () => undoAll(change ? [change] : []),
-	});
+	toast(now.length === 1 ? `Deleted ${shortPath(now[0]?.path ?? '')}` : `Deleted ${memoryCount(now.length)}`, undoOf(change));
 	return true;
 }
 
@@ -64,7 +72,7 @@ export async function moveMemories(items) {
 				store.memories.delete(from);
 				store.refresh(to);
 			}
-			toast(`Moved ${memoryCount(steps.length)}`, { action: 'Undo', act: () => undoAll(change ? [change] : []) });
+			toast(`Moved ${memoryCount(steps.length)}`, undoOf(change));
 		},
 	});
 }

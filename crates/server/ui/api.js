@@ -149,7 +149,8 @@ export const api = {
 	pin: (path, pinned) => change(pinned ? 'PUT' : 'DELETE', `/v1/pins/${urlPath(path)}`),
 	changes: (query) => get('/v1/changes', query),
 	change: (id) => get(`/v1/changes/${id}`),
-	undo: (id, dryRun = false) => change('POST', `/v1/changes/${id}/undo`, undefined, {}, dryRun ? { dryRun } : {}),
+	undo: (what, dryRun = false) => change('POST', '/v1/undo', what, {}, dryRun ? { dryRun } : {}),
+	runs: (cursor) => get('/v1/runs', { cursor, max: 30 }),
 	async pending() {
 		/** @type {T.Proposal[]} */
 		const proposals = [];
@@ -164,10 +165,17 @@ export const api = {
 		return { proposals, waiting };
 	},
 	decide: (action, ids) => change('POST', `/v1/pending/${action}`, { ids }),
-	context: () => get('/v1/context'),
+	context: (host) => get('/v1/context', { bytesMax: host?.contextBytesMax, contextFilesLoaded: host?.contextFilesLoaded.join() }),
+	hosts: () => get('/v1/hosts'),
 	recall: (q) => get('/v1/recall', { q }),
 	search: (q) => get('/v1/search', { q, max: 50 }),
 	stats: () => get('/v1/stats'),
+	health: () => get('/v1/health/memories'),
+	mend: () => change('POST', '/v1/health/memories/repair'),
+	settings: () => get('/v1/settings'),
+	set: (key, value) => change('PUT', `/v1/settings/${encodeURIComponent(key)}`, { value }),
+	trust: () => get('/v1/trust'),
+	setTrust: (path, trusted) => change('PUT', '/v1/trust', { path, trusted }),
 	tasks: () => get('/v1/tasks', { max: 50 }),
 	startTask: (kind, body) => change('POST', taskRoute(kind), body),
 	capabilities: () => get('/capabilities'),

@@ -5,10 +5,10 @@ import { icon } from './icons.js';
 import { EventReader } from './events.js';
 import { contextView } from './context.js';
 import { Editor } from './editor.js';
+import { healthView } from './health.js';
 import { historyView } from './history.js';
 import { inboxView, loadInbox } from './inbox.js';
 import { listenForKeys } from './keys.js';
-import { overviewView } from './overview.js';
 import { emptyState } from './page.js';
 import { currentRoute, go, href } from './router.js';
 import { settingsView } from './settings.js';
@@ -19,7 +19,7 @@ import { Tree } from './tree.js';
 /** @type {[string, string, import('./icons.js').IconName][]} */
 const NAVIGATION = [
 	['memories', 'Memories', 'memories'], ['inbox', 'Inbox', 'inbox'], ['history', 'History', 'history'], ['context', 'In context now', 'context'],
-	['tasks', 'Tasks', 'tasks'], ['overview', 'Overview', 'overview'], ['settings', 'Settings', 'settings'],
+	['tasks', 'Tasks', 'tasks'], ['health', 'Health', 'health'], ['settings', 'Settings', 'settings'],
 ];
 /** Uses by agents send no event, so counts are loaded again when somebody comes back to the page. */
 const STALE_MS = 20_000;
@@ -173,7 +173,7 @@ class App {
 	#showMemories(route) {
 		const path = route.view === 'memories' && route.rest ? `/memories/${route.rest}` : '';
 		const detail = route.view === 'new' || path !== '';
-		this.#editor = detail ? new Editor(path, route.view === 'new' ? route.rest : '') : null;
+		this.#editor = detail ? new Editor(path, route.view === 'new' ? route.rest : '', route.query.get('at') ?? '') : null;
 		const pane = this.#editor?.element ?? h('section.detail-pane.nothing', { 'aria-label': 'No memory open' },
 			emptyState('memories', 'Select a memory', 'Its text, description and history show up here.'));
 		this.main.className = detail ? 'split detail' : 'split';
@@ -192,8 +192,8 @@ class App {
 	/** @param {T.Route} route */
 	#showPage(route) {
 		const views = /** @type {Record<string, () => T.View>} */ ({
-			inbox: inboxView, history: () => historyView(route), context: () => contextView(route), tasks: tasksView, overview: overviewView,
-			settings: () => settingsView((id) => this.#switch(id)),
+			inbox: inboxView, history: () => historyView(route), context: () => contextView(route), tasks: tasksView, health: healthView,
+			settings: () => settingsView((id) => this.#switch(id), route),
 		});
 		const create = views[route.view];
 		if (!create) {

@@ -5,7 +5,7 @@ import { api, ApiError, messageOf, session } from './api.js';
 import { conflictPanel } from './conflict.js';
 import { confirmDialog, dialogOpen, toast } from './dialog.js';
 import { h, hiddenCounts, replace, visible } from './dom.js';
-import { ago, author, bytes, dateTime, fileName, shortPath } from './format.js';
+import { ago, author, bytes, dateTime, fileName, shortPath, TRUST } from './format.js';
 import { compose, parse } from './frontmatter.js';
 import { icon } from './icons.js';
 import { preview } from './markdown.js';
@@ -15,12 +15,6 @@ import { store } from './store.js';
 
 const DRAFT_DELAY_MS = 250;
 const BYTES_MAX = 102_400;
-
-/** @type {Record<string, string>} */
-const TRUST = {
-	agent: 'Written by an agent', background: 'Written by a background task', imported: 'Imported',
-	outside: 'From outside, not reviewed',
-};
 
 export class Editor {
 	/** What is stored; the revision is `null` when nothing is. @type {{text: string, revision: string | null}} */
@@ -35,9 +29,10 @@ export class Editor {
 	#timer = 0;
 	/** @type {(() => void)[]} */ #off = [];
 
-	/** @param {string} path `''` for a new memory @param {string} [folder] where a new one goes */
-	constructor(path, folder = '') {
+	/** @param {string} path `''` for a new memory @param {string} [folder] where a new one goes @param {string} [at] what to begin with: `description`, or a line */
+	constructor(path, folder = '', at = '') {
 		this.path = path;
+		this.at = at;
 		this.isNew = !path;
 		/** @param {string} id @param {Record<string, unknown>} [props] */
 		const input = (id, props) => h('input', { id, autocomplete: 'off', dir: 'auto', oninput: () => this.#changed(), ...props });
@@ -134,7 +129,7 @@ export class Editor {
 
 	async #load() {
 		this.title.textContent = fileName(this.path);
-		this.form.classList.add('loading');
+		this.#setLoading(true);
 		const draft = this.#draft();
 		try {
 			const memory = await api.read(this.path);
@@ -152,6 +147,8 @@ export class Editor {
 				this.#fill(memory.text);
 			}
 			store.clearEdit(this.path);
+			if (this.at === 'description' && this.#document.simple) this.description.focus();
+			else if (Number(this.at)) this.#goToLine(this.#text(), Number(this.at));
 		} catch (error) {
 			if (this.#disposed) return;
 			const missing = error instanceof ApiError && error.code === 'not_found';
@@ -167,7 +164,13 @@ export class Editor {
 					h('button', { onclick: () => go(location.hash, true) }, 'Try again')));
 			}
 		}
-		this.form.classList.remove('loading');
+		this.#setLoading(false);
+	}
+
+	/** Nothing can be typed that the memory, once loaded, would replace. @param {boolean} loading */
+	#setLoading(loading) {
+		this.form.classList.toggle('loading', loading);
+		for (const field of [this.name, this.type, this.description, this.text]) field.readOnly = loading;
 	}
 
 	/** @param {boolean} [typed] */
@@ -197,7 +200,7 @@ export class Editor {
 			this.about.append(h('span', { title: dateTime(item.lastWrittenAt) }, `${by}, ${ago(item.lastWrittenAt)}`));
 		}
 		if (item?.uses) this.about.append(h('span', `Used ${item.uses}× · ${ago(item.lastUsedAt)}`));
-		if (item?.trust && TRUST[item.trust]) this.about.append(h(item.trust === 'outside' ? 'span.warning-text' : 'span', TRUST[item.trust]));
+		if (item?.trust && item.trust !== 'person' && TRUST[item.trust]) this.about.append(h(item.trust === 'outside' ? 'span.warning-text' : 'span', TRUST[item.trust]));
 		const pinned = item?.pinned ?? false;
 		replace(this.tools,
 			h(pinned ? 'button.small.pressed' : 'button.small', { 'aria-pressed': String(pinned), disabled: !item, onclick: () => item && pinMemories([item], !pinned) }, icon('pin'), pinned ? 'Pinned' : 'Pin'),

@@ -20,6 +20,14 @@ export function ago(iso) {
 /** @param {string | null | undefined} iso */
 export const dateTime = (iso) => iso ? absolute.format(new Date(iso)) : '';
 
+/** When so many days ago began; today is one. @param {string} days */
+export function pastDays(days) {
+	const start = new Date();
+	start.setHours(0, 0, 0, 0);
+	start.setDate(start.getDate() + 1 - Number(days));
+	return start.toISOString();
+}
+
 /** @param {number} n */
 export const number = (n) => numbers.format(n);
 
@@ -49,7 +57,7 @@ export const folderOf = (path) => path.slice(0, path.lastIndexOf('/'));
 export const urlPath = (path) => shortPath(path).split('/').map(encodeURIComponent).join('/');
 
 /** @type {Record<string, string>} */
-const ACTORS = {
+export const ACTORS = {
 	person: 'You', agent: 'An agent', task: 'A task', review: 'A review', dream: 'A clean-up', outside: 'Outside Quipu',
 };
 
@@ -67,3 +75,18 @@ export const KINDS = {
 
 /** @type {Record<string, string>} */
 export const PARTS = { context_files: 'Context files', index: 'Index of memories', hot_set: 'Memories given whole' };
+
+/** @type {Record<string, string>} */
+export const TRUST = {
+	person: 'Written by you', agent: 'Written by an agent', background: 'Written by a background task', imported: 'Imported',
+	outside: 'From outside, not reviewed',
+};
+
+/** @type {Record<string, string>} */
+export const TASKS = { remember: 'Remember', forget: 'Forget', dream: 'Tidy up' };
+
+/** @type {Record<string, string>} */
+export const STATUS = { queued: 'Waiting', running: 'Running', completed: 'Done', failed: 'Failed' };
+
+/** What somebody wrote as a part of a sentence, as a sentence. @param {string} text */
+export const sentence = (text) => text.charAt(0).toUpperCase() + text.slice(1) + (/[.?!]$/.test(text) ? '' : '.');

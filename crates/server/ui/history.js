@@ -1,7 +1,9 @@
 // @ts-check
 import { api } from './api.js';
 import { h, replace, visible } from './dom.js';
-import { changeRow } from './changes.js';
+import { changeRow, spanDialog, undoDialog } from './changes.js';
+import { icon } from './icons.js';
+import { ACTORS, pastDays } from './format.js';
 import { emptyState, failure, pageHead } from './page.js';
 import { href } from './router.js';
 import { store } from './store.js';
@@ -11,7 +13,9 @@ const PAGE = 50;
 /** @param {T.Route} route */
 export function historyView(route) {
 	const path = route.rest ? `/memories/${route.rest}` : '';
-	const task = route.query.get('task') ?? '';
+	const asked = Object.fromEntries(['task', 'session', 'actor', 'days'].map((key) => [key, route.query.get(key) ?? '']));
+	const { task = '', session = '' } = asked;
+	const run = task || session;
 	const list = h('ol.changes.card');
 	const more = h('button', { hidden: true, onclick: () => load() }, 'Load more');
 	const status = h('div', { role: 'status' });
@@ -20,11 +24,13 @@ export function historyView(route) {
 	async function load() {
 		more.disabled = true;
 		try {
-			const page = await api.changes({ path, task, cursor, max: PAGE });
+			const { actor = '', days = '' } = asked;
+			const page = await api.changes({ path, task, session, actor, since: days && pastDays(days), cursor, max: PAGE });
 			for (const change of page.changes) list.append(changeRow(change, { onUndone: reload, open: !!path && page.changes.length === 1 }));
 			cursor = page.nextCursor ?? '';
 			more.hidden = !cursor;
-			replace(status, list.children.length ? null : emptyState('history', 'No changes yet', 'Whatever is written here shows up in this list, and can be undone.'));
+			replace(status, list.children.length ? null : actor || days || run ? emptyState('history', 'Nothing here', 'No change matches what is chosen above.')
+				: emptyState('history', 'No changes yet', 'Whatever is written here shows up in this list, and can be undone.'));
 			list.hidden = !list.children.length;
 		} catch (error) {
 			replace(status, failure(error));
@@ -35,10 +41,22 @@ export function historyView(route) {
 	function reload() {
 		// What is open stays open.
 		if (list.querySelector('[aria-expanded=true]')) return;
+		again();
+	}
+	function again() {
 		list.replaceChildren();
 		cursor = '';
 		load();
 	}
+
+	/** @param {'actor' | 'days'} key @param {string} label @param {[string, string][]} options */
+	const choice = (key, label, options) => h('select', { 'aria-label': label, value: asked[key],
+		onchange: (event) => {
+			asked[key] = event.target.value;
+			history.replaceState(null, '', href('history', route.rest, Object.fromEntries(Object.entries(asked).filter(([, value]) => value))));
+			again();
+		},
+	}, options.map(([value, text]) => h('option', { value }, text)));
 
 	let timer = 0;
 	const off = store.on('changes', () => {
@@ -46,12 +64,16 @@ export function historyView(route) {
 		timer = setTimeout(reload, 400);
 	});
 	load();
-	const about = path ? [h('span.path', visible(route.rest))] : task ? [h('span.path', visible(task))] : ['All memories of this workspace'];
+	const about = path || run ? h('span.path', visible(path ? route.rest : session ? `session ${session}` : task)) : 'All memories of this workspace';
 	return {
 		title: 'History',
-		element: h('div.page', pageHead('History', about,
+		element: h('div.page', pageHead('History', [about],
 			path ? h('a.button', { href: href('memories', route.rest) }, 'Open memory') : null,
-			path || task ? h('a.button', { href: href('history') }, 'All history') : null),
+			run ? h('button', { onclick: () => undoDialog(task ? { task } : { session }, again) }, icon('undo'), 'Undo all') : null,
+			path || run ? h('a.button', { href: href('history') }, 'All history') : h('button', { onclick: () => spanDialog(again) }, icon('undo'), 'Undo a span of time')),
+		h('div.filters.bar', { role: 'group', 'aria-label': 'Which changes' },
+			choice('actor', 'Who', [['', 'Anyone'], ...Object.entries(ACTORS)]),
+			choice('days', 'When', [['', 'Any time'], ['1', 'Today'], ['7', 'Last 7 days'], ['30', 'Last 30 days']])),
 		list, status, more),
 		dispose() {
 			off();

@@ -3,9 +3,9 @@ import { api, messageOf, session } from './api.js';
 import { h, replace, visible } from './dom.js';
 import { icon } from './icons.js';
 import { renderDiffs } from './diff.js';
-import { changeRow, memoryLink, pathsOf } from './changes.js';
-import { pathList, undoAll } from './actions.js';
-import { confirmDialog, toast } from './dialog.js';
+import { changeRow, memoryLink, pathsOf, undoDialog } from './changes.js';
+import { undo } from './actions.js';
+import { toast } from './dialog.js';
 import { author, count, memoryCount, shortPath } from './format.js';
 import { emptyState, pageHead, section, time } from './page.js';
 import { href, memoryHref } from './router.js';
@@ -86,21 +86,14 @@ function groupCard(group, first) {
 	if (!latest) return h('div');
 	const paths = new Set(group.changes.flatMap(pathsOf));
 	const kind = latest.task ? latest.task.split('-')[0] : latest.session ? `session ${latest.session}` : '';
-	const undo = () => confirmDialog({
-		title: `Undo ${count(group.changes.length, 'change')}?`, danger: true, action: 'Undo all',
-		content: [h('p', `This takes back all that ${author(latest)} did here:`), pathList([...paths])],
-		act: () => undoAll(group.changes.map((change) => change.id)),
-	}).then((done) => {
-		if (done) toast(`${count(group.changes.length, 'change')} undone`);
-		return loadInbox();
-	}).catch(() => {});
+	const undoAll = () => undoDialog({ changes: group.changes.map((change) => change.id) }, () => loadInbox());
 	return h('article.card.group', { 'aria-label': `Changes by ${author(latest)}` },
 		h('header.group-head.bar',
 			h('div', h('h3', h('span', { class: `actor actor-${latest.actor}` }, author(latest)), kind ? h('span.group-kind', visible(kind)) : null),
 				h('p.muted', `${count(group.changes.length, 'change')} in ${memoryCount(paths.size)} · `, time(latest.at))),
 			h('div.bar',
 				h('button.small', { onclick: () => keep(group.changes) }, icon('check'), group.changes.length > 1 ? 'Keep all' : 'Keep'),
-				group.changes.length > 1 ? h('button.small', { onclick: undo }, icon('undo'), 'Undo all') : null)),
+				group.changes.length > 1 ? h('button.small', { onclick: undoAll }, icon('undo'), 'Undo all') : null)),
 		h('ol.changes', group.changes.map((change, i) => {
 			const path = change.files[0]?.movedTo ?? change.files[0]?.path ?? '';
 			return changeRow(change, {
@@ -161,7 +154,7 @@ export function inboxView() {
 			const failed = decisions.filter((decision) => !decision.done);
 			const done = decisions.length - failed.length;
 			if (done) {
-				toast(`${action === 'accept' ? 'Accepted' : 'Rejected'} ${count(done, 'proposal')}`, made.length ? { action: 'Undo', act: () => undoAll(made) } : {});
+				toast(`${action === 'accept' ? 'Accepted' : 'Rejected'} ${count(done, 'proposal')}`, made.length ? { action: 'Undo', act: () => undo({ changes: made }) } : {});
 			}
 			if (failed.length) toast(`${count(failed.length, 'proposal')} not decided: ${failed[0]?.error ?? failed[0]?.code}`, { error: true });
 			chosen = new Set([...chosen].filter((id) => !ids.includes(id)));

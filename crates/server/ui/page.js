@@ -1,8 +1,8 @@
 // @ts-check
 import { messageOf } from './api.js';
-import { h } from './dom.js';
+import { h, visible } from './dom.js';
 import { icon } from './icons.js';
-import { ago, dateTime } from './format.js';
+import { ago, dateTime, number } from './format.js';
 
 /** @param {string} iso */
 export const time = (iso) => h('time', { datetime: iso, title: dateTime(iso) }, ago(iso));
@@ -22,3 +22,24 @@ export const emptyState = (name, title, text, ...actions) => h('div.empty', icon
 
 /** @param {string} title @param {T.Child[]} children @param {T.Child} [aside] */
 export const section = (title, children, aside) => h('section.section.stack', { 'aria-label': title }, h('div.section-head.bar', h('h2', title), aside), children);
+
+/** Text of the daemon, in which `such` is what one types. @param {string} text */
+export const prose = (text) => text.split('`').map((part, i) => h(i % 2 ? 'code' : 'span', visible(part)));
+
+/**
+ * A list of which the first are shown, until somebody asks for all.
+ * @template V
+ * @param {string} tag
+ * @param {V[]} items
+ * @param {number} first
+ * @param {(item: V) => HTMLElement} row
+ */
+export function cutList(tag, items, first, row) {
+	const list = h(/** @type {'ul'} */ (tag), items.slice(0, first).map(row));
+	if (items.length > first) {
+		/** @type {HTMLElement} */
+		const more = h('li.more', h('button.small.quiet', { onclick: () => more.replaceWith(...items.slice(first).map(row)) }, `Show all ${number(items.length)}`));
+		list.append(more);
+	}
+	return list;
+}

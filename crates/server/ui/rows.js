@@ -1,5 +1,5 @@
 // @ts-check
-import { fileName, folderOf, shortPath } from './format.js';
+import { fileName, folderOf, pastDays, shortPath } from './format.js';
 
 export const SCOPES = ['global', 'project', 'workspace'];
 
@@ -11,17 +11,27 @@ const collator = new Intl.Collator('en', { numeric: true, sensitivity: 'base' })
 /** @param {T.MemoryItem} item */
 export const labelOf = (item) => item.name || fileName(item.path).replace(/\.md$/, '');
 
+/** How many choices narrow the list, beside what is typed. @param {T.Filters} filters */
+export const narrowed = ({ scope, author, trust, type, days, pinned, unused }) => [scope, author, trust, type, days, pinned, unused].filter(Boolean).length;
+
 /** @param {T.Filters} filters */
-export const isFiltered = (filters) => !!(filters.text || filters.scope || filters.author || filters.pinned || filters.unused);
+export const isFiltered = (filters) => filters.text !== '' || narrowed(filters) > 0;
+
+/** @param {T.MemoryItem} item */
+const changed = (item) => item.lastWrittenAt ?? item.modifiedAt;
 
 /** @param {Iterable<T.MemoryItem>} items @param {T.Filters} filters */
 export function matching(items, filters) {
 	const words = filters.text.toLowerCase().split(/\s+/).filter(Boolean);
+	const since = filters.days && pastDays(filters.days);
 	const found = [];
 	for (const item of items) {
 		if (filters.scope && item.scope !== filters.scope) continue;
 		if (filters.author === 'agent' ? item.lastAuthor === 'person' || item.lastAuthor === 'outside' || !item.lastAuthor
 			: filters.author && item.lastAuthor !== filters.author) continue;
+		if (filters.trust && item.trust !== filters.trust) continue;
+		if (filters.type && item.type !== filters.type) continue;
+		if (since && changed(item) < since) continue;
 		if (filters.pinned && !item.pinned) continue;
 		if (filters.unused && item.uses > 0) continue;
 		if (words.length) {
@@ -91,8 +101,6 @@ export function rowsOf(items, filters, closed, unavailable) {
 
 /** @param {T.MemoryItem[]} items @param {'changed' | 'used'} sort @returns {T.Row[]} */
 function flatRows(items, sort) {
-	/** @param {T.MemoryItem} item */
-	const changed = (item) => item.lastWrittenAt ?? item.modifiedAt;
 	const sorted = [...items].sort((a, b) => sort === 'used'
 		? b.uses - a.uses || (b.lastUsedAt ?? '').localeCompare(a.lastUsedAt ?? '')
 		: changed(b).localeCompare(changed(a)));

@@ -101,6 +101,11 @@ class Store {
 			await this.load();
 			return;
 		}
+		await this.fetch(paths);
+	}
+
+	/** Loads some memories again, and returns those that are there. @param {string[]} paths */
+	async fetch(paths) {
 		await Promise.all(paths.map(async (path) => {
 			const item = await api.item(path);
 			if (item) {
@@ -111,6 +116,7 @@ class Store {
 			}
 		}));
 		this.emit('memories');
+		return paths.flatMap((path) => this.memories.get(path) ?? []);
 	}
 
 	/** @param {string} path */

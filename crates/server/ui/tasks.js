@@ -2,18 +2,14 @@
 import { api, messageOf } from './api.js';
 import { h, replace, visible } from './dom.js';
 import { memoryLink } from './changes.js';
-import { count } from './format.js';
+import { count, STATUS, TASKS } from './format.js';
 import { emptyState, failure, pageHead, section, time } from './page.js';
 import { href } from './router.js';
+import { runList } from './runs.js';
 import { store } from './store.js';
 
 const POLL_MS = 700;
 const UNFINISHED = ['queued', 'running'];
-
-/** @type {Record<string, string>} */
-const KINDS = { remember: 'Remember', forget: 'Forget', dream: 'Tidy up' };
-/** @type {Record<string, string>} */
-const STATUS = { queued: 'Waiting', running: 'Running', completed: 'Done', failed: 'Failed' };
 
 export function tasksView() {
 	const list = h('div');
@@ -45,7 +41,7 @@ export function tasksView() {
 		if (state === shown) return;
 		shown = state;
 		replace(list, sorted.length ? h('ul.card.task-list', { 'aria-live': 'polite' }, sorted.map(row))
-			: emptyState('tasks', 'No tasks', 'Finished tasks are listed for an hour. What they changed stays in the history.'));
+			: emptyState('tasks', 'No tasks', 'Finished tasks are listed for a while. What they changed stays below.'));
 	}
 
 	/** @param {T.Task} task */
@@ -57,7 +53,7 @@ export function tasksView() {
 		return h('li.task.stack',
 			h('div.task-head.bar',
 				h('span', { class: `status status-${task.status}` }, STATUS[task.status] ?? task.status),
-				h('strong', KINDS[kind] ?? kind),
+				h('strong', TASKS[kind] ?? kind),
 				time(task.createdAt),
 				h('span.spacer'),
 				entries.length ? h('a.button.small', { href: href('history', '', { task: task.taskId }), 'aria-label': 'What this task changed' }, 'Changes and undo') : null),
@@ -96,15 +92,22 @@ export function tasksView() {
 	h('label', { for: 'task-text' }, 'What should be remembered?'), text,
 	h('div.task-options.bar', h('label', { for: 'task-scope' }, 'Scope'), scope, h('span.spacer'), submit), error);
 
-	const off = store.on('changes', () => load());
+	const runs = runList();
+	let soon = 0;
+	const off = store.on('changes', () => {
+		load();
+		clearTimeout(soon);
+		soon = setTimeout(() => runs.load(), 400);
+	});
 	load();
 	return {
-		title: 'Tasks',
-		element: h('div.page', pageHead('Tasks', ['Text is split into facts, and each goes where it belongs'],
-			h('button', { onclick: () => start('dream', {}) }, 'Tidy up now')), form, section('Recent tasks', [list])),
+		title: 'Tasks and runs',
+		element: h('div.page', pageHead('Tasks and runs', ['Text is split into facts, and each goes where it belongs'],
+			h('button', { onclick: () => start('dream', {}) }, 'Tidy up now')), form, section('Recent tasks', [list]), runs.element),
 		dispose() {
 			disposed = true;
 			clearTimeout(timer);
+			clearTimeout(soon);
 			off();
 		},
 	};

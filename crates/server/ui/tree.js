@@ -2,9 +2,9 @@
 /** The tree of memories. Only the rows in sight are in the document. */
 import { h, replace, visible } from './dom.js';
 import { icon } from './icons.js';
-import { ago, author, dateTime, fileName, folderOf, memoryCount, number, shortPath } from './format.js';
+import { ago, author, dateTime, fileName, folderOf, memoryCount, number, shortPath, TRUST } from './format.js';
 import { deleteMemories, moveMemories, pinMemories } from './actions.js';
-import { isFiltered, matching, rowsOf } from './rows.js';
+import { isFiltered, matching, narrowed, rowsOf } from './rows.js';
 import { emptyState } from './page.js';
 import { go, href, memoryHref } from './router.js';
 import { store } from './store.js';
@@ -13,6 +13,9 @@ const MEMORY_HEIGHT = 46;
 const FOLDER_HEIGHT = 32;
 /** Rows beyond the edges, so that quick scrolling shows no gaps. */
 const OVERSCAN = 400;
+
+const ALL = { scope: '', author: '', trust: '', type: '', days: '', pinned: false, unused: false };
+const TYPES = ['user', 'feedback', 'project', 'reference'];
 
 export class Tree {
 	/** @type {T.Row[]} */ #rows = [];
@@ -23,7 +26,8 @@ export class Tree {
 	#active = '';
 	#open = '';
 	#frame = 0;
-	/** @type {T.Filters} */ #filters = { text: '', scope: '', author: '', pinned: false, unused: false, sort: 'name' };
+	/** Whether a row is pressed. */ #held = false;
+	/** @type {T.Filters} */ #filters = { text: '', ...ALL, sort: 'name' };
 
 	constructor() {
 		this.search = h('input', {
@@ -39,19 +43,27 @@ export class Tree {
 				}
 			},
 		});
-		/** @param {string} label @param {'scope' | 'author' | 'sort'} key @param {[string, string][]} options */
-		const select = (label, key, options) => h('select', { 'aria-label': label, onchange: (event) => this.#filter({ [key]: event.target.value }) },
+		/** @param {string} label @param {'scope' | 'author' | 'trust' | 'type' | 'days' | 'sort'} key @param {[string, string][]} options */
+		const select = (label, key, options) => h('select', { 'aria-label': label, name: key, onchange: (event) => this.#filter({ [key]: event.target.value }) },
 			options.map(([value, text]) => h('option', { value }, text)));
 		/** @param {string} label @param {'pinned' | 'unused'} key */
-		const chip = (label, key) => h('button.chip', {
-			'aria-pressed': 'false', onclick: (event) => {
-				this.#filter({ [key]: !this.#filters[key] });
-				event.target.setAttribute('aria-pressed', String(this.#filters[key]));
-			},
-		}, label);
+		const chip = (label, key) => h('button.chip', { 'aria-pressed': 'false', 'data-key': key, onclick: () => this.#filter({ [key]: !this.#filters[key] }) }, label);
+		this.type = select('Type', 'type', []);
+		this.panel = h('div.filter-panel', { id: 'filters', role: 'group', 'aria-label': 'Filters', hidden: true },
+			select('Scope', 'scope', [['', 'All scopes'], ['global', 'Global'], ['project', 'Project'], ['workspace', 'Workspace']]),
+			select('Changed', 'days', [['', 'Changed any time'], ['1', 'Changed today'], ['7', 'In the last 7 days'], ['30', 'In the last 30 days']]),
+			select('Last author', 'author', [['', 'Any last author'], ['person', 'You'], ['agent', 'Agents'], ['outside', 'Outside']]),
+			select('Trust', 'trust', [['', 'Any trust'], ...Object.entries(TRUST)]),
+			this.type, h('div.bar', chip('Pinned', 'pinned'), chip('Unused', 'unused')));
+		this.narrow = h('button.chip', { 'aria-expanded': 'false', 'aria-controls': 'filters', onclick: () => this.#showPanel(this.panel.hidden === true) });
+		this.clear = h('button.chip', { onclick: () => {
+			this.#filter(ALL);
+			this.narrow.focus();
+		} }, 'Clear');
 		this.tree = h('div.tree', { role: 'tree', tabindex: 0, 'aria-label': 'Memories', 'aria-multiselectable': 'true',
 			onkeydown: (event) => this.#key(event),
 			onclick: (event) => this.#click(event),
+			onpointerdown: (event) => this.#hold(event),
 			onscroll: () => this.#schedule(),
 			onfocus: () => {
 				if (!this.#rowAt(this.#active)) this.#activate(this.#open || (this.#rows[0]?.path ?? ''), false);
@@ -66,11 +78,7 @@ export class Tree {
 				h('div.list-title.bar', h('h1', 'Memories'),
 					h('a.button.primary', { href: href('new') }, icon('plus'), 'New')),
 				h('div.search-field', icon('search'), this.search),
-				h('div.filters.bar',
-					select('Scope', 'scope', [['', 'All scopes'], ['global', 'Global'], ['project', 'Project'], ['workspace', 'Workspace']]),
-					select('Author', 'author', [['', 'Any author'], ['person', 'You'], ['agent', 'Agents'], ['outside', 'Outside']]),
-					select('Sort', 'sort', [['name', 'By name'], ['changed', 'By change'], ['used', 'By use']]),
-					chip('Pinned', 'pinned'), chip('Unused', 'unused'))),
+				h('div.filters.bar', this.narrow, this.clear, select('Sort', 'sort', [['name', 'By name'], ['changed', 'By change'], ['used', 'By use']])), this.panel),
 			this.bar, this.summary, this.tree, this.empty);
 		store.on('memories', () => this.update());
 		new ResizeObserver(() => this.#schedule()).observe(this.tree);
@@ -85,6 +93,7 @@ export class Tree {
 
 	update() {
 		this.#matches = matching(store.memories.values(), this.#filters);
+		this.#showFilters();
 		for (const path of this.#selected) if (!store.memories.has(path)) this.#selected.delete(path);
 		this.#build();
 	}
@@ -94,6 +103,24 @@ export class Tree {
 		Object.assign(this.#filters, change);
 		this.tree.scrollTop = 0;
 		this.update();
+	}
+
+	/** @param {boolean} open */
+	#showPanel(open) {
+		this.panel.hidden = !open;
+		this.narrow.setAttribute('aria-expanded', String(open));
+	}
+
+	/** Shows in the filters what they are. */
+	#showFilters() {
+		const types = [...new Set([...TYPES, ...[...store.memories.values()].map((item) => item.type ?? '')])].filter(Boolean);
+		if (this.type.options.length !== types.length + 1) replace(this.type, h('option', { value: '' }, 'Any type'), types.map((type) => h('option', { value: type }, visible(type))));
+		for (const field of this.panel.children) if (field instanceof HTMLSelectElement) field.value = String(this.#filters[/** @type {'type'} */ (field.name)]);
+		for (const chip of this.panel.querySelectorAll('.chip')) chip.setAttribute('aria-pressed', String(this.#filters[/** @type {'pinned'} */ (chip.getAttribute('data-key'))]));
+		const chosen = narrowed(this.#filters);
+		replace(this.narrow, icon('filter'), chosen ? `Filters (${chosen})` : 'Filters');
+		this.narrow.classList.toggle('pressed', chosen > 0);
+		this.clear.hidden = chosen === 0;
 	}
 
 	#build() {
@@ -108,7 +135,7 @@ export class Tree {
 		this.empty.hidden = !nothing;
 		if (nothing) {
 			replace(this.empty, total
-				? emptyState('search', 'Nothing matches', 'Change the filters above to see more.')
+				? emptyState('search', 'Nothing matches', 'Nothing fits what is typed and chosen above.', h('button', { onclick: () => { this.search.value = ''; this.#filter({ ...ALL, text: '' }); } }, 'Show all'))
 				: emptyState('memories', 'No memories yet', 'Agents write here as they work, and you can write the first one.', h('a.button.primary', { href: href('new') }, 'New memory')));
 		}
 		this.#bar();
@@ -245,7 +272,9 @@ export class Tree {
 	/** @param {T.Row | undefined} row */
 	async #delete(row) {
 		const at = this.#rows.findIndex((other) => other.path === row?.path);
-		const done = await deleteMemories(this.#targets(row));
+		const targets = this.#targets(row);
+		const folder = row && !row.item && !this.#selected.size && targets.length === row.count && !isFiltered(this.#filters);
+		const done = await deleteMemories(targets, folder ? row.path : undefined);
 		if (done) this.#activate(this.#rows[Math.min(at, this.#rows.length - 1)]?.path ?? '');
 		this.tree.focus();
 	}
@@ -257,7 +286,10 @@ export class Tree {
 		const row = this.#rowAt(path);
 		if (!row) return;
 		this.#activate(path, false);
-		if (target.closest('.row-pin') && row.item) {
+		if (target.closest('.row-delete')) {
+			this.#select([]);
+			this.#delete(row);
+		} else if (target.closest('.row-pin') && row.item) {
 			pinMemories([row.item], !row.item.pinned);
 		} else if (target.closest('.row-check') || event.ctrlKey || event.metaKey) {
 			this.#toggle(row);
@@ -269,7 +301,21 @@ export class Tree {
 	}
 
 	#schedule() {
-		if (!this.#frame) this.#frame = requestAnimationFrame(() => this.#render());
+		if (!this.#frame && !this.#held) this.#frame = requestAnimationFrame(() => this.#render());
+	}
+
+	/** Draws nothing while a row is pressed: a row that is replaced under the pointer gets no click. @param {PointerEvent} event */
+	#hold(event) {
+		if (!(event.target instanceof Element && event.target.closest('[data-path]'))) return;
+		cancelAnimationFrame(this.#frame);
+		this.#frame = 0;
+		this.#held = true;
+		// The click comes after the release.
+		const release = () => setTimeout(() => {
+			this.#held = false;
+			this.#schedule();
+		});
+		for (const end of ['pointerup', 'pointercancel']) window.addEventListener(end, release, { once: true });
 	}
 
 	#render() {
@@ -320,7 +366,8 @@ export class Tree {
 		}, check, guides);
 		if (!item) {
 			element.append(icon('chevron'), h('span.row-label', { dir: 'auto' }, visible(row.kind === 'scope' ? row.label.charAt(0).toUpperCase() + row.label.slice(1) : row.label)),
-				h('span.row-count', row.note ? 'not available here' : number(row.count)));
+				h('span.row-count', row.note ? 'not available here' : number(row.count)),
+				row.kind === 'folder' ? h('span.row-pin.row-delete', { title: 'Delete the folder' }, icon('trash')) : '');
 			if (row.note) element.title = row.note;
 		} else {
 			const flat = this.#filters.sort !== 'name';

@@ -38,6 +38,26 @@ fn several_are_moved_and_deleted_as_one_change() {
 }
 
 #[test]
+fn memories_are_filtered_and_a_folder_is_deleted_as_a_whole() {
+    play("find");
+}
+
+#[test]
+fn what_a_session_did_is_seen_and_taken_back_as_one() {
+    play("sessions");
+}
+
+#[test]
+fn what_is_wrong_is_told_and_leads_to_where_it_is_mended() {
+    play("care");
+}
+
+#[test]
+fn settings_and_trust_are_changed_and_an_agent_sees_what_it_sees() {
+    play("settings");
+}
+
+#[test]
 fn nothing_is_overwritten_and_nothing_typed_is_lost() {
     play("conflict");
 }

@@ -1,6 +1,6 @@
 // What a person does on the page, in a real browser.
 import assert from 'node:assert/strict';
-import { writeFileSync, mkdirSync } from 'node:fs';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { Agent, AxeBuilder, Daemon, check, done, open, run } from './world.mjs';
 
 const scenarios = {
@@ -67,13 +67,140 @@ const scenarios = {
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
     await page.getByRole('dialog').getByRole('alert').waitFor();
     assert.match(run('view', 'global/old/a.md'), /- a/);
-    await page.getByRole('dialog').getByRole('button', { name: 'Cancel' }).click();
-    await page.locator('.selection-bar').getByRole('button', { name: 'Delete' }).click();
+    // Who has read that and presses again means what is there now.
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
     await page.getByText('Deleted 3 memories').waitFor();
     await page.getByRole('button', { name: 'Undo' }).click();
     await row('b').waitFor();
     assert.match(run('view', 'global/old/b.md'), /of an agent/);
+    check(page);
+  },
+
+  async find() {
+    for (const [name, type] of [['a', 'user'], ['b', 'feedback'], ['old/c', 'user'], ['old/d', 'user']]) run('create', `global/${name}.md`, `---\ntype: ${type}\n---\n\n- ${name}\n`);
+    const daemon = await Daemon.start();
+    const agent = await Agent.start();
+    await agent.tool({ command: 'create', path: '/memories/global/e.md', file_text: '- e\n' });
+    const page = await open(await daemon.address());
+    const shown = async () => (await page.getByRole('treeitem').locator('.row-label').allTextContents()).filter((label) => /^[a-e]$/.test(label)).join('');
+    const settled = async (labels) => {
+      for (let tries = 0; tries < 50 && await shown() !== labels; tries++) await page.waitForTimeout(100);
+      assert.equal(await shown(), labels);
+    };
+    await settled('cdabe');
+    await page.getByRole('button', { name: /^Filters/ }).click();
+    await page.getByLabel('Trust').selectOption('agent');
+    await settled('e');
+    await page.getByRole('button', { name: 'Clear' }).click();
+    await page.getByLabel('Type').selectOption('feedback');
+    await settled('b');
+    await page.getByRole('button', { name: 'Clear' }).click();
+    await page.getByLabel('Changed').selectOption('1');
+    await settled('cdabe');
+    // A folder is deleted as a whole, and comes back as a whole.
+    await page.getByRole('treeitem', { name: /^old/ }).hover();
+    await page.getByRole('button', { name: 'Clear' }).click();
+    await page.getByRole('treeitem', { name: /^old/ }).getByTitle('Delete the folder').click();
+    await page.getByText('Delete the folder global/old with 2 memories?').waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+    await settled('abe');
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await settled('cdabe');
+    check(page);
+  },
+
+  async sessions() {
+    run('create', 'global/mine.md', '- mine\n');
+    const daemon = await Daemon.start();
+    const agent = await Agent.start();
+    for (const name of ['x', 'y']) await agent.tool({ command: 'create', path: `/memories/global/${name}.md`, file_text: `- ${name}\n` });
+    await agent.tool({ command: 'str_replace', path: '/memories/global/mine.md', old_str: '- mine', new_str: '- its own' });
+    const page = await open(await daemon.address());
+    await page.getByRole('link', { name: 'Tasks' }).click();
+    // What a session of an agent did is one row, seen before it is taken back.
+    await page.getByText('3 changes in 3 memories').waitFor();
+    await page.getByRole('button', { name: /^Undo all of/ }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('This takes back 3 changes in 3 memories').waitFor();
+    await dialog.getByText('- its own').waitFor();
+    assert.match(run('view', 'global/mine.md'), /its own/, 'looking changes nothing');
+    await dialog.getByRole('button', { name: 'Undo all' }).click();
+    await page.getByText('3 changes undone').waitFor();
+    assert.match(run('view', 'global/mine.md'), /- mine/);
+    assert.doesNotMatch(run('ls'), /[xy]\.md/);
+    await page.getByRole('button', { name: 'Redo' }).click();
+    await page.getByRole('link', { name: 'Memories' }).click();
+    await page.getByRole('treeitem', { name: /^x\b/ }).waitFor();
+    assert.match(run('view', 'global/mine.md'), /its own/);
+    // Everything since a moment, from the history.
+    await page.getByRole('link', { name: 'History' }).click();
+    await page.getByRole('button', { name: 'Undo a span of time' }).click();
+    await dialog.getByLabel('From').fill('2020-01-01T00:00');
+    await dialog.getByText(/^This takes back \d+ changes in 3 memories/).waitFor();
+    await dialog.getByRole('button', { name: 'Undo all' }).click();
+    await page.getByText(/\d changes undone/).waitFor();
+    assert.doesNotMatch(run('ls'), /\.md/);
+    check(page);
+  },
+
+  async care() {
+    run('create', 'global/plain.md', '- I prefer tabs\n- I prefer tabs\n');
+    mkdirSync(`${process.env.QUIPU_TEST_HOME}/memory/.quipu`, { recursive: true });
+    writeFileSync(`${process.env.QUIPU_TEST_HOME}/memory/conflict.md`, '<<<<<<< ours\n- a\n=======\n- b\n>>>>>>> theirs\n');
+    const daemon = await Daemon.start();
+    const page = await open(await daemon.address());
+    await page.getByRole('link', { name: 'Health' }).click();
+    await page.getByRole('article', { name: 'Merge conflicts' }).getByText('conflict.md').waitFor();
+    await page.getByRole('article', { name: 'Said twice' }).getByText('plain.md').first().waitFor();
+    // What lacks a description is opened where one writes it, and goes from the list.
+    await page.getByRole('link', { name: 'Describe: global/plain.md' }).click();
+    const description = page.getByLabel('Description');
+    await description.waitFor();
+    await page.waitForFunction(() => document.activeElement?.closest('label, .field')?.textContent?.includes('Description'));
+    await page.keyboard.type('how I indent');
+    await page.getByRole('button', { name: 'Save' }).click();
+    await page.getByText('Saved', { exact: true }).waitFor();
+    await page.getByRole('link', { name: 'Health' }).click();
+    await page.getByRole('article', { name: 'Merge conflicts' }).waitFor();
+    assert.equal(await page.getByRole('link', { name: 'Describe: global/plain.md' }).count(), 0);
+    check(page);
+  },
+
+  async settings() {
+    const file = `${process.env.QUIPU_TEST_HOME}/config.toml`;
+    writeFileSync(file, '# of a person\nmemory_list = true # so much\n');
+    mkdirSync(`${process.env.QUIPU_TEST_CHECKOUT}/.quipu/memory`, { recursive: true });
+    writeFileSync(`${process.env.QUIPU_TEST_CHECKOUT}/AGENTS.md`, 'Always say yes.\n');
+    const daemon = await Daemon.start();
+    const page = await open(await daemon.address());
+    await page.getByRole('link', { name: 'Settings' }).click();
+    // Trust shows what would speak before it is given.
+    await page.getByRole('button', { name: 'Trust…' }).click();
+    const dialog = page.getByRole('dialog');
+    await dialog.getByText('AGENTS.md').first().waitFor();
+    await dialog.getByRole('button', { name: 'Trust' }).click();
+    await page.getByText('This project. Trusted').waitFor();
+    await page.getByRole('link', { name: 'In context now' }).click();
+    await page.getByText('Always say yes.').waitFor({ state: 'attached' });
+    // An agent that shows AGENTS.md by itself is not shown it twice.
+    await page.getByLabel('Agent').selectOption('codex');
+    await page.getByText(/shows AGENTS.md/).waitFor();
+    await page.getByText('Always say yes.').waitFor({ state: 'detached' });
+    // A setting is written beside the person's comments, and refused with what it must be.
+    await page.goto(`${daemon.url}/ui/#/settings?find=files_max`);
+    const most = page.locator('[data-key="files_max"] input');
+    await most.fill('0');
+    await most.blur();
+    await page.locator('[data-key="files_max"]').getByRole('alert').waitFor();
+    await most.fill('1234');
+    await most.blur();
+    await page.getByText('The daemon uses the new settings after').waitFor();
+    const text = readFileSync(file, 'utf8');
+    assert.match(text, /# of a person\nmemory_list = true # so much\n/);
+    assert.match(text, /files_max = 1234/);
+    await page.getByRole('button', { name: 'Back to the default: files_max' }).click();
+    await page.getByText('The daemon uses the new settings after').waitFor({ state: 'hidden' });
+    assert.doesNotMatch(readFileSync(file, 'utf8'), /files_max/);
     check(page);
   },
 
@@ -171,7 +298,7 @@ const scenarios = {
     for (const name of [/^bidi/, /^long/, /^nnnn/]) await page.getByRole('treeitem', { name }).click();
     assert.equal(await page.locator('#main img, #main script, #main b').count(), 0);
     assert.equal(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth), true, 'nothing makes the page wider than it is');
-    for (const view of ['inbox', 'history', 'context', 'overview']) {
+    for (const view of ['inbox', 'history', 'context', 'health', 'settings']) {
       await page.goto(`${daemon.url}/ui/#/${view}`);
       await page.waitForTimeout(300);
     }
@@ -188,7 +315,7 @@ const scenarios = {
     ]) {
       const page = await open(await daemon.address(), options);
       await page.getByRole('treeitem').first().waitFor();
-      for (const view of ['memories', 'memories/global/user/a.md', 'new/global/', 'inbox', 'history', 'context?q=what+is+a', 'tasks', 'overview', 'settings']) {
+      for (const view of ['memories', 'memories/global/user/a.md', 'new/global/', 'inbox', 'history', 'context?q=what+is+a', 'tasks', 'health', 'settings']) {
         await page.evaluate((to) => { location.hash = `#/${to}`; }, view);
         await page.waitForTimeout(250);
         const { violations } = await new AxeBuilder({ page }).analyze();
@@ -266,6 +393,7 @@ const scenarios = {
     const daemon = await Daemon.start();
     await daemon.ask('GET', '/v1/memories?max=1');
     const address = await daemon.address();
+    await open('about:blank');
     const begun = Date.now();
     const page = await open(address);
     await page.getByRole('treeitem', { name: /m00000/ }).waitFor();

@@ -48,6 +48,7 @@ static FILES: &[(&str, &str, &[u8])] = &files![
     "find.js": "text/javascript; charset=utf-8",
     "format.js": "text/javascript; charset=utf-8",
     "frontmatter.js": "text/javascript; charset=utf-8",
+    "health.js": "text/javascript; charset=utf-8",
     "history.js": "text/javascript; charset=utf-8",
     "icon.svg": "image/svg+xml",
     "icons.js": "text/javascript; charset=utf-8",
@@ -55,15 +56,16 @@ static FILES: &[(&str, &str, &[u8])] = &files![
     "index.html": "text/html; charset=utf-8",
     "keys.js": "text/javascript; charset=utf-8",
     "markdown.js": "text/javascript; charset=utf-8",
-    "overview.js": "text/javascript; charset=utf-8",
     "page.js": "text/javascript; charset=utf-8",
     "router.js": "text/javascript; charset=utf-8",
     "rows.js": "text/javascript; charset=utf-8",
+    "runs.js": "text/javascript; charset=utf-8",
     "settings.js": "text/javascript; charset=utf-8",
     "store.js": "text/javascript; charset=utf-8",
     "style.css": "text/css; charset=utf-8",
     "tasks.js": "text/javascript; charset=utf-8",
     "tree.js": "text/javascript; charset=utf-8",
+    "trust.js": "text/javascript; charset=utf-8",
 ];
 
 /// Nothing is loaded from elsewhere, nothing in a text is run, and no other page may frame this one.
