@@ -263,7 +263,7 @@ mod tests {
         error: cannot <U+202E>undo
           help: look
         ");
-        insta::assert_snapshot!(visible::json(&failure_value(&failure).to_string()), @r#"{"error":{"code":"conflict","differences":[{"diff":"-old\n+new\u001b[2J\n","path":"global/a.md","why":"it was changed since"}],"help":"look","message":"cannot \u202eundo"}}"#);
+        insta::assert_snapshot!(visible::json(&failure_value(&failure).to_string()), @r#"{"error":{"code":"conflict","message":"cannot \u202eundo","help":"look","differences":[{"path":"global/a.md","why":"it was changed since","diff":"-old\n+new\u001b[2J\n"}]}}"#);
     }
 
     #[test]

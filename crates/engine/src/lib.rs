@@ -95,7 +95,7 @@ pub use lane::{
     Cancelled, DreamSchedule, LaneParts, LaneSettings, Lanes, NextDream, Rehearsal, SubmitError,
     TaskFilter, Viewer,
 };
-pub use model::{BadUrl, Endpoint, Key, Reach};
+pub use model::{Address, BadUrl, Endpoint, Key, Reach};
 pub use open::{Engine, EngineError};
 pub use pending::{Decision, DecisionError, Pending, PendingPage, PendingProposal};
 pub use precondition::delete_expected;

@@ -1,13 +1,10 @@
-//! Where an endpoint is.
+//! Where a server is.
 
-use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv6Addr};
 
-use hyper::http::Uri;
-use hyper::http::uri::Scheme;
-use tokio::net::{TcpStream, lookup_host};
+use reqwest::Url;
 
-/// How far texts may go.
+/// How far texts may go without being encrypted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reach {
     /// To a server on this machine.
@@ -16,79 +13,103 @@ pub enum Reach {
     Network,
 }
 
-/// A text that is no address of an endpoint.
+/// A text that is no address of a server.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BadUrl {
-    /// It needs TLS.
+    /// It is on another machine, and would be asked in the clear.
     #[error(
-        "`https` is not spoken here: let a proxy on this machine speak it, and name its `http://` address"
+        "`{0}` is not this machine, and `http` hides nothing from a network in between: use `https`"
     )]
-    Tls,
-    /// It is on another machine, and only this one was meant.
-    #[error("`{0}` is not this machine, and `http` hides nothing from a network in between")]
     Elsewhere(String),
     /// It is something else.
     #[error(
-        "an endpoint is named like `http://127.0.0.1:11434/v1`, without user, query or fragment"
+        "a server is named like `http://127.0.0.1:11434/v1` or `https://api.example.com/v1`, without user, query or fragment"
     )]
     Shape,
 }
 
-/// Where an endpoint is, as it was checked.
-#[derive(Clone, Debug)]
-pub(crate) struct Address {
-    host: String,
-    port: u16,
-    /// What a request names as its host.
-    pub(crate) authority: String,
-    /// The path of all that the endpoint offers, without a slash at its end.
-    pub(crate) path: String,
+/// Where a server is, checked: `https`, or `http` as far as its [`Reach`] goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// Ends with a slash.
+    url: Url,
     reach: Reach,
 }
 
 impl Address {
-    pub(crate) fn parse(url: &str, reach: Reach) -> Result<Self, BadUrl> {
-        let uri: Uri = url.parse().map_err(|_| BadUrl::Shape)?;
-        if uri.scheme() == Some(&Scheme::HTTPS) {
-            return Err(BadUrl::Tls);
+    /// Reads the address below which everything is that a server offers, with or without a slash at its end.
+    pub fn parse(url: &str, reach: Reach) -> Result<Self, BadUrl> {
+        // The parser would pass over white space and line breaks.
+        if url.chars().any(|c| c.is_whitespace() || c.is_control()) || !url.contains("://") {
+            return Err(BadUrl::Shape);
         }
-        let authority = uri.authority().ok_or(BadUrl::Shape)?;
-        let is_plain = uri.scheme() == Some(&Scheme::HTTP)
-            && uri.query().is_none()
-            && !url.contains('#')
-            && !authority.as_str().contains('@');
-        let port = match authority.port() {
-            Some(port) => Some(port.as_u16()),
-            None if authority.as_str() == authority.host() => Some(80),
-            None => None,
-        };
-        let port = port.filter(|port| is_plain && *port > 0).ok_or(BadUrl::Shape)?;
-        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
-        if reach == Reach::ThisMachine && !is_this_machine(&host) {
-            return Err(BadUrl::Elsewhere(host));
+        let mut url: Url = url.parse().map_err(|_| BadUrl::Shape)?;
+        let host = url.host_str().ok_or(BadUrl::Shape)?;
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        let is_plain = url.username().is_empty()
+            && url.password().is_none()
+            && url.query().is_none()
+            && url.fragment().is_none()
+            && url.port() != Some(0);
+        match url.scheme() {
+            _ if !is_plain => return Err(BadUrl::Shape),
+            "https" => {}
+            "http" if reach == Reach::Network || is_this_machine(&host) => {}
+            "http" => return Err(BadUrl::Elsewhere(host)),
+            _ => return Err(BadUrl::Shape),
         }
-        let path = uri.path().trim_end_matches('/').to_owned();
-        Ok(Self { host, port, authority: authority.to_string(), path, reach })
+        let path = format!("{}/", url.path().trim_end_matches('/'));
+        url.set_path(&path);
+        Ok(Self { url, reach })
     }
 
-    pub(crate) async fn connect(&self) -> io::Result<TcpStream> {
-        let found = lookup_host((self.host.as_str(), self.port)).await?;
-        // A name may lead elsewhere than its letters say.
-        let may_be =
-            |address: &SocketAddr| self.reach == Reach::Network || address.ip().is_loopback();
-        let addresses: Vec<SocketAddr> = found.filter(may_be).collect();
-        if addresses.is_empty() {
-            return Err(io::Error::new(io::ErrorKind::NotFound, "the host has no address to use"));
-        }
-        let stream = TcpStream::connect(addresses.as_slice()).await?;
-        stream.set_nodelay(true)?;
-        Ok(stream)
+    /// Returns the URL, with a slash at its end.
+    pub fn as_str(&self) -> &str {
+        self.url.as_str()
+    }
+
+    /// Returns the address of something that the server offers.
+    pub(crate) fn join(&self, below: &str) -> String {
+        format!("{}{below}", self.url)
+    }
+
+    /// Returns host, port and path, without a slash at its end.
+    pub(crate) fn place(&self) -> String {
+        let host = self.url.host_str().unwrap_or_default();
+        let port = self.url.port().map(|port| format!(":{port}")).unwrap_or_default();
+        format!("{host}{port}{}", self.url.path().trim_end_matches('/'))
+    }
+
+    /// Tells whether the name of its host may lead to this machine alone.
+    pub(crate) fn stays_here(&self) -> bool {
+        self.url.scheme() == "http" && self.reach == Reach::ThisMachine
+    }
+
+    pub(crate) fn is_encrypted(&self) -> bool {
+        self.url.scheme() == "https"
+    }
+
+    /// Tells whether the host is this machine by its name.
+    pub(crate) fn is_this_machine(&self) -> bool {
+        let host = self.url.host_str().unwrap_or_default();
+        is_this_machine(host.trim_start_matches('[').trim_end_matches(']'))
     }
 }
 
 fn is_this_machine(host: &str) -> bool {
     host.eq_ignore_ascii_case("localhost")
-        || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+        || host.parse().is_ok_and(|address: IpAddr| is_loopback(address))
+}
+
+/// Tells whether an address is one of this machine, also one of IPv4 that is written as one of IPv6.
+pub(crate) fn is_loopback(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => address.is_loopback(),
+        IpAddr::V6(address) => {
+            address == Ipv6Addr::LOCALHOST
+                || address.to_ipv4_mapped().is_some_and(|address| address.is_loopback())
+        }
+    }
 }
 
 #[cfg(test)]
@@ -96,49 +117,51 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_plain_http_on_this_machine_unless_a_person_says_more() {
-        let parse = |url: &str, reach| {
-            let address = Address::parse(url, reach)?;
-            Ok((address.host, address.port, address.path))
-        };
+    fn an_address_is_on_this_machine_or_encrypted_unless_a_person_says_more() {
+        let parse = |url: &str, reach| Address::parse(url, reach).map(|at| at.as_str().to_owned());
         let here = |url: &str| parse(url, Reach::ThisMachine);
-        let at = |host: &str, port, path: &str| Ok((host.to_owned(), port, path.to_owned()));
-        assert_eq!(here("http://127.0.0.1:11434/v1/"), at("127.0.0.1", 11434, "/v1"));
-        assert_eq!(here("http://localhost"), at("localhost", 80, ""));
-        assert_eq!(here("http://[::1]:8080/a/b"), at("::1", 8080, "/a/b"));
-        assert_eq!(here("http://127.9.9.9:1"), at("127.9.9.9", 1, ""));
+        let at = |url: &str| Ok(url.to_owned());
+        assert_eq!(here("http://127.0.0.1:11434/v1/"), at("http://127.0.0.1:11434/v1/"));
+        assert_eq!(here("http://localhost"), at("http://localhost/"));
+        assert_eq!(here("http://[::1]:8080/a/b"), at("http://[::1]:8080/a/b/"));
+        assert_eq!(here("http://127.9.9.9:1"), at("http://127.9.9.9:1/"));
+        assert_eq!(here("https://api.example.com/v1"), at("https://api.example.com/v1/"));
         let elsewhere = |host: &str| Err(BadUrl::Elsewhere(host.to_owned()));
         assert_eq!(here("http://models.internal:80/v1"), elsewhere("models.internal"));
         assert_eq!(here("http://10.0.0.7:80/v1"), elsewhere("10.0.0.7"));
         assert_eq!(here("http://localhost.example.com/v1"), elsewhere("localhost.example.com"));
         let far = parse("http://models.internal/v1", Reach::Network);
-        assert_eq!(far, at("models.internal", 80, "/v1"));
+        assert_eq!(far, at("http://models.internal/v1/"));
     }
 
     #[test]
-    fn https_is_told_from_what_is_no_address() {
-        for reach in [Reach::ThisMachine, Reach::Network] {
-            let check = |url: &str, expected: BadUrl| {
-                assert_eq!(Address::parse(url, reach).err(), Some(expected), "{url}");
-            };
-            check("https://127.0.0.1:11434/v1", BadUrl::Tls);
-            check("HTTPS://api.example.com/v1", BadUrl::Tls);
-            for url in [
-                "",
-                "127.0.0.1:11434",
-                "/v1",
-                "ftp://127.0.0.1/v1",
-                "http://",
-                "http://127.0.0.1:/v1",
-                "http://127.0.0.1:0/v1",
-                "http://127.0.0.1:99999/v1",
-                "http://me:secret@127.0.0.1/v1",
-                "http://127.0.0.1/v1?key=a",
-                "http://127.0.0.1/v1#a",
-                "http://127.0.0.1/a b",
-            ] {
-                check(url, BadUrl::Shape);
+    fn what_is_no_address_is_refused() {
+        for url in [
+            "",
+            "127.0.0.1:11434",
+            "localhost:1",
+            "/v1",
+            "ftp://127.0.0.1/v1",
+            "http://",
+            "http://127.0.0.1:0/v1",
+            "http://127.0.0.1:99999/v1",
+            "http://me:secret@127.0.0.1/v1",
+            "https://me@127.0.0.1/v1",
+            "http://127.0.0.1/v1?key=a",
+            "http://127.0.0.1/v1#a",
+            "http://127.0.0.1/a b",
+            "http://127.0.0.1/a\nb",
+        ] {
+            for reach in [Reach::ThisMachine, Reach::Network] {
+                assert_eq!(Address::parse(url, reach), Err(BadUrl::Shape), "{url}");
             }
         }
+    }
+
+    #[test]
+    fn the_place_of_an_address_names_no_scheme() {
+        let place = |url: &str| Address::parse(url, Reach::ThisMachine).unwrap().place();
+        assert_eq!(place("http://127.0.0.1:11434/v1/"), "127.0.0.1:11434/v1");
+        assert_eq!(place("https://api.example.com/v1"), "api.example.com/v1");
     }
 }

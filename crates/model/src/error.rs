@@ -1,20 +1,23 @@
 //! What can go wrong when a model is asked.
 
-use std::io;
 use std::time::Duration;
+
+use crate::key::NoKey;
+
+type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why there are no vectors. None of these says anything of the texts or of the key.
 #[derive(Debug, thiserror::Error)]
 pub enum EmbedError {
-    /// The variable of the environment that was named holds no key. Nothing was sent.
-    #[error("the variable `{0}` of the environment holds no key")]
-    NoKey(String),
+    /// There is no key. Nothing was sent.
+    #[error(transparent)]
+    NoKey(#[from] NoKey),
     /// Nobody is there. Nothing was sent.
     #[error("the endpoint cannot be reached")]
-    Unreachable(#[source] io::Error),
+    Unreachable(#[source] Cause),
     /// It was there, and then it was not, or does not speak HTTP.
     #[error("the connection to the endpoint broke")]
-    Broken(#[from] hyper::Error),
+    Broken(#[source] Cause),
     /// It did not answer in time.
     #[error("the endpoint did not answer within {0:?}")]
     TimedOut(Duration),
@@ -34,5 +37,61 @@ impl EmbedError {
     /// once, or shorter ones, may be taken.
     pub const fn is_of_texts(&self) -> bool {
         matches!(self, Self::Refused(400 | 413 | 422))
+    }
+
+    pub(crate) fn unreachable(error: impl Into<Cause>) -> Self {
+        Self::Unreachable(error.into())
+    }
+}
+
+impl From<reqwest::Error> for EmbedError {
+    fn from(error: reqwest::Error) -> Self {
+        let is_connect = error.is_connect();
+        let error = Box::new(error.without_url());
+        if is_connect { Self::Unreachable(error) } else { Self::Broken(error) }
+    }
+}
+
+/// Why a model did not reply. None of these says anything of what it was asked, or of the key.
+#[derive(Debug, thiserror::Error)]
+pub enum ChatError {
+    /// There is no key. Nothing was sent.
+    #[error(transparent)]
+    NoKey(#[from] NoKey),
+    /// Nobody is there. Nothing was sent.
+    #[error("the model's server cannot be reached: {0}")]
+    Unreachable(String),
+    /// The connection broke before the reply was there.
+    #[error("the connection to the model's server broke: {0}")]
+    Broken(String),
+    /// It did not reply in time.
+    #[error("the model did not reply within {0:?}")]
+    TimedOut(Duration),
+    /// It answered with a status that is no success.
+    #[error("the model's server answered with status {status}{}", told(said.as_deref()))]
+    Refused {
+        /// The status.
+        status: u16,
+        /// What it said, in one line, cut, without the key. It may quote what it was sent.
+        said: Option<String>,
+    },
+    /// The reply is not what the wire has.
+    #[error("the model's reply cannot be read: {0}")]
+    Wrong(&'static str),
+}
+
+fn told(said: Option<&str>) -> String {
+    said.map(|said| format!(": {said}")).unwrap_or_default()
+}
+
+impl ChatError {
+    /// Tells whether asking again in a moment may help: the server is busy, failed, or was cut off.
+    pub const fn is_passing(&self) -> bool {
+        matches!(
+            self,
+            Self::Unreachable(_)
+                | Self::Broken(_)
+                | Self::Refused { status: 408 | 409 | 425 | 429 | 500 | 502 | 503 | 504 | 529, .. }
+        )
     }
 }

@@ -1,17 +1,21 @@
-//! Talking to a model that somebody else runs. Knows nothing of memories.
+//! Talking to models that somebody else runs. Knows nothing of memories.
 //!
-//! [`Endpoint`] asks a server that speaks the embeddings part of OpenAI's API for vectors of texts. It connects
-//! to the address that it was made with and to nothing else: it follows no redirect, asks no proxy, and speaks
-//! no TLS. It keeps nothing and tries nothing twice; whoever asks decides what comes after a failure.
+//! [`Chat`] asks a model that speaks one of four [`Wire`]s and may call tools; [`Endpoint`] asks a server that
+//! speaks the embeddings part of OpenAI's API for vectors of texts. Both connect to the address that they were made
+//! with and to nothing else: no redirect is followed. They keep nothing of what was asked.
 //!
 //! ```
 //! # async fn example() -> Result<(), Box<dyn std::error::Error>> {
-//! use model::{Endpoint, Key, Reach};
+//! use std::time::Duration;
 //!
-//! let url = "http://127.0.0.1:11434/v1";
-//! let endpoint = Endpoint::new(url, Reach::ThisMachine, "some-model", Key::None)?;
-//! let vectors = endpoint.embed(&["a text", "another"], std::time::Duration::from_secs(2)).await?;
-//! assert_eq!(vectors.len(), 2);
+//! use model::{Address, Chat, Conversation, Key, Reach, Wire};
+//!
+//! let address = Address::parse("http://127.0.0.1:11434/v1", Reach::ThisMachine)?;
+//! let chat = Chat::new(Wire::OpenAi, address, "some-model", Key::None);
+//! let mut conversation = Conversation::new("You answer with one word.", &[]);
+//! conversation.say("What is the capital of France?");
+//! let reply = chat.next(&mut conversation, Duration::from_secs(30)).await?;
+//! println!("{} ({} tokens)", reply.text, reply.usage.tokens_out);
 //! # Ok(())
 //! # }
 //! ```
@@ -20,11 +24,22 @@ mod address;
 
 mod answer;
 
+mod chat;
+
+mod conversation;
+
 mod endpoint;
 
 mod error;
 
-pub use address::{BadUrl, Reach};
+mod http;
+
+mod key;
+
+pub use address::{Address, BadUrl, Reach};
 pub use answer::DIMENSIONS_MAX;
-pub use endpoint::{Endpoint, Key};
-pub use error::EmbedError;
+pub use chat::{Chat, Wire};
+pub use conversation::{Call, Conversation, Reply, Tool, Usage};
+pub use endpoint::Endpoint;
+pub use error::{ChatError, EmbedError};
+pub use key::{Key, NoKey};

@@ -4,12 +4,14 @@
 //! whatever it was sent.
 
 use std::fmt;
-use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
+use std::io::{self, BufReader, Read as _, Write as _};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
+
+use crate::http;
 
 /// What a server answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +92,11 @@ impl Embeddings {
         Ok(Self { address, shared, listening: Some(listening) })
     }
 
+    /// Returns where it listens.
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
     /// Returns the URL that it is asked at.
     pub fn url(&self) -> String {
         format!("http://{}/v1", self.address)
@@ -155,24 +162,21 @@ impl Shared {
             _ => None,
         };
         if let Some(status) = status {
-            return answer(&mut stream, status, json!(sent.texts).to_string().as_bytes());
+            return http::answer(
+                &mut stream,
+                status,
+                &[],
+                json!(sent.texts).to_string().as_bytes(),
+            );
         }
         let vectors = self.vectors(&sent.texts, answers == Answers::Longer).to_string();
         match answers {
-            Answers::Page => answer(&mut stream, 200, b"<html>it works</html>"),
+            Answers::Page => http::answer(&mut stream, 200, &[], b"<html>it works</html>"),
             Answers::Half => {
                 let half = vectors.get(..vectors.len() / 2).unwrap_or_default();
                 write!(stream, "HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{half}", vectors.len())
             }
-            Answers::Flood => {
-                write!(stream, "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n")?;
-                let chunk = [b' '; 8_192];
-                loop {
-                    write!(stream, "{:x}\r\n", chunk.len())?;
-                    stream.write_all(&chunk)?;
-                    stream.write_all(b"\r\n")?;
-                }
-            }
+            Answers::Flood => http::flood(&mut stream),
             Answers::Nothing => {
                 // Nothing more is sent: this ends when the other side does.
                 drop(stream.read(&mut [0]));
@@ -183,7 +187,7 @@ impl Shared {
             Answers::Vectors
             | Answers::Longer
             | Answers::Status(_)
-            | Answers::StatusForTilde(_) => answer(&mut stream, 200, vectors.as_bytes()),
+            | Answers::StatusForTilde(_) => http::answer(&mut stream, 200, &[], vectors.as_bytes()),
         }
     }
 
@@ -212,36 +216,11 @@ fn listen(listener: &TcpListener, shared: &Arc<Shared>) {
 }
 
 fn read(stream: &mut BufReader<&TcpStream>) -> io::Result<Sent> {
-    let (mut head, mut length) = (String::new(), 0);
-    loop {
-        let mut line = String::new();
-        stream.read_line(&mut line)?;
-        if line.trim().is_empty() {
-            break;
-        }
-        let lower = line.to_ascii_lowercase();
-        if let Some(value) = lower.strip_prefix("content-length:") {
-            length = value.trim().parse().map_err(io::Error::other)?;
-        }
-        head.push_str(&line);
-    }
-    let mut body = vec![0; length];
-    stream.read_exact(&mut body)?;
-    let body: Value = serde_json::from_slice(&body)?;
+    let (head, body) = http::read(stream)?;
     let texts = body["input"].as_array().into_iter().flatten();
     Ok(Sent {
         head,
         model: body["model"].as_str().unwrap_or_default().to_owned(),
         texts: texts.filter_map(|text| Some(text.as_str()?.to_owned())).collect(),
     })
-}
-
-fn answer(stream: &mut TcpStream, status: u16, body: &[u8]) -> io::Result<()> {
-    write!(
-        stream,
-        "HTTP/1.1 {status} Told\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\
-         connection: close\r\n\r\n",
-        body.len()
-    )?;
-    stream.write_all(body)
 }

@@ -11,8 +11,11 @@ mod faults;
 mod faulty_backend;
 mod faulty_state;
 mod faulty_tasks;
+mod http;
 mod memory_backend;
+mod models;
 mod random;
+mod tls;
 
 pub use clock::ManualClock;
 pub use embeddings::{Answers, Embeddings, Sent};
@@ -21,7 +24,9 @@ pub use faulty_backend::{Failure, FaultyBackend, Plan};
 pub use faulty_state::FaultyState;
 pub use faulty_tasks::FaultyTasks;
 pub use memory_backend::MemoryBackend;
+pub use models::{Asked, Models, Says};
 pub use random::Random;
+pub use tls::Encrypted;
 
 /// Returns a real state in this folder, for tests of crates that may not name its adapter.
 pub fn sqlite_state(folder: &std::path::Path) -> std::sync::Arc<dyn state::State> {

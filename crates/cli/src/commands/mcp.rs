@@ -31,7 +31,7 @@ pub(crate) async fn run(app: &App, args: &Mcp) -> Result<Status, Failure> {
         caller: Caller::new(class, provenance),
         project,
     };
-    match serve_stdio(host).await {
+    match Box::pin(serve_stdio(host)).await {
         Ok(()) => Ok(Status::Done),
         Err(error) => Err(Failure::new(Code::StorageFailed, chain(&error))),
     }

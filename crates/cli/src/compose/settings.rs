@@ -456,16 +456,15 @@ mod tests {
         check("url = 'http://localhost:1'\nmodel = ' '\n", "config.toml:3: embeddings.model must");
         let of = |url: &str| format!("model = 'm'\nurl = '{url}'\n");
         check(
-            &of("https://api.example.com/v1"),
-            "config.toml:3: embeddings.url: `https` is not spoken",
-        );
-        check(
             &of("http://models.internal/v1"),
             "config.toml:3: embeddings.url: `models.internal` is not this machine",
         );
-        check(&of("127.0.0.1:11434"), "config.toml:3: embeddings.url: an endpoint is named like");
+        check(&of("127.0.0.1:11434"), "config.toml:3: embeddings.url: a server is named like");
         let far = of("http://models.internal/v1") + "beyond_this_machine = true\n";
         assert!(config(&format!("[embeddings]\n{far}")).unwrap().embeddings.is_some());
+        let encrypted = of("https://api.example.com/v1");
+        let set = config(&format!("[embeddings]\n{encrypted}")).unwrap().embeddings.unwrap();
+        assert_eq!(set.endpoint.name(), "api.example.com/v1 m");
     }
 
     #[test]

@@ -14,48 +14,48 @@ fn the_status_tells_where_memories_are() {
     status["state"]["content_bytes"] = "<bytes>".into();
     insta::assert_snapshot!(pretty(&status), @r#"
     {
-      "findings": [],
       "next_dream": null,
-      "pending": 0,
       "roots": [
         {
-          "bytes": 0,
+          "scope": "global",
+          "folder": "<place>/home/memory",
+          "unavailable": null,
           "exists": false,
           "files": 0,
           "files_max": 1000,
-          "folder": "<place>/home/memory",
-          "holder": null,
-          "scope": "global",
-          "unavailable": null
+          "bytes": 0,
+          "holder": null
         },
         {
-          "bytes": 2,
+          "scope": "project",
+          "folder": "<place>/app/.quipu/memory",
+          "unavailable": null,
           "exists": true,
           "files": 1,
           "files_max": 1000,
-          "folder": "<place>/app/.quipu/memory",
-          "holder": null,
-          "scope": "project",
-          "unavailable": null
+          "bytes": 2,
+          "holder": null
         },
         {
-          "bytes": 0,
+          "scope": "workspace",
+          "folder": "<place>/home/state/workspaces/<id>/memory",
+          "unavailable": null,
           "exists": false,
           "files": 0,
           "files_max": 1000,
-          "folder": "<place>/home/state/workspaces/<id>/memory",
-          "holder": null,
-          "scope": "workspace",
-          "unavailable": null
+          "bytes": 0,
+          "holder": null
         }
       ],
+      "findings": [],
       "state": {
-        "changes": 1,
-        "content_bytes": "<bytes>",
-        "database_bytes": "<bytes>",
         "file": "<place>/home/state/quipu.db",
-        "open": 0
-      }
+        "changes": 1,
+        "open": 0,
+        "content_bytes": "<bytes>",
+        "database_bytes": "<bytes>"
+      },
+      "pending": 0
     }
     "#);
     let text = place.done(&["status"]);

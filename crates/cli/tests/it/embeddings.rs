@@ -5,7 +5,7 @@ use std::io::{Read as _, Write as _};
 use std::time::Instant;
 
 use serde_json::{Value, json};
-use testkit::{Answers, Embeddings};
+use testkit::{Answers, Embeddings, Encrypted};
 
 use crate::daemon::{Daemon, PATIENCE, TOKEN};
 use crate::place::Place;
@@ -109,16 +109,21 @@ fn without_the_key_recall_goes_by_words_and_says_so_once() {
 }
 
 #[test]
-fn an_endpoint_that_needs_tls_is_refused_with_a_way_out() {
-    let place = Place::new();
-    let text = "[embeddings]\nurl = \"https://api.example.com/v1\"\nmodel = \"m\"\n";
+fn an_encrypted_endpoint_is_asked_if_this_machine_trusts_it() {
+    let server = server();
+    let encrypted = Encrypted::before(server.address()).unwrap();
+    let place = filled(&server, "");
+    let text = settings(&server, "").replace(&server.url(), &encrypted.url());
     fs::write(place.home().join("config.toml"), text).unwrap();
-    insta::assert_snapshot!(place.run(&["recall", "x"]).shown(), @r"
-    status 2
-    --- stderr
-    error: <place>/home/config.toml:2: embeddings.url: `https` is not spoken here: let a proxy on this machine speak it, and name its `http://` address
-      help: `quipu --help` lists what can be set
-    ");
+    let distrusted = place.run(&["recall", QUAY]);
+    assert!(distrusted.stderr.contains("invalid peer certificate"), "{}", distrusted.stderr);
+    assert_eq!(server.sent().len(), 0);
+    let certificate = place.path().join("authority.pem");
+    fs::write(&certificate, encrypted.certificate()).unwrap();
+    let mut command = place.quipu(&["recall", QUAY]);
+    let trusted = place.end(command.env("SSL_CERT_FILE", certificate));
+    assert_eq!(trusted.status, 0, "{}", trusted.stderr);
+    assert!(trusted.stdout.contains("Olga Tveit"), "{}", trusted.stdout);
 }
 
 /// Tells an event of Claude Code; returns what the agent is answered.

@@ -37,7 +37,7 @@ fn the_log_is_newest_first() {
 
 #[test]
 fn json_has_one_change_a_line() {
-    insta::assert_snapshot!(with_history().done(&["log", "global/c.md", "-n", "1", "--json"]), @r#"{"action":"rename","actor":"person","at":"<time>","client":null,"files":[{"after":"b8c083898d90038ced2e04df2f932eefa7d187080dee0d9942be12c156d95034","before":"b8c083898d90038ced2e04df2f932eefa7d187080dee0d9942be12c156d95034","moved_to":"/memories/global/c.md","path":"/memories/global/a.md","trust":"person"}],"folder":null,"id":4,"kind":"rename","model":null,"origin":"cli","session":null,"task":null,"tool_call":null,"trust":"person","undoes":null}"#);
+    insta::assert_snapshot!(with_history().done(&["log", "global/c.md", "-n", "1", "--json"]), @r#"{"id":4,"at":"<time>","kind":"rename","action":"rename","actor":"person","trust":"person","origin":"cli","client":null,"model":null,"session":null,"task":null,"tool_call":null,"undoes":null,"folder":null,"files":[{"path":"/memories/global/a.md","moved_to":"/memories/global/c.md","before":"b8c083898d90038ced2e04df2f932eefa7d187080dee0d9942be12c156d95034","after":"b8c083898d90038ced2e04df2f932eefa7d187080dee0d9942be12c156d95034","trust":"person"}]}"#);
 }
 
 #[test]
@@ -64,10 +64,10 @@ fn a_change_is_shown_in_full() {
     insta::assert_snapshot!(pretty(&place.json(&["show", "2"])["diffs"]), @r#"
     [
       {
-        "diff": "--- /memories/global/a.md\n+++ /memories/global/a.md\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n",
-        "kept": true,
+        "path": "/memories/global/a.md",
         "moved_to": null,
-        "path": "/memories/global/a.md"
+        "diff": "--- /memories/global/a.md\n+++ /memories/global/a.md\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n",
+        "kept": true
       }
     ]
     "#);
@@ -192,7 +192,7 @@ fn a_stretch_of_time_is_taken_back_as_one() {
     ");
     assert_eq!(place.view("project/b.md"), "b\n");
     let undone = place.json(&["undo", "-y", "--since", "1h"]);
-    insta::assert_snapshot!(undone, @r#"{"change":5,"left":[],"paths":["/memories/global/c.md","/memories/project/b.md"],"undone":[4,3,2,1],"warnings":[]}"#);
+    insta::assert_snapshot!(undone, @r#"{"change":5,"undone":[4,3,2,1],"paths":["/memories/global/c.md","/memories/project/b.md"],"warnings":[],"left":[]}"#);
     assert_eq!(place.done(&["ls"]), "");
 }
 

@@ -45,23 +45,23 @@ fn a_tree_shows_folders() {
 fn json_has_all_that_is_known_of_a_memory() {
     insta::assert_snapshot!(pretty(&with_memories().json(&["ls", "global/prefs.md"])), @r#"
     {
-      "left_out": 0,
       "memories": [
         {
-          "author": "person",
-          "bytes": 43,
-          "description": "How I like it",
-          "last_used_at": "<time>",
-          "modified_at": "<time>",
-          "name": null,
           "path": "/memories/global/prefs.md",
-          "pinned": true,
-          "trust": "person",
+          "bytes": 43,
+          "modified_at": "<time>",
+          "description": "How I like it",
+          "name": null,
           "type": null,
+          "pinned": true,
           "uses": 2,
+          "last_used_at": "<time>",
+          "author": "person",
+          "trust": "person",
           "written_at": "<time>"
         }
       ],
+      "left_out": 0,
       "unavailable": []
     }
     "#);
@@ -88,12 +88,12 @@ fn a_view_is_the_text_byte_for_byte() {
     assert_eq!(place.done(&["view", "global/a.md", "--lines", "1", "-n"]), "     1 one\n");
     insta::assert_snapshot!(pretty(&place.json(&["view", "global/a.md", "-l", ":2"])), @r#"
     {
-      "bytes": 20,
-      "first_line": 1,
-      "modified_at": "<time>",
       "path": "/memories/global/a.md",
+      "text": "one\r\ntwo \u001b[31m\n",
+      "first_line": 1,
       "revision": "043e612a8e9e8bce6e316991e6342e936180ed5fd1eb49fd059e4fde7842c5e1",
-      "text": "one\r\ntwo \u001b[31m\n"
+      "bytes": 20,
+      "modified_at": "<time>"
     }
     "#);
     assert_eq!(place.run(&["view", "global/a.md", "--lines", "9"]).status, 1);

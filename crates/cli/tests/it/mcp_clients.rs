@@ -249,7 +249,7 @@ fn the_converters_of_the_sdks_take_every_schema_and_a_model_is_handed_the_text()
     let tools = seen["tools"].as_object().unwrap();
     assert_eq!(
         tools.keys().collect::<Vec<_>>(),
-        ["memory", "recall", "save_memory", "view_memory"]
+        ["memory", "recall", "view_memory", "save_memory"]
     );
     for (tool, converted) in tools {
         for (converter, made) in converted.as_object().unwrap() {

@@ -82,31 +82,31 @@ async fn what_waits_is_listed_with_reason_and_memories() {
     let listed = place.json(&["pending"]);
     insta::assert_snapshot!(pretty(&listed["proposals"][0]), @r#"
     {
-      "changes": [
-        {
-          "new": null,
-          "old": "Drinks tea",
-          "path": "/memories/global/tea.md"
-        }
-      ],
-      "diffs": [
-        {
-          "diff": "--- /memories/global/tea.md\n+++ /memories/global/tea.md\n@@ -1,3 +1,2 @@\n - Likes tea\n-- Drinks tea\n - Green tea\n",
-          "kept": true,
-          "moved_to": null,
-          "path": "/memories/global/tea.md"
-        }
-      ],
       "id": 1,
-      "kind": "repetition",
       "made_at": "<time>",
       "origin": "dream",
+      "task": "dream-1",
+      "kind": "repetition",
       "reason": "both say that tea is liked",
-      "relies_on": [],
-      "review": null,
       "score": 80,
       "stale": null,
-      "task": "dream-1"
+      "changes": [
+        {
+          "path": "/memories/global/tea.md",
+          "old": "Drinks tea",
+          "new": null
+        }
+      ],
+      "relies_on": [],
+      "review": null,
+      "diffs": [
+        {
+          "path": "/memories/global/tea.md",
+          "moved_to": null,
+          "diff": "--- /memories/global/tea.md\n+++ /memories/global/tea.md\n@@ -1,3 +1,2 @@\n - Likes tea\n-- Drinks tea\n - Green tea\n",
+          "kept": true
+        }
+      ]
     }
     "#);
     assert_eq!(listed["proposals"].as_array().unwrap().len(), 3);

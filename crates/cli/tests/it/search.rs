@@ -31,8 +31,8 @@ fn matches_are_lines_with_their_memory() {
 #[test]
 fn json_has_one_match_a_line() {
     insta::assert_snapshot!(with_memories().done(&["grep", "npm", "--json"]), @r#"
-    {"line":1,"path":"/memories/global/a.md","ranges":[[6,9]],"text":"uses pnpm"}
-    {"line":2,"path":"/memories/global/a.md","ranges":[[6,9]],"text":"never npm (yet)"}
+    {"path":"/memories/global/a.md","line":1,"text":"uses pnpm","ranges":[[6,9]]}
+    {"path":"/memories/global/a.md","line":2,"text":"never npm (yet)","ranges":[[6,9]]}
     "#);
 }
 

@@ -35,28 +35,28 @@ fn a_folder_of_markdown_is_taken_over_as_one_change() {
     let done = place.json(&["import", &from, "--to", "global/notes"]);
     insta::assert_snapshot!(pretty(&done), @r#"
     {
-      "change": 1,
-      "dry_run": false,
       "format": "folder",
+      "dry_run": false,
       "memories": [
         {
-          "notes": [],
           "path": "/memories/global/notes/a.md",
-          "source": "a.md"
+          "source": "a.md",
+          "notes": []
         },
         {
-          "notes": [],
           "path": "/memories/global/notes/deep/b.md",
-          "source": "deep/b.md"
+          "source": "deep/b.md",
+          "notes": []
         }
       ],
       "skipped": [
         {
-          "is_loss": false,
           "source": "image.png",
-          "why": "is not Markdown"
+          "why": "is not Markdown",
+          "is_loss": false
         }
-      ]
+      ],
+      "change": 1
     }
     "#);
     assert_eq!(place.view("global/notes/deep/b.md"), "b\n");

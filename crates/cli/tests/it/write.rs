@@ -108,8 +108,8 @@ fn json_tells_the_change_and_the_revision() {
     let made = place.json(&["create", "global/a.md", "one"]);
     insta::assert_snapshot!(pretty(&made), @r#"
     {
-      "change": 1,
       "path": "/memories/global/a.md",
+      "change": 1,
       "revision": "2c8b08da5ce60398e1f19af0e5dccc744df274b826abe585eaba68c525434806",
       "warnings": []
     }
@@ -117,10 +117,10 @@ fn json_tells_the_change_and_the_revision() {
     let deleted = place.json(&["rm", "-y", "global/a.md"]);
     insta::assert_snapshot!(pretty(&deleted), @r#"
     {
-      "change": 2,
       "paths": [
         "/memories/global/a.md"
-      ]
+      ],
+      "change": 2
     }
     "#);
 }
@@ -178,7 +178,7 @@ fn a_failure_is_told_with_help() {
     insta::assert_snapshot!(place.run(&["view", "global/none.md", "--json"]).shown(), @r#"
     status 1
     --- stderr
-    {"error":{"code":"not_found","help":"`quipu ls` and `quipu log` show what there is","message":"The path /memories/global/none.md does not exist. Please provide a valid path."}}
+    {"error":{"code":"not_found","message":"The path /memories/global/none.md does not exist. Please provide a valid path.","help":"`quipu ls` and `quipu log` show what there is"}}
     "#);
 }
 
@@ -234,7 +234,7 @@ fn without_a_terminal_nothing_is_taken_away_unless_a_flag_says_so() {
     error: `quipu rm` deletes, and needs `-y` without a terminal
       help: `quipu rm -y` does it without a question; `quipu undo` takes it back
     ");
-    insta::assert_snapshot!(place.run(&["dream", "--json"]).stderr, @r#"{"error":{"code":"invalid_arguments","help":"`quipu dream -y` does it without a question; `quipu undo` takes it back","message":"`quipu dream` rewrites memories, and needs `-y` with `--json`"}}"#);
+    insta::assert_snapshot!(place.run(&["dream", "--json"]).stderr, @r#"{"error":{"code":"invalid_arguments","message":"`quipu dream` rewrites memories, and needs `-y` with `--json`","help":"`quipu dream -y` does it without a question; `quipu undo` takes it back"}}"#);
     for words in [&["forget", "-y", "bees"][..], &["dream", "-y"], &["undo", "-y"]] {
         assert_eq!(place.run(words).status, 0, "{words:?}");
     }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use engine::{
-    BindingRequest, Call, Caller, Conversation, Embeddings as Set, Endpoint, Engine, Key,
+    Address, BindingRequest, Call, Caller, Conversation, Embeddings as Set, Endpoint, Engine, Key,
     LaneSettings, Memories, Reach, Selected, Workspace,
 };
 use memory::command::Command;
@@ -58,8 +58,9 @@ impl World {
 
     fn at(home: TempDir, server: Arc<Embeddings>, wait: Duration) -> Self {
         let mut config = config(home.path());
-        let endpoint = Endpoint::new(&server.url(), Reach::ThisMachine, "small", Key::None);
-        config.embeddings = Some(Set { wait, ..Set::new(endpoint.unwrap()) });
+        let address = Address::parse(&server.url(), Reach::ThisMachine).unwrap();
+        let endpoint = Endpoint::new(address, "small", Key::None);
+        config.embeddings = Some(Set { wait, ..Set::new(endpoint) });
         let engine = Engine::open(config).unwrap();
         let memories = engine.memories(&BindingRequest::default(), Caller::person("test"));
         Self { home, server, engine, memories }
@@ -240,7 +241,8 @@ async fn a_server_that_is_not_there_is_no_hindrance() {
     let url = gone.url();
     drop(gone);
     let mut config = config(world.home.path());
-    let endpoint = Endpoint::new(&url, Reach::ThisMachine, "small", Key::None).unwrap();
+    let address = Address::parse(&url, Reach::ThisMachine).unwrap();
+    let endpoint = Endpoint::new(address, "small", Key::None);
     config.embeddings = Some(Set::new(endpoint));
     world.engine = Engine::open(config).unwrap();
     world.memories = world.engine.memories(&BindingRequest::default(), Caller::person("test"));

@@ -320,18 +320,18 @@ fn the_schema_is_flat_and_of_plain_types() {
     let mut lines: Vec<_> = fields.map(|(name, field)| format!("{name}: {field}")).collect();
     lines.sort();
     insta::assert_snapshot!(lines.join("\n"), @r#"
-    command: {"enum":["view","create","str_replace","insert","delete","rename"],"type":"string"}
-    file_text: {"description":"create: the whole text","type":"string"}
-    insert_line: {"description":"insert: 0 is the top","type":"integer"}
-    insert_text: {"description":"insert: the lines","type":"string"}
-    limit: {"description":"view a file: how many lines","type":"integer"}
-    new_path: {"description":"rename: to","type":"string"}
-    new_str: {"description":"str_replace: what shall be there; none deletes old_str","type":"string"}
-    offset: {"description":"view a file: first line","type":"integer"}
-    old_path: {"description":"rename: from","type":"string"}
-    old_str: {"description":"str_replace: what is there, verbatim","type":"string"}
-    path: {"description":"File or folder; all but rename","type":"string"}
-    view_range: {"description":"view a file: [first, last] line, -1 is the end","items":{"type":"integer"},"type":"array"}
+    command: {"type":"string","enum":["view","create","str_replace","insert","delete","rename"]}
+    file_text: {"type":"string","description":"create: the whole text"}
+    insert_line: {"type":"integer","description":"insert: 0 is the top"}
+    insert_text: {"type":"string","description":"insert: the lines"}
+    limit: {"type":"integer","description":"view a file: how many lines"}
+    new_path: {"type":"string","description":"rename: to"}
+    new_str: {"type":"string","description":"str_replace: what shall be there; none deletes old_str"}
+    offset: {"type":"integer","description":"view a file: first line"}
+    old_path: {"type":"string","description":"rename: from"}
+    old_str: {"type":"string","description":"str_replace: what is there, verbatim"}
+    path: {"type":"string","description":"File or folder; all but rename"}
+    view_range: {"type":"array","items":{"type":"integer"},"description":"view a file: [first, last] line, -1 is the end"}
     "#);
     assert_eq!(schema, json!({ "type": "object", "properties": null, "required": ["command"] }));
 }

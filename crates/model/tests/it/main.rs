@@ -1,11 +1,13 @@
-//! An endpoint, asked over a real connection.
+//! An endpoint and models, asked over real connections.
 
 #![expect(clippy::unwrap_used, reason = "the helpers of these tests fail where there is no server")]
+
+mod chat;
 
 use std::net::TcpListener;
 use std::time::Duration;
 
-use model::{EmbedError, Endpoint, Key, Reach};
+use model::{Address, EmbedError, Endpoint, Key, NoKey, Reach};
 use testkit::{Answers, Embeddings};
 
 const LONG: Duration = Duration::from_mins(1);
@@ -15,7 +17,7 @@ fn server() -> Embeddings {
 }
 
 fn endpoint(url: &str, key: Key) -> Endpoint {
-    Endpoint::new(url, Reach::ThisMachine, "small", key).unwrap()
+    Endpoint::new(Address::parse(url, Reach::ThisMachine).unwrap(), "small", key)
 }
 
 async fn asked(server: &Embeddings, answers: Answers) -> EmbedError {
@@ -53,7 +55,10 @@ async fn without_the_key_that_was_named_nothing_is_sent() {
     for value in [None, Some(""), Some("  "), Some("a\nb")] {
         let endpoint = endpoint(&server.url(), Key::of_variable("MY_KEY", value));
         let error = endpoint.embed(&["a"], LONG).await.unwrap_err();
-        assert!(matches!(&error, EmbedError::NoKey(name) if name == "MY_KEY"), "{error:?}");
+        assert!(
+            matches!(&error, EmbedError::NoKey(NoKey::Variable(name)) if name == "MY_KEY"),
+            "{error:?}"
+        );
     }
     assert_eq!(server.texts(), [] as [&str; 0]);
 }

@@ -5,7 +5,7 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use engine::{BadUrl, Embeddings, Endpoint, Key, Reach};
+use engine::{Address, BadUrl, Embeddings, Endpoint, Key, Reach};
 use memory::limits::{EMBED_BATCH_MAX, EMBED_WAIT_MAX};
 use serde::Deserialize;
 use toml::Spanned;
@@ -27,10 +27,10 @@ impl Endpoints {
     /// Returns what is wrong, and where.
     pub(super) fn mistake(&self) -> Option<(Range<usize>, String)> {
         let url = &self.url;
-        if let Err(error) = Endpoint::new(url.get_ref(), self.reach(), "", Key::None) {
+        if let Err(error) = Address::parse(url.get_ref(), self.reach()) {
             let help = match error {
-                BadUrl::Elsewhere(_) => "; `beyond_this_machine = true` allows that",
-                BadUrl::Tls | BadUrl::Shape => "",
+                BadUrl::Elsewhere(_) => ", or set `beyond_this_machine = true`",
+                BadUrl::Shape => "",
             };
             return Some((url.span(), format!("embeddings.url: {error}{help}")));
         }
@@ -70,7 +70,8 @@ impl Endpoints {
             Key::of_variable(name.get_ref(), variable(name.get_ref()).as_deref())
         });
         let (url, model) = (self.url.get_ref(), self.model.get_ref());
-        let mut embeddings = Embeddings::new(Endpoint::new(url, self.reach(), model, key).ok()?);
+        let address = Address::parse(url, self.reach()).ok()?;
+        let mut embeddings = Embeddings::new(Endpoint::new(address, model, key));
         if let Some(timeout) = &self.timeout_ms {
             embeddings.wait = Duration::from_millis(*timeout.get_ref());
         }

@@ -155,12 +155,7 @@ pub(crate) const KNOWN: &[Known] = &[
         Kind::Choice(&["tree", "flat"]),
         "texts stay, imported files follow",
     ),
-    sends(
-        "url",
-        "\"http://localhost/v1\"",
-        Kind::Text,
-        "texts are sent to URL/embeddings, without TLS",
-    ),
+    sends("url", "\"http://localhost/v1\"", Kind::Text, "texts are sent to URL/embeddings"),
     sends("model", "\"NAME\"", Kind::Text, "which model makes them"),
     sends(
         "key_variable",
@@ -195,7 +190,7 @@ pub(crate) const KNOWN: &[Known] = &[
             "beyond_this_machine",
             "false",
             Kind::Switch,
-            "whether url may lead to another machine",
+            "whether an http:// url may lead to another machine",
         )
     },
     known(

@@ -1,0 +1,315 @@
+//! A model that is talked to.
+
+use std::time::Duration;
+
+use genai::adapter::AdapterKind;
+use genai::chat::{ChatMessage, ChatOptions, ChatResponse, StopReason};
+use genai::resolver::{self, AuthData};
+use genai::{ClientBuilder, ModelIden, ServiceTarget, webc};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep, timeout_at};
+
+use crate::address::Address;
+use crate::conversation::{Call, Conversation, Reply, Usage};
+use crate::error::ChatError;
+use crate::http::Client;
+use crate::key::Key;
+
+/// Tokens that a reply may have.
+const REPLY_TOKENS_MAX: u32 = 8_192;
+/// How often a question is put before its failure is told.
+const ATTEMPTS: u32 = 3;
+/// How long the second attempt waits, where the server does not say; each after it twice as long.
+const RETRY_WAIT: Duration = Duration::from_millis(500);
+/// Nobody waits longer: no deadline is as late.
+const RETRY_WAIT_MAX: Duration = Duration::from_hours(1);
+/// Characters of what a server says of a failure.
+const SAID_CHARS_MAX: usize = 300;
+
+/// How a model's server is spoken to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wire {
+    /// The chat completions of `OpenAI`, which most servers speak: Ollama, llama.cpp, vLLM, LM Studio, `OpenRouter`.
+    OpenAi,
+    /// The responses of `OpenAI`.
+    OpenAiResponses,
+    /// The messages of Anthropic.
+    Anthropic,
+    /// The contents of Gemini.
+    Gemini,
+}
+
+impl Wire {
+    /// All, in the order in which they are listed.
+    pub const ALL: [Self; 4] = [Self::OpenAi, Self::OpenAiResponses, Self::Anthropic, Self::Gemini];
+
+    /// Returns its word in settings.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OpenAi => "openai",
+            Self::OpenAiResponses => "openai-responses",
+            Self::Anthropic => "anthropic",
+            Self::Gemini => "gemini",
+        }
+    }
+
+    /// Returns where the provider that it is named after offers it.
+    pub const fn home(self) -> &'static str {
+        match self {
+            Self::OpenAi | Self::OpenAiResponses => "https://api.openai.com/v1/",
+            Self::Anthropic => "https://api.anthropic.com/v1/",
+            Self::Gemini => "https://generativelanguage.googleapis.com/v1beta/",
+        }
+    }
+
+    const fn adapter(self) -> AdapterKind {
+        match self {
+            Self::OpenAi => AdapterKind::OpenAI,
+            Self::OpenAiResponses => AdapterKind::OpenAIResp,
+            Self::Anthropic => AdapterKind::Anthropic,
+            Self::Gemini => AdapterKind::Gemini,
+        }
+    }
+}
+
+/// A model that is talked to. Keeps nothing of what was said.
+#[derive(Clone, Debug)]
+pub struct Chat {
+    wire: Wire,
+    address: Address,
+    model: String,
+    key: Key,
+    client: Client,
+}
+
+impl Chat {
+    /// Returns the model of this name at an address.
+    pub fn new(wire: Wire, address: Address, model: &str, key: Key) -> Self {
+        Self { wire, address, model: model.to_owned(), key, client: Client::default() }
+    }
+
+    /// Returns the name of the model.
+    pub fn model(&self) -> &str {
+        &self.model
+    }
+
+    /// Returns where it is: host, port and path.
+    pub fn place(&self) -> String {
+        self.address.place()
+    }
+
+    /// Returns how it is spoken to.
+    pub const fn wire(&self) -> Wire {
+        self.wire
+    }
+
+    /// Asks the model to go on, and adds what it says to the conversation. A server that is busy, fails or is cut off
+    /// is asked up to three times within the deadline, as late as it says. Dropping it closes the connection.
+    pub async fn next(
+        &self,
+        conversation: &mut Conversation,
+        deadline: Duration,
+    ) -> Result<Reply, ChatError> {
+        let end = Instant::now() + deadline;
+        let mut attempt = 1;
+        loop {
+            let error = match timeout_at(end, self.ask(conversation)).await {
+                Ok(Ok(reply)) => return Ok(reply),
+                Ok(Err(failed)) => failed,
+                Err(_) => return Err(ChatError::TimedOut(deadline)),
+            };
+            let wait = error.retry_after.unwrap_or_else(|| RETRY_WAIT * 2_u32.pow(attempt - 1));
+            let wait = jittered(wait);
+            if attempt == ATTEMPTS || !error.error.is_passing() || Instant::now() + wait >= end {
+                return Err(error.error);
+            }
+            tracing::debug!(model = %self.model, attempt, wait_ms = wait.as_millis(), "a model is asked again");
+            sleep(wait).await;
+            attempt += 1;
+        }
+    }
+
+    async fn ask(&self, conversation: &mut Conversation) -> Result<Reply, Failed> {
+        let key = self.key.get().await.map_err(ChatError::from)?;
+        let client = self.client.get(&self.address);
+        let client = client.map_err(|error| ChatError::Unreachable(chain(&error)))?;
+        let client = ClientBuilder::default().with_reqwest(client).build();
+        let client = client.map_err(|_| ChatError::Wrong("it cannot be asked"))?;
+        let (target, options) = self.target(key.clone());
+        let asked = client.exec_chat(target, conversation.0.clone(), Some(&options)).await;
+        let response = match asked {
+            Ok(response) => response,
+            Err(error) => {
+                let failed = failed(&error, key.as_deref());
+                if matches!(failed.error, ChatError::Refused { status: 401, .. }) {
+                    self.key.refused().await;
+                }
+                return Err(failed);
+            }
+        };
+        let reply = reply(&response);
+        conversation.replied(
+            ChatMessage::assistant(response.content)
+                .with_reasoning_content(response.reasoning_content),
+        );
+        Ok(reply)
+    }
+
+    fn target(&self, key: Option<String>) -> (ServiceTarget, ChatOptions) {
+        let mut options =
+            ChatOptions::default().with_max_tokens(REPLY_TOKENS_MAX).with_capture_raw_body(true);
+        let mut name = self.model.clone();
+        if self.wire != Wire::Gemini && !name.ends_with('-') {
+            // The library takes a last word such as `-medium` for a wish, and cuts it off; many models are called so.
+            name.push('-');
+            options = options.with_extra_body(json!({ "model": self.model }));
+        }
+        let auth = match (key, self.wire) {
+            (Some(key), _) => AuthData::Key(key),
+            // Without a key, the library would send an empty one.
+            (None, Wire::OpenAi) => self.unauthorized("chat/completions"),
+            (None, Wire::OpenAiResponses) => self.unauthorized("responses"),
+            (None, Wire::Anthropic | Wire::Gemini) => AuthData::Key(String::new()),
+        };
+        let endpoint = resolver::Endpoint::from_owned(self.address.as_str());
+        (
+            ServiceTarget { endpoint, auth, model: ModelIden::new(self.wire.adapter(), name) },
+            options,
+        )
+    }
+
+    fn unauthorized(&self, below: &str) -> AuthData {
+        AuthData::RequestOverride {
+            url: self.address.join(below),
+            headers: genai::Headers::default(),
+        }
+    }
+}
+
+fn reply(response: &ChatResponse) -> Reply {
+    let count = |tokens: Option<i32>| {
+        tokens.and_then(|tokens| u64::try_from(tokens).ok()).unwrap_or_default()
+    };
+    let cached =
+        response.usage.prompt_tokens_details.as_ref().and_then(|details| details.cached_tokens);
+    let cost =
+        response.captured_raw_body.as_ref().and_then(|body| body.pointer("/usage/cost")?.as_f64());
+    Reply {
+        text: response.texts().concat(),
+        calls: response.tool_calls().into_iter().map(Call::from).collect(),
+        usage: Usage {
+            tokens_in: count(response.usage.prompt_tokens),
+            tokens_cached: count(cached),
+            tokens_out: count(response.usage.completion_tokens),
+            cost: cost.filter(|cost| cost.is_finite() && *cost >= 0.0),
+        },
+        is_cut: response.stop_reason.as_ref().is_some_and(StopReason::is_max_tokens),
+    }
+}
+
+/// Why one attempt failed, and when the server wants to be asked again.
+#[derive(Debug)]
+struct Failed {
+    error: ChatError,
+    retry_after: Option<Duration>,
+}
+
+impl From<ChatError> for Failed {
+    fn from(error: ChatError) -> Self {
+        Self { error, retry_after: None }
+    }
+}
+
+fn failed(error: &genai::Error, key: Option<&str>) -> Failed {
+    let (genai::Error::WebModelCall { webc_error, .. }
+    | genai::Error::WebAdapterCall { webc_error, .. }) = error
+    else {
+        return ChatError::Wrong("it has another form").into();
+    };
+    match webc_error {
+        webc::Error::ResponseFailedStatus { status, body, headers } => {
+            let after = headers.get("retry-after").and_then(|value| value.to_str().ok());
+            let error = ChatError::Refused { status: status.as_u16(), said: said(body, key) };
+            Failed { error, retry_after: after.and_then(retry_after) }
+        }
+        webc::Error::Reqwest(error) => {
+            let told = key.map_or_else(|| chain(error), |key| chain(error).replace(key, "[key]"));
+            if error.is_connect() { ChatError::Unreachable(told) } else { ChatError::Broken(told) }
+                .into()
+        }
+        webc::Error::ResponseFailedNotJson { .. } => ChatError::Wrong("it is no JSON").into(),
+        _ => ChatError::Wrong("it is broken JSON").into(),
+    }
+}
+
+/// Reads a number of seconds. Dates are not read: the usual wait does.
+fn retry_after(value: &str) -> Option<Duration> {
+    let seconds = value.trim().parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok().map(|wait| wait.min(RETRY_WAIT_MAX))
+}
+
+/// Returns what a server says of a failure, in one line.
+fn said(body: &str, key: Option<&str>) -> Option<String> {
+    let body: Value = serde_json::from_str(body).ok()?;
+    let message = ["/error/message", "/message", "/error", "/detail"]
+        .into_iter()
+        .find_map(|at| body.pointer(at)?.as_str())?;
+    let message = message.split_whitespace().collect::<Vec<_>>().join(" ");
+    let message = match key {
+        Some(key) if !key.is_empty() => message.replace(key, "[key]"),
+        _ => message,
+    };
+    let cut: String = message.chars().filter(|c| !c.is_control()).take(SAID_CHARS_MAX).collect();
+    (!cut.is_empty()).then_some(cut)
+}
+
+/// Tells the causes of an error, without the address that was asked.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut told = String::new();
+    let mut cause = error.source();
+    for _ in 0..8 {
+        let Some(deeper) = cause else { break };
+        if !told.is_empty() {
+            told.push_str(": ");
+        }
+        told.push_str(&deeper.to_string());
+        cause = deeper.source();
+    }
+    if told.is_empty() { "it was cut off".to_owned() } else { told }
+}
+
+/// Changes a wait by up to a quarter, so that many who were refused at once do not come back at once.
+fn jittered(wait: Duration) -> Duration {
+    // Without random numbers everybody comes back at the same time, which is no worse than that.
+    let part = f64::from(getrandom::u32().unwrap_or_default()) / f64::from(u32::MAX);
+    wait.mul_f64(1.0 + 0.25 * part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_server_says_is_one_line_without_the_key() {
+        let check = |body: &str, expected: Option<&str>| {
+            assert_eq!(said(body, Some("sk-1")).as_deref(), expected, "{body}");
+        };
+        check(r#"{"error": {"message": "no model\nof that name"}}"#, Some("no model of that name"));
+        check(r#"{"error": "the key sk-1 is wrong"}"#, Some("the key [key] is wrong"));
+        check(r#"{"detail": [1]}"#, None);
+        check("<html>", None);
+        let long = format!(r#"{{"message": "{}"}}"#, "x".repeat(1_000));
+        assert_eq!(said(&long, None).unwrap().len(), SAID_CHARS_MAX);
+    }
+
+    #[test]
+    fn a_wait_that_a_server_wants_is_read() {
+        assert_eq!(retry_after(" 2 "), Some(Duration::from_secs(2)));
+        assert_eq!(retry_after("0.5"), Some(Duration::from_millis(500)));
+        assert_eq!(retry_after("1e30"), None);
+        assert_eq!(retry_after("1e9"), Some(RETRY_WAIT_MAX));
+        for wrong in ["", "-1", "soon", "inf", "Wed, 21 Oct 2026 07:28:00 GMT"] {
+            assert_eq!(retry_after(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Models on every wire, asked over real connections.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use model::{Address, Chat, ChatError, Conversation, Key, NoKey, Reach, Tool, Wire};
+use serde_json::{Value, json};
+use testkit::{Models, Says};
+
+const LONG: Duration = Duration::from_mins(1);
+
+fn chat(wire: Wire, server: &Models, key: Key) -> Chat {
+    named(wire, server, "small", key)
+}
+
+fn named(wire: Wire, server: &Models, model: &str, key: Key) -> Chat {
+    let address = Address::parse(&server.url(), Reach::ThisMachine).unwrap();
+    Chat::new(wire, address, model, key)
+}
+
+fn key() -> Key {
+    Key::of_variable("MY_KEY", Some("k-123"))
+}
+
+fn tools() -> [Tool; 2] {
+    let tool = |name, description| {
+        let schema = json!({ "type": "object", "properties": { "path": { "type": "string" } }, "required": ["path"] });
+        Tool { name, description, schema }
+    };
+    [tool("read_file", "Reads a file."), tool("ls", "Lists a folder.")]
+}
+
+/// Returns a conversation in which something was said.
+fn conversation() -> Conversation {
+    let mut conversation = Conversation::new("You keep files.", &tools());
+    conversation.say("Tidy up.");
+    conversation
+}
+
+async fn error(says: Says) -> ChatError {
+    let server = Models::saying(vec![says]).unwrap();
+    let chat = chat(Wire::OpenAi, &server, key());
+    chat.next(&mut conversation(), Duration::from_secs(20)).await.unwrap_err()
+}
+
+#[tokio::test]
+async fn tools_are_called_answered_and_followed_by_a_text_on_every_wire() {
+    for wire in Wire::ALL {
+        let calls = vec![
+            ("read_file".to_owned(), json!({ "path": "a.md" })),
+            ("ls".to_owned(), json!({ "path": "/" })),
+        ];
+        let server = Models::saying(vec![Says::Calls(calls), Says::text("All is tidy.")]).unwrap();
+        let chat = chat(wire, &server, key());
+        let mut conversation = conversation();
+        let reply = chat.next(&mut conversation, LONG).await.unwrap();
+        let called: Vec<_> =
+            reply.calls.iter().map(|call| (call.name(), call.arguments().clone())).collect();
+        assert_eq!(
+            called,
+            [("read_file", json!({ "path": "a.md" })), ("ls", json!({ "path": "/" }))],
+            "{wire:?}"
+        );
+        assert_eq!((reply.text.as_str(), reply.is_cut), ("", false), "{wire:?}");
+        let results = ["- one fact", "a.md"].map(str::to_owned);
+        conversation.answer(reply.calls.iter().zip(results));
+        let reply = chat.next(&mut conversation, LONG).await.unwrap();
+        assert_eq!((reply.text.as_str(), reply.calls.len()), ("All is tidy.", 0), "{wire:?}");
+        let usage = reply.usage;
+        assert_eq!(
+            (usage.tokens_in, usage.tokens_cached, usage.tokens_out),
+            (100, 40, 7),
+            "{wire:?}"
+        );
+        assert_eq!(usage.cost, (wire == Wire::OpenAi).then_some(0.25), "{wire:?}");
+        let [first, second] = server.asked().try_into().unwrap();
+        for text in ["You keep files.", "Tidy up.", "read_file", "Lists a folder."] {
+            assert!(first.text().contains(text), "{wire:?} was not told {text}: {}", first.text());
+        }
+        for text in ["- one fact", "a.md"] {
+            assert!(
+                second.text().contains(text),
+                "{wire:?} was not told {text}: {}",
+                second.text()
+            );
+        }
+        assert!(first.head.contains("k-123"), "{wire:?}: {}", first.head);
+        assert!(!first.text().contains("k-123"), "{wire:?}");
+    }
+}
+
+/// Every call has one result that names it, as the servers of each wire demand.
+#[tokio::test]
+async fn results_name_their_calls() {
+    let find = |wire: Wire, body: &Value| -> Vec<(String, String)> {
+        let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+        let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
+        match wire {
+            Wire::OpenAi => {
+                let messages = list(&body["messages"]);
+                let results = messages.iter().filter(|message| message["role"] == "tool");
+                results.map(|one| (text(&one["tool_call_id"]), text(&one["content"]))).collect()
+            }
+            Wire::OpenAiResponses => {
+                let items = list(&body["input"]);
+                let results = items.iter().filter(|item| item["type"] == "function_call_output");
+                results.map(|one| (text(&one["call_id"]), text(&one["output"]))).collect()
+            }
+            Wire::Anthropic => {
+                // All in the one message after the calls: two in a row are refused.
+                let newest = list(&body["messages"]).pop().unwrap_or_default();
+                list(&newest["content"])
+                    .iter()
+                    .map(|one| (text(&one["tool_use_id"]), text(&one["content"])))
+                    .collect()
+            }
+            Wire::Gemini => {
+                let contents = list(&body["contents"]);
+                let parts = contents.iter().flat_map(|content| list(&content["parts"]));
+                let results = parts.filter_map(|part| part.get("functionResponse").cloned());
+                results.map(|one| (text(&one["name"]), one["response"].to_string())).collect()
+            }
+        }
+    };
+    for wire in Wire::ALL {
+        let calls = vec![
+            ("read_file".to_owned(), json!({ "path": "a.md" })),
+            ("ls".to_owned(), json!({ "path": "/" })),
+        ];
+        let server = Models::saying(vec![Says::Calls(calls), Says::text("Done.")]).unwrap();
+        let chat = chat(wire, &server, key());
+        let mut conversation = conversation();
+        let reply = chat.next(&mut conversation, LONG).await.unwrap();
+        let results = ["first result", "second result"].map(str::to_owned);
+        conversation.answer(reply.calls.iter().zip(results));
+        chat.next(&mut conversation, LONG).await.unwrap();
+        let found = find(wire, &server.asked()[1].body);
+        let names = if wire == Wire::Gemini { ["read_file", "ls"] } else { ["call_0", "call_1"] };
+        let [(one, first), (other, second)] = found.try_into().unwrap();
+        assert_eq!([one.as_str(), other.as_str()], names, "{wire:?}");
+        assert!(
+            first.contains("first result") && second.contains("second result"),
+            "{wire:?} {first} {second}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_ends_like_a_wish_is_the_name() {
+    for wire in [Wire::OpenAi, Wire::OpenAiResponses, Wire::Anthropic] {
+        let server = Models::saying(vec![Says::text("Yes.")]).unwrap();
+        for name in ["mistral-medium", "qwen-max", "phi-none", "org::tiny", "plain", "odd-"] {
+            named(wire, &server, name, key()).next(&mut conversation(), LONG).await.unwrap();
+            let body = server.asked().pop().unwrap().body;
+            assert_eq!(body["model"], name, "{wire:?}");
+            for wish in ["reasoning_effort", "reasoning", "thinking"] {
+                assert!(body.get(wish).is_none(), "{wire:?} {name}: {body}");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_a_key_none_is_sent() {
+    for wire in [Wire::OpenAi, Wire::OpenAiResponses] {
+        let server = Models::saying(vec![Says::text("Yes.")]).unwrap();
+        chat(wire, &server, Key::None).next(&mut conversation(), LONG).await.unwrap();
+        let [asked] = server.asked().try_into().unwrap();
+        assert!(!asked.head.to_lowercase().contains("authorization"), "{}", asked.head);
+    }
+    let server = Models::saying(vec![Says::text("Yes.")]).unwrap();
+    let missing = Key::of_variable("MY_KEY", None);
+    let error =
+        chat(Wire::OpenAi, &server, missing).next(&mut conversation(), LONG).await.unwrap_err();
+    assert!(
+        matches!(&error, ChatError::NoKey(NoKey::Variable(name)) if name == "MY_KEY"),
+        "{error:?}"
+    );
+    assert_eq!(server.asked().len(), 0);
+}
+
+#[tokio::test]
+async fn a_busy_server_is_asked_again_when_it_says() {
+    let script = vec![
+        Says::Status(429, Some(("retry-after", "1")), "slow down"),
+        Says::Status(503, None, "busy"),
+        Says::text("Yes."),
+    ];
+    let server = Models::saying(script).unwrap();
+    let begun = tokio::time::Instant::now();
+    let reply =
+        chat(Wire::Anthropic, &server, key()).next(&mut conversation(), LONG).await.unwrap();
+    assert_eq!((reply.text.as_str(), server.asked().len()), ("Yes.", 3));
+    assert!(begun.elapsed() >= Duration::from_millis(1_900), "{:?}", begun.elapsed());
+}
+
+#[tokio::test]
+async fn who_is_to_wait_beyond_the_deadline_is_told_at_once() {
+    let server =
+        Models::saying(vec![Says::Status(429, Some(("retry-after", "3600")), "quota")]).unwrap();
+    let begun = tokio::time::Instant::now();
+    let error =
+        chat(Wire::OpenAi, &server, key()).next(&mut conversation(), LONG).await.unwrap_err();
+    assert_eq!(error.to_string(), "the model's server answered with status 429: quota");
+    assert!(begun.elapsed() < Duration::from_secs(5) && server.asked().len() == 1);
+}
+
+#[tokio::test]
+async fn what_cannot_pass_is_not_tried_again() {
+    for status in [400, 401, 403, 404, 302] {
+        let server = Models::saying(vec![Says::Status(status, None, "no: k-123")]).unwrap();
+        let error =
+            chat(Wire::OpenAi, &server, key()).next(&mut conversation(), LONG).await.unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            format!("the model's server answered with status {status}: no: [key]")
+        );
+        assert_eq!(server.asked().len(), 1, "{status}");
+    }
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let other = Models::saying(vec![Says::text("Yes.")]).unwrap();
+    let to: &'static str = Box::leak(format!("{}/chat/completions", other.url()).into_boxed_str());
+    let server =
+        Models::saying(vec![Says::Status(307, Some(("location", to)), "over there")]).unwrap();
+    let error =
+        chat(Wire::OpenAi, &server, key()).next(&mut conversation(), LONG).await.unwrap_err();
+    assert!(matches!(error, ChatError::Refused { status: 307, .. }), "{error:?}");
+    assert_eq!(other.asked().len(), 0);
+}
+
+#[tokio::test]
+async fn what_is_no_reply_is_told_from_what_is() {
+    assert_eq!(
+        error(Says::Page).await.to_string(),
+        "the model's reply cannot be read: it is no JSON"
+    );
+    assert!(matches!(error(Says::Half).await, ChatError::Broken(_)));
+    assert!(matches!(
+        error(Says::Status(500, None, "failed")).await,
+        ChatError::Refused { status: 500, .. }
+    ));
+}
+
+#[tokio::test]
+async fn arguments_that_are_no_json_are_no_object() {
+    for wire in [Wire::OpenAi, Wire::OpenAiResponses] {
+        let server = Models::saying(vec![Says::Garbage("ls".to_owned())]).unwrap();
+        let replied = chat(wire, &server, key()).next(&mut conversation(), LONG).await;
+        match replied {
+            Ok(reply) => {
+                assert!(reply.calls.iter().all(|call| !call.arguments().is_object()), "{reply:?}");
+            }
+            Err(error) => assert!(matches!(error, ChatError::Wrong(_)), "{error:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_reply_that_was_too_long_is_told() {
+    for wire in Wire::ALL {
+        let server = Models::saying(vec![Says::Cut("half a".to_owned())]).unwrap();
+        let reply = chat(wire, &server, key()).next(&mut conversation(), LONG).await.unwrap();
+        assert!(reply.is_cut, "{wire:?}: {reply:?}");
+    }
+}
+
+#[tokio::test]
+async fn nobody_there_is_told_without_the_address() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    drop(listener);
+    let address = Address::parse(&url, Reach::ThisMachine).unwrap();
+    let chat = Chat::new(Wire::OpenAi, address, "small", key());
+    let error = chat.next(&mut conversation(), LONG).await.unwrap_err();
+    assert!(matches!(error, ChatError::Unreachable(_)), "{error:?}");
+    assert!(!error.to_string().contains("k-123"), "{error}");
+}
+
+#[tokio::test]
+async fn who_says_nothing_is_left_at_the_deadline() {
+    let server = Models::saying(vec![Says::Nothing]).unwrap();
+    let wait = Duration::from_millis(80);
+    let error =
+        chat(Wire::Gemini, &server, key()).next(&mut conversation(), wait).await.unwrap_err();
+    assert!(matches!(error, ChatError::TimedOut(_)), "{error:?}");
+    tokio::task::spawn_blocking(move || server.wait_for_leaving(1)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_question_that_is_dropped_closes_its_connection() {
+    let server = Arc::new(Models::saying(vec![Says::Nothing]).unwrap());
+    let chat = chat(Wire::OpenAi, &server, key());
+    let asking = tokio::spawn(async move { chat.next(&mut conversation(), LONG).await });
+    let waiting = Arc::clone(&server);
+    tokio::task::spawn_blocking(move || waiting.wait_for_requests(1)).await.unwrap();
+    asking.abort();
+    tokio::task::spawn_blocking(move || server.wait_for_leaving(1)).await.unwrap();
+}

@@ -1,0 +1,68 @@
+//! What encrypts for a server on this machine that does not.
+
+use std::io::{self, BufReader, Read as _, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+
+use rcgen::generate_simple_self_signed;
+use rustls::crypto::ring;
+use rustls::pki_types::PrivatePkcs8KeyDer;
+use rustls::{ServerConfig, ServerConnection, StreamOwned};
+
+use crate::http;
+
+/// Listens for encrypted connections, and passes on what comes. Its thread ends with the process.
+#[derive(Debug)]
+pub struct Encrypted {
+    address: SocketAddr,
+    certificate: String,
+}
+
+impl Encrypted {
+    /// Starts before a server.
+    pub fn before(server: SocketAddr) -> io::Result<Self> {
+        let made =
+            generate_simple_self_signed(["localhost".to_owned()]).map_err(io::Error::other)?;
+        let key = PrivatePkcs8KeyDer::from(made.signing_key.serialize_der());
+        let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .map_err(io::Error::other)?
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key.into())
+            .map_err(io::Error::other)?;
+        let config = Arc::new(config);
+        let listener = TcpListener::bind("127.0.0.1:0")?;
+        let address = listener.local_addr()?;
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let config = Arc::clone(&config);
+                // Who does not trust the certificate goes: that is what some tests are for.
+                std::thread::spawn(move || drop(pass_on(stream, config, server)));
+            }
+        });
+        Ok(Self { address, certificate: made.cert.pem() })
+    }
+
+    /// Returns the URL that it is asked at.
+    pub fn url(&self) -> String {
+        format!("https://localhost:{}/v1", self.address.port())
+    }
+
+    /// Returns its certificate, which is its own authority, as PEM.
+    pub fn certificate(&self) -> &str {
+        &self.certificate
+    }
+}
+
+fn pass_on(stream: TcpStream, config: Arc<ServerConfig>, server: SocketAddr) -> io::Result<()> {
+    let connection = ServerConnection::new(config).map_err(io::Error::other)?;
+    let mut encrypted = StreamOwned::new(connection, stream);
+    let (head, body) = http::read(&mut BufReader::new(&mut encrypted))?;
+    let mut plain = TcpStream::connect(server)?;
+    write!(plain, "{head}\r\n{body}")?;
+    let mut answer = Vec::new();
+    plain.read_to_end(&mut answer)?;
+    encrypted.write_all(&answer)?;
+    encrypted.conn.send_close_notify();
+    encrypted.flush()
+}
