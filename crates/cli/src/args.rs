@@ -174,6 +174,7 @@ pub(crate) enum Command {
     /// (`QUIPU_FEATURES=-recall,+page`), and `[workspace."ID".features]` off in one workspace. What is off leaves no trace
     /// but this list. A daemon and an MCP server read it when they start.
     Features,
+    Models(Models),
     Doctor(Doctor),
     Import(Import),
     Export(Export),
@@ -192,6 +193,17 @@ pub(crate) enum Command {
     /// Print a reference in Markdown
     #[command(hide = true)]
     Reference(Reference),
+}
+
+/// List the models that do the work of agents, and ask each whether it is there
+///
+/// `[models]` in config.toml names them. Each is asked to call a tool: the answer shows whether it is reached, whether
+/// the key is taken, how long it takes, and whether it can do the work at all. That costs some hundred tokens.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Models {
+    /// List them without asking
+    #[arg(long)]
+    pub(crate) no_check: bool,
 }
 
 /// Print a memory

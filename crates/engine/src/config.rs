@@ -12,6 +12,7 @@ use state::Retention;
 use store::{ContextSettings, Folders, Settings};
 
 use crate::lane::DreamSchedule;
+use crate::models::Models;
 
 /// Everything that an [`Engine`](crate::Engine) is opened with.
 #[derive(Clone, Debug)]
@@ -35,6 +36,8 @@ pub struct Config {
     /// Who makes vectors of prompts and entries, for recall; nobody, unless a person says so. Texts of memories and
     /// prompts go there.
     pub embeddings: Option<Embeddings>,
+    /// Which models do the work of agents; none, unless a person names some. Texts of memories go there.
+    pub models: Models,
     /// Which features are on.
     pub features: Features,
     /// Features of single workspaces, by the ids of the workspaces. They only take away.
@@ -77,6 +80,7 @@ impl Config {
             memory_list,
             imports: ImportStyle::default(),
             embeddings: None,
+            models: Models::default(),
             features: Features::default(),
             workspace_features: BTreeMap::new(),
             screening: BTreeMap::new(),

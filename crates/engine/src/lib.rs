@@ -59,6 +59,8 @@ mod browse;
 
 mod runs;
 
+mod models;
+
 mod search;
 
 mod segment;
@@ -95,7 +97,8 @@ pub use lane::{
     Cancelled, DreamSchedule, LaneParts, LaneSettings, Lanes, NextDream, Rehearsal, SubmitError,
     TaskFilter, Viewer,
 };
-pub use model::{Address, BadUrl, Endpoint, Key, Reach};
+pub use model::{Address, BadUrl, Chat, ChatError, Endpoint, Key, Reach, Wire};
+pub use models::{Checked, Fallback, ModelJob, Models, UnknownFallback, check};
 pub use open::{Engine, EngineError};
 pub use pending::{Decision, DecisionError, Pending, PendingPage, PendingProposal};
 pub use precondition::delete_expected;

@@ -29,6 +29,7 @@ use crate::config::Config;
 use crate::conversation::{Conversations, Recalled, Select};
 use crate::feed::{Feed, Feeds};
 use crate::lane::{DreamSchedule, LaneParts, LaneSettings, Lanes};
+use crate::models::Models;
 use crate::pending::Pending;
 use crate::recaller::Recaller;
 use crate::runner::{InProcess, Runner};
@@ -66,6 +67,7 @@ pub struct Engine {
     screen: Screen,
     tasks_kept_for: Duration,
     dream: Option<DreamSchedule>,
+    models: Arc<Models>,
     switches: Switches,
 }
 
@@ -98,7 +100,9 @@ impl Engine {
             Arc::new(SystemClock),
             settings,
         );
-        let Config { folders, tasks_kept_for, dream, context, imports, features, .. } = config;
+        let Config { folders, tasks_kept_for, dream, models, context, imports, features, .. } =
+            config;
+        let models = Some(models).filter(|_| features.has(Feature::Models)).unwrap_or_default();
         let dream = dream.filter(|_| features.has(Feature::ScheduledDreams));
         let embeddings = config.embeddings.filter(|_| features.has(Feature::Models));
         let bounds = (CORPUS_FILE_BYTES_MAX, CORPUS_FILES_MAX, CORPUS_KEPT_FOR);
@@ -122,6 +126,7 @@ impl Engine {
             screen,
             tasks_kept_for,
             dream,
+            models: Arc::new(models),
             switches: Switches::new(features, config.workspace_features),
         })
     }
@@ -180,6 +185,11 @@ impl Engine {
         told: &mut Told,
     ) -> Result<Option<Part>, StoreError> {
         Ok(Look::new(memories, told).await?.delta(told))
+    }
+
+    /// Returns the models that do the work of agents.
+    pub fn models(&self) -> &Models {
+        &self.models
     }
 
     /// Returns the screening rules, with a person's choices.

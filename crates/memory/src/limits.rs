@@ -475,6 +475,13 @@ pub const CORPUS_REST_DELAY: Duration = Duration::from_secs(5);
 /// Corpora that a process has at hand: one for each set of roots that somebody sees.
 pub const CORPORA_KEPT_MAX: usize = 16;
 
+/// Tokens that models may take in 24 hours for work that nobody asked for, unless a person says otherwise: some
+/// hundred reviews.
+pub const BACKGROUND_TOKENS_PER_DAY: u64 = 1_000_000;
+
+/// How long a model may take to show that it is there: one on a small machine may have to be loaded first.
+pub const MODEL_CHECK_WAIT: Duration = Duration::from_mins(1);
+
 /// How long a prompt's vector is waited for, unless a person says otherwise: a server on this machine takes some
 /// hundredths of that.
 pub const EMBED_WAIT_DEFAULT: Duration = Duration::from_secs(2);

@@ -78,6 +78,7 @@ pub struct Chat {
     wire: Wire,
     address: Address,
     model: String,
+    name: String,
     key: Key,
     client: Client,
 }
@@ -85,12 +86,20 @@ pub struct Chat {
 impl Chat {
     /// Returns the model of this name at an address.
     pub fn new(wire: Wire, address: Address, model: &str, key: Key) -> Self {
-        Self { wire, address, model: model.to_owned(), key, client: Client::default() }
+        let (model, name) = (model.to_owned(), model.to_owned());
+        Self { wire, address, model, name, key, client: Client::default() }
     }
 
-    /// Returns the name of the model.
-    pub fn model(&self) -> &str {
-        &self.model
+    /// Returns the same with a name of its own for people, such as `ollama/MODEL`.
+    #[must_use]
+    pub fn called(mut self, name: &str) -> Self {
+        name.clone_into(&mut self.name);
+        self
+    }
+
+    /// Returns its name for people.
+    pub fn name(&self) -> &str {
+        &self.name
     }
 
     /// Returns where it is: host, port and path.

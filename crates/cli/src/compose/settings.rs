@@ -27,6 +27,8 @@ mod file;
 
 mod known;
 
+mod models;
+
 pub(crate) use self::file::SettingsFile;
 pub(crate) use self::known::help;
 
@@ -48,6 +50,12 @@ const DREAM_EVERY_HOURS_MAX: u32 = 8_760;
 /// The longest time that a task is kept after its end: a month. History keeps what became of memories.
 const TASKS_KEPT_MINUTES_MAX: u32 = 43_200;
 
+/// Tells whether something can be called so in an environment, and is called so by custom.
+fn is_variable(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
+        && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+}
+
 /// What a person set.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
@@ -60,6 +68,7 @@ pub(crate) struct Settings {
     dream: Dream,
     context: Context,
     embeddings: Option<Endpoints>,
+    models: models::Named,
     screening: Screening,
     features: BTreeMap<String, Spanned<bool>>,
     workspace: BTreeMap<String, OfWorkspace>,
@@ -268,6 +277,9 @@ impl Settings {
         if let Some((span, what)) = settings.embeddings.as_ref().and_then(Endpoints::mistake) {
             return Err(wrong(Some(span), &what));
         }
+        if let Some((span, what)) = settings.models.mistake() {
+            return Err(wrong(Some(span), &what));
+        }
         for policy in settings.screening.policies.values() {
             if policy.get_ref().parse::<Policy>().is_err() {
                 let what = "a screening policy is `off`, `warn` or `refuse`";
@@ -296,7 +308,8 @@ impl Settings {
         }
         config.dream = self.dream.read();
         self.context.apply(config);
-        config.embeddings = self.embeddings.as_ref().and_then(|set| set.read(variable));
+        config.embeddings = self.embeddings.as_ref().and_then(|set| set.read(&variable));
+        config.models = self.models.read(&variable);
         for (rule, policy) in &self.screening.policies {
             if let Ok(policy) = policy.get_ref().parse() {
                 config.screening.insert(rule.clone(), policy);

@@ -9,6 +9,7 @@
 )]
 
 mod mcp_clients;
+mod models;
 
 mod mcp_process;
 

@@ -10,7 +10,7 @@ use crate::place::Place;
 fn the_help_lists_the_commands() {
     let help = Place::new().done(&["-h"]);
     let (commands, _) = help.split_once("\nOptions:\n").unwrap();
-    insta::assert_snapshot!(commands, @r"
+    insta::assert_snapshot!(commands, @"
     A memory for AI agents: plain Markdown in three scopes, safe, with undo
 
     Usage: quipu [OPTIONS] [COMMAND]
@@ -54,6 +54,7 @@ fn the_help_lists_the_commands() {
     Care:
       status       Show where memories lie and how much there is
       features     Show what is switched on, and which setting says so
+      models       List the models that do the work of agents, and ask each whether it is there
       doctor       Look for trouble, and mend it
       import       Take over memories of another product or folder
       export       Copy memories out
@@ -109,7 +110,7 @@ fn the_help_lists_the_flags_after_the_commands() {
 fn without_a_command_a_start_is_shown() {
     let place = Place::new();
     let ended = place.run(&[]);
-    insta::assert_snapshot!(ended.shown(), @r"
+    insta::assert_snapshot!(ended.shown(), @"
     status 0
     --- stdout
     A memory for AI agents: plain Markdown in three scopes, safe, with undo
@@ -127,7 +128,7 @@ fn without_a_command_a_start_is_shown() {
       Remember    remember  forget  dream  pending  tasks
       Context     context  hot  pin  unpin  save  trust  accept
       History     log  show  diff  undo
-      Care        status  features  doctor  import  export  workspace
+      Care        status  features  models  doctor  import  export  workspace
       Serve       ui  mcp  serve  service  token  events
       Set up      install  uninstall  hook  demo  completions  man  help
 

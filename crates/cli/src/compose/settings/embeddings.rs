@@ -10,6 +10,8 @@ use memory::limits::{EMBED_BATCH_MAX, EMBED_WAIT_MAX};
 use serde::Deserialize;
 use toml::Spanned;
 
+use super::is_variable;
+
 /// Who makes vectors.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -65,7 +67,7 @@ impl Endpoints {
     }
 
     /// Returns what was set; `None` if there is a mistake in it.
-    pub(super) fn read(&self, variable: impl Fn(&str) -> Option<String>) -> Option<Embeddings> {
+    pub(super) fn read(&self, variable: &impl Fn(&str) -> Option<String>) -> Option<Embeddings> {
         let key = self.key_variable.as_ref().map_or(Key::None, |name| {
             Key::of_variable(name.get_ref(), variable(name.get_ref()).as_deref())
         });
@@ -80,10 +82,4 @@ impl Endpoints {
         }
         Some(embeddings)
     }
-}
-
-/// Tells whether something can be called so in an environment, and is called so by custom.
-fn is_variable(name: &str) -> bool {
-    name.starts_with(|c: char| c.is_ascii_uppercase() || c == '_')
-        && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
 }

@@ -61,6 +61,10 @@ const fn sends(key: &'static str, shown: &'static str, kind: Kind, meaning: &'st
     Known { only_in_file: SENDS_TEXTS, ..example("embeddings", key, shown, kind, meaning) }
 }
 
+const fn model(key: &'static str, shown: &'static str, meaning: &'static str) -> Known {
+    Known { only_in_file: SENDS_TEXTS, ..example("models", key, shown, Kind::Text, meaning) }
+}
+
 /// The settings that have a fixed name, in the order of the help. Features and screening policies come beside them.
 pub(crate) const KNOWN: &[Known] = &[
     known(
@@ -155,6 +159,30 @@ pub(crate) const KNOWN: &[Known] = &[
         Kind::Choice(&["tree", "flat"]),
         "texts stay, imported files follow",
     ),
+    model("default", "\"ollama/NAME\"", "the model that remembers, forgets, dreams and reviews"),
+    model("remember", "\"anthropic/NAME\"", "another model that remembers; \"rules\" for none"),
+    model("forget", "\"rules\"", "another model that forgets"),
+    model("dream", "\"openai/NAME\"", "another model that dreams"),
+    model("review", "\"gemini/NAME\"", "another model that reviews"),
+    model(
+        "recall",
+        "\"ollama/NAME\"",
+        "a model that puts in order what recall found; none by default",
+    ),
+    known(
+        "models",
+        "fallback",
+        "\"none\"",
+        Kind::Choice(&["none", "rules"]),
+        "who does what a model fails to do",
+    ),
+    known(
+        "models",
+        "background_tokens_per_day",
+        "1000000",
+        Kind::Number(0, u32::MAX as u64),
+        "what models may read and write for work that nobody asked for",
+    ),
     sends("url", "\"http://localhost/v1\"", Kind::Text, "texts are sent to URL/embeddings"),
     sends("model", "\"NAME\"", Kind::Text, "which model makes them"),
     sends(
@@ -203,8 +231,19 @@ pub(crate) const KNOWN: &[Known] = &[
 ];
 
 /// What the help says beside a table.
-const OF_TABLES: &[(&str, &str)] =
-    &[("embeddings", "who makes vectors for recall; nobody unless url and model are set")];
+const OF_TABLES: &[(&str, &str)] = &[
+    ("models", "who does the work of agents: rules, unless a model is named"),
+    ("embeddings", "who makes vectors for recall; nobody unless url and model are set"),
+];
+
+/// What the help says before `[embeddings]`.
+const PROVIDERS: &str = "  [models.providers.work]       models of it are named like \"work/NAME\"
+  api = \"openai\"                or \"openai-responses\", \"anthropic\", \"gemini\"
+  url = \"https://host/v1\"       where it is
+  key_variable = \"NAME\"         the variable of the environment that holds the key
+  key_command = [\"pass\", \"x\"]   or a command that prints it
+  beyond_this_machine = false   whether an http:// url may lead to another machine
+";
 
 /// What the help says before `[screening]`.
 const FEATURES: &str = "  [features]
@@ -230,8 +269,13 @@ pub(crate) fn help() -> String {
     for known in KNOWN {
         if known.table != table {
             table = known.table;
-            if table == "screening" {
-                line(FEATURES.trim().to_owned(), "");
+            let before = match table {
+                "embeddings" => PROVIDERS,
+                "screening" => FEATURES,
+                _ => "",
+            };
+            if !before.is_empty() {
+                line(before.trim().to_owned(), "");
             }
             let of_table = OF_TABLES.iter().find(|(name, _)| *name == table);
             line(format!("[{table}]"), of_table.map_or("", |(_, remark)| remark));

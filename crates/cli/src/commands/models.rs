@@ -1,0 +1,108 @@
+//! `quipu models`: which models do the work of agents, and whether they are there.
+
+use engine::{ChatError, Checked, Fallback, ModelJob, Models, check};
+use serde_json::{Value, json};
+
+use crate::args;
+use crate::compose::App;
+use crate::exit::{Failure, Status};
+use crate::render::table::Column;
+use crate::render::{BAD, FAINT, GOOD, Look, STRONG, table, visible};
+
+/// What a model did when it was asked.
+type Asked<'a> = (&'a str, String, Result<Checked, ChatError>);
+
+/// Lists the models by what they do, then asks each once.
+pub(crate) async fn run(app: &App, args: &args::Models) -> Result<Status, Failure> {
+    let models = app.engine.models();
+    let mut asked: Vec<Asked<'_>> = Vec::new();
+    if !args.no_check {
+        for job in ModelJob::ALL {
+            let Some(chat) = models.of(job) else { continue };
+            if asked.iter().all(|(name, ..)| *name != chat.name()) {
+                let answer = app.wait(&format!("asking {}", chat.name()), check(chat)).await;
+                asked.push((chat.name(), chat.place(), answer));
+            }
+        }
+    }
+    if app.output.json {
+        app.output.value(&value(models, &asked))?;
+    } else {
+        app.output.text(&text(models, &asked, app.output.look))?;
+        if models.is_empty() && app.output.look.terminal {
+            app.output.note("`[models]` in config.toml names a model; `quipu --help` shows how");
+        }
+    }
+    let all_well =
+        asked.iter().all(|(.., answer)| answer.as_ref().is_ok_and(|checked| checked.calls_tools));
+    Ok(if all_well { Status::Done } else { Status::Refused })
+}
+
+fn text(models: &Models, asked: &[Asked<'_>], look: Look) -> String {
+    let jobs: Vec<Vec<String>> = ModelJob::ALL
+        .iter()
+        .map(|job| {
+            let model = models.of(*job).map(|chat| visible::line(chat.name()).into_owned());
+            let without = if job.has_default() { "rules" } else { "-" };
+            vec![job.to_string(), model.unwrap_or_else(|| without.to_owned())]
+        })
+        .collect();
+    let mut text = lines(&[Column::left("JOB").styled(STRONG), Column::left("MODEL")], &jobs, look);
+    if asked.is_empty() {
+        return text;
+    }
+    let rows: Vec<Vec<String>> = asked
+        .iter()
+        .map(|(name, place, answer)| {
+            let (took, tools) = match answer {
+                Ok(Checked { took, calls_tools }) => {
+                    let tools = if *calls_tools {
+                        look.paint(GOOD, "calls tools")
+                    } else {
+                        look.paint(BAD, "calls no tools: it cannot do this work")
+                    };
+                    (format!("{} ms", took.as_millis()), tools)
+                }
+                Err(error) => ("-".to_owned(), look.paint(BAD, &visible::line(&error.to_string()))),
+            };
+            vec![visible::line(name).into_owned(), visible::line(place).into_owned(), took, tools]
+        })
+        .collect();
+    let columns = [
+        Column::left("MODEL").styled(STRONG),
+        Column::left("AT").styled(FAINT),
+        Column::right("TOOK"),
+        Column::left("ANSWER"),
+    ];
+    text.push('\n');
+    text + &lines(&columns, &rows, look)
+}
+
+fn lines(columns: &[Column], rows: &[Vec<String>], look: Look) -> String {
+    if look.columns {
+        return table::aligned(columns, rows, look);
+    }
+    rows.iter().map(|row| row.join("\t") + "\n").collect()
+}
+
+fn value(models: &Models, asked: &[Asked<'_>]) -> Value {
+    let job = |job: &ModelJob| json!({ "job": job.as_str(), "model": models.of(*job).map(engine::Chat::name) });
+    let one = |(name, place, answer): &Asked<'_>| match answer {
+        Ok(Checked { took, calls_tools }) => json!({
+            "model": name,
+            "at": place,
+            "answers": true,
+            "tookMs": u64::try_from(took.as_millis()).unwrap_or(u64::MAX),
+            "callsTools": calls_tools,
+        }),
+        Err(error) => {
+            json!({ "model": name, "at": place, "answers": false, "error": error.to_string() })
+        }
+    };
+    json!({
+        "jobs": ModelJob::ALL.iter().map(job).collect::<Vec<_>>(),
+        "fallback": if models.fallback == Fallback::Rules { "rules" } else { "none" },
+        "backgroundTokensPerDay": models.background_tokens_per_day,
+        "checked": asked.iter().map(one).collect::<Vec<_>>(),
+    })
+}

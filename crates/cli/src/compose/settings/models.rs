@@ -1,0 +1,346 @@
+//! The settings of models that do the work of agents, and what can be wrong with them.
+//!
+//! A model is named `PROVIDER/MODEL`. Common providers are known by their names; others, or other addresses of
+//! those, have a table of their own. A key is never among the settings: they name the variable of the environment
+//! that holds it, or the command that prints it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use engine::{Address, BadUrl, Chat, Fallback, Key, ModelJob, Models, Reach, Wire};
+use serde::Deserialize;
+use toml::Spanned;
+
+use super::is_variable;
+
+/// The word for no model.
+const RULES: &str = "rules";
+
+/// What a person set for models.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Named {
+    default: Option<Spanned<String>>,
+    remember: Option<Spanned<String>>,
+    forget: Option<Spanned<String>>,
+    dream: Option<Spanned<String>>,
+    review: Option<Spanned<String>>,
+    recall: Option<Spanned<String>>,
+    fallback: Option<Spanned<String>>,
+    background_tokens_per_day: Option<u64>,
+    providers: BTreeMap<String, Provider>,
+}
+
+/// A provider that has a table.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct Provider {
+    api: Option<Spanned<String>>,
+    url: Option<Spanned<String>>,
+    key_variable: Option<Spanned<String>>,
+    key_command: Option<Spanned<Vec<String>>>,
+    beyond_this_machine: bool,
+}
+
+/// A provider that is known by its name.
+struct Known {
+    name: &'static str,
+    wire: Wire,
+    url: &'static str,
+    key_variable: Option<&'static str>,
+}
+
+/// Those that are known; where local servers listen by default is as their documentation has it.
+const PROVIDERS: [Known; 9] = [
+    Known {
+        name: "anthropic",
+        wire: Wire::Anthropic,
+        url: Wire::Anthropic.home(),
+        key_variable: Some("ANTHROPIC_API_KEY"),
+    },
+    Known {
+        name: "openai",
+        wire: Wire::OpenAi,
+        url: Wire::OpenAi.home(),
+        key_variable: Some("OPENAI_API_KEY"),
+    },
+    Known {
+        name: "openai-responses",
+        wire: Wire::OpenAiResponses,
+        url: Wire::OpenAiResponses.home(),
+        key_variable: Some("OPENAI_API_KEY"),
+    },
+    Known {
+        name: "gemini",
+        wire: Wire::Gemini,
+        url: Wire::Gemini.home(),
+        key_variable: Some("GEMINI_API_KEY"),
+    },
+    Known {
+        name: "openrouter",
+        wire: Wire::OpenAi,
+        url: "https://openrouter.ai/api/v1",
+        key_variable: Some("OPENROUTER_API_KEY"),
+    },
+    Known {
+        name: "ollama",
+        wire: Wire::OpenAi,
+        url: "http://127.0.0.1:11434/v1",
+        key_variable: None,
+    },
+    Known {
+        name: "lmstudio",
+        wire: Wire::OpenAi,
+        url: "http://127.0.0.1:1234/v1",
+        key_variable: None,
+    },
+    Known {
+        name: "llamacpp",
+        wire: Wire::OpenAi,
+        url: "http://127.0.0.1:8080/v1",
+        key_variable: None,
+    },
+    Known { name: "vllm", wire: Wire::OpenAi, url: "http://127.0.0.1:8000/v1", key_variable: None },
+];
+
+fn known(name: &str) -> Option<&'static Known> {
+    PROVIDERS.iter().find(|known| known.name == name)
+}
+
+impl Named {
+    fn of(&self, job: ModelJob) -> Option<&Spanned<String>> {
+        match job {
+            ModelJob::Remember => self.remember.as_ref(),
+            ModelJob::Forget => self.forget.as_ref(),
+            ModelJob::Dream => self.dream.as_ref(),
+            ModelJob::Review => self.review.as_ref(),
+            ModelJob::Recall => self.recall.as_ref(),
+        }
+    }
+
+    /// Returns what is wrong, and where.
+    pub(super) fn mistake(&self) -> Option<(Range<usize>, String)> {
+        for (name, provider) in &self.providers {
+            let told = |(span, what): (Range<usize>, String)| {
+                (span, format!("models.providers.{name}.{what}"))
+            };
+            if let Some(mistake) = provider.mistake(name) {
+                return Some(told(mistake));
+            }
+        }
+        let named = ModelJob::ALL.into_iter().map(|job| (job.as_str(), self.of(job)));
+        for (key, named) in std::iter::once(("default", self.default.as_ref())).chain(named) {
+            let Some(named) = named else { continue };
+            if let Err(what) = self.parse(named.get_ref()) {
+                return Some((named.span(), format!("models.{key}: {what}")));
+            }
+        }
+        let fallback = self.fallback.as_ref()?;
+        let is_wrong = fallback.get_ref().parse::<Fallback>().is_err();
+        is_wrong.then(|| (fallback.span(), "models.fallback is `none` or `rules`".to_owned()))
+    }
+
+    /// Reads the name of a model: the provider's and its own; `None` for none.
+    fn parse<'a>(&self, named: &'a str) -> Result<Option<(&'a str, &'a str)>, String> {
+        if named == RULES {
+            return Ok(None);
+        }
+        let parts = named
+            .split_once('/')
+            .filter(|(provider, model)| !provider.is_empty() && !model.trim().is_empty());
+        let (provider, model) = parts.ok_or_else(|| {
+            format!("a model is named like `anthropic/MODEL` or `ollama/MODEL`; `{RULES}` is none")
+        })?;
+        if !self.providers.contains_key(provider) && known(provider).is_none() {
+            let listed: Vec<&str> = PROVIDERS.iter().map(|known| known.name).collect();
+            return Err(format!(
+                "`{provider}` is no provider that is known ({}), and has no table `[models.providers.{provider}]`",
+                listed.join(", ")
+            ));
+        }
+        Ok(Some((provider, model)))
+    }
+
+    /// Returns what was set; what is wrong is left out.
+    pub(super) fn read(&self, variable: &impl Fn(&str) -> Option<String>) -> Models {
+        let mut models = Models::default();
+        for job in ModelJob::ALL {
+            let named = self.of(job).or(self.default.as_ref().filter(|_| job.has_default()));
+            let parsed = named.and_then(|named| self.parse(named.get_ref()).ok()?);
+            if let Some((provider, model)) = parsed {
+                models.set(job, self.chat(provider, model, variable));
+            }
+        }
+        if let Some(fallback) = &self.fallback {
+            models.fallback = fallback.get_ref().parse().unwrap_or_default();
+        }
+        if let Some(tokens) = self.background_tokens_per_day {
+            models.background_tokens_per_day = tokens;
+        }
+        models
+    }
+
+    fn chat(
+        &self,
+        provider: &str,
+        model: &str,
+        variable: &impl Fn(&str) -> Option<String>,
+    ) -> Option<Chat> {
+        let known = known(provider);
+        let set = self.providers.get(provider);
+        let wire =
+            set.and_then(Provider::wire).or(known.map(|known| known.wire)).unwrap_or(Wire::OpenAi);
+        let url = set.and_then(|set| set.url.as_ref()).map(|url| url.get_ref().as_str());
+        let reach = set.map_or(Reach::ThisMachine, Provider::reach);
+        let address = Address::parse(url.or(known.map(|known| known.url))?, reach).ok()?;
+        let key = match set.and_then(|set| set.key(variable)) {
+            Some(key) => key,
+            // The key of a provider goes to no other address than the provider's own, unless it is named.
+            None if url.is_some() => Key::None,
+            None => known
+                .and_then(|known| known.key_variable)
+                .map_or(Key::None, |name| Key::of_variable(name, variable(name).as_deref())),
+        };
+        Some(Chat::new(wire, address, model, key).called(&format!("{provider}/{model}")))
+    }
+}
+
+impl Provider {
+    fn wire(&self) -> Option<Wire> {
+        let api = self.api.as_ref()?;
+        Wire::ALL.into_iter().find(|wire| wire.as_str() == api.get_ref())
+    }
+
+    const fn reach(&self) -> Reach {
+        if self.beyond_this_machine { Reach::Network } else { Reach::ThisMachine }
+    }
+
+    fn key(&self, variable: &impl Fn(&str) -> Option<String>) -> Option<Key> {
+        if let Some(command) = &self.key_command {
+            return Some(Key::of_command(command.get_ref().clone()));
+        }
+        let name = self.key_variable.as_ref()?.get_ref();
+        Some(Key::of_variable(name, variable(name).as_deref()))
+    }
+
+    fn mistake(&self, name: &str) -> Option<(Range<usize>, String)> {
+        if let Some(api) = &self.api
+            && self.wire().is_none()
+        {
+            let words: Vec<String> =
+                Wire::ALL.iter().map(|wire| format!("`{}`", wire.as_str())).collect();
+            return Some((api.span(), format!("api is one of {}", words.join(", "))));
+        }
+        if let Some(url) = &self.url {
+            if let Err(error) = Address::parse(url.get_ref(), self.reach()) {
+                let help = match error {
+                    BadUrl::Elsewhere(_) => ", or set `beyond_this_machine = true`",
+                    BadUrl::Shape => "",
+                };
+                return Some((url.span(), format!("url: {error}{help}")));
+            }
+        } else if known(name).is_none() {
+            return Some((0..0, "url must say where it is".to_owned()));
+        }
+        if let Some(variable) = &self.key_variable
+            && !is_variable(variable.get_ref())
+        {
+            // What looks otherwise may be the key itself: it is not repeated.
+            let what = "key_variable must be the name of a variable of the environment, as in `OPENAI_API_KEY`";
+            return Some((variable.span(), what.to_owned()));
+        }
+        let command = self.key_command.as_ref()?;
+        let has_program = command.get_ref().first().is_some_and(|program| !program.is_empty());
+        (!has_program).then(|| (command.span(), "key_command has a program and its arguments, as in `[\"pass\", \"show\", \"openai\"]`".to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> Result<Models, String> {
+        let named: Named = toml::from_str(text).unwrap();
+        match named.mistake() {
+            Some((_, what)) => Err(what),
+            None => {
+                Ok(named.read(&|name: &str| name.ends_with("_API_KEY").then(|| "sk-1".to_owned())))
+            }
+        }
+    }
+
+    fn told(models: &Models, job: ModelJob) -> String {
+        let told = |chat: &Chat| {
+            format!("{} at {} by {}", chat.name(), chat.place(), chat.wire().as_str())
+        };
+        models.of(job).map_or_else(|| "rules".to_owned(), told)
+    }
+
+    #[test]
+    fn a_default_does_all_that_is_not_named_but_recall() {
+        let models =
+            read("default = 'ollama/qwen3:8b'\nforget = 'rules'\ndream = 'anthropic/large'\n")
+                .unwrap();
+        let ollama = "ollama/qwen3:8b at 127.0.0.1:11434/v1 by openai";
+        assert_eq!(told(&models, ModelJob::Remember), ollama);
+        assert_eq!(told(&models, ModelJob::Review), ollama);
+        assert_eq!(told(&models, ModelJob::Forget), "rules");
+        assert_eq!(told(&models, ModelJob::Recall), "rules");
+        assert_eq!(
+            told(&models, ModelJob::Dream),
+            "anthropic/large at api.anthropic.com/v1 by anthropic"
+        );
+        assert_eq!(models.fallback, Fallback::None);
+        assert!(read("").unwrap().is_empty());
+    }
+
+    #[test]
+    fn a_table_names_another_provider_or_another_address() {
+        let text = "default = 'work/org/some-model'\nreview = 'openai/small'\nfallback = 'rules'\n\
+            [providers.work]\napi = 'gemini'\nurl = 'https://models.example.com/v1'\nkey_command = ['pass', 'work']\n\
+            [providers.openai]\nurl = 'http://127.0.0.1:9/v1'\n";
+        let models = read(text).unwrap();
+        let work = "work/org/some-model at models.example.com/v1 by gemini";
+        assert_eq!(told(&models, ModelJob::Remember), work);
+        assert_eq!(told(&models, ModelJob::Review), "openai/small at 127.0.0.1:9/v1 by openai");
+        assert_eq!(models.fallback, Fallback::Rules);
+        // The key of a provider is not sent to another address that takes its name.
+        let chat = format!("{:?}", models.of(ModelJob::Review).unwrap());
+        assert!(chat.contains("key: None"), "{chat}");
+        assert!(!format!("{models:?}").contains("sk-1"));
+    }
+
+    #[test]
+    fn mistakes_are_told_and_what_may_be_a_key_is_not() {
+        let check = |text: &str, expected: &str| {
+            let what = read(text).unwrap_err();
+            assert!(what.starts_with(expected), "{what}");
+            assert!(!what.contains("sk-1"), "{what}");
+        };
+        check("default = 'small'", "models.default: a model is named like");
+        check("default = 'ollama/'", "models.default: a model is named like");
+        check(
+            "dream = 'nobody/m'",
+            "models.dream: `nobody` is no provider that is known (anthropic, ",
+        );
+        check("fallback = 'maybe'", "models.fallback is");
+        let of = |lines: &str| format!("[providers.work]\n{lines}");
+        check(&of("api = 'openai'"), "models.providers.work.url must");
+        check(
+            &of("url = 'http://10.0.0.7/v1'"),
+            "models.providers.work.url: `10.0.0.7` is not this machine",
+        );
+        check(
+            &of("url = 'https://a.example/v1'\napi = 'grpc'"),
+            "models.providers.work.api is one of",
+        );
+        check(
+            &of("url = 'https://a.example/v1'\nkey_variable = 'sk-1'"),
+            "models.providers.work.key_variable must",
+        );
+        check(
+            &of("url = 'https://a.example/v1'\nkey_command = []"),
+            "models.providers.work.key_command has",
+        );
+    }
+}
