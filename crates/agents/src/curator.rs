@@ -14,7 +14,9 @@ use memory::path::{MemoryPath, Mount};
 use memory::screen::Screen;
 use store::{Draft, MEMORY_LIST, Memories, MountState, StoreError, Surveyed};
 
+use crate::by_model::AgentError;
 use crate::embedded::{self, Snapshot, Source, Stored, Written};
+use crate::ledger::Ledger;
 use crate::request::{
     Dreamt, Edit, ForgetRequest, Forgotten, Refusal, RememberRequest, Remembered, Topic,
 };
@@ -29,9 +31,12 @@ pub enum CurateError {
     /// Memories cannot be read, or an edit is not allowed.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// A model did not do it, or would have done harm.
+    #[error(transparent)]
+    Agent(#[from] AgentError),
 }
 
-/// Who decides what becomes of memories. Edits a draft and commits nothing.
+/// Who decides what becomes of memories. Edits a draft and commits nothing; notes what that takes in a ledger as it goes on.
 #[async_trait]
 pub trait Curator: Send + Sync {
     /// Takes a text in.
@@ -40,6 +45,7 @@ pub trait Curator: Send + Sync {
         memories: &Memories,
         draft: &mut Draft,
         request: &RememberRequest,
+        ledger: &Ledger,
     ) -> Result<Remembered, CurateError>;
 
     /// Removes what is asked for.
@@ -48,10 +54,16 @@ pub trait Curator: Send + Sync {
         memories: &Memories,
         draft: &mut Draft,
         request: &ForgetRequest,
+        ledger: &Ledger,
     ) -> Result<Forgotten, CurateError>;
 
     /// Tidies up.
-    async fn dream(&self, memories: &Memories, draft: &mut Draft) -> Result<Dreamt, CurateError>;
+    async fn dream(
+        &self,
+        memories: &Memories,
+        draft: &mut Draft,
+        ledger: &Ledger,
+    ) -> Result<Dreamt, CurateError>;
 
     /// Lets go of what is kept only so that the next one takes less time.
     fn rest(&self) {}
@@ -88,6 +100,11 @@ impl<C: Clock> Embedded<C> {
         Self { screen, clock, time_zone, shelf: Mutex::default() }
     }
 
+    /// Returns the screening rules.
+    pub(crate) const fn screen(&self) -> &Screen {
+        &self.screen
+    }
+
     fn shelf(&self) -> MutexGuard<'_, Shelf> {
         // What is kept is whole at every moment.
         self.shelf.lock().unwrap_or_else(PoisonError::into_inner)
@@ -95,7 +112,7 @@ impl<C: Clock> Embedded<C> {
 
     /// Reads everything that may be decided on. What is no text, or too large, or gone since it was found,
     /// is passed over.
-    async fn snapshot(&self, memories: &Memories) -> Result<Snapshot, StoreError> {
+    pub(crate) async fn snapshot(&self, memories: &Memories) -> Result<Snapshot, StoreError> {
         let mounts = memories.mounts();
         let writable: Vec<Mount> = mounts
             .iter()
@@ -185,6 +202,7 @@ impl<C: Clock> Curator for Embedded<C> {
         memories: &Memories,
         draft: &mut Draft,
         request: &RememberRequest,
+        _: &Ledger,
     ) -> Result<Remembered, CurateError> {
         let snapshot = self.snapshot(memories).await?;
         let remembered = embedded::remember(&snapshot, request, &self.screen)?;
@@ -198,6 +216,7 @@ impl<C: Clock> Curator for Embedded<C> {
         memories: &Memories,
         draft: &mut Draft,
         request: &ForgetRequest,
+        _: &Ledger,
     ) -> Result<Forgotten, CurateError> {
         let snapshot = self.snapshot(memories).await?;
         let forgotten = embedded::forget(&snapshot, request);
@@ -206,7 +225,12 @@ impl<C: Clock> Curator for Embedded<C> {
         Ok(forgotten)
     }
 
-    async fn dream(&self, memories: &Memories, draft: &mut Draft) -> Result<Dreamt, CurateError> {
+    async fn dream(
+        &self,
+        memories: &Memories,
+        draft: &mut Draft,
+        _: &Ledger,
+    ) -> Result<Dreamt, CurateError> {
         let mut snapshot = self.snapshot(memories).await?;
         set_trust(memories, &mut snapshot.memories, |_| true).await?;
         for stored in &mut snapshot.memories {
@@ -256,7 +280,11 @@ async fn written(memories: &Memories, stored: &Stored) -> Result<Written, StoreE
 }
 
 /// Enters the edits into the draft, if each memory is still as the decision knew it.
-async fn enter(draft: &mut Draft, snapshot: &Snapshot, edits: &[Edit]) -> Result<(), StoreError> {
+pub(crate) async fn enter(
+    draft: &mut Draft,
+    snapshot: &Snapshot,
+    edits: &[Edit],
+) -> Result<(), StoreError> {
     for edit in edits {
         let path = edit.path();
         let known = snapshot.memories.iter().find(|stored| stored.path == *path);

@@ -19,7 +19,14 @@ mod update;
 mod when;
 mod words;
 
+pub(crate) use about::first_words;
+pub(crate) use book::Note;
 pub use book::{Snapshot, Source, Stored, Written};
+pub(crate) use classify::is_private;
 pub use dream::dream;
 pub use forget::forget;
+pub(crate) use forget::{At, candidates, forget_entries};
+pub(crate) use remember::note;
 pub use remember::remember;
+pub(crate) use similar::{keeps_all_of, likely};
+pub(crate) use words::is_unspaced;

@@ -2,16 +2,20 @@
 //!
 //! [`embedded`] is the curator that needs no model and no network: `remember`, `forget` and `dream` as
 //! pure functions from a snapshot of memories to edits. [`Curator`] is the port that the lane
-//! calls, over a [`store::Draft`]; [`Embedded`] answers it with those functions. Nothing here
+//! calls, over a [`store::Draft`]; [`Embedded`] answers it with those functions, [`Modelled`] by asking models. Nothing here
 //! commits: who owns the draft does.
 
 pub mod embedded;
 
+mod by_model;
 mod curator;
+mod ledger;
 mod request;
 mod shelf;
 
+pub use by_model::{AgentError, ByModel, Modelled};
 pub use curator::{CurateError, Curator, Embedded};
+pub use ledger::{Ledger, Report};
 pub use request::{
     Candidate, ContextMode, Dreamt, Edit, EntryAction, EntryNote, ForgetRequest, Forgotten,
     Refusal, RememberRequest, Remembered, Removed, Topic,

@@ -14,6 +14,7 @@ mod context;
 mod hook;
 mod install;
 mod ls;
+mod models;
 mod overview;
 mod pending;
 mod serve;
@@ -26,6 +27,7 @@ pub(crate) use context::{Context, Moment, Recall, Trust};
 pub(crate) use hook::Hook;
 pub(crate) use install::{Install, Installation, Uninstall};
 pub(crate) use ls::{Filter, Ls, Order};
+pub(crate) use models::{Models, Runs};
 pub(crate) use overview::{color, grammar, grouped, overview, with_groups};
 pub(crate) use pending::{Chosen, PendingAction, PendingArgs};
 pub(crate) use serve::{DEFAULT_PORT, Events, Guard, Serve, Token, Ui};
@@ -175,6 +177,7 @@ pub(crate) enum Command {
     /// but this list. A daemon and an MCP server read it when they start.
     Features,
     Models(Models),
+    Runs(Runs),
     Doctor(Doctor),
     Import(Import),
     Export(Export),
@@ -193,17 +196,6 @@ pub(crate) enum Command {
     /// Print a reference in Markdown
     #[command(hide = true)]
     Reference(Reference),
-}
-
-/// List the models that do the work of agents, and ask each whether it is there
-///
-/// `[models]` in config.toml names them. Each is asked to call a tool: the answer shows whether it is reached, whether
-/// the key is taken, how long it takes, and whether it can do the work at all. That costs some hundred tokens.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Models {
-    /// List them without asking
-    #[arg(long)]
-    pub(crate) no_check: bool,
 }
 
 /// Print a memory

@@ -42,6 +42,8 @@ mod features;
 
 mod models;
 
+mod runs;
+
 mod history;
 
 pub(crate) mod origin;
@@ -115,7 +117,7 @@ const fn needs(command: &Command) -> Option<Feature> {
         Command::Save(_) => Some(Feature::SaveMemory),
         Command::Ui(_) => Some(Feature::Page),
         Command::Hot => Some(Feature::HotSet),
-        Command::Models(_) => Some(Feature::Models),
+        Command::Models(_) | Command::Runs(_) => Some(Feature::Models),
         // They say or set how things are, or are told what is off by what they serve.
         Command::Trust(_)
         | Command::Status
@@ -177,6 +179,7 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> 
         Command::Status => status::status(app).await,
         Command::Features => features::run(app),
         Command::Models(args) => models::run(app, &args).await,
+        Command::Runs(args) => runs::run(app, &args).await,
         Command::Doctor(args) => status::doctor(app, &args).await,
         Command::Import(args) => import::run(app, &args).await,
         Command::Export(args) => export::run(app, &args).await,

@@ -12,6 +12,7 @@ mod elsewhere;
 mod recovery;
 mod schedule;
 mod seen;
+mod spent;
 mod upkeep;
 mod work;
 
@@ -26,8 +27,9 @@ use memory::clock::Clock;
 use memory::code::Code;
 use memory::feature::Feature;
 use memory::limits::{
-    LANE_LOOK_INTERVAL, LANE_REST_DELAY, LANE_RETRY_DELAY, TASK_PROBE_WAIT, TASK_STOP_WAIT,
-    TASK_WAIT, TASKS_KEPT_FOR_DEFAULT, TASKS_KEPT_MAX, TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX,
+    BACKGROUND_TOKENS_PER_DAY, LANE_LOOK_INTERVAL, LANE_REST_DELAY, LANE_RETRY_DELAY,
+    TASK_PROBE_WAIT, TASK_STOP_WAIT, TASK_WAIT, TASKS_KEPT_FOR_DEFAULT, TASKS_KEPT_MAX,
+    TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX,
 };
 use memory::screen::Screen;
 use state::{QueueLimits, StateError, TaskCount, Tasks};
@@ -50,6 +52,8 @@ use seen::Seen;
 
 pub use asked::Rehearsal;
 pub use schedule::{DreamSchedule, NextDream};
+pub use spent::Spent;
+use spent::SpentBy;
 
 /// What lanes work with.
 #[derive(Clone, Debug)]
@@ -93,6 +97,8 @@ pub struct LaneSettings {
     pub rest_delay: Duration,
     /// When whoever keeps lanes up dreams although nobody asked; `None` for never.
     pub dream: Option<DreamSchedule>,
+    /// Tokens that models may take in a day for work that nobody asked for.
+    pub background_tokens_max: u64,
 }
 
 impl Default for LaneSettings {
@@ -112,6 +118,7 @@ impl Default for LaneSettings {
             look_interval: LANE_LOOK_INTERVAL,
             rest_delay: LANE_REST_DELAY,
             dream: None,
+            background_tokens_max: BACKGROUND_TOKENS_PER_DAY,
         }
     }
 }
@@ -198,6 +205,7 @@ struct Shared {
     resting: Mutex<Option<AbortOnDropHandle<()>>>,
     told: Mutex<Told>,
     seen: Mutex<Seen>,
+    spent: Mutex<SpentBy>,
     /// No task is taken or begun any more.
     draining: CancellationToken,
     /// Tasks that run are stopped, to go on in another life.
@@ -250,6 +258,7 @@ impl Lanes {
             resting: Mutex::default(),
             told: Mutex::default(),
             seen: Mutex::default(),
+            spent: Mutex::default(),
             draining: CancellationToken::new(),
             halted: CancellationToken::new(),
         }))

@@ -94,11 +94,13 @@ pub use enter::{NotEntered, enter};
 pub use feed::{Feed, FeedError, Feeds, ManagedChange, Unheard};
 pub use host_workspaces::{HostWorkspace, WorkspaceRemoval, WorkspaceRemovalError};
 pub use lane::{
-    Cancelled, DreamSchedule, LaneParts, LaneSettings, Lanes, NextDream, Rehearsal, SubmitError,
-    TaskFilter, Viewer,
+    Cancelled, DreamSchedule, LaneParts, LaneSettings, Lanes, NextDream, Rehearsal, Spent,
+    SubmitError, TaskFilter, Viewer,
 };
 pub use model::{Address, BadUrl, Chat, ChatError, Endpoint, Key, Reach, Wire};
-pub use models::{Checked, Fallback, ModelJob, Models, UnknownFallback, check};
+pub use models::{
+    Checked, Fallback, ModelJob, ModelWork, ModelWorkPage, Models, UnknownFallback, check,
+};
 pub use open::{Engine, EngineError};
 pub use pending::{Decision, DecisionError, Pending, PendingPage, PendingProposal};
 pub use precondition::delete_expected;

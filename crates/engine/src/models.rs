@@ -4,10 +4,15 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use memory::clock::Timestamp;
 use memory::limits::{BACKGROUND_TOKENS_PER_DAY, MODEL_CHECK_WAIT};
 use model::{Chat, ChatError, Conversation, Tool};
+use serde::{Deserialize, Serialize};
 use serde_json::json;
+use state::{ModelWorkRow, StateError, Tasks as _};
 use tokio::time::Instant;
+
+use crate::open::Engine;
 
 /// A kind of work that a model may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -114,6 +119,134 @@ impl Models {
     /// Tells whether there is any.
     pub fn is_empty(&self) -> bool {
         self.jobs.iter().all(Option::is_none)
+    }
+}
+
+/// What a model did for a task.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelWork {
+    /// Its number, which grows.
+    pub number: u64,
+    /// The workspace that it was done for.
+    pub workspace: String,
+    /// The task that it was done for; what was only tried out has one too.
+    pub task: Option<String>,
+    /// The agent, such as `managed-auto-memory-remember`.
+    pub agent: String,
+    /// The model, as the settings name it.
+    pub model: String,
+    /// When it began.
+    pub began_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Timestamp,
+    /// How it ended: `completed`, `fallback`, `failed`, `timeout`, `cancelled`.
+    pub ended: String,
+    /// Whether nobody asked for it.
+    pub is_background: bool,
+    /// Replies of the model.
+    pub turns: u32,
+    /// Calls of tools.
+    pub calls: u32,
+    /// Calls that were refused.
+    pub refused: u32,
+    /// Tokens read, those from a cache among them.
+    pub tokens_in: u64,
+    /// Tokens that the provider had in a cache.
+    pub tokens_cached: u64,
+    /// Tokens written.
+    pub tokens_out: u64,
+    /// What the provider says that it cost, in US dollars.
+    pub cost: Option<f64>,
+    /// Why the model's work was not taken.
+    pub why: Option<String>,
+}
+
+/// A page of what models did, the newest first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelWorkPage {
+    /// What they did.
+    pub works: Vec<ModelWork>,
+    /// The next page begins before this number; `None` on the last.
+    pub next: Option<u64>,
+}
+
+/// What a row has beside its columns.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    task: Option<String>,
+    agent: String,
+    model: String,
+    began_at: String,
+    ended: String,
+    turns: u32,
+    calls: u32,
+    refused: u32,
+    tokens_in: u64,
+    tokens_cached: u64,
+    tokens_out: u64,
+    cost: Option<f64>,
+    why: Option<String>,
+}
+
+impl ModelWork {
+    /// Returns what a row has beside its columns, as JSON.
+    pub(crate) fn data(&self) -> String {
+        let one = self.clone();
+        let data = Kept {
+            task: one.task,
+            agent: one.agent,
+            model: one.model,
+            began_at: one.began_at.to_string(),
+            ended: one.ended,
+            turns: one.turns,
+            calls: one.calls,
+            refused: one.refused,
+            tokens_in: one.tokens_in,
+            tokens_cached: one.tokens_cached,
+            tokens_out: one.tokens_out,
+            cost: one.cost,
+            // What a server says of a failure may quote what it was sent.
+            why: one.why.and_then(|why| crate::task::tellable(&why)),
+        };
+        json!(data).to_string()
+    }
+
+    /// Reads a row; what no program of ours wrote is passed over.
+    fn read(row: ModelWorkRow) -> Option<Self> {
+        let data: Kept = serde_json::from_str(&row.data).ok()?;
+        Some(Self {
+            number: row.number,
+            workspace: row.workspace,
+            task: data.task,
+            agent: data.agent,
+            model: data.model,
+            began_at: data.began_at.parse().unwrap_or(row.ended_at),
+            ended_at: row.ended_at,
+            ended: data.ended,
+            is_background: row.background,
+            turns: data.turns,
+            calls: data.calls,
+            refused: data.refused,
+            tokens_in: data.tokens_in,
+            tokens_cached: data.tokens_cached,
+            tokens_out: data.tokens_out,
+            cost: data.cost,
+            why: data.why,
+        })
+    }
+}
+
+impl Engine {
+    /// Returns what models did for a workspace or for all, at most so many pieces of work below a number.
+    pub async fn model_work(
+        &self,
+        workspace: Option<&str>,
+        before: Option<u64>,
+        max: usize,
+    ) -> Result<ModelWorkPage, StateError> {
+        let rows = self.state.model_work(workspace, before, max).await?;
+        let next = rows.last().map(|row| row.number).filter(|_| rows.len() == max);
+        Ok(ModelWorkPage { works: rows.into_iter().filter_map(ModelWork::read).collect(), next })
     }
 }
 

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agents::Embedded;
+use agents::{ByModel, Embedded, Modelled};
 use context::Mark;
 use context::segment::{Part, Told};
 use jiff::tz::TimeZone;
@@ -29,7 +29,7 @@ use crate::config::Config;
 use crate::conversation::{Conversations, Recalled, Select};
 use crate::feed::{Feed, Feeds};
 use crate::lane::{DreamSchedule, LaneParts, LaneSettings, Lanes};
-use crate::models::Models;
+use crate::models::{Fallback, ModelJob, Models};
 use crate::pending::Pending;
 use crate::recaller::Recaller;
 use crate::runner::{InProcess, Runner};
@@ -207,14 +207,27 @@ impl Engine {
         let mut settings = LaneSettings::default();
         settings.limits.kept_for = self.tasks_kept_for;
         settings.dream = self.dream;
+        settings.background_tokens_max = self.models.background_tokens_per_day;
         settings
     }
 
-    /// Returns lanes whose tasks the embedded curator does, in this process. What they did is told to
-    /// `feed`. Whoever closes the engine drains them first.
+    /// Returns lanes whose tasks are done in this process, by the models of the settings, and by rules where there is
+    /// none. What they did is told to `feed`. Whoever closes the engine drains them first.
     pub fn lanes(&self, settings: LaneSettings, feed: Arc<dyn Feed>) -> Lanes {
-        let curator = Embedded::new(self.screen.clone(), SystemClock, TimeZone::system());
-        self.lanes_with(Arc::new(InProcess::new("embedded", Arc::new(curator))), settings, feed)
+        let rules = Embedded::new(self.screen.clone(), SystemClock, TimeZone::system());
+        let of = |job| self.models.of(job).cloned();
+        let models = ByModel {
+            remember: of(ModelJob::Remember),
+            forget: of(ModelJob::Forget),
+            dream: of(ModelJob::Dream),
+            falls_back: self.models.fallback == Fallback::Rules,
+        };
+        let runner = if self.models.is_empty() {
+            InProcess::new("embedded", Arc::new(rules))
+        } else {
+            InProcess::new("models", Arc::new(Modelled::new(rules, models)))
+        };
+        self.lanes_with(Arc::new(runner), settings, feed)
     }
 
     /// Returns lanes whose tasks this runner does.

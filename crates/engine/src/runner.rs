@@ -7,7 +7,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agents::{CurateError, Curator, Dreamt, Forgotten, Remembered};
+use agents::{CurateError, Curator, Dreamt, Forgotten, Ledger, Remembered};
 use async_trait::async_trait;
 use memory::code::Code;
 use memory::limits::TASK_RUNNER_WAIT;
@@ -18,7 +18,7 @@ use crate::task::{Request, TaskError, TaskErrorCode, TaskId, TaskKind, TaskResul
 use crate::workspace::Workspace;
 
 /// One attempt at a task.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Job {
     /// The task.
     pub task: TaskId,
@@ -26,6 +26,8 @@ pub struct Job {
     pub request: Request,
     /// Where.
     pub workspace: Workspace,
+    /// Where it is noted what models do for it.
+    pub ledger: Arc<Ledger>,
 }
 
 /// Why an attempt came to nothing.
@@ -108,14 +110,14 @@ impl InProcess {
 
     async fn curate(
         &self,
-        request: &Request,
+        Job { request, ledger, .. }: &Job,
         memories: &Memories,
         draft: &mut Draft,
     ) -> Result<TaskResult, CurateError> {
-        Ok(match request {
+        let mut result = match request {
             Request::Remember(asked) => {
                 let Remembered { summary, touched, scopes, changes, proposals, edits: _ } =
-                    self.curator.remember(memories, draft, asked).await?;
+                    self.curator.remember(memories, draft, asked, ledger).await?;
                 TaskResult::Remembered {
                     summary,
                     files_touched: touched,
@@ -134,7 +136,7 @@ impl InProcess {
                     candidates,
                     edits: _,
                     skipped_pinned: _,
-                } = self.curator.forget(memories, draft, asked).await?;
+                } = self.curator.forget(memories, draft, asked, ledger).await?;
                 TaskResult::Forgotten {
                     summary,
                     removed,
@@ -155,7 +157,7 @@ impl InProcess {
                     proposals,
                     held_back: _,
                     edits: _,
-                } = self.curator.dream(memories, draft).await?;
+                } = self.curator.dream(memories, draft, ledger).await?;
                 TaskResult::Dreamt {
                     summary,
                     topics,
@@ -165,7 +167,11 @@ impl InProcess {
                     proposals: proposals.into(),
                 }
             }
-        })
+        };
+        if ledger.report().fallback.is_some() {
+            result.add_to_summary(" The rules did it, since the model failed.");
+        }
+        Ok(result)
     }
 }
 
@@ -198,10 +204,11 @@ impl Runner for InProcess {
             () = tokio::time::sleep(self.deadline) => {
                 return Err(TaskError::new(TaskErrorCode::Timeout).into());
             }
-            curated = self.curate(&job.request, memories, draft) => curated,
+            curated = self.curate(job, memories, draft) => curated,
         };
         curated.map_err(|error| match error {
             CurateError::Refused(refusal) => TaskError::from(&refusal).into(),
+            CurateError::Agent(error) => TaskError::of_agent(kind, &error).into(),
             CurateError::Store(error) => {
                 if !matches!(error, StoreError::Refused(_)) {
                     tracing::warn!(task = %job.task, error = %chain(&error), "memories failed a task");

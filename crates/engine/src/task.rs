@@ -340,6 +340,15 @@ impl TaskResult {
         }
     }
 
+    /// Adds to what is said of it.
+    pub(crate) fn add_to_summary(&mut self, sentence: &str) {
+        match self {
+            Self::Remembered { summary, .. }
+            | Self::Forgotten { summary, .. }
+            | Self::Dreamt { summary, .. } => summary.push_str(sentence),
+        }
+    }
+
     /// Notes how many of its proposals were stored.
     pub(crate) fn note_stored(&mut self, count: usize) {
         *self.proposals_mut() = TaskProposals::Stored(count);

@@ -479,6 +479,18 @@ pub const CORPORA_KEPT_MAX: usize = 16;
 /// hundred reviews.
 pub const BACKGROUND_TOKENS_PER_DAY: u64 = 1_000_000;
 
+/// How long an agent with a model may take to remember or to dream, on a draft that nobody sees before it ends.
+pub const AGENT_WAIT: Duration = Duration::from_secs(TASK_RUNNER_WAIT.as_secs() - 5);
+
+/// How long a model may take to choose what is forgotten.
+pub const FORGET_BY_MODEL_WAIT: Duration = Duration::from_secs(30);
+
+/// How long back the tokens of work are counted that nobody asked for.
+pub const BACKGROUND_WINDOW: Duration = Duration::from_hours(24);
+
+/// Pieces of work by models that are kept on record.
+pub const MODEL_WORK_KEPT_MAX: usize = 10_000;
+
 /// How long a model may take to show that it is there: one on a small machine may have to be loaded first.
 pub const MODEL_CHECK_WAIT: Duration = Duration::from_mins(1);
 

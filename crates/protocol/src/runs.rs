@@ -1,4 +1,4 @@
-//! Runs over `/v1/runs`: what tasks and sessions changed, each as one.
+//! Runs over `/v1/runs`: what tasks and sessions changed, each as one; and over `/v1/runs/models`: what models did.
 
 use serde::{Deserialize, Serialize};
 
@@ -51,6 +51,60 @@ pub struct Run {
 pub struct RunPage {
     /// The runs. A run with older changes is on the next page again, with those.
     pub runs: Vec<Run>,
+    /// What `cursor` the next page has; none on the last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub next_cursor: Option<String>,
+}
+
+/// What a model did for a task.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ModelRun {
+    /// Its number, which grows.
+    pub number: u64,
+    /// The task that it was done for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub task: Option<String>,
+    /// The agent, such as `managed-auto-memory-remember`.
+    pub agent: String,
+    /// The model, as the settings name it.
+    pub model: String,
+    /// When it began: ISO 8601, UTC, milliseconds.
+    pub started_at: String,
+    /// When it ended.
+    pub ended_at: String,
+    /// How it ended: `completed`, `fallback` (the rules did it), `failed`, `timeout`, `cancelled`.
+    pub ended: String,
+    /// Whether nobody asked for it.
+    pub background: bool,
+    /// Replies of the model.
+    pub turns: u32,
+    /// Calls of tools.
+    pub calls: u32,
+    /// Calls that were refused.
+    pub refused: u32,
+    /// Tokens read, those from a cache among them.
+    pub tokens_in: u64,
+    /// Tokens that the provider had in a cache.
+    pub tokens_cached: u64,
+    /// Tokens written.
+    pub tokens_out: u64,
+    /// What the provider says that it cost, in US dollars.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<f64>,
+    /// Why the model's work was not taken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub why: Option<String>,
+}
+
+/// What models did, the newest first.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ModelRunPage {
+    /// What they did.
+    pub runs: Vec<ModelRun>,
     /// What `cursor` the next page has; none on the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_cursor: Option<String>,

@@ -392,6 +392,28 @@ pub(crate) fn undone(undone: &engine::Undone) -> changes::Undone {
     }
 }
 
+/// Returns what a model did.
+pub(crate) fn model_run(work: &engine::ModelWork) -> protocol::runs::ModelRun {
+    protocol::runs::ModelRun {
+        number: work.number,
+        task: work.task.clone(),
+        agent: work.agent.clone(),
+        model: work.model.clone(),
+        started_at: time(work.began_at),
+        ended_at: time(work.ended_at),
+        ended: work.ended.clone(),
+        background: work.is_background,
+        turns: work.turns,
+        calls: work.calls,
+        refused: work.refused,
+        tokens_in: work.tokens_in,
+        tokens_cached: work.tokens_cached,
+        tokens_out: work.tokens_out,
+        cost: work.cost,
+        why: work.why.clone(),
+    }
+}
+
 /// Returns what a task or a session did.
 pub(crate) fn run(run: &engine::Run, status: Option<engine::Status>) -> protocol::runs::Run {
     use protocol::runs::{Run, RunKind};

@@ -19,8 +19,9 @@ pub use record::{
 };
 pub use sqlite::{Healed, SqliteState, Version};
 pub use task::{
-    Attempt, ConversationRow, DREAM, DreamGates, End, Enqueued, LastDream, NewTask, OwnedBy,
-    QueueLimits, REMEMBER, RunRow, SegmentRow, SessionRow, TaskCount, TaskQuery, TaskRow, Tasks,
+    Attempt, ConversationRow, DREAM, DreamGates, End, Enqueued, LastDream, ModelWorkRow, NewTask,
+    OwnedBy, QueueLimits, REMEMBER, RunRow, SegmentRow, SessionRow, TaskCount, TaskQuery, TaskRow,
+    Tasks,
 };
 
 use std::collections::HashMap;

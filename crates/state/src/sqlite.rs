@@ -13,6 +13,7 @@ mod conversations;
 mod file;
 mod heal;
 mod marks;
+mod model_work;
 mod open;
 mod proposals;
 mod prune;

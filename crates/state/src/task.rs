@@ -243,6 +243,23 @@ pub struct RunRow {
     pub outcome: Option<String>,
 }
 
+/// What a model did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelWorkRow {
+    /// Its number, which grows; 0 for one that is to be added.
+    pub number: u64,
+    /// The workspace that it was done for.
+    pub workspace: String,
+    /// When it ended, however it did.
+    pub ended_at: Timestamp,
+    /// Whether nobody asked for it.
+    pub background: bool,
+    /// The tokens that were read and written.
+    pub tokens: u64,
+    /// What else is known of it, as JSON.
+    pub data: String,
+}
+
 /// Keeps the queue, the sessions, the runs and the proposals.
 ///
 /// A task goes [`enqueue`](Self::enqueue) → [`begin_next`](Self::begin_next) →
@@ -400,6 +417,22 @@ pub trait Tasks: Debug + Send + Sync {
 
     /// Returns the attempts at a task, oldest first.
     async fn runs(&self, task: &str) -> Result<Vec<RunRow>, StateError>;
+
+    /// Notes what a model did, under the next number. The oldest beyond [`MODEL_WORK_KEPT_MAX`] go. Survives a kill.
+    ///
+    /// [`MODEL_WORK_KEPT_MAX`]: memory::limits::MODEL_WORK_KEPT_MAX
+    async fn add_model_work(&self, row: ModelWorkRow) -> Result<(), StateError>;
+
+    /// Returns what models did for a workspace or for all, at most so many below a number, the newest first.
+    async fn model_work(
+        &self,
+        workspace: Option<&str>,
+        before: Option<u64>,
+        max: usize,
+    ) -> Result<Vec<ModelWorkRow>, StateError>;
+
+    /// Returns the tokens that work took since then that nobody asked for.
+    async fn background_tokens(&self, since: Timestamp) -> Result<u64, StateError>;
 
     /// Durably adds proposals, all at once. One is not added if the same waits about the same roots, was made by
     /// the same task or was rejected, or if [`PROPOSALS_WAITING_MAX`] wait about the same roots.

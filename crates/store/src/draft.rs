@@ -101,6 +101,11 @@ impl Draft {
         by.trust = by.trust.min(source);
     }
 
+    /// Notes that a model decided on it.
+    pub fn by_model(&mut self, model: &str) {
+        self.memories.caller.provenance.model = Some(model.to_owned());
+    }
+
     /// Returns the memories that a commit would change.
     pub fn changed(&self) -> Vec<MemoryPath> {
         let changed = self.files.iter().filter(|(_, drafted)| drafted.is_changed());

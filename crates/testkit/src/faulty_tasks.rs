@@ -7,9 +7,9 @@ use memory::change::RootKey;
 use memory::clock::Timestamp;
 use memory::proposal::ProposalId;
 use state::{
-    AddedProposals, Attempt, ConversationRow, DreamGates, End, Enqueued, LastDream, NewProposal,
-    NewTask, ProposalQuery, ProposalRow, QueueLimits, RunRow, SegmentRow, SessionRow, StateError,
-    TaskCount, TaskQuery, TaskRow, Tasks,
+    AddedProposals, Attempt, ConversationRow, DreamGates, End, Enqueued, LastDream, ModelWorkRow,
+    NewProposal, NewTask, ProposalQuery, ProposalRow, QueueLimits, RunRow, SegmentRow, SessionRow,
+    StateError, TaskCount, TaskQuery, TaskRow, Tasks,
 };
 
 use crate::faults::{Fates, Faults};
@@ -181,6 +181,23 @@ impl Tasks for FaultyTasks {
 
     async fn runs(&self, task: &str) -> Result<Vec<RunRow>, StateError> {
         self.fates.run(self.inner.runs(task)).await
+    }
+
+    async fn add_model_work(&self, row: ModelWorkRow) -> Result<(), StateError> {
+        self.fates.run(self.inner.add_model_work(row)).await
+    }
+
+    async fn model_work(
+        &self,
+        workspace: Option<&str>,
+        before: Option<u64>,
+        max: usize,
+    ) -> Result<Vec<ModelWorkRow>, StateError> {
+        self.fates.run(self.inner.model_work(workspace, before, max)).await
+    }
+
+    async fn background_tokens(&self, since: Timestamp) -> Result<u64, StateError> {
+        self.fates.run(self.inner.background_tokens(since)).await
     }
 
     async fn add_proposals(&self, new: &[NewProposal]) -> Result<AddedProposals, StateError> {

@@ -7,6 +7,7 @@ import type {
   ChangePage,
   ChangeWithDiffs,
   ChangesQuery,
+  ModelRunPage,
   RunPage,
   RunsQuery,
   UndoSeveral,
@@ -68,6 +69,11 @@ export class Changes {
   /** Lists what tasks and sessions changed, each as one, the latest first, one page of them. */
   async runs(query: RunsQuery = {}, options?: CallOptions): Promise<RunPage> {
     return this.#value({ method: 'GET', route: '/v1/runs', query }, options);
+  }
+
+  /** Lists what models did for tasks, the newest first, one page of them. */
+  async modelRuns(query: RunsQuery = {}, options?: CallOptions): Promise<ModelRunPage> {
+    return this.#value({ method: 'GET', route: '/v1/runs/models', query }, options);
   }
 
   async #value<T>(call: Call, options?: CallOptions): Promise<T> {

@@ -716,6 +716,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/v1/runs/models": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** List what models did for tasks of this workspace: how it ended, and what it took. The newest first. */
+        get: operations["list_model_runs"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/v1/search": {
         parameters: {
             query?: never;
@@ -2018,6 +2035,72 @@ export interface components {
              * @description When it was published, in milliseconds since 1970.
              */
             serverTimestamp: number;
+        };
+        /** @description What a model did for a task. */
+        ModelRun: {
+            /** @description The agent, such as `managed-auto-memory-remember`. */
+            agent: string;
+            /** @description Whether nobody asked for it. */
+            background: boolean;
+            /**
+             * Format: int32
+             * @description Calls of tools.
+             */
+            calls: number;
+            /**
+             * Format: double
+             * @description What the provider says that it cost, in US dollars.
+             */
+            cost?: number | null;
+            /** @description How it ended: `completed`, `fallback` (the rules did it), `failed`, `timeout`, `cancelled`. */
+            ended: string;
+            /** @description When it ended. */
+            endedAt: string;
+            /** @description The model, as the settings name it. */
+            model: string;
+            /**
+             * Format: int64
+             * @description Its number, which grows.
+             */
+            number: number;
+            /**
+             * Format: int32
+             * @description Calls that were refused.
+             */
+            refused: number;
+            /** @description When it began: ISO 8601, UTC, milliseconds. */
+            startedAt: string;
+            /** @description The task that it was done for. */
+            task?: string | null;
+            /**
+             * Format: int64
+             * @description Tokens that the provider had in a cache.
+             */
+            tokensCached: number;
+            /**
+             * Format: int64
+             * @description Tokens read, those from a cache among them.
+             */
+            tokensIn: number;
+            /**
+             * Format: int64
+             * @description Tokens written.
+             */
+            tokensOut: number;
+            /**
+             * Format: int32
+             * @description Replies of the model.
+             */
+            turns: number;
+            /** @description Why the model's work was not taken. */
+            why?: string | null;
+        };
+        /** @description What models did, the newest first. */
+        ModelRunPage: {
+            /** @description What `cursor` the next page has; none on the last. */
+            nextCursor?: string | null;
+            /** @description What they did. */
+            runs: components["schemas"]["ModelRun"][];
         };
         /** @description A memory or folder that is to have another path. */
         Move: {
@@ -4673,6 +4756,51 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["RunPage"];
+                };
+            };
+            /** @description They cannot be listed */
+            "4XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description They cannot be listed */
+            "5XX": {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+        };
+    };
+    list_model_runs: {
+        parameters: {
+            query?: {
+                /** @description The id of the workspace; left out, the first one. */
+                workspace?: string;
+                /** @description What the page before ended with. */
+                cursor?: string;
+                /** @description About so many on a page. */
+                max?: number;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of them */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ModelRunPage"];
                 };
             };
             /** @description They cannot be listed */

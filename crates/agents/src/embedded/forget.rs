@@ -15,7 +15,7 @@ use super::book::{Note, Snapshot, Stored};
 use super::lexicon::Class;
 use super::remember::is_fragment;
 use super::same::{Form, has_blocks};
-use super::similar::{Weights, is_light};
+use super::similar::{self, Weights, is_light};
 use super::words::{Text, Token, is_unspaced};
 use crate::request::{
     Candidate, Edit, EntryAction, EntryNote, ForgetRequest, Forgotten, Removed, Topic,
@@ -103,10 +103,43 @@ const QUESTIONS: &[&str] = &[
 ];
 
 /// One entry with its memory.
-type At<'a> = (&'a Stored, &'a Note);
+pub(crate) type At<'a> = (&'a Stored, &'a Note);
 
 /// Decides which entries go.
 pub fn forget(snapshot: &Snapshot, request: &ForgetRequest) -> Forgotten {
+    let chosen = choose(&asked_of(snapshot, request), request);
+    remove(snapshot, chosen)
+}
+
+/// Returns at most so many entries that somebody may choose from, those that share most with the request first.
+pub(crate) fn candidates<'a>(
+    snapshot: &'a Snapshot,
+    request: &ForgetRequest,
+    max: usize,
+) -> Vec<At<'a>> {
+    let mut entries = asked_of(snapshot, request);
+    entries.retain(|(stored, _)| !stored.is_unreviewed());
+    let asked = Text::read(&request.query);
+    let weights = Weights::of(entries.iter().map(|(_, note)| *note));
+    let weight = |note: &Note| {
+        let words = similar::keys(note.words());
+        let shared = similar::keys(&asked)
+            .into_iter()
+            .filter(|(key, _)| words.iter().any(|(word, _)| word == key));
+        shared.map(|(key, _)| Weights::rarity(weights.count(key), entries.len())).sum::<f64>()
+    };
+    let mut weighed: Vec<(f64, At<'a>)> = entries.iter().map(|at| (weight(at.1), *at)).collect();
+    weighed.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    weighed.into_iter().map(|(_, at)| at).take(max).collect()
+}
+
+/// Removes entries that were chosen.
+pub(crate) fn forget_entries(snapshot: &Snapshot, chosen: Vec<At<'_>>) -> Forgotten {
+    remove(snapshot, Chosen::Clear(chosen))
+}
+
+/// Returns the entries that a request may be about.
+fn asked_of<'a>(snapshot: &'a Snapshot, request: &ForgetRequest) -> Vec<At<'a>> {
     let may_go = |stored: &&Stored| {
         let mount = stored.path.mount();
         let is_asked = request
@@ -116,14 +149,12 @@ pub fn forget(snapshot: &Snapshot, request: &ForgetRequest) -> Forgotten {
             && request.file.as_ref().is_none_or(|file| *file == stored.path)
             && mount.is_some_and(|mount| snapshot.writable.contains(&mount))
     };
-    let entries: Vec<At<'_>> = snapshot
+    snapshot
         .memories
         .iter()
         .filter(may_go)
         .flat_map(|stored| stored.text.read().notes.iter().map(move |note| (stored, note)))
-        .collect();
-    let chosen = choose(&entries, request);
-    remove(snapshot, chosen)
+        .collect()
 }
 
 /// The entries that a request means.

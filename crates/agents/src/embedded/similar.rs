@@ -9,7 +9,7 @@ use jiff::civil::Date;
 use memory::proposal::{EntryChange, KeptEntry, Proposal, ProposalKind};
 
 use super::about::first_words;
-use super::book::Note;
+use super::book::{Note, Snapshot, Source, Stored};
 use super::lexicon::Class;
 use super::same::Form;
 use super::when;
@@ -252,6 +252,51 @@ pub(crate) fn proposal(likeness: Likeness, older: &KeptEntry, newer: &KeptEntry)
         relies_on: vec![stays.clone()],
         review: None,
     }
+}
+
+/// Tells whether an entry of a text says all that another entry says: it is the same, or has all of its words, as
+/// affirmed or negated, and all of its numbers and signs.
+pub(crate) fn keeps_all_of(text: &Source, entry: &str) -> bool {
+    let (form, said) = (Form::of(entry), Text::read(entry));
+    let (words, telling, literals) = (keys(&said), telling(&said), literals(entry));
+    text.read().notes.iter().any(|note| {
+        if note.form == form {
+            return true;
+        }
+        let whole = Text::read(note.whole());
+        let has = keys(&whole);
+        !words.is_empty()
+            && words.iter().all(|word| has.contains(word))
+            && telling.is_subset(&self::telling(&whole))
+            && literals.is_subset(&self::literals(note.whole()))
+    })
+}
+
+/// Returns at most so many memories that share words with a text, those that share most first.
+pub(crate) fn likely<'a>(snapshot: &'a Snapshot, text: &str, max: usize) -> Vec<&'a Stored> {
+    let reviewed = || snapshot.memories.iter().filter(|stored| !stored.is_unreviewed());
+    let weights = Weights::of(reviewed().flat_map(|stored| &stored.text.read().notes));
+    let entries = reviewed().map(|stored| stored.text.read().notes.len()).sum();
+    let asked = Text::read(text);
+    let asked = keys(&asked);
+    let weight = |stored: &Stored| {
+        let read = stored.text.read();
+        let head = Text::read(&format!("{} {}", stored.path, read.head.shown_description()));
+        let has = |key: &str| {
+            let of_notes = read
+                .notes
+                .iter()
+                .any(|note| keys(note.words()).iter().any(|(word, _)| *word == key));
+            of_notes || keys(&head).iter().any(|(word, _)| *word == key)
+        };
+        let shared = asked.iter().filter(|(key, _)| has(key));
+        shared.map(|(key, _)| Weights::rarity(weights.count(key), entries)).sum::<f64>()
+    };
+    let mut weighed: Vec<(f64, &Stored)> =
+        reviewed().map(|stored| (weight(stored), stored)).collect();
+    weighed.retain(|(weight, _)| *weight > 0.0);
+    weighed.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+    weighed.into_iter().map(|(_, stored)| stored).take(max).collect()
 }
 
 /// Returns the words that say something, in order, each once, and whether they are negated.

@@ -16,3 +16,5 @@ mod safety;
 mod properties;
 
 mod stored;
+
+mod by_model;

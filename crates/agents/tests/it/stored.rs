@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 
 use agents::{
-    ContextMode, CurateError, Curator, Embedded, ForgetRequest, Refusal, RememberRequest,
+    ContextMode, CurateError, Curator, Embedded, ForgetRequest, Ledger, Refusal, RememberRequest,
 };
 use jiff::tz::TimeZone;
 use memory::access::AgentClass;
@@ -19,7 +19,7 @@ use tempfile::TempDir;
 use testkit::ManualClock;
 
 /// A store of its own, and an agent in a checkout.
-fn memories() -> (TempDir, Memories) {
+pub(crate) fn memories() -> (TempDir, Memories) {
     let (home, memories, _) = memories_with_clock();
     (home, memories)
 }
@@ -53,7 +53,10 @@ fn ask(content: &str) -> RememberRequest {
 async fn what_is_remembered_is_there_after_the_commit_and_not_before() {
     let (_home, memories) = memories();
     let mut draft = memories.draft(ChangeKind::Draft, Call::default());
-    let done = curator().remember(&memories, &mut draft, &ask("I keep bees.")).await.unwrap();
+    let done = curator()
+        .remember(&memories, &mut draft, &ask("I keep bees."), &Ledger::default())
+        .await
+        .unwrap();
     assert_eq!(memories.list(None).await.unwrap().memories.len(), 0);
     draft.commit().await.unwrap().unwrap();
     let [path] = done.touched.as_slice() else { panic!("{done:?}") };
@@ -67,12 +70,15 @@ async fn what_is_remembered_is_there_after_the_commit_and_not_before() {
 async fn a_forgotten_entry_takes_its_empty_memory_with_it() {
     let (_home, memories) = memories();
     let mut draft = memories.draft(ChangeKind::Draft, Call::default());
-    curator().remember(&memories, &mut draft, &ask("I keep bees.")).await.unwrap();
+    curator()
+        .remember(&memories, &mut draft, &ask("I keep bees."), &Ledger::default())
+        .await
+        .unwrap();
     draft.commit().await.unwrap().unwrap();
     let mut draft = memories.draft(ChangeKind::Draft, Call::default());
     let query = "forget the bees".to_owned();
     let asked = ForgetRequest { query, scope: None, file: None };
-    let done = curator().forget(&memories, &mut draft, &asked).await.unwrap();
+    let done = curator().forget(&memories, &mut draft, &asked, &Ledger::default()).await.unwrap();
     draft.commit().await.unwrap().unwrap();
     assert_eq!(done.removed.len(), 1);
     assert_eq!(memories.list(None).await.unwrap().memories.len(), 0);
@@ -86,7 +92,7 @@ async fn a_dream_merges_in_one_change() {
     fs::write(folder.join("pier.md"), "- The pier gate opens at six\n- Gates are green\n").unwrap();
     fs::write(folder.join("pier-2.md"), "- the pier gate opens at six.\n").unwrap();
     let mut draft = memories.draft(ChangeKind::Draft, Call::default());
-    let done = curator().dream(&memories, &mut draft).await.unwrap();
+    let done = curator().dream(&memories, &mut draft, &Ledger::default()).await.unwrap();
     let id = draft.commit().await.unwrap().unwrap();
     assert_eq!((done.deduped, memories.change(id).await.unwrap().files.len()), (1, 1));
     assert!(!folder.join("pier-2.md").exists());
@@ -101,7 +107,7 @@ async fn a_generated_listing_is_no_memory() {
     fs::write(folder.join("MEMORY.md"), &list).unwrap();
     let mut draft = memories.draft(ChangeKind::Draft, Call::default());
     let asked = ForgetRequest { query: "forget the pier".to_owned(), scope: None, file: None };
-    let done = curator().forget(&memories, &mut draft, &asked).await.unwrap();
+    let done = curator().forget(&memories, &mut draft, &asked, &Ledger::default()).await.unwrap();
     assert_eq!((done.removed.len(), draft.changed().len()), (0, 0));
     let surveyed = memories.survey().await.unwrap();
     assert!(surveyed.iter().any(|one| one.path.to_string().ends_with("MEMORY.md")));
@@ -119,7 +125,7 @@ async fn what_a_checkout_brings_takes_nothing_away_that_was_written_here() {
     let outside = "- The pier gate opens at six.\n- The lamp burns at 03:00 (2026-03-02)\n";
     fs::write(folder.join("pier.md"), outside).unwrap();
     let mut draft = memories.draft(ChangeKind::Draft, Call::default());
-    let done = curator().dream(&memories, &mut draft).await.unwrap();
+    let done = curator().dream(&memories, &mut draft, &Ledger::default()).await.unwrap();
     assert_eq!((done.deduped, done.proposals, draft.changed()), (0, vec![], vec![]));
 }
 
@@ -159,7 +165,8 @@ async fn remember(
     content: &str,
 ) -> (String, Vec<String>) {
     let mut draft = memories.draft(ChangeKind::Draft, Call::default());
-    let done = curator.remember(memories, &mut draft, &ask(content)).await.unwrap();
+    let done =
+        curator.remember(memories, &mut draft, &ask(content), &Ledger::default()).await.unwrap();
     draft.commit().await.unwrap();
     (done.summary, done.touched.iter().map(ToString::to_string).collect())
 }
@@ -219,7 +226,7 @@ async fn a_secret_leaves_the_draft_empty() {
     let (_home, memories) = memories();
     let mut draft = memories.draft(ChangeKind::Draft, Call::default());
     let secret = ask("The key is ghp_Zz0123456789abcdefghijABCDEFGHIJ0123");
-    let refused = curator().remember(&memories, &mut draft, &secret).await;
+    let refused = curator().remember(&memories, &mut draft, &secret, &Ledger::default()).await;
     assert!(matches!(refused, Err(CurateError::Refused(Refusal::Screened { .. }))), "{refused:?}");
     assert_eq!(draft.changed(), []);
 }
@@ -244,7 +251,7 @@ async fn a_day_is_named_from_when_its_entry_was_written_and_not_from_when_others
     memories.apply(insert, &Call::default()).await.unwrap();
     clock.set("2026-06-01T10:00:00Z".parse().unwrap());
     let mut draft = memories.draft(ChangeKind::Draft, Call::default());
-    curator().dream(&memories, &mut draft).await.unwrap();
+    curator().dream(&memories, &mut draft, &Ledger::default()).await.unwrap();
     draft.commit().await.unwrap().unwrap();
     assert_eq!(
         memories.read(&path).await.unwrap().text,

@@ -17,7 +17,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
     ("Remember", &["remember", "forget", "dream", "pending", "tasks"]),
     ("Context", &["context", "hot", "pin", "unpin", "save", "trust", "accept"]),
     ("History", &["log", "show", "diff", "undo"]),
-    ("Care", &["status", "features", "models", "doctor", "import", "export", "workspace"]),
+    ("Care", &["status", "features", "models", "runs", "doctor", "import", "export", "workspace"]),
     ("Serve", &["ui", "mcp", "serve", "service", "token", "events"]),
     ("Set up", &["install", "uninstall", "hook", "demo", "completions", "man", "help"]),
 ];

@@ -55,6 +55,7 @@ fn the_help_lists_the_commands() {
       status       Show where memories lie and how much there is
       features     Show what is switched on, and which setting says so
       models       List the models that do the work of agents, and ask each whether it is there
+      runs         List what models did for tasks: how long it took, tokens, cost where the provider tells it, and how it ended
       doctor       Look for trouble, and mend it
       import       Take over memories of another product or folder
       export       Copy memories out
@@ -128,7 +129,7 @@ fn without_a_command_a_start_is_shown() {
       Remember    remember  forget  dream  pending  tasks
       Context     context  hot  pin  unpin  save  trust  accept
       History     log  show  diff  undo
-      Care        status  features  models  doctor  import  export  workspace
+      Care        status  features  models  runs  doctor  import  export  workspace
       Serve       ui  mcp  serve  service  token  events
       Set up      install  uninstall  hook  demo  completions  man  help
 

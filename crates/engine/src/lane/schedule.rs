@@ -53,6 +53,11 @@ fn scheduler() -> Asker {
     Asker { client: None, trust: Trust::Background, origin: ORIGIN.to_owned() }
 }
 
+/// Tells whether nobody asked for a task.
+pub(super) fn is_scheduled(asker: &Asker) -> bool {
+    asker.origin == ORIGIN
+}
+
 impl Lanes {
     fn may_dream(&self, workspace: &Workspace) -> bool {
         let needed = [Feature::ScheduledDreams, Feature::Tasks];
@@ -117,6 +122,15 @@ impl Lanes {
             sessions_min = sessions_min.saturating_sub(wrote);
         }
         if sessions < sessions_min {
+            return Ok(());
+        }
+        if let Some(tokens) = self.0.over_budget().await? {
+            tracing::info!(
+                workspace = %workspace.id,
+                tokens,
+                allowed = self.0.settings.background_tokens_max,
+                "a dream by schedule waits: models took as much as `models.background_tokens_per_day` allows"
+            );
             return Ok(());
         }
         let gates = DreamGates { asked_before, sessions_min };

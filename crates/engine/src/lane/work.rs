@@ -7,6 +7,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use agents::Ledger;
 use futures_util::FutureExt as _;
 use memory::code::Code;
 use memory::limits::{
@@ -316,6 +317,21 @@ impl Shared {
         stop: &CancellationToken,
         deadline: Instant,
     ) -> Ran {
+        let ledger = Arc::new(Ledger::default());
+        let began = self.parts.clock.now();
+        let asked = Asked { id, attempt, request, asker };
+        let ran = self.decide_with(lane, asked, &ledger, (stop, deadline)).await;
+        self.book(&ledger, (&lane.id, id, asker), began, &ran).await;
+        ran
+    }
+
+    async fn decide_with(
+        &self,
+        lane: &Lane,
+        Asked { id, attempt, request, asker }: Asked<'_>,
+        ledger: &Arc<Ledger>,
+        (stop, deadline): (&CancellationToken, Instant),
+    ) -> Ran {
         let workspace = lane.workspace();
         for round in 0..TASK_DECISIONS_MAX {
             if !step_aside(round, stop).await {
@@ -324,7 +340,8 @@ impl Shared {
             let memories = self.memories(&workspace, (request, asker));
             let draft = draft(&memories, id, attempt);
             let (request, workspace) = (request.clone(), workspace.clone());
-            let job = Job { task: id.clone(), request, workspace };
+            let ledger = Arc::clone(ledger);
+            let job = Job { task: id.clone(), request, workspace, ledger };
             let ran = self.run((job, memories, draft), stop, deadline).await;
             if let Ok(ran) = ran {
                 return ran;

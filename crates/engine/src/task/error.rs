@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use agents::Refusal;
+use agents::{AgentError, Refusal};
 use memory::code::Code;
 
 use super::TaskKind;
@@ -132,6 +132,16 @@ impl TaskError {
     pub fn with_details(mut self, details: &str) -> Self {
         self.details = tellable(details);
         self
+    }
+
+    /// Says why a model did not do a task of this kind.
+    pub(crate) fn of_agent(kind: TaskKind, error: &AgentError) -> Self {
+        let code = match error {
+            AgentError::Deadline(_) => TaskErrorCode::Timeout,
+            error if error.is_unavailable() => TaskErrorCode::ModelUnavailable,
+            _ => TaskErrorCode::failed(kind),
+        };
+        Self::new(code).with_details(&error.to_string())
     }
 
     /// Returns what is known beside the code.

@@ -3,7 +3,7 @@
 use super::call::Call;
 use super::{Client, ClientError};
 use crate::changes::{ChangePage, ChangeWithDiffs, UndoSeveral, Undone};
-use crate::runs::RunPage;
+use crate::runs::{ModelRunPage, RunPage};
 use crate::workspaces::{HostWorkspaces, RemovedWorkspace};
 
 /// Which changes to list.
@@ -82,6 +82,11 @@ impl Client {
     /// this cursor.
     pub async fn runs(&self, cursor: Option<&str>) -> Result<RunPage, ClientError> {
         self.value(self.call_here(Call::get("/v1/runs").query("cursor", cursor))).await
+    }
+
+    /// Lists what models did for tasks, the newest first: one page, after the page that ended with this cursor.
+    pub async fn model_runs(&self, cursor: Option<&str>) -> Result<ModelRunPage, ClientError> {
+        self.value(self.call_here(Call::get("/v1/runs/models").query("cursor", cursor))).await
     }
 
     /// Lists the workspaces whose memories lie on the host of the daemon, whether or not it serves them.

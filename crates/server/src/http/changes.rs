@@ -8,7 +8,7 @@ use memory::clock::Timestamp;
 use memory::limits::{HTTP_BATCH_MAX, HTTP_PAGE_DEFAULT, HTTP_PAGE_MAX, TASKS_LISTED_MAX};
 use protocol::changes::{ChangePage, ChangeWithDiffs, UndoSeveral, Undone};
 use protocol::error::ErrorBody;
-use protocol::runs::RunPage;
+use protocol::runs::{ModelRunPage, RunPage};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -27,6 +27,7 @@ pub(super) fn routes() -> Routes {
         .routes(routes!(undo: MEMORY))
         .routes(routes!(undo_several: MEMORY))
         .routes(routes!(runs: MEMORY))
+        .routes(routes!(model_runs: MODELS))
 }
 
 /// Which changes to list.
@@ -277,5 +278,34 @@ async fn runs(
     Ok(Json(RunPage {
         runs: page.runs.iter().map(|run| to_wire::run(run, status(run))).collect(),
         next_cursor: page.next.map(|id| id.to_string()),
+    }))
+}
+
+/// List what models did for tasks of this workspace: how it ended, and what it took. The newest first.
+#[utoipa::path(
+    get,
+    path = "/v1/runs/models",
+    operation_id = "list_model_runs",
+    tag = "history",
+    params(WantedRuns),
+    responses(
+        (status = 200, description = "A page of them", body = ModelRunPage),
+        (status = "4XX", description = "They cannot be listed", body = ErrorBody),
+        (status = "5XX", description = "They cannot be listed", body = ErrorBody),
+    ),
+)]
+async fn model_runs(
+    State(daemon): State<Shared>,
+    wanted: Asked<WantedRuns>,
+) -> Result<Json<ModelRunPage>, Refused> {
+    let Query(wanted) = wanted?;
+    let workspace = daemon.trusted(wanted.workspace.as_deref())?;
+    let before =
+        page_start(wanted.cursor.as_deref())?.and_then(|before| u64::try_from(before).ok());
+    let max = wanted.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX);
+    let page = daemon.engine.model_work(Some(&workspace.id), before, max).await?;
+    Ok(Json(ModelRunPage {
+        runs: page.works.iter().map(to_wire::model_run).collect(),
+        next_cursor: page.next.map(|number| number.to_string()),
     }))
 }

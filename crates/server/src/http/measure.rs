@@ -4,11 +4,13 @@
 //! bounded and no name of a memory gets into them.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::Method;
+use engine::Lanes;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -41,6 +43,22 @@ struct Held {
     scope: String,
 }
 
+/// What a model did.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ByModel {
+    task: &'static str,
+    model: String,
+    ended: &'static str,
+}
+
+/// Which tokens a model took.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TokensOf {
+    task: &'static str,
+    model: String,
+    kind: &'static str,
+}
+
 /// The counts.
 pub(super) struct Measures {
     registry: Registry,
@@ -55,6 +73,9 @@ pub(super) struct Measures {
     memory_bytes: Family<Held, Gauge>,
     changes: Gauge,
     database_bytes: Gauge,
+    model_runs: Family<ByModel, Gauge>,
+    model_tokens: Family<TokensOf, Gauge>,
+    model_refusals: Family<ByModel, Gauge>,
 }
 
 impl fmt::Debug for Measures {
@@ -95,6 +116,9 @@ impl Measures {
             memory_bytes: Family::default(),
             changes: Gauge::default(),
             database_bytes: Gauge::default(),
+            model_runs: Family::default(),
+            model_tokens: Family::default(),
+            model_refusals: Family::default(),
         };
         Arc::new(measures.registered())
     }
@@ -123,6 +147,21 @@ impl Measures {
             "Bytes of memories held",
             Unit::Bytes,
             self.memory_bytes.clone(),
+        );
+        registry.register(
+            "model_runs",
+            "Work done by models since the start",
+            self.model_runs.clone(),
+        );
+        registry.register(
+            "model_tokens",
+            "Tokens that models took since the start: in, cached, which are among those in, and out",
+            self.model_tokens.clone(),
+        );
+        registry.register(
+            "model_refusals",
+            "Calls of models that were refused since the start",
+            self.model_refusals.clone(),
         );
         registry.register("changes", "Changes in history", self.changes.clone());
         registry.register_with_unit(
@@ -184,6 +223,26 @@ impl Measures {
         let held = Held { workspace: workspace.to_owned(), scope: scope.to_owned() };
         self.memories.get_or_create(&held).set(whole(memories));
         self.memory_bytes.get_or_create(&held).set(whole(bytes));
+    }
+
+    /// Notes what models did.
+    pub(super) fn note_models(&self, lanes: &Lanes) {
+        let mut tokens: BTreeMap<(&'static str, String), [u64; 3]> = BTreeMap::new();
+        for ((kind, model, ended), spent) in lanes.spent() {
+            let by = ByModel { task: kind.as_str(), model: model.clone(), ended };
+            self.model_runs.get_or_create(&by).set(whole(spent.works));
+            self.model_refusals.get_or_create(&by).set(whole(spent.refused));
+            let [tokens_in, cached, out] = tokens.entry((kind.as_str(), model)).or_default();
+            *tokens_in += spent.tokens_in;
+            *cached += spent.tokens_cached;
+            *out += spent.tokens_out;
+        }
+        for ((task, model), counts) in tokens {
+            for (kind, count) in ["in", "cached", "out"].into_iter().zip(counts) {
+                let of = TokensOf { task, model: model.clone(), kind };
+                self.model_tokens.get_or_create(&of).set(whole(count));
+            }
+        }
     }
 
     /// Notes how much history holds.

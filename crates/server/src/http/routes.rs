@@ -33,6 +33,7 @@ pub(super) mod needs {
     pub(in super::super) const RECALL: Needs = Some(Feature::Recall);
     pub(in super::super) const CONTEXT_FILES: Needs = Some(Feature::ContextFiles);
     pub(in super::super) const SAVE_MEMORY: Needs = Some(Feature::SaveMemory);
+    pub(in super::super) const MODELS: Needs = Some(Feature::Models);
     pub(in super::super) const PAGE: Needs = Some(Feature::Page);
 }
 

@@ -39,11 +39,12 @@ static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
         step(5, "segments", include_str!("../../migrations/0005_segments.sql")),
         step(6, "proposals", include_str!("../../migrations/0006_proposals.sql")),
         step(7, "influence", include_str!("../../migrations/0007_influence.sql")),
+        step(8, "model work", include_str!("../../migrations/0008_model_work.sql")),
     ])
 });
 
 /// Tables of the latest schema; one that is missing is damage.
-const TABLES: i64 = 15;
+const TABLES: i64 = 16;
 
 /// Statements that stay prepared a connection: each holds some kilobytes.
 const STATEMENTS_KEPT: usize = 24;
@@ -224,7 +225,7 @@ pub(super) async fn schema(connection: &mut SqliteConnection) -> Result<Schema, 
     let (all, ours, migrations): (i64, i64, bool) = sqlx::query_as(
         "SELECT count(*),
             coalesce(sum(name IN ('changes', 'change_files', 'contents', 'conversations', 'dreams', 'heads',
-                'influenced', 'marks', 'open_changes', 'proposals', 'runs', 'segments', 'sessions', 'tasks', 'totals')), 0),
+                'influenced', 'marks', 'model_work', 'open_changes', 'proposals', 'runs', 'segments', 'sessions', 'tasks', 'totals')), 0),
             coalesce(sum(name = '_sqlx_migrations'), 0) > 0
         FROM sqlite_schema WHERE type = 'table'",
     )
@@ -263,6 +264,7 @@ async fn read_roots(connection: &mut SqliteConnection) -> Result<(), Fault> {
             + (SELECT count(*) FROM (SELECT 1 FROM heads LIMIT 1))
             + (SELECT count(*) FROM (SELECT 1 FROM influenced LIMIT 1))
             + (SELECT count(*) FROM (SELECT 1 FROM marks LIMIT 1))
+            + (SELECT count(*) FROM (SELECT 1 FROM model_work LIMIT 1))
             + (SELECT count(*) FROM (SELECT 1 FROM open_changes LIMIT 1))
             + (SELECT count(*) FROM (SELECT 1 FROM tasks LIMIT 1))
             + (SELECT count(*) FROM (SELECT 1 FROM sessions LIMIT 1))

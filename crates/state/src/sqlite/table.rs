@@ -180,7 +180,7 @@ impl Table {
 const CONTENTS: &str = "contents";
 
 /// All tables, what a person would miss most first.
-pub(super) const TABLES: [Table; 14] = [
+pub(super) const TABLES: [Table; 15] = [
     Table {
         name: "marks",
         key: &["identity", "path"],
@@ -279,6 +279,18 @@ pub(super) const TABLES: [Table; 14] = [
             maybe("last_used_at", Holds::Number),
             maybe("last_written_at", Holds::Number),
             maybe("added", Holds::Count),
+        ],
+    },
+    Table {
+        name: "model_work",
+        key: &["number"],
+        columns: &[
+            always("number", Holds::Positive),
+            always("workspace", Holds::Text),
+            always("ended_at", Holds::Number),
+            always("background", Holds::Flag),
+            always("tokens", Holds::Count),
+            always("data", Holds::Text),
         ],
     },
     Table {

@@ -8,10 +8,12 @@ use memory::proposal::ProposalId;
 
 use crate::error::StateError;
 use crate::proposal::{AddedProposals, NewProposal, ProposalQuery, ProposalRow};
-use crate::sqlite::{SqliteState, Turn, Version, conversations, proposals, queue, sessions};
+use crate::sqlite::{
+    SqliteState, Turn, Version, conversations, model_work, proposals, queue, sessions,
+};
 use crate::task::{
-    Attempt, ConversationRow, DreamGates, End, Enqueued, LastDream, NewTask, QueueLimits, RunRow,
-    SegmentRow, SessionRow, TaskCount, TaskQuery, TaskRow, Tasks,
+    Attempt, ConversationRow, DreamGates, End, Enqueued, LastDream, ModelWorkRow, NewTask,
+    QueueLimits, RunRow, SegmentRow, SessionRow, TaskCount, TaskQuery, TaskRow, Tasks,
 };
 
 #[async_trait]
@@ -312,6 +314,36 @@ impl Tasks for SqliteState {
     async fn runs(&self, task: &str) -> Result<Vec<RunRow>, StateError> {
         let found = self.read("read runs", move |mut connection| async move {
             let answer = sessions::runs(&mut connection, task).await;
+            (connection, answer)
+        });
+        Ok(found.await?.unwrap_or_default())
+    }
+
+    async fn add_model_work(&self, row: ModelWorkRow) -> Result<(), StateError> {
+        let row = &row;
+        self.write("note what a model did", move |mut connection| async move {
+            let answer = model_work::add(&mut connection, row).await;
+            (connection, answer)
+        })
+        .await
+    }
+
+    async fn model_work(
+        &self,
+        workspace: Option<&str>,
+        before: Option<u64>,
+        max: usize,
+    ) -> Result<Vec<ModelWorkRow>, StateError> {
+        let found = self.read("read what models did", move |mut connection| async move {
+            let answer = model_work::list(&mut connection, workspace, before, max).await;
+            (connection, answer)
+        });
+        Ok(found.await?.unwrap_or_default())
+    }
+
+    async fn background_tokens(&self, since: Timestamp) -> Result<u64, StateError> {
+        let found = self.read("sum what models did", move |mut connection| async move {
+            let answer = model_work::background_tokens(&mut connection, since).await;
             (connection, answer)
         });
         Ok(found.await?.unwrap_or_default())

@@ -56,6 +56,7 @@ async fn make_first_schema(place: &Place) {
         "DROP TABLE segments",
         "DROP TABLE proposals",
         "DROP TABLE influenced",
+        "DROP TABLE model_work",
         "DELETE FROM _sqlx_migrations WHERE version > 1",
     ] {
         place.run(sql).await;

@@ -78,6 +78,7 @@ get /v1/pending/{id}
 get /v1/recall
 get /v1/revisions/{revision}
 get /v1/runs
+get /v1/runs/models
 get /v1/search
 get /v1/settings
 get /v1/stats

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use state::{QueueLimits, RunRow, SessionRow, Tasks};
+use state::{ModelWorkRow, QueueLimits, RunRow, SessionRow, Tasks};
 
 use super::super::state::time;
 use super::{Both, attempt, begun, end, new, of_lane, queued};
@@ -13,6 +13,7 @@ pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
     sessions_come_oldest_first(&*make().await.0).await;
     a_session_id_is_used_once(&*make().await.0).await;
     runs_tell_of_each_attempt(&*make().await.0).await;
+    what_models_did_is_listed_and_summed(&*make().await.0).await;
     runs_go_with_their_task(&make().await).await;
 }
 
@@ -89,6 +90,28 @@ async fn runs_tell_of_each_attempt(tasks: &dyn Tasks) {
     runs[0] = run(&id, 1, 9);
     tasks.add_run(runs[0].clone()).await.unwrap();
     assert_eq!(tasks.runs(&id).await.unwrap(), runs);
+}
+
+async fn what_models_did_is_listed_and_summed(tasks: &dyn Tasks) {
+    assert_eq!(tasks.model_work(None, None, 9).await.unwrap(), []);
+    assert_eq!(tasks.background_tokens(time(0)).await.unwrap(), 0);
+    let row = |number: u64, background| ModelWorkRow {
+        number,
+        workspace: "here".to_owned(),
+        ended_at: time(i64::try_from(number).unwrap()),
+        background,
+        tokens: 10 * number,
+        data: format!("{{\"turns\":{number}}}"),
+    };
+    for (number, background) in [(1, true), (2, false), (3, true)] {
+        tasks.add_model_work(ModelWorkRow { number: 0, ..row(number, background) }).await.unwrap();
+    }
+    let found = tasks.model_work(Some("here"), None, 2).await.unwrap();
+    assert_eq!(found, [row(3, true), row(2, false)]);
+    assert_eq!(tasks.model_work(None, Some(2), 9).await.unwrap(), [row(1, true)]);
+    assert_eq!(tasks.model_work(Some("there"), None, 9).await.unwrap(), []);
+    assert_eq!(tasks.background_tokens(time(1)).await.unwrap(), 40);
+    assert_eq!(tasks.background_tokens(time(2)).await.unwrap(), 30);
 }
 
 async fn runs_go_with_their_task((tasks, state): &Both) {

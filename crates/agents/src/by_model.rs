@@ -1,0 +1,506 @@
+//! The curator that asks a model.
+//!
+//! The model works on a copy of the memories, with tools that see nothing else; what it changed is entered into the draft
+//! as the edits of the rules are, if the memories are still as it was shown them. What it must not do is not left to what
+//! it is told: [`files`] refuses it, and a dream is compared with what was there before.
+
+mod agent;
+mod files;
+mod prompts;
+mod runs;
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use memory::clock::Clock;
+use memory::limits::{AGENT_WAIT, FORGET_BY_MODEL_WAIT};
+use memory::path::{MemoryPath, Mount};
+use memory::screen::{Policy, Screen, Writer};
+use model::{Chat, Tool};
+use serde_json::{Value, json};
+use store::{Draft, Memories};
+use tokio::time::Instant;
+
+pub use self::agent::AgentError;
+use self::agent::{Agent, Refused, Toolbox};
+use self::files::{Allowed, Files, has_secret};
+use crate::curator::{CurateError, Curator, Embedded, enter};
+use crate::embedded::{self, At, Snapshot, Source, keeps_all_of};
+use crate::ledger::Ledger;
+use crate::request::{
+    ContextMode, Dreamt, EntryAction, EntryNote, ForgetRequest, Forgotten, Refusal,
+    RememberRequest, Remembered, Topic,
+};
+
+/// Turns of an agent that remembers.
+const REMEMBER_TURNS: u32 = 6;
+/// Turns of an agent that dreams, in each scope.
+const DREAM_TURNS: u32 = 12;
+/// Turns of an agent that forgets: an answer, and another one after a wrong one.
+const FORGET_TURNS: u32 = 2;
+/// Memories that remembering changes.
+const REMEMBER_CHANGED_MAX: usize = 8;
+/// Memories that a dream by a model changes.
+const DREAM_CHANGED_MAX: usize = 8;
+/// Entries that a model chooses from.
+const CANDIDATES_MAX: usize = 400;
+/// Memories that are listed in the task of an agent that remembers.
+const LISTED_MAX: usize = 40;
+/// Characters of an entry that a model chooses from.
+const ENTRY_CHARS_MAX: usize = 400;
+/// By how many hundredths a dream may make the memories larger, and by how many bytes small ones.
+const GROWTH_PERCENT_MAX: usize = 2;
+const GROWTH_BYTES_MIN: usize = 1_024;
+
+/// Which models do which work. What has none is done by the rules.
+#[derive(Clone, Debug, Default)]
+pub struct ByModel {
+    /// Who remembers.
+    pub remember: Option<Chat>,
+    /// Who forgets.
+    pub forget: Option<Chat>,
+    /// Who dreams.
+    pub dream: Option<Chat>,
+    /// Whether the rules do what a model fails to do.
+    pub falls_back: bool,
+}
+
+/// The curator that asks models, with the rules for what has none.
+#[derive(Debug)]
+pub struct Modelled<C> {
+    rules: Embedded<C>,
+    models: ByModel,
+}
+
+impl<C: Clock> Modelled<C> {
+    /// Returns a curator that asks these models.
+    pub const fn new(rules: Embedded<C>, models: ByModel) -> Self {
+        Self { rules, models }
+    }
+
+    /// Takes what a model did, or lets the rules do it if a person wants that.
+    fn judge<T>(
+        &self,
+        done: Result<T, CurateError>,
+        ledger: &Ledger,
+    ) -> Result<Option<T>, CurateError> {
+        match done {
+            Ok(done) => Ok(Some(done)),
+            Err(CurateError::Agent(error)) => {
+                let why = error.to_string();
+                if self.models.falls_back {
+                    ledger.fell_back(why);
+                    return Ok(None);
+                }
+                ledger.failed(why);
+                Err(CurateError::Agent(error))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn remember_by(
+        &self,
+        chat: &Chat,
+        (memories, draft): (&Memories, &mut Draft),
+        request: &RememberRequest,
+        ledger: &Ledger,
+    ) -> Result<Remembered, CurateError> {
+        ledger.begin("managed-auto-memory-remember", chat.name());
+        let screen = self.rules.screen();
+        let found = screen.check(&request.content, Writer::Agent);
+        if let Some(found) = found.iter().find(|found| found.policy == Policy::Refuse) {
+            return Err(Refusal::Screened { family: found.family, rule: found.rule }.into());
+        }
+        let snapshot = self.rules.snapshot(memories).await?;
+        let mut writable = snapshot.writable.clone();
+        if let Some(scope) = request.scope {
+            writable.retain(|mount| *mount == Mount::Scope(scope) || *mount == Mount::Flat);
+            if writable.is_empty() {
+                return Err(Refusal::ScopeMismatch.into());
+            }
+        }
+        let allowed = Allowed {
+            mounts: memories.mounts().iter().map(|mount| mount.mount).collect(),
+            writable,
+            sees_earlier: request.context_mode == ContextMode::Workspace,
+            may_delete: false,
+            changed_max: REMEMBER_CHANGED_MAX,
+            asked: &request.content,
+        };
+        let task = remember_task(&snapshot, request, &allowed, screen);
+        let mut files = Files::new(&snapshot, memories.layout(), screen, allowed);
+        Self::agent(chat, prompts::REMEMBER, REMEMBER_TURNS, AGENT_WAIT)
+            .run(&task, &mut files, ledger)
+            .await?;
+        let edits = files.edits();
+        let changes = notes(&files);
+        drop(files);
+        enter(draft, &snapshot, &edits).await?;
+        draft.by_model(chat.name());
+        let touched: Vec<MemoryPath> = edits.iter().map(|edit| edit.path().clone()).collect();
+        let count = |action| changes.iter().filter(|note| note.action == action).count();
+        let summary = if edits.is_empty() {
+            "Nothing to save: there is nothing new in it that is worth keeping.".to_owned()
+        } else {
+            let paths: Vec<String> = touched.iter().map(ToString::to_string).collect();
+            format!(
+                "Saved to {}: {} new, {} updated.",
+                paths.join(", "),
+                count(EntryAction::Added),
+                count(EntryAction::Updated)
+            )
+        };
+        let scopes = touched.iter().filter_map(MemoryPath::mount).collect();
+        Ok(Remembered { edits, summary, touched, scopes, changes, proposals: Vec::new() })
+    }
+
+    async fn forget_by(
+        &self,
+        chat: &Chat,
+        (memories, draft): (&Memories, &mut Draft),
+        request: &ForgetRequest,
+        ledger: &Ledger,
+    ) -> Result<Forgotten, CurateError> {
+        ledger.begin("managed-auto-memory-forget", chat.name());
+        let snapshot = self.rules.snapshot(memories).await?;
+        let mut candidates = embedded::candidates(&snapshot, request, CANDIDATES_MAX);
+        candidates.retain(|(_, note)| !has_secret(self.rules.screen(), note.whole()));
+        let chosen = if candidates.is_empty() {
+            Vec::new()
+        } else {
+            let mut choice = Choice::new(&candidates);
+            let task = choice.task(request);
+            let ran = Self::agent(chat, prompts::FORGET, FORGET_TURNS, FORGET_BY_MODEL_WAIT)
+                .run(&task, &mut choice, ledger)
+                .await;
+            choice.chosen(ran)?
+        };
+        let forgotten = embedded::forget_entries(&snapshot, chosen);
+        drop(candidates);
+        enter(draft, &snapshot, &forgotten.edits).await?;
+        draft.by_model(chat.name());
+        Ok(forgotten)
+    }
+
+    async fn dream_by(
+        &self,
+        chat: &Chat,
+        (memories, draft): (&Memories, &mut Draft),
+        ledger: &Ledger,
+    ) -> Result<Dreamt, CurateError> {
+        ledger.begin("managed-auto-memory-dream", chat.name());
+        let snapshot = self.rules.snapshot(memories).await?;
+        let screen = self.rules.screen();
+        let until = Instant::now() + AGENT_WAIT;
+        let mut done = Dreamt::default();
+        // Scope by scope, so that nothing of one gets into another.
+        for mount in snapshot.writable.clone() {
+            let of_mount =
+                snapshot.memories.iter().filter(|stored| stored.path.mount() == Some(mount));
+            if of_mount.count() == 0 || done.edits.len() >= DREAM_CHANGED_MAX {
+                continue;
+            }
+            let allowed = Allowed {
+                mounts: vec![mount],
+                writable: vec![mount],
+                sees_earlier: true,
+                may_delete: true,
+                changed_max: DREAM_CHANGED_MAX - done.edits.len(),
+                asked: "",
+            };
+            let mut files = Files::new(&snapshot, memories.layout(), screen, allowed);
+            let task = dream_task(&snapshot, &mut files);
+            let agent = Agent {
+                chat,
+                system: prompts::DREAM,
+                turns_max: DREAM_TURNS,
+                until,
+                wait: AGENT_WAIT,
+            };
+            agent.run(&task, &mut files, ledger).await?;
+            check_kept(&files)?;
+            let edits = files.edits();
+            let changes = notes(&files);
+            done.deduped +=
+                changes.iter().filter(|note| note.action == EntryAction::Merged).count();
+            done.changes.extend(changes);
+            done.scopes.extend(edits.iter().filter_map(|edit| edit.path().mount()));
+            done.topics.extend(edits.iter().map(|edit| Topic::nearest(None, edit.path())));
+            done.edits.extend(edits);
+        }
+        enter(draft, &snapshot, &done.edits).await?;
+        draft.by_model(chat.name());
+        done.summary = match done.edits.len() {
+            0 => "Nothing to tidy up.".to_owned(),
+            1 => format!("Changed 1 memory. Repeated entries merged: {}.", done.deduped),
+            count => {
+                format!("Changed {count} memories. Repeated entries merged: {}.", done.deduped)
+            }
+        };
+        Ok(done)
+    }
+
+    fn agent<'a>(chat: &'a Chat, system: &'a str, turns_max: u32, wait: Duration) -> Agent<'a> {
+        Agent { chat, system, turns_max, until: Instant::now() + wait, wait }
+    }
+}
+
+/// Quotes a text so that it cannot end before its end.
+fn quoted(text: &str) -> String {
+    Value::from(text).to_string()
+}
+
+fn remember_task(
+    snapshot: &Snapshot,
+    request: &RememberRequest,
+    allowed: &Allowed<'_>,
+    screen: &Screen,
+) -> String {
+    let today = snapshot.day_of(snapshot.now);
+    let mut task = format!("Today is {today}.\n");
+    let folders: Vec<String> =
+        allowed.writable.iter().map(|mount| MemoryPath::Root(*mount).to_string()).collect();
+    let _ = writeln!(task, "You may write below: {}", folders.join(", "));
+    if allowed.sees_earlier {
+        let mut listed = embedded::likely(snapshot, &request.content, LISTED_MAX);
+        listed.retain(|stored| !has_secret(screen, &stored.text));
+        let of = snapshot.memories.iter().filter(|stored| !stored.is_unreviewed()).count();
+        let _ = writeln!(task, "\nMemories that may be about it ({} of {of}):", listed.len());
+        for stored in listed {
+            let description = stored.text.read().head.shown_description().to_owned();
+            let _ = writeln!(task, "- {} {description}", stored.path);
+        }
+    } else {
+        task.push_str("\nWrite it afresh: earlier memories are not shown to you.\n");
+    }
+    let _ =
+        writeln!(task, "\nThe text to remember, as a JSON string:\n{}", quoted(&request.content));
+    task
+}
+
+fn dream_task(snapshot: &Snapshot, files: &mut Files<'_>) -> String {
+    let listed = files.call("ls", &json!({})).unwrap_or_else(|Refused(why)| why);
+    format!("Today is {}.\n\nThe memories:\n{listed}\n", snapshot.day_of(snapshot.now))
+}
+
+/// Returns what became of entries: of one memory, what is new takes the place of what is gone.
+fn notes(files: &Files<'_>) -> Vec<EntryNote> {
+    let mut notes = Vec::new();
+    let texts: Vec<_> = files.texts().collect();
+    let everything: Vec<Source> = texts.iter().filter_map(|(.., now)| now.clone()).collect();
+    for (path, before, now) in &texts {
+        let forms = |text: &Option<Source>| -> BTreeMap<String, String> {
+            let read = text.as_ref().map(Source::read);
+            let notes = read.into_iter().flat_map(|read| &read.notes);
+            notes.map(|note| (note.form.as_str().to_owned(), note.statement().to_owned())).collect()
+        };
+        let (old, new) = (forms(before), forms(now));
+        let gone: Vec<&String> =
+            old.iter().filter(|(form, _)| !new.contains_key(*form)).map(|(_, text)| text).collect();
+        let come: Vec<&String> =
+            new.iter().filter(|(form, _)| !old.contains_key(*form)).map(|(_, text)| text).collect();
+        let updated = gone.len().min(come.len());
+        for (at, entry) in come.iter().enumerate() {
+            let action = if at < updated { EntryAction::Updated } else { EntryAction::Added };
+            notes.push(embedded::note(path, action, entry));
+        }
+        for entry in gone.iter().skip(updated) {
+            let is_kept = everything.iter().any(|text| keeps_all_of(text, entry));
+            let action = if is_kept { EntryAction::Merged } else { EntryAction::Removed };
+            notes.push(embedded::note(path, action, entry));
+        }
+    }
+    notes
+}
+
+/// Checks that a dream lost nothing: of each entry that is gone, another one of the same scope says everything.
+fn check_kept(files: &Files<'_>) -> Result<(), AgentError> {
+    let texts: Vec<_> = files.texts().collect();
+    let size = |text: &Option<Source>| text.as_ref().map_or(0, |text| text.len());
+    let before: usize = texts.iter().map(|(_, before, _)| size(before)).sum();
+    let now: usize = texts.iter().map(|(.., now)| size(now)).sum();
+    let room = (before * GROWTH_PERCENT_MAX / 100).max(GROWTH_BYTES_MIN);
+    if now > before + room {
+        return Err(AgentError::Growth(now - before));
+    }
+    let after: Vec<&Source> = texts.iter().filter_map(|(.., now)| now.as_ref()).collect();
+    for (path, before, now) in &texts {
+        if before.as_deref() == now.as_deref() {
+            continue;
+        }
+        let entries = before.iter().flat_map(|text| &text.read().notes);
+        for note in entries {
+            if !after.iter().any(|text| keeps_all_of(text, note.whole())) {
+                let entry = embedded::first_words(note.whole());
+                return Err(AgentError::Loss { path: path.to_string(), entry });
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Entries that a model chooses from.
+struct Choice<'a> {
+    entries: &'a [At<'a>],
+    chosen: Option<Vec<usize>>,
+    was_wrong: bool,
+}
+
+impl<'a> Choice<'a> {
+    const fn new(entries: &'a [At<'a>]) -> Self {
+        Self { entries, chosen: None, was_wrong: false }
+    }
+
+    fn id(&self, at: usize) -> String {
+        let Some((stored, note)) = self.entries.get(at) else { return String::new() };
+        let index = stored.text.read().notes.iter().position(|one| std::ptr::eq(one, *note));
+        let path = stored.path.to_string();
+        format!("{}:{}", path.trim_start_matches("/memories/"), index.unwrap_or_default())
+    }
+
+    fn task(&self, request: &ForgetRequest) -> String {
+        let mut task = format!(
+            "The request, as a JSON string:\n{}\n\nThe entries, by id:\n",
+            quoted(&request.query)
+        );
+        for (at, (_, note)) in self.entries.iter().enumerate() {
+            let entry: String = note.whole().chars().take(ENTRY_CHARS_MAX).collect();
+            let _ = writeln!(task, "{} {}", self.id(at), quoted(&entry));
+        }
+        task
+    }
+
+    /// Reads ids; `None` if there is one that is not listed.
+    fn read(&self, ids: &Value) -> Option<Vec<usize>> {
+        let known: BTreeMap<String, usize> =
+            (0..self.entries.len()).map(|at| (self.id(at), at)).collect();
+        let ids = ids.as_array()?.iter().map(|id| known.get(id.as_str()?).copied());
+        ids.collect()
+    }
+
+    /// Returns what was chosen, by a call or else by a text that is JSON.
+    fn chosen(self, ran: Result<String, AgentError>) -> Result<Vec<At<'a>>, AgentError> {
+        let at = |chosen: Vec<usize>| {
+            chosen.into_iter().filter_map(|at| self.entries.get(at).copied()).collect()
+        };
+        if let Some(chosen) = self.chosen.clone() {
+            return Ok(at(chosen));
+        }
+        match ran {
+            Ok(text) => {
+                let json =
+                    text.find(['[', '{']).and_then(|from| text.get(from..=text.rfind([']', '}'])?));
+                let value: Value = json
+                    .and_then(|json| serde_json::from_str(json).ok())
+                    .ok_or(AgentError::NoAnswer)?;
+                let ids = value.get("ids").unwrap_or(&value);
+                self.read(ids).map(at).ok_or(AgentError::UnknownEntries)
+            }
+            Err(AgentError::Turns(_)) if self.was_wrong => Err(AgentError::UnknownEntries),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Toolbox for Choice<'_> {
+    fn tools(&self) -> Vec<Tool> {
+        vec![Tool {
+            name: "select_entries",
+            description: "Selects the entries that are to be removed; an empty list selects none.",
+            schema: json!({
+                "type": "object",
+                "properties": { "ids": { "type": "array", "items": { "type": "string" }, "description": "Ids as they are listed" } },
+                "required": ["ids"],
+            }),
+        }]
+    }
+
+    fn looks_only(&self, _: &str) -> bool {
+        true
+    }
+
+    fn is_done(&self) -> bool {
+        self.chosen.is_some()
+    }
+
+    fn call(&mut self, _: &str, arguments: &Value) -> Result<String, Refused> {
+        let Some(chosen) = self.read(&arguments["ids"]) else {
+            self.was_wrong = true;
+            return Err(Refused::new("`ids` must be a list of ids that were listed"));
+        };
+        self.chosen = Some(chosen);
+        Ok("Selected.".to_owned())
+    }
+}
+
+#[async_trait]
+impl<C: Clock> Curator for Modelled<C> {
+    async fn remember(
+        &self,
+        memories: &Memories,
+        draft: &mut Draft,
+        request: &RememberRequest,
+        ledger: &Ledger,
+    ) -> Result<Remembered, CurateError> {
+        let by = match &self.models.remember {
+            Some(chat) => {
+                let done = self.remember_by(chat, (memories, draft), request, ledger).await;
+                self.judge(done, ledger)?
+            }
+            None => None,
+        };
+        match by {
+            Some(done) => Ok(done),
+            None => self.rules.remember(memories, draft, request, ledger).await,
+        }
+    }
+
+    async fn forget(
+        &self,
+        memories: &Memories,
+        draft: &mut Draft,
+        request: &ForgetRequest,
+        ledger: &Ledger,
+    ) -> Result<Forgotten, CurateError> {
+        // A person chose an entry already, or says a secret, which goes to no model.
+        let is_for_rules =
+            request.file.is_some() || { has_secret(self.rules.screen(), &request.query) };
+        let by = match self.models.forget.as_ref().filter(|_| !is_for_rules) {
+            Some(chat) => {
+                let done = self.forget_by(chat, (memories, draft), request, ledger).await;
+                self.judge(done, ledger)?
+            }
+            None => None,
+        };
+        match by {
+            Some(done) => Ok(done),
+            None => self.rules.forget(memories, draft, request, ledger).await,
+        }
+    }
+
+    async fn dream(
+        &self,
+        memories: &Memories,
+        draft: &mut Draft,
+        ledger: &Ledger,
+    ) -> Result<Dreamt, CurateError> {
+        let by = match &self.models.dream {
+            Some(chat) => {
+                let done = self.dream_by(chat, (memories, draft), ledger).await;
+                self.judge(done, ledger)?
+            }
+            None => None,
+        };
+        match by {
+            Some(done) => Ok(done),
+            None => self.rules.dream(memories, draft, ledger).await,
+        }
+    }
+
+    fn rest(&self) {
+        self.rules.rest();
+    }
+}

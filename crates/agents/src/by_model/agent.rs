@@ -1,0 +1,187 @@
+//! A model with tools, until it is done.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use model::{Call, Chat, ChatError, Conversation, Tool};
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::ledger::Ledger;
+
+/// Calls of one reply that are carried out.
+const CALLS_MAX: usize = 16;
+/// Bytes of a result that a model is told.
+const RESULT_BYTES_MAX: usize = 24 * 1024;
+
+/// What an agent may do.
+pub(crate) trait Toolbox: Send {
+    /// Returns the tools. A call of anything else is refused.
+    fn tools(&self) -> Vec<Tool>;
+
+    /// Tells whether a tool only looks.
+    fn looks_only(&self, name: &str) -> bool;
+
+    /// Tells whether there is nothing left to say.
+    fn is_done(&self) -> bool {
+        false
+    }
+
+    /// Carries a call out. What cannot be done is told to the model.
+    fn call(&mut self, name: &str, arguments: &Value) -> Result<String, Refused>;
+}
+
+/// What a model is told of a call that was not carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Refused(pub(crate) String);
+
+impl Refused {
+    pub(crate) fn new(why: impl Into<String>) -> Self {
+        Self(why.into())
+    }
+}
+
+/// Why an agent did not finish its work.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// The model did not reply.
+    #[error(transparent)]
+    Chat(#[from] ChatError),
+    /// It called tools to the last turn that it had.
+    #[error("the model was not done after {0} turns")]
+    Turns(u32),
+    /// It took too long.
+    #[error("the model was not done within {0:?}")]
+    Deadline(Duration),
+    /// It named entries that there are not, twice.
+    #[error("the model chose entries that it was not shown")]
+    UnknownEntries,
+    /// It chose nothing, not even that there is nothing to choose.
+    #[error("the model gave no answer that can be read")]
+    NoAnswer,
+    /// What it would do loses a fact; the entry that would go is named.
+    #[error("the model would have lost what {path} says: {entry}")]
+    Loss {
+        /// The memory.
+        path: String,
+        /// The first words of the entry.
+        entry: String,
+    },
+    /// What it would do makes the memories larger.
+    #[error("the model would have made the memories larger by {0} bytes")]
+    Growth(usize),
+    /// It would change more memories than it may.
+    #[error("the model would have changed {0} memories, which are too many")]
+    TooMany(usize),
+}
+
+impl AgentError {
+    /// Tells whether the model, or its server, is what is missing.
+    pub const fn is_unavailable(&self) -> bool {
+        matches!(self, Self::Chat(_))
+    }
+}
+
+/// An agent for one piece of work.
+pub(crate) struct Agent<'a> {
+    pub(crate) chat: &'a Chat,
+    pub(crate) system: &'a str,
+    /// Replies that it may give.
+    pub(crate) turns_max: u32,
+    /// When it must be done.
+    pub(crate) until: Instant,
+    /// How long that was when it began.
+    pub(crate) wait: Duration,
+}
+
+impl Agent<'_> {
+    /// Has the work done. What is called is carried out at once, in the order of the reply.
+    pub(crate) async fn run(
+        &self,
+        task: &str,
+        toolbox: &mut impl Toolbox,
+        ledger: &Ledger,
+    ) -> Result<String, AgentError> {
+        let tools = toolbox.tools();
+        let mut conversation = Conversation::new(self.system, &tools);
+        conversation.say(task);
+        // A call that is repeated is answered as before, as long as nothing was changed since.
+        let mut answered: HashMap<String, String> = HashMap::new();
+        for turn in 1..=self.turns_max {
+            let left = self.until.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return Err(AgentError::Deadline(self.wait));
+            }
+            let reply = match self.chat.next(&mut conversation, left).await {
+                Err(ChatError::TimedOut(_)) => return Err(AgentError::Deadline(self.wait)),
+                replied => replied?,
+            };
+            ledger.replied(&reply.usage);
+            if reply.calls.is_empty() {
+                return Ok(reply.text);
+            }
+            let mut results = Vec::with_capacity(reply.calls.len());
+            for (number, call) in reply.calls.iter().enumerate() {
+                let mut result = if number < CALLS_MAX {
+                    carry_out(call, &tools, toolbox, &mut answered, ledger)
+                } else {
+                    ledger.refused();
+                    format!("Not done: at most {CALLS_MAX} calls are carried out at once.")
+                };
+                if turn + 1 == self.turns_max {
+                    result.push_str(
+                        "\n\n(One turn is left: do the rest now, or say that you are done.)",
+                    );
+                }
+                results.push((call, result));
+            }
+            if toolbox.is_done() {
+                return Ok(String::new());
+            }
+            conversation.answer(results);
+        }
+        Err(AgentError::Turns(self.turns_max))
+    }
+}
+
+fn carry_out(
+    call: &Call,
+    tools: &[Tool],
+    toolbox: &mut impl Toolbox,
+    answered: &mut HashMap<String, String>,
+    ledger: &Ledger,
+) -> String {
+    if !tools.iter().any(|tool| tool.name == call.name()) {
+        ledger.refused();
+        let names: Vec<&str> = tools.iter().map(|tool| tool.name).collect();
+        return format!("There is no such tool. There are: {}.", names.join(", "));
+    }
+    let key = format!("{} {}", call.name(), call.arguments());
+    if let Some(result) = answered.get(&key) {
+        return result.clone();
+    }
+    ledger.called();
+    match toolbox.call(call.name(), call.arguments()) {
+        Ok(result) => {
+            let result = cut(result);
+            if !toolbox.looks_only(call.name()) {
+                answered.clear();
+            }
+            answered.insert(key, result.clone());
+            result
+        }
+        Err(Refused(why)) => {
+            ledger.refused();
+            cut(format!("Not done: {why}"))
+        }
+    }
+}
+
+fn cut(mut result: String) -> String {
+    if result.len() > RESULT_BYTES_MAX {
+        let end = (0..=RESULT_BYTES_MAX).rev().find(|end| result.is_char_boundary(*end));
+        result.truncate(end.unwrap_or_default());
+        result.push_str("\n\n(The rest is left out.)");
+    }
+    result
+}

@@ -1,0 +1,410 @@
+//! Memories as an agent's tools show and change them: a copy, of which what was changed becomes the edits of a draft.
+//!
+//! A path that is no memory's does not exist here, so nothing leads anywhere else, whatever the machine has there.
+
+use std::cell::OnceCell;
+use std::collections::{BTreeMap, BTreeSet};
+
+use memory::command::edit;
+use memory::document::conflict_line;
+use memory::path::{Layout, MemoryPath, Mount};
+use memory::screen::{Family, Policy, Screen, Writer};
+use model::Tool;
+use regex::RegexBuilder;
+use serde_json::{Value, json};
+
+use super::agent::{Refused, Toolbox};
+use super::prompts;
+use super::runs::Runs;
+use crate::embedded::{Note, Snapshot, Source, Stored, is_private};
+use crate::request::Edit;
+
+/// Lines of a listing, and of what a search finds.
+const LINES_MAX: usize = 200;
+/// Characters of a line that a search finds.
+const LINE_CHARS_MAX: usize = 300;
+/// The size of a pattern, compiled, in bytes.
+const PATTERN_BYTES_MAX: usize = 1 << 20;
+/// Words in a row of private memories that no shared one may have.
+const PRIVATE_RUN_WORDS: usize = 6;
+
+/// What an agent may see and do.
+#[derive(Clone, Debug)]
+pub(crate) struct Allowed<'a> {
+    /// The mounts that it sees.
+    pub(crate) mounts: Vec<Mount>,
+    /// Those of them that it may write to.
+    pub(crate) writable: Vec<Mount>,
+    /// Whether it sees what was there before.
+    pub(crate) sees_earlier: bool,
+    /// Whether it may delete memories.
+    pub(crate) may_delete: bool,
+    /// The most memories that it may change.
+    pub(crate) changed_max: usize,
+    /// What it was asked, whose words may go anywhere.
+    pub(crate) asked: &'a str,
+}
+
+/// Memories, as an agent has them.
+#[derive(Debug)]
+pub(crate) struct Files<'a> {
+    layout: Layout,
+    screen: &'a Screen,
+    allowed: Allowed<'a>,
+    all: BTreeMap<String, File<'a>>,
+    /// Paths that something else stands at.
+    taken: BTreeSet<String>,
+    /// What memories say that are nobody else's, and what may be said everywhere.
+    private: (Runs, Runs),
+}
+
+/// One memory.
+#[derive(Debug)]
+struct File<'a> {
+    path: MemoryPath,
+    stored: Option<&'a Stored>,
+    /// Whether what was there before is shown.
+    is_shown: bool,
+    now: Option<String>,
+    /// Whether what was there before holds a secret, once somebody asked.
+    has_secret: OnceCell<bool>,
+}
+
+impl File<'_> {
+    fn before(&self) -> Option<&str> {
+        self.stored.map(|stored| &*stored.text)
+    }
+
+    fn is_changed(&self) -> bool {
+        self.now.as_deref() != self.before()
+    }
+
+    /// Tells whether it is shown. What screening takes for a secret is sent to no model.
+    fn is_there(&self, screen: &Screen) -> bool {
+        self.now.is_some() && (self.is_changed() || (self.is_shown && !self.has_secret(screen)))
+    }
+
+    fn has_secret(&self, screen: &Screen) -> bool {
+        let is_one = || self.before().is_some_and(|text| has_secret(screen, text));
+        *self.has_secret.get_or_init(is_one)
+    }
+}
+
+/// Tells whether screening takes something in a text for a secret.
+pub(crate) fn has_secret(screen: &Screen, text: &str) -> bool {
+    screen.check(text, Writer::Agent).iter().any(|found| found.family == Family::Secrets)
+}
+
+impl<'a> Files<'a> {
+    /// Copies the memories of a snapshot that somebody here reviewed.
+    pub(crate) fn new(
+        snapshot: &'a Snapshot,
+        layout: Layout,
+        screen: &'a Screen,
+        allowed: Allowed<'a>,
+    ) -> Self {
+        let mut files = BTreeMap::new();
+        let mut taken: BTreeSet<String> = snapshot.unread.iter().map(ToString::to_string).collect();
+        for stored in &snapshot.memories {
+            let is_seen = stored.path.mount().is_some_and(|mount| allowed.mounts.contains(&mount));
+            if !is_seen || stored.is_unreviewed() {
+                taken.insert(stored.path.to_string());
+                continue;
+            }
+            let (path, now) = (stored.path.clone(), Some(stored.text.to_string()));
+            let file = File {
+                path,
+                stored: Some(stored),
+                is_shown: allowed.sees_earlier,
+                now,
+                has_secret: OnceCell::new(),
+            };
+            files.insert(stored.path.to_string(), file);
+        }
+        let texts = |is_shared: bool| {
+            let of =
+                files.values().filter(move |file: &&File<'_>| file.path.is_shared() == is_shared);
+            of.filter_map(|file| file.before().map(str::to_owned)).collect::<Vec<_>>()
+        };
+        let (own, mut shared) = (texts(false), texts(true));
+        shared.push(allowed.asked.to_owned());
+        let runs = |texts: &[String]| Runs::of(texts.iter().map(String::as_str), PRIVATE_RUN_WORDS);
+        let private = (runs(&own), runs(&shared));
+        Self { layout, screen, allowed, all: files, taken, private }
+    }
+
+    /// Returns what was changed.
+    pub(crate) fn edits(&self) -> Vec<Edit> {
+        let changed = self.all.values().filter(|file| file.is_changed());
+        changed
+            .map(|file| match &file.now {
+                Some(text) => Edit::Write { path: file.path.clone(), text: text.clone() },
+                None => Edit::Remove { path: file.path.clone() },
+            })
+            .collect()
+    }
+
+    /// Returns all memories of the mounts, as they were and as they are.
+    pub(crate) fn texts(
+        &self,
+    ) -> impl Iterator<Item = (&MemoryPath, Option<Source>, Option<Source>)> {
+        self.all.values().map(|file| {
+            let before = file.stored.map(|stored| stored.text.clone());
+            let now = if file.is_changed() {
+                file.now.as_deref().map(Source::from)
+            } else {
+                before.clone()
+            };
+            (&file.path, before, now)
+        })
+    }
+
+    fn path(&self, arguments: &Value, key: &str) -> Result<MemoryPath, Refused> {
+        let text = string(arguments, key)?;
+        MemoryPath::parse(text, self.layout).map_err(|error| Refused::new(error.to_string()))
+    }
+
+    /// Returns a memory that is there.
+    fn file(&self, path: &MemoryPath) -> Result<&File<'a>, Refused> {
+        let file = self.all.get(&path.to_string()).filter(|file| file.is_there(self.screen));
+        file.ok_or_else(|| {
+            Refused::new(format!("there is no memory {path}; `ls` shows which there are"))
+        })
+    }
+
+    fn list(&self, arguments: &Value) -> Result<String, Refused> {
+        let below = match arguments.get("path") {
+            None | Some(Value::Null) => "/memories".to_owned(),
+            Some(_) => self.path(arguments, "path")?.to_string(),
+        };
+        let lines = self.below(&below).map(|file| {
+            let text = Source::from(file.now.as_deref().unwrap_or_default());
+            let head = &text.read().head;
+            let pinned =
+                if file.stored.is_some_and(|stored| stored.pinned) { " [pinned]" } else { "" };
+            format!("{} ({} bytes) {}{pinned}", file.path, text.len(), head.shown_description())
+        });
+        Ok(listed(lines, "There are no memories here."))
+    }
+
+    fn below<'s>(&'s self, folder: &'s str) -> impl Iterator<Item = &'s File<'a>> {
+        let is_below = move |file: &&File<'a>| {
+            let path = file.path.to_string();
+            path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        self.all.values().filter(|file| file.is_there(self.screen)).filter(is_below)
+    }
+
+    fn search(&self, arguments: &Value) -> Result<String, Refused> {
+        let pattern = string(arguments, "pattern")?;
+        let below = match arguments.get("path") {
+            None | Some(Value::Null) => "/memories".to_owned(),
+            Some(_) => self.path(arguments, "path")?.to_string(),
+        };
+        let compile = |pattern: &str| {
+            RegexBuilder::new(pattern).case_insensitive(true).size_limit(PATTERN_BYTES_MAX).build()
+        };
+        // What is no pattern is looked for as it stands.
+        let regex = compile(pattern).or_else(|_| compile(&regex::escape(pattern)));
+        let regex = regex.map_err(|_| Refused::new("the pattern is too large"))?;
+        let mut found = Vec::new();
+        for file in self.below(&below) {
+            for (number, line) in file.now.as_deref().unwrap_or_default().lines().enumerate() {
+                if regex.is_match(line) {
+                    let line: String = line.chars().take(LINE_CHARS_MAX).collect();
+                    found.push(format!("{}:{}: {line}", file.path, number + 1));
+                }
+            }
+        }
+        Ok(listed(found.into_iter(), "Nothing matches."))
+    }
+
+    fn read(&self, arguments: &Value) -> Result<String, Refused> {
+        let path = self.path(arguments, "path")?;
+        Ok(self.file(&path)?.now.clone().unwrap_or_default())
+    }
+
+    fn write(&mut self, arguments: &Value) -> Result<String, Refused> {
+        let path = self.path(arguments, "path")?;
+        let text = string(arguments, "content")?;
+        let before = self.all.get(&path.to_string()).filter(|file| file.is_there(self.screen));
+        let before = before.and_then(|file| file.now.clone()).unwrap_or_default();
+        self.put(&path, &before, text.to_owned())
+    }
+
+    fn edit(&mut self, arguments: &Value) -> Result<String, Refused> {
+        let path = self.path(arguments, "path")?;
+        let (old, new) = (string(arguments, "old_string")?, string(arguments, "new_string")?);
+        let before = self.file(&path)?.now.clone().unwrap_or_default();
+        let edited = edit::str_replace(&path, &before, old, new);
+        let edited = edited.map_err(|error| Refused::new(error.to_string()))?;
+        self.put(&path, &before, edited.text)
+    }
+
+    fn delete(&mut self, arguments: &Value) -> Result<String, Refused> {
+        let path = self.path(arguments, "path")?;
+        let file = self.file(&path)?;
+        if file.stored.is_some_and(|stored| stored.pinned) {
+            return Err(Refused::new(format!("{path} is pinned, so it stays")));
+        }
+        self.check_change(&path, file.now.as_deref().unwrap_or_default())?;
+        if let Some(file) = self.all.get_mut(&path.to_string()) {
+            file.now = None;
+        }
+        Ok(format!("Deleted {path}."))
+    }
+
+    /// Gives a memory a text, if everything about it is allowed.
+    fn put(&mut self, path: &MemoryPath, before: &str, text: String) -> Result<String, Refused> {
+        self.check_change(path, before)?;
+        edit::check_writable(path, &text).map_err(|error| Refused::new(error.to_string()))?;
+        let found = self.screen.introduced(before, &text, Writer::Agent);
+        if let Some(found) = found.iter().find(|found| found.policy == Policy::Refuse) {
+            return Err(Refused::new(format!(
+                "line {} matches the {} rule `{}`; secrets and orders to models are not kept",
+                found.line, found.family, found.rule
+            )));
+        }
+        if conflict_line(&text).is_some() {
+            return Err(Refused::new("the text has markers of a merge conflict"));
+        }
+        if let Some(run) = prompts::quoted(before, &text) {
+            return Err(Refused::new(format!(
+                "`{run}` is a part of your instructions, and no memory"
+            )));
+        }
+        if path.is_shared() && self.is_private(before, &text) {
+            return Err(Refused::new(format!(
+                "{path} is read by others, and this is private to the person"
+            )));
+        }
+        let key = path.to_string();
+        let file = self.all.entry(key).or_insert_with(|| File {
+            path: path.clone(),
+            stored: None,
+            is_shown: true,
+            now: None,
+            has_secret: OnceCell::new(),
+        });
+        file.now = Some(text);
+        Ok(format!("Wrote {path}."))
+    }
+
+    /// Tells whether a text for others has something that is the person's own, which it did not have before.
+    fn is_private(&self, before: &str, text: &str) -> bool {
+        let (private, anywhere) = &self.private;
+        let known = Runs::of([before], PRIVATE_RUN_WORDS);
+        let (before, text_read) = (Source::from(before), Source::from(text));
+        let is_new = |note: &&Note| before.read().notes.iter().all(|old| old.form != note.form);
+        private.found_in(text, &[&known, anywhere]).is_some()
+            || text_read.read().notes.iter().filter(is_new).any(|note| is_private(note.whole()))
+    }
+
+    /// Checks that a memory may be changed at all.
+    fn check_change(&self, path: &MemoryPath, before: &str) -> Result<(), Refused> {
+        if path.relative().is_none() {
+            return Err(Refused::new(format!("{path} is a folder")));
+        }
+        if !path.mount().is_some_and(|mount| self.allowed.writable.contains(&mount)) {
+            return Err(Refused::new(format!("{path} may not be written")));
+        }
+        let key = path.to_string();
+        let is_below = |one: &String| {
+            key == *one || key.strip_prefix(one.as_str()).is_some_and(|rest| rest.starts_with('/'))
+        };
+        let file = self.all.get(&key);
+        let is_hidden = file.is_some_and(|file| file.now.is_some() && !file.is_there(self.screen));
+        if is_hidden || self.taken.iter().any(is_below) {
+            return Err(Refused::new(format!("{path} is taken; choose another name")));
+        }
+        if conflict_line(before).is_some() {
+            return Err(Refused::new(format!(
+                "{path} has a merge conflict that a person has to resolve"
+            )));
+        }
+        let changed = self.all.values().filter(|file| file.is_changed()).count();
+        if changed >= self.allowed.changed_max && !file.is_some_and(File::is_changed) {
+            return Err(Refused::new(format!(
+                "at most {} memories are changed at once",
+                self.allowed.changed_max
+            )));
+        }
+        Ok(())
+    }
+}
+
+fn listed(lines: impl Iterator<Item = String>, nothing: &str) -> String {
+    let mut lines: Vec<String> = lines.collect();
+    if lines.is_empty() {
+        return nothing.to_owned();
+    }
+    let more = lines.len().saturating_sub(LINES_MAX);
+    lines.truncate(LINES_MAX);
+    if more > 0 {
+        lines.push(format!("({more} more)"));
+    }
+    lines.join("\n")
+}
+
+fn string<'v>(arguments: &'v Value, key: &str) -> Result<&'v str, Refused> {
+    arguments
+        .get(key)
+        .and_then(Value::as_str)
+        .ok_or_else(|| Refused::new(format!("`{key}` must be a string")))
+}
+
+impl Toolbox for Files<'_> {
+    fn tools(&self) -> Vec<Tool> {
+        let tool = |name, description, required: &[&str], properties: Value| Tool {
+            name,
+            description,
+            schema: json!({ "type": "object", "properties": properties, "required": required }),
+        };
+        let path =
+            json!({ "type": "string", "description": "Such as /memories/global/user/editor.md" });
+        let folder = json!({ "type": "string", "description": "A folder such as /memories/global; all memories without it" });
+        let text = |what: &str| json!({ "type": "string", "description": what });
+        let mut tools = vec![
+            tool("read_file", "Reads a memory.", &["path"], json!({ "path": path })),
+            tool(
+                "grep",
+                "Finds lines of memories by a regular expression; case does not matter.",
+                &["pattern"],
+                json!({ "pattern": text("A regular expression"), "path": folder }),
+            ),
+            tool("ls", "Lists memories with their descriptions.", &[], json!({ "path": folder })),
+            tool(
+                "write_file",
+                "Makes a memory, or replaces all of its text.",
+                &["path", "content"],
+                json!({ "path": path, "content": text("All of its text") }),
+            ),
+            tool(
+                "edit",
+                "Replaces a text that stands once in a memory.",
+                &["path", "old_string", "new_string"],
+                json!({ "path": path, "old_string": text("What is there, verbatim"), "new_string": text("What shall be there") }),
+            ),
+        ];
+        if self.allowed.may_delete {
+            tools.push(tool("delete", "Deletes a memory.", &["path"], json!({ "path": path })));
+        }
+        tools
+    }
+
+    fn looks_only(&self, name: &str) -> bool {
+        matches!(name, "read_file" | "grep" | "ls")
+    }
+
+    fn call(&mut self, name: &str, arguments: &Value) -> Result<String, Refused> {
+        match name {
+            "read_file" => self.read(arguments),
+            "grep" => self.search(arguments),
+            "ls" => self.list(arguments),
+            "write_file" => self.write(arguments),
+            "edit" => self.edit(arguments),
+            "delete" if self.allowed.may_delete => self.delete(arguments),
+            _ => Err(Refused::new("there is no such tool")),
+        }
+    }
+}

@@ -1,0 +1,25 @@
+//! What models are told about their work, and a guard that none of it becomes a memory.
+
+use std::sync::LazyLock;
+
+use super::runs::Runs;
+
+/// What a model that remembers is told.
+pub(super) const REMEMBER: &str = include_str!("prompts/remember.md");
+
+/// What a model that forgets is told.
+pub(super) const FORGET: &str = include_str!("prompts/forget.md");
+
+/// What a model that dreams is told.
+pub(super) const DREAM: &str = include_str!("prompts/dream.md");
+
+/// Words in a row that no memory shares with a prompt.
+const RUN_WORDS: usize = 8;
+
+static ALL: LazyLock<Runs> = LazyLock::new(|| Runs::of([REMEMBER, FORGET, DREAM], RUN_WORDS));
+
+/// Returns words of a text that stand in a prompt, and not in what it was before.
+pub(crate) fn quoted(before: &str, after: &str) -> Option<String> {
+    let known = Runs::of([before], RUN_WORDS);
+    ALL.found_in(after, &[&known])
+}

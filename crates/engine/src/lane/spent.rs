@@ -1,0 +1,117 @@
+//! What models do for tasks: noted in the state, counted for this process, and bounded for work that nobody asked for.
+
+use std::collections::BTreeMap;
+
+use agents::{Ledger, Report};
+use memory::clock::Timestamp;
+use memory::limits::BACKGROUND_WINDOW;
+use state::{ModelWorkRow, StateError};
+
+use super::schedule::is_scheduled;
+use super::work::Ran;
+use super::{Lanes, Shared, lock};
+use crate::models::ModelWork;
+use crate::runner::chain;
+use crate::task::{Asker, TaskErrorCode, TaskId, TaskKind};
+
+/// How often models did something in this process, and what that took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Spent {
+    /// Pieces of work.
+    pub works: u64,
+    /// Tokens read, those from a cache among them.
+    pub tokens_in: u64,
+    /// Tokens that the provider had in a cache.
+    pub tokens_cached: u64,
+    /// Tokens written.
+    pub tokens_out: u64,
+    /// Calls that were refused.
+    pub refused: u64,
+}
+
+/// What is counted as one: the kind of task, the model and how it ended.
+pub(super) type SpentBy = BTreeMap<(TaskKind, String, &'static str), Spent>;
+
+impl Lanes {
+    /// Returns what models did in this process so far, by the kind of task, the model and how it ended.
+    pub fn spent(&self) -> Vec<((TaskKind, String, &'static str), Spent)> {
+        lock(&self.0.spent).iter().map(|(by, spent)| (by.clone(), *spent)).collect()
+    }
+}
+
+impl Shared {
+    /// Notes what a model did, if one was asked. That it cannot be noted fails no task.
+    pub(super) async fn book(
+        &self,
+        ledger: &Ledger,
+        (workspace, task, asker): (&str, &TaskId, &Asker),
+        began: Timestamp,
+        ran: &Ran,
+    ) {
+        let report = ledger.report();
+        let (Some(agent), Some(model)) = (report.agent, report.model.clone()) else { return };
+        let ended = match ran {
+            Ran::Done(..) if report.fallback.is_some() => "fallback",
+            Ran::Done(..) => "completed",
+            Ran::Failed(error) if error.code == TaskErrorCode::Timeout => "timeout",
+            Ran::Failed(_) => "failed",
+            Ran::Stopped => "cancelled",
+        };
+        self.count(task.kind(), &model, ended, &report);
+        let ended_at = self.parts.clock.now();
+        let usage = report.usage;
+        let work = ModelWork {
+            number: 0,
+            workspace: workspace.to_owned(),
+            task: Some(task.to_string()),
+            agent: agent.to_owned(),
+            model,
+            began_at: began,
+            ended_at,
+            ended: ended.to_owned(),
+            is_background: is_scheduled(asker),
+            turns: report.turns,
+            calls: report.calls,
+            refused: report.refused,
+            tokens_in: usage.tokens_in,
+            tokens_cached: usage.tokens_cached,
+            tokens_out: usage.tokens_out,
+            cost: usage.cost,
+            why: report.fallback.or(report.failed),
+        };
+        if let Err(error) = self.parts.tasks.add_model_work(work.row()).await {
+            tracing::warn!(%task, error = %chain(&error), "what a model did is not noted");
+        }
+    }
+
+    fn count(&self, kind: TaskKind, model: &str, ended: &'static str, report: &Report) {
+        let mut all = lock(&self.spent);
+        let spent = all.entry((kind, model.to_owned(), ended)).or_default();
+        spent.works += 1;
+        spent.tokens_in += report.usage.tokens_in;
+        spent.tokens_cached += report.usage.tokens_cached;
+        spent.tokens_out += report.usage.tokens_out;
+        spent.refused += u64::from(report.refused);
+    }
+
+    /// Returns the tokens that work took lately which nobody asked for, if they are as many as a person allows.
+    pub(super) async fn over_budget(&self) -> Result<Option<u64>, StateError> {
+        let max = self.settings.background_tokens_max;
+        let since = self.parts.clock.now().checked_sub(BACKGROUND_WINDOW).unwrap_or(Timestamp::MIN);
+        let tokens = self.parts.tasks.background_tokens(since).await?;
+        Ok((tokens >= max).then_some(tokens))
+    }
+}
+
+impl ModelWork {
+    fn row(&self) -> ModelWorkRow {
+        ModelWorkRow {
+            number: 0,
+            workspace: self.workspace.clone(),
+            ended_at: self.ended_at,
+            background: self.is_background,
+            tokens: self.tokens_in + self.tokens_out,
+            data: self.data(),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! The rows of what models did.
+
+use memory::clock::Timestamp;
+use memory::limits::MODEL_WORK_KEPT_MAX;
+use sqlx::SqliteConnection;
+
+use crate::error::Fault;
+use crate::sqlite::queue::{hasty, unsynchronized};
+use crate::sqlite::row::{Columns, Read, readable, stored_count, stored_time};
+use crate::sqlite::script::{Repeats, Script};
+use crate::task::ModelWorkRow;
+
+/// Adds a row, and removes the oldest beyond what is kept.
+pub(super) async fn add(
+    connection: &mut SqliteConnection,
+    row: &ModelWorkRow,
+) -> Result<(), Fault> {
+    let script = hasty(
+        "INSERT INTO model_work (workspace, ended_at, background, tokens, data) VALUES ($1, $2, $3, $4, $5);
+        DELETE FROM model_work WHERE number <= (SELECT max(number) FROM model_work) - $6",
+    )
+    .bind(row.workspace.as_str())
+    .bind(stored_time(row.ended_at))
+    .bind(i64::from(row.background))
+    .bind(i64::try_from(row.tokens).unwrap_or(i64::MAX))
+    .bind(row.data.as_str())
+    .bind(stored_count(MODEL_WORK_KEPT_MAX));
+    unsynchronized(connection, script).await?;
+    Ok(())
+}
+
+/// Reads rows, the newest first.
+pub(super) async fn list(
+    connection: &mut SqliteConnection,
+    workspace: Option<&str>,
+    before: Option<u64>,
+    max: usize,
+) -> Result<Vec<ModelWorkRow>, Fault> {
+    let before = before.map_or(i64::MAX, |before| i64::try_from(before).unwrap_or(i64::MAX));
+    let rows = Script::of(
+        "SELECT number, workspace, ended_at, background, tokens, data FROM model_work
+        WHERE number < $1 AND ($3 IS NULL OR workspace = $3) ORDER BY number DESC LIMIT $2",
+    )
+    .bind(before)
+    .bind(stored_count(max))
+    .bind(workspace.map(str::to_owned))
+    .rows(connection, Repeats::Hardly)
+    .await?;
+    Ok(readable("model_work", rows.iter().map(|row| read(Columns(row)))))
+}
+
+/// Sums the tokens of work that nobody asked for.
+pub(super) async fn background_tokens(
+    connection: &mut SqliteConnection,
+    since: Timestamp,
+) -> Result<u64, Fault> {
+    let rows = Script::of(
+        "SELECT coalesce(sum(tokens), 0) AS tokens FROM model_work WHERE background = 1 AND ended_at >= $1",
+    )
+    .bind(stored_time(since))
+    .rows(connection, Repeats::Hardly)
+    .await?;
+    Ok(rows.first().and_then(|row| Columns(row).count("tokens").ok()).unwrap_or_default())
+}
+
+fn read(row: Columns<'_>) -> Read<ModelWorkRow> {
+    Ok(ModelWorkRow {
+        number: row.count("number")?,
+        workspace: row.get("workspace")?,
+        ended_at: row.time("ended_at")?,
+        background: row.flag("background")?,
+        tokens: row.count("tokens")?,
+        data: row.get("data")?,
+    })
+}
