@@ -102,7 +102,8 @@ declare namespace T {
     health(): Promise<Health>;
     mend(): Promise<{ done: string[]; left: HealthFinding[] }>;
     settings(): Promise<Settings>;
-    set(key: string, value: SettingValue): Promise<Settings>;
+    /** `expected` is the value that is replaced. */
+    set(key: string, value: SettingValue, expected?: SettingValue): Promise<Settings>;
     trust(): Promise<Trust>;
     setTrust(path: string, trusted: boolean): Promise<Trust>;
     tasks(): Promise<{ tasks: Task[] }>;
@@ -111,6 +112,8 @@ declare namespace T {
     workspaces(): Promise<{ workspaces: HostWorkspace[] }>;
   }
 
+  /** What was typed on top of `base`. */
+  interface Draft { text: string; base?: string; revision?: string | null; path?: string; scope?: string }
   type Topic = 'memories' | 'changes' | 'pending' | 'connection' | 'inbox';
   interface Edit { actor: string; client?: string | null; at: number }
   interface View { title: string; element: HTMLElement; dispose?: () => void }
@@ -131,13 +134,17 @@ declare namespace T {
   interface Document {
     /** The frontmatter as it was. */
     block: string; lines: string[];
+    /** Whether most lines end with \r\n; the rest of this has \n alone. */
+    crlf: boolean;
     /** The blank lines behind it. */
     gap: string; body: string; fields: Fields;
     /** Whether the fields can be edited without losing what else the frontmatter says. */
     simple: boolean;
   }
   interface Group { key: string; changes: Change[] }
-  interface ChangeOptions { actions?: HTMLElement[]; open?: boolean; onUndone?: () => void; showAuthor?: boolean }
+  /** Is told whether something was undone, or done again. */
+  type Done = (undone: boolean) => void;
+  interface ChangeOptions { actions?: HTMLElement[]; open?: boolean; onUndone?: Done; showAuthor?: boolean }
   interface ServerEvent { type: string; data: any; id?: number | null }
   /** `missed`: events may have been lost, so state has to be loaded again. */
   interface Listener { event(event: ServerEvent): void; missed(): void; waiting(ms: number): void }

@@ -89,6 +89,14 @@ pub struct Settings {
 pub struct PutSetting {
     /// The value; null takes the setting out of the file.
     pub value: Value,
+    /// Only if its value is still this one, as it was listed; left out, whatever it is.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "given")]
+    pub expected: Option<Value>,
+}
+
+/// Reads a value that is there, be it null.
+fn given<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(from).map(Some)
 }
 
 /// Which folders are trusted.

@@ -6,6 +6,8 @@ import { folderOf, memoryCount, shortPath } from './format.js';
 import { store } from './store.js';
 
 const LISTED_MAX = 8;
+/** So many are deleted or moved at once. */
+export const BATCH_MAX = 1000;
 
 /** @param {string[]} paths */
 export function pathList(paths) {
@@ -21,19 +23,25 @@ export async function undo(what) {
 	return undone;
 }
 
+/** @param {unknown[]} items */
+function tooMany(items) {
+	if (items.length > BATCH_MAX) toast(`At most ${memoryCount(BATCH_MAX)} are moved or deleted at once. Select fewer.`, { error: true });
+	return items.length > BATCH_MAX;
+}
+
 /** @param {number | null | undefined} change */
 const undoOf = (change) => ({ action: 'Undo', act: () => change ? undo({ changes: [change] }) : undefined });
 
-/** @param {{path: string, revision?: string | null}[]} items @param {string} [folder] whose they all are */
-export async function deleteMemories(items, folder) {
-	if (!items.length) return false;
+/** @param {{path: string, revision?: string | null}[]} items @param {string} [folder] whose they all are @param {boolean} [unsaved] */
+export async function deleteMemories(items, folder, unsaved = false) {
+	if (!items.length || tooMany(items)) return false;
 	const what = folder ? `the folder ${shortPath(folder)} with ${memoryCount(items.length)}` : items.length === 1 ? 'this memory' : memoryCount(items.length);
 	/** @type {number | null | undefined} */
 	let change;
 	let now = items;
 	const confirmed = await confirmDialog({
 		title: `Delete ${what}?`,
-		content: [pathList(items.map((item) => item.path)), h('p.muted', 'History keeps the text, so this can be undone.')],
+		content: [pathList(items.map((item) => item.path)), h('p.muted', `History keeps the text, so this can be undone.${unsaved ? ' What you typed since the last save stays in this browser, and is there again then.' : ''}`)],
 		action: 'Delete', danger: true,
 		act: async () => {
 			try {
@@ -56,7 +64,7 @@ export async function deleteMemories(items, folder) {
 /** Moves memories of one scope into a folder, as one change. @param {T.MemoryItem[]} items */
 export async function moveMemories(items) {
 	const first = items[0];
-	if (!first) return;
+	if (!first || tooMany(items)) return;
 	const input = h('input', {
 		id: 'move-to', class: 'mono', value: shortPath(folderOf(first.path)) + '/', required: true, spellcheck: 'false', autocomplete: 'off', list: 'folders',
 	});
@@ -67,6 +75,7 @@ export async function moveMemories(items) {
 		act: async () => {
 			const folder = fullPath(input.value).replace(/\/*$/, '/');
 			const steps = items.map(({ path }) => ({ do: 'move', from: path, to: folder + path.slice(path.lastIndexOf('/') + 1) })).filter(({ from, to }) => from !== to);
+			if (!steps.length) throw new Error(items.length === 1 ? 'It is in this folder already.' : 'They are in this folder already.');
 			const { change } = await api.batch(steps);
 			for (const { from, to } of steps) {
 				store.memories.delete(from);

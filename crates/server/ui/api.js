@@ -1,6 +1,7 @@
 // @ts-check
 /** Requests to the daemon. The token lives in sessionStorage and nowhere else. */
 
+import { plain } from './dom.js';
 import { urlPath } from './format.js';
 
 const TOKEN = 'quipu.token';
@@ -17,7 +18,7 @@ export class ApiError extends Error {
 }
 
 /** @param {unknown} error */
-export const messageOf = (error) => error instanceof Error ? error.message : String(error);
+export const messageOf = (error) => plain(error instanceof Error ? error.message : String(error));
 
 /** @type {{ended: () => void, online: () => void, offline: () => void}} */
 export const hooks = { ended() {}, online() {}, offline() {} };
@@ -173,7 +174,7 @@ export const api = {
 	health: () => get('/v1/health/memories'),
 	mend: () => change('POST', '/v1/health/memories/repair'),
 	settings: () => get('/v1/settings'),
-	set: (key, value) => change('PUT', `/v1/settings/${encodeURIComponent(key)}`, { value }),
+	set: (key, value, expected) => change('PUT', `/v1/settings/${encodeURIComponent(key)}`, { value, expected }),
 	trust: () => get('/v1/trust'),
 	setTrust: (path, trusted) => change('PUT', '/v1/trust', { path, trusted }),
 	tasks: () => get('/v1/tasks', { max: 50 }),

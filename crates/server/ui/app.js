@@ -30,14 +30,17 @@ const root = /** @type {HTMLElement} */ (document.getElementById('app'));
 /** @type {EventReader | null} */
 let reader = null;
 let ended = false;
+/** @type {App | null} */
+let app = null;
 
 function showEnded() {
 	if (ended) return;
 	ended = true;
 	reader?.stop();
+	const unsaved = app?.end();
 	document.title = 'Session ended – Quipu';
 	replace(root, h('main.ended', h('h1', 'The session has ended'),
-		h('p', 'This page is open for the person who started it, and only for a while. Nothing was lost: memories are files on your machine.'),
+		h('p', `This page is open for the person who started it, and only for a while. Memories are files on your machine.${unsaved ? ' What you typed and did not save is kept in this browser, and is there again when you open that memory.' : ''}`),
 		h('p', 'To open a new session, run'), h('pre.path-list', 'quipu ui')));
 }
 
@@ -84,6 +87,14 @@ class App {
 		this.#loadAll();
 	}
 
+	/** Puts away what is unsaved, and tells whether something is. */
+	end() {
+		const unsaved = this.#editor?.dirty;
+		this.#editor?.dispose();
+		this.#view?.dispose?.();
+		return unsaved;
+	}
+
 	async #loadAll() {
 		this.#tree.update();
 		api.capabilities().then((capabilities) => {
@@ -112,7 +123,11 @@ class App {
 		this.offline.hidden = online;
 		clearTimeout(this.#ticker);
 		if (online) {
-			if (changed) this.#loadAll().then(() => { if (!this.#editor) this.#show(); });
+			if (changed) this.#loadAll().then(() => {
+				// What failed to load is built anew, but not under the hands of somebody who types.
+				if (this.main.querySelector('input:focus, textarea:focus, [data-unsaved]')) store.emit('changes', {});
+				else if (!this.#editor) this.#show();
+			});
 			return;
 		}
 		const seconds = Math.max(0, Math.ceil((retryAt - Date.now()) / 1000));
@@ -222,7 +237,7 @@ addEventListener('hashchange', (event) => {
 });
 hooks.ended = showEnded;
 try {
-	if (await signIn()) new App().start();
+	if (await signIn()) (app = new App()).start();
 	else showEnded();
 } catch {
 	replace(root, h('main.ended', h('h1', 'The daemon does not answer'),

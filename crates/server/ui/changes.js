@@ -1,10 +1,10 @@
 // @ts-check
-import { api, messageOf } from './api.js';
+import { api, ApiError, messageOf } from './api.js';
 import { h, replace, visible } from './dom.js';
 import { icon } from './icons.js';
 import { renderDiffs } from './diff.js';
 import { confirmDialog, toast } from './dialog.js';
-import { author, count, KINDS, memoryCount, shortPath } from './format.js';
+import { ago, author, count, KINDS, memoryCount, number, shortPath } from './format.js';
 import { memoryHref } from './router.js';
 import { store } from './store.js';
 import { pathList, undo } from './actions.js';
@@ -84,69 +84,97 @@ async function lookAt(what) {
 	] };
 }
 
-/** Does what was shown, even if more was changed meanwhile. @param {T.UndoTarget} what @param {T.Undone} plan @param {() => void} [done] */
+/** @param {T.UndoTarget} what @param {T.Undone} plan */
+async function named(what, { undone }) {
+	if (undone.length <= NAMED_MAX) return { changes: undone };
+	if (!what.since) throw new Error(`These are more than ${number(NAMED_MAX)} changes. Take them back in parts: History, “Undo a span of time”.`);
+	// So many are not named one by one, so the span ends with the last that was shown.
+	return { since: what.since, until: (await api.change(Math.max(...undone))).at };
+}
+
+/** Does what was shown, even if more was changed meanwhile. @param {T.UndoTarget} what @param {T.Undone} plan @param {T.Done} [done] */
 async function carryOut(what, plan, done) {
-	const { change } = await undo(plan.undone.length > NAMED_MAX ? what : { changes: plan.undone });
-	done?.();
+	const { change } = await undo(await named(what, plan));
+	done?.(true);
 	toast(plan.undone.length === 1 ? 'The change was undone' : `${count(plan.undone.length, 'change')} undone`, change ? {
 		action: 'Redo', act: async () => {
 			await undo({ changes: [change] });
-			done?.();
+			done?.(false);
 		},
 	} : {});
 }
 
-/** @param {T.UndoTarget} what @param {() => void} [done] */
+/** Tells if somebody has taken back something of this already. @param {T.UndoTarget} what */
+async function takenBack({ changes, task, session }) {
+	const own = new Set(changes ?? (task || session ? (await api.changes({ task, session, max: NAMED_MAX })).changes.map(({ id }) => id) : []));
+	const undos = (await api.changes({ actor: 'person', max: 200 })).changes.filter(({ undoes }) => undoes);
+	const redone = new Set(undos.map(({ undoes }) => undoes));
+	const last = undos.find(({ id, undoes }) => undoes && own.has(undoes) && !redone.has(id));
+	return last ? `Change ${last.id} took this back already, at least in part, ${ago(last.at)}.` : '';
+}
+
+/** @param {T.UndoTarget} what @param {T.Done} [done] */
 export async function undoDialog(what, done) {
 	try {
 		const { plan, shown } = await lookAt(what);
 		const { length } = plan.undone;
+		if (!length) throw new ApiError(404, 'not_found', 'Nothing is left to undo.');
 		await confirmDialog({
-			title: length === 1 ? `Undo change ${plan.undone[0]}?` : `Undo ${count(length, 'change')}?`,
+			title: length === 1 ? `Undo change ${plan.undone[0]}?` : `Undo ${count(length, 'change')}?`, again: () => undoDialog(what, done),
 			wide: true, content: shown, action: length === 1 ? 'Undo' : 'Undo all', danger: length > 1, act: () => carryOut(what, plan, done),
 		});
 	} catch (error) {
-		await confirmDialog({ title: 'This cannot be undone', content: [h('p', messageOf(error))] });
+		const back = await takenBack(what).catch(() => '');
+		await confirmDialog({ title: back ? 'This was undone already' : 'This cannot be undone', content: [back ? h('p', back) : null, h('p', messageOf(error))] });
 	}
 }
 
-/** Undoes what was written in a time that somebody chooses. @param {() => void} done */
+/** Undoes what was written in a time that somebody chooses. @param {T.Done} done */
 export function spanDialog(done) {
 	/** @param {string} id @param {string} label @param {string} [hint] */
 	const field = (id, label, hint) => {
-		const input = h('input', { id, type: 'datetime-local', required: id === 'span-since', onchange: () => look() });
+		const input = h('input', { id, type: 'datetime-local', max: '9999-12-31T23:59', required: id === 'span-since', oninput: () => look() });
 		return { input, element: h('div.field.stack', h('label', { for: id }, label), input, hint ? h('p.hint', hint) : null) };
 	};
 	const since = field('span-since', 'From');
 	const until = field('span-until', 'Until', 'Left empty: until now');
 	const shown = h('div.stack', { role: 'status' });
+	/** @type {(on: boolean) => void} */
+	let ready = () => {};
 	/** @type {T.Undone | null} */
 	let plan = null;
 	/** @type {T.UndoTarget} */
 	let what = {};
 	async function look() {
 		plan = null;
-		if (!since.input.value) return replace(shown);
-		const end = until.input.value;
-		const asked = what = { since: new Date(since.input.value).toISOString(),
-			// The last minute counts as a whole.
-			...(end ? { until: new Date(Date.parse(end) + 59_999).toISOString() } : {}) };
+		const asked = what = {};
+		ready(false);
+		replace(shown);
+		const [from, end] = [since.input.value, until.input.value];
+		if (!from || ![since, until].every(({ input }) => input.validity.valid)) return;
 		try {
+			Object.assign(asked, { since: new Date(from).toISOString(),
+				// The last minute counts as a whole.
+				...(end ? { until: new Date(Date.parse(end) + 59_999).toISOString() } : {}) });
 			const found = await lookAt(asked);
 			if (asked !== what) return;
 			plan = found.plan;
 			replace(shown, found.shown);
+			ready(plan.undone.length > 0);
 		} catch (error) {
 			if (asked === what) replace(shown, failure(error));
 		}
 	}
 	return confirmDialog({
-		title: 'Undo a span of time', wide: true, danger: true, action: 'Undo all',
+		title: 'Undo a span of time', wide: true, danger: true, action: 'Undo all', again: () => spanDialog(done),
+		ready(set) {
+			ready = set;
+			set(false);
+		},
 		content: [h('p.muted', 'What was written through Quipu in this time is taken back as one change, or nothing is. Files that were edited outside stay.'),
 			h('div.span-fields', since.element, until.element), shown],
 		act: async () => {
-			if (!plan) throw new Error('Nothing was undone.');
-			await carryOut(what, plan, done);
+			if (plan) await carryOut(what, plan, done);
 		},
 	});
 }

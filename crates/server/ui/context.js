@@ -27,7 +27,7 @@ export function contextView(route) {
 		agent = select.value;
 		note();
 		load();
-	} }, h('option', { value: '' }, 'Everything'));
+	} }, h('option', { value: '' }, 'Any agent, no limit'));
 
 	const note = () => history.replaceState(null, '', href('context', '', { ...(agent ? { agent } : {}), ...(q ? { q } : {}) }));
 
@@ -113,8 +113,8 @@ function render(context) {
 				h('span.muted', file.parent ? ['imported by ', ...visible(file.parent.split('/').pop() ?? '')] : file.scope), file.cut ? h('span.badge.plain', 'cut') : null, h('span.muted', `${number(file.tokens)} tokens`))),
 			skipped.map((file) => h('li.why-row', h('span.path.grow.muted', visible(file.path)), h('span.muted', visible(sentence(file.why))),
 				/not trusted/.test(file.why) ? h('a.button.small', { href: href('settings') }, 'Trust…') : h('span.badge.plain', 'left out'))))]) : null,
-		section('Memories given whole', [shown.length ? h('ul.card', shown.map(hotRow))
-			: emptyState('pin', 'No memory is given whole', 'Pin one, or let agents use some: the most used are given whole.', h('button', { onclick: () => go(href('memories')) }, 'Choose one')),
+		section(PARTS.hot_set ?? '', [shown.length ? h('ul.card', shown.map(hotRow))
+			: emptyState('pin', 'No memory is included in full', 'Pin one, or let agents use some: the most used are included.', h('button', { onclick: () => go(href('memories')) }, 'Choose one')),
 		...out.length ? [h('details.card.left-out', h('summary', icon('chevron'), h('span.part-name', 'Left out'), h('span.muted', memoryCount(out.length))), cutList('ul', out, LISTED, hotRow))] : []],
 		h('span.muted', 'Pinned first, then the most used')),
 	].filter((element) => element !== null);

@@ -1,46 +1,65 @@
 // @ts-check
 import { messageOf } from './api.js';
-import { h, replace } from './dom.js';
+import { h, plain, replace, visible } from './dom.js';
 import { icon } from './icons.js';
 
 /**
  * Asks before something is done. `act` runs while the dialog is open, so that a refusal is shown in it.
- * @param {{title: string, content: T.Child[], action?: string, danger?: boolean, act?: () => Promise<unknown>, wide?: boolean}} options
- *   without an action, the dialog only tells
+ * @param {{title: string, content: T.Child[], action?: string, danger?: boolean, act?: () => Promise<unknown>, wide?: boolean,
+ *   again?: () => void, ready?: (set: (on: boolean) => void) => void}} options
+ *   without an action, the dialog only tells; `again` begins anew after a refusal; `ready` is given what says whether there is something to do
  * @returns {Promise<boolean>} whether it was confirmed
  */
-export function confirmDialog({ title, content, action, danger = false, act, wide = false }) {
+export function confirmDialog({ title, content, action, danger = false, act, wide = false, again, ready }) {
 	return new Promise((resolve) => {
 		const before = document.activeElement;
 		let confirmed = false;
+		let busy = false;
 		const error = h('p.error-text', { role: 'alert', hidden: true });
 		const confirm = h('button', { class: danger ? 'danger' : 'primary' }, action ?? 'Close');
 		confirm.type = 'submit';
 		const cancel = h('button', 'Cancel');
+		const anew = h('button', { hidden: true, onclick: () => {
+			dialog.close();
+			again?.();
+		} }, 'Look again');
 		const form = h('form', {
 			onsubmit: async (event) => {
 				event.preventDefault();
-				confirm.disabled = true;
+				busy = confirm.disabled = cancel.disabled = true;
 				error.hidden = true;
 				try {
 					await act?.();
 					confirmed = true;
-					dialog.close();
 				} catch (reason) {
 					replace(error, messageOf(reason));
 					error.hidden = false;
+					anew.hidden = !again;
 				}
-				confirm.disabled = false;
+				busy = confirm.disabled = cancel.disabled = false;
+				if (confirmed) dialog.close();
 			},
-		}, h('h2', title), h('div.stack', content), error, h('div.dialog-actions.bar', action ? cancel : null, confirm));
+		}, h('h2', visible(title)), h('div.stack', content), error, h('div.dialog-actions.bar', anew, action ? cancel : null, confirm));
 		/** @type {HTMLDialogElement} */
-		const dialog = h('dialog', { class: wide ? 'wide' : '', 'aria-label': title }, form);
+		const dialog = h('dialog', { class: wide ? 'wide' : '', 'aria-label': plain(title) }, form);
 		cancel.onclick = () => dialog.close();
+		// What is under way is not hidden: its end is told here.
+		dialog.onkeydown = (event) => {
+			if (busy && event.key === 'Escape') event.preventDefault();
+		};
+		dialog.oncancel = (event) => {
+			if (busy) event.preventDefault();
+		};
 		dialog.onclose = () => {
+			if (busy) return dialog.showModal();
 			dialog.remove();
 			if (before instanceof HTMLElement && before.isConnected) before.focus();
 			resolve(confirmed);
 		};
+		ready?.((on) => {
+			confirm.disabled = !on;
+			error.hidden = true;
+		});
 		document.body.append(dialog);
 		dialog.showModal();
 		const field = dialog.querySelector('input, textarea, select');
@@ -79,7 +98,7 @@ export function toast(text, { action, act, error = false } = {}) {
 	const element = h(error ? 'div.toast.error' : 'div.toast', {
 		// Whoever is reading or about to press the button keeps the message.
 		onpointerenter: hold, onpointerleave: start, onfocusin: hold, onfocusout: start,
-	}, h('span', text), action ? h('button', { onclick: run }, action) : null,
+	}, h('span', visible(text)), action ? h('button', { onclick: run }, action) : null,
 	h('button.icon-button', { 'aria-label': 'Dismiss', onclick: close }, icon('close')));
 	region.append(element);
 	start();

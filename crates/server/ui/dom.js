@@ -74,6 +74,9 @@ export function visible(text) {
 	return parts;
 }
 
+/** The same where no elements go. @param {string} text */
+export const plain = (text) => text.replace(HIDDEN_ALL, (character) => `[${codePoint(character)}]`);
+
 /** @param {string} text */
 export function hiddenCounts(text) {
 	/** @type {Map<string, number>} */

@@ -1,9 +1,10 @@
 // @ts-check
-/** Edits one memory. Nothing that was typed is lost: a draft stays in the tab until it is saved or discarded. */
+/** Edits one memory. Nothing that was typed is lost: a draft stays in the browser until it is saved or discarded. */
 import { deleteMemories, folderOptions, fullPath, moveMemory, pinMemories } from './actions.js';
-import { api, ApiError, messageOf, session } from './api.js';
+import { api, ApiError, messageOf } from './api.js';
 import { conflictPanel } from './conflict.js';
 import { confirmDialog, dialogOpen, toast } from './dialog.js';
+import { drafts } from './drafts.js';
 import { h, hiddenCounts, replace, visible } from './dom.js';
 import { ago, author, bytes, dateTime, fileName, shortPath, TRUST } from './format.js';
 import { compose, parse } from './frontmatter.js';
@@ -20,6 +21,12 @@ export class Editor {
 	/** What is stored; the revision is `null` when nothing is. @type {{text: string, revision: string | null}} */
 	#base = { text: '', revision: null };
 	#document = parse('');
+	/** What the fields were filled with, and what they held then: a browser changes some characters. */
+	#filled = { text: '', held: [''] };
+	/** Whether somebody typed here, now or before. */
+	#typed = false;
+	/** The draft that was stored from here. */
+	#stored = '';
 	#saving = false;
 	#disposed = false;
 	/** Whether the person has to choose between versions; until then, events change nothing here. */
@@ -73,8 +80,13 @@ export class Editor {
 		this.text, this.shown, h('footer.editor-foot.bar', this.status, this.discard, this.save));
 		this.element = h('section.detail-pane', { 'aria-label': path ? shortPath(path) : 'New memory' }, this.form);
 		const flush = () => this.#storeDraft();
+		/** @param {Event} event */
+		const ask = (event) => {
+			if (this.dirty) event.preventDefault();
+		};
 		addEventListener('pagehide', flush);
-		this.#off.push(() => removeEventListener('pagehide', flush), store.on('memories', () => this.#compare()),
+		addEventListener('beforeunload', ask);
+		this.#off.push(() => removeEventListener('pagehide', flush), () => removeEventListener('beforeunload', ask), store.on('memories', () => this.#compare()),
 			store.on('changes', (data) => this.#moved(data)));
 		if (this.isNew) this.#begin();
 		else this.#load();
@@ -91,12 +103,14 @@ export class Editor {
 		return this.#text() !== this.#base.text;
 	}
 
-	get #draftKey() {
-		return `quipu.draft.${session.workspace}.${this.path}`;
+	#held() {
+		return [this.name.value, this.type.value, this.description.value, this.text.value];
 	}
 
+	/** What was not touched stays as it was, byte by byte. */
 	#text() {
-		return compose(this.#document, { name: this.name.value, type: this.type.value, description: this.description.value }, this.text.value);
+		const held = this.#held();
+		return held.every((value, i) => value === this.#filled.held[i]) ? this.#filled.text : compose(this.#document, { name: this.name.value, type: this.type.value, description: this.description.value }, this.text.value);
 	}
 
 	/** @param {string} text */
@@ -108,6 +122,7 @@ export class Editor {
 		this.description.value = fields.description;
 		this.text.value = body;
 		this.fields.hidden = !simple;
+		this.#filled = { text, held: this.#held() };
 		if (!this.shown.hidden) this.#preview(true);
 		this.#changed(false);
 	}
@@ -115,10 +130,11 @@ export class Editor {
 	#begin() {
 		this.title.textContent = 'New memory';
 		this.about.textContent = 'A memory is a Markdown file. Agents see its name and description first.';
-		const draft = this.#draft();
+		this.#filled = { text: '', held: this.#held() };
+		const draft = drafts.get('');
 		if (draft) {
 			this.target.value = draft.path ?? this.target.value;
-			this.#fill(draft.text);
+			this.#restore(draft);
 		}
 		this.#changed(false);
 		setTimeout(() => {
@@ -127,23 +143,31 @@ export class Editor {
 		});
 	}
 
+	/** @param {T.Draft} draft */
+	#restore(draft) {
+		this.#typed = true;
+		this.#stored = draft.text;
+		this.#fill(draft.text);
+		this.#note('Your unsaved text was restored.');
+	}
+
 	async #load() {
 		this.title.textContent = fileName(this.path);
 		this.#setLoading(true);
-		const draft = this.#draft();
+		const draft = drafts.get(this.path);
 		try {
 			const memory = await api.read(this.path);
 			if (this.#disposed) return;
 			this.#base = memory;
 			this.#seen = true;
 			if (draft && draft.text !== memory.text) {
-				this.#fill(draft.text);
-				this.#note('Your unsaved text was restored.');
+				this.#restore(draft);
 				if (draft.revision !== memory.revision) {
-					this.#base = { text: draft.base, revision: draft.revision };
+					this.#base = { text: draft.base ?? '', revision: draft.revision ?? null };
 					await this.#showConflict();
 				}
 			} else {
+				if (draft) drafts.drop(this.path);
 				this.#fill(memory.text);
 			}
 			store.clearEdit(this.path);
@@ -153,8 +177,10 @@ export class Editor {
 			if (this.#disposed) return;
 			const missing = error instanceof ApiError && error.code === 'not_found';
 			if (missing && draft) {
-				this.#fill(draft.text);
-				this.#base = { text: draft.base, revision: draft.revision };
+				this.#restore(draft);
+				this.#base = { text: draft.base ?? '', revision: draft.revision ?? null };
+				this.#seen = true;
+				this.#changed(false);
 				this.#showDeleted();
 			} else if (missing) {
 				replace(this.element, this.back, emptyState('memories', 'This memory is not there', shortPath(this.path),
@@ -183,10 +209,11 @@ export class Editor {
 		const counts = [...hiddenCounts(text)].map(([name, n]) => `${name} (${n}×)`);
 		replace(this.hidden, counts.length ? [icon('warning'), `Invisible characters: ${counts.slice(0, 3).join(', ')}${counts.length > 3 ? ' …' : ''}`] : null);
 		this.save.disabled = this.#saving || (!dirty && !this.isNew);
-		this.discard.hidden = !dirty || this.isNew;
+		this.discard.hidden = !dirty;
 		if (!this.#saving) this.#say(dirty ? 'Unsaved changes' : '');
 		if (!this.isNew) this.#head();
 		if (!typed) return;
+		this.#typed = true;
 		clearTimeout(this.#timer);
 		this.#timer = setTimeout(() => this.#storeDraft(), DRAFT_DELAY_MS);
 	}
@@ -229,27 +256,18 @@ export class Editor {
 		replace(this.shown, on ? (this.text.value.trim() ? preview(this.text.value) : h('p.muted', 'There is no text yet.')) : null);
 	}
 
-	/** @returns {{text: string, base: string, revision: string | null, path?: string} | null} */
-	#draft() {
-		return JSON.parse(sessionStorage.getItem(this.#draftKey) ?? 'null');
-	}
-
-	#dropDraft() {
-		sessionStorage.removeItem(this.#draftKey);
-	}
-
 	#storeDraft() {
+		clearTimeout(this.#timer);
+		if (!this.#typed || (!this.isNew && !this.#seen)) return;
 		const text = this.#text();
-		if (this.#disposed || (!this.isNew && !this.#seen)) return;
-		if (text === this.#base.text) {
-			this.#dropDraft();
+		const { text: base, revision } = this.#base;
+		if (text === base) {
+			drafts.drop(this.path);
 			return;
 		}
-		const { text: base, revision } = this.#base;
-		try {
-			sessionStorage.setItem(this.#draftKey, JSON.stringify({ text, base, revision, path: this.isNew ? this.target.value : undefined }));
-		} catch {
-			this.#note('The browser has no room for a draft of this text. Save it before you reload.');
+		this.#stored = text;
+		if (!drafts.set(this.path, { text, base, revision, path: this.isNew ? this.target.value : undefined })) {
+			this.#note('The browser has no room for a draft of this text. Save it before you leave.');
 		}
 	}
 
@@ -258,7 +276,9 @@ export class Editor {
 			title: 'Discard your changes?', content: ['What you typed since the last save is lost.'], action: 'Discard', danger: true,
 			act: async () => {
 				this.#settle();
-				this.#dropDraft();
+				drafts.drop(this.path);
+				this.#typed = false;
+				replace(this.notice);
 				this.#fill(this.#base.text);
 				await this.#compare();
 			},
@@ -279,24 +299,37 @@ export class Editor {
 		this.#say('Saving…');
 		try {
 			const written = await api.write(path, text, this.#base.revision);
-			this.#saving = false;
+			store.refresh(path);
+			const isNew = this.isNew;
+			// Who has left and come back may have stored another draft by now.
+			const ours = !this.#disposed || drafts.get(this.path)?.text === this.#stored;
+			if (isNew && ours) drafts.drop('');
+			this.#saving = this.isNew = false;
+			this.path = path;
 			this.#seen = true;
 			this.#base = { text, revision: written.revision ?? null };
-			store.refresh(path);
+			// What was typed while it was being saved is a draft of what is stored now.
+			if (ours) this.#storeDraft();
+			if (isNew) toast(`Created ${shortPath(path)}`);
+			if (this.#disposed) return;
+			if (isNew) {
+				go(memoryHref(path), true);
+				return;
+			}
 			this.#settle();
-			// What was typed while it was being saved is a draft again.
-			this.#storeDraft();
-			if (!this.dirty) this.#document = parse(text);
+			if (!this.dirty) {
+				this.#document = parse(text);
+				this.#filled = { text, held: this.#held() };
+			}
 			this.#changed(false);
 			if (!this.dirty) this.#say('Saved', 'ok');
 			if (written.warnings.length) toast(`Saved. Screening warns of ${written.warnings.map(({ rule, line }) => `${rule} in line ${line}`).join(', ')}.`);
-			if (this.isNew) {
-				this.#dropDraft();
-				toast(`Created ${shortPath(path)}`);
-				go(memoryHref(path), true);
-			}
 		} catch (error) {
 			this.#saving = false;
+			if (this.#disposed) {
+				toast(`${shortPath(path)} was not saved: ${messageOf(error)} Your text is kept.`, { error: true });
+				return;
+			}
 			this.#changed(false);
 			this.#say('Not saved', 'bad');
 			this.#refused(error, text);
@@ -323,7 +356,7 @@ export class Editor {
 					h('li', 'If the rule is wrong here, let it pass once with ', h('code', `quipu create --allow ${rule}`), ', or set it to ', h('code', 'warn'), ' under ', h('code', '[screening.policies]'), ' in config.toml.')),
 			], line ? h('button', { onclick: () => this.#goToLine(text, line) }, `Go to line ${line}`) : null);
 		} else if (code === 'offline') {
-			this.#banner('Not saved: the daemon does not answer', 'Your text stays in this tab. Save again when the daemon is back.');
+			this.#banner('Not saved: the daemon does not answer', 'Your text stays in this browser. Save again when the daemon is back.');
 		} else {
 			this.#banner('This could not be saved', messageOf(error));
 		}
@@ -332,7 +365,7 @@ export class Editor {
 	/** Selects a line of the whole text, which begins with the frontmatter. @param {string} text @param {number} line */
 	#goToLine(text, line) {
 		this.#preview(false);
-		const front = text.slice(0, text.length - this.text.value.length).split('\n').length - 1;
+		const front = text.split(/\r?\n/).length - this.text.value.split('\n').length;
 		const lines = this.text.value.split('\n');
 		const before = lines.slice(0, Math.max(0, line - 1 - front));
 		if (line <= front) {
@@ -350,6 +383,16 @@ export class Editor {
 			h('div.banner-actions.bar', actions)));
 	}
 
+	/** Whether a memory says what stands here; then nothing is left to save. @param {T.Memory} memory */
+	#is(memory) {
+		if (memory.text !== this.#text()) return false;
+		this.#base = memory;
+		this.#storeDraft();
+		this.#settle();
+		this.#changed(false);
+		return true;
+	}
+
 	/** Whether somebody else wrote the memory meanwhile: then it is shown, or compared with what was typed. */
 	async #compare() {
 		const busy = () => this.#saving || this.#disposed || this.#conflict;
@@ -359,7 +402,7 @@ export class Editor {
 		try {
 			// The list may be older than what was saved here, so the memory itself decides.
 			const memory = await api.read(this.path);
-			if (busy() || memory.revision === this.#base.revision) return;
+			if (busy() || memory.revision === this.#base.revision || this.#is(memory)) return;
 			const by = await this.#lastAuthor();
 			if (busy()) return;
 			if (this.dirty) {
@@ -379,11 +422,9 @@ export class Editor {
 	/** @param {{path: string, movedTo?: string | null}} data */
 	#moved({ path, movedTo }) {
 		if (path !== this.path || !movedTo || this.#disposed) return;
-		this.#storeDraft();
-		const draft = sessionStorage.getItem(this.#draftKey);
-		this.#dropDraft();
+		if (this.#typed) drafts.drop(path);
 		this.path = movedTo;
-		if (draft) sessionStorage.setItem(this.#draftKey, draft);
+		this.#storeDraft();
 		if (!dialogOpen()) toast(`This memory is now at ${shortPath(movedTo)}`);
 		go(memoryHref(movedTo), true);
 	}
@@ -403,6 +444,7 @@ export class Editor {
 			else this.#banner('The other version cannot be read', messageOf(error));
 			return;
 		}
+		if (this.#disposed || this.#is(theirs)) return;
 		this.#conflict = true;
 		const by = await this.#lastAuthor();
 		if (this.#disposed) return;
@@ -419,7 +461,8 @@ export class Editor {
 			},
 			take: () => {
 				settle();
-				this.#dropDraft();
+				drafts.drop(this.path);
+				this.#typed = false;
 				this.#fill(theirs.text);
 				this.#say('Their version is shown');
 			},
@@ -446,8 +489,8 @@ export class Editor {
 	}
 
 	#leave() {
-		this.#seen = false;
-		this.#dropDraft();
+		this.#typed = false;
+		drafts.drop(this.path);
 		go(href('memories'));
 	}
 
@@ -462,7 +505,8 @@ export class Editor {
 
 	async #delete() {
 		this.#conflict = true;
-		if (await deleteMemories([{ path: this.path, revision: this.#base.revision }])) this.#leave();
+		// Leaving stores what was typed, so that it is there again once the deletion is undone.
+		if (await deleteMemories([{ path: this.path, revision: this.#base.revision }], '', this.dirty)) go(href('memories'));
 		else this.#settle();
 	}
 }

@@ -1,4 +1,5 @@
 // @ts-check
+import { plain } from './dom.js';
 
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
 const absolute = new Intl.DateTimeFormat('en-GB', { dateStyle: 'medium', timeStyle: 'short' });
@@ -63,7 +64,7 @@ export const ACTORS = {
 
 /** @param {{actor: string, client?: string | null}} change */
 export function author(change) {
-	if (change.actor === 'agent' && change.client) return change.client.replace('/', ' ');
+	if (change.actor === 'agent' && change.client) return plain(change.client.replace('/', ' '));
 	return ACTORS[change.actor] ?? change.actor;
 }
 
@@ -74,7 +75,7 @@ export const KINDS = {
 };
 
 /** @type {Record<string, string>} */
-export const PARTS = { context_files: 'Context files', index: 'Index of memories', hot_set: 'Memories given whole' };
+export const PARTS = { context_files: 'Context files', index: 'Index of memories', hot_set: 'Included in full' };
 
 /** @type {Record<string, string>} */
 export const TRUST = {

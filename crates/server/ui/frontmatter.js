@@ -6,7 +6,10 @@ const KEYS = /** @type {const} */ (['name', 'description', 'type']);
 export function parse(text) {
 	/** @type {T.Fields} */
 	const fields = { name: '', description: '', type: '' };
-	const none = { block: '', lines: [], gap: '', body: text, fields, simple: true };
+	// A field of text has \n alone; what is saved gets the line ends that most lines had.
+	const crlf = text.split('\r\n').length * 2 > text.split('\n').length + 1;
+	text = text.replaceAll('\r\n', '\n');
+	const none = { block: '', lines: [], gap: '', body: text, fields, simple: true, crlf };
 	if (text.startsWith('\ufeff') || text.includes('\r')) return { ...none, simple: false };
 	const match = /^---[ \t]*\n(?:([^]*?)\n)?---[ \t]*(?:\n|$)/.exec(text.slice(0, 8192));
 	if (!match) return none;
@@ -14,13 +17,14 @@ export function parse(text) {
 	const lines = match[1]?.split('\n') ?? [];
 	const rest = text.slice(block.length);
 	const gap = /^\n*/.exec(rest)?.[0] ?? '';
-	const document = { block, lines, gap, body: rest.slice(gap.length), fields, simple: true };
+	const document = { ...none, block, lines, gap, body: rest.slice(gap.length) };
 	for (const [i, line] of lines.entries()) {
 		const key = KEYS.find((name) => line.startsWith(`${name}:`));
 		if (!key) continue;
 		const value = scalar(line.slice(key.length + 1).trim());
 		const continues = /^\s+\S/.test(lines[i + 1] ?? '');
-		if (value === null || continues || fields[key]) return { ...none, simple: false };
+		// A field of one line drops a newline.
+		if (value === null || /[\r\n]/.test(value) || continues || fields[key]) return { ...none, simple: false };
 		fields[key] = value;
 	}
 	return document;
@@ -50,6 +54,12 @@ function quoted(text) {
 
 /** @param {T.Document} document @param {T.Fields} fields @param {string} body @returns {string} */
 export function compose(document, fields, body) {
+	const text = joined(document, fields, body);
+	return document.crlf ? text.replaceAll('\n', '\r\n') : text;
+}
+
+/** @param {T.Document} document @param {T.Fields} fields @param {string} body */
+function joined(document, fields, body) {
 	if (!document.simple) return body;
 	if (KEYS.every((key) => fields[key] === document.fields[key])) return document.block + document.gap + body;
 	const lines = [...document.lines];

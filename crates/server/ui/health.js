@@ -20,7 +20,7 @@ const KINDS = {
 	'interrupted-commit': 'Writes that did not end', 'orphaned-state': 'Pins of memories that are gone', 'over-full': 'Full', 'nearly-full': 'Nearly full',
 	'root-refused': 'A folder that cannot be used', unwritable: 'A folder that cannot be written', 'disk-full': 'The disk is full',
 	'state-damaged': 'The records are damaged', 'state-unavailable': 'The records cannot be read',
-	'missing-description': 'Without description', 'repeated-entry': 'Said twice', stale: 'Not touched for half a year',
+	'missing-description': 'Without description', 'repeated-entry': 'Duplicates', stale: 'Not touched for half a year',
 	'unquoted-value': 'Fields without quotes',
 };
 /** What a page cannot open, or not usefully. */
@@ -50,7 +50,7 @@ export function healthView() {
 	function show({ findings, advice }) {
 		const fixable = findings.filter((finding) => finding.fixable).length;
 		replace(found,
-			findings.length ? section('Needs attention', groups(findings).map((group) => card(group, true)), fixable ? h('button.small.primary', { onclick: () => mend() }, icon('check'), `Mend ${count(fixable, 'thing')}`) : null) : null,
+			findings.length ? section('Needs attention', groups(findings).map((group) => card(group, true)), fixable ? h('button.small.primary', { onclick: () => mend() }, icon('check'), `Repair ${count(fixable, 'thing')}`) : null) : null,
 			advice.length ? section('Could be better', groups(advice).map((group) => card(group, false))) : null,
 			findings.length + advice.length ? null : emptyState('check', 'All is well', 'Every memory can be read, has a description, and says something of its own.'));
 	}
@@ -59,7 +59,7 @@ export function healthView() {
 		try {
 			const { done } = await api.mend();
 			await load();
-			await confirmDialog({ title: done.length ? `Mended ${count(done.length, 'thing')}` : 'Nothing was left to mend', content: [h('ul.plain-list', done.map((what) => h('li', prose(sentence(what)))))] });
+			await confirmDialog({ title: done.length ? `Repaired ${count(done.length, 'thing')}` : 'Nothing was left to repair', content: [h('ul.plain-list', done.map((what) => h('li', prose(sentence(what)))))] });
 		} catch (error) {
 			toast(messageOf(error), { error: true });
 		}
@@ -92,7 +92,7 @@ function groups(findings) {
 function card([kind, findings], warn) {
 	const title = KINDS[kind] ?? sentence(kind.replaceAll('-', ' ')).slice(0, -1);
 	// What is the same of all is said once.
-	const same = new Set(findings.map(({ detail }) => detail)).size === 1;
+	const same = new Set(findings.map(({ detail }) => detail)).size === 1 && !/^line /.test(findings[0]?.detail ?? '');
 	return h('article.card.health', { 'aria-label': title },
 		h('header.bar.spread', h('div', h('h3', warn ? icon('warning') : null, title, h('span.count', number(findings.length))), same ? h('p.muted', prose(sentence(findings[0]?.detail ?? ''))) : null),
 			kind === 'repeated-entry' ? h('button.small', { onclick: () => tidyUp() }, 'Tidy up') : null),

@@ -20,32 +20,49 @@ export function historyView(route) {
 	const more = h('button', { hidden: true, onclick: () => load() }, 'Load more');
 	const status = h('div', { role: 'status' });
 	let cursor = '';
+	/** The newest change that is shown. */
+	let newest = 0;
+	/** Counts what is chosen, so that a late answer to an earlier choice is dropped. */
+	let question = 0;
+
+	/** @param {string} [from] */
+	const ask = (from) => api.changes({ path, task, session, actor: asked.actor, since: asked.days && pastDays(asked.days), cursor: from, max: PAGE });
 
 	async function load() {
+		const mine = question;
 		more.disabled = true;
 		try {
-			const { actor = '', days = '' } = asked;
-			const page = await api.changes({ path, task, session, actor, since: days && pastDays(days), cursor, max: PAGE });
-			for (const change of page.changes) list.append(changeRow(change, { onUndone: reload, open: !!path && page.changes.length === 1 }));
+			const page = await ask(cursor);
+			if (mine !== question) return;
+			list.append(...page.changes.map((change) => changeRow(change, { onUndone: fresh, open: !!path && page.changes.length === 1 })));
+			newest = Math.max(newest, page.changes[0]?.id ?? 0);
 			cursor = page.nextCursor ?? '';
 			more.hidden = !cursor;
-			replace(status, list.children.length ? null : actor || days || run ? emptyState('history', 'Nothing here', 'No change matches what is chosen above.')
+			replace(status, list.children.length ? null : asked.actor || asked.days || run ? emptyState('history', 'Nothing here', 'No change matches what is chosen above.')
 				: emptyState('history', 'No changes yet', 'Whatever is written here shows up in this list, and can be undone.'));
 			list.hidden = !list.children.length;
 		} catch (error) {
-			replace(status, failure(error));
+			if (mine === question) replace(status, failure(error));
 		}
-		more.disabled = false;
+		if (mine === question) more.disabled = false;
 	}
 
-	function reload() {
-		// What is open stays open.
-		if (list.querySelector('[aria-expanded=true]')) return;
-		again();
+	/** Puts what is new above what is there, which stays as it is. */
+	async function fresh() {
+		if (!newest) return again();
+		const mine = question;
+		const page = await ask().catch(() => null);
+		if (!page || mine !== question) return;
+		const found = page.changes.filter(({ id }) => id > newest);
+		if (found.length === page.changes.length && page.nextCursor) return again();
+		newest = found[0]?.id ?? newest;
+		list.prepend(...found.map((change) => changeRow(change, { onUndone: fresh })));
 	}
 	function again() {
+		question++;
 		list.replaceChildren();
 		cursor = '';
+		newest = 0;
 		load();
 	}
 
@@ -61,7 +78,7 @@ export function historyView(route) {
 	let timer = 0;
 	const off = store.on('changes', () => {
 		clearTimeout(timer);
-		timer = setTimeout(reload, 400);
+		timer = setTimeout(fresh, 400);
 	});
 	load();
 	const about = path || run ? h('span.path', visible(path ? route.rest : session ? `session ${session}` : task)) : 'All memories of this workspace';
@@ -69,8 +86,8 @@ export function historyView(route) {
 		title: 'History',
 		element: h('div.page', pageHead('History', [about],
 			path ? h('a.button', { href: href('memories', route.rest) }, 'Open memory') : null,
-			run ? h('button', { onclick: () => undoDialog(task ? { task } : { session }, again) }, icon('undo'), 'Undo all') : null,
-			path || run ? h('a.button', { href: href('history') }, 'All history') : h('button', { onclick: () => spanDialog(again) }, icon('undo'), 'Undo a span of time')),
+			run ? h('button', { onclick: () => undoDialog(task ? { task } : { session }, fresh) }, icon('undo'), 'Undo all') : null,
+			path || run ? h('a.button', { href: href('history') }, 'All history') : h('button', { onclick: () => spanDialog(fresh) }, icon('undo'), 'Undo a span of time')),
 		h('div.filters.bar', { role: 'group', 'aria-label': 'Which changes' },
 			choice('actor', 'Who', [['', 'Anyone'], ...Object.entries(ACTORS)]),
 			choice('days', 'When', [['', 'Any time'], ['1', 'Today'], ['7', 'Last 7 days'], ['30', 'Last 30 days']])),

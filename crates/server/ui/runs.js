@@ -8,6 +8,17 @@ import { icon } from './icons.js';
 import { emptyState, failure, section, time } from './page.js';
 import { href } from './router.js';
 
+/** What was taken back since the page was opened, by its newest change. @type {Set<string>} */
+const undone = new Set();
+
+/** @param {T.Run} run */
+const keyOf = (run) => `${run.kind} ${run.id} ${run.client}`;
+/** @param {T.Run} run */
+const stateOf = (run) => `${keyOf(run)} ${run.changes[0]}`;
+
+/** The same run as two pages have it. @param {T.Run} newer @param {T.Run | undefined} older @returns {T.Run} */
+const joined = (newer, older) => older ? { ...newer, startedAt: older.startedAt, changes: [...new Set([...newer.changes, ...older.changes])], memories: Math.max(newer.memories, older.memories) } : newer;
+
 export function runList() {
 	const list = h('ul.card.runs', { hidden: true });
 	const status = h('div', { role: 'status' });
@@ -21,17 +32,21 @@ export function runList() {
 	async function load(from = '') {
 		try {
 			const page = await api.runs(from);
-			if (!from) runs = new Map();
-			for (const run of page.runs) {
-				const key = `${run.kind} ${run.id} ${run.client}`;
-				const known = runs.get(key);
+			const found = new Map(page.runs.map((run) => [keyOf(run), run]));
+			if (from) {
 				// What goes on behind the edge of a page comes again, with the rest of its changes.
-				runs.set(key, known ? { ...known, startedAt: run.startedAt, changes: [...known.changes, ...run.changes], memories: Math.max(known.memories, run.memories) } : run);
+				for (const [key, run] of found) runs.set(key, joined(runs.get(key) ?? run, run));
+			} else {
+				// What was loaded beyond the first page stays, unless something is missing between.
+				const goesOn = page.runs.some((run) => runs.has(keyOf(run)));
+				if (!goesOn) cursor = page.nextCursor ?? '';
+				runs = new Map([...page.runs.map((run) => /** @type {[string, T.Run]} */ ([keyOf(run), joined(run, runs.get(keyOf(run)))])),
+					...goesOn ? [...runs].filter(([key]) => !found.has(key)) : []]);
 			}
-			cursor = page.nextCursor ?? '';
+			if (from) cursor = page.nextCursor ?? '';
 			more.hidden = !cursor;
 			// Unchanged rows keep the focus.
-			const state = JSON.stringify([...runs.values()]);
+			const state = JSON.stringify([[...runs.values()], [...undone]]);
 			if (state === shown) return;
 			shown = state;
 			replace(list, [...runs.values()].map(row));
@@ -47,14 +62,20 @@ export function runList() {
 		const task = run.kind === 'task';
 		const kind = run.id.split('-')[0] ?? '';
 		const name = task ? TASKS[kind] ?? kind : author(run);
+		const done = (/** @type {boolean} */ back) => {
+			if (back) undone.add(stateOf(run));
+			else undone.delete(stateOf(run));
+			load();
+		};
 		return h('li.run', h('div.run-main',
 			h('p.run-name', h('span', { class: `actor actor-${run.actor}` }, visible(name)), h('span.group-kind', task ? 'task' : visible(`session ${run.id}`)),
 				run.status && run.status !== 'completed' ? h('span', { class: `status status-${run.status}` }, STATUS[run.status] ?? run.status) : null),
 			h('p.muted', `${count(run.changes.length, 'change')} in ${memoryCount(run.memories)}`, run.model ? visible(` · ${run.model}`) : '', ' · ', time(run.endedAt))),
 		h('div.bar', h('a.button.small', { href: href('history', '', task ? { task: run.id } : { session: run.id }), 'aria-label': `Changes of ${name} ${run.id}` }, 'Changes'),
-			h('button.small', { 'aria-label': `Undo all of ${name} ${run.id}`, onclick: () => undoDialog(task ? { task: run.id } : { session: run.id }, () => load()) }, icon('undo'), run.changes.length > 1 ? 'Undo all' : 'Undo')));
+			undone.has(stateOf(run)) ? h('span.badge.plain', 'Undone')
+				: h('button.small', { 'aria-label': `Undo all of ${name} ${run.id}`, onclick: () => undoDialog(task ? { task: run.id } : { session: run.id }, done) }, icon('undo'), run.changes.length > 1 ? 'Undo all' : 'Undo')));
 	}
 
 	load();
-	return { load, element: section('What they changed', [list, status, more], h('span.muted', 'Tasks and sessions of agents, newest first')) };
+	return { load, element: section('Changes by tasks and sessions', [list, status, more], h('span.muted', 'Newest first')) };
 }

@@ -2,6 +2,7 @@
 import { api, messageOf } from './api.js';
 import { h, replace, visible } from './dom.js';
 import { memoryLink } from './changes.js';
+import { drafts } from './drafts.js';
 import { count, STATUS, TASKS } from './format.js';
 import { emptyState, failure, pageHead, section, time } from './page.js';
 import { href } from './router.js';
@@ -13,8 +14,16 @@ const UNFINISHED = ['queued', 'running'];
 
 export function tasksView() {
 	const list = h('div');
-	const text = h('textarea', { id: 'task-text', rows: 4, required: true, dir: 'auto', placeholder: 'We deploy on Tuesdays, after the smoke test has passed.' });
-	const scope = h('select', { id: 'task-scope' }, h('option', { value: '' }, 'Where it belongs'), h('option', { value: 'user' }, 'Global'), h('option', { value: 'project' }, 'Project'));
+	const draft = drafts.get('task');
+	/** @returns {void} */
+	const keep = () => {
+		if (text.value) drafts.set('task', { text: text.value, scope: scope.value });
+		else drafts.drop('task');
+	};
+	/** @type {HTMLTextAreaElement} */
+	const text = h('textarea', { id: 'task-text', value: draft?.text ?? '', oninput: () => keep(), rows: 4, required: true, dir: 'auto', placeholder: 'We deploy on Tuesdays, after the smoke test has passed.' });
+	/** @type {HTMLSelectElement} */
+	const scope = h('select', { id: 'task-scope', value: draft?.scope ?? '', onchange: () => keep() }, h('option', { value: '' }, 'Where it belongs'), h('option', { value: 'user' }, 'Global'), h('option', { value: 'project' }, 'Project'));
 	const error = h('p.error-text', { role: 'alert', hidden: true });
 	const submit = h('button.primary', { type: 'submit' }, 'Remember');
 	/** @type {Map<string, T.Task>} */
@@ -59,7 +68,7 @@ export function tasksView() {
 				entries.length ? h('a.button.small', { href: href('history', '', { task: task.taskId }), 'aria-label': 'What this task changed' }, 'Changes and undo') : null),
 			unfinished ? h('div.progress', { role: 'progressbar', 'aria-label': 'Working' }) : null,
 			result ? h('p', visible(result.summary)) : null,
-			task.error ? h('p.error-text', visible(task.error.message), task.error.details ? ` ${task.error.details}` : '') : null,
+			task.error ? h('p.error-text', visible(task.error.message), task.error.details ? visible(` ${task.error.details}`) : '') : null,
 			h('ul.outcome', entries.map((entry) => h('li', h('span.badge.plain', entry.action), visible(entry.summary), ' ', memoryLink(entry.filePath)))),
 			result?.proposals ? h('p', h('a', { href: href('inbox') }, `${count(result.proposals, 'proposal')} for you to decide`)) : null);
 	}
@@ -83,10 +92,16 @@ export function tasksView() {
 		}
 	}
 
-	const form = h('form.card.task-form.stack', { onsubmit: async (event) => {
+	const form = h('form.card.task-form.stack', {
+		onsubmit: async (event) => {
 			event.preventDefault();
 			const body = { content: text.value, ...(scope.value ? { scope: scope.value } : {}) };
-			if (await start('remember', body)) text.value = '';
+			if (!await start('remember', body)) return;
+			// Only what was sent goes; the view may be another by now.
+			const field = document.getElementById('task-text');
+			const now = field instanceof HTMLTextAreaElement ? field : text;
+			if (now.value.startsWith(body.content)) now.value = now.value.slice(body.content.length).trimStart();
+			now.dispatchEvent(new Event('input'));
 		},
 	},
 	h('label', { for: 'task-text' }, 'What should be remembered?'), text,

@@ -1,9 +1,9 @@
 // @ts-check
 /** The tree of memories. Only the rows in sight are in the document. */
-import { h, replace, visible } from './dom.js';
+import { h, plain, replace, visible } from './dom.js';
 import { icon } from './icons.js';
 import { ago, author, dateTime, fileName, folderOf, memoryCount, number, shortPath, TRUST } from './format.js';
-import { deleteMemories, moveMemories, pinMemories } from './actions.js';
+import { BATCH_MAX, deleteMemories, moveMemories, pinMemories } from './actions.js';
 import { isFiltered, matching, narrowed, rowsOf } from './rows.js';
 import { emptyState } from './page.js';
 import { go, href, memoryHref } from './router.js';
@@ -78,7 +78,7 @@ export class Tree {
 				h('div.list-title.bar', h('h1', 'Memories'),
 					h('a.button.primary', { href: href('new') }, icon('plus'), 'New')),
 				h('div.search-field', icon('search'), this.search),
-				h('div.filters.bar', this.narrow, this.clear, select('Sort', 'sort', [['name', 'By name'], ['changed', 'By change'], ['used', 'By use']])), this.panel),
+				h('div.filters.bar', this.narrow, this.panel, this.clear, select('Sort', 'sort', [['name', 'By name'], ['changed', 'By change'], ['used', 'By use']]))),
 			this.bar, this.summary, this.tree, this.empty);
 		store.on('memories', () => this.update());
 		new ResizeObserver(() => this.#schedule()).observe(this.tree);
@@ -94,7 +94,9 @@ export class Tree {
 	update() {
 		this.#matches = matching(store.memories.values(), this.#filters);
 		this.#showFilters();
-		for (const path of this.#selected) if (!store.memories.has(path)) this.#selected.delete(path);
+		// Nothing is done to what is not seen.
+		const shown = new Set(this.#matches.map(({ path }) => path));
+		for (const path of this.#selected) if (!shown.has(path)) this.#selected.delete(path);
 		this.#build();
 	}
 
@@ -147,11 +149,12 @@ export class Tree {
 		if (this.bar.hidden) return;
 		const items = this.#chosen();
 		const pinned = items.every((item) => item.pinned);
+		const tooMany = items.length > BATCH_MAX;
 		replace(this.bar,
-			h('span', { role: 'status' }, `${number(items.length)} selected`),
+			h('span', { role: 'status' }, `${number(items.length)} selected`, tooMany ? `. At most ${number(BATCH_MAX)} are moved or deleted at once.` : ''),
 			h('button.small', { onclick: () => pinMemories(items, !pinned) }, icon('pin'), pinned ? 'Unpin' : 'Pin'),
-			h('button.small', { onclick: () => moveMemories(items) }, icon('move'), 'Move'),
-			h('button.small.danger-text', { onclick: () => deleteMemories(items) }, icon('trash'), 'Delete'),
+			h('button.small', { disabled: tooMany, onclick: () => moveMemories(items) }, icon('move'), 'Move'),
+			h('button.small.danger-text', { disabled: tooMany, onclick: () => deleteMemories(items) }, icon('trash'), 'Delete'),
 			h('button.icon-button', { 'aria-label': 'Clear selection', onclick: () => this.#select([]) }, icon('close')));
 	}
 
@@ -221,7 +224,7 @@ export class Tree {
 		const move = (to) => {
 			const next = this.#rows[Math.max(0, Math.min(this.#rows.length - 1, to))];
 			if (!next) return;
-			if (event.shiftKey && next.item) this.#selected.add(next.path);
+			if (event.shiftKey) for (const one of [row, next]) if (one?.item) this.#selected.add(one.path);
 			this.#bar();
 			this.#activate(next.path);
 		};
@@ -361,7 +364,7 @@ export class Tree {
 		const element = h('div', {
 			class: classes.filter(Boolean).join(' '), id: `row-${at}`, role: 'treeitem', 'data-path': row.path, 'aria-level': row.depth,
 			'aria-posinset': row.position, 'aria-setsize': row.size, 'aria-selected': String(selected),
-			'aria-expanded': item ? null : String(row.open), title: shortPath(row.path),
+			'aria-expanded': item ? null : String(row.open), title: plain(shortPath(row.path)),
 			'aria-current': row.path === this.#open ? 'true' : null,
 		}, check, guides);
 		if (!item) {

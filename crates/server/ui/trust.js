@@ -1,6 +1,6 @@
 // @ts-check
 /** Which folders may speak to models unasked. */
-import { api } from './api.js';
+import { api, messageOf } from './api.js';
 import { confirmDialog, toast } from './dialog.js';
 import { h, replace, visible } from './dom.js';
 import { count, shortPath } from './format.js';
@@ -32,7 +32,7 @@ export function trustSection() {
 	}
 
 	/** @param {string} path */
-	const stop = (path) => h('button.small', { 'aria-label': `Stop trusting ${path}`, onclick: () => set(path, false).catch((error) => replace(content, failure(error))) }, 'Stop trusting');
+	const stop = (path) => h('button.small', { 'aria-label': `Stop trusting ${path}`, onclick: () => set(path, false).catch((error) => toast(messageOf(error), { error: true })) }, 'Stop trusting');
 
 	/** @param {string} path @param {boolean} trusted */
 	async function set(path, trusted) {
@@ -48,7 +48,7 @@ export function trustSection() {
 		return confirmDialog({
 			title: here ? 'Trust this project?' : 'Trust a folder', action: 'Trust', wide: true,
 			content: [
-				here ? h('p.path', visible(here.path)) : h('div.field.stack', h('label', { for: 'trust-path' }, 'Folder, from the root of the file system on'), input),
+				here ? h('p.path', visible(here.path)) : h('div.field.stack', h('label', { for: 'trust-path' }, 'Folder, as an absolute path'), input),
 				h('p', 'Who can write to it can speak to your models: what is in it is shown to them without anybody asking, now and whenever it changes.'),
 				...(here?.speaks.length ? [h('h3', 'It would say at once'), h('div.card.speaks', { tabindex: 0, role: 'region', 'aria-label': 'What it would say' },
 					cutList('ul', here.speaks, LISTED, ({ kind, path, description }) => h('li', h('p', h('span.path', visible(shortPath(path))), h('span.badge.plain', kind === 'memory' ? 'memory' : 'instructions')),

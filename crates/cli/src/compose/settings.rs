@@ -209,10 +209,13 @@ impl Names {
     }
 }
 
+/// How many digits a SHA-256 digest has in hex.
+const DIGEST_DIGITS: usize = 64;
+
 #[derive(Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Screening {
-    allowed: Vec<String>,
+    allowed: Option<Spanned<Vec<String>>>,
     policies: BTreeMap<String, Spanned<String>>,
 }
 
@@ -280,6 +283,17 @@ impl Settings {
         if let Some((span, what)) = settings.models.mistake() {
             return Err(wrong(Some(span), &what));
         }
+        let is_digest = |text: &String| {
+            text.len() == DIGEST_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+        };
+        if let Some(allowed) = &settings.screening.allowed
+            && !allowed.get_ref().iter().all(is_digest)
+        {
+            let what = format!(
+                "screening.allowed must be SHA-256 digests of {DIGEST_DIGITS} hex digits"
+            );
+            return Err(wrong(Some(allowed.span()), &what));
+        }
         for policy in settings.screening.policies.values() {
             if policy.get_ref().parse::<Policy>().is_err() {
                 let what = "a screening policy is `off`, `warn` or `refuse`";
@@ -315,7 +329,9 @@ impl Settings {
                 config.screening.insert(rule.clone(), policy);
             }
         }
-        config.screening_allowed.clone_from(&self.screening.allowed);
+        if let Some(allowed) = &self.screening.allowed {
+            config.screening_allowed.clone_from(allowed.get_ref());
+        }
     }
 
     /// Reads the features that are named, everywhere and by workspace.
@@ -404,7 +420,7 @@ mod tests {
             files = [\"~/me.md\"]\n\
             imports = \"flat\"\n\
             [screening]\n\
-            allowed = [\"00\"]\n\
+            allowed = [\"0000000000000000000000000000000000000000000000000000000000000000\"]\n\
             [screening.policies]\n\
             \"secrets.jwt\" = \"warn\"\n";
         let marked = config(&format!("\u{feff}{text}")).unwrap();
@@ -423,7 +439,7 @@ mod tests {
         assert_eq!(config.context.included, [Path::new("/rules"), Path::new("/h/rules")]);
         assert_eq!(config.context.files, [Path::new("/h/me.md")]);
         assert_eq!(config.imports, ImportStyle::Flat);
-        assert_eq!(config.screening_allowed, ["00"]);
+        assert_eq!(config.screening_allowed, ["0".repeat(DIGEST_DIGITS)]);
         assert_eq!(config.screening.get("secrets.jwt"), Some(&Policy::Warn));
     }
 
@@ -498,6 +514,7 @@ mod tests {
             "[tasks]\nkept_minutes = 0\n",
             "config.toml:2: tasks.kept_minutes must be from 1 to 43200",
         );
+        check("[screening]\nallowed = ['00']\n", "config.toml:2: screening.allowed must be SHA-256");
         check("[dream]\nevery_hours = 0\n", "config.toml:2: dream.every_hours must be from 1 to");
         check("[dream]\nschedule = 'daily'\n", "config.toml:2: invalid type");
         check("[tasks]\nkept_hours = 1\n", "config.toml:2: unknown field `kept_hours`");

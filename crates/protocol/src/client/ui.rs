@@ -21,7 +21,7 @@ impl Client {
     /// Sets a value in the settings file; null takes it out. A daemon reads its settings when it starts.
     pub async fn put_setting(&self, key: &str, value: Value) -> Result<Settings, ClientError> {
         let call = Call::put(&format!("/v1/settings/{key}"));
-        self.value(call.json(&PutSetting { value })?).await
+        self.value(call.json(&PutSetting { value, expected: None })?).await
     }
 
     /// Lists the trusted folders, and what the project of the workspace would say to models unasked.

@@ -27,8 +27,13 @@ pub trait SettingsStore: fmt::Debug + Send + Sync {
     fn show(&self) -> Result<Settings, SettingsError>;
 
     /// Sets a value, or takes it out of the file if it is null, and returns what is set then. All else in the file
-    /// stays as it is.
-    fn set(&self, key: &str, value: &Value) -> Result<Settings, SettingsError>;
+    /// stays as it is. With `expected`, only if its value is that one.
+    fn set(
+        &self,
+        key: &str,
+        value: &Value,
+        expected: Option<&Value>,
+    ) -> Result<Settings, SettingsError>;
 }
 
 /// Why settings are not shown or written.
@@ -40,6 +45,9 @@ pub enum SettingsError {
     /// The file changed while it was being written; nothing was.
     #[error("the settings file was changed at this very moment; try again")]
     Changed,
+    /// The setting has another value than whoever sets it was shown.
+    #[error("this setting was changed meanwhile; look at it again")]
+    Differs,
     /// The machine failed.
     #[error("{0}")]
     Failed(String),
@@ -49,7 +57,7 @@ impl From<SettingsError> for Refused {
     fn from(error: SettingsError) -> Self {
         let code = match &error {
             SettingsError::Refused(_) => ErrorCode::InvalidArguments,
-            SettingsError::Changed => ErrorCode::Conflict,
+            SettingsError::Changed | SettingsError::Differs => ErrorCode::Conflict,
             SettingsError::Failed(_) => ErrorCode::Internal,
         };
         Self::from(code).saying(error.to_string())
@@ -93,7 +101,8 @@ async fn list(State(daemon): State<Shared>) -> Result<Json<Settings>, Refused> {
 
 /// Set a value in the settings file. Comments, order and all else in it stay.
 ///
-/// A daemon reads its settings when it starts: `restartNeeded` says that they differ.
+/// A daemon reads its settings when it starts: `restartNeeded` says that they differ. With `expected`, nothing is
+/// written and the answer is 409 if the setting has another value by now.
 #[utoipa::path(
     put,
     path = "/v1/settings/{key}",
@@ -112,8 +121,8 @@ async fn put(
     Path(key): Path<String>,
     request: Request,
 ) -> Result<Json<Settings>, Refused> {
-    let PutSetting { value } = body::value(request).await?;
-    daemon.with_settings(move |settings| settings.set(&key, &value)).await
+    let PutSetting { value, expected } = body::value(request).await?;
+    daemon.with_settings(move |settings| settings.set(&key, &value, expected.as_ref())).await
 }
 
 /// List the trusted folders, and what the project of a workspace would say to models unasked.
@@ -161,7 +170,7 @@ async fn put_trust(
     let Query(Where { workspace }) = asked?;
     let folder = FilePath::new(&path);
     if !folder.is_absolute() {
-        return Err(invalid("a folder is named from the root of the file system on".into()));
+        return Err(invalid("enter an absolute path".into()));
     }
     let folders = daemon.engine.trusted_folders();
     if trusted {

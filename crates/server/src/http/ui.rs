@@ -43,6 +43,7 @@ static FILES: &[(&str, &str, &[u8])] = &files![
     "dialog.js": "text/javascript; charset=utf-8",
     "diff.js": "text/javascript; charset=utf-8",
     "dom.js": "text/javascript; charset=utf-8",
+    "drafts.js": "text/javascript; charset=utf-8",
     "editor.js": "text/javascript; charset=utf-8",
     "events.js": "text/javascript; charset=utf-8",
     "find.js": "text/javascript; charset=utf-8",

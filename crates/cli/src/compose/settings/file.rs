@@ -120,7 +120,12 @@ impl SettingsStore for SettingsFile {
         self.shown(self.read()?.as_deref())
     }
 
-    fn set(&self, key: &str, value: &Json) -> Result<Shown, SettingsError> {
+    fn set(
+        &self,
+        key: &str,
+        value: &Json,
+        expected: Option<&Json>,
+    ) -> Result<Shown, SettingsError> {
         let refused = |what: String| SettingsError::Refused(what);
         let named = all().into_iter().find(|named| named.name() == key);
         let named = named.ok_or_else(|| refused(format!("there is no setting `{key}`")))?;
@@ -149,6 +154,12 @@ impl SettingsStore for SettingsFile {
         let mut document: DocumentMut = text
             .parse()
             .map_err(|error: toml_edit::TomlError| refused(unreadable(&self.path, &error)))?;
+        if let Some(expected) = expected {
+            let said = named.item(document.as_table()).and_then(|(item, _)| item.as_value());
+            if said.map_or_else(|| named.default.clone(), json) != *expected {
+                return Err(SettingsError::Differs);
+            }
+        }
         named.put(&mut document, value)?;
         let after = format!("{mark}{document}");
         Settings::parse(&after, &self.path).map_err(|failure| refused(told(failure)))?;
@@ -312,10 +323,12 @@ impl Kind {
             (Self::Text, value) => {
                 value.as_str().map(Value::from).ok_or_else(|| "must be a text".to_owned())
             }
-            (Self::List, Json::Array(texts)) if texts.iter().all(Json::is_string) => {
+            (Self::List, Json::Array(texts))
+                if texts.iter().all(|text| text.as_str().is_some_and(|s| !s.trim().is_empty())) =>
+            {
                 Ok(Value::Array(texts.iter().filter_map(Json::as_str).collect::<Array>()))
             }
-            (Self::List, _) => Err("must be a list of texts".to_owned()),
+            (Self::List, _) => Err("must be a list of texts, none of them empty".to_owned()),
         }
     }
 }
@@ -378,7 +391,7 @@ mod tests {
         files::write_out(&path, before.as_bytes(), files::Overwrite::Always).unwrap();
         let features = Said::new(path.clone(), Default::default(), None).unwrap();
         let file = SettingsFile::new(features).unwrap();
-        match file.set(key, &value) {
+        match file.set(key, &value, None) {
             Ok(shown) => {
                 let now = shown.settings.iter().find(|setting| setting.key == key).unwrap();
                 let expected = if value.is_null() { &now.default } else { &value };
@@ -444,10 +457,38 @@ mod tests {
         check("", "project_root", "cloud".into(), "must be repo or host");
         check("", "features.recall", 1.into(), "must be true or false");
         check("", "context.include", serde_json::json!(["rules"]), "paths that begin with");
+        let digests = "must be SHA-256 digests of 64 hex digits";
+        check("", "screening.allowed", serde_json::json!(["junk"]), digests);
+        check("", "context.file_names", serde_json::json!(["A.md", ""]), "none of them empty");
         check("", "embeddings.url", "http://localhost/v1".into(), "only the file sets it");
         check("", "no.such", 1.into(), "there is no setting `no.such`");
         check("a = = b", "files_max", 1.into(), "cannot be read");
         check("retention = 3\n", "retention.days", 1.into(), "is no table");
+    }
+
+    #[test]
+    fn what_was_changed_since_it_was_shown_is_not_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("config.toml");
+        let features = Said::new(path.clone(), Default::default(), None).unwrap();
+        let file = SettingsFile::new(features).unwrap();
+        let set = |key: &str, value: Json, expected: Json| {
+            file.set(key, &value, Some(&expected)).map(|_| files::read_if_there(&path).unwrap())
+        };
+        let list = |texts: &[&str]| serde_json::json!(texts);
+        // What is not in the file has its default, or null.
+        set("context.include", list(&["/a"]), Json::Null).unwrap();
+        assert_eq!(
+            set("context.include", list(&["/b"]), Json::Null),
+            Err(SettingsError::Differs)
+        );
+        set("context.include", list(&["/a", "/b"]), list(&["/a"])).unwrap();
+        assert_eq!(
+            set("context.include", Json::Null, list(&["/a"])),
+            Err(SettingsError::Differs)
+        );
+        let now = set("files_max", 7.into(), 1000.into()).unwrap().unwrap();
+        assert_eq!(now, "files_max = 7\n\n[context]\ninclude = [\"/a\", \"/b\"]\n");
     }
 
     #[test]

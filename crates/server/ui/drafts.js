@@ -1,0 +1,48 @@
+// @ts-check
+/** What was typed and not saved. The browser keeps it, so that another tab or a later session finds it again. */
+import { session } from './api.js';
+
+const PREFIX = 'quipu.draft.';
+const AGE_MAX_MS = 30 * 86_400_000;
+const CHARS_MAX = 2_000_000;
+
+/** @param {string} path */
+const keyOf = (path) => `${PREFIX}${session.workspace}.${path}`;
+
+/** Drops what is too old, and the oldest of what is too much. */
+function tidy() {
+	const all = Object.entries(localStorage).filter(([key]) => key.startsWith(PREFIX))
+		.map(([key, text]) => ({ key, at: parseInt(text, 10) || 0, size: text.length })).sort((a, b) => b.at - a.at);
+	let size = 0;
+	for (const [i, draft] of all.entries()) {
+		size += draft.size;
+		if (draft.at < Date.now() - AGE_MAX_MS || (i > 0 && size > CHARS_MAX)) localStorage.removeItem(draft.key);
+	}
+}
+
+/** By the path of a memory; a new one has `''`, and what is to be remembered has `task`. */
+export const drafts = {
+	/** @param {string} path @returns {T.Draft | null} */
+	get(path) {
+		tidy();
+		try {
+			return JSON.parse((localStorage.getItem(keyOf(path)) ?? '').replace(/^\d+ /, ''));
+		} catch {
+			return null;
+		}
+	},
+	/** @param {string} path @param {T.Draft} draft @returns {boolean} whether there was room for it */
+	set(path, draft) {
+		try {
+			localStorage.setItem(keyOf(path), `${Date.now()} ${JSON.stringify(draft)}`);
+		} catch {
+			return false;
+		}
+		tidy();
+		return true;
+	},
+	/** @param {string} path */
+	drop(path) {
+		localStorage.removeItem(keyOf(path));
+	},
+};
