@@ -63,6 +63,11 @@ fn nothing_is_overwritten_and_nothing_typed_is_lost() {
 }
 
 #[test]
+fn what_was_typed_outlives_leaving_saving_deleting_and_the_session() {
+    play("drafts");
+}
+
+#[test]
 fn what_agents_write_is_seen_at_once_and_a_daemon_that_died_is_told() {
     play("live");
 }

@@ -3,6 +3,12 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { Agent, AxeBuilder, Daemon, check, done, open, run } from './world.mjs';
 
+/** Sends such requests only after a while. */
+const later = (page, address, method) => page.route(address, async (route) => {
+  if (route.request().method() === method) await new Promise((done) => setTimeout(done, 900));
+  await route.continue().catch(() => {});
+});
+
 const scenarios = {
   async curate() {
     run('create', 'global/user/tea.md', '---\nname: Tea\ndescription: drinks\ntype: user\n---\n\n- I drink green tea\n');
@@ -73,6 +79,21 @@ const scenarios = {
     await page.getByRole('button', { name: 'Undo' }).click();
     await row('b').waitFor();
     assert.match(run('view', 'global/old/b.md'), /of an agent/);
+    // What the filter hides is not selected any more. Escape does not hide what a deletion comes to.
+    await page.getByRole('tree').focus();
+    await page.keyboard.press('Control+a');
+    await page.getByText('3 selected').waitFor();
+    await page.getByRole('searchbox', { name: 'Filter memories' }).fill('old/c');
+    await page.getByText('1 selected').waitFor();
+    await page.locator('.selection-bar').getByRole('button', { name: 'Delete' }).click();
+    await later(page, '**/v1/batch**', 'POST');
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+    await page.waitForTimeout(100);
+    await page.keyboard.press('Escape');
+    await page.keyboard.press('Escape');
+    assert.equal(await page.getByRole('dialog').count(), 1);
+    await page.getByText('Deleted global/old/c.md').waitFor();
+    assert.match(run('ls'), /old\/b/);
     check(page);
   },
 
@@ -98,8 +119,9 @@ const scenarios = {
     await page.getByLabel('Changed').selectOption('1');
     await settled('cdabe');
     // A folder is deleted as a whole, and comes back as a whole.
-    await page.getByRole('treeitem', { name: /^old/ }).hover();
     await page.getByRole('button', { name: 'Clear' }).click();
+    // Only under a pointer it is there: nobody taps on what they do not see.
+    await page.getByRole('treeitem', { name: /^old/ }).hover();
     await page.getByRole('treeitem', { name: /^old/ }).getByTitle('Delete the folder').click();
     await page.getByText('Delete the folder global/old with 2 memories?').waitFor();
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
@@ -151,7 +173,7 @@ const scenarios = {
     const page = await open(await daemon.address());
     await page.getByRole('link', { name: 'Health' }).click();
     await page.getByRole('article', { name: 'Merge conflicts' }).getByText('conflict.md').waitFor();
-    await page.getByRole('article', { name: 'Said twice' }).getByText('plain.md').first().waitFor();
+    await page.getByRole('article', { name: 'Duplicates' }).getByText('plain.md').first().waitFor();
     // What lacks a description is opened where one writes it, and goes from the list.
     await page.getByRole('link', { name: 'Describe: global/plain.md' }).click();
     const description = page.getByLabel('Description');
@@ -190,10 +212,17 @@ const scenarios = {
     await page.goto(`${daemon.url}/ui/#/settings?find=files_max`);
     const most = page.locator('[data-key="files_max"] input');
     await most.fill('0');
-    await most.blur();
+    await most.press('Enter');
     await page.locator('[data-key="files_max"]').getByRole('alert').waitFor();
+    // What is only typed is written by nobody, and Escape takes it back.
+    await most.press('Escape');
+    assert.equal(await most.inputValue(), '1000');
     await most.fill('1234');
+    await most.press('ArrowUp');
+    await most.press('ArrowDown');
     await most.blur();
+    assert.doesNotMatch(readFileSync(file, 'utf8'), /files_max/);
+    await page.getByRole('button', { name: 'Save files_max' }).click();
     await page.getByText('The daemon uses the new settings after').waitFor();
     const text = readFileSync(file, 'utf8');
     assert.match(text, /# of a person\nmemory_list = true # so much\n/);
@@ -201,6 +230,51 @@ const scenarios = {
     await page.getByRole('button', { name: 'Back to the default: files_max' }).click();
     await page.getByText('The daemon uses the new settings after').waitFor({ state: 'hidden' });
     assert.doesNotMatch(readFileSync(file, 'utf8'), /files_max/);
+    // A slow answer to one field leaves alone what is typed in another.
+    await page.goto(`${daemon.url}/ui/#/settings?find=e`);
+    const days = page.locator('[data-key="retention.days"] input');
+    await days.waitFor();
+    await later(page, '**/v1/settings/**', 'PUT');
+    await most.fill('1500');
+    await most.press('Enter');
+    await days.fill('33');
+    await page.locator('[data-key="files_max"]').getByText('Set in line').waitFor();
+    assert.equal(await days.inputValue(), '33');
+    await page.unroute('**/v1/settings/**');
+    await days.press('Escape');
+    // Two tabs keep each other's entries: the later one is told.
+    const other = await open(await daemon.address());
+    for (const one of [page, other]) {
+      await one.goto(`${daemon.url}/ui/#/settings?find=include`);
+      await one.locator('[data-key="context.include"] textarea').waitFor();
+    }
+    const list = (one) => one.locator('[data-key="context.include"] textarea');
+    await list(page).fill('/usr');
+    await page.getByRole('button', { name: 'Save context.include' }).click();
+    await page.locator('[data-key="context.include"]').getByText('Set in line').waitFor();
+    await list(other).fill('/var');
+    await list(other).press('Control+Enter');
+    await other.getByText('Somebody else has set this meanwhile, to /usr.').waitFor();
+    assert.match(readFileSync(file, 'utf8'), /include = \["\/usr"\]/);
+    await other.getByRole('button', { name: 'Save context.include' }).click();
+    await other.getByRole('button', { name: 'Save context.include' }).waitFor({ state: 'hidden' });
+    assert.match(readFileSync(file, 'utf8'), /include = \["\/var"\]/);
+    // A refused switch shows what is set, and what would shut the page out asks first.
+    await page.goto(`${daemon.url}/ui/#/settings?find=_list`);
+    const listing = page.locator('[data-key="memory_list"] input');
+    await listing.waitFor();
+    await page.route('**/v1/settings/**', (route) => route.abort());
+    await listing.click();
+    await page.locator('[data-key="memory_list"]').getByRole('alert').waitFor();
+    assert.equal(await listing.isChecked(), true);
+    await page.unroute('**/v1/settings/**');
+    await page.goto(`${daemon.url}/ui/#/settings?find=features.page`);
+    const itself = page.locator('[data-key="features.page"] input');
+    await itself.click();
+    await dialog.getByText('page = true').waitFor();
+    await dialog.getByRole('button', { name: 'Cancel' }).click();
+    await page.locator('[data-key="features.page"] input:checked').waitFor();
+    assert.doesNotMatch(readFileSync(file, 'utf8'), /page/);
     check(page);
   },
 
@@ -234,6 +308,119 @@ const scenarios = {
     await page.getByText('Screening refused this text').waitFor();
     assert.match(await text.inputValue(), /ghp_/);
     assert.doesNotMatch(run('view', 'global/a.md'), /ghp_/);
+    check(page);
+  },
+
+  async drafts() {
+    const root = `${process.env.QUIPU_TEST_HOME}/memory`;
+    mkdirSync(root, { recursive: true });
+    writeFileSync(`${root}/crlf.md`, '---\r\ndescription: d\r\n---\r\n\r\n- one\r\n- two\r\n');
+    writeFileSync(`${root}/lines.md`, '---\ndescription: "a\\nb"\n---\n\n- one\n');
+    run('create', 'global/a.md', '- one\n');
+    const daemon = await Daemon.start();
+    const page = await open(await daemon.address());
+    const text = page.getByRole('textbox', { name: 'Text' });
+    const save = page.getByRole('button', { name: 'Save', exact: true });
+    const show = async (view) => {
+      await page.evaluate((to) => { location.hash = `#/${to}`; }, view);
+      await page.waitForTimeout(100);
+      await page.locator('.editor.loading').waitFor({ state: 'detached' });
+    };
+    const saved = async () => {
+      await save.click();
+      await page.getByText('Saved', { exact: true }).waitFor();
+    };
+    // What was only looked at is not changed, and line ends stay when it is written.
+    for (const name of ['lines', 'crlf']) {
+      await show(`memories/global/${name}.md`);
+      assert.equal(await page.locator('.save-status').textContent(), '', name);
+    }
+    await text.fill('- one\n- two\n- three\n');
+    await saved();
+    assert.equal(readFileSync(`${root}/crlf.md`, 'utf8'), '---\r\ndescription: d\r\n---\r\n\r\n- one\r\n- two\r\n- three\r\n');
+    // Who leaves while it is being saved comes back to no conflict.
+    await later(page, '**/v1/memories/**', 'PUT');
+    await show('memories/global/a.md');
+    await text.fill('- two\n');
+    await save.click();
+    await show('health');
+    await page.waitForTimeout(1200);
+    run('replace', 'global/a.md', 'two', 'three');
+    await show('memories/global/a.md');
+    assert.equal(await text.inputValue(), '- three\n');
+    assert.equal(await page.locator('.banners').textContent(), '');
+    // What is typed while a new memory is being saved is a draft of it, and whoever has left is not brought back.
+    await show('new/global/');
+    await page.getByLabel('Path').fill('global/new.md');
+    await text.fill('- one\n');
+    await save.click();
+    await text.fill('- one\n- more\n');
+    await page.getByText('Your unsaved text was restored.').waitFor();
+    assert.match(page.url(), /memories\/global\/new\.md$/);
+    assert.equal(await text.inputValue(), '- one\n- more\n');
+    await saved();
+    await show('new/global/');
+    assert.equal(await text.inputValue(), '');
+    await page.getByLabel('Path').fill('global/left.md');
+    await text.fill('- left\n');
+    await save.click();
+    await show('health');
+    await page.getByText('Created global/left.md').waitFor();
+    assert.match(page.url(), /health$/);
+    // A draft of a new memory is told, and can be given up.
+    await show('new/global/');
+    await text.fill('- half\n');
+    await show('health');
+    await show('new/global/');
+    await page.getByText('Your unsaved text was restored.').waitFor();
+    await page.getByRole('button', { name: 'Discard' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Discard' }).click();
+    assert.equal(await text.inputValue(), '');
+    // A deletion keeps what was not saved, for when it is undone.
+    await show('memories/global/left.md');
+    await text.fill('- left\n- unsaved\n');
+    await page.getByRole('button', { name: 'Delete' }).click();
+    await page.getByText('What you typed since the last save stays in this browser').waitFor();
+    await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
+    await page.getByText('Deleted global/left.md').waitFor();
+    await page.getByRole('button', { name: 'Undo' }).click();
+    await page.getByRole('treeitem', { name: /^left/ }).click();
+    await page.getByText('Your unsaved text was restored.').waitFor();
+    assert.equal(await text.inputValue(), '- left\n- unsaved\n');
+    assert.equal(await page.locator('.banners').textContent(), '');
+    // So does what is to be remembered, and only what was sent goes.
+    const task = page.getByLabel('What should be remembered?');
+    await show('tasks');
+    await task.fill('a long thing');
+    await show('health');
+    await show('tasks');
+    assert.equal(await task.inputValue(), 'a long thing');
+    await later(page, '**/memory/remember**', 'POST');
+    await page.getByRole('button', { name: 'Remember' }).click();
+    await task.fill('a second thing');
+    await page.locator('.task-list').waitFor();
+    assert.equal(await task.inputValue(), 'a second thing');
+    // Leaving asks, and a new session in a new tab finds the text again.
+    await show('memories/global/a.md');
+    await text.click();
+    await text.fill('- unsaved\n');
+    let asked = 0;
+    page.on('dialog', (dialog) => {
+      asked += 1;
+      dialog.accept();
+    });
+    await page.reload();
+    assert.equal(asked, 1);
+    await page.getByText('Your unsaved text was restored.').waitFor();
+    await daemon.kill();
+    await page.getByText('The daemon does not answer.').waitFor();
+    const again = await Daemon.start(daemon.port);
+    await page.getByText('kept in this browser').waitFor({ timeout: 30_000 });
+    const tab = await page.context().newPage();
+    await tab.goto(await again.address());
+    await tab.getByRole('treeitem', { name: /^a three/ }).click();
+    await tab.getByText('Your unsaved text was restored.').waitFor();
+    assert.equal(await tab.getByRole('textbox', { name: 'Text' }).inputValue(), '- unsaved\n');
     check(page);
   },
 
