@@ -905,7 +905,8 @@ export interface paths {
         get?: never;
         /**
          * Set a value in the settings file. Comments, order and all else in it stay.
-         * @description A daemon reads its settings when it starts: `restartNeeded` says that they differ.
+         * @description A daemon reads its settings when it starts: `restartNeeded` says that they differ. With `expected`, nothing is
+         *     written and the answer is 409 if the setting has another value by now.
          */
         put: operations["put_setting"];
         post?: never;
@@ -2240,6 +2241,8 @@ export interface components {
         };
         /** @description A value to set. */
         PutSetting: {
+            /** @description Only if its value is still this one, as it was listed; left out, whatever it is. */
+            expected?: unknown;
             /** @description The value; null takes the setting out of the file. */
             value: unknown;
         };
