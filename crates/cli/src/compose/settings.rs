@@ -289,9 +289,8 @@ impl Settings {
         if let Some(allowed) = &settings.screening.allowed
             && !allowed.get_ref().iter().all(is_digest)
         {
-            let what = format!(
-                "screening.allowed must be SHA-256 digests of {DIGEST_DIGITS} hex digits"
-            );
+            let what =
+                format!("screening.allowed must be SHA-256 digests of {DIGEST_DIGITS} hex digits");
             return Err(wrong(Some(allowed.span()), &what));
         }
         for policy in settings.screening.policies.values() {
@@ -514,7 +513,10 @@ mod tests {
             "[tasks]\nkept_minutes = 0\n",
             "config.toml:2: tasks.kept_minutes must be from 1 to 43200",
         );
-        check("[screening]\nallowed = ['00']\n", "config.toml:2: screening.allowed must be SHA-256");
+        check(
+            "[screening]\nallowed = ['00']\n",
+            "config.toml:2: screening.allowed must be SHA-256",
+        );
         check("[dream]\nevery_hours = 0\n", "config.toml:2: dream.every_hours must be from 1 to");
         check("[dream]\nschedule = 'daily'\n", "config.toml:2: invalid type");
         check("[tasks]\nkept_hours = 1\n", "config.toml:2: unknown field `kept_hours`");

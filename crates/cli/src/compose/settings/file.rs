@@ -478,17 +478,11 @@ mod tests {
         let list = |texts: &[&str]| serde_json::json!(texts);
         // What is not in the file has its default, or null.
         set("context.include", list(&["/a"]), Json::Null).unwrap();
-        assert_eq!(
-            set("context.include", list(&["/b"]), Json::Null),
-            Err(SettingsError::Differs)
-        );
+        assert_eq!(set("context.include", list(&["/b"]), Json::Null), Err(SettingsError::Differs));
         set("context.include", list(&["/a", "/b"]), list(&["/a"])).unwrap();
-        assert_eq!(
-            set("context.include", Json::Null, list(&["/a"])),
-            Err(SettingsError::Differs)
-        );
+        assert_eq!(set("context.include", Json::Null, list(&["/a"])), Err(SettingsError::Differs));
         let now = set("files_max", 7.into(), 1000.into()).unwrap().unwrap();
-        assert_eq!(now, "files_max = 7\n\n[context]\ninclude = [\"/a\", \"/b\"]\n");
+        assert_eq!(now, "files_max = 7\n[context]\ninclude = [\"/a\", \"/b\"]\n");
     }
 
     #[test]
