@@ -88,8 +88,9 @@ async function lookAt(what) {
 async function named(what, { undone }) {
 	if (undone.length <= NAMED_MAX) return { changes: undone };
 	if (!what.since) throw new Error(`These are more than ${number(NAMED_MAX)} changes. Take them back in parts: History, “Undo a span of time”.`);
-	// So many are not named one by one, so the span ends with the last that was shown.
-	return { since: what.since, until: (await api.change(Math.max(...undone))).at };
+	// So many are not named one by one, so the span ends with the last that was shown; its time is told without fractions of a millisecond.
+	const { at } = await api.change(Math.max(...undone));
+	return { since: what.since, until: new Date(Date.parse(at) + 1).toISOString() };
 }
 
 /** Does what was shown, even if more was changed meanwhile. @param {T.UndoTarget} what @param {T.Undone} plan @param {T.Done} [done] */

@@ -11,7 +11,7 @@ import { trustSection } from './trust.js';
 /** @type {Record<string, string>} */
 const GROUPS = {
 	'': 'General', features: 'What is on', retention: 'History', tasks: 'Tasks', dream: 'Tidying up', context: 'Context files',
-	embeddings: 'Vectors for recall', screening: 'Screening',
+	models: 'Models', embeddings: 'Vectors for recall', screening: 'Screening',
 };
 /** What a number counts, by the last word of its key. @type {Record<string, string>} */
 const UNITS = { days: 'days', mib: 'MiB', minutes: 'minutes', hours: 'hours', sessions: 'sessions', ms: 'ms', max: 'memories' };
@@ -203,8 +203,8 @@ function fileSection(initial) {
 
 		const warned = () => confirmDialog({
 			title: `Switch off ${LOCKS[key]}?`, danger: true, action: 'Switch off', act: async () => {},
-			content: [h('p', 'This takes effect when the daemon is started again. From then on, only the settings file switches it on: put this line back.'),
-				h('pre.path-list', `[features]\n${key.slice(key.indexOf('.') + 1)} = true`), h('p.path.muted', visible(path))],
+			content: [h('p', 'This takes effect when the daemon is started again. From then on, it can only be switched on in the settings file, with this line below [features]:'),
+				h('pre.path-list', `${key.slice(key.indexOf('.') + 1)} = true`), h('p.path.muted', visible(path))],
 		});
 
 		/** @param {string} why */

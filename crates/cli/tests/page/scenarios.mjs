@@ -148,6 +148,7 @@ const scenarios = {
     assert.match(run('view', 'global/mine.md'), /its own/, 'looking changes nothing');
     await dialog.getByRole('button', { name: 'Undo all' }).click();
     await page.getByText('3 changes undone').waitFor();
+    await page.locator('.runs').getByText('Undone', { exact: true }).waitFor();
     assert.match(run('view', 'global/mine.md'), /- mine/);
     assert.doesNotMatch(run('ls'), /[xy]\.md/);
     await page.getByRole('button', { name: 'Redo' }).click();
