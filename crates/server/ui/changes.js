@@ -130,15 +130,15 @@ export async function undoDialog(what, done) {
 	}
 }
 
-/** Undoes what was written in a time that somebody chooses. @param {T.Done} done */
-export function spanDialog(done) {
-	/** @param {string} id @param {string} label @param {string} [hint] */
-	const field = (id, label, hint) => {
-		const input = h('input', { id, type: 'datetime-local', max: '9999-12-31T23:59', required: id === 'span-since', oninput: () => look() });
+/** Undoes what was written in a time that somebody chooses. @param {T.Done} done @param {string[]} [times] from and until */
+export function spanDialog(done, times = []) {
+	/** @param {string} id @param {string} label @param {string} [value] @param {string} [hint] */
+	const field = (id, label, value = '', hint) => {
+		const input = h('input', { id, value, type: 'datetime-local', max: '9999-12-31T23:59', required: id === 'span-since', oninput: () => look() });
 		return { input, element: h('div.field.stack', h('label', { for: id }, label), input, hint ? h('p.hint', hint) : null) };
 	};
-	const since = field('span-since', 'From');
-	const until = field('span-until', 'Until', 'Left empty: until now');
+	const since = field('span-since', 'From', times[0]);
+	const until = field('span-until', 'Until', times[1], 'Left empty: until now');
 	const shown = h('div.stack', { role: 'status' });
 	/** @type {(on: boolean) => void} */
 	let ready = () => {};
@@ -167,10 +167,10 @@ export function spanDialog(done) {
 		}
 	}
 	return confirmDialog({
-		title: 'Undo a span of time', wide: true, danger: true, action: 'Undo all', again: () => spanDialog(done),
+		title: 'Undo a span of time', wide: true, danger: true, action: 'Undo all', again: () => spanDialog(done, [since.input.value, until.input.value]),
 		ready(set) {
 			ready = set;
-			set(false);
+			look();
 		},
 		content: [h('p.muted', 'What was written through Quipu in this time is taken back as one change, or nothing is. Files that were edited outside stay.'),
 			h('div.span-fields', since.element, until.element), shown],
