@@ -305,12 +305,13 @@ export class Editor {
 			const ours = !this.#disposed || drafts.get(this.path)?.text === this.#stored;
 			if (isNew && ours) drafts.drop('');
 			this.#saving = this.isNew = false;
-			this.path = path;
+			if (isNew) this.path = path;
 			this.#seen = true;
 			this.#base = { text, revision: written.revision ?? null };
 			// What was typed while it was being saved is a draft of what is stored now.
 			if (ours) this.#storeDraft();
 			if (isNew) toast(`Created ${shortPath(path)}`);
+			if (written.warnings.length) toast(`Saved. Screening warns of ${written.warnings.map(({ rule, line }) => `${rule} in line ${line}`).join(', ')}.`);
 			if (this.#disposed) return;
 			if (isNew) {
 				go(memoryHref(path), true);
@@ -323,7 +324,6 @@ export class Editor {
 			}
 			this.#changed(false);
 			if (!this.dirty) this.#say('Saved', 'ok');
-			if (written.warnings.length) toast(`Saved. Screening warns of ${written.warnings.map(({ rule, line }) => `${rule} in line ${line}`).join(', ')}.`);
 		} catch (error) {
 			this.#saving = false;
 			if (this.#disposed) {
