@@ -3,11 +3,23 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { Agent, AxeBuilder, Daemon, check, done, open, run } from './world.mjs';
 
-/** Sends such requests only after a while. */
-const later = (page, address, method) => page.route(address, async (route) => {
-  if (route.request().method() === method) await new Promise((done) => setTimeout(done, 900));
-  await route.continue().catch(() => {});
-});
+/** Holds such requests back until the function that it returns is called. */
+const held = async (page, address, method) => {
+  let release;
+  const released = new Promise((resolve) => { release = resolve; });
+  await page.unroute(address);
+  await page.route(address, async (route) => {
+    if (route.request().method() === method) await released;
+    await route.continue().catch(() => {});
+  });
+  return release;
+};
+
+/** Waits until the memories, as a command shows them, are so. */
+const until = async (page, command, expected) => {
+  for (let tries = 0; tries < 100 && !expected.test(run(...command)); tries++) await page.waitForTimeout(50);
+  assert.match(run(...command), expected);
+};
 
 const scenarios = {
   async curate() {
@@ -86,12 +98,14 @@ const scenarios = {
     await page.getByRole('searchbox', { name: 'Filter memories' }).fill('old/c');
     await page.getByText('1 selected').waitFor();
     await page.locator('.selection-bar').getByRole('button', { name: 'Delete' }).click();
-    await later(page, '**/v1/batch**', 'POST');
+    const deleted = await held(page, '**/v1/batch**', 'POST');
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
     await page.waitForTimeout(100);
     await page.keyboard.press('Escape');
     await page.keyboard.press('Escape');
-    assert.equal(await page.getByRole('dialog').count(), 1);
+    // A browser that insists on closing it is shown it again.
+    await page.getByRole('dialog').waitFor();
+    deleted();
     await page.getByText('Deleted global/old/c.md').waitFor();
     assert.match(run('ls'), /old\/b/);
     check(page);
@@ -235,10 +249,11 @@ const scenarios = {
     await page.goto(`${daemon.url}/ui/#/settings?find=e`);
     const days = page.locator('[data-key="retention.days"] input');
     await days.waitFor();
-    await later(page, '**/v1/settings/**', 'PUT');
+    const set = await held(page, '**/v1/settings/**', 'PUT');
     await most.fill('1500');
     await most.press('Enter');
     await days.fill('33');
+    set();
     await page.locator('[data-key="files_max"]').getByText('Set in line').waitFor();
     assert.equal(await days.inputValue(), '33');
     await page.unroute('**/v1/settings/**');
@@ -340,12 +355,13 @@ const scenarios = {
     await saved();
     assert.equal(readFileSync(`${root}/crlf.md`, 'utf8'), '---\r\ndescription: d\r\n---\r\n\r\n- one\r\n- two\r\n- three\r\n');
     // Who leaves while it is being saved comes back to no conflict.
-    await later(page, '**/v1/memories/**', 'PUT');
+    let written = await held(page, '**/v1/memories/**', 'PUT');
     await show('memories/global/a.md');
     await text.fill('- two\n');
     await save.click();
     await show('health');
-    await page.waitForTimeout(1200);
+    written();
+    await until(page, ['view', 'global/a.md'], /two/);
     run('replace', 'global/a.md', 'two', 'three');
     await show('memories/global/a.md');
     assert.equal(await text.inputValue(), '- three\n');
@@ -354,8 +370,10 @@ const scenarios = {
     await show('new/global/');
     await page.getByLabel('Path').fill('global/new.md');
     await text.fill('- one\n');
+    written = await held(page, '**/v1/memories/**', 'PUT');
     await save.click();
     await text.fill('- one\n- more\n');
+    written();
     await page.getByText('Your unsaved text was restored.').waitFor();
     assert.match(page.url(), /memories\/global\/new\.md$/);
     assert.equal(await text.inputValue(), '- one\n- more\n');
@@ -364,8 +382,10 @@ const scenarios = {
     assert.equal(await text.inputValue(), '');
     await page.getByLabel('Path').fill('global/left.md');
     await text.fill('- left\n');
+    written = await held(page, '**/v1/memories/**', 'PUT');
     await save.click();
     await show('health');
+    written();
     await page.getByText('Created global/left.md').waitFor();
     assert.match(page.url(), /health$/);
     // A draft of a new memory is told, and can be given up.
@@ -396,9 +416,10 @@ const scenarios = {
     await show('health');
     await show('tasks');
     assert.equal(await task.inputValue(), 'a long thing');
-    await later(page, '**/memory/remember**', 'POST');
+    const sent = await held(page, '**/memory/remember**', 'POST');
     await page.getByRole('button', { name: 'Remember' }).click();
     await task.fill('a second thing');
+    sent();
     await page.locator('.task-list').waitFor();
     assert.equal(await task.inputValue(), 'a second thing');
     // Leaving asks, and a new session in a new tab finds the text again.
@@ -529,8 +550,7 @@ const scenarios = {
     await page.keyboard.press('Home');
     for (let presses = 0; presses < 3; presses++) await page.keyboard.press('ArrowDown');
     await page.keyboard.press('p');
-    await page.waitForFunction(() => document.querySelector('[role=treeitem] [class*=pin]') !== null);
-    assert.match(run('ls'), /pinned/);
+    await until(page, ['ls'], /pinned/);
     await page.keyboard.press('Enter');
     await page.getByRole('textbox', { name: 'Text' }).waitFor();
     check(page);
