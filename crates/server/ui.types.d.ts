@@ -88,6 +88,7 @@ declare namespace T {
     move(from: string, to: string): Promise<Written>;
     pin(path: string, pinned: boolean): Promise<unknown>;
     changes(query: { path?: string; task?: string; session?: string; actor?: string; since?: string; cursor?: string; max?: number }): Promise<ChangePage>;
+    compare(from: string, to: string): Promise<{ diff: string }>;
     change(id: number): Promise<Change>;
     /** As one change: all or none. */
     undo(what: UndoTarget, dryRun?: boolean): Promise<Undone>;

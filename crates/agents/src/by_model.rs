@@ -6,10 +6,11 @@
 
 mod agent;
 mod files;
+mod kept;
 mod prompts;
 mod runs;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt::Write as _;
 use std::time::Duration;
 
@@ -25,9 +26,9 @@ use tokio::time::Instant;
 
 pub use self::agent::AgentError;
 use self::agent::{Agent, Refused, Toolbox};
-use self::files::{Allowed, Files, has_secret};
+use self::files::{Allowed, Files, Work, has_secret};
 use crate::curator::{CurateError, Curator, Embedded, enter};
-use crate::embedded::{self, At, Snapshot, Source, keeps_all_of};
+use crate::embedded::{self, At, Snapshot, Source, Stored};
 use crate::ledger::Ledger;
 use crate::request::{
     ContextMode, Dreamt, EntryAction, EntryNote, ForgetRequest, Forgotten, Refusal,
@@ -50,9 +51,6 @@ const CANDIDATES_MAX: usize = 400;
 const LISTED_MAX: usize = 40;
 /// Characters of an entry that a model chooses from.
 const ENTRY_CHARS_MAX: usize = 400;
-/// By how many hundredths a dream may make the memories larger, and by how many bytes small ones.
-const GROWTH_PERCENT_MAX: usize = 2;
-const GROWTH_BYTES_MIN: usize = 1_024;
 
 /// Which models do which work. What has none is done by the rules.
 #[derive(Clone, Debug, Default)]
@@ -89,7 +87,7 @@ impl<C: Clock> Modelled<C> {
         match done {
             Ok(done) => Ok(Some(done)),
             Err(CurateError::Agent(error)) => {
-                let why = error.to_string();
+                let why = error.recorded();
                 if self.models.falls_back {
                     ledger.fell_back(why);
                     return Ok(None);
@@ -108,7 +106,6 @@ impl<C: Clock> Modelled<C> {
         request: &RememberRequest,
         ledger: &Ledger,
     ) -> Result<Remembered, CurateError> {
-        ledger.begin("managed-auto-memory-remember", chat.name());
         let screen = self.rules.screen();
         let found = screen.check(&request.content, Writer::Agent);
         if let Some(found) = found.iter().find(|found| found.policy == Policy::Refuse) {
@@ -122,20 +119,23 @@ impl<C: Clock> Modelled<C> {
                 return Err(Refusal::ScopeMismatch.into());
             }
         }
+        ledger.begin("managed-auto-memory-remember", chat.name());
         let allowed = Allowed {
             mounts: memories.mounts().iter().map(|mount| mount.mount).collect(),
             writable,
             sees_earlier: request.context_mode == ContextMode::Workspace,
-            may_delete: false,
+            work: Work::Remember,
             changed_max: REMEMBER_CHANGED_MAX,
             asked: &request.content,
         };
         let task = remember_task(&snapshot, request, &allowed, screen);
         let mut files = Files::new(&snapshot, memories.layout(), screen, allowed);
-        Self::agent(chat, prompts::REMEMBER, REMEMBER_TURNS, AGENT_WAIT)
-            .run(&task, &mut files, ledger)
-            .await?;
+        let agent = Self::agent(chat, prompts::REMEMBER, REMEMBER_TURNS, AGENT_WAIT);
+        let answer = agent.run(&task, &mut files, ledger).await?;
         let edits = files.edits();
+        if edits.is_empty() && !answer.to_lowercase().contains("nothing") {
+            return Err(AgentError::NoAnswer.into());
+        }
         let changes = notes(&files);
         drop(files);
         enter(draft, &snapshot, &edits).await?;
@@ -167,7 +167,11 @@ impl<C: Clock> Modelled<C> {
         ledger.begin("managed-auto-memory-forget", chat.name());
         let snapshot = self.rules.snapshot(memories).await?;
         let mut candidates = embedded::candidates(&snapshot, request, CANDIDATES_MAX);
-        candidates.retain(|(_, note)| !has_secret(self.rules.screen(), note.whole()));
+        let screen = self.rules.screen();
+        let is_secret = |stored: &&Stored| has_secret(screen, &stored.text);
+        let secret: HashSet<_> =
+            snapshot.memories.iter().filter(is_secret).map(|stored| &stored.path).collect();
+        candidates.retain(|(stored, _)| !secret.contains(&stored.path));
         let chosen = if candidates.is_empty() {
             Vec::new()
         } else {
@@ -196,40 +200,41 @@ impl<C: Clock> Modelled<C> {
         let screen = self.rules.screen();
         let until = Instant::now() + AGENT_WAIT;
         let mut done = Dreamt::default();
+        let mut refused: Vec<AgentError> = Vec::new();
         // Scope by scope, so that nothing of one gets into another.
         for mount in snapshot.writable.clone() {
-            let of_mount =
-                snapshot.memories.iter().filter(|stored| stored.path.mount() == Some(mount));
-            if of_mount.count() == 0 || done.edits.len() >= DREAM_CHANGED_MAX {
+            let mut of_mount = snapshot.memories.iter().map(|stored| stored.path.mount());
+            if !of_mount.any(|of| of == Some(mount)) || done.edits.len() >= DREAM_CHANGED_MAX {
                 continue;
             }
             let allowed = Allowed {
                 mounts: vec![mount],
                 writable: vec![mount],
                 sees_earlier: true,
-                may_delete: true,
+                work: Work::Dream,
                 changed_max: DREAM_CHANGED_MAX - done.edits.len(),
                 asked: "",
             };
             let mut files = Files::new(&snapshot, memories.layout(), screen, allowed);
             let task = dream_task(&snapshot, &mut files);
-            let agent = Agent {
-                chat,
-                system: prompts::DREAM,
-                turns_max: DREAM_TURNS,
-                until,
-                wait: AGENT_WAIT,
-            };
-            agent.run(&task, &mut files, ledger).await?;
-            check_kept(&files)?;
-            let edits = files.edits();
-            let changes = notes(&files);
-            done.deduped +=
-                changes.iter().filter(|note| note.action == EntryAction::Merged).count();
-            done.changes.extend(changes);
-            done.scopes.extend(edits.iter().filter_map(|edit| edit.path().mount()));
-            done.topics.extend(edits.iter().map(|edit| Topic::nearest(None, edit.path())));
-            done.edits.extend(edits);
+            let turns_max = DREAM_TURNS;
+            let agent = Agent { chat, system: prompts::DREAM, turns_max, until, wait: AGENT_WAIT };
+            match agent.run(&task, &mut files, ledger).await {
+                Ok(_) => add_scope(&mut done, &files)?,
+                // What it would have lost in one scope says nothing of the others.
+                Err(error @ (AgentError::Loss { .. } | AgentError::Added(_))) => {
+                    let why = error.recorded();
+                    tracing::warn!(model = chat.name(), why, "a part of a dream is refused");
+                    refused.push(error);
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        if done.edits.is_empty()
+            && done.proposals.is_empty()
+            && let Some(error) = refused.pop()
+        {
+            return Err(error.into());
         }
         enter(draft, &snapshot, &done.edits).await?;
         draft.by_model(chat.name());
@@ -240,12 +245,30 @@ impl<C: Clock> Modelled<C> {
                 format!("Changed {count} memories. Repeated entries merged: {}.", done.deduped)
             }
         };
+        if !done.proposals.is_empty() {
+            let _ = write!(done.summary, " Proposed: {}.", done.proposals.len());
+        }
+        for error in refused {
+            let _ = write!(done.summary, " Refused: {}.", error.recorded());
+        }
         Ok(done)
     }
 
     fn agent<'a>(chat: &'a Chat, system: &'a str, turns_max: u32, wait: Duration) -> Agent<'a> {
         Agent { chat, system, turns_max, until: Instant::now() + wait, wait }
     }
+}
+
+/// Adds what a dream did to one scope, if nothing is lost.
+fn add_scope(done: &mut Dreamt, files: &Files<'_>) -> Result<(), AgentError> {
+    done.deduped += kept::check_tidied(files)?;
+    let edits = files.edits();
+    done.proposals.extend(files.proposals());
+    done.changes.extend(notes(files));
+    done.scopes.extend(edits.iter().filter_map(|edit| edit.path().mount()));
+    done.topics.extend(edits.iter().map(|edit| Topic::nearest(None, edit.path())));
+    done.edits.extend(edits);
+    Ok(())
 }
 
 /// Quotes a text so that it cannot end before its end.
@@ -290,56 +313,38 @@ fn dream_task(snapshot: &Snapshot, files: &mut Files<'_>) -> String {
 fn notes(files: &Files<'_>) -> Vec<EntryNote> {
     let mut notes = Vec::new();
     let texts: Vec<_> = files.texts().collect();
-    let everything: Vec<Source> = texts.iter().filter_map(|(.., now)| now.clone()).collect();
-    for (path, before, now) in &texts {
-        let forms = |text: &Option<Source>| -> BTreeMap<String, String> {
-            let read = text.as_ref().map(Source::read);
-            let notes = read.into_iter().flat_map(|read| &read.notes);
+    let after: HashSet<&str> = texts
+        .iter()
+        .filter_map(|(.., now)| now.as_ref())
+        .flat_map(|now| now.read().notes.iter().map(|note| note.form.as_str()))
+        .collect();
+    for (path, stored, now) in &texts {
+        let before = stored.map(|stored| &stored.text);
+        if before.map(|text| &**text) == now.as_deref() {
+            continue;
+        }
+        let forms = |text: Option<&Source>| -> BTreeMap<String, String> {
+            let notes = text.into_iter().flat_map(|text| &text.read().notes);
             notes.map(|note| (note.form.as_str().to_owned(), note.statement().to_owned())).collect()
         };
-        let (old, new) = (forms(before), forms(now));
-        let gone: Vec<&String> =
-            old.iter().filter(|(form, _)| !new.contains_key(*form)).map(|(_, text)| text).collect();
-        let come: Vec<&String> =
-            new.iter().filter(|(form, _)| !old.contains_key(*form)).map(|(_, text)| text).collect();
+        let (old, new) = (forms(before), forms(now.as_ref()));
+        let missing = |of: &BTreeMap<String, String>, from: &BTreeMap<String, String>| {
+            let missing = from.iter().filter(|(form, _)| !of.contains_key(*form));
+            missing.map(|(form, text)| (form.clone(), text.clone())).collect::<Vec<_>>()
+        };
+        let (gone, come) = (missing(&new, &old), missing(&old, &new));
         let updated = gone.len().min(come.len());
-        for (at, entry) in come.iter().enumerate() {
+        for (at, (_, entry)) in come.iter().enumerate() {
             let action = if at < updated { EntryAction::Updated } else { EntryAction::Added };
             notes.push(embedded::note(path, action, entry));
         }
-        for entry in gone.iter().skip(updated) {
-            let is_kept = everything.iter().any(|text| keeps_all_of(text, entry));
+        for (form, entry) in gone.iter().skip(updated) {
+            let is_kept = after.contains(form.as_str());
             let action = if is_kept { EntryAction::Merged } else { EntryAction::Removed };
             notes.push(embedded::note(path, action, entry));
         }
     }
     notes
-}
-
-/// Checks that a dream lost nothing: of each entry that is gone, another one of the same scope says everything.
-fn check_kept(files: &Files<'_>) -> Result<(), AgentError> {
-    let texts: Vec<_> = files.texts().collect();
-    let size = |text: &Option<Source>| text.as_ref().map_or(0, |text| text.len());
-    let before: usize = texts.iter().map(|(_, before, _)| size(before)).sum();
-    let now: usize = texts.iter().map(|(.., now)| size(now)).sum();
-    let room = (before * GROWTH_PERCENT_MAX / 100).max(GROWTH_BYTES_MIN);
-    if now > before + room {
-        return Err(AgentError::Growth(now - before));
-    }
-    let after: Vec<&Source> = texts.iter().filter_map(|(.., now)| now.as_ref()).collect();
-    for (path, before, now) in &texts {
-        if before.as_deref() == now.as_deref() {
-            continue;
-        }
-        let entries = before.iter().flat_map(|text| &text.read().notes);
-        for note in entries {
-            if !after.iter().any(|text| keeps_all_of(text, note.whole())) {
-                let entry = embedded::first_words(note.whole());
-                return Err(AgentError::Loss { path: path.to_string(), entry });
-            }
-        }
-    }
-    Ok(())
 }
 
 /// Entries that a model chooses from.
@@ -427,6 +432,9 @@ impl Toolbox for Choice<'_> {
     }
 
     fn call(&mut self, _: &str, arguments: &Value) -> Result<String, Refused> {
+        if self.chosen.is_some() {
+            return Err(Refused::new("entries were selected already"));
+        }
         let Some(chosen) = self.read(&arguments["ids"]) else {
             self.was_wrong = true;
             return Err(Refused::new("`ids` must be a list of ids that were listed"));
@@ -498,6 +506,10 @@ impl<C: Clock> Curator for Modelled<C> {
             Some(done) => Ok(done),
             None => self.rules.dream(memories, draft, ledger).await,
         }
+    }
+
+    fn is_costly(&self) -> bool {
+        true
     }
 
     fn rest(&self) {

@@ -65,6 +65,11 @@ pub trait Curator: Send + Sync {
         ledger: &Ledger,
     ) -> Result<Dreamt, CurateError>;
 
+    /// Tells whether deciding anew costs more than time, as with a model.
+    fn is_costly(&self) -> bool {
+        false
+    }
+
     /// Lets go of what is kept only so that the next one takes less time.
     fn rest(&self) {}
 }

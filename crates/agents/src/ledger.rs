@@ -39,6 +39,9 @@ impl Ledger {
         let mut report = self.lock();
         report.agent = Some(agent);
         report.model = Some(model.to_owned());
+        // Of an earlier attempt.
+        report.fallback = None;
+        report.failed = None;
     }
 
     pub(crate) fn replied(&self, usage: &Usage) {

@@ -23,16 +23,11 @@ pub enum ModelJob {
     Forget,
     /// Tidies up.
     Dream,
-    /// Looks through turns for what is worth keeping.
-    Review,
-    /// Puts what recall found in order.
-    Recall,
 }
 
 impl ModelJob {
     /// Every job.
-    pub const ALL: [Self; 5] =
-        [Self::Remember, Self::Forget, Self::Dream, Self::Review, Self::Recall];
+    pub const ALL: [Self; 3] = [Self::Remember, Self::Forget, Self::Dream];
 
     /// Returns the public word.
     pub const fn as_str(self) -> &'static str {
@@ -40,15 +35,7 @@ impl ModelJob {
             Self::Remember => "remember",
             Self::Forget => "forget",
             Self::Dream => "dream",
-            Self::Review => "review",
-            Self::Recall => "recall",
         }
-    }
-
-    /// Tells whether it is done by the default model: a model for recall is asked with each prompt, so it is only if it
-    /// is named.
-    pub const fn has_default(self) -> bool {
-        !matches!(self, Self::Recall)
     }
 }
 
@@ -92,7 +79,7 @@ pub struct Models {
     /// What is done when a model does not do its work.
     pub fallback: Fallback,
     /// Tokens, read and written, that work which nobody asked for may take in 24 hours.
-    pub background_tokens_per_day: u64,
+    pub background_tokens: u64,
 }
 
 impl Default for Models {
@@ -100,7 +87,7 @@ impl Default for Models {
         Self {
             jobs: Default::default(),
             fallback: Fallback::None,
-            background_tokens_per_day: BACKGROUND_TOKENS_PER_DAY,
+            background_tokens: BACKGROUND_TOKENS_PER_DAY,
         }
     }
 }

@@ -207,7 +207,7 @@ impl Engine {
         let mut settings = LaneSettings::default();
         settings.limits.kept_for = self.tasks_kept_for;
         settings.dream = self.dream;
-        settings.background_tokens_max = self.models.background_tokens_per_day;
+        settings.background_tokens_max = self.models.background_tokens;
         settings
     }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use agents::{CurateError, Curator, Dreamt, Forgotten, Ledger, Remembered};
 use async_trait::async_trait;
 use memory::code::Code;
-use memory::limits::TASK_RUNNER_WAIT;
+use memory::limits::{MODEL_DECISIONS_MAX, TASK_DECISIONS_MAX, TASK_RUNNER_WAIT};
 use store::{Draft, Memories, StoreError};
 use tokio_util::sync::CancellationToken;
 
@@ -77,6 +77,11 @@ pub trait Runner: fmt::Debug + Send + Sync {
         draft: &mut Draft,
         stop: &CancellationToken,
     ) -> Result<TaskResult, RunError>;
+
+    /// Returns how often a task may be decided anew because memories changed meanwhile.
+    fn decisions_max(&self) -> u32 {
+        TASK_DECISIONS_MAX
+    }
 
     /// Lets go of what it keeps only so that the next task takes less time: nobody asked for one for a while.
     fn rest(&self) {}
@@ -183,6 +188,10 @@ impl Runner for InProcess {
 
     async fn available(&self, workspace: &Workspace) -> Result<bool, TaskError> {
         Ok(workspace.memory_enabled && !workspace.binding.read_only)
+    }
+
+    fn decisions_max(&self) -> u32 {
+        if self.curator.is_costly() { MODEL_DECISIONS_MAX } else { TASK_DECISIONS_MAX }
     }
 
     fn rest(&self) {

@@ -482,6 +482,9 @@ pub const BACKGROUND_TOKENS_PER_DAY: u64 = 1_000_000;
 /// How long an agent with a model may take to remember or to dream, on a draft that nobody sees before it ends.
 pub const AGENT_WAIT: Duration = Duration::from_secs(TASK_RUNNER_WAIT.as_secs() - 5);
 
+/// How often a task is decided anew by a model because memories changed meanwhile.
+pub const MODEL_DECISIONS_MAX: u32 = 2;
+
 /// How long a model may take to choose what is forgotten.
 pub const FORGET_BY_MODEL_WAIT: Duration = Duration::from_secs(30);
 

@@ -129,7 +129,10 @@ impl Chat {
             };
             let wait = error.retry_after.unwrap_or_else(|| RETRY_WAIT * 2_u32.pow(attempt - 1));
             let wait = jittered(wait);
-            if attempt == ATTEMPTS || !error.error.is_passing() || Instant::now() + wait >= end {
+            if attempt == ATTEMPTS
+                || !error.is_worth_another_try(&self.key)
+                || Instant::now() + wait >= end
+            {
                 return Err(error.error);
             }
             tracing::debug!(model = %self.model, attempt, wait_ms = wait.as_millis(), "a model is asked again");
@@ -221,6 +224,14 @@ fn reply(response: &ChatResponse) -> Reply {
 struct Failed {
     error: ChatError,
     retry_after: Option<Duration>,
+}
+
+impl Failed {
+    /// Tells whether asking again may help; a command may print another key by now.
+    const fn is_worth_another_try(&self, key: &Key) -> bool {
+        let is_of_key = matches!(self.error, ChatError::Refused { status: 401, .. });
+        self.error.is_transient() || (is_of_key && matches!(key, Key::Command(_)))
+    }
 }
 
 impl From<ChatError> for Failed {

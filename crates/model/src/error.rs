@@ -85,12 +85,13 @@ fn told(said: Option<&str>) -> String {
 }
 
 impl ChatError {
-    /// Tells whether asking again in a moment may help: the server is busy, failed, or was cut off.
-    pub const fn is_passing(&self) -> bool {
+    /// Tells whether asking again in a moment may help: the server is busy, failed, was cut off, or garbled its reply.
+    pub const fn is_transient(&self) -> bool {
         matches!(
             self,
             Self::Unreachable(_)
                 | Self::Broken(_)
+                | Self::Wrong(_)
                 | Self::Refused { status: 408 | 409 | 425 | 429 | 500 | 502 | 503 | 504 | 529, .. }
         )
     }

@@ -300,4 +300,7 @@ pub struct RevisionText {
     pub revision: String,
     /// The text.
     pub text: String,
+    /// How it differs from the revision that was named for that, as a unified diff.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diff: Option<String>,
 }

@@ -148,6 +148,7 @@ export const api = {
 	batch: (steps) => change('POST', '/v1/batch', { steps }),
 	move: (from, to) => change('POST', '/v1/memories/move', { from, to }),
 	pin: (path, pinned) => change(pinned ? 'PUT' : 'DELETE', `/v1/pins/${urlPath(path)}`),
+	compare: (from, to) => get(`/v1/revisions/${to}`, { against: from }),
 	changes: (query) => get('/v1/changes', query),
 	change: (id) => get(`/v1/changes/${id}`),
 	undo: (what, dryRun = false) => change('POST', '/v1/undo', what, {}, dryRun ? { dryRun } : {}),

@@ -1,5 +1,6 @@
 // @ts-check
 import { api } from './api.js';
+import { comparison } from './compare.js';
 import { h, replace, visible } from './dom.js';
 import { changeRow, spanDialog, undoDialog } from './changes.js';
 import { icon } from './icons.js';
@@ -19,6 +20,7 @@ export function historyView(route) {
 	const list = h('ol.changes.card');
 	const more = h('button', { hidden: true, onclick: () => load() }, 'Load more');
 	const status = h('div', { role: 'status' });
+	const versions = path ? comparison(path) : null;
 	let cursor = '';
 	/** The newest change that is shown. */
 	let newest = 0;
@@ -35,6 +37,7 @@ export function historyView(route) {
 			const page = await ask(cursor);
 			if (mine !== question) return;
 			list.append(...page.changes.map((change) => changeRow(change, { onUndone: fresh, open: !!path && page.changes.length === 1 })));
+			versions?.add(page.changes);
 			newest = Math.max(newest, page.changes[0]?.id ?? 0);
 			cursor = page.nextCursor ?? '';
 			more.hidden = !cursor;
@@ -54,12 +57,15 @@ export function historyView(route) {
 		const page = await ask().catch(() => null);
 		if (!page || mine !== question) return;
 		const found = page.changes.filter(({ id }) => id > newest);
+		// What is compared begins with the newest version.
+		if (found.length && versions && !list.querySelector('[aria-expanded=true]')) return again();
 		if (found.length === page.changes.length && page.nextCursor) return again();
 		newest = found[0]?.id ?? newest;
 		list.prepend(...found.map((change) => changeRow(change, { onUndone: fresh })));
 	}
 	function again() {
 		question++;
+		versions?.clear();
 		list.replaceChildren();
 		cursor = '';
 		newest = 0;
@@ -91,7 +97,7 @@ export function historyView(route) {
 		h('div.filters.bar', { role: 'group', 'aria-label': 'Which changes' },
 			choice('actor', 'Who', [['', 'Anyone'], ...Object.entries(ACTORS)]),
 			choice('days', 'When', [['', 'Any time'], ['1', 'Today'], ['7', 'Last 7 days'], ['30', 'Last 30 days']])),
-		list, status, more),
+		versions?.element, list, status, more),
 		dispose() {
 			off();
 			clearTimeout(timer);

@@ -142,6 +142,12 @@ export class Memories {
     return this.#value({ method: 'GET', route: '/v1/revisions/{revision}', path }, options);
   }
 
+  /** Reads what a memory said at a revision, with how that differs from another one. */
+  async compare(from: string, to: string, options?: CallOptions): Promise<RevisionText> {
+    const [path, query] = [{ revision: to }, { against: from }];
+    return this.#value({ method: 'GET', route: '/v1/revisions/{revision}', path, query }, options);
+  }
+
   /** Looks at every memory: what is wrong, and what could be better. May take some seconds. */
   async health(options?: CallOptions): Promise<MemoryHealth> {
     return this.#value({ method: 'GET', route: '/v1/health/memories' }, options);

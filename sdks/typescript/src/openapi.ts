@@ -684,7 +684,7 @@ export interface paths {
             cookie?: never;
         };
         /**
-         * Read what a memory said at a revision, as long as history keeps it.
+         * Read what a memory said at a revision, and how that differs from another one, as long as history keeps them.
          * @description Only of memories that this workspace has or had.
          */
         get: operations["revision"];
@@ -2361,6 +2361,8 @@ export interface components {
         };
         /** @description The text of a memory at some revision. */
         RevisionText: {
+            /** @description How it differs from the revision that was named for that, as a unified diff. */
+            diff?: string | null;
             /** @description The revision. */
             revision: string;
             /** @description The text. */
@@ -4697,6 +4699,8 @@ export interface operations {
             query?: {
                 /** @description The id of the workspace; left out, the first one. */
                 workspace?: string;
+                /** @description An earlier revision: how the text differs from it is told too. */
+                against?: string;
             };
             header?: never;
             path: {

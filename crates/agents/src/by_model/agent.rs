@@ -11,6 +11,8 @@ use crate::ledger::Ledger;
 
 /// Calls of one reply that are carried out.
 const CALLS_MAX: usize = 16;
+/// Bytes of all results that a model is told: each turn sends them again.
+const TOLD_BYTES_MAX: usize = 256 * 1024;
 /// Bytes of a result that a model is told.
 const RESULT_BYTES_MAX: usize = 24 * 1024;
 
@@ -25,6 +27,12 @@ pub(crate) trait Toolbox: Send {
     /// Tells whether there is nothing left to say.
     fn is_done(&self) -> bool {
         false
+    }
+
+    /// Looks at what was done when the model says that it is finished: returns what it is told to do about it, and what has
+    /// failed if it does not.
+    fn object(&mut self) -> Option<(String, AgentError)> {
+        None
     }
 
     /// Carries a call out. What cannot be done is told to the model.
@@ -53,32 +61,43 @@ pub enum AgentError {
     /// It took too long.
     #[error("the model was not done within {0:?}")]
     Deadline(Duration),
-    /// It named entries that there are not, twice.
+    /// It named entries that it was not shown, twice.
     #[error("the model chose entries that it was not shown")]
     UnknownEntries,
-    /// It chose nothing, not even that there is nothing to choose.
-    #[error("the model gave no answer that can be read")]
+    /// It did nothing, and did not say that there is nothing to do.
+    #[error("the model did nothing, and gave no answer that can be read")]
     NoAnswer,
-    /// What it would do loses a fact; the entry that would go is named.
-    #[error("the model would have lost what {path} says: {entry}")]
+    /// Its reply was longer than a reply may be, so that something is missing.
+    #[error("the model's reply was cut off")]
+    Cut,
+    /// Its changes lose something.
+    #[error("the model would have lost a part of {path}: {entry}")]
     Loss {
         /// The memory.
         path: String,
-        /// The first words of the entry.
+        /// What would be lost: the first words of an entry, or what else.
         entry: String,
     },
-    /// What it would do makes the memories larger.
-    #[error("the model would have made the memories larger by {0} bytes")]
-    Growth(usize),
-    /// It would change more memories than it may.
-    #[error("the model would have changed {0} memories, which are too many")]
-    TooMany(usize),
+    /// It added something where it may only tidy up.
+    #[error("the model added or rewrote something in {0}, where it may only tidy up")]
+    Added(String),
 }
 
 impl AgentError {
     /// Tells whether the model, or its server, is what is missing.
     pub const fn is_unavailable(&self) -> bool {
-        matches!(self, Self::Chat(_))
+        matches!(self, Self::Chat(error) if !matches!(error, ChatError::Wrong(_)))
+    }
+
+    /// Returns what is kept on record: nothing of what memories say, or of what a server quotes.
+    pub fn recorded(&self) -> String {
+        match self {
+            Self::Loss { path, .. } => format!("the model would have lost a part of {path}"),
+            Self::Chat(ChatError::Refused { status, .. }) => {
+                format!("the model's server answered with status {status}")
+            }
+            other => other.to_string(),
+        }
     }
 }
 
@@ -107,6 +126,7 @@ impl Agent<'_> {
         conversation.say(task);
         // A call that is repeated is answered as before, as long as nothing was changed since.
         let mut answered: HashMap<String, String> = HashMap::new();
+        let mut told = 0;
         for turn in 1..=self.turns_max {
             let left = self.until.saturating_duration_since(Instant::now());
             if left.is_zero() {
@@ -117,17 +137,34 @@ impl Agent<'_> {
                 replied => replied?,
             };
             ledger.replied(&reply.usage);
+            if reply.is_cut {
+                return Err(AgentError::Cut);
+            }
             if reply.calls.is_empty() {
-                return Ok(reply.text);
+                match toolbox.object() {
+                    None => return Ok(reply.text),
+                    Some((_, error)) if turn == self.turns_max => return Err(error),
+                    Some((objection, _)) => conversation.say(&objection),
+                }
+                continue;
             }
             let mut results = Vec::with_capacity(reply.calls.len());
             for (number, call) in reply.calls.iter().enumerate() {
+                // Whoever stops the work is heard between two calls.
+                tokio::task::yield_now().await;
+                if Instant::now() >= self.until {
+                    return Err(AgentError::Deadline(self.wait));
+                }
                 let mut result = if number < CALLS_MAX {
                     carry_out(call, &tools, toolbox, &mut answered, ledger)
                 } else {
                     ledger.refused();
                     format!("Not done: at most {CALLS_MAX} calls are carried out at once.")
                 };
+                told += result.len();
+                if told > TOLD_BYTES_MAX {
+                    "Not shown: no more can be read in this work.".clone_into(&mut result);
+                }
                 if turn + 1 == self.turns_max {
                     result.push_str(
                         "\n\n(One turn is left: do the rest now, or say that you are done.)",

@@ -3,28 +3,41 @@
 //! A path that is no memory's does not exist here, so nothing leads anywhere else, whatever the machine has there.
 
 use std::cell::OnceCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::time::Duration;
 
 use memory::command::edit;
 use memory::document::conflict_line;
-use memory::path::{Layout, MemoryPath, Mount};
+use memory::path::{Layout, MemoryPath, Mount, RelativePath};
+use memory::proposal::{KeptEntry, Proposal, ProposalKind};
 use memory::screen::{Family, Policy, Screen, Writer};
 use model::Tool;
 use regex::RegexBuilder;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
-use super::agent::{Refused, Toolbox};
-use super::prompts;
+use super::agent::{AgentError, Refused, Toolbox};
 use super::runs::Runs;
-use crate::embedded::{Note, Snapshot, Source, Stored, is_private};
+use super::{kept, prompts};
+use crate::embedded::{Form, Likeness, Note, Snapshot, Source, Stored, is_private, proposal};
 use crate::request::Edit;
 
 /// Lines of a listing, and of what a search finds.
 const LINES_MAX: usize = 200;
 /// Characters of a line that a search finds.
 const LINE_CHARS_MAX: usize = 300;
-/// The size of a pattern, compiled, in bytes.
-const PATTERN_BYTES_MAX: usize = 1 << 20;
+/// The size of a pattern, compiled, in bytes, and its length.
+const PATTERN_BYTES_MAX: usize = 64 * 1024;
+const PATTERN_LENGTH_MAX: usize = 256;
+/// Bytes of a line that are searched.
+const LINE_BYTES_SEARCHED: usize = 8 * 1024;
+/// How long a search may take.
+const SEARCH_WAIT: Duration = Duration::from_secs(2);
+/// Proposals of one dream, and how sure they are, in percent.
+const PROPOSALS_MAX: usize = 20;
+const PROPOSAL_SCORE: u8 = 60;
+/// What a model is asked that has written nothing.
+const ASKED: &str = "You have written nothing. If the text has a fact that is worth keeping and not known yet, write it now with the tools. If not, answer with the word NOTHING.";
 /// Words in a row of private memories that no shared one may have.
 const PRIVATE_RUN_WORDS: usize = 6;
 
@@ -37,12 +50,21 @@ pub(crate) struct Allowed<'a> {
     pub(crate) writable: Vec<Mount>,
     /// Whether it sees what was there before.
     pub(crate) sees_earlier: bool,
-    /// Whether it may delete memories.
-    pub(crate) may_delete: bool,
+    /// What it is to do with them.
+    pub(crate) work: Work,
     /// The most memories that it may change.
     pub(crate) changed_max: usize,
     /// What it was asked, whose words may go anywhere.
     pub(crate) asked: &'a str,
+}
+
+/// What an agent is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Work {
+    /// Add to memories, or give an entry its new value.
+    Remember,
+    /// Tidy up: nothing is added, and nothing goes but what stands twice.
+    Dream,
 }
 
 /// Memories, as an agent has them.
@@ -54,8 +76,12 @@ pub(crate) struct Files<'a> {
     all: BTreeMap<String, File<'a>>,
     /// Paths that something else stands at.
     taken: BTreeSet<String>,
-    /// What memories say that are nobody else's, and what may be said everywhere.
-    private: (Runs, Runs),
+    /// What memories say that are nobody else's, and what may be said everywhere; read when something is written for others.
+    private: OnceCell<(Runs, Runs)>,
+    /// Entries that may be merged, for a person to decide.
+    proposals: Vec<Proposal>,
+    /// Whether the model was asked if it meant to do nothing.
+    was_asked: bool,
 }
 
 /// One memory.
@@ -121,16 +147,28 @@ impl<'a> Files<'a> {
             };
             files.insert(stored.path.to_string(), file);
         }
-        let texts = |is_shared: bool| {
-            let of =
-                files.values().filter(move |file: &&File<'_>| file.path.is_shared() == is_shared);
-            of.filter_map(|file| file.before().map(str::to_owned)).collect::<Vec<_>>()
+        Self {
+            layout,
+            screen,
+            allowed,
+            all: files,
+            taken,
+            private: OnceCell::new(),
+            proposals: Vec::new(),
+            was_asked: false,
+        }
+    }
+
+    /// Returns what a person should decide: entries that are still as they were.
+    pub(crate) fn proposals(&self) -> Vec<Proposal> {
+        let is_as_it_was = |path: &MemoryPath| {
+            self.all.get(&path.to_string()).is_some_and(|file| !file.is_changed())
         };
-        let (own, mut shared) = (texts(false), texts(true));
-        shared.push(allowed.asked.to_owned());
-        let runs = |texts: &[String]| Runs::of(texts.iter().map(String::as_str), PRIVATE_RUN_WORDS);
-        let private = (runs(&own), runs(&shared));
-        Self { layout, screen, allowed, all: files, taken, private }
+        let holds = |proposal: &&Proposal| {
+            proposal.changes.iter().all(|change| is_as_it_was(&change.path))
+                && proposal.relies_on.iter().all(|kept| is_as_it_was(&kept.path))
+        };
+        self.proposals.iter().filter(holds).cloned().collect()
     }
 
     /// Returns what was changed.
@@ -147,15 +185,14 @@ impl<'a> Files<'a> {
     /// Returns all memories of the mounts, as they were and as they are.
     pub(crate) fn texts(
         &self,
-    ) -> impl Iterator<Item = (&MemoryPath, Option<Source>, Option<Source>)> {
+    ) -> impl Iterator<Item = (&MemoryPath, Option<&'a Stored>, Option<Source>)> {
         self.all.values().map(|file| {
-            let before = file.stored.map(|stored| stored.text.clone());
             let now = if file.is_changed() {
                 file.now.as_deref().map(Source::from)
             } else {
-                before.clone()
+                file.stored.map(|stored| stored.text.clone())
             };
-            (&file.path, before, now)
+            (&file.path, file.stored, now)
         })
     }
 
@@ -201,16 +238,29 @@ impl<'a> Files<'a> {
             None | Some(Value::Null) => "/memories".to_owned(),
             Some(_) => self.path(arguments, "path")?.to_string(),
         };
+        if pattern.len() > PATTERN_LENGTH_MAX {
+            return Err(Refused::new("the pattern is too long"));
+        }
         let compile = |pattern: &str| {
-            RegexBuilder::new(pattern).case_insensitive(true).size_limit(PATTERN_BYTES_MAX).build()
+            let mut builder = RegexBuilder::new(pattern);
+            builder.case_insensitive(true).size_limit(PATTERN_BYTES_MAX);
+            builder.dfa_size_limit(PATTERN_BYTES_MAX).build()
         };
         // What is no pattern is looked for as it stands.
         let regex = compile(pattern).or_else(|_| compile(&regex::escape(pattern)));
         let regex = regex.map_err(|_| Refused::new("the pattern is too large"))?;
         let mut found = Vec::new();
+        let until = Instant::now() + SEARCH_WAIT;
         for file in self.below(&below) {
+            if found.len() > LINES_MAX {
+                break;
+            }
+            if Instant::now() >= until {
+                return Err(Refused::new("that takes too long: look for less, or in one folder"));
+            }
             for (number, line) in file.now.as_deref().unwrap_or_default().lines().enumerate() {
-                if regex.is_match(line) {
+                let end = line.floor_char_boundary(LINE_BYTES_SEARCHED);
+                if regex.is_match(line.get(..end).unwrap_or(line)) {
                     let line: String = line.chars().take(LINE_CHARS_MAX).collect();
                     found.push(format!("{}:{}: {line}", file.path, number + 1));
                 }
@@ -257,6 +307,14 @@ impl<'a> Files<'a> {
     /// Gives a memory a text, if everything about it is allowed.
     fn put(&mut self, path: &MemoryPath, before: &str, text: String) -> Result<String, Refused> {
         self.check_change(path, before)?;
+        if let Some(stored) = self.all.get(&path.to_string()).and_then(|file| file.stored) {
+            if self.allowed.work == Work::Remember {
+                kept::check_added(stored, &text)
+                    .map_err(|why| Refused::new(format!("{path}: {why}")))?;
+            } else if stored.pinned {
+                return Err(Refused::new(format!("{path} is pinned, so it stays as it is")));
+            }
+        }
         edit::check_writable(path, &text).map_err(|error| Refused::new(error.to_string()))?;
         let found = self.screen.introduced(before, &text, Writer::Agent);
         if let Some(found) = found.iter().find(|found| found.policy == Policy::Refuse) {
@@ -273,7 +331,7 @@ impl<'a> Files<'a> {
                 "`{run}` is a part of your instructions, and no memory"
             )));
         }
-        if path.is_shared() && self.is_private(before, &text) {
+        if path.is_shared() && self.is_private(path, before, &text) {
             return Err(Refused::new(format!(
                 "{path} is read by others, and this is private to the person"
             )));
@@ -290,14 +348,45 @@ impl<'a> Files<'a> {
         Ok(format!("Wrote {path}."))
     }
 
-    /// Tells whether a text for others has something that is the person's own, which it did not have before.
-    fn is_private(&self, before: &str, text: &str) -> bool {
-        let (private, anywhere) = &self.private;
+    /// Tells whether a text for others, or its name, has something that is the person's own, which it did not have before.
+    fn is_private(&self, path: &MemoryPath, before: &str, text: &str) -> bool {
+        let (private, anywhere) = self.private.get_or_init(|| {
+            let texts = |is_shared: bool| {
+                let of = self.all.values().filter(move |file| file.path.is_shared() == is_shared);
+                of.filter_map(File::before)
+            };
+            let shared = texts(true).chain([self.allowed.asked]);
+            (Runs::of(texts(false), PRIVATE_RUN_WORDS), Runs::of(shared, PRIVATE_RUN_WORDS))
+        });
         let known = Runs::of([before], PRIVATE_RUN_WORDS);
-        let (before, text_read) = (Source::from(before), Source::from(text));
-        let is_new = |note: &&Note| before.read().notes.iter().all(|old| old.form != note.form);
-        private.found_in(text, &[&known, anywhere]).is_some()
-            || text_read.read().notes.iter().filter(is_new).any(|note| is_private(note.whole()))
+        let name = path.to_string().replace(['/', '-', '_', '.'], " ");
+        if [text, &name].iter().any(|text| private.found_in(text, &[&known, anywhere]).is_some()) {
+            return true;
+        }
+        let is_new =
+            |line: &&str| !line.is_empty() && !before.lines().any(|old| old.trim() == *line);
+        let lines = || text.lines().map(str::trim).filter(is_new).chain([name.as_str()]);
+        if lines().any(is_private) {
+            return true;
+        }
+        // Short facts have no run of words: an entry that is the same as one of the person's own tells them.
+        let asked = Form::of(self.allowed.asked);
+        let asked_text = self.allowed.asked.to_lowercase();
+        let own: HashSet<&Form> = self
+            .all
+            .values()
+            .filter(|file| !file.path.is_shared())
+            .filter_map(|file| file.stored)
+            .flat_map(|stored| stored.text.read().notes.iter().map(|note| &note.form))
+            .collect();
+        let text = Source::from(text);
+        let before = Source::from(before);
+        text.read().notes.iter().any(|note| {
+            own.contains(&note.form)
+                && note.form != asked
+                && !asked_text.contains(&note.whole().to_lowercase())
+                && before.read().notes.iter().all(|old| old.form != note.form)
+        })
     }
 
     /// Checks that a memory may be changed at all.
@@ -322,6 +411,9 @@ impl<'a> Files<'a> {
                 "{path} has a merge conflict that a person has to resolve"
             )));
         }
+        if file.is_none() {
+            self.check_name(path)?;
+        }
         let changed = self.all.values().filter(|file| file.is_changed()).count();
         if changed >= self.allowed.changed_max && !file.is_some_and(File::is_changed) {
             return Err(Refused::new(format!(
@@ -330,6 +422,58 @@ impl<'a> Files<'a> {
             )));
         }
         Ok(())
+    }
+}
+
+impl Files<'_> {
+    /// Checks that a new memory may be called so beside those that there are.
+    fn check_name(&self, path: &MemoryPath) -> Result<(), Refused> {
+        if self.allowed.work == Work::Dream {
+            return Err(Refused::new("a dream makes no new memories"));
+        }
+        let key = path.to_string();
+        let name = path.relative().map(RelativePath::file_name).unwrap_or_default();
+        if name.strip_suffix(".md").is_none_or(|stem| stem.eq_ignore_ascii_case("memory")) {
+            return Err(Refused::new("the name of a memory ends with .md, and is not MEMORY.md"));
+        }
+        let folded = key.to_lowercase();
+        let is_beside = |one: &String| {
+            let one = one.to_lowercase();
+            one == folded
+                || folded.strip_prefix(&one).is_some_and(|rest| rest.starts_with('/'))
+                || one.strip_prefix(&folded).is_some_and(|rest| rest.starts_with('/'))
+        };
+        if self.all.keys().chain(&self.taken).any(is_beside) {
+            return Err(Refused::new(format!(
+                "{path} is too like another name; choose another one"
+            )));
+        }
+        Ok(())
+    }
+
+    /// Notes two entries that say the same in other words, for a person to decide.
+    fn propose(&mut self, arguments: &Value) -> Result<String, Refused> {
+        if self.proposals.len() >= PROPOSALS_MAX {
+            return Err(Refused::new("there are enough proposals"));
+        }
+        let entry = |path: &str, entry: &str| {
+            let path = self.path(arguments, path)?;
+            let form = Form::of(string(arguments, entry)?);
+            let stored =
+                self.file(&path)?.stored.filter(|stored| !stored.pinned || entry == "keep_entry");
+            let notes = stored.into_iter().flat_map(|stored| &stored.text.read().notes);
+            let text = notes.into_iter().find(|note| note.form == form).map(Note::whole);
+            let text = text.ok_or_else(|| Refused::new(format!("{path} has no such entry")))?;
+            Ok::<_, Refused>(KeptEntry { path, text: text.to_owned() })
+        };
+        let (goes, stays) = (entry("drop_path", "drop_entry")?, entry("keep_path", "keep_entry")?);
+        if goes == stays {
+            return Err(Refused::new("these are one entry"));
+        }
+        let likeness =
+            Likeness { kind: ProposalKind::Repetition, score: PROPOSAL_SCORE, older_goes: true };
+        self.proposals.push(proposal(likeness, &goes, &stays));
+        Ok("Noted for the person to decide.".to_owned())
     }
 }
 
@@ -386,10 +530,32 @@ impl Toolbox for Files<'_> {
                 json!({ "path": path, "old_string": text("What is there, verbatim"), "new_string": text("What shall be there") }),
             ),
         ];
-        if self.allowed.may_delete {
+        if self.allowed.work == Work::Dream {
             tools.push(tool("delete", "Deletes a memory.", &["path"], json!({ "path": path })));
+            tools.push(tool(
+                "propose_merge",
+                "Proposes to the person that one of two entries goes, because they say the same in other words.",
+                &["drop_path", "drop_entry", "keep_path", "keep_entry"],
+                json!({
+                    "drop_path": path, "drop_entry": text("The entry that may go, verbatim"),
+                    "keep_path": path, "keep_entry": text("The entry that stays, verbatim"),
+                }),
+            ));
         }
         tools
+    }
+
+    fn object(&mut self) -> Option<(String, AgentError)> {
+        if self.allowed.work == Work::Dream {
+            let error = kept::check_tidied(self).err()?;
+            let objection = format!(
+                "This is not accepted: {error}. Put it right or take it back with the tools, then say that you are done."
+            );
+            return Some((objection, error));
+        }
+        let does_nothing = !self.all.values().any(File::is_changed);
+        let is_first = does_nothing && !std::mem::replace(&mut self.was_asked, true);
+        is_first.then(|| (ASKED.to_owned(), AgentError::NoAnswer))
     }
 
     fn looks_only(&self, name: &str) -> bool {
@@ -403,7 +569,8 @@ impl Toolbox for Files<'_> {
             "ls" => self.list(arguments),
             "write_file" => self.write(arguments),
             "edit" => self.edit(arguments),
-            "delete" if self.allowed.may_delete => self.delete(arguments),
+            "delete" if self.allowed.work == Work::Dream => self.delete(arguments),
+            "propose_merge" if self.allowed.work == Work::Dream => self.propose(arguments),
             _ => Err(Refused::new("there is no such tool")),
         }
     }

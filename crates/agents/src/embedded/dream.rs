@@ -141,7 +141,7 @@ fn merge<'a>(memories: &[&'a Stored], work: &mut Work<'a>) -> BTreeSet<At> {
 }
 
 /// Tells whether a memory would take something with it: a description or fields that are not made of its entries.
-fn says_more_than_its_entries(stored: &Stored) -> bool {
+pub(crate) fn says_more_than_its_entries(stored: &Stored) -> bool {
     let head = &stored.text.read().head;
     let is_own = !head.description.is_empty() && !is_made_of_entries(stored);
     document::has_other_fields(&stored.text) || is_own

@@ -133,9 +133,10 @@ pub(crate) fn candidates<'a>(
     weighed.into_iter().map(|(_, at)| at).take(max).collect()
 }
 
-/// Removes entries that were chosen.
+/// Removes entries that were chosen; of more than a person would look through, nothing is removed, and they are told.
 pub(crate) fn forget_entries(snapshot: &Snapshot, chosen: Vec<At<'_>>) -> Forgotten {
-    remove(snapshot, Chosen::Clear(chosen))
+    let is_clear = chosen.len() <= ALL_ENTRIES_MAX;
+    remove(snapshot, if is_clear { Chosen::Clear(chosen) } else { Chosen::Unsure(chosen) })
 }
 
 /// Returns the entries that a request may be about.
@@ -724,11 +725,9 @@ fn remove(snapshot: &Snapshot, chosen: Chosen<'_>) -> Forgotten {
         }
     };
     for stored in &snapshot.memories {
-        let notes: Vec<&Note> = clear
-            .iter()
-            .filter(|(of, _)| std::ptr::eq(*of, stored))
-            .map(|(_, note)| *note)
-            .collect();
+        let is_chosen = |note: &&Note| clear.iter().any(|(_, one)| std::ptr::eq(*one, *note));
+        // In the order of the file, and each once, however they were chosen.
+        let notes: Vec<&Note> = stored.text.read().notes.iter().filter(is_chosen).collect();
         if notes.is_empty() {
             continue;
         }

@@ -9,7 +9,7 @@ use jiff::civil::Date;
 use memory::proposal::{EntryChange, KeptEntry, Proposal, ProposalKind};
 
 use super::about::first_words;
-use super::book::{Note, Snapshot, Source, Stored};
+use super::book::{Note, Snapshot, Stored};
 use super::lexicon::Class;
 use super::same::Form;
 use super::when;
@@ -252,24 +252,6 @@ pub(crate) fn proposal(likeness: Likeness, older: &KeptEntry, newer: &KeptEntry)
         relies_on: vec![stays.clone()],
         review: None,
     }
-}
-
-/// Tells whether an entry of a text says all that another entry says: it is the same, or has all of its words, as
-/// affirmed or negated, and all of its numbers and signs.
-pub(crate) fn keeps_all_of(text: &Source, entry: &str) -> bool {
-    let (form, said) = (Form::of(entry), Text::read(entry));
-    let (words, telling, literals) = (keys(&said), telling(&said), literals(entry));
-    text.read().notes.iter().any(|note| {
-        if note.form == form {
-            return true;
-        }
-        let whole = Text::read(note.whole());
-        let has = keys(&whole);
-        !words.is_empty()
-            && words.iter().all(|word| has.contains(word))
-            && telling.is_subset(&self::telling(&whole))
-            && literals.is_subset(&self::literals(note.whole()))
-    })
 }
 
 /// Returns at most so many memories that share words with a text, those that share most first.

@@ -1,5 +1,9 @@
 //! Curators that ask a model, over real connections to a scripted one: what it may do is done, and nothing else.
 
+mod dream;
+
+mod forget;
+
 use std::fs;
 
 use agents::{
@@ -16,6 +20,8 @@ use serde_json::{Value, json};
 use store::{Call, Caller, ChangesQuery, Memories};
 use testkit::{ManualClock, Models, Says};
 
+use self::dream::dream;
+use self::forget::{forget, select};
 use crate::stored::memories;
 
 fn curator(server: &Models, falls_back: bool) -> Modelled<ManualClock> {
@@ -190,14 +196,15 @@ async fn nothing_outside_of_the_memories_is_read_or_written() {
         ),
         ("write_file".to_owned(), json!({ "path": "/memories/global", "content": "- x\n" })),
     ]));
-    script.push(Says::text("done"));
+    script.push(Says::text("Nothing more to do."));
     let (done, asked, ledger) = remember(&memories, &ask("I keep bees."), script).await;
     assert_eq!(done.unwrap(), "Nothing to save: there is nothing new in it that is worth keeping.");
     let told = results(&asked).join("\n");
     assert!(!told.contains("launch code") && !told.contains("root:"), "{told}");
     let report = ledger.report();
     assert_eq!(report.refused as usize, outside.len() + unwritable.len() + 6, "{told}");
-    let script = vec![write("/memories/global/link.md", "- x\n"), Says::text("done")];
+    let script =
+        vec![write("/memories/global/link.md", "- x\n"), Says::text("Nothing more to do.")];
     let (done, _, _) = remember(&memories, &ask("I keep bees."), script).await;
     assert!(matches!(done, Err(CurateError::Store(_))), "{done:?}");
     assert_eq!(memories.list(None).await.unwrap().memories.len(), 1);
@@ -255,7 +262,7 @@ async fn the_rules_do_what_a_model_fails_to_do_if_a_person_wants_that() {
         .unwrap();
     assert_eq!(done.touched.len(), 1);
     let why = ledger.report().fallback.unwrap();
-    assert_eq!(why, "the model's server answered with status 500: down");
+    assert_eq!(why, "the model's server answered with status 500");
     draft.commit().await.unwrap();
     let changes =
         memories.changes(&ChangesQuery { max: 9, ..ChangesQuery::default() }).await.unwrap();
@@ -267,10 +274,14 @@ async fn a_secret_is_sent_to_no_model_and_written_by_none() {
     const SECRET: &str = "ghp_Zz0123456789abcdefghijABCDEFGHIJ0123";
     let (_home, memories) = memories();
     let said = ask(&format!("The key is {SECRET}"));
-    let (done, asked, _) = remember(&memories, &said, vec![Says::text("done")]).await;
+    let (done, asked, _) =
+        remember(&memories, &said, vec![Says::text("Nothing more to do.")]).await;
     assert!(matches!(done, Err(CurateError::Refused(_))), "{done:?}");
     assert_eq!(asked.len(), 0);
-    let script = vec![write("/memories/global/x.md", &format!("- {SECRET}\n")), Says::text("done")];
+    let script = vec![
+        write("/memories/global/x.md", &format!("- {SECRET}\n")),
+        Says::text("Nothing more to do."),
+    ];
     let (_, asked, _) = remember(&memories, &ask("I keep bees."), script).await;
     assert!(results(&asked)[0].contains("secrets and orders to models are not kept"), "{asked:?}");
     assert_eq!(memories.list(None).await.unwrap().memories.len(), 0);
@@ -297,14 +308,14 @@ async fn a_secret_that_is_in_a_memory_stays_on_this_machine() {
             ("edit".to_owned(), json!({ "path": at, "old_string": "bees", "new_string": "ants" })),
             ("write_file".to_owned(), json!({ "path": at, "content": "- x\n" })),
         ]),
-        Says::text("done"),
+        Says::text("Nothing more to do."),
     ];
     let (done, asked, ledger) = remember(&memories, &ask("I keep bees."), script).await;
     done.unwrap();
     assert_eq!(ledger.report().refused, 3);
     let (done, more) = forget(&memories, "my keys", vec![select(&[])]).await;
     done.unwrap();
-    let (done, dreamt, _) = dream(&memories, vec![Says::text("done")]).await;
+    let (done, dreamt, _) = dream(&memories, vec![Says::text("Nothing more to do.")]).await;
     done.unwrap();
     let told: String = asked.iter().chain(&more).chain(&dreamt).map(Value::to_string).collect();
     assert!(!told.contains(SECRET) && !told.contains("keys of the bees"), "{told}");
@@ -318,8 +329,10 @@ async fn what_a_model_is_told_of_its_work_becomes_no_memory() {
         "You keep the memory of a person who works with coding agents.",
         "Keep nothing that is only true for the moment, no logs, no secrets, no passwords and no keys.",
     ] {
-        let script =
-            vec![write("/memories/global/x.md", &format!("- {line}\n")), Says::text("done")];
+        let script = vec![
+            write("/memories/global/x.md", &format!("- {line}\n")),
+            Says::text("Nothing more to do."),
+        ];
         let (_, asked, _) = remember(&memories, &ask("I keep bees."), script).await;
         assert!(results(&asked)[0].contains("is a part of your instructions"), "{asked:?}");
     }
@@ -345,7 +358,7 @@ async fn nothing_private_gets_into_what_others_read() {
             "- Ada takes 40 mg of a medicine against migraine every day\n",
         ),
         write("/memories/project/notes.md", "- Build with make\n"),
-        Says::text("done"),
+        Says::text("Nothing more to do."),
     ];
     let (done, asked, _) = remember(&memories, &ask("Build with make."), script).await;
     done.unwrap();
@@ -363,10 +376,107 @@ async fn nothing_private_gets_into_what_others_read() {
             "/memories/project/cabin.md",
             "- My cabin by the lake near Brenn has the number 17\n",
         ),
-        Says::text("done"),
+        Says::text("Nothing more to do."),
     ];
     remember(&memories, &said, script).await.0.unwrap();
     assert!(text_of(&memories, "/memories/project/cabin.md").await.is_some());
+}
+
+/// However it is written, and wherever in the file or in its name.
+#[tokio::test]
+async fn private_text_is_known_in_disguise() {
+    const CABIN: &str = "- My cabin by the lake near Brenn has the number seventeen\n";
+    let medicine = "Ada takes 40 mg of a medicine against migraine every day";
+    let described = format!("---\ndescription: {medicine}\n---\n\n- Build with make\n");
+    let heading = format!("# {medicine}\n\n- Build with make\n");
+    for (own, name, shared) in [
+        (
+            "- 私は東京の小さな会社で働いています毎日残業\n",
+            "n",
+            "- 彼私は東京の小さな会社で働いています毎日残業\n",
+        ),
+        (CABIN, "n", "- My cab_in by the la_ke near Bre_nn has the num_ber seventeen\n"),
+        (CABIN, "n", "- My cab*i*n by the l*a*ke near Br*e*nn has the n*u*mber seventeen\n"),
+        (CABIN, "n", "- My càbin by the lake néar Brenn has the number seventeen\n"),
+        (CABIN, "my-cabin-by-the-lake-near-brenn-has-the-number-seventeen", "- x\n"),
+        ("- My locker is 4711\n", "n", "- My locker is 4711\n"),
+        ("- x\n", "n", &described),
+        ("- x\n", "n", &heading),
+    ] {
+        let (_home, memories) = memories();
+        create(&memories, "/memories/global/me.md", own).await;
+        let script = vec![
+            write(&format!("/memories/project/{name}.md"), shared),
+            Says::text("Nothing more to do."),
+        ];
+        let (done, asked, _) = remember(&memories, &ask("Build with make."), script).await;
+        done.unwrap();
+        assert!(results(&asked)[0].contains("is read by others"), "{name} {shared}: {asked:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_name_that_the_commit_would_refuse_is_refused_at_once() {
+    let (_home, memories) = memories();
+    create(&memories, "/memories/global/a.md", "- a\n").await;
+    create(&memories, "/memories/global/sub/b.md", "- b\n").await;
+    for name in ["A.md", "a.md/c.md", "sub", "sub.md/x.md", "MEMORY.md", "x.txt"] {
+        let at = format!("/memories/global/{name}");
+        let script = vec![write(&at, "- x\n"), Says::text("Nothing more to do.")];
+        let (done, asked, _) = remember(&memories, &ask("I keep bees."), script).await;
+        if name == "sub.md/x.md" {
+            assert_eq!(done.unwrap(), "Saved to /memories/global/sub.md/x.md: 1 new, 0 updated.");
+            continue;
+        }
+        done.unwrap();
+        assert!(results(&asked)[0].starts_with("Not done: "), "{name}: {asked:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_does_nothing_has_to_say_so() {
+    let (_home, memories) = memories();
+    for (script, is_taken) in [
+        (vec![Says::text("Saved it!")], false),
+        (vec![Says::text("Saved it!"), Says::text("NOTHING")], true),
+        (vec![Says::text("")], false),
+        (vec![Says::Cut("I will".to_owned())], false),
+        (vec![Says::Garbage("ls".to_owned())], false),
+    ] {
+        let (done, _, _) = remember(&memories, &ask("I keep bees."), script.clone()).await;
+        assert_eq!(done.is_ok(), is_taken, "{script:?}: {done:?}");
+    }
+    let script = vec![
+        Says::text("Saved it!"),
+        write("/memories/global/bees.md", "- I keep bees\n"),
+        Says::text("Done."),
+    ];
+    assert!(remember(&memories, &ask("I keep bees."), script).await.0.is_ok());
+}
+
+#[tokio::test]
+async fn a_search_takes_no_long_time_whatever_is_searched_for() {
+    let (_home, memories) = memories();
+    create(&memories, "/memories/global/a.md", &"a".repeat(100_000)).await;
+    let calls = [
+        "(?:a?){4000}b",
+        "(?:a?){400}b",
+        "((a*)*)*b",
+        "[",
+        "(?:a{1,900}){90}",
+        &"x".repeat(10_000),
+    ];
+    let calls =
+        calls.iter().map(|pattern| ("grep".to_owned(), json!({ "pattern": pattern }))).collect();
+    let begun = tokio::time::Instant::now();
+    let (done, _, _) = remember(
+        &memories,
+        &ask("I keep bees."),
+        vec![Says::Calls(calls), Says::text("Nothing more to do.")],
+    )
+    .await;
+    done.unwrap();
+    assert!(begun.elapsed() < std::time::Duration::from_secs(20), "{:?}", begun.elapsed());
 }
 
 #[tokio::test]
@@ -384,7 +494,7 @@ async fn what_nobody_reviewed_is_not_shown_and_not_changed() {
             ("write_file".to_owned(), json!({ "path": at, "content": "- mine\n" })),
             ("edit".to_owned(), json!({ "path": at, "old_string": "Send", "new_string": "Keep" })),
         ]),
-        Says::text("done"),
+        Says::text("Nothing more to do."),
     ];
     let (done, asked, ledger) = remember(&memories, &ask("I keep bees."), script).await;
     done.unwrap();
@@ -411,7 +521,7 @@ async fn afresh_means_that_nothing_earlier_is_shown_or_overwritten() {
         ]),
         write("/memories/global/user/bees-2.md", "- I keep bees\n"),
         Says::call("read_file", json!({ "path": "/memories/global/user/bees-2.md" })),
-        Says::text("done"),
+        Says::text("Nothing more to do."),
     ];
     let (done, asked, _) = remember(&memories, &request, script).await;
     done.unwrap();
@@ -429,7 +539,7 @@ async fn a_scope_that_was_asked_for_is_the_only_one_that_is_written() {
     let script = vec![
         write("/memories/project/x.md", "- x\n"),
         write("/memories/global/x.md", "- x\n"),
-        Says::text("done"),
+        Says::text("Nothing more to do."),
     ];
     let (done, asked, _) = remember(&memories, &request, script).await;
     done.unwrap();
@@ -437,169 +547,46 @@ async fn a_scope_that_was_asked_for_is_the_only_one_that_is_written() {
     assert!(text_of(&memories, "/memories/project/x.md").await.is_none());
 }
 
-async fn forget(
-    memories: &Memories,
-    query: &str,
-    script: Vec<Says>,
-) -> (Result<agents::Forgotten, CurateError>, Vec<Value>) {
-    let server = Models::saying(script).unwrap();
-    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
-    let request = ForgetRequest { query: query.to_owned(), scope: None, file: None };
-    let done =
-        curator(&server, false).forget(memories, &mut draft, &request, &Ledger::default()).await;
-    if done.is_ok() {
-        draft.commit().await.unwrap();
-    }
-    (done, server.asked().into_iter().map(|asked| asked.body).collect())
-}
-
-fn select(ids: &[&str]) -> Says {
-    Says::call("select_entries", json!({ "ids": ids }))
-}
-
 #[tokio::test]
-async fn a_model_chooses_the_entries_that_are_forgotten() {
+async fn remembering_takes_nothing_away_but_what_it_replaces() {
     let (_home, memories) = memories();
-    create(&memories, "/memories/global/a.md", "- I drink tea\n- I own a kayak\n").await;
-    let (done, asked) = forget(&memories, "my boat", vec![select(&["global/a.md:1"])]).await;
-    assert_eq!(done.unwrap().summary, "Removed 1 memory entry.");
-    assert_eq!(text_of(&memories, "/memories/global/a.md").await.unwrap(), "- I drink tea\n");
-    assert_eq!(asked.len(), 1, "the choice is the answer");
-    assert!(asked[0].to_string().contains("global/a.md:1 \\\"I own a kayak"), "{}", asked[0]);
-    // A text that is JSON is an answer too, and none is one.
-    let (done, _) =
-        forget(&memories, "my boat", vec![Says::text("```json\n{\"ids\": []}\n```")]).await;
-    assert_eq!(done.unwrap().summary, "No managed auto-memory entries matched.");
-    let (done, _) = forget(&memories, "my boat", vec![Says::text("I am not sure.")]).await;
-    assert!(matches!(done, Err(CurateError::Agent(AgentError::NoAnswer))), "{done:?}");
-}
-
-#[tokio::test]
-async fn an_id_that_was_not_listed_may_be_put_right_once() {
-    let (_home, memories) = memories();
-    create(&memories, "/memories/global/a.md", "- I drink tea\n- I own a kayak\n").await;
-    let (done, asked) =
-        forget(&memories, "my boat", vec![select(&["global/a.md:9"]), select(&["global/a.md:1"])])
-            .await;
-    assert_eq!((done.unwrap().removed.len(), asked.len()), (1, 2));
-    let (done, asked) = forget(&memories, "tea", vec![select(&["global/a.md:9"])]).await;
-    assert!(matches!(done, Err(CurateError::Agent(AgentError::UnknownEntries))), "{done:?}");
-    assert_eq!(asked.len(), 2);
-    assert_eq!(text_of(&memories, "/memories/global/a.md").await.unwrap(), "- I drink tea\n");
-}
-
-#[tokio::test]
-async fn pinned_memories_keep_what_a_model_chooses() {
-    let (_home, memories) = memories();
-    create(&memories, "/memories/global/a.md", "- I own a kayak\n").await;
-    memories
-        .for_caller(Caller::person("test"))
-        .set_pin(&path("/memories/global/a.md"), true)
-        .await
-        .unwrap();
-    let (done, _) = forget(&memories, "my kayak", vec![select(&["global/a.md:0"])]).await;
-    let done = done.unwrap();
-    assert_eq!((done.removed.len(), done.skipped_pinned.len()), (0, 1));
-    assert!(text_of(&memories, "/memories/global/a.md").await.is_some());
-}
-
-async fn dream(
-    memories: &Memories,
-    script: Vec<Says>,
-) -> (Result<agents::Dreamt, CurateError>, Vec<Value>, Ledger) {
-    let server = Models::saying(script).unwrap();
-    let ledger = Ledger::default();
-    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
-    let done = curator(&server, false).dream(memories, &mut draft, &ledger).await;
-    if done.is_ok() {
-        draft.commit().await.unwrap();
-    }
-    (done, server.asked().into_iter().map(|asked| asked.body).collect(), ledger)
-}
-
-#[tokio::test]
-async fn a_dream_merges_what_says_the_same_and_loses_nothing() {
-    let (_home, memories) = memories();
-    create(&memories, "/memories/global/a.md", "- The deploy runs every Friday at 17:00\n").await;
-    create(&memories, "/memories/global/b.md", "- Every Friday the deploy runs\n- I own a kayak\n")
-        .await;
-    let script = vec![
-        write(
-            "/memories/global/a.md",
-            "- The deploy runs every Friday at 17:00\n- I own a kayak\n",
-        ),
-        Says::call("delete", json!({ "path": "/memories/global/b.md" })),
-        Says::text("done"),
-    ];
-    let (done, _, _) = dream(&memories, script).await;
-    let done = done.unwrap();
-    assert_eq!(done.summary, "Changed 2 memories. Repeated entries merged: 2.");
-    assert!(text_of(&memories, "/memories/global/b.md").await.is_none());
-}
-
-/// Each of these loses something: a number, a name, a negation, a condition, everything.
-#[tokio::test]
-async fn a_dream_that_loses_anything_changes_nothing_and_says_what() {
     let kept =
-        "- The deploy never runs on Fridays before 17:00\n- The port is 8080\n- I own a kayak\n";
-    for hostile in [
-        "",
-        "- The deploy never runs on Fridays\n- The port is 8080\n- I own a kayak\n",
-        "- The deploy runs on Fridays before 17:00\n- The port is 8080\n- I own a kayak\n",
-        "- The deploy never runs on Fridays before 17:00\n- The port is 9090\n- I own a kayak\n",
-        "- The deploy never runs on Fridays before 17:00\n- The port is 8080\n",
-        "- Fridays, ports and boats\n",
+        "---\nname: Work\nowner: Ada\n---\n\n## Git\n\n- Never push to main\n- Sign commits\n";
+    create(&memories, "/memories/global/a.md", kept).await;
+    create(&memories, "/memories/global/pinned.md", "- Never push to main\n").await;
+    let person = memories.for_caller(Caller::person("test"));
+    person.set_pin(&path("/memories/global/pinned.md"), true).await.unwrap();
+    for (at, text) in [
+        ("a.md", ""),
+        ("a.md", "- Never push to main\n- Sign commits\n"),
+        ("a.md", "---\nname: Work\n---\n\n## Git\n\n- Never push to main\n- Sign commits\n"),
+        ("a.md", "---\nname: Work\nowner: Ada\n---\n\n## Git\n\n- Never push to main\n"),
+        (
+            "a.md",
+            "---\nname: Work\nowner: Ada\n---\n\n- Never push to main\n- Sign commits\n\n## Git\n",
+        ),
+        ("pinned.md", "- Push to main freely\n"),
+        ("pinned.md", ""),
     ] {
-        let (_home, memories) = memories();
-        create(&memories, "/memories/global/a.md", kept).await;
-        let (done, _, ledger) =
-            dream(&memories, vec![write("/memories/global/a.md", hostile), Says::text("done")])
-                .await;
-        assert!(
-            matches!(done, Err(CurateError::Agent(AgentError::Loss { .. }))),
-            "{hostile}: {done:?}"
-        );
-        let why = ledger.report().failed.unwrap();
-        assert!(
-            why.starts_with("the model would have lost what /memories/global/a.md says: "),
-            "{why}"
-        );
-        assert_eq!(text_of(&memories, "/memories/global/a.md").await.unwrap(), kept);
+        let at = format!("/memories/global/{at}");
+        let before = text_of(&memories, &at).await;
+        let script = vec![write(&at, text), Says::text("Nothing more to do.")];
+        let (done, asked, _) = remember(&memories, &ask("I keep bees."), script).await;
+        done.unwrap();
+        assert!(results(&asked)[0].contains("must stay"), "{at} {text:?}: {asked:?}");
+        assert_eq!(text_of(&memories, &at).await, before);
     }
-}
-
-#[tokio::test]
-async fn a_hostile_dream_deletes_nothing_pinned_and_moves_nothing_between_scopes() {
-    let (_home, memories) = memories();
-    create(&memories, "/memories/global/pinned.md", "- I own a kayak\n").await;
-    create(&memories, "/memories/global/b.md", "- I drink tea\n").await;
-    create(&memories, "/memories/project/p.md", "- Build with make\n").await;
-    memories
-        .for_caller(Caller::person("test"))
-        .set_pin(&path("/memories/global/pinned.md"), true)
-        .await
-        .unwrap();
+    // Something more, and a new value, are what it is for.
+    let now = kept.replace("- Sign commits", "- Sign commits with the new key") + "- Rebase\n";
+    let pinned = "- Never push to main\n- I keep bees\n";
     let script = vec![
-        Says::Calls(vec![
-            ("delete".to_owned(), json!({ "path": "/memories/global/pinned.md" })),
-            ("delete".to_owned(), json!({ "path": "/memories/global" })),
-            ("read_file".to_owned(), json!({ "path": "/memories/project/p.md" })),
-            (
-                "write_file".to_owned(),
-                json!({ "path": "/memories/project/p.md", "content": "- I drink tea\n" }),
-            ),
-        ]),
-        Says::text("done"),
+        write("/memories/global/a.md", &now),
+        write("/memories/global/pinned.md", pinned),
+        Says::text("Done."),
     ];
-    let (done, asked, ledger) = dream(&memories, script).await;
-    assert_eq!(done.unwrap().summary, "Nothing to tidy up.");
-    assert_eq!(ledger.report().refused, 4, "{asked:?}");
-    let shown = |word: &str| asked.iter().filter(|body| body.to_string().contains(word)).count();
-    assert!(shown("pinned.md") > 0 && shown("p.md") > 0);
-    for body in &asked {
-        let body = body.to_string();
-        assert!(!(body.contains("Build with make") && body.contains("kayak")), "{body}");
-    }
+    remember(&memories, &ask("I keep bees."), script).await.0.unwrap();
+    assert_eq!(text_of(&memories, "/memories/global/a.md").await.unwrap(), now);
+    assert_eq!(text_of(&memories, "/memories/global/pinned.md").await.unwrap(), pinned);
 }
 
 #[tokio::test]
@@ -612,7 +599,7 @@ async fn a_memory_that_changed_meanwhile_is_a_conflict() {
             Says::call("edit", json!({ "path": "/memories/global/a.md", "old_string": "tea", "new_string": "mate" }))
         } else {
             fs::write(&file, "- I drink coffee\n").unwrap();
-            Says::text("done")
+            Says::text("Nothing more to do.")
         }
     })
     .unwrap();

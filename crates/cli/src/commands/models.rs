@@ -43,8 +43,7 @@ fn text(models: &Models, asked: &[Asked<'_>], look: Look) -> String {
         .iter()
         .map(|job| {
             let model = models.of(*job).map(|chat| visible::line(chat.name()).into_owned());
-            let without = if job.has_default() { "rules" } else { "-" };
-            vec![job.to_string(), model.unwrap_or_else(|| without.to_owned())]
+            vec![job.to_string(), model.unwrap_or_else(|| "rules".to_owned())]
         })
         .collect();
     let mut text = lines(&[Column::left("JOB").styled(STRONG), Column::left("MODEL")], &jobs, look);
@@ -102,7 +101,7 @@ fn value(models: &Models, asked: &[Asked<'_>]) -> Value {
     json!({
         "jobs": ModelJob::ALL.iter().map(job).collect::<Vec<_>>(),
         "fallback": if models.fallback == Fallback::Rules { "rules" } else { "none" },
-        "backgroundTokensPerDay": models.background_tokens_per_day,
+        "backgroundTokensPerDay": models.background_tokens,
         "checked": asked.iter().map(one).collect::<Vec<_>>(),
     })
 }

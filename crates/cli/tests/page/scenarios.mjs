@@ -51,6 +51,15 @@ const scenarios = {
     assert.equal(await page.evaluate(() => localStorage.getItem('quipu.token')), null);
     const other = await open(address);
     await other.getByText('The session has ended').waitFor();
+    // Any two versions are compared, also the first with the last.
+    run('replace', 'global/user/tea.md', 'black', 'white');
+    await page.getByRole('link', { name: 'History' }).last().click();
+    await page.getByText('Compare two versions').click();
+    await page.getByText('white tea').first().waitFor();
+    await page.getByLabel('From').selectOption({ index: 2 });
+    await page.getByText('green tea').first().waitFor();
+    run('replace', 'global/user/tea.md', 'white', 'black');
+    await page.getByRole('link', { name: 'Open memory' }).click();
     // Deleting asks, and is taken back in place.
     await page.getByRole('button', { name: 'Delete' }).first().click();
     await page.getByRole('dialog').getByRole('button', { name: 'Delete' }).click();

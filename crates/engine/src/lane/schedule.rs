@@ -129,7 +129,7 @@ impl Lanes {
                 workspace = %workspace.id,
                 tokens,
                 allowed = self.0.settings.background_tokens_max,
-                "a dream by schedule waits: models took as much as `models.background_tokens_per_day` allows"
+                "a dream by schedule waits: models took as much as `models.background_tokens` allows"
             );
             return Ok(());
         }

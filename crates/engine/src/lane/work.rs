@@ -10,9 +10,7 @@ use std::time::Duration;
 use agents::Ledger;
 use futures_util::FutureExt as _;
 use memory::code::Code;
-use memory::limits::{
-    LANE_RETRY_DELAY_MAX, TASK_DECISIONS_MAX, TASK_STEP_ASIDE, TASK_STEP_ASIDE_MAX,
-};
+use memory::limits::{LANE_RETRY_DELAY_MAX, TASK_STEP_ASIDE, TASK_STEP_ASIDE_MAX};
 use state::{Attempt, End, NewProposal, RunRow, StateError, TaskRow};
 use store::{Draft, StoreError, Turn, TurnError};
 use tokio::time::Instant;
@@ -226,7 +224,7 @@ impl Shared {
         let Task { id, request, asker, .. } = task;
         let asked = Asked { id, attempt: Some(attempt.number), request, asker };
         let deadline = Instant::now() + self.settings.task_wait;
-        for round in 0..TASK_DECISIONS_MAX {
+        for round in 0..self.parts.runner.decisions_max() {
             if !step_aside(round, stop).await {
                 return Ok(Ended::Stopped);
             }
@@ -333,7 +331,7 @@ impl Shared {
         (stop, deadline): (&CancellationToken, Instant),
     ) -> Ran {
         let workspace = lane.workspace();
-        for round in 0..TASK_DECISIONS_MAX {
+        for round in 0..self.parts.runner.decisions_max() {
             if !step_aside(round, stop).await {
                 return Ran::Stopped;
             }

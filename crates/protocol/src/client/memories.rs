@@ -142,6 +142,12 @@ impl Client {
         self.value(self.call_here(Call::get(&format!("/v1/revisions/{revision}")))).await
     }
 
+    /// Reads what a memory said at a revision, with how that differs from another one.
+    pub async fn compare(&self, from: &str, to: &str) -> Result<RevisionText, ClientError> {
+        let call = Call::get(&format!("/v1/revisions/{to}")).query("against", Some(from));
+        self.value(self.call_here(call)).await
+    }
+
     /// Looks at every memory: what is wrong, and what could be better. May take some seconds.
     pub async fn memory_health(&self) -> Result<MemoryHealth, ClientError> {
         self.value(self.call_here(Call::get("/v1/health/memories"))).await

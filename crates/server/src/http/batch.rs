@@ -3,12 +3,14 @@
 use axum::extract::{Query, Request, State};
 use axum::http::HeaderMap;
 use engine::{Call, Memories};
-use memory::change::ChangeKind;
+use memory::change::{ChangeKind, unified_diff};
 use memory::command::{Command, CommandError, Reply};
 use memory::document::Revision;
 use memory::limits::HTTP_BATCH_MAX;
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::memories::{Batch, BatchDone, RevisionText, Step};
+use serde::Deserialize;
+use utoipa::IntoParams;
 
 use super::body::{self, Json};
 use super::daemon::Shared;
@@ -85,14 +87,24 @@ async fn command(memories: &Memories, step: Step) -> Result<Command, Refused> {
     }
 }
 
-/// Read what a memory said at a revision, as long as history keeps it.
+/// Which other revision to compare with.
+#[derive(Debug, Deserialize, IntoParams)]
+#[into_params(parameter_in = Query)]
+struct Compared {
+    /// The id of the workspace; left out, the first one.
+    workspace: Option<String>,
+    /// An earlier revision: how the text differs from it is told too.
+    against: Option<String>,
+}
+
+/// Read what a memory said at a revision, and how that differs from another one, as long as history keeps them.
 ///
 /// Only of memories that this workspace has or had.
 #[utoipa::path(
     get,
     path = "/v1/revisions/{revision}",
     tag = "history",
-    params(("revision" = String, Path, description = "64 hex digits"), Where),
+    params(("revision" = String, Path, description = "64 hex digits"), Compared),
     responses(
         (status = 200, description = "The text", body = RevisionText),
         (status = "4XX", description = "It is not kept, or never was one of these memories", body = ErrorBody),
@@ -102,17 +114,27 @@ async fn command(memories: &Memories, step: Step) -> Result<Command, Refused> {
 async fn revision(
     State(daemon): State<Shared>,
     Path(wanted): Path<String>,
-    asked: Asked<Where>,
+    asked: Asked<Compared>,
     headers: HeaderMap,
 ) -> Result<Json<RevisionText>, Refused> {
-    let Query(Where { workspace }) = asked?;
+    let Query(Compared { workspace, against }) = asked?;
     let memories = daemon.person(workspace.as_deref(), &headers).await?;
     let not_kept = || {
         Refused::from(ErrorCode::NotFound)
             .saying("history keeps no such revision of these memories".to_owned())
     };
-    let revision: Revision = wanted.parse().map_err(|_| not_kept())?;
-    let bytes = memories.content(&revision).await?.ok_or_else(not_kept)?;
-    let text = String::from_utf8_lossy(&bytes).into_owned();
-    Ok(Json(RevisionText { revision: revision.to_string(), text }))
+    let text_of = async |wanted: &str| {
+        let revision: Revision = wanted.parse().map_err(|_| not_kept())?;
+        let bytes = memories.content(&revision).await?.ok_or_else(not_kept)?;
+        Ok::<_, Refused>((revision, String::from_utf8_lossy(&bytes).into_owned()))
+    };
+    let (revision, text) = text_of(&wanted).await?;
+    let diff = match against {
+        Some(against) => {
+            let (other, before) = text_of(&against).await?;
+            Some(unified_diff((&other.to_string(), &before), (&revision.to_string(), &text)))
+        }
+        None => None,
+    };
+    Ok(Json(RevisionText { revision: revision.to_string(), text, diff }))
 }

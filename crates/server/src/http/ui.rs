@@ -38,6 +38,7 @@ static FILES: &[(&str, &str, &[u8])] = &files![
     "api.js": "text/javascript; charset=utf-8",
     "app.js": "text/javascript; charset=utf-8",
     "changes.js": "text/javascript; charset=utf-8",
+    "compare.js": "text/javascript; charset=utf-8",
     "conflict.js": "text/javascript; charset=utf-8",
     "context.js": "text/javascript; charset=utf-8",
     "dialog.js": "text/javascript; charset=utf-8",

@@ -159,16 +159,10 @@ pub(crate) const KNOWN: &[Known] = &[
         Kind::Choice(&["tree", "flat"]),
         "texts stay, imported files follow",
     ),
-    model("default", "\"ollama/NAME\"", "the model that remembers, forgets, dreams and reviews"),
+    model("default", "\"ollama/NAME\"", "the model that remembers, forgets and dreams"),
     model("remember", "\"anthropic/NAME\"", "another model that remembers; \"rules\" for none"),
     model("forget", "\"rules\"", "another model that forgets"),
     model("dream", "\"openai/NAME\"", "another model that dreams"),
-    model("review", "\"gemini/NAME\"", "another model that reviews"),
-    model(
-        "recall",
-        "\"ollama/NAME\"",
-        "a model that puts in order what recall found; none by default",
-    ),
     known(
         "models",
         "fallback",
@@ -178,10 +172,10 @@ pub(crate) const KNOWN: &[Known] = &[
     ),
     known(
         "models",
-        "background_tokens_per_day",
+        "background_tokens",
         "1000000",
         Kind::Number(0, u32::MAX as u64),
-        "what models may read and write for work that nobody asked for",
+        "tokens that models may take in a day for work that nobody asked for",
     ),
     sends("url", "\"http://localhost/v1\"", Kind::Text, "texts are sent to URL/embeddings"),
     sends("model", "\"NAME\"", Kind::Text, "which model makes them"),
@@ -240,8 +234,7 @@ const OF_TABLES: &[(&str, &str)] = &[
 const PROVIDERS: &str = "  [models.providers.work]       models of it are named like \"work/NAME\"
   api = \"openai\"                or \"openai-responses\", \"anthropic\", \"gemini\"
   url = \"https://host/v1\"       where it is
-  key_variable = \"NAME\"         the variable of the environment that holds the key
-  key_command = [\"pass\", \"x\"]   or a command that prints it
+  key_command = [\"pass\", \"x\"]   prints the key; or key_variable names the variable that holds it
   beyond_this_machine = false   whether an http:// url may lead to another machine
 ";
 

@@ -24,10 +24,8 @@ pub(super) struct Named {
     remember: Option<Spanned<String>>,
     forget: Option<Spanned<String>>,
     dream: Option<Spanned<String>>,
-    review: Option<Spanned<String>>,
-    recall: Option<Spanned<String>>,
     fallback: Option<Spanned<String>>,
-    background_tokens_per_day: Option<u64>,
+    background_tokens: Option<u64>,
     providers: BTreeMap<String, Provider>,
 }
 
@@ -113,8 +111,6 @@ impl Named {
             ModelJob::Remember => self.remember.as_ref(),
             ModelJob::Forget => self.forget.as_ref(),
             ModelJob::Dream => self.dream.as_ref(),
-            ModelJob::Review => self.review.as_ref(),
-            ModelJob::Recall => self.recall.as_ref(),
         }
     }
 
@@ -165,7 +161,7 @@ impl Named {
     pub(super) fn read(&self, variable: &impl Fn(&str) -> Option<String>) -> Models {
         let mut models = Models::default();
         for job in ModelJob::ALL {
-            let named = self.of(job).or(self.default.as_ref().filter(|_| job.has_default()));
+            let named = self.of(job).or(self.default.as_ref());
             let parsed = named.and_then(|named| self.parse(named.get_ref()).ok()?);
             if let Some((provider, model)) = parsed {
                 models.set(job, self.chat(provider, model, variable));
@@ -174,8 +170,8 @@ impl Named {
         if let Some(fallback) = &self.fallback {
             models.fallback = fallback.get_ref().parse().unwrap_or_default();
         }
-        if let Some(tokens) = self.background_tokens_per_day {
-            models.background_tokens_per_day = tokens;
+        if let Some(tokens) = self.background_tokens {
+            models.background_tokens = tokens;
         }
         models
     }
@@ -250,6 +246,12 @@ impl Provider {
             return Some((variable.span(), what.to_owned()));
         }
         let command = self.key_command.as_ref()?;
+        if self.key_variable.is_some() {
+            return Some((
+                command.span(),
+                "key_command and key_variable are set; one of them must go".to_owned(),
+            ));
+        }
         let has_program = command.get_ref().first().is_some_and(|program| !program.is_empty());
         (!has_program).then(|| (command.span(), "key_command has a program and its arguments, as in `[\"pass\", \"show\", \"openai\"]`".to_owned()))
     }
@@ -277,15 +279,13 @@ mod tests {
     }
 
     #[test]
-    fn a_default_does_all_that_is_not_named_but_recall() {
+    fn a_default_does_all_that_is_not_named() {
         let models =
             read("default = 'ollama/qwen3:8b'\nforget = 'rules'\ndream = 'anthropic/large'\n")
                 .unwrap();
         let ollama = "ollama/qwen3:8b at 127.0.0.1:11434/v1 by openai";
         assert_eq!(told(&models, ModelJob::Remember), ollama);
-        assert_eq!(told(&models, ModelJob::Review), ollama);
         assert_eq!(told(&models, ModelJob::Forget), "rules");
-        assert_eq!(told(&models, ModelJob::Recall), "rules");
         assert_eq!(
             told(&models, ModelJob::Dream),
             "anthropic/large at api.anthropic.com/v1 by anthropic"
@@ -296,16 +296,16 @@ mod tests {
 
     #[test]
     fn a_table_names_another_provider_or_another_address() {
-        let text = "default = 'work/org/some-model'\nreview = 'openai/small'\nfallback = 'rules'\n\
+        let text = "default = 'work/org/some-model'\nforget = 'openai/small'\nfallback = 'rules'\n\
             [providers.work]\napi = 'gemini'\nurl = 'https://models.example.com/v1'\nkey_command = ['pass', 'work']\n\
             [providers.openai]\nurl = 'http://127.0.0.1:9/v1'\n";
         let models = read(text).unwrap();
         let work = "work/org/some-model at models.example.com/v1 by gemini";
         assert_eq!(told(&models, ModelJob::Remember), work);
-        assert_eq!(told(&models, ModelJob::Review), "openai/small at 127.0.0.1:9/v1 by openai");
+        assert_eq!(told(&models, ModelJob::Forget), "openai/small at 127.0.0.1:9/v1 by openai");
         assert_eq!(models.fallback, Fallback::Rules);
         // The key of a provider is not sent to another address that takes its name.
-        let chat = format!("{:?}", models.of(ModelJob::Review).unwrap());
+        let chat = format!("{:?}", models.of(ModelJob::Forget).unwrap());
         assert!(chat.contains("key: None"), "{chat}");
         assert!(!format!("{models:?}").contains("sk-1"));
     }

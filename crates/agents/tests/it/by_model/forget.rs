@@ -1,0 +1,119 @@
+//! What a model chooses is forgotten, and nothing else.
+
+use super::*;
+
+pub(super) async fn forget(
+    memories: &Memories,
+    query: &str,
+    script: Vec<Says>,
+) -> (Result<agents::Forgotten, CurateError>, Vec<Value>) {
+    let server = Models::saying(script).unwrap();
+    let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+    let request = ForgetRequest { query: query.to_owned(), scope: None, file: None };
+    let done =
+        curator(&server, false).forget(memories, &mut draft, &request, &Ledger::default()).await;
+    if done.is_ok() {
+        draft.commit().await.unwrap();
+    }
+    (done, server.asked().into_iter().map(|asked| asked.body).collect())
+}
+
+pub(super) fn select(ids: &[&str]) -> Says {
+    Says::call("select_entries", json!({ "ids": ids }))
+}
+
+#[tokio::test]
+async fn a_model_chooses_the_entries_that_are_forgotten() {
+    let (_home, memories) = memories();
+    create(&memories, "/memories/global/a.md", "- I drink tea\n- I own a kayak\n").await;
+    let (done, asked) = forget(&memories, "my boat", vec![select(&["global/a.md:1"])]).await;
+    assert_eq!(done.unwrap().summary, "Removed 1 memory entry.");
+    assert_eq!(text_of(&memories, "/memories/global/a.md").await.unwrap(), "- I drink tea\n");
+    assert_eq!(asked.len(), 1, "the choice is the answer");
+    assert!(asked[0].to_string().contains("global/a.md:1 \\\"I own a kayak"), "{}", asked[0]);
+    // A text that is JSON is an answer too, and none is one.
+    let (done, _) =
+        forget(&memories, "my boat", vec![Says::text("```json\n{\"ids\": []}\n```")]).await;
+    assert_eq!(done.unwrap().summary, "No managed auto-memory entries matched.");
+    let (done, _) = forget(&memories, "my boat", vec![Says::text("I am not sure.")]).await;
+    assert!(matches!(done, Err(CurateError::Agent(AgentError::NoAnswer))), "{done:?}");
+}
+
+#[tokio::test]
+async fn an_id_that_was_not_listed_may_be_put_right_once() {
+    let (_home, memories) = memories();
+    create(&memories, "/memories/global/a.md", "- I drink tea\n- I own a kayak\n").await;
+    let (done, asked) =
+        forget(&memories, "my boat", vec![select(&["global/a.md:9"]), select(&["global/a.md:1"])])
+            .await;
+    assert_eq!((done.unwrap().removed.len(), asked.len()), (1, 2));
+    let (done, asked) = forget(&memories, "tea", vec![select(&["global/a.md:9"])]).await;
+    assert!(matches!(done, Err(CurateError::Agent(AgentError::UnknownEntries))), "{done:?}");
+    assert_eq!(asked.len(), 2);
+    assert_eq!(text_of(&memories, "/memories/global/a.md").await.unwrap(), "- I drink tea\n");
+}
+
+/// In whichever order the ids come, and however often.
+#[tokio::test]
+async fn what_is_chosen_goes_and_nothing_else() {
+    let all =
+        ["- one tea\n", "- two coffee is in the red tin\n", "- three mate\n", "- four juice\n"];
+    for chosen in [[2, 0, 2, 0], [0, 0, 0, 0], [3, 2, 1, 0], [1, 3, 1, 3], [0, 1, 2, 2]] {
+        let (_home, memories) = memories();
+        create(&memories, "/memories/global/a.md", &all.concat()).await;
+        let ids: Vec<String> = chosen.iter().map(|at| format!("global/a.md:{at}")).collect();
+        let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+        let (done, _) = forget(&memories, "the tea", vec![select(&ids)]).await;
+        let left: String = (0..4).filter(|at| !chosen.contains(at)).map(|at| all[at]).collect();
+        let text = text_of(&memories, "/memories/global/a.md").await.unwrap_or_default();
+        assert_eq!(text, left, "{chosen:?}");
+        let count = (0..4).filter(|at| chosen.contains(at)).count();
+        assert_eq!(done.unwrap().removed.len(), count, "{chosen:?}");
+    }
+}
+
+#[tokio::test]
+async fn many_entries_are_not_forgotten_without_a_person() {
+    let (_home, memories) = memories();
+    let facts: Vec<String> = (0..40).map(|number| format!("- fact number {number}\n")).collect();
+    let facts = facts.concat();
+    create(&memories, "/memories/global/a.md", &facts).await;
+    let ids: Vec<String> = (0..40).map(|at| format!("global/a.md:{at}")).collect();
+    let ids: Vec<&str> = ids.iter().map(String::as_str).collect();
+    let (done, _) = forget(&memories, "my kayak", vec![select(&ids)]).await;
+    let done = done.unwrap();
+    assert_eq!((done.removed.len(), done.candidates.len()), (0, 40));
+    assert_eq!(text_of(&memories, "/memories/global/a.md").await.unwrap(), facts);
+}
+
+#[tokio::test]
+async fn no_part_of_a_memory_with_a_secret_is_among_the_candidates() {
+    let (home, memories) = memories();
+    let file = home.path().join("data/memory/k.md");
+    fs::create_dir_all(file.parent().unwrap()).unwrap();
+    let body = "MIIEvQIBADANBgkqhkiG9w0BAQEFAASCBKcwggSjAgEAAoIBAQC\n".repeat(6);
+    let key = format!(
+        "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\n\n{body}\n-----END RSA PRIVATE KEY-----\n"
+    );
+    fs::write(&file, format!("- bees\n\n{key}")).unwrap();
+    create(&memories, "/memories/global/b.md", "- I keep bees\n").await;
+    let (done, asked) = forget(&memories, "bees key", vec![select(&[])]).await;
+    done.unwrap();
+    let told: String = asked.iter().map(Value::to_string).collect();
+    assert!(told.contains("I keep bees") && !told.contains("MIIEvQ"), "{told}");
+}
+
+#[tokio::test]
+async fn pinned_memories_keep_what_a_model_chooses() {
+    let (_home, memories) = memories();
+    create(&memories, "/memories/global/a.md", "- I own a kayak\n").await;
+    memories
+        .for_caller(Caller::person("test"))
+        .set_pin(&path("/memories/global/a.md"), true)
+        .await
+        .unwrap();
+    let (done, _) = forget(&memories, "my kayak", vec![select(&["global/a.md:0"])]).await;
+    let done = done.unwrap();
+    assert_eq!((done.removed.len(), done.skipped_pinned.len()), (0, 1));
+    assert!(text_of(&memories, "/memories/global/a.md").await.is_some());
+}
