@@ -18,27 +18,31 @@ pub(crate) struct Interrupts {
 pub(crate) struct Lent<'a>(&'a AtomicBool);
 
 impl Interrupts {
-    /// Waits until the command is to end; returns how that is called.
+    /// Waits until the command is to end; returns how that is called. Signals are listened to from this call on, not only
+    /// once what it returns is awaited.
     ///
     /// Where signals cannot be listened to, they do what they do to any program.
-    pub(crate) async fn wait(&self) -> Status {
+    pub(crate) fn wait(&self) -> impl Future<Output = Status> + '_ {
         let listen = || -> std::io::Result<_> {
             let interrupt = signal(SignalKind::interrupt())?;
             let terminate = signal(SignalKind::terminate())?;
             Ok((interrupt, terminate, signal(SignalKind::hangup())?))
         };
-        let Ok((mut interrupt, mut terminate, mut hangup)) = listen() else {
-            return std::future::pending().await;
-        };
-        loop {
-            tokio::select! {
-                _ = interrupt.recv() => {
-                    if !self.editor_has_terminal.load(Ordering::Relaxed) {
-                        return Status::Interrupted;
+        let listening = listen();
+        async move {
+            let Ok((mut interrupt, mut terminate, mut hangup)) = listening else {
+                return std::future::pending().await;
+            };
+            loop {
+                tokio::select! {
+                    _ = interrupt.recv() => {
+                        if !self.editor_has_terminal.load(Ordering::Relaxed) {
+                            return Status::Interrupted;
+                        }
                     }
+                    _ = terminate.recv() => return Status::Terminated,
+                    _ = hangup.recv() => return Status::Terminated,
                 }
-                _ = terminate.recv() => return Status::Terminated,
-                _ = hangup.recv() => return Status::Terminated,
             }
         }
     }

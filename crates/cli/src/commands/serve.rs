@@ -49,12 +49,14 @@ pub(crate) async fn run(app: &App, args: &Serve) -> Result<Status, Failure> {
         agents: hooks::Host::all(),
     };
     lock.say(&place)?;
+    // Whoever reads where it listens may end it at once.
+    let interrupted = app.interrupts.wait();
     announce(app, &host, &place)?;
     let stop = CancellationToken::new();
     let mut serving = std::pin::pin!(http::serve(host, listeners, stop.clone()));
     tokio::select! {
         () = &mut serving => {}
-        _ = app.interrupts.wait() => {
+        _ = interrupted => {
             app.output.note("ending; once more to end at once");
             stop.cancel();
             tokio::select! {
