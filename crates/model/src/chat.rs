@@ -144,7 +144,7 @@ impl Chat {
     async fn ask(&self, conversation: &mut Conversation) -> Result<Reply, Failed> {
         let key = self.key.get().await.map_err(ChatError::from)?;
         let client = self.client.get(&self.address);
-        let client = client.map_err(|error| ChatError::Unreachable(chain(&error)))?;
+        let client = client.map_err(|error| ChatError::Unreachable(causes(&error).join(": ")))?;
         let client = ClientBuilder::default().with_reqwest(client).build();
         let client = client.map_err(|_| ChatError::Wrong("it cannot be asked"))?;
         let (target, options) = self.target(key.clone());
@@ -253,9 +253,15 @@ fn failed(error: &genai::Error, key: Option<&str>) -> Failed {
             Failed { error, retry_after: after.and_then(retry_after) }
         }
         webc::Error::Reqwest(error) => {
-            let told = key.map_or_else(|| chain(error), |key| chain(error).replace(key, "[key]"));
-            if error.is_connect() { ChatError::Unreachable(told) } else { ChatError::Broken(told) }
-                .into()
+            let causes = causes(error);
+            let hide =
+                |text: &str| key.map_or_else(|| text.to_owned(), |key| text.replace(key, "[key]"));
+            if error.is_connect() {
+                // What the library tries on the way there says nothing to a person.
+                ChatError::Unreachable(hide(causes.last().map_or("", String::as_str))).into()
+            } else {
+                ChatError::Broken(hide(&causes.join(": "))).into()
+            }
         }
         webc::Error::ResponseFailedNotJson { .. } => ChatError::Wrong("it is no JSON").into(),
         _ => ChatError::Wrong("it is broken JSON").into(),
@@ -283,19 +289,11 @@ fn said(body: &str, key: Option<&str>) -> Option<String> {
     (!cut.is_empty()).then_some(cut)
 }
 
-/// Tells the causes of an error, without the address that was asked.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut told = String::new();
-    let mut cause = error.source();
-    for _ in 0..8 {
-        let Some(deeper) = cause else { break };
-        if !told.is_empty() {
-            told.push_str(": ");
-        }
-        told.push_str(&deeper.to_string());
-        cause = deeper.source();
-    }
-    if told.is_empty() { "it was cut off".to_owned() } else { told }
+/// Returns the causes of an error, without itself, which names the address that was asked; at least one.
+fn causes(error: &dyn std::error::Error) -> Vec<String> {
+    let causes = std::iter::successors(error.source(), |cause| cause.source());
+    let causes: Vec<String> = causes.take(8).map(ToString::to_string).collect();
+    if causes.is_empty() { vec!["it was cut off".to_owned()] } else { causes }
 }
 
 /// Changes a wait by up to a quarter, so that many who were refused at once do not come back at once.

@@ -59,10 +59,10 @@ pub enum ChatError {
     #[error(transparent)]
     NoKey(#[from] NoKey),
     /// Nobody is there. Nothing was sent.
-    #[error("the model's server cannot be reached: {0}")]
+    #[error("its server does not answer: {0}")]
     Unreachable(String),
     /// The connection broke before the reply was there.
-    #[error("the connection to the model's server broke: {0}")]
+    #[error("the connection to its server broke: {0}")]
     Broken(String),
     /// It did not reply in time.
     #[error("the model did not reply within {0:?}")]

@@ -234,7 +234,7 @@ async fn a_server_that_fails_leaves_nothing_and_is_named() {
     for (says, expected) in [
         (Says::Status(401, None, "no"), "the model's server answered with status 401: no"),
         (Says::Page, "the model's reply cannot be read: it is no JSON"),
-        (Says::Half, "the connection to the model's server broke"),
+        (Says::Half, "the connection to its server broke"),
         (Says::Other, ""),
     ] {
         let (_home, memories) = memories();
