@@ -10,15 +10,15 @@ mod kept;
 mod prompts;
 mod runs;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write as _;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use memory::clock::Clock;
 use memory::limits::{AGENT_WAIT, FORGET_BY_MODEL_WAIT};
-use memory::path::{MemoryPath, Mount};
-use memory::screen::{Policy, Screen, Writer};
+use memory::path::MemoryPath;
+use memory::screen::Screen;
 use model::{Chat, Tool};
 use serde_json::{Value, json};
 use store::{Draft, Memories};
@@ -28,7 +28,7 @@ pub use self::agent::AgentError;
 use self::agent::{Agent, Refused, Toolbox};
 use self::files::{Allowed, Files, Work, has_secret};
 use crate::curator::{CurateError, Curator, Embedded, enter};
-use crate::embedded::{self, At, Snapshot, Source, Stored};
+use crate::embedded::{self, At, Snapshot, Source};
 use crate::ledger::Ledger;
 use crate::request::{
     ContextMode, Dreamt, EntryAction, EntryNote, ForgetRequest, Forgotten, Refusal,
@@ -55,11 +55,11 @@ const ENTRY_CHARS_MAX: usize = 400;
 /// Which models do which work. What has none is done by the rules.
 #[derive(Clone, Debug, Default)]
 pub struct ByModel {
-    /// Who remembers.
+    /// The model that remembers.
     pub remember: Option<Chat>,
-    /// Who forgets.
+    /// The model that selects what is forgotten.
     pub forget: Option<Chat>,
-    /// Who dreams.
+    /// The model that dreams.
     pub dream: Option<Chat>,
     /// Whether the rules do what a model fails to do.
     pub falls_back: bool,
@@ -107,18 +107,14 @@ impl<C: Clock> Modelled<C> {
         ledger: &Ledger,
     ) -> Result<Remembered, CurateError> {
         let screen = self.rules.screen();
-        let found = screen.check(&request.content, Writer::Agent);
-        if let Some(found) = found.iter().find(|found| found.policy == Policy::Refuse) {
-            return Err(Refusal::Screened { family: found.family, rule: found.rule }.into());
-        }
+        embedded::check_screened(screen, &request.content)?;
         let snapshot = self.rules.snapshot(memories).await?;
-        let mut writable = snapshot.writable.clone();
-        if let Some(scope) = request.scope {
-            writable.retain(|mount| *mount == Mount::Scope(scope) || *mount == Mount::Flat);
-            if writable.is_empty() {
-                return Err(Refusal::ScopeMismatch.into());
+        let writable = match request.scope {
+            Some(scope) => {
+                vec![embedded::mount_for(&snapshot, scope).ok_or(Refusal::ScopeMismatch)?]
             }
-        }
+            None => snapshot.writable.clone(),
+        };
         ledger.begin("managed-auto-memory-remember", chat.name());
         let allowed = Allowed {
             mounts: memories.mounts().iter().map(|mount| mount.mount).collect(),
@@ -168,10 +164,11 @@ impl<C: Clock> Modelled<C> {
         let snapshot = self.rules.snapshot(memories).await?;
         let mut candidates = embedded::candidates(&snapshot, request, CANDIDATES_MAX);
         let screen = self.rules.screen();
-        let is_secret = |stored: &&Stored| has_secret(screen, &stored.text);
-        let secret: HashSet<_> =
-            snapshot.memories.iter().filter(is_secret).map(|stored| &stored.path).collect();
-        candidates.retain(|(stored, _)| !secret.contains(&stored.path));
+        // Each memory is looked at once, however many of its entries are candidates.
+        let mut secret: HashMap<&MemoryPath, bool> = HashMap::new();
+        candidates.retain(|(stored, _)| {
+            !*secret.entry(&stored.path).or_insert_with(|| has_secret(screen, &stored.text))
+        });
         let chosen = if candidates.is_empty() {
             Vec::new()
         } else {
@@ -347,23 +344,25 @@ fn notes(files: &Files<'_>) -> Vec<EntryNote> {
     notes
 }
 
-/// Entries that a model chooses from.
+/// Entries that a model chooses from, by their ids.
 struct Choice<'a> {
-    entries: &'a [At<'a>],
-    chosen: Option<Vec<usize>>,
+    /// In the order in which they are listed.
+    entries: Vec<(String, At<'a>)>,
+    chosen: Option<Vec<At<'a>>>,
     was_wrong: bool,
 }
 
 impl<'a> Choice<'a> {
-    const fn new(entries: &'a [At<'a>]) -> Self {
+    fn new(entries: &[At<'a>]) -> Self {
+        let entries = entries.iter().map(|at| (Self::id(*at), *at)).collect();
         Self { entries, chosen: None, was_wrong: false }
     }
 
-    fn id(&self, at: usize) -> String {
-        let Some((stored, note)) = self.entries.get(at) else { return String::new() };
-        let index = stored.text.read().notes.iter().position(|one| std::ptr::eq(one, *note));
-        let path = stored.path.to_string();
-        format!("{}:{}", path.trim_start_matches("/memories/"), index.unwrap_or_default())
+    /// Returns the scope, path and number of an entry.
+    fn id((stored, note): At<'_>) -> String {
+        let notes = stored.text.read().notes.iter();
+        let number = notes.take_while(|one| !std::ptr::eq(*one, note)).count();
+        format!("{}:{number}", stored.path.to_string().trim_start_matches("/memories/"))
     }
 
     fn task(&self, request: &ForgetRequest) -> String {
@@ -371,28 +370,24 @@ impl<'a> Choice<'a> {
             "The request, as a JSON string:\n{}\n\nThe entries, by id:\n",
             quoted(&request.query)
         );
-        for (at, (_, note)) in self.entries.iter().enumerate() {
+        for (id, (_, note)) in &self.entries {
             let entry: String = note.whole().chars().take(ENTRY_CHARS_MAX).collect();
-            let _ = writeln!(task, "{} {}", self.id(at), quoted(&entry));
+            let _ = writeln!(task, "{id} {}", quoted(&entry));
         }
         task
     }
 
     /// Reads ids; `None` if there is one that is not listed.
-    fn read(&self, ids: &Value) -> Option<Vec<usize>> {
-        let known: BTreeMap<String, usize> =
-            (0..self.entries.len()).map(|at| (self.id(at), at)).collect();
-        let ids = ids.as_array()?.iter().map(|id| known.get(id.as_str()?).copied());
-        ids.collect()
+    fn read(&self, ids: &Value) -> Option<Vec<At<'a>>> {
+        let known: HashMap<&str, At<'a>> =
+            self.entries.iter().map(|(id, at)| (id.as_str(), *at)).collect();
+        ids.as_array()?.iter().map(|id| known.get(id.as_str()?).copied()).collect()
     }
 
     /// Returns what was chosen, by a call or else by a text that is JSON.
     fn chosen(self, ran: Result<String, AgentError>) -> Result<Vec<At<'a>>, AgentError> {
-        let at = |chosen: Vec<usize>| {
-            chosen.into_iter().filter_map(|at| self.entries.get(at).copied()).collect()
-        };
-        if let Some(chosen) = self.chosen.clone() {
-            return Ok(at(chosen));
+        if let Some(chosen) = self.chosen {
+            return Ok(chosen);
         }
         match ran {
             Ok(text) => {
@@ -402,7 +397,7 @@ impl<'a> Choice<'a> {
                     .and_then(|json| serde_json::from_str(json).ok())
                     .ok_or(AgentError::NoAnswer)?;
                 let ids = value.get("ids").unwrap_or(&value);
-                self.read(ids).map(at).ok_or(AgentError::UnknownEntries)
+                self.read(ids).ok_or(AgentError::UnknownEntries)
             }
             Err(AgentError::Turns(_)) if self.was_wrong => Err(AgentError::UnknownEntries),
             Err(error) => Err(error),
@@ -453,17 +448,13 @@ impl<C: Clock> Curator for Modelled<C> {
         request: &RememberRequest,
         ledger: &Ledger,
     ) -> Result<Remembered, CurateError> {
-        let by = match &self.models.remember {
-            Some(chat) => {
-                let done = self.remember_by(chat, (memories, draft), request, ledger).await;
-                self.judge(done, ledger)?
+        if let Some(chat) = &self.models.remember {
+            let done = self.remember_by(chat, (memories, &mut *draft), request, ledger).await;
+            if let Some(done) = self.judge(done, ledger)? {
+                return Ok(done);
             }
-            None => None,
-        };
-        match by {
-            Some(done) => Ok(done),
-            None => self.rules.remember(memories, draft, request, ledger).await,
         }
+        self.rules.remember(memories, draft, request, ledger).await
     }
 
     async fn forget(
@@ -475,18 +466,14 @@ impl<C: Clock> Curator for Modelled<C> {
     ) -> Result<Forgotten, CurateError> {
         // A person chose an entry already, or says a secret, which goes to no model.
         let is_for_rules =
-            request.file.is_some() || { has_secret(self.rules.screen(), &request.query) };
-        let by = match self.models.forget.as_ref().filter(|_| !is_for_rules) {
-            Some(chat) => {
-                let done = self.forget_by(chat, (memories, draft), request, ledger).await;
-                self.judge(done, ledger)?
+            request.file.is_some() || has_secret(self.rules.screen(), &request.query);
+        if let Some(chat) = self.models.forget.as_ref().filter(|_| !is_for_rules) {
+            let done = self.forget_by(chat, (memories, &mut *draft), request, ledger).await;
+            if let Some(done) = self.judge(done, ledger)? {
+                return Ok(done);
             }
-            None => None,
-        };
-        match by {
-            Some(done) => Ok(done),
-            None => self.rules.forget(memories, draft, request, ledger).await,
         }
+        self.rules.forget(memories, draft, request, ledger).await
     }
 
     async fn dream(
@@ -495,17 +482,13 @@ impl<C: Clock> Curator for Modelled<C> {
         draft: &mut Draft,
         ledger: &Ledger,
     ) -> Result<Dreamt, CurateError> {
-        let by = match &self.models.dream {
-            Some(chat) => {
-                let done = self.dream_by(chat, (memories, draft), ledger).await;
-                self.judge(done, ledger)?
+        if let Some(chat) = &self.models.dream {
+            let done = self.dream_by(chat, (memories, &mut *draft), ledger).await;
+            if let Some(done) = self.judge(done, ledger)? {
+                return Ok(done);
             }
-            None => None,
-        };
-        match by {
-            Some(done) => Ok(done),
-            None => self.rules.dream(memories, draft, ledger).await,
         }
+        self.rules.dream(memories, draft, ledger).await
     }
 
     fn is_costly(&self) -> bool {

@@ -109,12 +109,14 @@ impl Models {
     }
 }
 
-/// What a model did for a task.
-#[derive(Clone, Debug, PartialEq)]
+/// What a model did for a task. What is skipped in JSON is in columns of its row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelWork {
     /// Its number, which grows.
+    #[serde(skip)]
     pub number: u64,
     /// The workspace that it was done for.
+    #[serde(skip)]
     pub workspace: String,
     /// The task that it was done for; what was only tried out has one too.
     pub task: Option<String>,
@@ -123,12 +125,15 @@ pub struct ModelWork {
     /// The model, as the settings name it.
     pub model: String,
     /// When it began.
+    #[serde(with = "iso")]
     pub began_at: Timestamp,
     /// When it ended.
+    #[serde(skip)]
     pub ended_at: Timestamp,
     /// How it ended: `completed`, `fallback`, `failed`, `timeout`, `cancelled`.
     pub ended: String,
     /// Whether nobody asked for it.
+    #[serde(skip)]
     pub is_background: bool,
     /// Replies of the model.
     pub turns: u32,
@@ -157,69 +162,31 @@ pub struct ModelWorkPage {
     pub next: Option<u64>,
 }
 
-/// What a row has beside its columns.
-#[derive(Serialize, Deserialize)]
-struct Kept {
-    task: Option<String>,
-    agent: String,
-    model: String,
-    began_at: String,
-    ended: String,
-    turns: u32,
-    calls: u32,
-    refused: u32,
-    tokens_in: u64,
-    tokens_cached: u64,
-    tokens_out: u64,
-    cost: Option<f64>,
-    why: Option<String>,
-}
-
 impl ModelWork {
     /// Returns what a row has beside its columns, as JSON.
     pub(crate) fn data(&self) -> String {
-        let one = self.clone();
-        let data = Kept {
-            task: one.task,
-            agent: one.agent,
-            model: one.model,
-            began_at: one.began_at.to_string(),
-            ended: one.ended,
-            turns: one.turns,
-            calls: one.calls,
-            refused: one.refused,
-            tokens_in: one.tokens_in,
-            tokens_cached: one.tokens_cached,
-            tokens_out: one.tokens_out,
-            cost: one.cost,
-            // What a server says of a failure may quote what it was sent.
-            why: one.why.and_then(|why| crate::task::tellable(&why)),
-        };
-        json!(data).to_string()
+        json!(self).to_string()
     }
 
     /// Reads a row; what no program of ours wrote is passed over.
     fn read(row: ModelWorkRow) -> Option<Self> {
-        let data: Kept = serde_json::from_str(&row.data).ok()?;
-        Some(Self {
-            number: row.number,
-            workspace: row.workspace,
-            task: data.task,
-            agent: data.agent,
-            model: data.model,
-            began_at: data.began_at.parse().unwrap_or(row.ended_at),
-            ended_at: row.ended_at,
-            ended: data.ended,
-            is_background: row.background,
-            turns: data.turns,
-            calls: data.calls,
-            refused: data.refused,
-            tokens_in: data.tokens_in,
-            tokens_cached: data.tokens_cached,
-            tokens_out: data.tokens_out,
-            cost: data.cost,
-            why: data.why,
-        })
+        let ModelWorkRow { number, workspace, ended_at, background, tokens: _, data } = row;
+        let data: Self = serde_json::from_str(&data).ok()?;
+        Some(Self { number, workspace, ended_at, is_background: background, ..data })
+    }
+}
+
+/// A time in JSON, as ISO 8601.
+mod iso {
+    use memory::clock::Timestamp;
+    use serde::{Deserialize as _, Deserializer, Serializer, de};
+
+    pub(super) fn serialize<S: Serializer>(time: &Timestamp, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(time)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(from: D) -> Result<Timestamp, D::Error> {
+        String::deserialize(from)?.parse().map_err(de::Error::custom)
     }
 }
 

@@ -11,12 +11,12 @@ use crate::ledger::Ledger;
 
 /// Calls of one reply that are carried out.
 const CALLS_MAX: usize = 16;
-/// Bytes of all results that a model is told: each turn sends them again.
+/// Bytes of all tool results of one agent: each turn sends them again.
 const TOLD_BYTES_MAX: usize = 256 * 1024;
-/// Bytes of a result that a model is told.
+/// Bytes of one tool result.
 const RESULT_BYTES_MAX: usize = 24 * 1024;
 
-/// What an agent may do.
+/// The tools of an agent.
 pub(crate) trait Toolbox: Send {
     /// Returns the tools. A call of anything else is refused.
     fn tools(&self) -> Vec<Tool>;
@@ -150,7 +150,7 @@ impl Agent<'_> {
             }
             let mut results = Vec::with_capacity(reply.calls.len());
             for (number, call) in reply.calls.iter().enumerate() {
-                // Whoever stops the work is heard between two calls.
+                // A task that was cancelled ends here, between two calls.
                 tokio::task::yield_now().await;
                 if Instant::now() >= self.until {
                     return Err(AgentError::Deadline(self.wait));
@@ -216,8 +216,7 @@ fn carry_out(
 
 fn cut(mut result: String) -> String {
     if result.len() > RESULT_BYTES_MAX {
-        let end = (0..=RESULT_BYTES_MAX).rev().find(|end| result.is_char_boundary(*end));
-        result.truncate(end.unwrap_or_default());
+        result.truncate(result.floor_char_boundary(RESULT_BYTES_MAX));
         result.push_str("\n\n(The rest is left out.)");
     }
     result

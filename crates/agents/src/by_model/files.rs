@@ -76,7 +76,7 @@ pub(crate) struct Files<'a> {
     all: BTreeMap<String, File<'a>>,
     /// Paths that something else stands at.
     taken: BTreeSet<String>,
-    /// What memories say that are nobody else's, and what may be said everywhere; read when something is written for others.
+    /// The runs of words of private memories, and those that may stand anywhere; read when a shared memory is written.
     private: OnceCell<(Runs, Runs)>,
     /// Entries that may be merged, for a person to decide.
     proposals: Vec<Proposal>,
@@ -92,7 +92,7 @@ struct File<'a> {
     /// Whether what was there before is shown.
     is_shown: bool,
     now: Option<String>,
-    /// Whether what was there before holds a secret, once somebody asked.
+    /// Whether the text that is stored holds a secret; screened when it is first needed.
     has_secret: OnceCell<bool>,
 }
 
@@ -105,9 +105,10 @@ impl File<'_> {
         self.now.as_deref() != self.before()
     }
 
-    /// Tells whether it is shown. What screening takes for a secret is sent to no model.
-    fn is_there(&self, screen: &Screen) -> bool {
-        self.now.is_some() && (self.is_changed() || (self.is_shown && !self.has_secret(screen)))
+    /// Returns its text, if it is shown. What screening takes for a secret is sent to no model.
+    fn shown(&self, screen: &Screen) -> Option<&str> {
+        let is_shown = self.is_changed() || (self.is_shown && !self.has_secret(screen));
+        self.now.as_deref().filter(|_| is_shown)
     }
 
     fn has_secret(&self, screen: &Screen) -> bool {
@@ -201,21 +202,27 @@ impl<'a> Files<'a> {
         MemoryPath::parse(text, self.layout).map_err(|error| Refused::new(error.to_string()))
     }
 
-    /// Returns a memory that is there.
-    fn file(&self, path: &MemoryPath) -> Result<&File<'a>, Refused> {
-        let file = self.all.get(&path.to_string()).filter(|file| file.is_there(self.screen));
-        file.ok_or_else(|| {
+    /// Returns a memory that is shown, with its text.
+    fn file(&self, path: &MemoryPath) -> Result<(&File<'a>, &str), Refused> {
+        let file = self.all.get(&path.to_string());
+        let shown = file.and_then(|file| Some((file, file.shown(self.screen)?)));
+        shown.ok_or_else(|| {
             Refused::new(format!("there is no memory {path}; `ls` shows which there are"))
         })
     }
 
+    /// Returns the folder that is asked for; everything without one.
+    fn folder(&self, arguments: &Value) -> Result<String, Refused> {
+        match arguments.get("path") {
+            None | Some(Value::Null) => Ok("/memories".to_owned()),
+            Some(_) => Ok(self.path(arguments, "path")?.to_string()),
+        }
+    }
+
     fn list(&self, arguments: &Value) -> Result<String, Refused> {
-        let below = match arguments.get("path") {
-            None | Some(Value::Null) => "/memories".to_owned(),
-            Some(_) => self.path(arguments, "path")?.to_string(),
-        };
-        let lines = self.below(&below).map(|file| {
-            let text = Source::from(file.now.as_deref().unwrap_or_default());
+        let below = self.folder(arguments)?;
+        let lines = self.below(&below).map(|(file, text)| {
+            let text = Source::from(text);
             let head = &text.read().head;
             let pinned =
                 if file.stored.is_some_and(|stored| stored.pinned) { " [pinned]" } else { "" };
@@ -224,20 +231,18 @@ impl<'a> Files<'a> {
         Ok(listed(lines, "There are no memories here."))
     }
 
-    fn below<'s>(&'s self, folder: &'s str) -> impl Iterator<Item = &'s File<'a>> {
-        let is_below = move |file: &&File<'a>| {
-            let path = file.path.to_string();
+    /// Returns the memories below a folder that are shown, with their texts.
+    fn below<'s>(&'s self, folder: &'s str) -> impl Iterator<Item = (&'s File<'a>, &'s str)> {
+        let is_below = move |(path, _): &(&String, &File<'a>)| {
             path.strip_prefix(folder).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
         };
-        self.all.values().filter(|file| file.is_there(self.screen)).filter(is_below)
+        let files = self.all.iter().filter(is_below);
+        files.filter_map(|(_, file)| Some((file, file.shown(self.screen)?)))
     }
 
     fn search(&self, arguments: &Value) -> Result<String, Refused> {
         let pattern = string(arguments, "pattern")?;
-        let below = match arguments.get("path") {
-            None | Some(Value::Null) => "/memories".to_owned(),
-            Some(_) => self.path(arguments, "path")?.to_string(),
-        };
+        let below = self.folder(arguments)?;
         if pattern.len() > PATTERN_LENGTH_MAX {
             return Err(Refused::new("the pattern is too long"));
         }
@@ -251,14 +256,14 @@ impl<'a> Files<'a> {
         let regex = regex.map_err(|_| Refused::new("the pattern is too large"))?;
         let mut found = Vec::new();
         let until = Instant::now() + SEARCH_WAIT;
-        for file in self.below(&below) {
+        for (file, text) in self.below(&below) {
             if found.len() > LINES_MAX {
                 break;
             }
             if Instant::now() >= until {
                 return Err(Refused::new("that takes too long: look for less, or in one folder"));
             }
-            for (number, line) in file.now.as_deref().unwrap_or_default().lines().enumerate() {
+            for (number, line) in text.lines().enumerate() {
                 let end = line.floor_char_boundary(LINE_BYTES_SEARCHED);
                 if regex.is_match(line.get(..end).unwrap_or(line)) {
                     let line: String = line.chars().take(LINE_CHARS_MAX).collect();
@@ -271,21 +276,21 @@ impl<'a> Files<'a> {
 
     fn read(&self, arguments: &Value) -> Result<String, Refused> {
         let path = self.path(arguments, "path")?;
-        Ok(self.file(&path)?.now.clone().unwrap_or_default())
+        Ok(self.file(&path)?.1.to_owned())
     }
 
     fn write(&mut self, arguments: &Value) -> Result<String, Refused> {
         let path = self.path(arguments, "path")?;
         let text = string(arguments, "content")?;
-        let before = self.all.get(&path.to_string()).filter(|file| file.is_there(self.screen));
-        let before = before.and_then(|file| file.now.clone()).unwrap_or_default();
+        // A memory that is made anew had no text before.
+        let before = self.file(&path).map_or(String::new(), |(_, text)| text.to_owned());
         self.put(&path, &before, text.to_owned())
     }
 
     fn edit(&mut self, arguments: &Value) -> Result<String, Refused> {
         let path = self.path(arguments, "path")?;
         let (old, new) = (string(arguments, "old_string")?, string(arguments, "new_string")?);
-        let before = self.file(&path)?.now.clone().unwrap_or_default();
+        let before = self.file(&path)?.1.to_owned();
         let edited = edit::str_replace(&path, &before, old, new);
         let edited = edited.map_err(|error| Refused::new(error.to_string()))?;
         self.put(&path, &before, edited.text)
@@ -293,11 +298,11 @@ impl<'a> Files<'a> {
 
     fn delete(&mut self, arguments: &Value) -> Result<String, Refused> {
         let path = self.path(arguments, "path")?;
-        let file = self.file(&path)?;
+        let (file, text) = self.file(&path)?;
         if file.stored.is_some_and(|stored| stored.pinned) {
             return Err(Refused::new(format!("{path} is pinned, so it stays")));
         }
-        self.check_change(&path, file.now.as_deref().unwrap_or_default())?;
+        self.check_change(&path, text)?;
         if let Some(file) = self.all.get_mut(&path.to_string()) {
             file.now = None;
         }
@@ -402,7 +407,8 @@ impl<'a> Files<'a> {
             key == *one || key.strip_prefix(one.as_str()).is_some_and(|rest| rest.starts_with('/'))
         };
         let file = self.all.get(&key);
-        let is_hidden = file.is_some_and(|file| file.now.is_some() && !file.is_there(self.screen));
+        let is_hidden =
+            file.is_some_and(|file| file.now.is_some() && file.shown(self.screen).is_none());
         if is_hidden || self.taken.iter().any(is_below) {
             return Err(Refused::new(format!("{path} is taken; choose another name")));
         }
@@ -460,7 +466,7 @@ impl Files<'_> {
             let path = self.path(arguments, path)?;
             let form = Form::of(string(arguments, entry)?);
             let stored =
-                self.file(&path)?.stored.filter(|stored| !stored.pinned || entry == "keep_entry");
+                self.file(&path)?.0.stored.filter(|stored| !stored.pinned || entry == "keep_entry");
             let notes = stored.into_iter().flat_map(|stored| &stored.text.read().notes);
             let text = notes.into_iter().find(|note| note.form == form).map(Note::whole);
             let text = text.ok_or_else(|| Refused::new(format!("{path} has no such entry")))?;

@@ -49,10 +49,7 @@ pub fn remember(
     request: &RememberRequest,
     screen: &Screen,
 ) -> Result<Remembered, Refusal> {
-    let found = screen.check(&request.content, Writer::Agent);
-    if let Some(found) = found.iter().find(|found| found.policy == Policy::Refuse) {
-        return Err(Refusal::Screened { family: found.family, rule: found.rule });
-    }
+    check_screened(screen, &request.content)?;
     let asked = request.scope.map(|scope| mount_for(snapshot, scope).ok_or(Refusal::ScopeMismatch));
     let is_clean = request.context_mode == ContextMode::Clean;
     let mut desk = Desk {
@@ -91,6 +88,15 @@ pub fn remember(
     Ok(desk.finish())
 }
 
+/// Refuses a text in which screening sees a secret or an order to a model.
+pub(crate) fn check_screened(screen: &Screen, text: &str) -> Result<(), Refusal> {
+    let found = screen.check(text, Writer::Agent);
+    match found.iter().find(|found| found.policy == Policy::Refuse) {
+        Some(found) => Err(Refusal::Screened { family: found.family, rule: found.rule }),
+        None => Ok(()),
+    }
+}
+
 /// Returns what people call a mount.
 const fn scope_word(mount: Mount) -> &'static str {
     match mount {
@@ -100,7 +106,7 @@ const fn scope_word(mount: Mount) -> &'static str {
 }
 
 /// Returns the mount of a scope, if the caller may write there; the only one of a flat layout.
-fn mount_for(snapshot: &Snapshot, scope: Scope) -> Option<Mount> {
+pub(crate) fn mount_for(snapshot: &Snapshot, scope: Scope) -> Option<Mount> {
     [Mount::Scope(scope), Mount::Flat].into_iter().find(|mount| snapshot.writable.contains(mount))
 }
 

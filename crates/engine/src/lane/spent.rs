@@ -12,7 +12,7 @@ use super::work::Ran;
 use super::{Lanes, Shared, lock};
 use crate::models::ModelWork;
 use crate::runner::chain;
-use crate::task::{Asker, TaskErrorCode, TaskId, TaskKind};
+use crate::task::{Asker, TaskErrorCode, TaskId, TaskKind, tellable};
 
 /// How often models did something in this process, and what that took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -77,7 +77,8 @@ impl Shared {
             tokens_cached: usage.tokens_cached,
             tokens_out: usage.tokens_out,
             cost: usage.cost,
-            why: report.fallback.or(report.failed),
+            // What a server says of a failure may quote what it was sent.
+            why: report.fallback.or(report.failed).and_then(|why| tellable(&why)),
         };
         if let Err(error) = self.parts.tasks.add_model_work(work.row()).await {
             tracing::warn!(%task, error = %chain(&error), "what a model did is not noted");
