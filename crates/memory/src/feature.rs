@@ -33,7 +33,7 @@ words! {
         Harvest = "harvest",
         /// Dreams that nobody asked for. They also have to be scheduled in `[dream]`.
         ScheduledDreams = "scheduled_dreams",
-        /// Models and endpoints that are asked: today those for vectors. They also have to be named in the settings.
+        /// Models and endpoints that are asked. They also have to be named in the settings.
         Models = "models",
         /// Tasks in a child process. Not in this version.
         Child = "child",
