@@ -8,6 +8,7 @@ mod agent;
 mod files;
 mod kept;
 mod prompts;
+mod rerank;
 mod runs;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -27,6 +28,7 @@ use tokio::time::Instant;
 pub use self::agent::AgentError;
 use self::agent::{Agent, Refused, Toolbox};
 use self::files::{Allowed, Files, Work, has_secret};
+pub use self::rerank::{RerankCandidate, rerank};
 use crate::curator::{CurateError, Curator, Embedded, enter};
 use crate::embedded::{self, At, Snapshot, Source};
 use crate::ledger::Ledger;
@@ -344,6 +346,12 @@ fn notes(files: &Files<'_>) -> Vec<EntryNote> {
     notes
 }
 
+/// Returns the JSON that a text consists of, or has words around.
+fn json_in(text: &str) -> Option<Value> {
+    let json = text.get(text.find(['[', '{'])?..=text.rfind([']', '}'])?)?;
+    serde_json::from_str(json).ok()
+}
+
 /// Entries that a model chooses from, by their ids.
 struct Choice<'a> {
     /// In the order in which they are listed.
@@ -391,11 +399,7 @@ impl<'a> Choice<'a> {
         }
         match ran {
             Ok(text) => {
-                let json =
-                    text.find(['[', '{']).and_then(|from| text.get(from..=text.rfind([']', '}'])?));
-                let value: Value = json
-                    .and_then(|json| serde_json::from_str(json).ok())
-                    .ok_or(AgentError::NoAnswer)?;
+                let value = json_in(&text).ok_or(AgentError::NoAnswer)?;
                 let ids = value.get("ids").unwrap_or(&value);
                 self.read(ids).ok_or(AgentError::UnknownEntries)
             }

@@ -2,8 +2,8 @@
 //!
 //! [`embedded`] is the curator that needs no model and no network: `remember`, `forget` and `dream` as
 //! pure functions from a snapshot of memories to edits. [`Curator`] is the port that the lane
-//! calls, over a [`store::Draft`]; [`Embedded`] answers it with those functions, [`Modelled`] by asking models. Nothing here
-//! commits: who owns the draft does.
+//! calls, over a [`store::Draft`]; [`Embedded`] answers it with those functions, [`Modelled`] by asking models. [`rerank`] asks one
+//! which memories fit a prompt. Nothing here commits: who owns the draft does.
 
 pub mod embedded;
 
@@ -13,7 +13,7 @@ mod ledger;
 mod request;
 mod shelf;
 
-pub use by_model::{AgentError, ByModel, Modelled};
+pub use by_model::{AgentError, ByModel, Modelled, RerankCandidate, rerank};
 pub use curator::{CurateError, Curator, Embedded};
 pub use ledger::{Ledger, Report};
 pub use request::{

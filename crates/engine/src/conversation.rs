@@ -81,6 +81,8 @@ pub struct Selected {
 /// What a selection is asked for.
 #[derive(Clone, Debug)]
 pub struct Selecting {
+    /// The workspace of the conversation.
+    pub workspace: Arc<str>,
     /// The memories that the conversation may see.
     pub memories: Memories,
     /// What the person said.
@@ -265,6 +267,7 @@ impl Conversation {
         cancelled: &CancellationToken,
     ) -> Prefetch<Vec<Selected>> {
         let asked = Selecting {
+            workspace: Arc::from(self.workspace.as_str()),
             memories: self.memories.clone(),
             prompt: Arc::from(text),
             except: kept.shown(),

@@ -47,6 +47,8 @@ mod prefetch;
 
 mod conversation;
 
+mod backoff;
+
 mod recaller;
 
 mod serving;
@@ -60,6 +62,8 @@ mod browse;
 mod runs;
 
 mod models;
+
+mod reranker;
 
 mod search;
 
@@ -105,6 +109,7 @@ pub use open::{Engine, EngineError};
 pub use pending::{Decision, DecisionError, Pending, PendingPage, PendingProposal};
 pub use precondition::delete_expected;
 pub use recaller::Recaller;
+pub use reranker::Reranker;
 pub use runner::{InProcess, Job, RunError, Runner, chain};
 pub use runs::{Run, RunOf, RunPage, runs};
 pub use search::{Hit, Hits, search};

@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
+use agents::Report;
 use memory::clock::Timestamp;
 use memory::limits::{BACKGROUND_TOKENS_PER_DAY, MODEL_CHECK_WAIT};
 use model::{Chat, ChatError, Conversation, Tool};
@@ -13,6 +14,7 @@ use state::{ModelWorkRow, StateError, Tasks as _};
 use tokio::time::Instant;
 
 use crate::open::Engine;
+use crate::task::tellable;
 
 /// A kind of work that a model may do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -23,11 +25,13 @@ pub enum ModelJob {
     Forget,
     /// Tidies up.
     Dream,
+    /// Chooses among what was found for a prompt.
+    Recall,
 }
 
 impl ModelJob {
     /// Every job.
-    pub const ALL: [Self; 3] = [Self::Remember, Self::Forget, Self::Dream];
+    pub const ALL: [Self; 4] = [Self::Remember, Self::Forget, Self::Dream, Self::Recall];
 
     /// Returns the public word.
     pub const fn as_str(self) -> &'static str {
@@ -35,7 +39,19 @@ impl ModelJob {
             Self::Remember => "remember",
             Self::Forget => "forget",
             Self::Dream => "dream",
+            Self::Recall => "recall",
         }
+    }
+
+    /// Tells whether the default model does it too. One that chooses what is recalled is asked for each prompt, so a
+    /// person has to name it.
+    pub const fn has_default(self) -> bool {
+        !matches!(self, Self::Recall)
+    }
+
+    /// Tells whether it is the work of a curator, on a draft.
+    pub const fn is_curation(self) -> bool {
+        matches!(self, Self::Remember | Self::Forget | Self::Dream)
     }
 }
 
@@ -109,7 +125,7 @@ impl Models {
     }
 }
 
-/// What a model did for a task. What is skipped in JSON is in columns of its row.
+/// What a model did for a task, or for a prompt. What is skipped in JSON is in columns of its row.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ModelWork {
     /// Its number, which grows.
@@ -118,7 +134,7 @@ pub struct ModelWork {
     /// The workspace that it was done for.
     #[serde(skip)]
     pub workspace: String,
-    /// The task that it was done for; what was only tried out has one too.
+    /// The task that it was done for; what was only tried out has one too. Recall is for none.
     pub task: Option<String>,
     /// The agent, such as `managed-auto-memory-remember`.
     pub agent: String,
@@ -162,9 +178,57 @@ pub struct ModelWorkPage {
     pub next: Option<u64>,
 }
 
+/// When and for whom a model did something, and how that ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Occasion<'a> {
+    pub(crate) workspace: &'a str,
+    pub(crate) task: Option<String>,
+    pub(crate) began_at: Timestamp,
+    pub(crate) ended_at: Timestamp,
+    pub(crate) ended: &'a str,
+    pub(crate) is_background: bool,
+}
+
 impl ModelWork {
+    /// Returns what is kept on record; `None` if no model was asked.
+    pub(crate) fn of(report: Report, occasion: &Occasion<'_>) -> Option<Self> {
+        let usage = report.usage;
+        Some(Self {
+            number: 0,
+            workspace: occasion.workspace.to_owned(),
+            task: occasion.task.clone(),
+            agent: report.agent?.to_owned(),
+            model: report.model?,
+            began_at: occasion.began_at,
+            ended_at: occasion.ended_at,
+            ended: occasion.ended.to_owned(),
+            is_background: occasion.is_background,
+            turns: report.turns,
+            calls: report.calls,
+            refused: report.refused,
+            tokens_in: usage.tokens_in,
+            tokens_cached: usage.tokens_cached,
+            tokens_out: usage.tokens_out,
+            cost: usage.cost,
+            // What a server says of a failure may quote what it was sent.
+            why: report.fallback.or(report.failed).and_then(|why| tellable(&why)),
+        })
+    }
+
+    /// Returns it as the state keeps it.
+    pub(crate) fn row(&self) -> ModelWorkRow {
+        ModelWorkRow {
+            number: 0,
+            workspace: self.workspace.clone(),
+            ended_at: self.ended_at,
+            background: self.is_background,
+            tokens: self.tokens_in + self.tokens_out,
+            data: self.data(),
+        }
+    }
+
     /// Returns what a row has beside its columns, as JSON.
-    pub(crate) fn data(&self) -> String {
+    fn data(&self) -> String {
         json!(self).to_string()
     }
 

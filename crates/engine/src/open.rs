@@ -32,6 +32,7 @@ use crate::lane::{DreamSchedule, LaneParts, LaneSettings, Lanes};
 use crate::models::{Fallback, ModelJob, Models};
 use crate::pending::Pending;
 use crate::recaller::Recaller;
+use crate::reranker::Reranker;
 use crate::runner::{InProcess, Runner};
 use crate::segment::{self, ContextText, Look, Showing};
 use crate::switches::Switches;
@@ -58,6 +59,7 @@ pub enum EngineError {
 #[derive(Clone, Debug)]
 pub struct Engine {
     recaller: Arc<Recaller>,
+    reranker: Option<Reranker>,
     pub(crate) store: Arc<Store>,
     pub(crate) state: Arc<SqliteState>,
     pub(crate) folders: Folders,
@@ -115,8 +117,14 @@ impl Engine {
             recaller = recaller.with_embeddings(embeddings, (vectors, turn));
         }
         let recaller = Arc::new(recaller);
+        let reranker = models.of(ModelJob::Recall).map(|chat| {
+            let tasks = Arc::<SqliteState>::clone(&state);
+            let found_by = (Arc::clone(&recaller), screen.clone());
+            Reranker::new(found_by, chat.clone(), tasks, Arc::new(SystemClock))
+        });
         Ok(Self {
             recaller,
+            reranker,
             store,
             state,
             folders,
@@ -222,10 +230,11 @@ impl Engine {
             dream: of(ModelJob::Dream),
             falls_back: self.models.fallback == Fallback::Rules,
         };
-        let runner = if self.models.is_empty() {
-            InProcess::new("embedded", Arc::new(rules))
-        } else {
+        let has_model = |job: &ModelJob| job.is_curation() && self.models.of(*job).is_some();
+        let runner = if ModelJob::ALL.iter().any(has_model) {
             InProcess::new("models", Arc::new(Modelled::new(rules, models)))
+        } else {
+            InProcess::new("embedded", Arc::new(rules))
         };
         self.lanes_with(Arc::new(runner), settings, feed)
     }
@@ -271,6 +280,13 @@ impl Engine {
     /// edits from outside seen at once follows what [changes](Self::subscribe) with it, and watches.
     pub fn recaller(&self) -> Arc<Recaller> {
         Arc::clone(&self.recaller)
+    }
+
+    /// Returns what has a model choose among what was found for a prompt, if a person named one for that. It is for
+    /// [conversations](Self::conversations) of a process that lives on: one that ends with an answer would leave before the
+    /// model has answered, and nothing would be shown.
+    pub fn reranker(&self) -> Option<Reranker> {
+        self.reranker.clone()
     }
 
     /// Returns what fits a prompt, as it is shown to a model; `None` when nothing does.

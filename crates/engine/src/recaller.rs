@@ -15,18 +15,16 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock, RwLockReadGuard, RwLo
 use std::time::SystemTime;
 
 use async_trait::async_trait;
-use context::Mark;
 use memory::clock::Timestamp;
 use memory::document::{self, Revision};
 use memory::feature::Feature;
 use memory::limits::{
     CORPORA_KEPT_MAX, CORPUS_AGE_MAX, CORPUS_BATCH, CORPUS_DRIFT_SHARE, CORPUS_KEEP_DELAY,
-    CORPUS_REST_DELAY, EMBED_RETRY_DELAY, PROMPT_CHARS_MAX, RECALLED_ITEM_CHARS_MAX,
-    RECALLED_ITEMS_MAX,
+    CORPUS_REST_DELAY, EMBED_RETRY_DELAY, PROMPT_CHARS_MAX, RECALLED_ITEMS_MAX,
 };
 use memory::path::{MemoryPath, Mount};
 use memory::screen::Screen;
-use recall::{Corpus, EntryHit, Hit, Likeness, Options, Reason, Vector};
+use recall::{Corpus, Hit, Likeness, Options, Vector};
 use store::backend::Stamp;
 use store::{
     Answering, DerivedFiles, MEMORY_LIST, Memories, Notice, StoreError, Surveyed, TurnFile,
@@ -40,15 +38,22 @@ use tokio_util::sync::CancellationToken;
 
 use crate::config::Embeddings;
 use crate::conversation::{Select, Selected, Selecting};
+use crate::recaller::excerpt::selected;
 use crate::recaller::kept::Place;
 use crate::recaller::meaning::{Filled, Meaning, OfRoot};
 use crate::segment::mark;
 
 mod kept;
 
+mod excerpt;
+
 mod meaning;
 
+mod shortlist;
+
 mod vectors;
+
+pub(crate) use self::shortlist::{Candidate, Shortlist};
 
 /// How much of its score a memory may lack and still fit as well as another.
 const TIE_SHARE: f32 = 0.01;
@@ -422,14 +427,7 @@ impl Select for Recaller {
             return Ok(Vec::new());
         }
         let alike = self.alike(&followed, &asked.prompt).await;
-        let silent: HashSet<MemoryPath> = {
-            let held = followed.read();
-            held.unreviewed.keys().filter(|path| held.is_unasked_silent(path)).cloned().collect()
-        };
-        let may_be = |path: &MemoryPath, revision: &Revision| {
-            !asked.except.has(path, revision) && !silent.contains(path)
-        };
-        Ok(followed.found(&asked.memories, (&asked.prompt, alike), may_be).await?)
+        Ok(followed.found_unasked(&asked, alike).await?)
     }
 }
 
@@ -573,6 +571,22 @@ impl Followed {
         changed
     }
 
+    /// Returns what fits, of what may be shown to somebody who did not ask and was not shown it yet.
+    async fn found_unasked(
+        &self,
+        asked: &Selecting,
+        alike: Option<Alike<'_>>,
+    ) -> Result<Vec<Selected>, StoreError> {
+        let silent: HashSet<MemoryPath> = {
+            let held = self.read();
+            held.unreviewed.keys().filter(|path| held.is_unasked_silent(path)).cloned().collect()
+        };
+        let may_be = |path: &MemoryPath, revision: &Revision| {
+            !asked.except.has(path, revision) && !silent.contains(path)
+        };
+        self.found(&asked.memories, (&asked.prompt, alike), may_be).await
+    }
+
     /// Returns what fits, of what may be shown.
     async fn found(
         &self,
@@ -599,6 +613,7 @@ impl Followed {
 }
 
 /// A prompt's vector, and what it is compared with.
+#[derive(Clone)]
 struct Alike<'a> {
     meaning: &'a Meaning,
     vector: Arc<Vector>,
@@ -670,9 +685,18 @@ impl Held {
     /// Returns the memories that fit, the best first: more than are shown, since those that were make room.
     fn find(&self, prompt: &str, likeness: Option<&Likeness>) -> Vec<(Hit, &Read)> {
         let options = Options { limit: 4 * RECALLED_ITEMS_MAX, ..Options::default() };
+        self.find_with(prompt, likeness, &options)
+    }
+
+    fn find_with(
+        &self,
+        prompt: &str,
+        likeness: Option<&Likeness>,
+        options: &Options,
+    ) -> Vec<(Hit, &Read)> {
         let end = prompt.char_indices().nth(PROMPT_CHARS_MAX).map_or(prompt.len(), |(end, _)| end);
         let prompt = prompt.get(..end).unwrap_or(prompt);
-        let hits = self.corpus.rank_with(prompt, &options, likeness).into_iter();
+        let hits = self.corpus.rank_with(prompt, options, likeness).into_iter();
         let mut found: Vec<(Hit, &Read)> = hits
             .filter_map(|hit| Some((self.memories.get(&hit.path)?, hit)))
             .map(|(read, hit)| (hit, read))
@@ -729,57 +753,6 @@ impl Held {
 fn is_list(path: &MemoryPath, text: &str) -> bool {
     path.relative().is_some_and(|relative| relative.as_str() == MEMORY_LIST)
         && document::is_generated_list(text)
-}
-
-fn selected(hit: Hit, read: &Read, text: &str, mark: Option<Mark>) -> Selected {
-    Selected {
-        title: title(&hit.path, text),
-        text: excerpt(text, &hit.entries),
-        why: why(&hit.reasons),
-        path: hit.path,
-        revision: read.revision,
-        modified_at: read.modified_at,
-        mark,
-    }
-}
-
-/// Returns what a memory is called: its name, else what its description says, else its file's name.
-fn title(path: &MemoryPath, text: &str) -> String {
-    let head = document::head(text.as_bytes());
-    let described = Some(head.description).filter(|description| !description.is_empty());
-    head.name.or(described).unwrap_or_else(|| {
-        let path = path.to_string();
-        let file = path.rsplit('/').next().unwrap_or(&path);
-        file.strip_suffix(".md").unwrap_or(file).to_owned()
-    })
-}
-
-/// Returns what of a memory is shown: all of it when it is short, else its entries that fit best.
-fn excerpt(text: &str, entries: &[EntryHit]) -> String {
-    let body = document::body(text).trim();
-    if body.chars().count() <= RECALLED_ITEM_CHARS_MAX {
-        return body.to_owned();
-    }
-    let mut ranges: Vec<_> = entries.iter().map(|entry| entry.range.clone()).collect();
-    ranges.sort_unstable_by_key(|range| range.start);
-    let parts = ranges.into_iter().filter_map(|range| text.get(range)).map(str::trim);
-    parts.collect::<Vec<_>>().join("\n…\n")
-}
-
-/// Says why a memory was chosen.
-fn why(reasons: &[Reason]) -> String {
-    let reason = |reason: &Reason| match reason {
-        Reason::Word { asked, found } if asked == found => format!("has `{asked}`"),
-        Reason::Word { asked, found } => format!("has `{found}` for `{asked}`"),
-        Reason::Misspelled { asked, found } => format!("has `{found}`, probably for `{asked}`"),
-        Reason::Near { asked, found, .. } => format!("has `{found}`, near `{asked}`"),
-        Reason::Date => "is from the day or month asked for".to_owned(),
-        Reason::Subject => "is about what is named".to_owned(),
-        Reason::Alike { nearness } => {
-            format!("is near to the prompt as a whole ({nearness:.2})")
-        }
-    };
-    reasons.iter().map(reason).collect::<Vec<_>>().join("; ")
 }
 
 #[cfg(test)]

@@ -10,9 +10,11 @@ use tokio::task::JoinHandle;
 use crate::callers::Callers;
 use crate::conversation::{Conversations, Select};
 use crate::feed::{Feed, Feeds};
-use crate::lane::{LaneSettings, Lanes};
+use crate::lane::{LaneSettings, Lanes, Spent};
+use crate::models::ModelJob;
 use crate::open::Engine;
 use crate::recaller::Recaller;
+use crate::reranker::Reranker;
 use crate::workspace::Workspace;
 
 /// What is kept going for some workspaces. Whoever drops it tells no changes any more.
@@ -28,12 +30,27 @@ pub struct Serving {
     pub conversations: Conversations,
     /// Finds what fits a prompt.
     pub recaller: Arc<Recaller>,
+    /// Has a model choose among that, for conversations, if a person named one.
+    pub reranker: Option<Reranker>,
     following: JoinHandle<()>,
 }
 
 impl Drop for Serving {
     fn drop(&mut self) {
         self.following.abort();
+    }
+}
+
+impl Serving {
+    /// Returns what models did in this process so far, by the work, the model and how it ended.
+    pub fn spent(&self) -> Vec<((&'static str, String, &'static str), Spent)> {
+        let of_lanes = self.lanes.spent().into_iter();
+        let of_lanes =
+            of_lanes.map(|((kind, model, ended), spent)| ((kind.as_str(), model, ended), spent));
+        let of_recall = self.reranker.iter().flat_map(Reranker::spent);
+        let job = ModelJob::Recall.as_str();
+        let of_recall = of_recall.map(|((model, ended), spent)| ((job, model, ended), spent));
+        of_lanes.chain(of_recall).collect()
     }
 }
 
@@ -56,7 +73,12 @@ impl Engine {
         let lanes = self.lanes(settings, Arc::clone(&feeds) as Arc<dyn Feed>);
         let callers = self.callers(Arc::clone(&feeds));
         let recaller = self.recaller();
-        let conversations = self.conversations(Arc::clone(&recaller) as Arc<dyn Select>);
+        let reranker = self.reranker();
+        let select: Arc<dyn Select> = match &reranker {
+            Some(reranker) => Arc::new(reranker.clone()),
+            None => Arc::clone(&recaller) as Arc<dyn Select>,
+        };
+        let conversations = self.conversations(select);
         let following = self.follow(Arc::clone(&feeds));
         // What was left is gone on with before anything new is taken.
         lanes.resume(workspaces).await?;
@@ -81,7 +103,7 @@ impl Engine {
             }
             .boxed(),
         );
-        Ok(Serving { lanes, feeds, callers, conversations, recaller, following })
+        Ok(Serving { lanes, feeds, callers, conversations, recaller, reranker, following })
     }
 }
 

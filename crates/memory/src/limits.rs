@@ -488,6 +488,20 @@ pub const MODEL_DECISIONS_MAX: u32 = 2;
 /// How long a model may take to choose what is forgotten.
 pub const FORGET_BY_MODEL_WAIT: Duration = Duration::from_secs(30);
 
+/// How long a model may take to choose what is recalled. It is waited for beside the turn; a large hosted model takes one or
+/// two seconds, an agent's first tool as long, and what comes behind the last tool of a turn is shown to nobody.
+pub const RERANK_WAIT: Duration = Duration::from_secs(4);
+
+/// Memories that such a model chooses from: more than are shown, so that one in other words is among them, and few enough
+/// that a question has some thousand tokens.
+pub const RERANK_CANDIDATES_MAX: usize = 20;
+
+/// Characters of the title and of the text of a memory that such a model is shown: an entry, as a rule.
+pub const RERANK_CHARS_MAX: usize = 400;
+
+/// Characters of a prompt, from its beginning, that such a model is shown.
+pub const RERANK_PROMPT_CHARS_MAX: usize = 2_000;
+
 /// How long back the tokens of work are counted that nobody asked for.
 pub const BACKGROUND_WINDOW: Duration = Duration::from_hours(24);
 
@@ -541,6 +555,7 @@ pub const VECTORS_FILES_MAX: usize = 64;
 /// How long vectors are kept that nobody uses.
 pub const VECTORS_KEPT_FOR: Duration = Duration::from_hours(24 * 30);
 
+const _: () = assert!(RECALLED_ITEMS_MAX < RERANK_CANDIDATES_MAX);
 const _: () = assert!(EMBED_BATCH_FIRST <= EMBED_BATCH_DEFAULT);
 const _: () = assert!(EMBED_BATCH_DEFAULT <= EMBED_BATCH_MAX);
 

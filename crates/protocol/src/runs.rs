@@ -56,14 +56,14 @@ pub struct RunPage {
     pub next_cursor: Option<String>,
 }
 
-/// What a model did for a task.
+/// What a model did for a task, or for a prompt.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(rename_all = "camelCase")]
 pub struct ModelRun {
     /// Its number, which grows.
     pub number: u64,
-    /// The task that it was done for.
+    /// The task that it was done for; none for recall.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
     /// The agent, such as `managed-auto-memory-remember`.
@@ -74,7 +74,7 @@ pub struct ModelRun {
     pub started_at: String,
     /// When it ended.
     pub ended_at: String,
-    /// How it ended: `completed`, `fallback` (the rules did it), `failed`, `timeout`, `cancelled`.
+    /// How it ended: `completed`, `fallback` (the rules, or the ranker, did it), `failed`, `timeout`, `cancelled`.
     pub ended: String,
     /// Whether nobody asked for it.
     pub background: bool,

@@ -13,10 +13,14 @@ pub(super) const FORGET: &str = include_str!("prompts/forget.md");
 /// What a model that dreams is told.
 pub(super) const DREAM: &str = include_str!("prompts/dream.md");
 
+/// What a model that chooses what is recalled is told.
+pub(super) const RECALL: &str = include_str!("prompts/recall.md");
+
 /// Words in a row that no memory shares with a prompt.
 const RUN_WORDS: usize = 8;
 
-static ALL: LazyLock<Runs> = LazyLock::new(|| Runs::of([REMEMBER, FORGET, DREAM], RUN_WORDS));
+static ALL: LazyLock<Runs> =
+    LazyLock::new(|| Runs::of([REMEMBER, FORGET, DREAM, RECALL], RUN_WORDS));
 
 /// Returns words of a text that stand in a prompt, and not in what it was before.
 pub(crate) fn quoted(before: &str, after: &str) -> Option<String> {

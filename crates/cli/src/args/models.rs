@@ -11,7 +11,7 @@ pub(crate) struct Models {
     pub(crate) no_check: bool,
 }
 
-/// List what models did for tasks: how long it took, tokens, cost where the provider tells it, and how it ended
+/// List what models did for tasks and prompts: how long it took, tokens, cost where the provider tells it, and how it ended
 #[derive(Debug, clap::Args)]
 pub(crate) struct Runs {
     /// At most N, the latest

@@ -1,4 +1,4 @@
-//! `quipu runs`: what models did for tasks, and what it took.
+//! `quipu runs`: what models did for tasks and prompts, and what it took.
 
 use engine::ModelWork;
 use memory::clock::Clock as _;

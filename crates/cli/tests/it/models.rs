@@ -1,11 +1,12 @@
 //! `quipu models` and the settings behind it, with servers of models on this machine.
 
 use std::fs;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use testkit::{Models, Says};
 
-use crate::daemon::Daemon;
+use crate::daemon::{Daemon, PATIENCE};
 use crate::place::Place;
 
 /// Names a server as the provider `local`.
@@ -27,7 +28,8 @@ fn models_are_listed_and_asked_once_each() {
     let place = Place::new();
     settings(&place, &server, "default = 'local/works'\nforget = 'rules'");
     let listed = place.done(&["models"]);
-    let expected = "remember\tlocal/works\nforget\trules\ndream\tlocal/works\n";
+    // The default chooses nothing that is recalled: that costs a question for each prompt.
+    let expected = "remember\tlocal/works\nforget\trules\ndream\tlocal/works\nrecall\trules\n";
     assert!(listed.starts_with(expected), "{listed}");
     assert!(listed.ends_with("\tcalls tools\n"), "{listed}");
     assert_eq!(server.asked().len(), 1);
@@ -66,7 +68,8 @@ fn what_is_wrong_with_a_model_is_told_without_the_key() {
 #[test]
 fn without_models_the_rules_do_everything() {
     let place = Place::new();
-    assert_eq!(place.done(&["models"]), "remember\trules\nforget\trules\ndream\trules\n");
+    let listed = "remember\trules\nforget\trules\ndream\trules\nrecall\trules\n";
+    assert_eq!(place.done(&["models"]), listed);
 }
 
 #[test]
@@ -188,4 +191,79 @@ fn a_daemon_tells_of_models_over_http_and_in_its_metrics() {
     let metrics = daemon.get("/metrics").text();
     let line = "quipu_model_tokens{task=\"remember\",model=\"local/small\",kind=\"in\"} 200";
     assert!(metrics.contains(line), "{metrics}");
+}
+
+/// A server that chooses what is recalled: the memories that have one of these words.
+fn choosing(word: &'static str) -> Models {
+    let server = Models::start(move |_, asked| {
+        let task = asked.body["messages"].as_array().unwrap().last().unwrap()["content"].clone();
+        let (_, lines) = task.as_str().unwrap().split_once("one a line:\n").unwrap();
+        let lines = lines.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let chosen = lines.filter(|line| line["text"].as_str().unwrap().contains(word));
+        let ids: Vec<Value> = chosen.map(|line| line["id"].clone()).collect();
+        Says::call("select_memories", json!({ "ids": ids }))
+    });
+    server.unwrap()
+}
+
+#[test]
+fn a_model_chooses_what_a_daemon_recalls_beside_a_turn_and_what_it_took_is_told() {
+    let server = choosing("Olga");
+    let place = Place::new();
+    settings(&place, &server, "recall = 'local/small'");
+    place.create("global/harbour.md", "- The harbour master of Brenn is called Olga.\n");
+    place.create("global/ferry.md", "- The ferry leaves the harbour of Brenn at noon.\n");
+    assert!(place.done(&["models", "--no-check"]).contains("recall\tlocal/small\n"));
+    let daemon = Daemon::start(&place);
+    let opened = daemon.post("/v1/sessions", &json!({ "sessionId": "talk" }));
+    assert_eq!(opened.status, 200, "{}", opened.text());
+    let said = json!({ "text": "wer leitet den Kai?" });
+    let mut shown = daemon.post("/v1/sessions/talk/prompts", &said).json();
+    assert!(shown["recalled"].is_null(), "the turn goes on: {shown}");
+    let begun = Instant::now();
+    while shown["recalled"].is_null() {
+        assert!(begun.elapsed() < PATIENCE, "nothing is recalled");
+        std::thread::sleep(Duration::from_millis(5));
+        shown = daemon.post("/v1/sessions/talk/tool-results", &json!({})).json();
+    }
+    let memories = shown["recalled"]["memories"].as_array().unwrap();
+    assert_eq!(memories.len(), 1, "{shown}");
+    assert_eq!(memories[0]["path"], "/memories/global/harbour.md");
+
+    // Who asks by name is answered by the ranker alone.
+    let asked = daemon.get("/v1/recall?q=harbour%20of%20Brenn").json();
+    assert_eq!(asked["memories"].as_array().unwrap().len(), 2, "{asked}");
+    assert_eq!(server.asked().len(), 1);
+
+    let mut runs = json!({ "runs": [] });
+    while runs["runs"].as_array().unwrap().is_empty() {
+        assert!(begun.elapsed() < PATIENCE, "nothing is on record");
+        std::thread::sleep(Duration::from_millis(5));
+        runs = daemon.get("/v1/runs/models").json();
+    }
+    let run = &runs["runs"][0];
+    assert_eq!(run["agent"], "managed-auto-memory-recall", "{run}");
+    assert_eq!((&run["ended"], &run["cost"]), (&json!("completed"), &json!(0.25)));
+    assert_eq!((&run["task"], &run["background"]), (&Value::Null, &json!(false)));
+    let metrics = daemon.get("/metrics").text();
+    let line = "quipu_model_tokens{task=\"recall\",model=\"local/small\",kind=\"in\"} 100";
+    assert!(metrics.contains(line), "{metrics}");
+    assert!(place.done(&["runs"]).contains("recall\tlocal/small\t"));
+}
+
+#[test]
+fn a_hook_without_a_daemon_asks_no_model_and_shows_what_the_ranker_found() {
+    let server = choosing("nothing");
+    let place = Place::new();
+    settings(&place, &server, "recall = 'local/small'");
+    place.create("global/harbour.md", "- The harbour master of Brenn is called Olga.\n");
+    place.create("global/ferry.md", "- The ferry leaves the harbour of Brenn at noon.\n");
+    let told = json!({
+        "session_id": "s", "cwd": place.checkout(), "hook_event_name": "UserPromptSubmit",
+        "prompt": "who is the harbour master of Brenn?",
+    });
+    let mut hook = place.quipu(&["hook", "user-prompt", "--agent", "claude-code"]);
+    let answer = place.end(hook.write_stdin(told.to_string()));
+    assert!(answer.stdout.contains("Olga"), "{}{}", answer.stdout, answer.stderr);
+    assert_eq!(server.asked().len(), 0);
 }

@@ -55,7 +55,7 @@ fn the_help_lists_the_commands() {
       status       Show where memories lie and how much there is
       features     Show what is switched on, and which setting says so
       models       List the models that do the work of agents, and ask each whether it is there
-      runs         List what models did for tasks: how long it took, tokens, cost where the provider tells it, and how it ended
+      runs         List what models did for tasks and prompts: how long it took, tokens, cost where the provider tells it, and how it ended
       doctor       Look for trouble, and mend it
       import       Take over memories of another product or folder
       export       Copy memories out

@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 use agents::{Ledger, Report};
 use memory::clock::Timestamp;
 use memory::limits::BACKGROUND_WINDOW;
-use state::{ModelWorkRow, StateError};
+use state::StateError;
 
 use super::schedule::is_scheduled;
 use super::work::Ran;
 use super::{Lanes, Shared, lock};
-use crate::models::ModelWork;
+use crate::models::{ModelWork, Occasion};
 use crate::runner::chain;
-use crate::task::{Asker, TaskErrorCode, TaskId, TaskKind, tellable};
+use crate::task::{Asker, TaskErrorCode, TaskId, TaskKind};
 
 /// How often models did something in this process, and what that took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,6 +27,17 @@ pub struct Spent {
     pub tokens_out: u64,
     /// Calls that were refused.
     pub refused: u64,
+}
+
+impl Spent {
+    /// Counts a piece of work.
+    pub(crate) fn add(&mut self, report: &Report) {
+        self.works += 1;
+        self.tokens_in += report.usage.tokens_in;
+        self.tokens_cached += report.usage.tokens_cached;
+        self.tokens_out += report.usage.tokens_out;
+        self.refused += u64::from(report.refused);
+    }
 }
 
 /// What is counted as one: the kind of task, the model and how it ended.
@@ -49,7 +60,7 @@ impl Shared {
         ran: &Ran,
     ) {
         let report = ledger.report();
-        let (Some(agent), Some(model)) = (report.agent, report.model.clone()) else { return };
+        let Some(model) = report.model.clone() else { return };
         let ended = match ran {
             Ran::Done(..) if report.fallback.is_some() => "fallback",
             Ran::Done(..) => "completed",
@@ -58,28 +69,15 @@ impl Shared {
             Ran::Stopped => "cancelled",
         };
         self.count(task.kind(), &model, ended, &report);
-        let ended_at = self.parts.clock.now();
-        let usage = report.usage;
-        let work = ModelWork {
-            number: 0,
-            workspace: workspace.to_owned(),
+        let occasion = Occasion {
+            workspace,
             task: Some(task.to_string()),
-            agent: agent.to_owned(),
-            model,
             began_at: began,
-            ended_at,
-            ended: ended.to_owned(),
+            ended_at: self.parts.clock.now(),
+            ended,
             is_background: is_scheduled(asker),
-            turns: report.turns,
-            calls: report.calls,
-            refused: report.refused,
-            tokens_in: usage.tokens_in,
-            tokens_cached: usage.tokens_cached,
-            tokens_out: usage.tokens_out,
-            cost: usage.cost,
-            // What a server says of a failure may quote what it was sent.
-            why: report.fallback.or(report.failed).and_then(|why| tellable(&why)),
         };
+        let Some(work) = ModelWork::of(report, &occasion) else { return };
         if let Err(error) = self.parts.tasks.add_model_work(work.row()).await {
             tracing::warn!(%task, error = %chain(&error), "what a model did is not noted");
         }
@@ -87,12 +85,7 @@ impl Shared {
 
     fn count(&self, kind: TaskKind, model: &str, ended: &'static str, report: &Report) {
         let mut all = lock(&self.spent);
-        let spent = all.entry((kind, model.to_owned(), ended)).or_default();
-        spent.works += 1;
-        spent.tokens_in += report.usage.tokens_in;
-        spent.tokens_cached += report.usage.tokens_cached;
-        spent.tokens_out += report.usage.tokens_out;
-        spent.refused += u64::from(report.refused);
+        all.entry((kind, model.to_owned(), ended)).or_default().add(report);
     }
 
     /// Returns the tokens that work took lately which nobody asked for, if they are as many as a person allows.
@@ -101,18 +94,5 @@ impl Shared {
         let since = self.parts.clock.now().checked_sub(BACKGROUND_WINDOW).unwrap_or(Timestamp::MIN);
         let tokens = self.parts.tasks.background_tokens(since).await?;
         Ok((tokens >= max).then_some(tokens))
-    }
-}
-
-impl ModelWork {
-    fn row(&self) -> ModelWorkRow {
-        ModelWorkRow {
-            number: 0,
-            workspace: self.workspace.clone(),
-            ended_at: self.ended_at,
-            background: self.is_background,
-            tokens: self.tokens_in + self.tokens_out,
-            data: self.data(),
-        }
     }
 }

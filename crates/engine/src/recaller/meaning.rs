@@ -10,8 +10,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, Rw
 
 use memory::document::Revision;
 use memory::limits::{
-    EMBED_BATCH_FIRST, EMBED_BATCH_WAIT, EMBED_CHARS_MAX, EMBED_REFUSALS_MAX, EMBED_RETRY_DELAY,
-    EMBED_RETRY_DELAY_MAX, PROMPT_VECTORS_KEPT, VECTORS_FILE_BYTES_MAX,
+    EMBED_BATCH_FIRST, EMBED_BATCH_WAIT, EMBED_CHARS_MAX, EMBED_REFUSALS_MAX, PROMPT_VECTORS_KEPT,
+    VECTORS_FILE_BYTES_MAX,
 };
 use memory::path::MemoryPath;
 use memory::screen::{Family, Screen, Writer};
@@ -23,6 +23,7 @@ use tokio::time::{Duration, Instant};
 
 use super::vectors::{Digest, OtherLength, Vectors};
 use super::{Followed, Held, blocking};
+use crate::backoff::Backoff;
 use crate::config::Embeddings;
 use crate::runner::chain;
 
@@ -41,19 +42,12 @@ pub(super) struct Meaning {
     vectors: RwLock<Vectors>,
     /// What of each root is in its file.
     kept: Mutex<HashMap<String, Revision>>,
-    rest: Mutex<Rest>,
+    backoff: Mutex<Backoff>,
     prompts: Mutex<VecDeque<(Digest, Arc<Vector>)>>,
     /// Held by whoever asks for vectors of entries: those that the endpoint does not take.
     refused: tokio::sync::Mutex<HashSet<Digest>>,
     /// Told when there may be entries without a vector.
     pub(super) wanted: Notify,
-}
-
-/// How long an endpoint that failed is left alone.
-#[derive(Debug, Default)]
-struct Rest {
-    failures: u32,
-    until: Option<Instant>,
 }
 
 /// What came of asking for vectors of entries.
@@ -96,7 +90,7 @@ impl Meaning {
             turn,
             vectors: RwLock::default(),
             kept: Mutex::default(),
-            rest: Mutex::default(),
+            backoff: Mutex::default(),
             prompts: Mutex::default(),
             refused: tokio::sync::Mutex::default(),
             wanted: Notify::new(),
@@ -219,7 +213,7 @@ impl Meaning {
 
     /// Returns when the endpoint may be asked again, if it is left alone.
     pub(super) fn rests_until(&self) -> Option<Instant> {
-        self.rest().until.filter(|until| *until > Instant::now())
+        self.backoff().until()
     }
 
     /// Asks for entries, a few at first: an endpoint that is slow answers them in time.
@@ -271,7 +265,7 @@ impl Meaning {
         let vectors: Option<Vec<Vector>> = found.iter().map(|found| Vector::of(found)).collect();
         let vectors = vectors.ok_or(NONE)?;
         vectors.iter().try_for_each(|vector| self.vectors().check(vector))?;
-        *self.rest() = Rest::default();
+        self.backoff().answered();
         Ok(vectors)
     }
 
@@ -364,16 +358,7 @@ impl Meaning {
 
     /// Notes that the endpoint is of no use, and says so, once until it is asked again.
     fn failed(&self, trouble: &Trouble) {
-        let mut rest = self.rest();
-        if rest.until.is_some_and(|until| until > Instant::now()) {
-            return;
-        }
-        let delay =
-            EMBED_RETRY_DELAY.saturating_mul(1_u32.checked_shl(rest.failures).unwrap_or(u32::MAX));
-        let delay = delay.min(EMBED_RETRY_DELAY_MAX);
-        *rest =
-            Rest { failures: rest.failures.saturating_add(1), until: Some(Instant::now() + delay) };
-        drop(rest);
+        let Some(delay) = self.backoff().failed() else { return };
         tracing::warn!(error = chain(trouble), "recall goes by words alone for {delay:?}");
     }
 
@@ -393,8 +378,8 @@ impl Meaning {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn rest(&self) -> MutexGuard<'_, Rest> {
-        self.rest.lock().unwrap_or_else(PoisonError::into_inner)
+    fn backoff(&self) -> MutexGuard<'_, Backoff> {
+        self.backoff.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn prompts(&self) -> MutexGuard<'_, VecDeque<(Digest, Arc<Vector>)>> {

@@ -13,6 +13,7 @@ mod feeds;
 mod host_workspaces;
 mod lane;
 mod recaller;
+mod reranker;
 mod segment;
 
 use std::collections::BTreeMap;

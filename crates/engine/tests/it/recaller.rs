@@ -47,6 +47,7 @@ impl World {
 
     fn at_once(&self, prompt: &str) -> Option<Vec<String>> {
         let asked = Selecting {
+            workspace: Arc::from("here"),
             memories: self.memories.clone(),
             prompt: Arc::from(prompt),
             except: Shown::default(),

@@ -264,7 +264,7 @@ impl Daemon {
     /// Notes how much all workspaces hold at this moment.
     async fn measure(&self) -> Result<(), Refused> {
         let counts = self.serving.lanes.counts().await?;
-        self.measures.note_models(&self.serving.lanes);
+        self.measures.note_models(&self.serving);
         for workspace in self.workspaces.iter().filter(|workspace| workspace.trusted) {
             let caller = engine::Caller::person("http");
             let memories = self.engine.memories(&workspace.binding, caller);

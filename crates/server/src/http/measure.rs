@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::Method;
-use engine::Lanes;
+use engine::Serving;
 use prometheus_client::encoding::{EncodeLabelSet, text};
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -226,13 +226,13 @@ impl Measures {
     }
 
     /// Notes what models did.
-    pub(super) fn note_models(&self, lanes: &Lanes) {
+    pub(super) fn note_models(&self, serving: &Serving) {
         let mut tokens: BTreeMap<(&'static str, String), [u64; 3]> = BTreeMap::new();
-        for ((kind, model, ended), spent) in lanes.spent() {
-            let by = ByModel { task: kind.as_str(), model: model.clone(), ended };
+        for ((task, model, ended), spent) in serving.spent() {
+            let by = ByModel { task, model: model.clone(), ended };
             self.model_runs.get_or_create(&by).set(whole(spent.works));
             self.model_refusals.get_or_create(&by).set(whole(spent.refused));
-            let [tokens_in, cached, out] = tokens.entry((kind.as_str(), model)).or_default();
+            let [tokens_in, cached, out] = tokens.entry((task, model)).or_default();
             *tokens_in += spent.tokens_in;
             *cached += spent.tokens_cached;
             *out += spent.tokens_out;

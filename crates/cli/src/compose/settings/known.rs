@@ -163,6 +163,7 @@ pub(crate) const KNOWN: &[Known] = &[
     model("remember", "\"anthropic/NAME\"", "another model that remembers; \"rules\" for none"),
     model("forget", "\"rules\"", "another model that forgets"),
     model("dream", "\"openai/NAME\"", "another model that dreams"),
+    model("recall", "\"openai/NAME\"", "a model that chooses what is recalled, for each prompt"),
     known(
         "models",
         "fallback",

@@ -24,6 +24,7 @@ pub(super) struct Named {
     remember: Option<Spanned<String>>,
     forget: Option<Spanned<String>>,
     dream: Option<Spanned<String>>,
+    recall: Option<Spanned<String>>,
     fallback: Option<Spanned<String>>,
     background_tokens: Option<u64>,
     providers: BTreeMap<String, Provider>,
@@ -111,6 +112,7 @@ impl Named {
             ModelJob::Remember => self.remember.as_ref(),
             ModelJob::Forget => self.forget.as_ref(),
             ModelJob::Dream => self.dream.as_ref(),
+            ModelJob::Recall => self.recall.as_ref(),
         }
     }
 
@@ -161,7 +163,8 @@ impl Named {
     pub(super) fn read(&self, variable: &impl Fn(&str) -> Option<String>) -> Models {
         let mut models = Models::default();
         for job in ModelJob::ALL {
-            let named = self.of(job).or(self.default.as_ref());
+            let default = self.default.as_ref().filter(|_| job.has_default());
+            let named = self.of(job).or(default);
             let parsed = named.and_then(|named| self.parse(named.get_ref()).ok()?);
             if let Some((provider, model)) = parsed {
                 models.set(job, self.chat(provider, model, variable));
@@ -290,8 +293,15 @@ mod tests {
             told(&models, ModelJob::Dream),
             "anthropic/large at api.anthropic.com/v1 by anthropic"
         );
+        assert_eq!(told(&models, ModelJob::Recall), "rules", "a question for each prompt is named");
         assert_eq!(models.fallback, Fallback::None);
         assert!(read("").unwrap().is_empty());
+        let models = read("recall = 'openai/small'\n").unwrap();
+        let small = "openai/small at api.openai.com/v1 by openai";
+        assert_eq!(told(&models, ModelJob::Recall), small);
+        assert_eq!(told(&models, ModelJob::Remember), "rules");
+        let models = read("default = 'ollama/m'\nrecall = 'rules'\n").unwrap();
+        assert_eq!(told(&models, ModelJob::Recall), "rules");
     }
 
     #[test]
@@ -323,6 +333,7 @@ mod tests {
             "dream = 'nobody/m'",
             "models.dream: `nobody` is no provider that is known (anthropic, ",
         );
+        check("recall = 'small'", "models.recall: a model is named like");
         check("fallback = 'maybe'", "models.fallback is");
         let of = |lines: &str| format!("[providers.work]\n{lines}");
         check(&of("api = 'openai'"), "models.providers.work.url must");

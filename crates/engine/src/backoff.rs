@@ -1,0 +1,56 @@
+//! Leaving a server alone that failed: twice as long after each failure, up to a bound.
+
+use memory::limits::{EMBED_RETRY_DELAY, EMBED_RETRY_DELAY_MAX};
+use tokio::time::{Duration, Instant};
+
+/// How long a server that failed is left alone.
+#[derive(Debug, Default)]
+pub(crate) struct Backoff {
+    failures: u32,
+    until: Option<Instant>,
+}
+
+impl Backoff {
+    /// Returns when the server may be asked again, if it is left alone.
+    pub(crate) fn until(&self) -> Option<Instant> {
+        self.until.filter(|until| *until > Instant::now())
+    }
+
+    /// Notes a failure. Returns for how long the server is left alone, or `None` if it is already, and this comes of an
+    /// earlier question.
+    pub(crate) fn failed(&mut self) -> Option<Duration> {
+        if self.until().is_some() {
+            return None;
+        }
+        let times = 1_u32.checked_shl(self.failures).unwrap_or(u32::MAX);
+        let delay = EMBED_RETRY_DELAY.saturating_mul(times).min(EMBED_RETRY_DELAY_MAX);
+        self.failures = self.failures.saturating_add(1);
+        self.until = Some(Instant::now() + delay);
+        Some(delay)
+    }
+
+    /// Notes that the server answered.
+    pub(crate) fn answered(&mut self) {
+        *self = Self::default();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn each_failure_doubles_the_wait_up_to_a_bound_and_an_answer_ends_it() {
+        let mut backoff = Backoff::default();
+        let mut expected = EMBED_RETRY_DELAY;
+        for _ in 0..40 {
+            assert_eq!(backoff.failed(), Some(expected));
+            assert_eq!(backoff.failed(), None, "it is left alone already");
+            tokio::time::advance(expected).await;
+            assert_eq!(backoff.until(), None);
+            expected = (expected * 2).min(EMBED_RETRY_DELAY_MAX);
+        }
+        backoff.answered();
+        assert_eq!(backoff.failed(), Some(EMBED_RETRY_DELAY));
+    }
+}

@@ -1,0 +1,200 @@
+//! Recall with a model that chooses among what the ranker found.
+//!
+//! The model is asked beside the turn, with a deadline of its own, and can only choose: what it says is numbers of
+//! candidates. Whatever goes wrong, what the ranker decided is recalled, and a model that failed is left alone for a while,
+//! in which prompts are answered at once again.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use agents::{AgentError, Ledger, Report, RerankCandidate, rerank};
+use async_trait::async_trait;
+use memory::clock::{Clock, Timestamp};
+use memory::feature::Feature;
+use memory::limits::RERANK_WAIT;
+use memory::screen::{Family, Screen, Writer};
+use model::Chat;
+use state::Tasks;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+
+use crate::backoff::Backoff;
+use crate::conversation::{Select, Selected, Selecting};
+use crate::lane::Spent;
+use crate::models::{ModelWork, Occasion};
+use crate::recaller::{Candidate, Recaller, Shortlist};
+use crate::runner::chain;
+
+/// Finds what fits a prompt as a [`Recaller`] does, and has a model choose among that.
+#[derive(Clone, Debug)]
+pub struct Reranker(Arc<Shared>);
+
+#[derive(Debug)]
+struct Shared {
+    recaller: Arc<Recaller>,
+    chat: Chat,
+    screen: Screen,
+    tasks: Arc<dyn Tasks>,
+    clock: Arc<dyn Clock>,
+    backoff: Mutex<Backoff>,
+    /// What it took in this process, by how it ended.
+    spent: Mutex<BTreeMap<&'static str, Spent>>,
+}
+
+impl Reranker {
+    /// Returns one that has this model choose among what `recaller` finds, and notes in `tasks` what that takes.
+    pub(crate) fn new(
+        (recaller, screen): (Arc<Recaller>, Screen),
+        chat: Chat,
+        tasks: Arc<dyn Tasks>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
+        let (backoff, spent) = (Mutex::default(), Mutex::default());
+        Self(Arc::new(Shared { recaller, chat, screen, tasks, clock, backoff, spent }))
+    }
+
+    /// Returns what the model did in this process so far, by its name and how that ended.
+    pub fn spent(&self) -> Vec<((String, &'static str), Spent)> {
+        let name = self.0.chat.name();
+        lock(&self.0.spent)
+            .iter()
+            .map(|(ended, spent)| ((name.to_owned(), *ended), *spent))
+            .collect()
+    }
+
+    /// Asks the model which candidates fit; `None` if it does not say so. It is asked in a task of its own, which ends with
+    /// `stop`: what was asked for is noted also when nobody wants the answer any more.
+    async fn ask(
+        &self,
+        asked: &Selecting,
+        candidates: &[Candidate],
+        stop: CancellationToken,
+    ) -> Option<Vec<usize>> {
+        let shown: Vec<RerankCandidate> =
+            candidates.iter().map(|candidate| candidate.shown.clone()).collect();
+        let (shared, workspace) = (Arc::clone(&self.0), Arc::clone(&asked.workspace));
+        let prompt = Arc::clone(&asked.prompt);
+        let (answer, answered) = oneshot::channel();
+        tokio::spawn(async move {
+            let (ledger, began) = (Ledger::default(), shared.clock.now());
+            let asking = rerank(&shared.chat, &prompt, &shown, RERANK_WAIT, &ledger);
+            let chosen = stop.run_until_cancelled(asking).await;
+            let ended = match &chosen {
+                None => "cancelled",
+                Some(Ok(_)) => "completed",
+                Some(Err(_)) => "fallback",
+            };
+            let chosen = chosen.and_then(|chosen| shared.judge(chosen));
+            // Whoever asked may have gone.
+            drop(answer.send(chosen));
+            shared.book(&workspace, ledger.report(), began, ended).await;
+        });
+        answered.await.ok()?
+    }
+}
+
+impl Shared {
+    /// Tells whether the model may be asked about a prompt. One with a secret is not sent.
+    fn may_ask(&self, asked: &Selecting) -> bool {
+        let features = asked.memories.features();
+        let has_secret = || {
+            let findings = self.screen.check(&asked.prompt, Writer::Agent);
+            findings.iter().any(|finding| finding.family == Family::Secrets)
+        };
+        features.has(Feature::Models)
+            && features.has(Feature::Recall)
+            && !asked.prompt.trim().is_empty()
+            && lock(&self.backoff).until().is_none()
+            && !has_secret()
+    }
+
+    fn judge(&self, chosen: Result<Vec<usize>, AgentError>) -> Option<Vec<usize>> {
+        match chosen {
+            Ok(chosen) => {
+                lock(&self.backoff).answered();
+                Some(chosen)
+            }
+            Err(error) => {
+                let rests = lock(&self.backoff).failed();
+                let why = error.recorded();
+                tracing::debug!(
+                    model = self.chat.name(),
+                    why,
+                    ?rests,
+                    "what the ranker decided is recalled, since the model failed"
+                );
+                None
+            }
+        }
+    }
+
+    /// Notes what the model did. That it cannot be noted keeps nothing from being recalled.
+    async fn book(&self, workspace: &str, report: Report, began: Timestamp, ended: &'static str) {
+        lock(&self.spent).entry(ended).or_default().add(&report);
+        let occasion = Occasion {
+            workspace,
+            task: None,
+            began_at: began,
+            ended_at: self.clock.now(),
+            ended,
+            // A person said something, and named the model for that.
+            is_background: false,
+        };
+        let Some(work) = ModelWork::of(report, &occasion) else { return };
+        if let Err(error) = self.tasks.add_model_work(work.row()).await {
+            let error = chain(&error);
+            tracing::warn!(error, "what a model did for recall is not noted");
+        }
+    }
+
+    /// Puts what the model chose first, then what the ranker found and the model was not shown.
+    fn chosen(&self, chosen: &[usize], shortlist: Shortlist) -> Vec<Selected> {
+        let Shortlist { found, candidates } = shortlist;
+        let is_candidate = |found: &Selected| {
+            candidates.iter().any(|candidate| candidate.selected.path == found.path)
+        };
+        let unseen: Vec<Selected> =
+            found.into_iter().filter(|found| !is_candidate(found)).collect();
+        let chosen = chosen.iter().filter_map(|at| candidates.get(*at)).map(|candidate| {
+            let mut selected = candidate.selected.clone();
+            let reasons = std::mem::take(&mut selected.why);
+            selected.why = [format!("chosen by {}", self.chat.name()), reasons].join("; ");
+            selected
+        });
+        chosen.chain(unseen).collect()
+    }
+}
+
+#[async_trait]
+impl Select for Reranker {
+    fn at_once(&self, asked: &Selecting) -> Option<Vec<Selected>> {
+        let found = self.0.recaller.at_once(asked)?;
+        let is_choice = self.0.recaller.has_choice(asked) && self.0.may_ask(asked);
+        if is_choice { None } else { Some(found) }
+    }
+
+    async fn select(
+        &self,
+        asked: Selecting,
+        stop: CancellationToken,
+    ) -> Result<Vec<Selected>, Box<dyn std::error::Error + Send + Sync>> {
+        let shared = &self.0;
+        let shortlist = shared.recaller.shortlist(&asked, &stop).await?;
+        if shortlist.candidates.len() < 2 || stop.is_cancelled() || !shared.may_ask(&asked) {
+            return Ok(shortlist.found);
+        }
+        let chosen = self.ask(&asked, &shortlist.candidates, stop).await;
+        let mut found = match chosen {
+            Some(chosen) => shared.chosen(&chosen, shortlist),
+            None => shortlist.found,
+        };
+        // Seconds may have passed.
+        shared.recaller.retain_current(&asked, &mut found).await?;
+        Ok(found)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    // What is kept is whole at every moment.
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
