@@ -1,4 +1,4 @@
-//! The project's own commands: `cargo xtask test | hosts | tidy | docs | deny | sdk | fuzz | sim | api | bench | tools`.
+//! The project's own commands: `cargo xtask test | hosts | tidy | docs | deny | sdk | fuzz | sim | api | bench | model-run | tools`.
 //!
 //! Whatever a person or CI does to this repository beyond plain cargo is a command here, so that both
 //! do the same. It depends on nothing of the product: it reads the sources and runs cargo.
@@ -17,6 +17,7 @@ mod deny;
 mod docs;
 mod fuzz;
 mod hosts;
+mod model_run;
 mod sdk;
 mod sim;
 mod test;
@@ -60,6 +61,8 @@ enum Command {
     Api(api::Args),
     /// Build for release and measure
     Bench(bench::Args),
+    /// Let a real model work, on a server that you run, and check that nothing is lost
+    ModelRun(model_run::Args),
     /// Install the tools of the tests and print their environment, for `eval "$(cargo xtask tools)"`
     Tools,
 }
@@ -87,6 +90,7 @@ fn run(command: Command) -> anyhow::Result<()> {
         Command::Sim(args) => sim::run(&workspace, &args),
         Command::Api(args) => api::run(&workspace, &args),
         Command::Bench(args) => bench::run(&workspace, &args),
+        Command::ModelRun(args) => model_run::run(&workspace, &args),
         Command::Tools => tools::print_environment(&workspace),
     }
 }

@@ -104,21 +104,12 @@ impl World {
         opened.unwrap().conversation
     }
 
-    fn asking(&self, memories: &Memories, prompt: &str) -> Selecting {
-        Selecting {
-            workspace: Arc::from("here"),
-            memories: memories.clone(),
-            prompt: Arc::from(prompt),
-            except: Shown::default(),
-        }
-    }
-
     async fn recall(&self, prompt: &str) -> Vec<String> {
         self.recall_of(&self.memories, prompt).await
     }
 
     async fn recall_of(&self, memories: &Memories, prompt: &str) -> Vec<String> {
-        let (reranker, asked) = (self.engine.reranker().unwrap(), self.asking(memories, prompt));
+        let (reranker, asked) = (self.engine.reranker().unwrap(), asking(memories, prompt));
         let found = reranker.select(asked, CancellationToken::new()).await.unwrap();
         found.iter().map(|found| found.path.to_string()).collect()
     }
@@ -126,7 +117,7 @@ impl World {
     /// Returns what a turn is answered at once, if it is.
     async fn at_once(&self, prompt: &str) -> Option<Vec<String>> {
         self.engine.recaller().prepare(&self.memories).await.unwrap();
-        let asked = self.asking(&self.memories, prompt);
+        let asked = asking(&self.memories, prompt);
         let found = self.engine.reranker().unwrap().at_once(&asked);
         found.map(|found| found.iter().map(|found| found.path.to_string()).collect())
     }
@@ -153,6 +144,15 @@ impl World {
     async fn wait(&self, until: impl Fn(&Models) + Send + 'static) {
         let server = Arc::clone(&self.server);
         tokio::task::spawn_blocking(move || until(&server)).await.unwrap();
+    }
+}
+
+fn asking(memories: &Memories, prompt: &str) -> Selecting {
+    Selecting {
+        workspace: Arc::from("here"),
+        memories: memories.clone(),
+        prompt: Arc::from(prompt),
+        except: Shown::default(),
     }
 }
 
