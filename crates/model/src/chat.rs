@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use genai::adapter::AdapterKind;
-use genai::chat::{ChatMessage, ChatOptions, ChatResponse, StopReason};
+use genai::chat::{ChatMessage, ChatOptions, ChatResponse, StopReason, ToolChoice};
 use genai::resolver::{self, AuthData};
 use genai::{ClientBuilder, ModelIden, ServiceTarget, webc};
 use serde_json::{Value, json};
@@ -147,7 +147,11 @@ impl Chat {
         let client = client.map_err(|error| ChatError::Unreachable(causes(&error).join(": ")))?;
         let client = ClientBuilder::default().with_reqwest(client).build();
         let client = client.map_err(|_| ChatError::Wrong("it cannot be asked"))?;
-        let (target, options) = self.target(key.clone());
+        let (target, mut options) = self.target(key.clone());
+        if self.wire == Wire::OpenAi && conversation.0.tools.is_some() {
+            // That is what it means to say nothing, but llama-cpp-python leaves the tools out then.
+            options = options.with_tool_choice(ToolChoice::Auto);
+        }
         let asked = client.exec_chat(target, conversation.0.clone(), Some(&options)).await;
         let response = match asked {
             Ok(response) => response,

@@ -97,6 +97,7 @@ async fn results_name_their_calls() {
         let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
         match wire {
             Wire::OpenAi => {
+                assert_eq!(body["tool_choice"], "auto");
                 let messages = list(&body["messages"]);
                 let results = messages.iter().filter(|message| message["role"] == "tool");
                 results.map(|one| (text(&one["tool_call_id"]), text(&one["content"]))).collect()
