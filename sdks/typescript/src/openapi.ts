@@ -2037,7 +2037,7 @@ export interface components {
              */
             serverTimestamp: number;
         };
-        /** @description What a model did for a task. */
+        /** @description What a model did for a task, or for a prompt. */
         ModelRun: {
             /** @description The agent, such as `managed-auto-memory-remember`. */
             agent: string;
@@ -2053,7 +2053,7 @@ export interface components {
              * @description What the provider says that it cost, in US dollars.
              */
             cost?: number | null;
-            /** @description How it ended: `completed`, `fallback` (the rules did it), `failed`, `timeout`, `cancelled`. */
+            /** @description How it ended: `completed`, `fallback` (the rules, or the ranker, did it), `failed`, `timeout`, `cancelled`. */
             ended: string;
             /** @description When it ended. */
             endedAt: string;
@@ -2071,7 +2071,7 @@ export interface components {
             refused: number;
             /** @description When it began: ISO 8601, UTC, milliseconds. */
             startedAt: string;
-            /** @description The task that it was done for. */
+            /** @description The task that it was done for; none for recall. */
             task?: string | null;
             /**
              * Format: int64
