@@ -26,6 +26,26 @@ impl Tongues {
         }
     }
 
+    /// Returns the language whose words are parted by spaces that knows the most words, and at least so many. Of those
+    /// that know nearly as many, it is the one that knows the most of the text around.
+    pub(crate) fn best_spaced(&self, around: &Self, least: usize) -> Option<usize> {
+        let spaced = languages().iter().enumerate();
+        let spaced = spaced.filter(|(_, one)| one.script != Script::Unspaced).map(|(at, _)| at);
+        let most = spaced.clone().map(|at| self.words[at]).max()?;
+        if usize::from(most) < least.max(1) {
+            return None;
+        }
+        let near = spaced.filter(|at| self.words[*at] + 1 >= most && self.words[*at] > 0);
+        // The first one of those that are equal.
+        near.rev().max_by_key(|at| u32::from(around.words[*at]) + 2 * u32::from(self.words[*at]))
+    }
+
+    /// Returns the language of a text without spaces.
+    pub(crate) fn best_unspaced(&self, around: &Self) -> Option<usize> {
+        let code = if self.is_japanese || around.is_japanese { "ja" } else { "zh" };
+        languages().iter().position(|one| one.code == code)
+    }
+
     /// Looks for letters that only Japanese has; Chinese shares the others with it.
     pub(crate) fn look_for_kana(&mut self, text: &str) {
         self.is_japanese |= text.chars().any(|c| matches!(c, '\u{3041}'..='\u{30FF}'));

@@ -59,6 +59,13 @@ pub(crate) fn simple_words(plain: &str) -> Vec<String> {
     words.into_iter().map(|(_, word)| word).collect()
 }
 
+/// Returns the words of a text with their places, without those that stand unparted, and which languages know them.
+pub(crate) fn spaced_words(text: &str) -> (Vec<(Range<usize>, String)>, Tongues) {
+    let (pieces, words) = cut(text);
+    let tongues = tongues_of(text, &pieces, &words);
+    (words, tongues)
+}
+
 /// One word of a text.
 #[derive(Clone, Debug)]
 pub(crate) struct Token {
