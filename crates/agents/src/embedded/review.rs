@@ -185,6 +185,8 @@ struct Reader<'a, 'b> {
     is_correction: bool,
     /// Whether the sentence before asks to remember what follows.
     is_asked: bool,
+    /// Whether the sentence before gives an order.
+    last_is_order: bool,
     /// The sentence before, if a word that points back may mean it.
     last: Option<&'b str>,
 }
@@ -207,6 +209,7 @@ impl<'b> Reader<'_, 'b> {
             takes_back: false,
             is_correction: false,
             is_asked: false,
+            last_is_order: false,
             last: None,
         }
     }
@@ -247,14 +250,20 @@ impl<'b> Reader<'_, 'b> {
             self.found.clear();
             lead = lead.then(sentence, end);
         }
-        self.is_correction |= lead.is_correction;
+        self.is_correction |= lead.is_correction || sentence.has(Signal::Again, 0);
         let is_asked = lead.is_asked || self.is_asked;
         self.is_asked = false;
         if lead.end >= sentence.words.len() {
+            if !is_joke && self.asks_for_last(sentence) {
+                return Next::Sentence;
+            }
             self.is_asked = lead.is_asked;
             return if spoken.introduces && !is_asked { Next::Stop } else { Next::Sentence };
         }
         if is_joke {
+            return Next::Sentence;
+        }
+        if self.asks_for_last(sentence) {
             return Next::Sentence;
         }
         if works_on_text(sentence, &lead) {
@@ -270,15 +279,51 @@ impl<'b> Reader<'_, 'b> {
             self.takes_back |= is_first;
             return Next::Sentence;
         }
-        let judge = Judge { sentence, start: lead.end, is_correction: self.is_correction, is_asked };
+        let end = noted(sentence, lead.end);
+        let is_asked = is_asked || end.is_some();
+        let last_is_order = std::mem::replace(&mut self.last_is_order, orders(sentence, lead.end));
+        let is_correction = self.is_correction;
+        let start = polite_start(sentence, lead.end);
+        let judge = Judge { sentence, start, end, is_correction, is_asked, last_is_order };
         match judge.strength(is_question(spoken.text)) {
             Some(strength) => self.add(&judge, strength),
+            None if judge.only_repeats() => self.add(&judge, Strength::Rule),
             None if judge.only_limits() => {
                 self.found.pop();
             }
             None => {}
         }
         Next::Sentence
+    }
+
+    /// Takes the sentence before, if this one asks to remember it and says nothing else: `Remember that.`
+    fn asks_for_last(&mut self, sentence: &Sentence<'_>) -> bool {
+        let whole = (0..sentence.words.len()).find_map(|at| sentence.at(Signal::Noted, at));
+        let begins = sentence.at(Signal::Noted, 0).or_else(|| {
+            sentence.at(Signal::Noted, sentence.at(Signal::Fluff, 0)?)
+        });
+        if whole.is_none() || begins != Some(sentence.words.len()) {
+            return false;
+        }
+        let Some(last) = self.last.take().filter(|last| last.split_whitespace().nth(2).is_some())
+        else {
+            return false;
+        };
+        let is_found = self.found.iter().any(|one| last.contains(&one.text));
+        if !is_found {
+            self.push(Strength::Asked, bare(last).to_owned());
+        }
+        true
+    }
+
+    fn push(&mut self, strength: Strength, text: String) {
+        self.found.push(Candidate {
+            strength,
+            text,
+            message: self.index,
+            evidence: Vec::new(),
+            is_correction: self.is_correction,
+        });
     }
 
     /// Adds the sentence, with the one before where it points at that.
@@ -295,14 +340,34 @@ impl<'b> Reader<'_, 'b> {
                 Some(_) | None => return,
             }
         };
-        self.found.push(Candidate {
-            strength,
-            text,
-            message: self.index,
-            evidence: Vec::new(),
-            is_correction: self.is_correction,
-        });
+        self.push(strength, text);
     }
+}
+
+/// Tells whether a sentence is an order.
+fn orders(sentence: &Sentence<'_>, start: usize) -> bool {
+    [Signal::Order, Signal::Ban, Signal::Stop].into_iter().any(|signal| {
+        if sentence.is_unspaced { sentence.has(signal, start) } else { sentence.at(signal, start).is_some() }
+    })
+}
+
+/// Returns where an order begins that is put as a question: `could you please stop …?`
+fn polite_start(sentence: &Sentence<'_>, start: usize) -> usize {
+    let behind = sentence.at(Signal::Request, start).filter(|_| !sentence.is_unspaced);
+    let Some(mut at) = behind else { return start };
+    while let Some(next) = sentence.at(Signal::Fluff, at) {
+        at = next;
+    }
+    let is_rule = [Signal::Rule, Signal::Stop].into_iter().any(|one| sentence.at(one, at).is_some());
+    if is_rule { at } else { start }
+}
+
+/// Returns the first word of a last clause that asks to remember the rest: `…, remember that`.
+fn noted(sentence: &Sentence<'_>, start: usize) -> Option<usize> {
+    let range = sentence.within(Signal::Noted, start..usize::MAX).last()?;
+    let is_parted = sentence.is_unspaced || sentence.ends_clause(range.start);
+    let is_last = range.end >= sentence.words.len();
+    (is_parted && is_last && range.start > start).then_some(range.start)
 }
 
 fn is_question(text: &str) -> bool {
@@ -386,8 +451,12 @@ struct Judge<'s, 'b> {
     sentence: &'s Sentence<'b>,
     /// The first word of the statement.
     start: usize,
+    /// The first word behind it, if a request to remember it stands there.
+    end: Option<usize>,
     is_correction: bool,
     is_asked: bool,
+    /// Whether the sentence before gives an order.
+    last_is_order: bool,
 }
 
 impl Judge<'_, '_> {
@@ -450,7 +519,11 @@ impl Judge<'_, '_> {
         } else {
             self.begins_with(Signal::Request, self.start)
         };
-        is_request && self.has(Signal::FromNow)
+        // What stands in front of the order was cut where it is a rule.
+        let is_cut = self.start.checked_sub(1).is_some()
+            && self.sentence.within(Signal::Request, 0..self.start).next().is_some()
+            && [Signal::Rule, Signal::Stop].into_iter().any(|one| self.begins_with(one, self.start));
+        (is_request && self.has(Signal::FromNow)) || (!self.sentence.is_unspaced && is_cut)
     }
 
     /// Returns where the main clause may begin: at the start, and behind a condition or a place in front of it.
@@ -465,6 +538,9 @@ impl Judge<'_, '_> {
         if sentence.is_unspaced {
             (self.start..end).filter(|at| sentence.ends_clause(*at)).for_each(&mut add);
             return heads;
+        }
+        if let Some(each) = sentence.at(Signal::Each, self.start) {
+            add(each);
         }
         let is_condition = self.begins_with(Signal::When, self.start)
             || self.begins_with(Signal::Here, self.start);
@@ -506,9 +582,40 @@ impl Judge<'_, '_> {
                     || is_stop
                     || sentence.within(Signal::Order, self.start..usize::MAX).any(|one| each(&one)));
         }
-        let order = sentence.at(Signal::Order, head).or_else(|| sentence.at(Signal::Wish, head));
+        if let Some(ban) = sentence.at(Signal::Ban, head) {
+            // `don't use them here, ever`
+            let trailing = sentence.within(Signal::Each, ban..usize::MAX).any(|each| {
+                sentence.ends_clause(each.start) && each.end >= sentence.words.len()
+            });
+            return trailing && !self.means_one_thing(ban);
+        }
+        let order = sentence.at(Signal::Order, head).or_else(|| {
+            let end = sentence.at(Signal::Wish, head)?;
+            (!self.begins_with(Signal::Definite, end)).then_some(end)
+        });
         order.is_some_and(|end| {
-            sentence.has(Signal::Each, end) && !self.means_one_thing(end)
+            !self.means_one_thing(end)
+                && (sentence.within(Signal::Each, end..usize::MAX).any(|each| self.rules(end, &each))
+                    || self.is_fronted_by_each(head))
+        })
+    }
+
+    /// Whether an order holds each time, and not what it makes: `write a function that always returns a list`.
+    fn rules(&self, order: usize, each: &Range<usize>) -> bool {
+        let sentence = self.sentence;
+        let begins_clause = sentence.ends_clause(each.start);
+        let is_last = each.end >= sentence.words.len() || sentence.ends_clause(each.end);
+        let of_thing = sentence.within(Signal::Which, order..each.start).next().is_some()
+            || (order..each.start).any(|at| sentence.ends_clause(at + 1)) && !begins_clause;
+        let of_one = self.begins_with(Signal::Article, order);
+        begins_clause || !(of_thing || (of_one && !is_last))
+    }
+
+    /// Whether an order stands behind words such as `as a rule` or `next time`.
+    fn is_fronted_by_each(&self, head: usize) -> bool {
+        self.sentence.within(Signal::Each, self.start..head).any(|each| {
+            let behind = self.sentence.at(Signal::Fluff, each.end).unwrap_or(each.end);
+            each.start == self.start && behind == head
         })
     }
 
@@ -588,6 +695,18 @@ impl Judge<'_, '_> {
         });
         let negated = sentence.has(Signal::Not, self.start) || sentence.has(Signal::Versus, self.start);
         let is_here = self.has(Signal::Here);
+        // `Pull requests in this repository always target develop.`
+        let begins_otherwise = [Signal::Definite, Signal::Pronoun, Signal::NoConvention]
+            .into_iter()
+            .any(|signal| self.begins_with(signal, self.start))
+            && !self.begins_with(Signal::Here, self.start);
+        let is_spoken_to = !sentence.is_unspaced
+            && [Class::Oneself, Class::You].into_iter().any(|one| sentence.is(self.start, one))
+            && !sentence.is(self.start, Class::Us);
+        let is_always = sentence.has(Signal::Each, self.start) && !self.begins_with(Signal::Each, self.start);
+        if is_here && is_always && !begins_otherwise && !is_spoken_to && !sentence.is_unspaced {
+            return !orders(sentence, self.start);
+        }
         let mut starts = self.heads();
         starts.extend((self.start..sentence.words.len()).filter(|at| sentence.ends_clause(*at)));
         starts.into_iter().any(|at| {
@@ -619,6 +738,14 @@ impl Judge<'_, '_> {
     /// Whether the sentence only limits what was said before it.
     fn only_limits(&self) -> bool {
         self.has(Signal::Once) && self.sentence.words.len() <= LIMITING_WORDS_MAX
+    }
+
+    /// Whether it says only that the order before it holds every time: `Answer in Danish. Always.`
+    fn only_repeats(&self) -> bool {
+        let sentence = self.sentence;
+        let each = sentence.at(Signal::Each, self.start);
+        let behind = each.map(|end| sentence.at(Signal::Fluff, end).unwrap_or(end));
+        self.last_is_order && behind == Some(sentence.words.len())
     }
 
     /// Whether it says something without the sentence before.
@@ -659,6 +786,13 @@ impl Judge<'_, '_> {
         let text = before.map_or(source, |word| {
             behind_mark(source.get(word.at.end..).unwrap_or_default()).trim_start()
         });
+        let behind = self.end.filter(|_| !self.sentence.is_unspaced);
+        let behind = behind.and_then(|at| Some(self.sentence.words.get(at)?.at.start));
+        let cut = source.len() - text.len();
+        let text = match behind.and_then(|end| source.get(cut..end)) {
+            Some(text) => text.trim_end_matches([',', ';', ' ', '–', '—', '-', '(', ':', '.']),
+            None => text,
+        };
         let said = bare(text);
         if said.is_empty() { text } else { said }
     }

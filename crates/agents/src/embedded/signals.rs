@@ -46,6 +46,14 @@ signals! {
     /// Asks to remember.
     Remember = "remember",
     NoRemember = "noremember",
+    /// Asks to remember what was said just before.
+    Noted = "noted",
+    /// Says that the person has said so before.
+    Again = "again",
+    /// An article that picks one thing.
+    Article = "one",
+    /// Begins a clause about a thing: `a function that …`.
+    Which = "which",
     FromNow = "fromnow",
     /// Says what the person is going to do.
     Plan = "plan",
