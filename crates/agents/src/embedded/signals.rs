@@ -364,7 +364,8 @@ fn clauses(text: &str, cut: Vec<(Range<usize>, String)>, quoted: &[Range<usize>]
         };
         let between = text.get(end..at.start).unwrap_or_default();
         let is_dash = |c: char| matches!(c, '–' | '—');
-        let marks = [',', ';', ':', '(', ')', '，', '、', '；', '：', '（', '）', '.', '!', '?', '\n'];
+        let marks =
+            [',', ';', ':', '(', ')', '，', '、', '；', '：', '（', '）', '.', '!', '?', '\n'];
         if between.contains(marks) || between.contains(is_dash) || between.contains(" - ") {
             clause += 1;
         }

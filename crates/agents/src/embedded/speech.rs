@@ -4,6 +4,8 @@
 
 use std::ops::Range;
 
+use super::words::{names_month, plain};
+
 /// The most lines of a message that is read as a whole; a longer one is mostly pasted, and only its first and last
 /// paragraph are read.
 const LINES_MAX: usize = 10;
@@ -86,10 +88,14 @@ fn own_lines(message: &str) -> Vec<&str> {
 fn is_foreign_layout(line: &str) -> bool {
     let text = line.trim_start();
     let is_indented = line.starts_with("    ") || line.starts_with('\t');
-    let marks = ["<", ">", "{", "}", "[", "|", "$ ", "# ", "##", "#!", "//", "/*", "@@", "+++", "---", "+ ", "％ ", "% "];
+    let marks = [
+        "<", ">", "{", "}", "[", "|", "$ ", "# ", "##", "#!", "//", "/*", "@@", "+++", "---", "+ ",
+        "％ ", "% ",
+    ];
     let is_dated = text.starts_with(|c: char| c.is_ascii_digit())
         && text.split_whitespace().next().is_some_and(|word| {
-            word.len() >= 8 && !word.contains(|c: char| !(c.is_ascii_digit() || "-:/.TZ+,".contains(c)))
+            word.len() >= 8
+                && !word.contains(|c: char| !(c.is_ascii_digit() || "-:/.TZ+,".contains(c)))
         });
     is_indented || is_dated || marks.iter().any(|mark| text.starts_with(mark))
 }
@@ -169,7 +175,11 @@ fn sentence_ends(line: &str, quoted: &[Range<usize>]) -> Vec<usize> {
         let next = chars.peek().map(|(_, next)| *next);
         let is_followed = next.is_none_or(|c| c.is_whitespace() || c == '(');
         let is_end = match c {
-            '.' => is_followed && !is_abbreviated(line.get(..at).unwrap_or_default()),
+            '.' => {
+                let (before, after) = (line.get(..at), line.get(end..));
+                is_followed
+                    && !is_abbreviated(before.unwrap_or_default(), after.unwrap_or_default())
+            }
             '!' | '?' | '…' | '؟' => next.is_none_or(|c| !"!?.".contains(c)),
             '。' | '！' | '？' => true,
             _ => false,
@@ -184,12 +194,15 @@ fn sentence_ends(line: &str, quoted: &[Range<usize>]) -> Vec<usize> {
     ends
 }
 
-/// Tells whether the word at the end of a text is an abbreviation or the number of a day.
-fn is_abbreviated(before: &str) -> bool {
+/// Tells whether the word in front of a stop is an abbreviation or the number of a day.
+fn is_abbreviated(before: &str, after: &str) -> bool {
     let start = before.rfind(char::is_whitespace).map_or(0, |at| at + 1);
     let word = before.get(start..).unwrap_or(before).trim_start_matches(['(', '"', '\'']);
-    let is_number = word.chars().all(|c| c.is_ascii_digit());
-    let is_known = ["e.g", "i.e", "z.B", "d.h", "u.a", "bzw", "etc", "vgl", "approx", "incl", "p.ex"];
+    let next = after.trim_start();
+    let next_word = next.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
+    let is_number = word.chars().all(|c| c.is_ascii_digit()) && names_month(&plain(next_word));
+    let is_known =
+        ["e.g", "i.e", "z.B", "d.h", "u.a", "bzw", "etc", "vgl", "approx", "incl", "p.ex"];
     let count = word.chars().count();
     let is_initial = count == 1 && word.chars().all(char::is_alphabetic) && word != "I";
     count > 0

@@ -347,7 +347,7 @@ impl Token {
 }
 
 /// Whether a word is the name of a month in some language: `4. Mai`.
-fn names_month(word: &str) -> bool {
+pub(crate) fn names_month(word: &str) -> bool {
     let is_month = |one: &Language| {
         one.known(word).is_some_and(|known| matches!(known.value, Some(Value::Month(_))))
     };

@@ -2,11 +2,8 @@
 //! conversation is.
 
 use agents::embedded::{remember, review};
-use agents::{
-    ContextMode, FINDINGS_MAX, Finding, Message, RememberRequest, Role, Target,
-};
+use agents::{ContextMode, FINDINGS_MAX, Finding, Message, RememberRequest, Role};
 use jiff::tz::TimeZone;
-use memory::clock::Timestamp;
 use memory::screen::Screen;
 use proptest::prelude::*;
 use serde_json::Value;
@@ -38,13 +35,14 @@ fn found(case: &Value) -> Vec<Finding> {
     let snapshot = snapshot(case, "existing");
     let is_new = |finding: &Finding| {
         let content = finding.text.clone();
-        let request = RememberRequest { content, context_mode: ContextMode::Workspace, scope: None };
+        let request =
+            RememberRequest { content, context_mode: ContextMode::Workspace, scope: None };
         remember(&snapshot, &request, &Screen::default()).is_ok_and(|done| !done.edits.is_empty())
     };
     let findings = review(&messages, snapshot.now, &TimeZone::UTC);
     for banned in list(&case["expect"], "mustNotContain") {
         let is_clean = |one: &Finding| !contains(&one.text, banned);
-        if !findings.iter().all(is_clean) { println!("  BANNED {} {findings:?}", case["id"]); } //A         assert!(findings.iter().all(is_clean), "{}: {findings:?}", case["id"]);
+        assert!(findings.iter().all(is_clean), "{}: {findings:?}", case["id"]);
     }
     findings.into_iter().filter(is_new).collect()
 }
@@ -84,8 +82,8 @@ fn check(name: &str, lines: &str, ids: &str) {
     let Rates { wanted, hit, found, right, misses } = rates(lines, ids);
     println!("{name}: {hit} of {wanted} found, {right} of {found} right");
     println!("  {}", misses.join("\n  "));
-    //A assert!(percent(hit, wanted) >= 85, "{name}: {hit} of {wanted}: {misses:#?}");
-    //A assert!(percent(right, found) >= 95, "{name}: {right} of {found}: {misses:#?}");
+    assert!(percent(hit, wanted) >= 85, "{name}: {hit} of {wanted}: {misses:#?}");
+    assert!(percent(right, found) >= 95, "{name}: {right} of {found}: {misses:#?}");
 }
 
 #[test]
@@ -94,5 +92,112 @@ fn what_a_person_would_keep_is_found_and_nothing_else() {
     check("review", include_str!("cases/review.jsonl"), "rev-");
     check("review, developed with", more, "dev-");
     check("review, held out", more, "held-");
-    check("fresh", include_str!("cases/review_fresh.jsonl"), "fresh-");
+    check("review, second round", more, "fresh-");
+    check("review, written last", more, "last-");
+}
+
+/// Beginnings, ends and signs from which sentences are made that come near to what is found.
+const PIECES: &[&str] = &[
+    "Always",
+    "never",
+    "From now on",
+    "remember that",
+    "remember that.",
+    "I'm a pilot",
+    "I prefer",
+    "we use",
+    "here",
+    "No,",
+    "stop adding",
+    "don't",
+    "without asking",
+    "commits",
+    "the gate",
+    "it",
+    "that way",
+    "forget that",
+    "lol",
+    "just for now",
+    "?",
+    ".",
+    ",",
+    ":",
+    "!",
+    "\n",
+    "\n\n",
+    "> ",
+    "```",
+    "\"",
+    "“",
+    "「",
+    "'",
+    "- ",
+    "1. ",
+    "immer",
+    "Antworte",
+    "nie wieder",
+    "jamais",
+    "n'efface",
+    "siempre",
+    "non",
+    "mai",
+    "altijd",
+    "всегда",
+    "не пиши",
+    "请记住：",
+    "以后",
+    "一律",
+    "。",
+    "必ず",
+    "ください",
+    "これから",
+    "zawsze",
+    "🙄",
+    "tomorrow",
+    "`x",
+    "5544",
+    "\u{301}",
+    "ﬁ",
+    "İ",
+    "\r",
+    "\t",
+    "                ",
+];
+
+fn said() -> impl Strategy<Value = String> {
+    let made = prop::collection::vec(prop::sample::select(PIECES), 0..24)
+        .prop_map(|pieces| pieces.join(" "));
+    let glued = prop::collection::vec(prop::sample::select(PIECES), 0..16)
+        .prop_map(|pieces| pieces.concat());
+    prop_oneof![3 => made, 1 => glued, 1 => any::<String>()]
+}
+
+fn conversation() -> impl Strategy<Value = Vec<Message>> {
+    let role = prop::sample::select(vec![Role::User, Role::User, Role::Assistant, Role::Tool]);
+    prop::collection::vec((role, said()), 0..8).prop_map(|said| {
+        let message = |(index, (role, text))| Message { id: format!("m{index}"), role, text };
+        said.into_iter().enumerate().map(message).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+    #[test]
+    fn findings_are_few_repeatable_and_said_by_the_person(messages in conversation()) {
+        let now = "2026-06-01T09:00:00Z".parse().unwrap();
+        let findings = review(&messages, now, &TimeZone::UTC);
+        prop_assert!(findings.len() <= FINDINGS_MAX);
+        prop_assert_eq!(&findings, &review(&messages, now, &TimeZone::UTC));
+        for one in &findings {
+            prop_assert!(!one.text.trim().is_empty() && !one.evidence.is_empty());
+            let is_of_person = |id: &String| {
+                messages.iter().any(|message| message.id == *id && message.role == Role::User)
+            };
+            prop_assert!(one.evidence.iter().all(is_of_person), "{one:?}");
+        }
+        let others: Vec<Message> =
+            messages.into_iter().filter(|message| message.role != Role::User).collect();
+        prop_assert_eq!(review(&others, now, &TimeZone::UTC), []);
+    }
 }
