@@ -31,6 +31,8 @@ use crate::review::{FINDINGS_MAX, Finding, Message, Role, Target};
 /// The shares of words, in percent of the shorter statement, from which two statements say the same, and from which the
 /// later one takes the place of the other if it says the opposite.
 const SAME_PERCENT_MIN: usize = 80;
+/// The share from which a later statement may give another value.
+const VALUE_PERCENT_MIN: usize = 40;
 const CONTRARY_PERCENT_MIN: usize = 60;
 
 /// A statement that was found, before the days are named.
@@ -42,6 +44,9 @@ struct Candidate<'a> {
     evidence: Vec<&'a str>,
     /// Whether the message says that something before it is wrong.
     is_correction: bool,
+    /// Its words, read once: every statement is compared with all before it.
+    read: Text,
+    form: Form,
 }
 
 /// Finds what is worth keeping, at most [`FINDINGS_MAX`] statements: the plainest first, else in the order of the
@@ -98,7 +103,7 @@ fn settle<'a>(found: &mut Vec<Candidate<'a>>, mut new: Candidate<'a>) {
                 new.strength = new.strength.min(old.strength);
                 new.evidence.splice(0..0, old.evidence);
                 if old.text.chars().count() > new.text.chars().count() {
-                    new.text = old.text;
+                    (new.text, new.read, new.form) = (old.text, old.read, old.form);
                 }
             }
         }
@@ -114,28 +119,34 @@ enum Relation {
 }
 
 fn compare(old: &Candidate<'_>, new: &Candidate<'_>) -> Relation {
-    if Form::of(&old.text) == Form::of(&new.text) {
+    if old.form == new.form {
         return Relation::Same;
     }
-    let (a, b) = (Text::read(&old.text), Text::read(&new.text));
-    let said = |text: &'_ Text, source: &'_ str| similar::is_change(text) && !source.is_empty();
-    let newer = similar::Said { text: &b, source: &new.text, is_change: said(&b, &new.text) };
-    let older = similar::Said { text: &a, source: &old.text, is_change: said(&a, &old.text) };
-    if update::replaces(&new.text, &old.text) || similar::gives_other_value(older, newer) {
-        return Relation::Contrary;
-    }
-    let (old_keys, new_keys) = (similar::keys(&a), similar::keys(&b));
+    let (old_keys, new_keys) = (similar::keys(&old.read), similar::keys(&new.read));
     let least = old_keys.len().min(new_keys.len());
     let shared =
         old_keys.iter().filter(|(key, _)| new_keys.iter().any(|(other, _)| other == key)).count();
     let percent = (shared * 100).checked_div(least).unwrap_or_default();
-    let is_opposite = a.has(Class::Not) != b.has(Class::Not);
-    if least >= 2 && percent >= CONTRARY_PERCENT_MIN && (is_opposite || new.is_correction) {
+    let is_opposite = old.read.has(Class::Not) != new.read.has(Class::Not);
+    if least < 2 || percent < VALUE_PERCENT_MIN {
+        Relation::Other
+    } else if percent >= CONTRARY_PERCENT_MIN && (is_opposite || new.is_correction) {
         Relation::Contrary
-    } else if least >= 2 && percent >= SAME_PERCENT_MIN {
+    } else if update::replaces(&new.text, &old.text)
+        || similar::gives_other_value(old.said(), new.said())
+    {
+        Relation::Contrary
+    } else if percent >= SAME_PERCENT_MIN {
         Relation::Same
     } else {
         Relation::Other
+    }
+}
+
+impl Candidate<'_> {
+    fn said(&self) -> similar::Said<'_> {
+        let is_change = similar::is_change(&self.read);
+        similar::Said { text: &self.read, source: &self.text, is_change }
     }
 }
 
@@ -149,12 +160,17 @@ struct Reader<'a, 'b> {
     takes_back: bool,
     /// Whether the person said that something is wrong.
     is_correction: bool,
-    /// Whether the sentence before asks to remember what follows.
+    before: Before<'b>,
+}
+
+/// What the sentence before leaves for the next one.
+#[derive(Default)]
+struct Before<'b> {
+    /// Whether it asks to remember what follows.
     is_asked: bool,
-    /// Whether the sentence before gives an order.
-    last_is_order: bool,
-    /// The sentence before, if a word that points back may mean it.
-    last: Option<&'b str>,
+    is_order: bool,
+    /// Its text, if a word that points back may mean it.
+    text: Option<&'b str>,
 }
 
 /// How the reading of a message goes on.
@@ -174,29 +190,26 @@ impl<'b> Reader<'_, 'b> {
             found: Vec::new(),
             takes_back: false,
             is_correction: false,
-            is_asked: false,
-            last_is_order: false,
-            last: None,
+            before: Before::default(),
         }
     }
 
     fn read(&mut self) {
         let spoken = std::mem::take(&mut self.spoken);
+        let read: Vec<Option<Sentence<'b>>> =
+            spoken.iter().map(|one| Sentence::read(one.text, &one.quoted, &self.around)).collect();
         // Irony spares no part of a message.
-        let is_joke = spoken.iter().any(|one| {
-            let read = Sentence::read(one.text, &one.quoted, &self.around);
-            read.is_some_and(|sentence| sentence.has(Signal::Joke, 0))
-        });
-        for (place, one) in spoken.iter().enumerate() {
-            let Some(sentence) = Sentence::read(one.text, &one.quoted, &self.around) else {
-                self.last = Some(one.text);
+        let is_joke = read.iter().flatten().any(|sentence| sentence.has(Signal::Joke, 0));
+        for (place, (one, sentence)) in spoken.iter().zip(&read).enumerate() {
+            let Some(sentence) = sentence else {
+                self.before.text = Some(one.text);
                 if one.introduces {
                     break;
                 }
                 continue;
             };
-            let next = self.read_sentence(&sentence, one, place == 0, is_joke);
-            self.last = Some(one.text).filter(|text| !is_question(text));
+            let next = self.read_sentence(sentence, one, place == 0, is_joke);
+            self.before.text = Some(one.text).filter(|text| !is_question(text));
             if next == Next::Stop {
                 break;
             }
@@ -217,13 +230,13 @@ impl<'b> Reader<'_, 'b> {
             lead = lead.then(sentence, end);
         }
         self.is_correction |= lead.is_correction || sentence.has(Signal::Again, 0);
-        let is_asked = lead.is_asked || self.is_asked;
-        self.is_asked = false;
+        let is_asked = lead.is_asked || self.before.is_asked;
+        self.before.is_asked = false;
         if lead.end >= sentence.words.len() {
             if !is_joke && self.asks_for_last(sentence) {
                 return Next::Sentence;
             }
-            self.is_asked = lead.is_asked;
+            self.before.is_asked = lead.is_asked;
             return if spoken.introduces && !is_asked { Next::Stop } else { Next::Sentence };
         }
         if is_joke {
@@ -237,8 +250,8 @@ impl<'b> Reader<'_, 'b> {
         }
         if spoken.introduces {
             // `From now on:` rules what follows; any other introduction makes it somebody's text.
-            self.is_asked = sentence.has(Signal::FromNow, 0) || is_asked;
-            return if self.is_asked { Next::Sentence } else { Next::Stop };
+            self.before.is_asked = sentence.has(Signal::FromNow, 0) || is_asked;
+            return if self.before.is_asked { Next::Sentence } else { Next::Stop };
         }
         if retracts_later(sentence, lead.end) {
             self.found.clear();
@@ -247,7 +260,8 @@ impl<'b> Reader<'_, 'b> {
         }
         let end = noted(sentence, lead.end);
         let is_asked = is_asked || end.is_some();
-        let last_is_order = std::mem::replace(&mut self.last_is_order, orders(sentence, lead.end));
+        let last_is_order =
+            std::mem::replace(&mut self.before.is_order, orders(sentence, lead.end));
         let is_correction = self.is_correction;
         let start = polite_start(sentence, lead.end);
         let judge = Judge { sentence, start, end, is_correction, is_asked, last_is_order };
@@ -271,7 +285,8 @@ impl<'b> Reader<'_, 'b> {
         if whole.is_none() || begins != Some(sentence.words.len()) {
             return false;
         }
-        let Some(last) = self.last.take().filter(|last| last.split_whitespace().nth(2).is_some())
+        let Some(last) =
+            self.before.text.take().filter(|last| last.split_whitespace().nth(2).is_some())
         else {
             return false;
         };
@@ -285,6 +300,8 @@ impl<'b> Reader<'_, 'b> {
     fn push(&mut self, strength: Strength, text: String) {
         self.found.push(Candidate {
             strength,
+            read: Text::read(&text),
+            form: Form::of(&text),
             text,
             message: self.index,
             evidence: Vec::new(),
@@ -299,7 +316,7 @@ impl<'b> Reader<'_, 'b> {
             own.to_owned()
         } else {
             let is_found = |last: &str| self.found.iter().any(|one| last.contains(&one.text));
-            match self.last.filter(|last| last.chars().count() >= STATEMENT_CHARS_MIN) {
+            match self.before.text.filter(|last| last.chars().count() >= STATEMENT_CHARS_MIN) {
                 Some(last) if !is_found(last) && strength <= Strength::Rule => {
                     format!("{} {own}", bare(last))
                 }
@@ -358,11 +375,17 @@ impl Lead {
                     || sentence.ends_clause(*end)
                     || (!sentence.is_unspaced && *end - at >= STATEMENT_WORDS_MIN)
             };
+            let is_marked =
+                |end: &usize| *end >= sentence.words.len() || sentence.ends_clause(*end);
+            let label = sentence.at(Signal::Label, at).filter(is_marked);
+            // What is only noted may be a state that passes.
+            let label = label.filter(|_| !sentence.has(Signal::Passing, at));
             let ends = [
                 sentence.at(Signal::Correct, at).filter(is_parted),
                 sentence
                     .at(Signal::Remember, at)
-                    .filter(|_| sentence.at(Signal::NoRemember, at).is_none()),
+                    .filter(|_| sentence.at(Signal::NoRemember, at).is_none())
+                    .or(label),
                 sentence.at(Signal::Opener, at).filter(is_parted),
                 sentence.at(Signal::Fluff, at),
             ];

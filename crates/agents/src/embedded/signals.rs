@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::LazyLock;
 
-use super::lexicon::{Class, Language, Script, languages};
+use super::lexicon::{Class, Language, Script, Value, languages};
 use super::tongues::Tongues;
 use super::words::{is_unspaced, plain, simple_words, spaced_words};
 
@@ -46,6 +46,8 @@ signals! {
     /// Asks to remember.
     Remember = "remember",
     NoRemember = "noremember",
+    /// Asks to remember, if a mark stands behind it: `Note: …`
+    Label = "label",
     /// Asks to remember what was said just before.
     Noted = "noted",
     /// Says that the person has said so before.
@@ -247,16 +249,21 @@ impl<'a> Sentence<'a> {
         let (mut words, tongues) = spaced_words(source);
         let chars = source.chars().filter(|c| is_unspaced(*c)).count();
         let is_unspaced = chars > words.len();
-        let language = if is_unspaced {
+        let candidates = if is_unspaced {
             words = characters(source);
-            tongues.best_unspaced(around)
+            tongues.best_unspaced(around).into_iter().collect()
         } else {
             tongues.best_spaced(around, words.len().div_ceil(KNOWN_ONE_IN))
-        }?;
+        };
         let words = clauses(source, words, quoted);
-        let mut sentence = Self { source, words, found: Vec::new(), language, is_unspaced };
-        sentence.find();
-        Some(sentence)
+        let read = |language: usize| {
+            let words = words.clone();
+            let mut sentence = Self { source, words, found: Vec::new(), language, is_unspaced };
+            sentence.find();
+            sentence
+        };
+        // A short sentence may be of several languages: it is of the one that recognizes more in it, else of the first.
+        candidates.into_iter().rev().map(read).max_by_key(|sentence| sentence.found.len())
     }
 
     fn find(&mut self) {
@@ -312,8 +319,7 @@ impl<'a> Sentence<'a> {
 
     /// Returns the end of the longest phrase of this signal that begins here.
     pub(crate) fn at(&self, signal: Signal, start: usize) -> Option<usize> {
-        let here = self.found.iter().filter(|one| one.signal == signal && one.words.start == start);
-        here.map(|one| one.words.end).max()
+        self.within(signal, start..start.saturating_add(1)).map(|words| words.end).max()
     }
 
     /// Returns where the phrases of this signal are that begin in these words, in order.
@@ -322,13 +328,25 @@ impl<'a> Sentence<'a> {
         signal: Signal,
         words: Range<usize>,
     ) -> impl Iterator<Item = Range<usize>> {
-        let is_one = move |one: &&Found| one.signal == signal && words.contains(&one.words.start);
-        self.found.iter().filter(is_one).map(|one| one.words.clone())
+        // They were found in order.
+        let from = self.found.partition_point(|one| one.words.start < words.start);
+        let behind = self.found.get(from..).unwrap_or_default().iter();
+        behind
+            .take_while(move |one| one.words.start < words.end)
+            .filter(move |one| one.signal == signal)
+            .map(|one| one.words.clone())
     }
 
     /// Tells whether a phrase of this signal begins at this word or behind it.
     pub(crate) fn has(&self, signal: Signal, from: usize) -> bool {
         self.within(signal, from..usize::MAX).next().is_some()
+    }
+
+    /// Tells whether a word names a day of the week or a month.
+    pub(crate) fn names_day(&self, at: usize) -> bool {
+        let known = |word: &Word| languages().get(self.language)?.known(&word.plain)?.value;
+        let value = self.words.get(at).and_then(known);
+        matches!(value, Some(Value::Weekday(_) | Value::Month(_)))
     }
 
     /// Tells whether the lexicon gives a word this class.

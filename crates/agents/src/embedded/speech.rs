@@ -13,6 +13,12 @@ const LINES_MAX: usize = 10;
 /// The most lines of such a paragraph.
 const PARAGRAPH_LINES_MAX: usize = 3;
 
+/// The longest sentence, in bytes; what is longer is pasted, or no statement that could be kept.
+const SENTENCE_BYTES_MAX: usize = 600;
+
+/// The longest line, in bytes; what is longer is pasted.
+const LINE_BYTES_MAX: usize = 4096;
+
 /// The most letters of an abbreviation, behind which a stop ends no sentence.
 const ABBREVIATION_CHARS_MAX: usize = 2;
 
@@ -29,7 +35,7 @@ pub(crate) struct Spoken<'a> {
 /// Returns the sentences of a message that are a person's own words.
 pub(crate) fn own_sentences(message: &str) -> Vec<Spoken<'_>> {
     let mut spoken = Vec::new();
-    for line in own_lines(message) {
+    for line in own_lines(message).into_iter().filter(|line| line.len() <= LINE_BYTES_MAX) {
         let quoted = quotations(line);
         let ends = sentence_ends(line, &quoted);
         let mut start = 0;
@@ -40,7 +46,7 @@ pub(crate) fn own_sentences(message: &str) -> Vec<Spoken<'_>> {
             let inside = quoted.iter().filter(|range| range.start >= from && range.end <= *end);
             let quoted = inside.map(|range| range.start - from..range.end - from).collect();
             let introduces = index + 1 == ends.len() && text.ends_with([':', '：']);
-            if !text.is_empty() {
+            if !text.is_empty() && text.len() <= SENTENCE_BYTES_MAX {
                 spoken.push(Spoken { text, quoted, introduces });
             }
             start = *end;
@@ -59,10 +65,9 @@ fn own_lines(message: &str) -> Vec<&str> {
         match (fence, mark) {
             (Some(open), Some(mark)) if open == mark => fence = None,
             (None, Some(mark)) => fence = Some(mark),
-            (Some(_), _) => {}
             (None, None) if text.is_empty() => own.push(None),
             (None, None) if !is_foreign_layout(line) => own.push(Some(without_bullet(text))),
-            (None, None) => {}
+            (Some(_), _) | (None, None) => {}
         }
     }
     let labelled = own.iter().flatten().filter(|line| is_labelled(line)).count();
@@ -127,34 +132,31 @@ fn quotations(line: &str) -> Vec<Range<usize>> {
     while let Some((at, c)) = chars.next() {
         let next = chars.peek().map(|(_, next)| *next);
         let ends_word = next.is_none_or(|next| !next.is_alphanumeric());
-        match open {
-            Some((start, close)) => {
-                let closes = match close {
-                    '”' | '“' if c == '”' || c == '“' || c == '"' => true,
-                    '\'' | '’' => c == close && ends_word,
-                    _ => c == close,
-                };
-                if closes {
-                    found.push(start..at + c.len_utf8());
-                    open = None;
-                }
+        if let Some((start, close)) = open {
+            let closes = match close {
+                '”' => ['”', '“', '"'].contains(&c),
+                '\'' | '’' => c == close && ends_word,
+                _ => c == close,
+            };
+            if closes {
+                found.push(start..at + c.len_utf8());
+                open = None;
             }
-            None => {
-                let begins_word = !last.is_alphanumeric();
-                open = match c {
-                    '"' if !last.is_ascii_digit() => Some((at, '"')),
-                    '`' => Some((at, '`')),
-                    '“' | '„' => Some((at, '”')),
-                    '«' => Some((at, '»')),
-                    '»' => Some((at, '«')),
-                    '「' => Some((at, '」')),
-                    '『' => Some((at, '』')),
-                    '《' => Some((at, '》')),
-                    '\'' if begins_word && !ends_word => Some((at, '\'')),
-                    '‘' => Some((at, '’')),
-                    _ => None,
-                };
-            }
+        } else {
+            let begins_word = !last.is_alphanumeric();
+            open = match c {
+                '"' if !last.is_ascii_digit() => Some((at, '"')),
+                '`' => Some((at, '`')),
+                '“' | '„' => Some((at, '”')),
+                '«' => Some((at, '»')),
+                '»' => Some((at, '«')),
+                '「' => Some((at, '」')),
+                '『' => Some((at, '』')),
+                '《' => Some((at, '》')),
+                '\'' if begins_word && !ends_word => Some((at, '\'')),
+                '‘' => Some((at, '’')),
+                _ => None,
+            };
         }
         last = c;
     }

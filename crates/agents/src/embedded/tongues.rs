@@ -26,18 +26,19 @@ impl Tongues {
         }
     }
 
-    /// Returns the language whose words are parted by spaces that knows the most words, and at least so many. Of those
-    /// that know nearly as many, it is the one that knows the most of the text around.
-    pub(crate) fn best_spaced(&self, around: &Self, least: usize) -> Option<usize> {
+    /// Returns the languages whose words are parted by spaces that know the most words, and at least so many. Of those that
+    /// know nearly as many, they are the ones that know the most of the text around; several, if they are equal.
+    pub(crate) fn best_spaced(&self, around: &Self, least: usize) -> Vec<usize> {
         let spaced = languages().iter().enumerate();
         let spaced = spaced.filter(|(_, one)| one.script != Script::Unspaced).map(|(at, _)| at);
-        let most = spaced.clone().map(|at| self.words[at]).max()?;
+        let most = spaced.clone().map(|at| self.words[at]).max().unwrap_or_default();
         if usize::from(most) < least.max(1) {
-            return None;
+            return Vec::new();
         }
+        let score = |at: usize| u32::from(around.words[at]) + 2 * u32::from(self.words[at]);
         let near = spaced.filter(|at| self.words[*at] + 1 >= most && self.words[*at] > 0);
-        // The first one of those that are equal.
-        near.rev().max_by_key(|at| u32::from(around.words[*at]) + 2 * u32::from(self.words[*at]))
+        let best = near.clone().map(score).max();
+        near.filter(|at| Some(score(*at)) == best).collect()
     }
 
     /// Returns the language of a text without spaces.

@@ -72,7 +72,7 @@ impl Judge<'_, '_> {
         }
         if let Some(from_now) = self.sentence.within(Signal::FromNow, self.start..usize::MAX).next()
         {
-            return (!self.begins_with(Signal::Plan, from_now.end)).then_some(Strength::FromNow);
+            return (!self.is_of_own_plans(from_now.end)).then_some(Strength::FromNow);
         }
         let heads = self.heads();
         if heads.iter().any(|head| self.is_rule(*head)) || self.is_general_rule() {
@@ -85,6 +85,14 @@ impl Judge<'_, '_> {
             return Some(Strength::Correction);
         }
         (self.is_convention() || self.is_corrected_fact()).then_some(Strength::Fact)
+    }
+
+    /// Whether the person goes on with what they do themselves, and not with what they want.
+    fn is_of_own_plans(&self, at: usize) -> bool {
+        let wants = [Signal::Like, Signal::Wish, Signal::Identity];
+        let is_of_self = !self.sentence.is_unspaced && self.sentence.is(at, Class::Oneself);
+        self.begins_with(Signal::Plan, at)
+            || (is_of_self && !wants.into_iter().any(|signal| self.begins_with(signal, at)))
     }
 
     fn begins_with(&self, signal: Signal, at: usize) -> bool {
@@ -252,13 +260,19 @@ impl Judge<'_, '_> {
                 self.begins_with(yes, head) && !self.begins_with(no, head)
             }
         };
-        is(Signal::Like, Signal::NoLike) || is(Signal::Identity, Signal::NoIdentity)
+        // `Ich bin Montag nicht da.`
+        let names_day = self
+            .sentence
+            .at(Signal::Identity, head)
+            .is_some_and(|end| self.sentence.names_day(end - 1));
+        is(Signal::Like, Signal::NoLike) || (is(Signal::Identity, Signal::NoIdentity) && !names_day)
     }
 
     /// Whether it forbids something in general, as a correction or with a condition that holds every time.
     fn is_ban(&self, head: usize) -> bool {
         let sentence = self.sentence;
-        if !self.is_correction && !self.has(Signal::Unless) {
+        let is_meant = self.is_correction || self.has(Signal::Unless);
+        if !is_meant || self.begins_with(Signal::NoRule, head) {
             return false;
         }
         if sentence.is_unspaced {
@@ -300,7 +314,15 @@ impl Judge<'_, '_> {
             && !sentence.is(self.start, Class::Us);
         let is_always =
             sentence.has(Signal::Each, self.start) && !self.begins_with(Signal::Each, self.start);
-        if is_here && is_always && !begins_otherwise && !is_spoken_to && !sentence.is_unspaced {
+        // `here` alone is any place.
+        let is_here_of_work =
+            sentence.within(Signal::Here, self.start..usize::MAX).any(|here| here.len() > 1);
+        if is_here_of_work
+            && is_always
+            && !begins_otherwise
+            && !is_spoken_to
+            && !sentence.is_unspaced
+        {
             return !orders(sentence, self.start);
         }
         let mut starts = self.heads();
