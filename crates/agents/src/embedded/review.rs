@@ -129,12 +129,12 @@ fn compare(old: &Candidate<'_>, new: &Candidate<'_>) -> Relation {
     let percent = (shared * 100).checked_div(least).unwrap_or_default();
     let is_opposite = old.read.has(Class::Not) != new.read.has(Class::Not);
     if least < 2 || percent < VALUE_PERCENT_MIN {
-        Relation::Other
-    } else if percent >= CONTRARY_PERCENT_MIN && (is_opposite || new.is_correction) {
-        Relation::Contrary
-    } else if update::replaces(&new.text, &old.text)
-        || similar::gives_other_value(old.said(), new.said())
-    {
+        return Relation::Other;
+    }
+    let is_contrary = (percent >= CONTRARY_PERCENT_MIN && (is_opposite || new.is_correction))
+        || update::replaces(&new.text, &old.text)
+        || similar::gives_other_value(old.said(), new.said());
+    if is_contrary {
         Relation::Contrary
     } else if percent >= SAME_PERCENT_MIN {
         Relation::Same
