@@ -46,6 +46,8 @@ struct Candidate<'a> {
     is_correction: bool,
     /// Its words, read once: every statement is compared with all before it.
     read: Text,
+    keys: Vec<String>,
+    is_negated: bool,
     form: Form,
 }
 
@@ -101,9 +103,9 @@ fn settle<'a>(found: &mut Vec<Candidate<'a>>, mut new: Candidate<'a>) {
             Relation::Contrary => {}
             Relation::Same => {
                 new.strength = new.strength.min(old.strength);
-                new.evidence.splice(0..0, old.evidence);
+                new.evidence.splice(0..0, old.evidence.iter().copied());
                 if old.text.chars().count() > new.text.chars().count() {
-                    (new.text, new.read, new.form) = (old.text, old.read, old.form);
+                    new.take_words_of(old);
                 }
             }
         }
@@ -122,12 +124,10 @@ fn compare(old: &Candidate<'_>, new: &Candidate<'_>) -> Relation {
     if old.form == new.form {
         return Relation::Same;
     }
-    let (old_keys, new_keys) = (similar::keys(&old.read), similar::keys(&new.read));
-    let least = old_keys.len().min(new_keys.len());
-    let shared =
-        old_keys.iter().filter(|(key, _)| new_keys.iter().any(|(other, _)| other == key)).count();
+    let least = old.keys.len().min(new.keys.len());
+    let shared = old.keys.iter().filter(|key| new.keys.contains(key)).count();
     let percent = (shared * 100).checked_div(least).unwrap_or_default();
-    let is_opposite = old.read.has(Class::Not) != new.read.has(Class::Not);
+    let is_opposite = old.is_negated != new.is_negated;
     if least < 2 || percent < VALUE_PERCENT_MIN {
         return Relation::Other;
     }
@@ -144,6 +144,14 @@ fn compare(old: &Candidate<'_>, new: &Candidate<'_>) -> Relation {
 }
 
 impl Candidate<'_> {
+    fn take_words_of(&mut self, other: Self) {
+        self.text = other.text;
+        self.read = other.read;
+        self.keys = other.keys;
+        self.is_negated = other.is_negated;
+        self.form = other.form;
+    }
+
     fn said(&self) -> similar::Said<'_> {
         let is_change = similar::is_change(&self.read);
         similar::Said { text: &self.read, source: &self.text, is_change }
@@ -298,9 +306,12 @@ impl<'b> Reader<'_, 'b> {
     }
 
     fn push(&mut self, strength: Strength, text: String) {
+        let read = Text::read(&text);
         self.found.push(Candidate {
             strength,
-            read: Text::read(&text),
+            keys: similar::keys(&read).into_iter().map(|(key, _)| key.to_owned()).collect(),
+            is_negated: read.has(Class::Not),
+            read,
             form: Form::of(&text),
             text,
             message: self.index,
