@@ -1,9 +1,10 @@
 //! Mini-agents: they read memories, decide, and edit a draft; nothing else.
 //!
 //! [`embedded`] is the curator that needs no model and no network: `remember`, `forget` and `dream` as
-//! pure functions from a snapshot of memories to edits. [`Curator`] is the port that the lane
-//! calls, over a [`store::Draft`]; [`Embedded`] answers it with those functions, [`Modelled`] by asking models. [`rerank`] asks one
-//! which memories fit a prompt. Nothing here commits: who owns the draft does.
+//! pure functions from a snapshot of memories to edits, and `review`, which finds in a conversation what is worth keeping.
+//! [`Curator`] is the port that the lane calls, over a [`store::Draft`]; [`Embedded`] answers it with those functions,
+//! [`Modelled`] by asking models. [`rerank`] asks one which memories fit a prompt. Nothing here commits: who owns the draft
+//! does.
 
 pub mod embedded;
 
@@ -11,6 +12,7 @@ mod by_model;
 mod curator;
 mod ledger;
 mod request;
+mod review;
 mod shelf;
 
 pub use by_model::{AgentError, ByModel, Modelled, RerankCandidate, rerank};
@@ -20,3 +22,4 @@ pub use request::{
     Candidate, ContextMode, Dreamt, Edit, EntryAction, EntryNote, ForgetRequest, Forgotten,
     Refusal, RememberRequest, Remembered, Removed, Topic,
 };
+pub use review::{FINDINGS_MAX, Finding, Message, Role, Target};

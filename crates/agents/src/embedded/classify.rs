@@ -32,6 +32,8 @@ pub(crate) struct Kind {
     pub(crate) is_plain: bool,
     /// Whether it names the project: `this repository`.
     pub(crate) names_project: bool,
+    /// Whether it has code, paths, options: things of the work.
+    pub(crate) has_things: bool,
 }
 
 /// The most words of a text that only says where something is.
@@ -60,7 +62,8 @@ pub(crate) fn kind(fact: &str) -> Kind {
     let signs = Signs::of(fact, &text);
     let (whose, is_plain) = signs.whose();
     let topic = signs.topic(whose);
-    Kind { whose, topic, is_plain, names_project: signs.has(Sign::Site) && whose == Whose::Project }
+    let names_project = signs.has(Sign::Site) && whose == Whose::Project;
+    Kind { whose, topic, is_plain, names_project, has_things: signs.has(Sign::Things) }
 }
 
 /// Tells whether a fact speaks of health, family, money or an address.

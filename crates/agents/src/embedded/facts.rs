@@ -49,7 +49,7 @@ fn without_courtesy(text: &str) -> &str {
 
 /// Returns the text after a separator, such as the comma of `Hi, …`. A mark at the beginning of the text itself stays
 /// (`.env`, `--flag`).
-fn behind_mark(rest: &str) -> &str {
+pub(crate) fn behind_mark(rest: &str) -> &str {
     let marks: &[char] = &[',', '.', '!', ':', '：', '，', '、', '！', '。'];
     let rest = rest.trim_start_matches(marks).trim_start();
     let dash = rest.strip_prefix(['-', '–', '—']).filter(|behind| behind.starts_with(' '));

@@ -3,7 +3,7 @@
 //! A language is a file in `lexicon/`: lines of `class: word word two_words`. The classes are those of
 //! a grammar (articles, negation, first person, units of time) and a few general ones (words for
 //! places where things are kept). Nothing in there is about a subject. A class that begins with
-//! `~` is matched by word stem as well. Words only classify; what may be removed does not depend on them. A language
+//! `~` is matched by word stem as well. A line that begins with `@` holds phrases for review (`signals.rs`). Words only classify; what may be removed does not depend on them. A language
 //! without a file works by the words alone.
 
 use std::collections::HashMap;
@@ -199,6 +199,8 @@ impl Script {
 pub(crate) struct Language {
     pub(crate) script: Script,
     pub(crate) code: &'static str,
+    /// Its file.
+    pub(crate) text: &'static str,
     stemmer: Option<Stemmer>,
     /// By the words, joined by a space; one word mostly.
     known: HashMap<String, Known>,
@@ -276,6 +278,7 @@ impl Language {
         let mut language = Self {
             script,
             code,
+            text,
             stemmer,
             known: HashMap::default(),
             by_stem: HashMap::default(),
@@ -283,7 +286,7 @@ impl Language {
             longest: 1,
             points_back: false,
         };
-        for line in text.lines().filter(|line| !line.starts_with('#')) {
+        for line in text.lines().filter(|line| !line.starts_with(['#', '@'])) {
             let Some((name, words)) = line.split_once(':') else { continue };
             match name {
                 "letters" => language.letters = words.trim(),

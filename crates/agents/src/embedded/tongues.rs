@@ -26,6 +26,27 @@ impl Tongues {
         }
     }
 
+    /// Returns the languages whose words are parted by spaces that know the most words, and at least so many. Of those that
+    /// know nearly as many, they are the ones that know the most of the text around; several, if they are equal.
+    pub(crate) fn best_spaced(&self, around: &Self, least: usize) -> Vec<usize> {
+        let spaced = languages().iter().enumerate();
+        let spaced = spaced.filter(|(_, one)| one.script != Script::Unspaced).map(|(at, _)| at);
+        let most = spaced.clone().map(|at| self.words[at]).max().unwrap_or_default();
+        if usize::from(most) < least.max(1) {
+            return Vec::new();
+        }
+        let score = |at: usize| u32::from(around.words[at]) + 2 * u32::from(self.words[at]);
+        let near = spaced.filter(|at| self.words[*at] + 1 >= most && self.words[*at] > 0);
+        let best = near.clone().map(score).max();
+        near.filter(|at| Some(score(*at)) == best).collect()
+    }
+
+    /// Returns the language of a text without spaces.
+    pub(crate) fn best_unspaced(&self, around: &Self) -> Option<usize> {
+        let code = if self.is_japanese || around.is_japanese { "ja" } else { "zh" };
+        languages().iter().position(|one| one.code == code)
+    }
+
     /// Looks for letters that only Japanese has; Chinese shares the others with it.
     pub(crate) fn look_for_kana(&mut self, text: &str) {
         self.is_japanese |= text.chars().any(|c| matches!(c, '\u{3041}'..='\u{30FF}'));

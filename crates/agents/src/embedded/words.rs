@@ -59,6 +59,13 @@ pub(crate) fn simple_words(plain: &str) -> Vec<String> {
     words.into_iter().map(|(_, word)| word).collect()
 }
 
+/// Returns the words of a text with their places, without those that stand unparted, and which languages know them.
+pub(crate) fn spaced_words(text: &str) -> (Vec<(Range<usize>, String)>, Tongues) {
+    let (pieces, words) = cut(text);
+    let tongues = tongues_of(text, &pieces, &words);
+    (words, tongues)
+}
+
 /// One word of a text.
 #[derive(Clone, Debug)]
 pub(crate) struct Token {
@@ -340,7 +347,7 @@ impl Token {
 }
 
 /// Whether a word is the name of a month in some language: `4. Mai`.
-fn names_month(word: &str) -> bool {
+pub(crate) fn names_month(word: &str) -> bool {
     let is_month = |one: &Language| {
         one.known(word).is_some_and(|known| matches!(known.value, Some(Value::Month(_))))
     };

@@ -11,6 +11,8 @@ mod case;
 
 mod rates;
 
+mod review;
+
 mod safety;
 
 mod properties;

@@ -1,0 +1,396 @@
+//! Phrases by which review recognizes what a person says: that something is to be remembered, holds from now on,
+//! is a joke, is taken back.
+//!
+//! They are the lines of the lexicon that begin with `@`. A phrase is words joined by `_`, in this order and side by
+//! side. A word may be `*` (any word), `^` (any word with a capital), `*ing` and `pre*` (any word with this end or this
+//! beginning), `%en` (the same end, in a word without a capital), `..` (a few words of the same clause) and `$` (the
+//! end of the clause). Chinese and Japanese are compared character by character.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use super::lexicon::{Class, Language, Script, Value, languages};
+use super::tongues::Tongues;
+use super::words::{is_unspaced, plain, simple_words, spaced_words};
+
+/// The most words that `..` stands for, and the most characters where words are not parted.
+const GAP_WORDS_MAX: usize = 12;
+const GAP_CHARS_MAX: usize = 24;
+
+/// The least share of words that a language must know for a sentence to be read in it: one in so many.
+const KNOWN_ONE_IN: usize = 6;
+
+/// Declares the signals with the words that name them in the files.
+macro_rules! signals {
+    ($($(#[$doc:meta])* $name:ident = $word:literal,)+) => {
+        /// What a phrase tells of its sentence.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub(crate) enum Signal { $($(#[$doc])* $name,)+ }
+
+        impl Signal {
+            fn named(word: &str) -> Option<Self> {
+                match word { $($word => Some(Self::$name),)+ _ => None }
+            }
+        }
+    };
+}
+
+signals! {
+    /// May be cut where a sentence begins.
+    Fluff = "fluff",
+    /// May be cut where a sentence begins, if it is a clause of its own.
+    Opener = "opener",
+    /// Says that what was done or said is wrong.
+    Correct = "correct",
+    /// Asks to remember.
+    Remember = "remember",
+    NoRemember = "noremember",
+    /// Asks to remember, if a mark stands behind it: `Note: …`
+    Label = "label",
+    /// Asks to remember what was said just before.
+    Noted = "noted",
+    /// Says that the person has said so before.
+    Again = "again",
+    /// An article that picks one thing.
+    Article = "one",
+    /// Begins a clause about a thing: `a function that …`.
+    Which = "which",
+    FromNow = "fromnow",
+    /// Says what the person is going to do.
+    Plan = "plan",
+    /// Makes a sentence that begins so a standing rule.
+    Rule = "rule",
+    NoRule = "norule",
+    /// An order.
+    Order = "order",
+    /// Says that an order holds every time.
+    Each = "each",
+    Not = "not",
+    /// Makes a sentence a rule wherever it stands.
+    Must = "must",
+    /// Forbids; a rule only as a correction.
+    Ban = "ban",
+    /// Makes what is forbidden a rule: `without asking`.
+    Unless = "unless",
+    Stop = "stop",
+    NoStop = "nostop",
+    Like = "like",
+    NoLike = "nolike",
+    /// A wish; a rule only where it holds every time.
+    Wish = "wish",
+    /// Says who the person is.
+    Identity = "iam",
+    NoIdentity = "noiam",
+    /// Says what the team does.
+    Convention = "we",
+    /// May begin a convention, if more says so.
+    Ours = "our",
+    NoConvention = "nowe",
+    /// Names the place of the work.
+    Here = "here",
+    /// Names a part of the surroundings.
+    Surroundings = "env",
+    /// A verb of statements.
+    Verb = "be",
+    /// Sets one thing against another.
+    Versus = "versus",
+    /// Points at one thing only.
+    Definite = "the",
+    /// Stands for something that was named before.
+    Pronoun = "it",
+    /// Begins a condition.
+    When = "when",
+    /// Says that it holds this once.
+    Once = "once",
+    Day = "day",
+    /// Says that it is not certain or not real.
+    Maybe = "maybe",
+    Joke = "joke",
+    /// Takes back.
+    Retract = "retract",
+    /// Says that another person says so.
+    Says = "says",
+    /// A text to work on is near.
+    Material = "material",
+    /// What is meant stands elsewhere: `do it like that`.
+    Pointing = "point",
+    /// Says that the agent knows it.
+    Known = "known",
+    /// A state that passes, such as a failure.
+    Passing = "passing",
+    Question = "ask",
+    /// Puts an order politely, as a question.
+    Request = "request",
+}
+
+/// A part of a phrase.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Part {
+    Word(String),
+    Any,
+    Capital,
+    EndsWith(String),
+    /// The end of a word without a capital.
+    LowerEndsWith(String),
+    StartsWith(String),
+    Gap,
+    ClauseEnd,
+}
+
+struct Phrase {
+    signal: Signal,
+    parts: Vec<Part>,
+}
+
+/// The phrases of a language.
+#[derive(Default)]
+struct Phrases {
+    all: Vec<Phrase>,
+    by_first_word: HashMap<String, Vec<usize>>,
+    /// Those that begin with no certain word.
+    others: Vec<usize>,
+}
+
+/// The phrases of each language, by its place among all.
+static PHRASES: LazyLock<Vec<Phrases>> =
+    LazyLock::new(|| languages().iter().map(Phrases::of).collect());
+
+impl Phrases {
+    fn of(language: &Language) -> Self {
+        let mut phrases = Self::default();
+        for line in language.text.lines() {
+            let Some((name, words)) = line.strip_prefix('@').and_then(|line| line.split_once(':'))
+            else {
+                continue;
+            };
+            let Some(signal) = Signal::named(name) else {
+                debug_assert!(false, "`@{name}` in `{}` names no signal", language.code);
+                continue;
+            };
+            for phrase in words.split_whitespace() {
+                let parts: Vec<Part> =
+                    phrase.split('_').flat_map(|part| parts_of(part, language)).collect();
+                phrases.add(Phrase { signal, parts });
+            }
+        }
+        phrases
+    }
+
+    fn add(&mut self, phrase: Phrase) {
+        let index = self.all.len();
+        match phrase.parts.first() {
+            Some(Part::Word(word)) => {
+                self.by_first_word.entry(word.clone()).or_default().push(index);
+            }
+            Some(_) => self.others.push(index),
+            None => return,
+        }
+        self.all.push(phrase);
+    }
+}
+
+fn parts_of(part: &str, language: &Language) -> Vec<Part> {
+    match part {
+        "*" => vec![Part::Any],
+        "^" => vec![Part::Capital],
+        ".." => vec![Part::Gap],
+        "$" => vec![Part::ClauseEnd],
+        _ => {
+            if let Some(end) = part.strip_prefix('*') {
+                vec![Part::EndsWith(plain(end))]
+            } else if let Some(end) = part.strip_prefix('%') {
+                vec![Part::LowerEndsWith(plain(end))]
+            } else if let Some(start) = part.strip_suffix('*') {
+                vec![Part::StartsWith(plain(start))]
+            } else if language.script == Script::Unspaced {
+                plain(part).chars().map(|c| Part::Word(c.to_string())).collect()
+            } else {
+                simple_words(&plain(part)).into_iter().map(Part::Word).collect()
+            }
+        }
+    }
+}
+
+/// A word of a sentence, or a character where words are not parted.
+#[derive(Clone, Debug)]
+pub(crate) struct Word {
+    /// Where it stands in the sentence, in bytes.
+    pub(crate) at: Range<usize>,
+    plain: String,
+    /// The number of its clause.
+    pub(crate) clause: usize,
+    is_capital: bool,
+}
+
+/// A phrase that was found in a sentence.
+#[derive(Clone, Debug)]
+struct Found {
+    signal: Signal,
+    words: Range<usize>,
+}
+
+/// A sentence, read for signals.
+pub(crate) struct Sentence<'a> {
+    pub(crate) source: &'a str,
+    pub(crate) words: Vec<Word>,
+    found: Vec<Found>,
+    language: usize,
+    /// Whether words are characters.
+    pub(crate) is_unspaced: bool,
+}
+
+impl<'a> Sentence<'a> {
+    /// Reads a sentence in the language that knows the most of its words; of several that do, in the one that knows
+    /// the most of the message around it. `None` if no language knows enough of them.
+    ///
+    /// What stands in `quoted` (in bytes of the sentence) is one word each, which no phrase knows.
+    pub(crate) fn read(source: &'a str, quoted: &[Range<usize>], around: &Tongues) -> Option<Self> {
+        let (mut words, tongues) = spaced_words(source);
+        let chars = source.chars().filter(|c| is_unspaced(*c)).count();
+        let is_unspaced = chars > words.len();
+        let candidates = if is_unspaced {
+            words = characters(source);
+            tongues.best_unspaced(around).into_iter().collect()
+        } else {
+            tongues.best_spaced(around, words.len().div_ceil(KNOWN_ONE_IN))
+        };
+        let words = clauses(source, words, quoted);
+        let read = |language: usize| {
+            let words = words.clone();
+            let mut sentence = Self { source, words, found: Vec::new(), language, is_unspaced };
+            sentence.find();
+            sentence
+        };
+        // A short sentence may be of several languages: it is of the one that recognizes more in it, else of the first.
+        candidates.into_iter().rev().map(read).max_by_key(|sentence| sentence.found.len())
+    }
+
+    fn find(&mut self) {
+        let Some(phrases) = PHRASES.get(self.language) else { return };
+        for (at, word) in self.words.iter().enumerate() {
+            let known = phrases.by_first_word.get(&word.plain).into_iter().flatten();
+            for index in known.chain(&phrases.others) {
+                let Some(phrase) = phrases.all.get(*index) else { continue };
+                if let Some(end) = self.matches(&phrase.parts, at, at) {
+                    self.found.push(Found { signal: phrase.signal, words: at..end });
+                }
+            }
+        }
+    }
+
+    /// Returns the end of the words that these parts match from `at` on, the shortest run of them.
+    fn matches(&self, parts: &[Part], start: usize, at: usize) -> Option<usize> {
+        let Some((part, rest)) = parts.split_first() else { return Some(at) };
+        if *part == Part::ClauseEnd {
+            return self.ends_clause(at).then(|| self.matches(rest, start, at)).flatten();
+        }
+        let word = self.words.get(at)?;
+        let is_same_clause =
+            at == start || self.words.get(at - 1).is_some_and(|last| last.clause == word.clause);
+        let is_met = match part {
+            Part::Word(wanted) => word.plain == *wanted,
+            Part::Any => is_same_clause,
+            Part::Capital => is_same_clause && word.is_capital,
+            Part::EndsWith(end) => is_same_clause && word.plain.ends_with(end),
+            Part::LowerEndsWith(end) => {
+                is_same_clause && !word.is_capital && word.plain.ends_with(end)
+            }
+            Part::StartsWith(start) => is_same_clause && word.plain.starts_with(start),
+            Part::Gap => {
+                let most = if self.is_unspaced { GAP_CHARS_MAX } else { GAP_WORDS_MAX };
+                let clause = at.checked_sub(1).and_then(|last| self.words.get(last))?.clause;
+                let is_inside =
+                    |at: &usize| self.words.get(*at).is_some_and(|word| word.clause == clause);
+                return (at..at + most)
+                    .take_while(is_inside)
+                    .find_map(|next| self.matches(rest, start, next));
+            }
+            Part::ClauseEnd => false,
+        };
+        is_met.then(|| self.matches(rest, start, at + 1)).flatten()
+    }
+
+    /// Tells whether a clause ends in front of the word at this place.
+    pub(crate) fn ends_clause(&self, at: usize) -> bool {
+        let clause = |at: usize| self.words.get(at).map(|word| word.clause);
+        at > 0 && clause(at) != clause(at - 1)
+    }
+
+    /// Returns the end of the longest phrase of this signal that begins here.
+    pub(crate) fn at(&self, signal: Signal, start: usize) -> Option<usize> {
+        self.within(signal, start..start.saturating_add(1)).map(|words| words.end).max()
+    }
+
+    /// Returns where the phrases of this signal are that begin in these words, in order.
+    pub(crate) fn within(
+        &self,
+        signal: Signal,
+        words: Range<usize>,
+    ) -> impl Iterator<Item = Range<usize>> {
+        // They were found in order.
+        let from = self.found.partition_point(|one| one.words.start < words.start);
+        let behind = self.found.get(from..).unwrap_or_default().iter();
+        behind
+            .take_while(move |one| one.words.start < words.end)
+            .filter(move |one| one.signal == signal)
+            .map(|one| one.words.clone())
+    }
+
+    /// Tells whether a phrase of this signal begins at this word or behind it.
+    pub(crate) fn has(&self, signal: Signal, from: usize) -> bool {
+        self.within(signal, from..usize::MAX).next().is_some()
+    }
+
+    /// Tells whether a word names a day of the week or a month.
+    pub(crate) fn names_day(&self, at: usize) -> bool {
+        let known = |word: &Word| languages().get(self.language)?.known(&word.plain)?.value;
+        let value = self.words.get(at).and_then(known);
+        matches!(value, Some(Value::Weekday(_) | Value::Month(_)))
+    }
+
+    /// Tells whether the lexicon gives a word this class.
+    pub(crate) fn is(&self, at: usize, class: Class) -> bool {
+        let known = |word: &Word| languages().get(self.language)?.known(&word.plain);
+        self.words.get(at).and_then(known).is_some_and(|known| known.classes.has(class))
+    }
+}
+
+/// Returns the characters of a text that are letters or digits, and pictures.
+fn characters(text: &str) -> Vec<(Range<usize>, String)> {
+    let is_word = |c: char| c.is_alphanumeric() || ('\u{1F300}'..'\u{1FB00}').contains(&c);
+    text.char_indices()
+        .filter(|(_, c)| is_word(*c) || *c == '。' || *c == 'ー')
+        .filter(|(_, c)| *c != '。')
+        .map(|(at, c)| {
+            let mut buffer = [0; 4];
+            (at..at + c.len_utf8(), plain(c.encode_utf8(&mut buffer)))
+        })
+        .collect()
+}
+
+/// Numbers the clauses, and makes one word of each quotation.
+fn clauses(text: &str, cut: Vec<(Range<usize>, String)>, quoted: &[Range<usize>]) -> Vec<Word> {
+    let mut words: Vec<Word> = Vec::with_capacity(cut.len());
+    let (mut clause, mut end) = (0, 0);
+    for (at, plain) in cut {
+        let quotation = quoted.iter().find(|range| range.start <= at.start && at.start < range.end);
+        let (at, plain) = match quotation {
+            Some(range) if words.last().is_some_and(|last| last.at == *range) => continue,
+            Some(range) => (range.clone(), "§".to_owned()),
+            None => (at, plain),
+        };
+        let between = text.get(end..at.start).unwrap_or_default();
+        let is_dash = |c: char| matches!(c, '–' | '—');
+        let marks =
+            [',', ';', ':', '(', ')', '，', '、', '；', '：', '（', '）', '.', '!', '?', '\n'];
+        if between.contains(marks) || between.contains(is_dash) || between.contains(" - ") {
+            clause += 1;
+        }
+        end = at.end;
+        let is_capital =
+            text.get(at.clone()).is_some_and(|source| source.starts_with(char::is_uppercase));
+        words.push(Word { at, plain, clause, is_capital });
+    }
+    words
+}

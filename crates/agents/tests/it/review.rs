@@ -1,0 +1,203 @@
+//! Review: how often what a person would keep is found in a conversation, and nothing else; and what holds whatever the
+//! conversation is.
+
+use agents::embedded::{remember, review};
+use agents::{ContextMode, FINDINGS_MAX, Finding, Message, RememberRequest, Role};
+use jiff::tz::TimeZone;
+use memory::screen::Screen;
+use proptest::prelude::*;
+use serde_json::Value;
+
+use crate::case::{cases, contains, list, snapshot, text};
+
+/// How a set of cases was met.
+struct Rates {
+    /// Items of the cases that rules have to find, and those that were found.
+    wanted: usize,
+    hit: usize,
+    /// Statements that were found, and those that a person would keep.
+    found: usize,
+    right: usize,
+    misses: Vec<String>,
+}
+
+fn percent(part: usize, of: usize) -> usize {
+    (part * 100).checked_div(of).unwrap_or(100)
+}
+
+fn found(case: &Value) -> Vec<Finding> {
+    let message = |one: &Value| Message {
+        id: text(one, "id").to_owned(),
+        role: text(one, "role").parse().unwrap(),
+        text: text(one, "text").to_owned(),
+    };
+    let messages: Vec<Message> = list(case, "transcript").iter().map(message).collect();
+    let snapshot = snapshot(case, "existing");
+    let is_new = |finding: &Finding| {
+        let content = finding.text.clone();
+        let request =
+            RememberRequest { content, context_mode: ContextMode::Workspace, scope: None };
+        remember(&snapshot, &request, &Screen::default()).is_ok_and(|done| !done.edits.is_empty())
+    };
+    let findings = review(&messages, snapshot.now, &TimeZone::UTC);
+    for banned in list(&case["expect"], "mustNotContain") {
+        let is_clean = |one: &Finding| !contains(&one.text, banned);
+        assert!(findings.iter().all(is_clean), "{}: {findings:?}", case["id"]);
+    }
+    findings.into_iter().filter(is_new).collect()
+}
+
+fn rates(lines: &str, ids: &str) -> Rates {
+    let mut rates = Rates { wanted: 0, hit: 0, found: 0, right: 0, misses: Vec::new() };
+    for case in cases(lines).iter().filter(|case| text(case, "id").starts_with(ids)) {
+        let expect = &case["expect"];
+        let mut findings = found(case);
+        let all = |one: &Value, finding: &Finding| {
+            list(one, "mustContain").iter().all(|wanted| contains(&finding.text, wanted))
+        };
+        let (must, label) = (text(case, "embedded") == "must", text(case, "id"));
+        for item in list(expect, "save") {
+            let hit = findings.iter().position(|finding| {
+                all(item, finding) && finding.target.as_str() == text(item, "target")
+            });
+            rates.wanted += usize::from(must);
+            if let Some(at) = hit {
+                findings.remove(at);
+                rates.hit += usize::from(must);
+                rates.found += 1;
+                rates.right += 1;
+            } else if must {
+                rates.misses.push(format!("{label} missed {item} among {findings:?}"));
+            }
+        }
+        findings.retain(|one| !list(expect, "maySave").iter().any(|item| all(item, one)));
+        rates.found += findings.len();
+        rates.misses.extend(findings.iter().map(|one| format!("{label} wrong {one:?}")));
+    }
+    rates
+}
+
+#[expect(clippy::print_stdout, reason = "the rates are read in the output of the test")]
+fn check(name: &str, lines: &str, ids: &str) {
+    let Rates { wanted, hit, found, right, misses } = rates(lines, ids);
+    println!("{name}: {hit} of {wanted} found, {right} of {found} right");
+    println!("  {}", misses.join("\n  "));
+    assert!(percent(hit, wanted) >= 85, "{name}: {hit} of {wanted}: {misses:#?}");
+    assert!(percent(right, found) >= 95, "{name}: {right} of {found}: {misses:#?}");
+}
+
+#[test]
+fn what_a_person_would_keep_is_found_and_nothing_else() {
+    let more = include_str!("cases/review_more.jsonl");
+    check("review", include_str!("cases/review.jsonl"), "rev-");
+    check("review, developed with", more, "dev-");
+    check("review, held out", more, "held-");
+    check("review, second round", more, "fresh-");
+    check("review, written last", more, "last-");
+}
+
+/// Beginnings, ends and signs from which sentences are made that come near to what is found.
+const PIECES: &[&str] = &[
+    "Always",
+    "never",
+    "From now on",
+    "remember that",
+    "remember that.",
+    "I'm a pilot",
+    "I prefer",
+    "we use",
+    "here",
+    "No,",
+    "stop adding",
+    "don't",
+    "without asking",
+    "commits",
+    "the gate",
+    "it",
+    "that way",
+    "forget that",
+    "lol",
+    "just for now",
+    "?",
+    ".",
+    ",",
+    ":",
+    "!",
+    "\n",
+    "\n\n",
+    "> ",
+    "```",
+    "\"",
+    "“",
+    "「",
+    "'",
+    "- ",
+    "1. ",
+    "immer",
+    "Antworte",
+    "nie wieder",
+    "jamais",
+    "n'efface",
+    "siempre",
+    "non",
+    "mai",
+    "altijd",
+    "всегда",
+    "не пиши",
+    "请记住：",
+    "以后",
+    "一律",
+    "。",
+    "必ず",
+    "ください",
+    "これから",
+    "zawsze",
+    "🙄",
+    "tomorrow",
+    "`x",
+    "5544",
+    "\u{301}",
+    "ﬁ",
+    "İ",
+    "\r",
+    "\t",
+    "                ",
+];
+
+fn said() -> impl Strategy<Value = String> {
+    let made = prop::collection::vec(prop::sample::select(PIECES), 0..24)
+        .prop_map(|pieces| pieces.join(" "));
+    let glued = prop::collection::vec(prop::sample::select(PIECES), 0..16)
+        .prop_map(|pieces| pieces.concat());
+    prop_oneof![3 => made, 1 => glued, 1 => any::<String>()]
+}
+
+fn conversation() -> impl Strategy<Value = Vec<Message>> {
+    let role = prop::sample::select(vec![Role::User, Role::User, Role::Assistant, Role::Tool]);
+    prop::collection::vec((role, said()), 0..8).prop_map(|said| {
+        let message = |(index, (role, text))| Message { id: format!("m{index}"), role, text };
+        said.into_iter().enumerate().map(message).collect()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+
+    #[test]
+    fn findings_are_few_repeatable_and_said_by_the_person(messages in conversation()) {
+        let now = "2026-06-01T09:00:00Z".parse().unwrap();
+        let findings = review(&messages, now, &TimeZone::UTC);
+        prop_assert!(findings.len() <= FINDINGS_MAX);
+        prop_assert_eq!(&findings, &review(&messages, now, &TimeZone::UTC));
+        for one in &findings {
+            prop_assert!(!one.text.trim().is_empty() && !one.evidence.is_empty());
+            let is_of_person = |id: &String| {
+                messages.iter().any(|message| message.id == *id && message.role == Role::User)
+            };
+            prop_assert!(one.evidence.iter().all(is_of_person), "{one:?}");
+        }
+        let others: Vec<Message> =
+            messages.into_iter().filter(|message| message.role != Role::User).collect();
+        prop_assert_eq!(review(&others, now, &TimeZone::UTC), []);
+    }
+}
