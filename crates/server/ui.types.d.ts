@@ -13,7 +13,7 @@ declare namespace T {
   interface Diff { path: string; diff: string; kept: boolean }
   interface Change {
     id: number; at: string; actor: string; kind: string; origin: string; trust: string; client?: string | null; session?: string | null;
-    model?: string | null; task?: string | null; toolCall?: string | null; undoes?: number | null; files: ChangedFile[]; diffs?: Diff[];
+    model?: string | null; task?: string | null; toolCall?: string | null; note?: string | null; undoes?: number | null; files: ChangedFile[]; diffs?: Diff[];
   }
   interface ChangePage { changes: Change[]; nextCursor?: string | null }
   interface Written { change?: number | null; path: string; revision?: string | null; warnings: Finding[] }
@@ -24,6 +24,10 @@ declare namespace T {
   interface Run {
     kind: 'task' | 'session'; id: string; actor: string; client?: string | null; model?: string | null; startedAt: string; endedAt: string;
     changes: number[]; memories: number; status?: string | null;
+  }
+  interface ModelRun {
+    agent: string; model: string; ended: string; endedAt: string; calls: number; refused: number; tokensIn: number; tokensOut: number;
+    cost?: number | null; why?: string | null;
   }
   interface RunPage { runs: Run[]; nextCursor?: string | null }
   interface HealthFinding {
@@ -93,6 +97,7 @@ declare namespace T {
     /** As one change: all or none. */
     undo(what: UndoTarget, dryRun?: boolean): Promise<Undone>;
     runs(cursor: string): Promise<RunPage>;
+    modelRuns(): Promise<{ runs: ModelRun[] }>;
     pending(): Promise<{ proposals: Proposal[]; waiting: number }>;
     decide(action: 'accept' | 'reject', ids: number[]): Promise<{ decisions: Decision[] }>;
     context(host?: Host): Promise<Context>;

@@ -13,13 +13,14 @@ use crate::tidy::Finding;
 use crate::workspace::Workspace;
 
 /// What `quipu reference` knows, and the file that holds it.
-const REFERENCES: [(&str, &str); 6] = [
+const REFERENCES: [(&str, &str); 7] = [
     ("cli", "cli.md"),
     ("codes", "codes.md"),
     ("rules", "rules.md"),
     ("limits", "limits.md"),
     ("http", "http.md"),
     ("openapi", "openapi.json"),
+    ("settings", "settings.schema.json"),
 ];
 
 /// Whether to write or to compare.

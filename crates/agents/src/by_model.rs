@@ -9,6 +9,7 @@ mod files;
 mod kept;
 mod prompts;
 mod rerank;
+mod review;
 mod runs;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -28,7 +29,9 @@ use tokio::time::Instant;
 pub use self::agent::AgentError;
 use self::agent::{Agent, Refused, Toolbox};
 use self::files::{Allowed, Files, Work, has_secret};
+pub(crate) use self::prompts::quoted as quotes_prompt;
 pub use self::rerank::{RerankCandidate, rerank};
+use self::review::Findings;
 use crate::curator::{CurateError, Curator, Embedded, enter};
 use crate::embedded::{self, At, Snapshot, Source};
 use crate::ledger::Ledger;
@@ -36,6 +39,7 @@ use crate::request::{
     ContextMode, Dreamt, EntryAction, EntryNote, ForgetRequest, Forgotten, Refusal,
     RememberRequest, Remembered, Topic,
 };
+use crate::review::{ReviewRequest, Reviewed};
 
 /// Turns of an agent that remembers.
 const REMEMBER_TURNS: u32 = 6;
@@ -43,6 +47,8 @@ const REMEMBER_TURNS: u32 = 6;
 const DREAM_TURNS: u32 = 12;
 /// Turns of an agent that forgets: an answer, and another one after a wrong one.
 const FORGET_TURNS: u32 = 2;
+/// Turns of an agent that reviews.
+const REVIEW_TURNS: u32 = 4;
 /// Memories that remembering changes.
 const REMEMBER_CHANGED_MAX: usize = 8;
 /// Memories that a dream by a model changes.
@@ -63,6 +69,8 @@ pub struct ByModel {
     pub forget: Option<Chat>,
     /// The model that dreams.
     pub dream: Option<Chat>,
+    /// The model that reviews conversations.
+    pub review: Option<Chat>,
     /// Whether the rules do what a model fails to do.
     pub falls_back: bool,
 }
@@ -251,6 +259,28 @@ impl<C: Clock> Modelled<C> {
             let _ = write!(done.summary, " Refused: {}.", error.recorded());
         }
         Ok(done)
+    }
+
+    async fn review_by(
+        &self,
+        chat: &Chat,
+        (memories, draft): (&Memories, &mut Draft),
+        (request, wait): (&ReviewRequest, Duration),
+        ledger: &Ledger,
+    ) -> Result<Reviewed, CurateError> {
+        ledger.begin("managed-auto-memory-review", chat.name());
+        let snapshot = self.rules.snapshot(memories).await?;
+        let screen = self.rules.screen();
+        let mut findings = Findings::new(&snapshot, request, screen);
+        let task = findings.task(&snapshot);
+        let agent = Self::agent(chat, prompts::REVIEW, REVIEW_TURNS, wait);
+        let ran = agent.run(&task, &mut findings, ledger).await;
+        let (found, skipped) = findings.found(ran)?;
+        let reviewed = embedded::take(&snapshot, request, found, (screen, skipped));
+        enter(draft, &snapshot, &reviewed.edits).await?;
+        draft.by_model(chat.name());
+        draft.because(reviewed.because.clone());
+        Ok(reviewed)
     }
 
     fn agent<'a>(chat: &'a Chat, system: &'a str, turns_max: u32, wait: Duration) -> Agent<'a> {
@@ -493,6 +523,22 @@ impl<C: Clock> Curator for Modelled<C> {
             }
         }
         self.rules.dream(memories, draft, ledger).await
+    }
+
+    async fn review(
+        &self,
+        memories: &Memories,
+        draft: &mut Draft,
+        request: (&ReviewRequest, Duration),
+        ledger: &Ledger,
+    ) -> Result<Reviewed, CurateError> {
+        if let Some(chat) = &self.models.review {
+            let done = self.review_by(chat, (memories, &mut *draft), request, ledger).await;
+            if let Some(done) = self.judge(done, ledger)? {
+                return Ok(done);
+            }
+        }
+        self.rules.review(memories, draft, request, ledger).await
     }
 
     fn is_costly(&self) -> bool {

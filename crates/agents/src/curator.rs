@@ -1,7 +1,8 @@
 //! The port that a lane calls, and the embedded curator behind it.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::tz::TimeZone;
@@ -12,14 +13,15 @@ use memory::command::{Command, CommandError, Reply};
 use memory::document::{self, Revision};
 use memory::path::{MemoryPath, Mount};
 use memory::screen::Screen;
-use store::{Draft, MEMORY_LIST, Memories, MountState, StoreError, Surveyed};
+use store::{Draft, MEMORY_LIST, Memories, MountState, StoreError, Surveyed, Unreviewed};
 
 use crate::by_model::AgentError;
-use crate::embedded::{self, Snapshot, Source, Stored, Written};
+use crate::embedded::{self, Found, Snapshot, Source, Stored, Written};
 use crate::ledger::Ledger;
 use crate::request::{
     Dreamt, Edit, ForgetRequest, Forgotten, Refusal, RememberRequest, Remembered, Topic,
 };
+use crate::review::{ReviewRequest, Reviewed};
 use crate::shelf::Shelf;
 
 /// Why a curator did not finish. Nothing that its draft holds may be committed then.
@@ -64,6 +66,15 @@ pub trait Curator: Send + Sync {
         draft: &mut Draft,
         ledger: &Ledger,
     ) -> Result<Dreamt, CurateError>;
+
+    /// Reviews a conversation, within this time.
+    async fn review(
+        &self,
+        memories: &Memories,
+        draft: &mut Draft,
+        request: (&ReviewRequest, Duration),
+        ledger: &Ledger,
+    ) -> Result<Reviewed, CurateError>;
 
     /// Tells whether deciding anew costs more than time, as with a model.
     fn is_costly(&self) -> bool {
@@ -142,9 +153,12 @@ impl<C: Clock> Embedded<C> {
         let unread = unread.chain(in_the_way).collect();
         // What nobody here reviewed decides nothing, and only what travels with a repository may be such.
         set_trust(memories, &mut stored, |stored| stored.path.is_shared()).await?;
-        for influenced in memories.influenced().await? {
-            for one in stored.iter_mut().filter(|one| one.path == influenced.path) {
-                one.influenced = true;
+        for waiting in memories.influenced().await? {
+            for one in stored.iter_mut().filter(|one| one.path == waiting.path) {
+                match waiting.why {
+                    Unreviewed::Background => one.by_review = true,
+                    _ => one.influenced = true,
+                }
             }
         }
         let (now, time_zone) = (self.clock.now(), self.time_zone.clone());
@@ -187,7 +201,15 @@ impl<C: Clock> Embedded<C> {
             }
             kept.extend(stamp.map(|stamp| (path.clone(), stamp, text.clone())));
             let (written, trust) = (Written::Unknown, Trust::Outside);
-            stored.push(Stored { path, text, pinned, written, trust, influenced: false });
+            stored.push(Stored {
+                path,
+                text,
+                pinned,
+                written,
+                trust,
+                influenced: false,
+                by_review: false,
+            });
         }
         self.shelf().keep(place, kept);
         stored
@@ -245,6 +267,23 @@ impl<C: Clock> Curator for Embedded<C> {
         enter(draft, &snapshot, &dreamt.edits).await?;
         self.decided(snapshot);
         Ok(dreamt)
+    }
+
+    async fn review(
+        &self,
+        memories: &Memories,
+        draft: &mut Draft,
+        (request, _): (&ReviewRequest, Duration),
+        _: &Ledger,
+    ) -> Result<Reviewed, CurateError> {
+        let snapshot = self.snapshot(memories).await?;
+        let found = embedded::review(&request.messages, snapshot.now, &snapshot.time_zone);
+        let found = found.into_iter().map(Found::New).collect();
+        let reviewed = embedded::take(&snapshot, request, found, (&self.screen, BTreeMap::new()));
+        enter(draft, &snapshot, &reviewed.edits).await?;
+        draft.because(reviewed.because.clone());
+        self.decided(snapshot);
+        Ok(reviewed)
     }
 
     fn rest(&self) {

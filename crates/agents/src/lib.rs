@@ -22,4 +22,6 @@ pub use request::{
     Candidate, ContextMode, Dreamt, Edit, EntryAction, EntryNote, ForgetRequest, Forgotten,
     Refusal, RememberRequest, Remembered, Removed, Topic,
 };
-pub use review::{FINDINGS_MAX, Finding, Message, Role, Target};
+pub use review::{
+    FINDINGS_MAX, Finding, LeftOut, Message, Moment, ReviewRequest, Reviewed, Role, Target,
+};

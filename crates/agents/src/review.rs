@@ -1,89 +1,200 @@
-//! Review: a conversation, and the statements in it that are worth keeping.
+//! What a background review is given and what it comes to, as values.
 //!
-//! The types are the same for a reviewer by rules and for one by a model. What is found is not stored here:
-//! the caller screens it, compares it with the memories and records it.
+//! A review reads the end of a conversation and looks for what is worth keeping. Whoever finds it, a model or the rules,
+//! hands over findings; what becomes of them is decided in one place, so that a model may not do more than the rules.
 
-use std::fmt;
-use std::str::FromStr;
+use std::collections::{BTreeMap, BTreeSet};
 
-use memory::change::UnknownWord;
+use memory::path::{MemoryPath, Mount};
+use memory::proposal::Proposal;
 
-/// Declares a closed set of words.
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $word:literal,)+ }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        pub enum $name { $($(#[$variant_doc])* $variant,)+ }
+use crate::request::{Edit, EntryNote};
 
-        impl $name {
-            /// Returns the public word.
-            pub const fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $word,)+ }
-            }
-        }
+/// The most findings that one review takes.
+pub const FINDINGS_MAX: usize = 5;
 
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.pad(self.as_str())
-            }
-        }
-
-        impl FromStr for $name {
-            type Err = UnknownWord;
-
-            fn from_str(word: &str) -> Result<Self, UnknownWord> {
-                match word {
-                    $($word => Ok(Self::$variant),)+
-                    _ => Err(UnknownWord(word.to_owned())),
-                }
-            }
-        }
-    };
+/// Who said a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Role {
+    /// The person.
+    User,
+    /// The model.
+    Assistant,
+    /// A tool.
+    Tool,
 }
 
-words! {
-    /// The author of a message.
-    Role {
-        /// The person.
-        User = "user",
-        /// The agent.
-        Assistant = "assistant",
-        /// A tool that the agent called.
-        Tool = "tool",
+impl Role {
+    /// Every value, in order.
+    pub const ALL: [Self; 3] = [Self::User, Self::Assistant, Self::Tool];
+
+    /// Returns the public word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Assistant => "assistant",
+            Self::Tool => "tool",
+        }
+    }
+
+    /// Returns the value of a public word; `None` if it is none.
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.as_str() == word)
     }
 }
 
-words! {
-    /// The subject of a finding, which decides where it is kept.
-    Target {
-        /// The person, in every project.
-        User = "user",
-        /// The project at work.
-        Memory = "memory",
+/// Whose a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Target {
+    /// The person's, in all projects.
+    User,
+    /// This project's; the person's where there is none.
+    Memory,
+    /// This copy of the project's.
+    Workspace,
+}
+
+impl Target {
+    /// Every value, in order.
+    pub const ALL: [Self; 3] = [Self::User, Self::Memory, Self::Workspace];
+
+    /// Returns the public word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::User => "user",
+            Self::Memory => "memory",
+            Self::Workspace => "workspace",
+        }
+    }
+
+    /// Returns the value of a public word; `None` if it is none.
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.as_str() == word)
     }
 }
 
 /// A message of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The name by which evidence points at it.
+    /// Its id, by which findings name it.
     pub id: String,
-    /// Its author.
+    /// Who said it.
     pub role: Role,
-    /// What was said, as it was said.
+    /// What was said.
     pub text: String,
 }
 
-/// A statement worth keeping.
+/// Something worth keeping.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Where it is kept.
+    /// Whose it is.
     pub target: Target,
-    /// The statement, which stands alone.
+    /// One statement that stands alone.
     pub text: String,
-    /// The ids of the messages in which the person says so.
+    /// The ids of the messages that say so.
     pub evidence: Vec<String>,
 }
 
-/// The most findings of one review.
-pub const FINDINGS_MAX: usize = 5;
+/// When a review is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Moment {
+    /// So many turns have passed.
+    Turns,
+    /// The conversation has ended.
+    End,
+    /// What the model knows is about to be shortened.
+    Compaction,
+}
+
+impl Moment {
+    /// Every value, in order.
+    pub const ALL: [Self; 3] = [Self::Turns, Self::End, Self::Compaction];
+
+    /// Returns the public word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Turns => "turns",
+            Self::End => "end",
+            Self::Compaction => "compaction",
+        }
+    }
+
+    /// Returns the value of a public word; `None` if it is none.
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.as_str() == word)
+    }
+}
+
+/// What is to be reviewed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReviewRequest {
+    /// The conversation, as its host names it.
+    pub session: String,
+    /// Its first and its last turn that are read, counted from 1.
+    pub turns: (u64, u64),
+    /// Why now.
+    pub moment: Moment,
+    /// What was said, the oldest first.
+    pub messages: Vec<Message>,
+}
+
+/// Why a finding was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LeftOut {
+    /// A memory says so already.
+    Known,
+    /// It holds a secret or an order to a model.
+    Screened,
+    /// A review takes no more.
+    Limit,
+    /// It repeats what the model was told about its work.
+    Instructions,
+    /// It is no single statement of a fair length.
+    Form,
+    /// It cannot be written where it belongs.
+    Place,
+}
+
+impl LeftOut {
+    /// Every value, in order.
+    pub const ALL: [Self; 6] =
+        [Self::Known, Self::Screened, Self::Limit, Self::Instructions, Self::Form, Self::Place];
+
+    /// Returns the public word.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Known => "known",
+            Self::Screened => "screened",
+            Self::Limit => "limit",
+            Self::Instructions => "instructions",
+            Self::Form => "form",
+            Self::Place => "place",
+        }
+    }
+
+    /// Returns the value of a public word; `None` if it is none.
+    pub fn of(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|one| one.as_str() == word)
+    }
+}
+
+/// What a review comes to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reviewed {
+    /// What is to be done; nothing if nothing was found.
+    pub edits: Vec<Edit>,
+    /// One sentence on what was done, without a word of the conversation.
+    pub summary: String,
+    /// The memories that change.
+    pub touched: Vec<MemoryPath>,
+    /// Where they lie.
+    pub scopes: BTreeSet<Mount>,
+    /// The entries that change.
+    pub changes: Vec<EntryNote>,
+    /// What a person should decide.
+    pub proposals: Vec<Proposal>,
+    /// The number of findings that were not taken, by the reason.
+    pub skipped: BTreeMap<LeftOut, u32>,
+    /// The turns that were read and what was said in them, for the history of what changes.
+    pub because: String,
+}

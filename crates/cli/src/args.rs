@@ -17,6 +17,7 @@ mod ls;
 mod models;
 mod overview;
 mod pending;
+mod reference;
 mod serve;
 mod service;
 mod settings;
@@ -30,6 +31,7 @@ pub(crate) use ls::{Filter, Ls, Order};
 pub(crate) use models::{Models, Runs};
 pub(crate) use overview::{color, grammar, grouped, overview, with_groups};
 pub(crate) use pending::{Chosen, PendingAction, PendingArgs};
+pub(crate) use reference::{Reference, Topic};
 pub(crate) use serve::{DEFAULT_PORT, Events, Guard, Serve, Token, Ui};
 pub(crate) use service::{Service, ServiceAction};
 pub(crate) use tasks::{Dream, Forget, Remember, Save, SaveScope, Tasks};
@@ -698,30 +700,6 @@ pub(crate) struct Man {
     /// Write one page for each command to DIR
     #[arg(long, value_name = "DIR", value_hint = ValueHint::DirPath)]
     pub(crate) dir: Option<PathBuf>,
-}
-
-/// Print a reference in Markdown
-#[derive(Args, Debug)]
-pub(crate) struct Reference {
-    /// Which one
-    pub(crate) topic: Topic,
-}
-
-/// The references that are generated from the code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Topic {
-    /// Commands and flags
-    Cli,
-    /// Error codes and exit statuses
-    Codes,
-    /// Screening rules
-    Rules,
-    /// Numbers
-    Limits,
-    /// The routes of the daemon
-    Http,
-    /// The same, as OpenAPI
-    Openapi,
 }
 
 /// A range of lines as `A:B`, `A:`, `:B` or `A`; counted from 1, both ends included.

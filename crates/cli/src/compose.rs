@@ -33,7 +33,9 @@ mod features;
 mod settings;
 
 pub(crate) use features::Origin as FeatureOrigin;
-pub(crate) use settings::{Settings, SettingsFile, help as settings_help};
+pub(crate) use settings::{
+    Settings, SettingsFile, help as settings_help, schema as settings_schema,
+};
 
 use self::features::Said;
 

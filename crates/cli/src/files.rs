@@ -8,7 +8,7 @@
 #![expect(clippy::disallowed_types, reason = "the command line's own files, kept in one place")]
 
 use std::fs::{self, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read, Seek as _, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use engine::import::SourceFile;
@@ -32,6 +32,20 @@ pub(crate) fn read_if_there(path: &Path) -> io::Result<Option<String>> {
 /// Returns the bytes of a file.
 pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     fs::read(path)
+}
+
+/// Returns at most so many bytes of the end of a regular file at an absolute path, and whether that is all of it.
+pub(crate) fn read_end(path: &Path, bytes_max: u64) -> io::Result<(Vec<u8>, bool)> {
+    // Before it is opened: whoever opens a pipe waits.
+    if !path.is_absolute() || !fs::metadata(path)?.is_file() {
+        return Err(io::ErrorKind::InvalidInput.into());
+    }
+    let mut file = fs::File::open(path)?;
+    let from = file.metadata()?.len().saturating_sub(bytes_max);
+    file.seek(SeekFrom::Start(from))?;
+    let mut bytes = Vec::new();
+    file.take(bytes_max).read_to_end(&mut bytes)?;
+    Ok((bytes, from == 0))
 }
 
 /// Makes a folder, and those above it, that only this person may enter.

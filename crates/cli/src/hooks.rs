@@ -39,6 +39,8 @@ mod qwen;
 
 mod session;
 
+mod transcript;
+
 mod wire;
 
 /// How long an agent is kept waiting, in all that is likely to happen: reading takes a hundredth of it.

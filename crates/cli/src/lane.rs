@@ -130,6 +130,7 @@ fn failed(error: &TaskError) -> Failure {
         TaskErrorCode::RememberFailed
         | TaskErrorCode::ForgetFailed
         | TaskErrorCode::DreamFailed
+        | TaskErrorCode::ReviewFailed
         | TaskErrorCode::Timeout
         | TaskErrorCode::ModelUnavailable => Code::StorageFailed,
     });

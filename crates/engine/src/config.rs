@@ -13,6 +13,7 @@ use store::{ContextSettings, Folders, Settings};
 
 use crate::lane::DreamSchedule;
 use crate::models::Models;
+use crate::review::ReviewSettings;
 
 /// Everything that an [`Engine`](crate::Engine) is opened with.
 #[derive(Clone, Debug)]
@@ -27,6 +28,8 @@ pub struct Config {
     pub tasks_kept_for: Duration,
     /// When lanes that are kept up dream although nobody asks; never, unless a person says so.
     pub dream: Option<DreamSchedule>,
+    /// When conversations are reviewed in the background; never, unless a person says so.
+    pub review: ReviewSettings,
     /// Whether roots outside of checkouts carry a generated `MEMORY.md`.
     pub memory_list: bool,
     /// Which context files there are; those of the person lie beside their memories unless that is set.
@@ -77,6 +80,7 @@ impl Config {
             retention,
             tasks_kept_for: TASKS_KEPT_FOR_DEFAULT,
             dream: None,
+            review: ReviewSettings::default(),
             memory_list,
             imports: ImportStyle::default(),
             embeddings: None,

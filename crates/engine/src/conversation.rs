@@ -34,10 +34,13 @@ mod kept;
 
 mod registry;
 
+mod watched;
+
 mod writer;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use agents::Moment;
 use async_trait::async_trait;
 use context::Mark;
 use context::recalled::{self, Item};
@@ -56,8 +59,11 @@ pub use self::id::{BadConversationId, ConversationId};
 use self::kept::Kept;
 pub use self::kept::Shown;
 pub use self::registry::{ConversationError, Conversations, Opened};
+pub(crate) use self::watched::Stretch;
+use self::watched::Watched;
 use self::writer::Writer;
 use crate::prefetch::{Prefetch, Taken};
+use crate::review::TurnTold;
 
 /// A memory that fits a prompt, or the part of one.
 #[derive(Clone, Debug, PartialEq)]
@@ -211,6 +217,7 @@ impl Conversation {
             now.prefetch = Some(self.look(text, &now.kept, cancelled));
             now.prompt = Some(prompt);
             now.cancelled = cancelled.clone();
+            self.watch(&mut now, |watched| watched.prompted(text));
         }
         let found = self.take(&mut now);
         self.keep(&now);
@@ -234,24 +241,76 @@ impl Conversation {
     /// Says that the model has answered a prompt, and that nothing more will be shown beside it. Returns how
     /// many turns there were.
     pub fn turn_ended(&self, event: Option<&str>) -> u64 {
+        self.turn_ended_with(event, &TurnTold::default())
+    }
+
+    /// Says the same, with what was said in the turn. Where conversations are reviewed it is kept until its review has ended,
+    /// bounded and without secrets; [`written`](Self::written) tells when. Else it is dropped.
+    pub fn turn_ended_with(&self, event: Option<&str>, told: &TurnTold) -> u64 {
         let mut now = self.now();
         if now.kept.is_new(event) {
             now.drop_prompt();
             now.kept.turns += 1;
+            self.watch(&mut now, |watched| watched.turn_ended(told));
             self.keep(&now);
         }
         now.kept.turns
     }
 
+    /// Says that the model wrote memories with a tool. What was said until now needs no review then.
+    pub fn wrote_memory(&self) {
+        let mut now = self.now();
+        if now.kept.watched.is_some() {
+            self.watch(&mut now, Watched::wrote_memory);
+            self.keep(&now);
+        }
+    }
+
+    /// Says that the conversation has ended for now: if much of it was not reviewed, that is done.
+    pub fn ended(&self) {
+        self.review(Moment::End);
+    }
+
+    /// Has what was not reviewed yet reviewed before its time, where conversations are.
+    fn review(&self, moment: Moment) {
+        let mut now = self.now();
+        if self.writer.reviews(&self.workspace).is_some() && now.kept.watched.is_some() {
+            now.kept.wanted = Some(moment);
+            self.keep(&now);
+            now.kept.wanted = None;
+        }
+    }
+
+    /// Tells whether turns are kept until they are reviewed.
+    pub fn is_reviewed(&self) -> bool {
+        self.writer.reviews(&self.workspace).is_some()
+    }
+
+    fn watch(&self, now: &mut Now, heard: impl FnOnce(&mut Watched)) {
+        if self.writer.reviews(&self.workspace).is_some() {
+            heard(now.kept.watched.get_or_insert_default());
+        }
+    }
+
     /// Says that what the model knew was compacted: a new segment begins. What is looked for is dropped; what
     /// was shown is not shown again.
+    ///
+    /// Where conversations are reviewed, what was not reviewed yet is reviewed now: the model is about to lose it.
     pub fn compacted(&self, event: Option<&str>) {
         let mut now = self.now();
         if now.kept.is_new(event) {
             now.drop_prompt();
             now.look = None;
             now.kept.segment += 1;
+            if self
+                .writer
+                .reviews(&self.workspace)
+                .is_some_and(|one| one.before_compaction(&self.workspace))
+            {
+                now.kept.wanted = Some(Moment::Compaction);
+            }
             self.keep(&now);
+            now.kept.wanted = None;
         }
     }
 

@@ -48,6 +48,8 @@ pub struct ManagedChange {
     pub scopes: BTreeSet<Mount>,
     /// Whose task it was.
     pub originator: Option<ClientId>,
+    /// How many entries changed.
+    pub saved: usize,
 }
 
 /// Nobody can be told.

@@ -95,6 +95,8 @@ pub struct LaneSettings {
     pub look_interval: Duration,
     /// How long after the last task the runner lets go of what it keeps for the next one.
     pub rest_delay: Duration,
+    /// Whether people are told of what a review saved.
+    pub review_verbose: bool,
     /// When whoever keeps lanes up dreams although nobody asked; `None` for never.
     pub dream: Option<DreamSchedule>,
     /// Tokens that models may take in a day for work that nobody asked for.
@@ -117,6 +119,7 @@ impl Default for LaneSettings {
             retry_delay: LANE_RETRY_DELAY,
             look_interval: LANE_LOOK_INTERVAL,
             rest_delay: LANE_REST_DELAY,
+            review_verbose: false,
             dream: None,
             background_tokens_max: BACKGROUND_TOKENS_PER_DAY,
         }
@@ -242,6 +245,9 @@ struct Now {
     waits_for: Option<Code>,
 }
 
+/// How long between two looks at whether lanes work.
+const IDLE_LOOK_INTERVAL: Duration = Duration::from_millis(2);
+
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -264,9 +270,57 @@ impl Lanes {
         }))
     }
 
+    /// Waits until no lane of this process works, but no longer than this.
+    pub async fn idle(&self, wait: Duration) {
+        let until_idle = async {
+            while !self.0.is_idle() {
+                tokio::time::sleep(IDLE_LOOK_INTERVAL).await;
+            }
+        };
+        // Whoever is not done then goes on, or is stopped by a drain.
+        drop(tokio::time::timeout(wait, until_idle).await);
+    }
+
     /// Counts the tasks of all workspaces that can be asked for, by workspace and status.
     pub async fn counts(&self) -> Result<Vec<TaskCount>, StateError> {
         self.0.parts.tasks.count_tasks(self.0.ended_since()).await
+    }
+
+    /// Has the lane of a workspace there, although nothing was asked of it yet.
+    pub(crate) fn know(&self, workspace: &Workspace) {
+        self.0.lane(workspace);
+    }
+
+    /// Tells whether conversations of a workspace that is [known](Self::know) may be reviewed.
+    pub(crate) fn may_review(&self, workspace: &str) -> bool {
+        let lane = lock(&self.0.lanes).get(workspace).cloned();
+        lane.is_some_and(|lane| {
+            let workspace = lane.workspace();
+            let is_on = |feature| self.0.has(&workspace, feature);
+            [Feature::Review, Feature::Tasks].into_iter().all(is_on)
+                && workspace.trusted
+                && workspace.memory_enabled
+                && !workspace.binding.read_only
+        })
+    }
+
+    /// Tells whether a feature is on in a workspace that is known.
+    pub(crate) fn has(&self, workspace: &str, feature: Feature) -> bool {
+        let lane = lock(&self.0.lanes).get(workspace).cloned();
+        lane.is_some_and(|lane| self.0.has(&lane.workspace(), feature))
+    }
+
+    /// Tells whether models took as much lately for work that nobody asked for as a person allows.
+    pub(crate) async fn is_over_budget(&self) -> Result<bool, StateError> {
+        Ok(self.0.over_budget().await?.is_some())
+    }
+
+    /// Sees to it that somebody looks for work of a workspace that is known.
+    pub(crate) fn wake_known(&self, workspace: &str) {
+        let lane = lock(&self.0.lanes).get(workspace).cloned();
+        if let Some(lane) = lane {
+            self.0.wake(&lane);
+        }
     }
 
     /// Returns why the lane of a workspace does nothing for now, if the state or its lock file failed it.
@@ -389,9 +443,12 @@ fn provenance(request: &Request, asker: &Asker) -> Provenance {
     let trust = match request.kind() {
         TaskKind::Remember | TaskKind::Forget => asker.trust,
         // Somebody asked for tidying up, but nobody said what is written then.
-        TaskKind::Dream => Trust::Background.min(asker.trust),
+        TaskKind::Dream | TaskKind::Review => Trust::Background.min(asker.trust),
     };
     let mut provenance = Provenance::of(request.kind().actor(), trust, &asker.origin);
+    if let Request::Review(asked) = request {
+        provenance.session = Some(asked.session.clone());
+    }
     provenance.client = asker.client.as_ref().map(ToString::to_string);
     provenance
 }

@@ -59,6 +59,8 @@ mod enter;
 
 mod browse;
 
+mod review;
+
 mod runs;
 
 mod models;
@@ -82,8 +84,8 @@ pub use ::context::Mark;
 pub use ::context::segment::{Kind as PartKind, Part, Segment, Told};
 pub use ::memory::context_file::ImportStyle;
 pub use agents::{
-    Candidate, ContextMode, Curator, EntryAction, EntryNote, ForgetRequest, Refusal,
-    RememberRequest, Removed, Topic,
+    Candidate, ContextMode, Curator, EntryAction, EntryNote, ForgetRequest, LeftOut, Message,
+    Moment, Refusal, RememberRequest, Removed, ReviewRequest, Role, Topic,
 };
 pub use browse::{
     BadCursor, Browse, Cursor, Known, LastWrite, Order, Page, browse, last_write, stale,
@@ -110,6 +112,7 @@ pub use pending::{Decision, DecisionError, Pending, PendingPage, PendingProposal
 pub use precondition::delete_expected;
 pub use recaller::Recaller;
 pub use reranker::Reranker;
+pub use review::{ReviewSettings, TurnTold};
 pub use runner::{InProcess, Job, RunError, Runner, chain};
 pub use runs::{Run, RunOf, RunPage, runs};
 pub use search::{Hit, Hits, search};

@@ -25,13 +25,16 @@ pub enum ModelJob {
     Forget,
     /// Tidies up.
     Dream,
+    /// Looks through conversations for what is worth keeping.
+    Review,
     /// Chooses among what was found for a prompt.
     Recall,
 }
 
 impl ModelJob {
     /// Every job.
-    pub const ALL: [Self; 4] = [Self::Remember, Self::Forget, Self::Dream, Self::Recall];
+    pub const ALL: [Self; 5] =
+        [Self::Remember, Self::Forget, Self::Dream, Self::Review, Self::Recall];
 
     /// Returns the public word.
     pub const fn as_str(self) -> &'static str {
@@ -39,6 +42,7 @@ impl ModelJob {
             Self::Remember => "remember",
             Self::Forget => "forget",
             Self::Dream => "dream",
+            Self::Review => "review",
             Self::Recall => "recall",
         }
     }
@@ -51,7 +55,7 @@ impl ModelJob {
 
     /// Tells whether it is the work of a curator, on a draft.
     pub const fn is_curation(self) -> bool {
-        matches!(self, Self::Remember | Self::Forget | Self::Dream)
+        matches!(self, Self::Remember | Self::Forget | Self::Dream | Self::Review)
     }
 }
 

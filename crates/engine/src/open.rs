@@ -33,6 +33,7 @@ use crate::models::{Fallback, ModelJob, Models};
 use crate::pending::Pending;
 use crate::recaller::Recaller;
 use crate::reranker::Reranker;
+use crate::review::{ReviewSettings, Reviews};
 use crate::runner::{InProcess, Runner};
 use crate::segment::{self, ContextText, Look, Showing};
 use crate::switches::Switches;
@@ -69,6 +70,7 @@ pub struct Engine {
     screen: Screen,
     tasks_kept_for: Duration,
     dream: Option<DreamSchedule>,
+    review: ReviewSettings,
     models: Arc<Models>,
     switches: Switches,
 }
@@ -102,8 +104,17 @@ impl Engine {
             Arc::new(SystemClock),
             settings,
         );
-        let Config { folders, tasks_kept_for, dream, models, context, imports, features, .. } =
-            config;
+        let Config {
+            folders,
+            tasks_kept_for,
+            dream,
+            review,
+            models,
+            context,
+            imports,
+            features,
+            ..
+        } = config;
         let models = Some(models).filter(|_| features.has(Feature::Models)).unwrap_or_default();
         let dream = dream.filter(|_| features.has(Feature::ScheduledDreams));
         let embeddings = config.embeddings.filter(|_| features.has(Feature::Models));
@@ -134,6 +145,7 @@ impl Engine {
             screen,
             tasks_kept_for,
             dream,
+            review,
             models: Arc::new(models),
             switches: Switches::new(features, config.workspace_features),
         })
@@ -200,6 +212,11 @@ impl Engine {
         &self.models
     }
 
+    /// Returns when conversations are reviewed in the background.
+    pub const fn review(&self) -> ReviewSettings {
+        self.review
+    }
+
     /// Returns the screening rules, with a person's choices.
     pub fn screen(&self) -> &Screen {
         &self.screen
@@ -215,6 +232,7 @@ impl Engine {
         let mut settings = LaneSettings::default();
         settings.limits.kept_for = self.tasks_kept_for;
         settings.dream = self.dream;
+        settings.review_verbose = self.review.verbose;
         settings.background_tokens_max = self.models.background_tokens;
         settings
     }
@@ -228,6 +246,7 @@ impl Engine {
             remember: of(ModelJob::Remember),
             forget: of(ModelJob::Forget),
             dream: of(ModelJob::Dream),
+            review: of(ModelJob::Review),
             falls_back: self.models.fallback == Fallback::Rules,
         };
         let has_model = |job: &ModelJob| job.is_curation() && self.models.of(*job).is_some();
@@ -236,7 +255,7 @@ impl Engine {
         } else {
             InProcess::new("embedded", Arc::new(rules))
         };
-        self.lanes_with(Arc::new(runner), settings, feed)
+        self.lanes_with(Arc::new(runner.with_review_wait(self.review.wait)), settings, feed)
     }
 
     /// Returns lanes whose tasks this runner does.
@@ -307,7 +326,27 @@ impl Engine {
     /// Returns the conversations that the state keeps, whose memories are found by `select`.
     pub fn conversations(&self, select: Arc<dyn Select>) -> Conversations {
         let tasks = Arc::<SqliteState>::clone(&self.state);
-        Conversations::new(tasks, select, Arc::new(SystemClock))
+        let conversations = Conversations::new(tasks, select, Arc::new(SystemClock));
+        if self.review.interval == 0 { conversations.without_texts() } else { conversations }
+    }
+
+    /// Returns the same conversations, whose turns are reviewed in these lanes if the [`Config`] says so, where they are of
+    /// these workspaces.
+    pub fn reviewed_conversations(
+        &self,
+        select: Arc<dyn Select>,
+        lanes: &Lanes,
+        workspaces: &[Workspace],
+    ) -> Conversations {
+        for workspace in workspaces {
+            lanes.know(workspace);
+        }
+        if self.review.interval > 0 {
+            self.folders.make_state();
+        }
+        let by_model = self.models.of(ModelJob::Review).is_some();
+        let reviews = Reviews { lanes: lanes.clone(), settings: self.review, by_model };
+        self.conversations(select).reviewed(reviews)
     }
 
     /// Tells feeds of everything that changes from now on. Goes on until whoever runs it ends it.

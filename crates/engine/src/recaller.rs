@@ -740,7 +740,7 @@ impl Held {
         for (hit, read) in may_be.take(RECALLED_ITEMS_MAX) {
             match read.text.get() {
                 Some(text) => {
-                    let mark = self.unreviewed.get(&hit.path).copied().map(mark);
+                    let mark = self.unreviewed.get(&hit.path).copied().and_then(mark);
                     chosen.push(selected(hit, read, text, mark));
                 }
                 None => without.push(hit.path),

@@ -7,10 +7,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use agents::{CurateError, Curator, Dreamt, Forgotten, Ledger, Remembered};
+use agents::{CurateError, Curator, Dreamt, Forgotten, Ledger, Remembered, Reviewed};
 use async_trait::async_trait;
 use memory::code::Code;
-use memory::limits::{MODEL_DECISIONS_MAX, TASK_DECISIONS_MAX, TASK_RUNNER_WAIT};
+use memory::limits::{
+    MODEL_DECISIONS_MAX, REVIEW_WAIT_DEFAULT, TASK_DECISIONS_MAX, TASK_RUNNER_WAIT,
+};
 use store::{Draft, Memories, StoreError};
 use tokio_util::sync::CancellationToken;
 
@@ -92,6 +94,7 @@ pub struct InProcess {
     curator: Arc<dyn Curator>,
     name: &'static str,
     deadline: Duration,
+    review_wait: Duration,
 }
 
 impl fmt::Debug for InProcess {
@@ -103,13 +106,20 @@ impl fmt::Debug for InProcess {
 impl InProcess {
     /// Returns a runner that asks this curator, whose runs are recorded with this word.
     pub fn new(name: &'static str, curator: Arc<dyn Curator>) -> Self {
-        Self { curator, name, deadline: TASK_RUNNER_WAIT }
+        Self { curator, name, deadline: TASK_RUNNER_WAIT, review_wait: REVIEW_WAIT_DEFAULT }
     }
 
     /// Returns the runner with another time after which it gives up.
     #[must_use]
     pub const fn with_deadline(mut self, deadline: Duration) -> Self {
         self.deadline = deadline;
+        self
+    }
+
+    /// Returns the runner with another time after which it gives a review up.
+    #[must_use]
+    pub const fn with_review_wait(mut self, wait: Duration) -> Self {
+        self.review_wait = wait;
         self
     }
 
@@ -152,6 +162,10 @@ impl InProcess {
                     proposals: Vec::new().into(),
                 }
             }
+            Request::Review(asked) => {
+                let asked = (asked, self.review_wait);
+                reviewed(self.curator.review(memories, draft, asked, ledger).await?)
+            }
             Request::Dream => {
                 let Dreamt {
                     summary,
@@ -177,6 +191,19 @@ impl InProcess {
             result.add_to_summary(" The rules did it, since the model failed.");
         }
         Ok(result)
+    }
+}
+
+fn reviewed(done: Reviewed) -> TaskResult {
+    let Reviewed { summary, touched, scopes, changes, proposals, skipped, edits: _, because: _ } =
+        done;
+    TaskResult::Reviewed {
+        summary,
+        files_touched: touched,
+        scopes,
+        proposals: proposals.into(),
+        changes,
+        skipped,
     }
 }
 
@@ -206,11 +233,12 @@ impl Runner for InProcess {
         stop: &CancellationToken,
     ) -> Result<TaskResult, RunError> {
         let kind = job.request.kind();
+        let deadline = if kind == TaskKind::Review { self.review_wait } else { self.deadline };
         let curated = tokio::select! {
             () = stop.cancelled() => {
                 return Err(TaskError::new(TaskErrorCode::Cancelled).into());
             }
-            () = tokio::time::sleep(self.deadline) => {
+            () = tokio::time::sleep(deadline) => {
                 return Err(TaskError::new(TaskErrorCode::Timeout).into());
             }
             curated = self.curate(job, memories, draft) => curated,

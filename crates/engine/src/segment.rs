@@ -224,11 +224,11 @@ struct Standing {
 impl Standing {
     /// Tells whether it is kept out of the hot set, whatever pins and use.
     fn is_never_hot(self) -> bool {
-        self.unreviewed.is_some_and(Unreviewed::is_silent)
+        self.unreviewed.is_some_and(Unreviewed::is_never_hot)
     }
 
     fn mark(self) -> Option<Mark> {
-        self.unreviewed.map(mark)
+        self.unreviewed.and_then(mark)
     }
 
     /// Returns what is said instead of its description, if that is not shown.
@@ -237,7 +237,7 @@ impl Standing {
             _ if self.is_objected => Some(OBJECTED),
             Some(Unreviewed::Silent) => Some(UNREVIEWED),
             Some(Unreviewed::Influenced) => Some(INFLUENCED),
-            Some(Unreviewed::Marked) | None => None,
+            Some(Unreviewed::Marked | Unreviewed::Background) | None => None,
         }
     }
 
@@ -247,11 +247,13 @@ impl Standing {
     }
 }
 
-/// Returns the mark of a memory that nobody here reviewed.
-pub(crate) const fn mark(unreviewed: Unreviewed) -> Mark {
+/// Returns the mark of a memory that nobody here reviewed, if it is shown with one.
+pub(crate) const fn mark(unreviewed: Unreviewed) -> Option<Mark> {
     match unreviewed {
-        Unreviewed::Silent | Unreviewed::Marked => Mark::FromRepository,
-        Unreviewed::Influenced => Mark::Influenced,
+        Unreviewed::Silent | Unreviewed::Marked => Some(Mark::FromRepository),
+        Unreviewed::Influenced => Some(Mark::Influenced),
+        // It says what the person said.
+        Unreviewed::Background => None,
     }
 }
 

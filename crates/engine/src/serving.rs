@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::FutureExt as _;
-use state::StateError;
+use state::{StateError, Tasks as _};
 use store::{Caller, Memories};
 use tokio::task::JoinHandle;
 
@@ -78,8 +78,11 @@ impl Engine {
             Some(reranker) => Arc::new(reranker.clone()),
             None => Arc::clone(&recaller) as Arc<dyn Select>,
         };
-        let conversations = self.conversations(select);
+        let conversations = self.reviewed_conversations(select, &lanes, workspaces);
         let following = self.follow(Arc::clone(&feeds));
+        if self.review().interval == 0 {
+            self.state.drop_watched().await?;
+        }
         // What was left is gone on with before anything new is taken.
         lanes.resume(workspaces).await?;
         let (kept_up, served) = (lanes.clone(), workspaces.to_vec());

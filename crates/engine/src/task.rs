@@ -8,15 +8,18 @@ mod error;
 mod id;
 pub(crate) mod record;
 
-pub(crate) use details::tellable;
+pub(crate) use details::{tellable, without_secrets};
 pub use error::{TaskError, TaskErrorCode};
 pub use id::{BadClientId, BadTaskId, ClientId, TaskId};
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
-use agents::{Candidate, EntryNote, ForgetRequest, Refusal, RememberRequest, Removed, Topic};
+use agents::{
+    Candidate, EntryNote, ForgetRequest, LeftOut, Refusal, RememberRequest, Removed, ReviewRequest,
+    Topic,
+};
 use memory::change::{Actor, Trust};
 use memory::clock::Timestamp;
 use memory::path::{MemoryPath, Mount};
@@ -31,11 +34,13 @@ pub enum TaskKind {
     Forget,
     /// Memories are tidied up.
     Dream,
+    /// A conversation is looked through for what is worth keeping. Nobody asks for one.
+    Review,
 }
 
 impl TaskKind {
     /// Every kind.
-    pub const ALL: [Self; 3] = [Self::Remember, Self::Forget, Self::Dream];
+    pub const ALL: [Self; 4] = [Self::Remember, Self::Forget, Self::Dream, Self::Review];
 
     /// Returns the public word.
     pub const fn as_str(self) -> &'static str {
@@ -43,6 +48,7 @@ impl TaskKind {
             Self::Remember => "remember",
             Self::Forget => "forget",
             Self::Dream => "dream",
+            Self::Review => "review",
         }
     }
 
@@ -51,6 +57,7 @@ impl TaskKind {
         match self {
             Self::Remember | Self::Forget => Actor::Task,
             Self::Dream => Actor::Dream,
+            Self::Review => Actor::Review,
         }
     }
 }
@@ -63,7 +70,7 @@ impl fmt::Display for TaskKind {
 
 /// A word that names no [`TaskKind`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a kind of task is `remember`, `forget` or `dream`, not `{0}`")]
+#[error("a kind of task is `remember`, `forget`, `dream` or `review`, not `{0}`")]
 pub struct UnknownKind(pub String);
 
 impl FromStr for TaskKind {
@@ -84,6 +91,8 @@ pub enum Request {
     Forget(ForgetRequest),
     /// Tidy up.
     Dream,
+    /// Look this through.
+    Review(ReviewRequest),
 }
 
 impl Request {
@@ -93,6 +102,7 @@ impl Request {
             Self::Remember(_) => TaskKind::Remember,
             Self::Forget(_) => TaskKind::Forget,
             Self::Dream => TaskKind::Dream,
+            Self::Review(_) => TaskKind::Review,
         }
     }
 }
@@ -268,6 +278,21 @@ pub enum TaskResult {
         /// The entries that changed.
         changes: Vec<EntryNote>,
     },
+    /// Of a review.
+    Reviewed {
+        /// One sentence on what was done, without a word of the conversation.
+        summary: String,
+        /// The memories that changed.
+        files_touched: Vec<MemoryPath>,
+        /// Where they lie.
+        scopes: BTreeSet<Mount>,
+        /// What it proposes to a person.
+        proposals: TaskProposals,
+        /// The entries that changed.
+        changes: Vec<EntryNote>,
+        /// The number of findings that were not taken, by the reason.
+        skipped: BTreeMap<LeftOut, u32>,
+    },
 }
 
 /// The proposals of a task.
@@ -301,7 +326,8 @@ impl TaskResult {
         match self {
             Self::Remembered { summary, .. }
             | Self::Forgotten { summary, .. }
-            | Self::Dreamt { summary, .. } => summary,
+            | Self::Dreamt { summary, .. }
+            | Self::Reviewed { summary, .. } => summary,
         }
     }
 
@@ -310,7 +336,8 @@ impl TaskResult {
         match self {
             Self::Remembered { changes, .. }
             | Self::Forgotten { changes, .. }
-            | Self::Dreamt { changes, .. } => changes,
+            | Self::Dreamt { changes, .. }
+            | Self::Reviewed { changes, .. } => changes,
         }
     }
 
@@ -319,7 +346,8 @@ impl TaskResult {
         match self {
             Self::Remembered { scopes, .. }
             | Self::Forgotten { scopes, .. }
-            | Self::Dreamt { scopes, .. } => scopes,
+            | Self::Dreamt { scopes, .. }
+            | Self::Reviewed { scopes, .. } => scopes,
         }
     }
 
@@ -328,7 +356,8 @@ impl TaskResult {
         match self {
             Self::Remembered { proposals, .. }
             | Self::Forgotten { proposals, .. }
-            | Self::Dreamt { proposals, .. } => proposals,
+            | Self::Dreamt { proposals, .. }
+            | Self::Reviewed { proposals, .. } => proposals,
         }
     }
 
@@ -345,7 +374,8 @@ impl TaskResult {
         match self {
             Self::Remembered { summary, .. }
             | Self::Forgotten { summary, .. }
-            | Self::Dreamt { summary, .. } => summary.push_str(sentence),
+            | Self::Dreamt { summary, .. }
+            | Self::Reviewed { summary, .. } => summary.push_str(sentence),
         }
     }
 
@@ -358,7 +388,8 @@ impl TaskResult {
         match self {
             Self::Remembered { proposals, .. }
             | Self::Forgotten { proposals, .. }
-            | Self::Dreamt { proposals, .. } => proposals,
+            | Self::Dreamt { proposals, .. }
+            | Self::Reviewed { proposals, .. } => proposals,
         }
     }
 }

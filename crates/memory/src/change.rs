@@ -160,6 +160,8 @@ pub struct Provenance {
     pub tool_call: Option<String>,
     /// The model that asked for it.
     pub model: Option<String>,
+    /// What it goes back to, for people: a review names the turns that it read, and what was said in them.
+    pub note: Option<String>,
 }
 
 impl Provenance {
@@ -189,6 +191,7 @@ impl Provenance {
             task: None,
             tool_call: None,
             model: None,
+            note: None,
         }
     }
 }

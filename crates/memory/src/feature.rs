@@ -27,9 +27,9 @@ words! {
         ContextFiles = "context_files",
         /// Adding to a context file: the tool `save_memory` and what does the same elsewhere.
         SaveMemory = "save_memory",
-        /// Background review of turns. Not in this version.
+        /// Background review of turns. An interval also has to be set.
         Review = "review",
-        /// Harvest before a compaction. Not in this version.
+        /// Review of what is about to be lost by a compaction, where turns are reviewed.
         Harvest = "harvest",
         /// Dreams that nobody asked for. They also have to be scheduled in `[dream]`.
         ScheduledDreams = "scheduled_dreams",
@@ -47,7 +47,7 @@ words! {
 impl Feature {
     /// Tells whether this version has it.
     pub const fn is_built(self) -> bool {
-        !matches!(self, Self::Review | Self::Harvest | Self::Child | Self::Ssh)
+        !matches!(self, Self::Child | Self::Ssh)
     }
 
     /// Returns what it is, in some words for people.
@@ -61,8 +61,8 @@ impl Feature {
             Self::Recall => "finding what fits a prompt",
             Self::ContextFiles => "context files such as AGENTS.md that models are shown",
             Self::SaveMemory => "adding to a context file",
-            Self::Review => "review of turns in the background",
-            Self::Harvest => "harvest before a compaction",
+            Self::Review => "review of turns in the background, if an interval is set",
+            Self::Harvest => "review before a compaction, where turns are reviewed",
             Self::ScheduledDreams => "dreams that nobody asked for, if `[dream]` schedules them",
             Self::Models => "models and endpoints that are asked, if the settings name any",
             Self::Child => "tasks in a child process",

@@ -479,6 +479,24 @@ pub const CORPORA_KEPT_MAX: usize = 16;
 /// hundred reviews.
 pub const BACKGROUND_TOKENS_PER_DAY: u64 = 1_000_000;
 
+/// How long a background review may take. A person may set another time.
+pub const REVIEW_WAIT_DEFAULT: Duration = Duration::from_secs(30);
+
+/// The longest time that a background review may be given: as long as any other agent.
+pub const REVIEW_WAIT_MAX: Duration = AGENT_WAIT;
+
+/// Reviews of a workspace that are queued or under way. One that is due beyond that is made up for later.
+pub const REVIEWS_UNFINISHED_MAX: usize = 3;
+
+/// What is kept of a conversation until its review has ended, in bytes; the oldest of it goes.
+pub const TURN_TEXTS_BYTES_MAX: usize = 64 * 1024;
+
+/// What is kept of one message of a person, in bytes; what stands behind that is most often a paste.
+pub const SAID_BYTES_MAX: usize = 16 * 1024;
+
+/// What is kept of one message of a model, in bytes: enough to tell what the person answered.
+pub const ANSWER_BYTES_MAX: usize = 2 * 1024;
+
 /// How long an agent with a model may take to remember or to dream, on a draft that nobody sees before it ends.
 pub const AGENT_WAIT: Duration = Duration::from_secs(TASK_RUNNER_WAIT.as_secs() - 5);
 

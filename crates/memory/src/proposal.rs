@@ -23,7 +23,10 @@ words! {
         Expiry = "expiry",
         /// An entry may belong into another scope or memory.
         Misplacement = "misplacement",
-        /// An agent wrote a memory after it had read text that nobody here reviewed.
+        /// An entry may no longer hold.
+        Removal = "removal",
+        /// A memory waits for a person: an agent wrote it after it had read text that nobody here reviewed, or a background
+        /// review wrote it.
         Review = "review",
     }
 }

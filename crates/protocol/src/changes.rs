@@ -36,6 +36,9 @@ pub struct Change {
     /// The model that asked for it, if one did and said so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
+    /// What it goes back to, for people: a background review names the turns that it read, and what was said in them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub note: Option<String>,
     /// The change that it takes back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub undoes: Option<i64>,

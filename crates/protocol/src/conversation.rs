@@ -205,6 +205,49 @@ pub struct Happened {
     /// The host's id of this event: said twice, it is done once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub event_id: Option<String>,
+    /// Whether the model wrote memories with a tool: then what was said until now is not reviewed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub memory_written: bool,
+}
+
+/// That a turn has ended.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct EndedTurn {
+    /// The host's id of this event: said twice, it is done once.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub event_id: Option<String>,
+    /// What was said in the turn, in its order. Where turns are reviewed in the background it is kept until its review has
+    /// ended, up to 64 KiB a conversation and without secrets; else it is dropped at once. A person's prompt that was told
+    /// before may be left out. A turn in which no person said anything is not counted for reviews.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<TurnMessage>,
+    /// Whether the model wrote memories in this turn: then what was said until now is not reviewed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub memory_written: bool,
+}
+
+/// A message of a turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+pub struct TurnMessage {
+    /// Who said it.
+    pub role: TurnRole,
+    /// What was said.
+    pub text: String,
+}
+
+words! {
+    /// Who said a message. What tools say is never reviewed.
+    TurnRole {
+        /// The person.
+        User = "user",
+        /// The model.
+        Assistant = "assistant",
+        /// A tool.
+        Tool = "tool",
+    }
 }
 
 /// What is to be shown to the model now.

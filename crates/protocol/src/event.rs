@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::context_files::WriteMode;
-use crate::task::{TargetScope, TaskKind};
+use crate::task::TargetScope;
 
 /// One event, as the `data` of a frame.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -47,6 +47,8 @@ pub enum Event {
     MemoryChanged(MemoryChanged),
     /// Proposals were made or decided.
     Proposal(ProposalEvent),
+    /// A background review saved something, and the person wants to be told.
+    MemoryReviewed(MemoryReviewed),
     /// All that was missed has been told; what follows happens now.
     ReplayComplete(ReplayComplete),
     /// Something was missed for good: look anew instead of going on.
@@ -63,6 +65,7 @@ impl Event {
         match self {
             Self::MemoryChanged(_) => "memory_changed",
             Self::Proposal(_) => "proposal",
+            Self::MemoryReviewed(_) => "memory_reviewed",
             Self::ReplayComplete(_) => "replay_complete",
             Self::StateResyncRequired(_) => "state_resync_required",
             Self::SlowClientWarning(_) => "slow_client_warning",
@@ -168,6 +171,21 @@ pub struct ProposalEvent {
     pub change: Option<i64>,
 }
 
+/// A background review saved something. Told where `memory_review_verbose` is set, once for the whole review.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct MemoryReviewed {
+    /// The review.
+    pub task_id: String,
+    /// How many entries it saved.
+    pub saved: u64,
+    /// A line for the person, such as `Saved 2 memories from your last conversation.`
+    pub message: String,
+    /// Where they lie.
+    pub touched_scopes: Vec<TargetScope>,
+}
+
 words! {
     /// What was done with proposals.
     ProposalAction {
@@ -189,16 +207,6 @@ words! {
         Forget = "workspace_memory_forget",
         /// A dream.
         Dream = "workspace_memory_dream",
-    }
-}
-
-impl From<TaskKind> for ManagedSource {
-    fn from(kind: TaskKind) -> Self {
-        match kind {
-            TaskKind::Remember => Self::Remember,
-            TaskKind::Forget => Self::Forget,
-            TaskKind::Dream => Self::Dream,
-        }
     }
 }
 
@@ -292,7 +300,7 @@ mod tests {
     #[test]
     fn a_task_that_changed_memories_is_told_once() {
         let event = Event::MemoryChanged(MemoryChanged::Managed {
-            source: TaskKind::Remember.into(),
+            source: ManagedSource::Remember,
             task_id: "remember-1".to_owned(),
             touched_scopes: vec![TargetScope::User],
         });

@@ -25,6 +25,20 @@ words! {
 }
 
 words! {
+    /// What kind of work a lane does: the kinds of task, and reviews, which nobody asks for.
+    WorkKind {
+        /// A text is taken in.
+        Remember = "remember",
+        /// Entries are removed.
+        Forget = "forget",
+        /// Memories are tidied up.
+        Dream = "dream",
+        /// A conversation is looked through for what is worth keeping.
+        Review = "review",
+    }
+}
+
+words! {
     /// How far a task is.
     TaskStatus {
         /// It waits for those before it.
@@ -208,6 +222,9 @@ impl Serialize for Task {
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
 #[serde(untagged)]
 pub enum TaskResult {
+    // The one with a field that no other has comes before those whose fields it has, too.
+    /// Of a review.
+    Review(ReviewResult),
     /// Of a remember.
     Remember(RememberResult),
     /// Of a forget.
@@ -324,6 +341,28 @@ pub struct DreamResult {
     pub changes: Vec<EntryNote>,
 }
 
+/// What came of a review.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
+#[serde(rename_all = "camelCase")]
+pub struct ReviewResult {
+    /// One sentence.
+    pub summary: String,
+    /// The memories that changed.
+    pub files_touched: Vec<String>,
+    /// Where they lie.
+    pub touched_scopes: Vec<TargetScope>,
+    /// How many changes it proposes to a person, beside those that waited already.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub proposals: u64,
+    /// The entries that changed.
+    #[serde(default)]
+    pub changes: Vec<EntryNote>,
+    /// The number of findings that were not taken, by the reason: `known`, `screened`, `limit`, `instructions`, `form`,
+    /// `place`; a later version may have others.
+    pub left_out: std::collections::BTreeMap<String, u32>,
+}
+
 /// Why a task was given up.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(utoipa::ToSchema))]
@@ -346,7 +385,7 @@ pub struct TaskError {
 #[serde(rename_all = "camelCase")]
 pub struct ListedTask {
     /// What kind of work it is.
-    pub kind: TaskKind,
+    pub kind: WorkKind,
     /// The workspace whose memories it is about.
     pub workspace_id: String,
     /// The task.

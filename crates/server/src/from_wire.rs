@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use engine::feed::ContextWrite;
 use engine::{
     ContextMode, ContextScope, ForgetRequest, ImportStyle, LoadOptions, Order, RememberRequest,
-    Request, TaskKind,
+    Request, Role, TaskKind,
 };
 use memory::path::{Layout, MemoryPath, Mount, Scope};
 use protocol::error::ErrorCode;
-use protocol::{context_files, memories, task};
+use protocol::{context_files, conversation, memories, task};
 use serde_json::{Map, Value};
 
 const fn scope(scope: task::TargetScope) -> Scope {
@@ -25,6 +25,25 @@ pub(crate) const fn task_kind(kind: task::TaskKind) -> TaskKind {
         task::TaskKind::Remember => TaskKind::Remember,
         task::TaskKind::Forget => TaskKind::Forget,
         task::TaskKind::Dream => TaskKind::Dream,
+    }
+}
+
+/// Returns who said a message.
+pub(crate) const fn role(role: conversation::TurnRole) -> Role {
+    match role {
+        conversation::TurnRole::User => Role::User,
+        conversation::TurnRole::Assistant => Role::Assistant,
+        conversation::TurnRole::Tool => Role::Tool,
+    }
+}
+
+/// Returns the kind of work.
+pub(crate) const fn work_kind(kind: task::WorkKind) -> TaskKind {
+    match kind {
+        task::WorkKind::Remember => TaskKind::Remember,
+        task::WorkKind::Forget => TaskKind::Forget,
+        task::WorkKind::Dream => TaskKind::Dream,
+        task::WorkKind::Review => TaskKind::Review,
     }
 }
 

@@ -139,11 +139,12 @@ pub(crate) const fn context_scope(scope: engine::ContextScope) -> context_files:
 }
 
 /// Returns the kind of a task.
-pub(crate) const fn task_kind(kind: engine::TaskKind) -> task::TaskKind {
+const fn work_kind(kind: engine::TaskKind) -> task::WorkKind {
     match kind {
-        engine::TaskKind::Remember => task::TaskKind::Remember,
-        engine::TaskKind::Forget => task::TaskKind::Forget,
-        engine::TaskKind::Dream => task::TaskKind::Dream,
+        engine::TaskKind::Remember => task::WorkKind::Remember,
+        engine::TaskKind::Forget => task::WorkKind::Forget,
+        engine::TaskKind::Dream => task::WorkKind::Dream,
+        engine::TaskKind::Review => task::WorkKind::Review,
     }
 }
 
@@ -177,7 +178,7 @@ pub(crate) fn task(task: &engine::Task) -> task::Task {
     let (mode, scope) = match &task.request {
         engine::Request::Remember(asked) => (Some(context_mode(asked.context_mode)), asked.scope),
         engine::Request::Forget(asked) => (None, asked.scope),
-        engine::Request::Dream => (None, None),
+        engine::Request::Dream | engine::Request::Review(_) => (None, None),
     };
     let (result, error) = match &task.state {
         TaskState::Queued | TaskState::Running => (None, None),
@@ -199,7 +200,7 @@ pub(crate) fn task(task: &engine::Task) -> task::Task {
 /// Returns a task of a list.
 pub(crate) fn listed_task(listed: &engine::Task) -> task::ListedTask {
     task::ListedTask {
-        kind: task_kind(listed.kind()),
+        kind: work_kind(listed.kind()),
         workspace_id: listed.workspace.clone(),
         task: task(listed),
     }
@@ -249,6 +250,17 @@ fn task_result(result: &TaskResult) -> task::TaskResult {
                 deduped_entries: count(*deduped),
                 changes: changes.iter().map(entry_note).collect(),
                 proposals: count(proposals.count()),
+            })
+        }
+        TaskResult::Reviewed { summary, files_touched, scopes, changes, proposals, skipped } => {
+            let left_out = skipped.iter().map(|(why, count)| (why.as_str().to_owned(), *count));
+            task::TaskResult::Review(task::ReviewResult {
+                summary: summary.clone(),
+                files_touched: files_touched.iter().map(ToString::to_string).collect(),
+                touched_scopes: target_scopes(scopes),
+                changes: changes.iter().map(entry_note).collect(),
+                proposals: count(proposals.count()),
+                left_out: left_out.collect(),
             })
         }
     }
@@ -372,6 +384,7 @@ pub(crate) fn change(change: &Change, here: &Memories) -> changes::Change {
         task: said.task.clone(),
         tool_call: said.tool_call.clone(),
         model: said.model.clone(),
+        note: said.note.clone(),
         undoes: change.undoes.map(|id| id.0),
         files: change.files.iter().filter_map(file).collect(),
     }

@@ -41,7 +41,7 @@ export async function deleteMemories(items, folder, unsaved = false) {
 	let now = items;
 	const confirmed = await confirmDialog({
 		title: `Delete ${what}?`,
-		content: [pathList(items.map((item) => item.path)), h('p.muted', `History keeps the text, so this can be undone.${unsaved ? ' What you typed since the last save stays in this browser, and is there again then.' : ''}`)],
+		content: [pathList(items.map((item) => item.path)), h('p.muted', `History keeps the text, so this can be undone.${unsaved ? ' What you typed since the last save stays in this browser.' : ''}`)],
 		action: 'Delete', danger: true,
 		act: async () => {
 			try {

@@ -153,6 +153,7 @@ export const api = {
 	change: (id) => get(`/v1/changes/${id}`),
 	undo: (what, dryRun = false) => change('POST', '/v1/undo', what, {}, dryRun ? { dryRun } : {}),
 	runs: (cursor) => get('/v1/runs', { cursor, max: 30 }),
+	modelRuns: () => get('/v1/runs/models', { max: 30 }),
 	async pending() {
 		/** @type {T.Proposal[]} */
 		const proposals = [];

@@ -1,5 +1,6 @@
 // @ts-check
 import { api, hooks, session, signIn } from './api.js';
+import { toast } from './dialog.js';
 import { h, replace, visible } from './dom.js';
 import { icon } from './icons.js';
 import { EventReader } from './events.js';
@@ -76,6 +77,7 @@ class App {
 		store.on('changes', () => this.#inboxSoon());
 		store.on('inbox', () => this.#count());
 		store.on('pending', () => this.#count());
+		store.on('reviewed', (data) => toast(data.message));
 		store.on('connection', (changed) => this.#connection(changed));
 		hooks.online = () => store.setConnection(true);
 		hooks.offline = () => { if (store.connection.online) store.setConnection(false); };

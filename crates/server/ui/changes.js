@@ -61,6 +61,7 @@ export function changeRow(change, { actions = [], open = false, onUndone, showAu
 					showAuthor ? h('span', { class: `actor actor-${change.actor}` }, author(change)) : null,
 					h('span.change-kind', change.undoes ? `undid change ${change.undoes}` : KINDS[change.kind] ?? change.kind),
 					filesOf(change)),
+				change.note ? h('p.muted', visible(change.note)) : null,
 				time(change.at)),
 			h('div.change-actions.bar', actions,
 				h('button.small', { 'aria-label': `Undo change ${change.id}`, onclick: () => undoDialog({ changes: [change.id] }, onUndone) }, icon('undo'), 'Undo'))),
@@ -172,7 +173,7 @@ export function spanDialog(done, times = []) {
 			ready = set;
 			look();
 		},
-		content: [h('p.muted', 'What was written through Quipu in this time is taken back as one change, or nothing is. Files that were edited outside stay.'),
+		content: [h('p.muted', 'What was written through Quipu in this time is taken back as one change, or not at all. Files edited outside stay.'),
 			h('div.span-fields', since.element, until.element), shown],
 		act: async () => {
 			if (plan) await carryOut(what, plan, done);

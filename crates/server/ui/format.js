@@ -84,7 +84,7 @@ export const TRUST = {
 };
 
 /** @type {Record<string, string>} */
-export const TASKS = { remember: 'Remember', forget: 'Forget', dream: 'Tidy up' };
+export const TASKS = { remember: 'Remember', forget: 'Forget', dream: 'Tidy up', review: 'Review', recall: 'Recall' };
 
 /** @type {Record<string, string>} */
 export const STATUS = { queued: 'Waiting', running: 'Running', completed: 'Done', failed: 'Failed' };

@@ -108,7 +108,7 @@ function groupCard(group, first) {
 
 /** @type {Record<string, string>} */
 const REASONS = {
-	repetition: 'Says the same', contradiction: 'Contradicts', update: 'May be outdated', expiry: 'Has expired', misplacement: 'Belongs elsewhere', review: 'Needs your review',
+	repetition: 'Says the same', contradiction: 'Contradicts', update: 'May be outdated', expiry: 'Has expired', misplacement: 'Belongs elsewhere', removal: 'May no longer hold', review: 'Needs your review',
 };
 
 /**
@@ -125,13 +125,10 @@ function proposalCard(proposal, selected, select, decide) {
 	return h('article', { class: `card proposal stack ${review ? 'review' : ''}`, 'aria-label': REASONS[proposal.kind] ?? proposal.kind },
 		h('header.proposal-head', review ? null : box,
 			h('div.proposal-main',
-				h('h3', review ? icon('eye') : null, REASONS[proposal.kind] ?? proposal.kind,
-					h('span.group-kind', review ? 'written after reading unreviewed text' : `${proposal.origin} · ${proposal.score} % likely`)),
+				h('h3', REASONS[proposal.kind] ?? proposal.kind,
+					h('span.group-kind', review ? proposal.origin : `${proposal.origin} · ${proposal.score} % likely`)),
 				h('p.paths', paths.map(memoryLink)))),
-		review ? h('div.review-note.stack',
-			h('p', h('strong', 'An agent wrote this memory after it had read text that nobody here has reviewed.'), ' That text may have told the agent what to write. Read it line by line: accept it only if you would have written it yourself.'),
-			h('p.muted', 'Until you decide, models see it marked and it is not given to them unasked.')) : null,
-		h('p.reason', visible(proposal.reason)),
+		h(review ? 'p.reason.review-note' : 'p.reason', visible(proposal.reason)),
 		proposal.stale ? h('p.warning-text', icon('warning'), visible(proposal.stale)) : renderDiffs(proposal.diffs),
 		h('div.card-actions.bar',
 			h('button.small.primary', { disabled: !!proposal.stale, onclick: () => decide('accept', [proposal.id]) }, icon('check'), review ? 'I have read it: accept' : 'Accept'),

@@ -51,7 +51,7 @@ export function runList() {
 			shown = state;
 			replace(list, [...runs.values()].map(row));
 			list.hidden = !runs.size;
-			replace(status, runs.size ? null : emptyState('history', 'Nothing was changed yet', 'What tasks and agents change is listed here for as long as history is kept.'));
+			replace(status, runs.size ? null : emptyState('history', 'Nothing was changed yet', 'What tasks and agents change is listed here while history is kept.'));
 		} catch (error) {
 			replace(status, failure(error));
 		}

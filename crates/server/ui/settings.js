@@ -79,7 +79,7 @@ function fileSection(initial) {
 		path = given.file;
 		replace(file, visible(path));
 		restart.hidden = !given.restartNeeded;
-		replace(restart, given.restartNeeded ? h('span', prose('The daemon uses the new settings after it is started again: `quipu service restart`, or end `quipu serve` and start it again.')) : null);
+		replace(restart, given.restartNeeded ? h('span', prose('The daemon uses new settings after a restart: `quipu service restart`, or end `quipu serve` and start it again.')) : null);
 		for (const setting of given.settings) rows.get(setting.key)?.update(setting);
 		if (rows.size) return filter(false);
 		const keys = [...new Set(given.settings.map(groupOf))].sort((a, b) => Number(a !== '') - Number(b !== ''));
@@ -203,7 +203,7 @@ function fileSection(initial) {
 
 		const warned = () => confirmDialog({
 			title: `Switch off ${LOCKS[key]}?`, danger: true, action: 'Switch off', act: async () => {},
-			content: [h('p', 'This takes effect when the daemon is started again. From then on, it can only be switched on in the settings file, with this line below [features]:'),
+			content: [h('p', 'This takes effect when the daemon is started again. Then only the settings file switches it on, with this line below [features]:'),
 				h('pre.path-list', `${key.slice(key.indexOf('.') + 1)} = true`), h('p.path.muted', visible(path))],
 		});
 

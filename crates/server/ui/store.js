@@ -73,6 +73,7 @@ class Store {
 			this.loadPending().catch(() => {});
 			return;
 		}
+		if (event.type === 'memory_reviewed') this.emit('reviewed', event.data);
 		if (event.type !== 'memory_changed') return;
 		const data = event.data;
 		if (data.scope === 'file') {

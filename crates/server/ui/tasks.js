@@ -12,6 +12,13 @@ import { store } from './store.js';
 const POLL_MS = 700;
 const UNFINISHED = ['queued', 'running'];
 
+/** @param {T.ModelRun} run */
+const modelRow = (run) => h('li.run', h('div.run-main',
+	h('p.run-name', TASKS[run.agent.split('-').at(-1) ?? ''] ?? run.agent, h('span.group-kind', visible(run.model)),
+		run.ended === 'completed' ? null : h('span.status.status-failed', visible(run.ended))),
+	h('p.muted', `${count(run.tokensIn + run.tokensOut, 'token')}, ${count(run.calls, 'call')}`, run.refused ? `, ${run.refused} refused` : '', run.cost ? `, $${run.cost.toFixed(4)}` : '', ' · ', time(run.endedAt)),
+	run.why ? h('p.muted', visible(run.why)) : null));
+
 export function tasksView() {
 	const list = h('div');
 	const draft = drafts.get('task');
@@ -108,17 +115,24 @@ export function tasksView() {
 	h('div.task-options.bar', h('label', { for: 'task-scope' }, 'Scope'), scope, h('span.spacer'), submit), error);
 
 	const runs = runList();
+	const models = h('ul.card.runs');
+	const byModels = section('What models did', [models]);
+	const loadModels = () => api.modelRuns().then((page) => {
+		byModels.hidden = !page.runs.length;
+		replace(models, page.runs.map(modelRow));
+	}, () => { byModels.hidden = true; });
 	let soon = 0;
 	const off = store.on('changes', () => {
 		load();
 		clearTimeout(soon);
-		soon = setTimeout(() => runs.load(), 400);
+		soon = setTimeout(() => { runs.load(); loadModels(); }, 400);
 	});
 	load();
+	loadModels();
 	return {
 		title: 'Tasks and runs',
-		element: h('div.page', pageHead('Tasks and runs', ['Text is split into facts, and each goes where it belongs'],
-			h('button', { onclick: () => start('dream', {}) }, 'Tidy up now')), form, section('Recent tasks', [list]), runs.element),
+		element: h('div.page', pageHead('Tasks and runs', ['Text is split into facts that go where they belong'],
+			h('button', { onclick: () => start('dream', {}) }, 'Tidy up now')), form, section('Recent tasks', [list]), byModels, runs.element),
 		dispose() {
 			disposed = true;
 			clearTimeout(timer);

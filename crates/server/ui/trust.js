@@ -49,7 +49,7 @@ export function trustSection() {
 			title: here ? 'Trust this project?' : 'Trust a folder', action: 'Trust', wide: true,
 			content: [
 				here ? h('p.path', visible(here.path)) : h('div.field.stack', h('label', { for: 'trust-path' }, 'Folder, as an absolute path'), input),
-				h('p', 'Who can write to it can speak to your models: what is in it is shown to them without anybody asking, now and whenever it changes.'),
+				h('p', 'Who can write to it can speak to your models: what is in it is shown to them unasked, now and whenever it changes.'),
 				...(here?.speaks.length ? [h('h3', 'It would say at once'), h('div.card.speaks', { tabindex: 0, role: 'region', 'aria-label': 'What it would say' },
 					cutList('ul', here.speaks, LISTED, ({ kind, path, description }) => h('li', h('p', h('span.path', visible(shortPath(path))), h('span.badge.plain', kind === 'memory' ? 'memory' : 'instructions')),
 						description ? h('p.muted', { dir: 'auto' }, visible(description)) : null)),

@@ -20,8 +20,8 @@ pub use record::{
 pub use sqlite::{Healed, SqliteState, Version};
 pub use task::{
     Attempt, ConversationRow, DREAM, DreamGates, End, Enqueued, LastDream, ModelWorkRow, NewTask,
-    OwnedBy, QueueLimits, REMEMBER, RunRow, SegmentRow, SessionRow, TaskCount, TaskQuery, TaskRow,
-    Tasks,
+    OwnedBy, QueueLimits, REMEMBER, REVIEW, RunRow, SegmentRow, SessionRow, TaskCount, TaskQuery,
+    TaskRow, Tasks,
 };
 
 use std::collections::HashMap;
@@ -65,8 +65,9 @@ pub trait State: std::fmt::Debug + Send + Sync {
     /// Returns the texts that history knows of one identity, each with the highest trust that it was recorded with.
     async fn recorded(&self, identity: &str) -> Result<HashMap<Revision, Trust>, StateError>;
 
-    /// Returns the texts of one identity that an agent wrote after it had read what came with a repository and what nobody
-    /// had reviewed, each with the change that did so last. A text that a person wrote or accepted since is not among them.
+    /// Returns the texts of one identity that wait for a person, each with the change that wrote it last: an agent did after
+    /// it had read what came with a repository and what nobody had reviewed, or a background review did. A text that a
+    /// person wrote or accepted since is not among them.
     async fn influenced(&self, identity: &str) -> Result<HashMap<Revision, ChangeId>, StateError>;
 
     /// Returns changes, newest first.

@@ -45,8 +45,8 @@ pub struct NewFileChange {
     pub before: Option<Arc<[u8]>>,
     /// Its bytes after; `None` if it is removed or only moved.
     pub after: Option<Arc<[u8]>>,
-    /// Whether its text after was written under the influence of text that came with a repository; see
-    /// [`State::influenced`](crate::State::influenced).
+    /// Whether its text after waits for a person: it was written under the influence of text that came with a repository,
+    /// or by a background review; see [`State::influenced`](crate::State::influenced).
     pub influenced: bool,
 }
 

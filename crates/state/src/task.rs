@@ -23,6 +23,9 @@ use crate::sqlite::Version;
 /// The kind that has the whole queue; the others share a part of it.
 pub const REMEMBER: &str = "remember";
 
+/// The kind that nobody asked for: it has a small queue of its own, and is begun when nothing else waits.
+pub const REVIEW: &str = "review";
+
 /// The kind whose last one is kept in mind.
 pub const DREAM: &str = "dream";
 
@@ -33,7 +36,7 @@ pub struct NewTask {
     pub id: String,
     /// The workspace whose lane it waits in.
     pub workspace: String,
-    /// `remember`, `forget` or `dream`.
+    /// `remember`, `forget`, `dream` or `review`.
     pub kind: String,
     /// Whose it is; `None` for a caller without a client id.
     pub client: Option<String>,
@@ -52,7 +55,7 @@ pub struct TaskRow {
     pub id: String,
     /// The workspace whose lane it waits in.
     pub workspace: String,
-    /// `remember`, `forget` or `dream`.
+    /// `remember`, `forget`, `dream` or `review`.
     pub kind: String,
     /// Whose it is.
     pub client: Option<String>,
@@ -114,7 +117,7 @@ pub struct TaskCount {
 /// How much a lane holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueueLimits {
-    /// Unfinished tasks of a workspace.
+    /// Unfinished tasks of a workspace; those of the kind [`REVIEW`] do not count.
     pub unfinished_max: usize,
     /// Those of them that are not [`REMEMBER`].
     pub minor_max: usize,
@@ -288,8 +291,8 @@ pub trait Tasks: Debug + Send + Sync {
     /// Returns what is known of the last dream of a workspace.
     async fn last_dream(&self, workspace: &str) -> Result<LastDream, StateError>;
 
-    /// Begins the oldest queued task of a workspace: it runs, and has one attempt more. While one runs,
-    /// none is begun.
+    /// Begins the oldest queued task of a workspace: it runs, and has one attempt more. A [`REVIEW`] is begun only
+    /// when nothing else waits. While one runs, none is begun.
     ///
     /// Survives a kill. After a power cut the task may be queued again with one attempt less; then
     /// nothing of this attempt is on the disk.
@@ -393,6 +396,20 @@ pub trait Tasks: Debug + Send + Sync {
     ///
     /// [`CONVERSATIONS_KEPT_MAX`]: memory::limits::CONVERSATIONS_KEPT_MAX
     async fn keep_conversation(&self, row: ConversationRow) -> Result<bool, StateError>;
+
+    /// Drops what conversations kept for a review, the field `watched` of their data. Returns how many had it. Writes
+    /// nothing when there are none.
+    async fn drop_watched(&self) -> Result<u64, StateError>;
+
+    /// Writes a conversation as [`keep_conversation`](Self::keep_conversation) does and queues a review of it, both or
+    /// none: none if somebody else wrote the conversation since, or if so many reviews of the workspace are unfinished.
+    /// Returns whether this did. Durable.
+    async fn keep_conversation_and_queue(
+        &self,
+        row: ConversationRow,
+        review: NewTask,
+        unfinished_max: usize,
+    ) -> Result<bool, StateError>;
 
     /// Returns what a conversation was given at the beginning of its latest segment.
     async fn segment(&self, conversation: &str) -> Result<Option<SegmentRow>, StateError>;

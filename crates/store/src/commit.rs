@@ -140,8 +140,8 @@ pub(crate) async fn commit(
         root.root.record_checkout();
         root.held.begin().map_err(StoreError::at(root.root.mount))?;
     }
-    let influenced = influenced(store, roots, &plan).await?;
-    let change = new_change(store, roots, &plan, &influenced);
+    let waits = waits(store, roots, &plan).await?;
+    let change = new_change(store, roots, &plan, &waits);
     let heads_after = change.files.clone();
     // A failed record may yet have become durable, so its root stays marked: the next holder looks.
     // The record first: while the state's thread is at it, this one lays the bytes beside their places.
@@ -366,30 +366,36 @@ async fn remove_folder_for(
     Ok(())
 }
 
-/// Returns which steps leave a text that was written under the influence of text that nobody here reviewed.
-async fn influenced(
+/// Returns which steps leave a text that waits for a person, with how far it may be trusted until then: one that was written
+/// under the influence of text that nobody here reviewed, or by a background review.
+async fn waits(
     store: &Store,
     roots: &[HeldRoot],
     plan: &Plan,
-) -> Result<Vec<bool>, StoreError> {
+) -> Result<Vec<Option<Trust>>, StoreError> {
     if answers_for_all(plan.kind, &plan.provenance) {
-        return Ok(vec![false; plan.steps.len()]);
+        return Ok(vec![None; plan.steps.len()]);
     }
     // A new text without a word carries nothing.
     let has_words = |step: &Step| matches!(&step.what, What::Put { before, after } if before.is_some() || !after.is_empty());
-    let is_writer = plan.provenance.actor != Actor::Person && plan.outside_read.is_some();
-    let mut influenced: Vec<bool> =
-        plan.steps.iter().map(|step| is_writer && has_words(step)).collect();
+    let by = match plan.provenance.actor {
+        Actor::Person => None,
+        _ if plan.outside_read.is_some() => Some(Trust::Outside),
+        Actor::Review => Some(Trust::Background),
+        Actor::Agent | Actor::Task | Actor::Dream | Actor::Outside => None,
+    };
+    let mut waits: Vec<Option<Trust>> =
+        plan.steps.iter().map(|step| by.filter(|_| has_words(step))).collect();
     let is_undo = plan.kind == ChangeKind::Undo;
     let by_person = plan.provenance.actor == Actor::Person;
     for (index, root) in roots.iter().enumerate() {
-        // What was written so is trusted as what came from outside.
-        let may_be = |step: &Step| is_undo || root.trust(&step.path) == Trust::Outside;
+        // What was written so is trusted no more than that.
+        let may_be = |step: &Step| is_undo || root.trust(&step.path) <= Trust::Background;
         if !plan.steps.iter().any(|step| step.root == index && may_be(step)) {
             continue;
         }
         let known = store.state.influenced(&root.root.key.identity).await?;
-        for (step, influenced) in plan.steps.iter().zip(&mut influenced) {
+        for (step, waits) in plan.steps.iter().zip(&mut waits) {
             let (before, after) = match &step.what {
                 // All of a new text is the person's.
                 What::Put { before: None, .. } if by_person && !is_undo => (None, None),
@@ -402,17 +408,26 @@ async fn influenced(
             // An undo brings back what was there before, and nothing of what takes its place now.
             let texts = [before.filter(|_| !is_undo), after];
             let has = |text: Option<Revision>| text.is_some_and(|text| known.contains_key(&text));
-            *influenced |= step.root == index && texts.into_iter().any(has);
+            if step.root == index && texts.into_iter().any(has) {
+                let was = step.trust.filter(|_| is_undo).unwrap_or_else(|| root.trust(&step.path));
+                let was = if was == Trust::Background { was } else { Trust::Outside };
+                *waits = Some(waits.map_or(was, |now| now.min(was)));
+            }
         }
     }
-    Ok(influenced)
+    Ok(waits)
 }
 
-fn new_change(store: &Store, roots: &[HeldRoot], plan: &Plan, influenced: &[bool]) -> NewChange {
+fn new_change(
+    store: &Store,
+    roots: &[HeldRoot],
+    plan: &Plan,
+    waits: &[Option<Trust>],
+) -> NewChange {
     let at = store.clock.now();
-    let files = plan.steps.iter().zip(influenced);
+    let files = plan.steps.iter().zip(waits);
     let files: Vec<_> =
-        files.map(|(step, influenced)| new_file_change(roots, plan, step, *influenced)).collect();
+        files.map(|(step, waits)| new_file_change(roots, plan, step, *waits)).collect();
     let uses = if plan.counts_as_use {
         files.iter().filter_map(|file| use_of(&file.change, at)).collect()
     } else {
@@ -451,8 +466,9 @@ fn new_file_change(
     roots: &[HeldRoot],
     plan: &Plan,
     step: &Step,
-    influenced: bool,
+    waits: Option<Trust>,
 ) -> NewFileChange {
+    let influenced = waits.is_some();
     let provenance = &plan.provenance;
     let root = &roots[step.root];
     let trusted = root.trust(&step.path);
@@ -462,7 +478,7 @@ fn new_file_change(
         moved_to,
         before,
         after,
-        trust: if influenced { Trust::Outside } else { step.trust.unwrap_or(trust) },
+        trust: waits.unwrap_or_else(|| step.trust.unwrap_or(trust)),
     };
     match &step.what {
         What::Put { before, after } => {

@@ -106,6 +106,11 @@ impl Draft {
         self.memories.caller.provenance.model = Some(model.to_owned());
     }
 
+    /// Says what this draft goes back to.
+    pub fn because(&mut self, note: String) {
+        self.memories.caller.provenance.note = Some(note);
+    }
+
     /// Returns the memories that a commit would change.
     pub fn changed(&self) -> Vec<MemoryPath> {
         let changed = self.files.iter().filter(|(_, drafted)| drafted.is_changed());

@@ -7,6 +7,9 @@
 //!
 //! An agent that has read such a text may carry it on. What it writes afterwards, anywhere, is trusted no more than what it
 //! read: it is shown only when a model asks for it, and waits for a person, who accepts it with [`Memories::accept`].
+//!
+//! What a background review wrote waits for a person too. It is shown as any other memory, but neither use nor a pin puts it
+//! into the hot set, and it is trusted as [`Trust::Background`].
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -24,7 +27,7 @@ use crate::apply::{read_small, virtual_path};
 use crate::commit::{AsFound, record_as_found, record_outside};
 use crate::context_files::TrustedFolders;
 use crate::error::StoreError;
-use crate::history::Dry;
+use crate::history::{ChangesQuery, Dry};
 use crate::memories::{Answering, BoundMount, Call, Memories};
 use crate::root::Root;
 
@@ -38,6 +41,8 @@ pub enum Unreviewed {
     /// An agent wrote it after it had read text that nobody here reviewed. A model is told the path, and is shown the text
     /// with a mark when it asks.
     Influenced,
+    /// A background review wrote it. It is shown as any other, but never in the hot set.
+    Background,
 }
 
 impl Unreviewed {
@@ -52,12 +57,17 @@ impl Unreviewed {
         matches!(self, Self::Silent | Self::Influenced)
     }
 
+    /// Tells whether it is kept out of the hot set, whatever its use and pins.
+    pub const fn is_never_hot(self) -> bool {
+        self.is_silent() || matches!(self, Self::Background)
+    }
+
     /// Returns the lines before and after the text when a model asked for it, if there are any.
     pub const fn notices(self) -> Option<[&'static str; 2]> {
         match self {
             Self::Silent => Some(UNREVIEWED),
             Self::Influenced => Some(INFLUENCED),
-            Self::Marked => None,
+            Self::Marked | Self::Background => None,
         }
     }
 }
@@ -89,40 +99,47 @@ impl OutsideRead {
     }
 }
 
-/// The influenced texts of a root.
-struct InfluencedTexts<'r> {
+/// The texts of a root that wait for a person.
+struct WaitingTexts<'r> {
     known: &'r HashMap<Revision, ChangeId>,
     heads: HashMap<&'r RelativePath, &'r Head>,
 }
 
-impl<'r> InfluencedTexts<'r> {
+impl<'r> WaitingTexts<'r> {
     fn new(known: &'r HashMap<Revision, ChangeId>, heads: &'r [Head]) -> Self {
         Self { known, heads: heads.iter().map(|head| (&head.path, head)).collect() }
     }
 
-    /// Tells whether a memory of this revision is one. Somebody else may have written the same words, and then it is not; and
+    /// Tells why a memory of this revision is one. Somebody else may have written the same words, and then it is not; and
     /// whoever touched it outside since it was recorded has not reviewed it.
-    fn has(&self, path: &RelativePath, revision: Option<Revision>) -> bool {
+    fn why(&self, path: &RelativePath, revision: Option<Revision>) -> Option<Unreviewed> {
         let is_known = |revision: Option<Revision>| {
             revision.is_some_and(|revision| self.known.contains_key(&revision))
         };
-        match self.heads.get(path) {
+        let is_influenced = match self.heads.get(path) {
             Some(head) if head.trust == Trust::Outside => {
                 is_known(head.revision) || is_known(revision)
             }
+            Some(head) if head.trust == Trust::Background && head.revision == revision => {
+                return is_known(revision).then_some(Unreviewed::Background);
+            }
             Some(head) => head.revision != revision && is_known(revision),
             None => is_known(revision),
-        }
+        };
+        is_influenced.then_some(Unreviewed::Influenced)
     }
 }
 
-/// A memory that an agent wrote after it had read text that nobody here reviewed.
+/// A memory that waits for a person: an agent wrote it after it had read text that nobody here reviewed, or a background
+/// review wrote it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Influenced {
     /// The memory.
     pub path: MemoryPath,
     /// Its revision.
     pub revision: Revision,
+    /// Why it waits: [`Unreviewed::Influenced`] or [`Unreviewed::Background`].
+    pub why: Unreviewed,
     /// The last change that wrote it so.
     pub change: Change,
 }
@@ -174,7 +191,7 @@ impl Memories {
                 let heads = self.store.state.heads(&root.key.place, ChangeId::default()).await;
                 heads.unwrap_or_default()
             };
-            let influenced = InfluencedTexts::new(&influenced, &heads);
+            let waiting = WaitingTexts::new(&influenced, &heads);
             let (mut paths, mut of_root) = (Vec::new(), Vec::new());
             for &(path, read) in texts {
                 let Some(relative) = path.relative() else { continue };
@@ -188,8 +205,8 @@ impl Memories {
                     let stamp = root.backend.stamp_at_hand(relative);
                     root.revision(relative, stamp).await.unwrap_or_default()
                 };
-                if influenced.has(relative, revision) {
-                    found.insert(path.clone(), Unreviewed::Influenced);
+                if let Some(why) = waiting.why(relative, revision) {
+                    found.insert(path.clone(), why);
                 }
                 paths.push(path);
                 of_root.push((relative.clone(), revision));
@@ -229,8 +246,8 @@ impl Memories {
         }
     }
 
-    /// Returns the memories that wait for a review since an agent wrote them after it had read text that nobody here
-    /// reviewed, in the order of the scopes and paths.
+    /// Returns the memories that wait for a person, in the order of the scopes and paths: an agent wrote them after it had
+    /// read text that nobody here reviewed, or a background review did.
     pub async fn influenced(&self) -> Result<Vec<Influenced>, StoreError> {
         let mut found = Vec::new();
         for bound in &self.mounts {
@@ -242,14 +259,17 @@ impl Memories {
             let mut heads = self.store.state.heads(&root.key.place, ChangeId::default()).await?;
             heads.sort_by(|a, b| a.path.cmp(&b.path));
             for head in heads {
-                let Some(revision) = head.revision.filter(|_| head.trust == Trust::Outside) else {
-                    continue;
+                let why = match head.trust {
+                    Trust::Outside => Unreviewed::Influenced,
+                    Trust::Background => Unreviewed::Background,
+                    Trust::Imported | Trust::Agent | Trust::Person => continue,
                 };
+                let Some(revision) = head.revision else { continue };
                 let Some(&id) = influenced.get(&revision) else { continue };
                 let path = virtual_path(bound.mount, head.path)?;
                 let Some(read) = self.read_if_readable(&path).await else { continue };
                 if let Some(change) = self.store.state.change(id).await? {
-                    found.push(Influenced { path, revision: read.revision, change });
+                    found.push(Influenced { path, revision: read.revision, why, change });
                 }
             }
         }
@@ -339,12 +359,31 @@ impl Memories {
                 }
                 let mut what = AsFound::new(ChangeKind::Undo, self.provenance(call));
                 what.undoes = Some(change.id);
-                let change = FileChange { trust: Trust::Outside, ..file.clone() };
+                let trust = self.trust_before(change, &path).await?;
+                let change = FileChange { trust, ..file.clone() };
                 let file = NewFileChange { change, before: None, after: None, influenced: true };
                 last = Some(record_as_found(&self.store, &mut held, what, vec![file]).await?);
             }
         }
         Ok((paths, last))
+    }
+
+    /// Returns how far a text may be trusted once the acceptance of it is taken back: as it was before.
+    async fn trust_before(
+        &self,
+        accepted: &Change,
+        path: &MemoryPath,
+    ) -> Result<Trust, StoreError> {
+        let query = ChangesQuery {
+            path: Some(path.clone()),
+            before: Some(accepted.id),
+            max: 1,
+            ..ChangesQuery::default()
+        };
+        let before = self.recorded_changes(&query).await?;
+        let trust =
+            before.first().and_then(|change| self.left_at(change, path)).map(|file| file.trust);
+        Ok(trust.filter(|trust| *trust == Trust::Background).unwrap_or(Trust::Outside))
     }
 
     /// Returns how far texts of a root may be trusted. In a checkout, what was written here may have come back by git, or may be

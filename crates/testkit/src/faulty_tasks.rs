@@ -158,6 +158,20 @@ impl Tasks for FaultyTasks {
         self.fates.run(self.inner.keep_conversation(row)).await
     }
 
+    async fn drop_watched(&self) -> Result<u64, StateError> {
+        self.fates.run(self.inner.drop_watched()).await
+    }
+
+    async fn keep_conversation_and_queue(
+        &self,
+        row: ConversationRow,
+        review: NewTask,
+        unfinished_max: usize,
+    ) -> Result<bool, StateError> {
+        let kept = self.inner.keep_conversation_and_queue(row, review, unfinished_max);
+        self.fates.run(kept).await
+    }
+
     async fn segment(&self, conversation: &str) -> Result<Option<SegmentRow>, StateError> {
         self.fates.run(self.inner.segment(conversation)).await
     }

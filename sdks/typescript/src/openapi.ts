@@ -870,7 +870,11 @@ export interface paths {
         };
         get?: never;
         put?: never;
-        /** Say that a turn has ended. Nothing more is shown for its prompt. */
+        /**
+         * Say that a turn has ended. Nothing more is shown for its prompt.
+         * @description Where turns are reviewed in the background it is kept durably before this is answered, so that every Nth turn has its
+         *     review.
+         */
         post: operations["turn"];
         delete?: never;
         options?: never;
@@ -1304,6 +1308,8 @@ export interface components {
             kind: string;
             /** @description The model that asked for it, if one did and said so. */
             model?: string | null;
+            /** @description What it goes back to, for people: a background review names the turns that it read, and what was said in them. */
+            note?: string | null;
             /** @description By which way it came in. */
             origin: string;
             /** @description The host's session. */
@@ -1447,6 +1453,19 @@ export interface components {
             /** @description The topics of the memories that changed. */
             touchedTopics: components["schemas"]["Topic"][];
         };
+        /** @description That a turn has ended. */
+        EndedTurn: {
+            /** @description The host's id of this event: said twice, it is done once. */
+            eventId?: string | null;
+            /** @description Whether the model wrote memories in this turn: then what was said until now is not reviewed. */
+            memoryWritten?: boolean;
+            /**
+             * @description What was said in the turn, in its order. Where turns are reviewed in the background it is kept until its review has
+             *     ended, up to 64 KiB a conversation and without secrets; else it is dropped at once. A person's prompt that was told
+             *     before may be left out. A turn in which no person said anything is not counted for reviews.
+             */
+            messages?: components["schemas"]["TurnMessage"][];
+        };
         /** @description What became of an entry. */
         EntryNote: {
             /** @description `added`, `updated`, `removed`, `merged`, `dated` or `known`; a later version may have others. */
@@ -1496,6 +1515,11 @@ export interface components {
             data: components["schemas"]["ProposalEvent"];
             /** @enum {string} */
             type: "proposal";
+        } | {
+            /** @description A background review saved something, and the person wants to be told. */
+            data: components["schemas"]["MemoryReviewed"];
+            /** @enum {string} */
+            type: "memory_reviewed";
         } | {
             /** @description All that was missed has been told; what follows happens now. */
             data: components["schemas"]["ReplayComplete"];
@@ -1618,6 +1642,8 @@ export interface components {
         Happened: {
             /** @description The host's id of this event: said twice, it is done once. */
             eventId?: string | null;
+            /** @description Whether the model wrote memories with a tool: then what was said until now is not reviewed. */
+            memoryWritten?: boolean;
         };
         /** @description The answer of `GET /health`. */
         Health: {
@@ -1784,7 +1810,7 @@ export interface components {
         /** @description A task of a list. */
         ListedTask: components["schemas"]["Task"] & {
             /** @description What kind of work it is. */
-            kind: components["schemas"]["TaskKind"];
+            kind: components["schemas"]["WorkKind"];
             /** @description The workspace whose memories it is about. */
             workspaceId: string;
         };
@@ -2028,6 +2054,20 @@ export interface components {
             total: number;
             /** @description Scopes that have no root here. */
             unavailable: components["schemas"]["UnavailableScope"][];
+        };
+        /** @description A background review saved something. Told where `memory_review_verbose` is set, once for the whole review. */
+        MemoryReviewed: {
+            /** @description A line for the person, such as `Saved 2 memories from your last conversation.` */
+            message: string;
+            /**
+             * Format: int64
+             * @description How many entries it saved.
+             */
+            saved: number;
+            /** @description The review. */
+            taskId: string;
+            /** @description Where they lie. */
+            touchedScopes: components["schemas"]["TargetScope"][];
         };
         /** @description About an event itself. */
         Meta: {
@@ -2358,6 +2398,29 @@ export interface components {
             lastDeliveredId: number;
             /** @description Why: `ring_evicted`, `epoch_reset`, `replay_truncated`. */
             reason: string;
+        };
+        /** @description What came of a review. */
+        ReviewResult: {
+            /** @description The entries that changed. */
+            changes?: components["schemas"]["EntryNote"][];
+            /** @description The memories that changed. */
+            filesTouched: string[];
+            /**
+             * @description The number of findings that were not taken, by the reason: `known`, `screened`, `limit`, `instructions`, `form`,
+             *     `place`; a later version may have others.
+             */
+            leftOut: {
+                [key: string]: number;
+            };
+            /**
+             * Format: int64
+             * @description How many changes it proposes to a person, beside those that waited already.
+             */
+            proposals?: number;
+            /** @description One sentence. */
+            summary: string;
+            /** @description Where they lie. */
+            touchedScopes: components["schemas"]["TargetScope"][];
         };
         /** @description The text of a memory at some revision. */
         RevisionText: {
@@ -2693,7 +2756,7 @@ export interface components {
             tasks: components["schemas"]["ListedTask"][];
         };
         /** @description What came of a task; its fields tell the kinds apart. */
-        TaskResult: components["schemas"]["RememberResult"] | components["schemas"]["ForgetResult"] | components["schemas"]["DreamResult"];
+        TaskResult: components["schemas"]["ReviewResult"] | components["schemas"]["RememberResult"] | components["schemas"]["ForgetResult"] | components["schemas"]["DreamResult"];
         /**
          * @description How far a task is.
          * @enum {string}
@@ -2769,6 +2832,18 @@ export interface components {
             /** @description Whether it, or a folder above it, is trusted. */
             trusted: boolean;
         };
+        /** @description A message of a turn. */
+        TurnMessage: {
+            /** @description Who said it. */
+            role: components["schemas"]["TurnRole"];
+            /** @description What was said. */
+            text: string;
+        };
+        /**
+         * @description Who said a message. What tools say is never reviewed.
+         * @enum {string}
+         */
+        TurnRole: "user" | "assistant" | "tool";
         /** @description A scope that has no root here. */
         UnavailableScope: {
             /** @description Why. */
@@ -2813,6 +2888,11 @@ export interface components {
             /** @description The id of the rule. */
             rule: string;
         };
+        /**
+         * @description What kind of work a lane does: the kinds of task, and reviews, which nobody asks for.
+         * @enum {string}
+         */
+        WorkKind: "remember" | "forget" | "dream" | "review";
         /** @description A workspace that the daemon serves. */
         WorkspaceCapability: {
             /** @description Its folder. */
@@ -5149,7 +5229,7 @@ export interface operations {
         };
         requestBody?: {
             content: {
-                "application/json": components["schemas"]["Happened"] | null;
+                "application/json": components["schemas"]["EndedTurn"] | null;
             };
         };
         responses: {
@@ -5312,7 +5392,7 @@ export interface operations {
                 /** @description The id of the workspace; left out, the first one. */
                 workspace?: string;
                 /** @description Only those of this kind. */
-                kind?: components["schemas"]["TaskKind"];
+                kind?: components["schemas"]["WorkKind"];
                 /** @description Only those that are so far. */
                 status?: components["schemas"]["TaskStatus"];
                 /** @description At most so many. */

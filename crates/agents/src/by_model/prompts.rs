@@ -13,6 +13,8 @@ pub(super) const FORGET: &str = include_str!("prompts/forget.md");
 /// What a model that dreams is told.
 pub(super) const DREAM: &str = include_str!("prompts/dream.md");
 
+/// What a model that reviews a conversation is told.
+pub(super) const REVIEW: &str = include_str!("prompts/review.md");
 /// What a model that chooses what is recalled is told.
 pub(super) const RECALL: &str = include_str!("prompts/recall.md");
 
@@ -20,7 +22,7 @@ pub(super) const RECALL: &str = include_str!("prompts/recall.md");
 const RUN_WORDS: usize = 8;
 
 static ALL: LazyLock<Runs> =
-    LazyLock::new(|| Runs::of([REMEMBER, FORGET, DREAM, RECALL], RUN_WORDS));
+    LazyLock::new(|| Runs::of([REMEMBER, FORGET, DREAM, REVIEW, RECALL], RUN_WORDS));
 
 /// Returns words of a text that stand in a prompt, and not in what it was before.
 pub(crate) fn quoted(before: &str, after: &str) -> Option<String> {

@@ -32,6 +32,8 @@ pub struct Stored {
     pub trust: Trust,
     /// Whether an agent wrote it after it had read text that nobody here reviewed, and nobody accepted it since.
     pub influenced: bool,
+    /// Whether a background review wrote it, and nobody accepted it since.
+    pub by_review: bool,
 }
 
 /// The times when the entries of a memory were written. The time of its file says so of none if others were added

@@ -16,6 +16,7 @@ use super::about::{Names, described_anew, first_words, fresh, is_made_of_entries
 use super::book::{Note, Snapshot, Source, Stored, Written};
 use super::classify::{self, Kind, Whose};
 use super::facts::{self, Said};
+use super::found;
 use super::same::{Form, has_blocks};
 use super::similar::{self, Likeness, Weights};
 use super::update;
@@ -53,19 +54,14 @@ pub fn remember(
     let asked = request.scope.map(|scope| mount_for(snapshot, scope).ok_or(Refusal::ScopeMismatch));
     let is_clean = request.context_mode == ContextMode::Clean;
     let mut desk = Desk {
-        weights: Weights::of(
-            snapshot
-                .memories
-                .iter()
-                .filter(|stored| !stored.is_unreviewed())
-                .flat_map(|stored| &stored.text.read().notes),
-        ),
+        weights: weights(snapshot),
         memories: snapshot.memories.clone(),
         snapshot,
         asked: asked.transpose()?,
         is_clean,
         is_change: similar::is_change(&Text::read(&request.content)),
         opened: Vec::new(),
+        is_review: false,
         changes: Vec::new(),
         proposals: Vec::new(),
     };
@@ -86,6 +82,11 @@ pub fn remember(
         }
     }
     Ok(desk.finish())
+}
+
+fn weights(snapshot: &Snapshot) -> Weights {
+    let reviewed = snapshot.memories.iter().filter(|stored| !stored.is_unreviewed());
+    Weights::of(reviewed.flat_map(|stored| &stored.text.read().notes))
 }
 
 /// Refuses a text in which screening sees a secret or an order to a model.
@@ -110,10 +111,21 @@ pub(crate) fn mount_for(snapshot: &Snapshot, scope: Scope) -> Option<Mount> {
     [Mount::Scope(scope), Mount::Flat].into_iter().find(|mount| snapshot.writable.contains(mount))
 }
 
+/// What became of a finding of a review.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Taken {
+    /// It is a new entry.
+    Added,
+    /// An entry says so already.
+    Known,
+    /// A person is to decide.
+    Proposed,
+}
+
 /// Memories on the way to what they will be.
-struct Desk<'a> {
+pub(super) struct Desk<'a> {
     weights: Weights,
-    memories: Vec<Stored>,
+    pub(super) memories: Vec<Stored>,
     snapshot: &'a Snapshot,
     asked: Option<Mount>,
     is_clean: bool,
@@ -121,11 +133,56 @@ struct Desk<'a> {
     is_change: bool,
     /// Memories made for this text, which may take more of it although nothing else is seen.
     opened: Vec<MemoryPath>,
-    changes: Vec<EntryNote>,
-    proposals: Vec<Proposal>,
+    /// Whether a background review has it done.
+    is_review: bool,
+    pub(super) changes: Vec<EntryNote>,
+    pub(super) proposals: Vec<Proposal>,
 }
 
-impl Desk<'_> {
+impl<'a> Desk<'a> {
+    /// Returns the memories as a review finds them.
+    pub(super) fn of_review(snapshot: &'a Snapshot) -> Self {
+        Self {
+            weights: weights(snapshot),
+            memories: snapshot.memories.clone(),
+            snapshot,
+            asked: None,
+            is_clean: false,
+            is_change: false,
+            opened: Vec::new(),
+            is_review: true,
+            changes: Vec::new(),
+            proposals: Vec::new(),
+        }
+    }
+
+    /// Takes in what a background review found. An entry that is plainly updated by it is replaced if a review wrote it,
+    /// and else the update is proposed.
+    pub(super) fn take_found(&mut self, fact: &str, mount: Mount) -> Result<Taken, Refusal> {
+        let text = Text::read(fact);
+        let topic = classify::kind(fact).topic;
+        self.is_change = similar::is_change(&text);
+        let place = self.place(&text, mount, topic);
+        if self.known_at(fact, mount, place).is_some() {
+            return Ok(Taken::Known);
+        }
+        if let Some((at, old)) = self.updated_by(fact, mount) {
+            let stored = &self.memories[at];
+            if !found::is_own(stored) {
+                let proposal = found::proposal(stored, old, Some(fact.to_owned()));
+                self.proposals.push(proposal);
+                return Ok(Taken::Proposed);
+            }
+            return Ok(if self.update(fact, mount) { Taken::Added } else { Taken::Known });
+        }
+        let alike = self.alike(&text, fact, mount);
+        if alike.iter().any(|one| one.likeness.kind == ProposalKind::Repetition) {
+            return Ok(Taken::Known);
+        }
+        self.add(fact, (mount, topic), place, alike)?;
+        Ok(Taken::Added)
+    }
+
     /// Takes a fact in: as a whole, or sentence by sentence where it speaks of the person in one and of the project in
     /// another.
     fn take(&mut self, fact: &str) -> Result<(), Refusal> {
@@ -155,6 +212,17 @@ impl Desk<'_> {
             return Ok(());
         }
         let alike = self.alike(&text, fact, mount);
+        self.add(fact, (mount, kind.topic), place, alike)
+    }
+
+    /// Adds an entry, and proposes what a person should look at beside it.
+    fn add(
+        &mut self,
+        fact: &str,
+        (mount, topic): (Mount, Topic),
+        place: Option<usize>,
+        alike: Vec<Alike>,
+    ) -> Result<(), Refusal> {
         let appended =
             place.and_then(|at| Some((at, append_entry(&self.memories[at].text, fact)?)));
         let at = if let Some((at, text)) = appended {
@@ -162,7 +230,7 @@ impl Desk<'_> {
             at
         } else {
             let item = append_entry("", fact);
-            self.open(item.as_deref().unwrap_or(fact), fact, (mount, kind.topic))?
+            self.open(item.as_deref().unwrap_or(fact), fact, (mount, topic))?
         };
         let path = self.memories[at].path.clone();
         self.changes.push(note(&path, EntryAction::Added, fact));
@@ -215,7 +283,15 @@ impl Desk<'_> {
         let text = fresh(body, title, topic).into();
         self.opened.push(path.clone());
         let (written, trust) = (Written::Unknown, Trust::Background);
-        self.memories.push(Stored { path, text, pinned: false, written, trust, influenced: false });
+        self.memories.push(Stored {
+            path,
+            text,
+            pinned: false,
+            written,
+            trust,
+            influenced: false,
+            by_review: self.is_review,
+        });
         Ok(self.memories.len() - 1)
     }
 
@@ -262,8 +338,8 @@ impl Desk<'_> {
             .map(|(_, stored)| &stored.path)
     }
 
-    /// Puts the fact in place of the only entry that it plainly updates; `false` if there is none, or several.
-    fn update(&mut self, fact: &str, mount: Mount) -> bool {
+    /// Finds the only entry that a fact plainly updates; `None` if there is none, or several.
+    fn updated_by(&self, fact: &str, mount: Mount) -> Option<(usize, &Note)> {
         let is_updated = |note: &&Note| {
             note.context.is_empty()
                 && !note.is_explained()
@@ -275,8 +351,16 @@ impl Desk<'_> {
                 stored.text.read().notes.iter().filter(is_updated).map(move |note| (at, note))
             })
             .collect();
-        let [(at, old)] = found.as_slice() else { return false };
-        let (at, stored) = (*at, &self.memories[*at]);
+        match found.as_slice() {
+            [one] => Some(*one),
+            _ => None,
+        }
+    }
+
+    /// Puts the fact in place of the only entry that it plainly updates; `false` if there is none, or several.
+    fn update(&mut self, fact: &str, mount: Mount) -> bool {
+        let Some((at, old)) = self.updated_by(fact, mount) else { return false };
+        let stored = &self.memories[at];
         if !self.snapshot.may_change(stored) {
             return false;
         }
@@ -329,7 +413,13 @@ impl Desk<'_> {
         for (at, stored) in self.seen() {
             let read = stored.text.read();
             let own_topic = Topic::nearest(read.head.kind.as_deref(), &stored.path);
-            if stored.path.mount() != Some(mount) || own_topic != topic || !read.takes_more() {
+            if stored.path.mount() != Some(mount)
+                || own_topic != topic
+                || !read.takes_more()
+                // What a review writes waits for a person, and nothing else is to wait with it.
+                || stored.by_review != self.is_review
+                || (self.is_review && stored.pinned)
+            {
                 continue;
             }
             let share = if self.opened.contains(&stored.path) {
@@ -346,7 +436,7 @@ impl Desk<'_> {
         best.map(|(at, _)| at)
     }
 
-    fn finish(self) -> Remembered {
+    pub(super) fn finish(self) -> Remembered {
         let mut done = Remembered {
             changes: self.changes,
             proposals: self.proposals,

@@ -223,6 +223,7 @@ pub(crate) fn proposal(likeness: Likeness, older: &KeptEntry, newer: &KeptEntry)
         ProposalKind::Repetition
         | ProposalKind::Expiry
         | ProposalKind::Misplacement
+        | ProposalKind::Removal
         | ProposalKind::Review => "may say the same as",
     };
     let is_equal = Form::of(&goes.text) == Form::of(&stays.text);

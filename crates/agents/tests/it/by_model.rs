@@ -36,7 +36,8 @@ fn curator_on(wire: Wire, server: &Models, falls_back: bool) -> Modelled<ManualC
     let models = ByModel {
         remember: Some(chat.clone()),
         forget: Some(chat.clone()),
-        dream: Some(chat),
+        dream: Some(chat.clone()),
+        review: Some(chat),
         falls_back,
     };
     Modelled::new(rules, models)

@@ -43,6 +43,7 @@ pub(crate) fn snapshot(case: &Value, key: &str) -> Snapshot {
         written: Written::At(now),
         trust: Trust::Person,
         influenced: false,
+        by_review: false,
     });
     of(memories.collect(), now)
 }
@@ -107,6 +108,7 @@ pub(crate) fn stored(path: &str, text: &str) -> Stored {
         written,
         trust: Trust::Person,
         influenced: false,
+        by_review: false,
     }
 }
 

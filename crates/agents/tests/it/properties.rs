@@ -98,6 +98,7 @@ fn snapshots() -> impl Strategy<Value = Snapshot> {
                 written: Written::At(now),
                 trust: Trust::Person,
                 influenced: false,
+                by_review: false,
             }
         });
         of(memories.collect(), now)
@@ -117,6 +118,7 @@ fn edited(snapshot: &Snapshot, edits: &[agents::Edit]) -> Snapshot {
             written: Written::At(snapshot.now),
             trust: Trust::Person,
             influenced: false,
+            by_review: false,
         }
     });
     of(memories.collect(), snapshot.now)
@@ -248,7 +250,7 @@ proptest! {
         let path = MemoryPath::parse("/memories/project/project/quays.md", Layout::Scoped).unwrap();
         let (written, trust) = (Written::Unknown, Trust::Person);
         let text = lines.concat().into();
-        snapshot.memories.push(Stored { path, text, pinned: false, written, trust, influenced: false });
+        snapshot.memories.push(Stored { path, text, pinned: false, written, trust, influenced: false, by_review: false });
         let first = dream(&snapshot);
         let (before, after) = (after(&snapshot, &[]), after(&snapshot, &first.edits));
         let bytes = |files: &crate::case::Files| files.values().map(String::len).sum::<usize>();

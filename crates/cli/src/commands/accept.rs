@@ -147,6 +147,7 @@ const fn word(why: Unreviewed) -> &'static str {
     match why {
         Unreviewed::Silent | Unreviewed::Marked => "repository",
         Unreviewed::Influenced => "influenced",
+        Unreviewed::Background => "background_review",
     }
 }
 
@@ -155,6 +156,7 @@ const fn from(why: Unreviewed) -> &'static str {
         Unreviewed::Silent => "the repository, not trusted",
         Unreviewed::Marked => "the repository",
         Unreviewed::Influenced => "an agent that had read such text",
+        Unreviewed::Background => "a background review",
     }
 }
 

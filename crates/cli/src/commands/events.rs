@@ -61,6 +61,7 @@ fn line(envelope: &Envelope, look: Look) -> String {
             let noun = if ids.len() == 1 { "proposal" } else { "proposals" };
             (format!("{noun} {action} by {actor}"), ids.join(", "))
         }
+        Event::MemoryReviewed(reviewed) => ("review".to_owned(), reviewed.message.clone()),
         other => (other.kind().to_owned(), String::new()),
     };
     let id = envelope.id.map(|id| id.to_string()).unwrap_or_default();

@@ -7,6 +7,7 @@ use memory::{limits, screen};
 use protocol::error::ErrorCode;
 
 use crate::args::{Cli, Reference, Topic, with_groups};
+use crate::compose;
 use crate::exit::{Failure, Status};
 use crate::render::Output;
 use crate::render::text::Text;
@@ -20,6 +21,7 @@ pub(crate) fn run(output: &Output, args: &Reference) -> Result<Status, Failure> 
         Topic::Limits => limits(),
         Topic::Http => http(),
         Topic::Openapi => format!("{:#}\n", server::http::document()),
+        Topic::Settings => format!("{:#}\n", compose::settings_schema()),
     };
     output.text(&text)?;
     Ok(Status::Done)

@@ -158,7 +158,7 @@ async fn agreed(app: &App, result: &TaskResult, diffs: &[FileDiff]) -> Result<bo
         TaskResult::Forgotten { removed, .. } => {
             format!("Forget {}?", counted(removed.len(), "entry", "entries"))
         }
-        TaskResult::Remembered { .. } | TaskResult::Dreamt { .. } => {
+        TaskResult::Remembered { .. } | TaskResult::Dreamt { .. } | TaskResult::Reviewed { .. } => {
             format!("Change {} in this way?", counted(diffs.len(), "memory", "memories"))
         }
     };
@@ -213,7 +213,8 @@ fn status(result: &TaskResult) -> Status {
         TaskResult::Forgotten { removed, .. } if removed.is_empty() => Status::Refused,
         TaskResult::Remembered { .. }
         | TaskResult::Forgotten { .. }
-        | TaskResult::Dreamt { .. } => Status::Done,
+        | TaskResult::Dreamt { .. }
+        | TaskResult::Reviewed { .. } => Status::Done,
     }
 }
 
@@ -242,7 +243,9 @@ fn told(result: &TaskResult) -> String {
                 text.line("`quipu forget --file PATH TEXT` removes the entry of PATH that is TEXT");
             }
         }
-        TaskResult::Remembered { changes, .. } | TaskResult::Dreamt { changes, .. } => {
+        TaskResult::Remembered { changes, .. }
+        | TaskResult::Dreamt { changes, .. }
+        | TaskResult::Reviewed { changes, .. } => {
             for EntryNote { path, action, summary } in changes {
                 let (path, summary) = (short(path), visible::line(summary));
                 text.line(format_args!("  {} {path}: {summary}", action.as_str()));
@@ -268,6 +271,11 @@ fn result_value(result: &TaskResult) -> Value {
         "proposals": result.proposals().count(),
     });
     match result {
+        TaskResult::Reviewed { files_touched, skipped, .. } => {
+            value["paths"] = files_touched.iter().map(ToString::to_string).collect();
+            let left_out = skipped.iter().map(|(why, n)| (why.as_str().to_owned(), (*n).into()));
+            value["left_out"] = Value::Object(left_out.collect());
+        }
         TaskResult::Remembered { files_touched, .. } => {
             value["paths"] = files_touched.iter().map(ToString::to_string).collect();
         }

@@ -8,9 +8,9 @@ use std::ops::Range;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use engine::{Config, DreamSchedule, ImportStyle, ProjectRoot};
+use engine::{Config, DreamSchedule, ImportStyle, ModelJob, ProjectRoot};
 use memory::feature::feature;
-use memory::limits::SCOPE_FILES_MAX;
+use memory::limits::{REVIEW_WAIT_MAX, SCOPE_FILES_MAX};
 use memory::path::RelativePath;
 use memory::screen::Policy;
 use serde::Deserialize;
@@ -29,8 +29,11 @@ mod known;
 
 mod models;
 
+mod schema;
+
 pub(crate) use self::file::SettingsFile;
 pub(crate) use self::known::help;
+pub(crate) use self::schema::schema;
 
 const DAY: Duration = Duration::from_hours(24);
 
@@ -47,6 +50,9 @@ const HOUR: Duration = Duration::from_hours(1);
 /// The longest time between two dreams by schedule: a year.
 const DREAM_EVERY_HOURS_MAX: u32 = 8_760;
 
+/// The most turns between two reviews of a conversation. More is a slip of the finger.
+const REVIEW_INTERVAL_MAX: u64 = 10_000;
+
 /// The longest time that a task is kept after its end: a month. History keeps what became of memories.
 const TASKS_KEPT_MINUTES_MAX: u32 = 43_200;
 
@@ -62,6 +68,10 @@ fn is_variable(name: &str) -> bool {
 pub(crate) struct Settings {
     files_max: Option<Spanned<usize>>,
     memory_list: Option<bool>,
+    memory_review_interval: Option<Spanned<u64>>,
+    memory_review_model: Option<Spanned<String>>,
+    memory_review_timeout: Option<Spanned<u64>>,
+    memory_review_verbose: Option<bool>,
     project_root: Option<Place>,
     retention: Retention,
     tasks: Tasks,
@@ -277,10 +287,12 @@ impl Settings {
             let what = format!("context.{name} has paths that begin with `/` or `~/`");
             return Err(wrong(Some(span), &what));
         }
-        if let Some((span, what)) = settings.embeddings.as_ref().and_then(Endpoints::mistake) {
-            return Err(wrong(Some(span), &what));
-        }
-        if let Some((span, what)) = settings.models.mistake() {
+        let mistakes = [
+            settings.embeddings.as_ref().and_then(Endpoints::mistake),
+            settings.models.mistake(),
+            settings.review_mistake(),
+        ];
+        if let Some((span, what)) = mistakes.into_iter().flatten().next() {
             return Err(wrong(Some(span), &what));
         }
         let is_digest = |text: &String| {
@@ -323,6 +335,7 @@ impl Settings {
         self.context.apply(config);
         config.embeddings = self.embeddings.as_ref().and_then(|set| set.read(&variable));
         config.models = self.models.read(&variable);
+        self.apply_review(config, &variable);
         for (rule, policy) in &self.screening.policies {
             if let Ok(policy) = policy.get_ref().parse() {
                 config.screening.insert(rule.clone(), policy);
@@ -330,6 +343,45 @@ impl Settings {
         }
         if let Some(allowed) = &self.screening.allowed {
             config.screening_allowed.clone_from(allowed.get_ref());
+        }
+    }
+
+    /// Returns what is wrong with the settings of reviews, and where.
+    fn review_mistake(&self) -> Option<(Range<usize>, String)> {
+        if let Some(turns) = &self.memory_review_interval
+            && *turns.get_ref() > REVIEW_INTERVAL_MAX
+        {
+            let what = format!("memory_review_interval must be at most {REVIEW_INTERVAL_MAX}");
+            return Some((turns.span(), what));
+        }
+        let most = REVIEW_WAIT_MAX.as_secs();
+        if let Some(seconds) = &self.memory_review_timeout
+            && !(1..=most).contains(seconds.get_ref())
+        {
+            return Some((
+                seconds.span(),
+                format!("memory_review_timeout must be from 1 to {most}"),
+            ));
+        }
+        let named =
+            self.memory_review_model.as_ref().filter(|named| !named.get_ref().is_empty())?;
+        let what = self.models.mistake_in(named.get_ref())?;
+        Some((named.span(), format!("memory_review_model: {what}")))
+    }
+
+    fn apply_review(&self, config: &mut Config, variable: &impl Fn(&str) -> Option<String>) {
+        if let Some(turns) = &self.memory_review_interval {
+            config.review.interval = *turns.get_ref();
+        }
+        if let Some(seconds) = &self.memory_review_timeout {
+            config.review.wait = Duration::from_secs(*seconds.get_ref());
+        }
+        config.review.verbose = self.memory_review_verbose.unwrap_or_default();
+        if let Some(named) =
+            self.memory_review_model.as_ref().filter(|named| !named.get_ref().is_empty())
+        {
+            let chat = self.models.of_name(named.get_ref(), variable);
+            config.models.set(ModelJob::Review, chat);
         }
     }
 

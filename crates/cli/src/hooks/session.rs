@@ -8,11 +8,15 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use engine::{Beginning, Conversation, Engine, Recalled, Recaller};
+use engine::{
+    Beginning, Conversation, Engine, Lanes, ModelJob, Recalled, Recaller, Role, TurnTold, Unheard,
+};
 use memory::code::Code;
 use memory::feature::Feature;
 use protocol::client::{Client, ClientError};
-use protocol::conversation::{Compacted, Happened, OpenConversation, SaidPrompt, ToShow};
+use protocol::conversation::{
+    Compacted, EndedTurn, Happened, OpenConversation, SaidPrompt, ToShow, TurnMessage, TurnRole,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{AgentFolder, Globals};
@@ -20,6 +24,7 @@ use crate::compose::Glimpse;
 use crate::daemon;
 use crate::exit::{Failure, chain};
 use crate::files;
+use crate::hooks::transcript;
 use crate::hooks::wire::Told;
 use crate::hooks::{Event, Format, Resumed, note, reason};
 
@@ -62,7 +67,7 @@ impl Session {
             return text.map(|text| Some(text).filter(|text| !text.is_empty()));
         }
         let place = Glimpse::working(&self.globals)?;
-        if !place.says_any(&[Feature::Recall, Feature::ContextIndex]) {
+        if !place.says_any(&[Feature::Recall, Feature::ContextIndex, Feature::Review]) {
             return Ok(None);
         }
         let answer = if let Some(answer) = at_daemon(&place, told).await {
@@ -137,6 +142,9 @@ fn joined(blocks: impl IntoIterator<Item = String>) -> String {
 /// How long a daemon may take to answer; it takes a twentieth of that. Then the hook looks by itself.
 const DAEMON_WAIT: Duration = Duration::from_millis(300);
 
+/// How long a review by the rules is waited for, which takes some milliseconds. What is not done then stays queued.
+const REVIEW_WAIT: Duration = Duration::from_millis(600);
+
 /// How long a daemon that did not answer in time is not asked.
 const DAEMON_REST: Duration = Duration::from_secs(10);
 
@@ -199,7 +207,7 @@ fn beside(recalled: Option<String>, changes: Option<String>) -> Option<String> {
 }
 
 async fn tell(client: &Client, told: &Told) -> Result<ToShow, ClientError> {
-    let (id, happened) = (told.session.as_str(), Happened::default());
+    let id = told.session.as_str();
     match told.event {
         Event::SessionStart => {}
         Event::UserPrompt => {
@@ -211,27 +219,57 @@ async fn tell(client: &Client, told: &Told) -> Result<ToShow, ClientError> {
                 )
                 .await;
         }
-        Event::PostToolUse => return client.had_tool_result(id, &happened).await,
+        Event::PostToolUse => {
+            let happened = Happened { event_id: None, memory_written: told.wrote_memory };
+            return client.had_tool_result(id, &happened).await;
+        }
         Event::PreCompact => drop(client.compacted(id, &Compacted::default()).await?),
-        Event::Stop => drop(client.ended_turn(id, &happened).await?),
+        Event::Stop => {
+            let text = answer(told).map(|text| TurnMessage { role: TurnRole::Assistant, text });
+            let messages = text.into_iter().collect();
+            drop(client.ended_turn(id, &EndedTurn { messages, ..EndedTurn::default() }).await?);
+        }
         Event::SessionEnd => client.close_conversation(id).await?,
     }
     Ok(ToShow::default())
+}
+
+/// Returns what the model answered in the turn that has ended; the agent says so, or its transcript does.
+fn answer(told: &Told) -> Option<String> {
+    let said = told.answer.clone().filter(|answer| !answer.trim().is_empty());
+    said.or_else(|| transcript::last_answer(told.transcript.as_deref()?))
 }
 
 fn failure(error: &ClientError) -> Failure {
     Failure::new(Code::StorageFailed, chain(error))
 }
 
+/// Returns lanes that do reviews by the rules.
+async fn reviewing(engine: &Engine) -> Lanes {
+    let lanes = engine.lanes(engine.lane_settings(), Arc::new(Unheard));
+    if engine.models().of(ModelJob::Review).is_some() {
+        // A model takes longer than an agent waits. What is queued here is done by whoever works in the lane next.
+        lanes.drain(Duration::ZERO).await;
+    }
+    lanes
+}
+
 /// Does what can be done without a daemon: what is not found before this ends is found by nobody.
 async fn in_process(place: &Glimpse, told: &Told) -> Result<Option<String>, Failure> {
-    if told.event == Event::PostToolUse {
+    let engine = place.engine();
+    let is_reviewed = engine.review().interval > 0;
+    if told.event == Event::PostToolUse && !(is_reviewed && told.wrote_memory) {
         return Ok(None);
     }
     let id =
         told.session.parse().map_err(|_| Failure::usage("the session has an id that is none"))?;
-    let recaller = place.engine().recaller();
-    let conversations = place.engine().conversations(Arc::<Recaller>::clone(&recaller));
+    let recaller = engine.recaller();
+    let select = Arc::<Recaller>::clone(&recaller);
+    let lanes = if is_reviewed { Some(reviewing(engine).await) } else { None };
+    let conversations = match &lanes {
+        Some(lanes) => engine.reviewed_conversations(select, lanes, &[place.workspace()]),
+        None => engine.conversations(select),
+    };
     let opened = conversations.open(&id, &place.workspace().id, &place.memories).await;
     let opened = opened.map_err(|error| Failure::new(Code::StorageFailed, chain(&error)))?;
     let conversation = opened.conversation;
@@ -251,11 +289,28 @@ async fn in_process(place: &Glimpse, told: &Told) -> Result<Option<String>, Fail
                 }
             }
         }
-        Event::Stop => drop(conversation.turn_ended(None)),
+        Event::Stop => {
+            let text = if is_reviewed { answer(told) } else { None };
+            let messages = text.map(|text| (Role::Assistant, text)).into_iter().collect();
+            let turn = TurnTold { messages, ..TurnTold::default() };
+            conversation.turn_ended_with(None, &turn);
+        }
         Event::PreCompact => conversation.compacted(None),
-        Event::SessionStart | Event::PostToolUse | Event::SessionEnd => {}
+        Event::PostToolUse => conversation.wrote_memory(),
+        Event::SessionEnd => conversation.ended(),
+        Event::SessionStart => {}
     }
     conversations.written().await;
+    if let Some(lanes) = lanes {
+        // What an earlier hook had no time for is done too.
+        if told.event == Event::Stop
+            && let Err(error) = lanes.resume(&[place.workspace()]).await
+        {
+            note(format!("a review has to wait: {error}"));
+        }
+        lanes.idle(REVIEW_WAIT).await;
+        lanes.drain(Duration::ZERO).await;
+    }
     let block = shown.map(|Recalled { block, .. }| block);
     Ok(beside(block, changes.map(|part| part.text)))
 }

@@ -26,6 +26,12 @@ pub(super) struct Told {
     pub(super) prompt: Option<String>,
     /// Whether a session that begins goes on with what its model knew.
     pub(super) resumes: bool,
+    /// What the model answered at the end of its turn.
+    pub(super) answer: Option<String>,
+    /// The file in which the agent keeps the conversation.
+    pub(super) transcript: Option<PathBuf>,
+    /// Whether the model wrote memories with a tool.
+    pub(super) wrote_memory: bool,
 }
 
 #[derive(Deserialize)]
@@ -38,6 +44,13 @@ struct Wire {
     workspace_roots: Option<Vec<PathBuf>>,
     prompt: Option<String>,
     source: Option<String>,
+    #[serde(alias = "prompt_response")]
+    last_assistant_message: Option<String>,
+    #[serde(alias = "transcriptPath")]
+    transcript_path: Option<PathBuf>,
+    tool_name: Option<String>,
+    #[serde(default)]
+    tool_input: serde_json::Value,
 }
 
 impl Told {
@@ -49,7 +62,7 @@ impl Told {
             Failure::usage(format!("what was told is not understood at {line}:{column}"))
         })?;
         let Wire { hook_event_name, session_id, conversation_id, .. } = wire;
-        let Wire { cwd, workspace_roots, prompt, source, .. } = wire;
+        let Wire { cwd, workspace_roots, prompt, source, tool_name, tool_input, .. } = wire;
         let Some(session) = session_id.or(conversation_id) else {
             return Err(Failure::usage("no session is named in what was told"));
         };
@@ -64,8 +77,28 @@ impl Told {
         let folder = folder.filter(|folder| folder.is_absolute());
         let resumes = source.as_deref() == Some("resume");
         let prompt = prompt.map(|prompt| without_hook_context(&prompt).to_owned());
-        Ok(Self { event, session, folder, has_no_one_folder, prompt, resumes })
+        let wrote_memory = tool_name.is_some_and(|name| writes_memory(&name, &tool_input));
+        Ok(Self {
+            event,
+            session,
+            folder,
+            has_no_one_folder,
+            prompt,
+            resumes,
+            answer: wire.last_assistant_message,
+            transcript: wire.transcript_path,
+            wrote_memory,
+        })
     }
+}
+
+/// Tells whether a call of a tool wrote memories: agents name a tool of a server after both.
+fn writes_memory(tool: &str, input: &serde_json::Value) -> bool {
+    let is_ours = tool.contains("quipu") && tool.contains("memory");
+    let writes = ["create", "str_replace", "insert"];
+    is_ours
+        && (tool.contains("save_memory")
+            || input["command"].as_str().is_some_and(|one| writes.contains(&one)))
 }
 
 /// Returns what a person said, without what hooks had the agent put in front of it: Gemini CLI tells the first

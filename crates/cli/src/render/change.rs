@@ -163,6 +163,7 @@ pub(crate) fn heading(memories: &Memories, change: &Change, now: Timestamp, look
         ("session", &by.session),
         ("task", &by.task),
         ("tool call", &by.tool_call),
+        ("because", &by.note),
     ];
     lines.extend(optional.into_iter().filter_map(|(name, value)| Some((name, value.clone()?))));
     if let Some(undone) = change.undoes {
@@ -246,6 +247,7 @@ pub(crate) fn value(memories: &Memories, change: &Change) -> Value {
         "session": by.session,
         "task": by.task,
         "tool_call": by.tool_call,
+        "note": by.note,
         "undoes": change.undoes.map(|id| id.0),
         "folder": folder,
         "files": files,

@@ -5,7 +5,7 @@ mod abuse;
 mod context_files;
 mod conversations;
 
-mod crash;
+pub(crate) mod crash;
 
 mod curation;
 

@@ -37,7 +37,7 @@ fn the_log_is_newest_first() {
 
 #[test]
 fn json_has_one_change_a_line() {
-    insta::assert_snapshot!(with_history().done(&["log", "global/c.md", "-n", "1", "--json"]), @r#"{"id":4,"at":"<time>","kind":"rename","action":"rename","actor":"person","trust":"person","origin":"cli","client":null,"model":null,"session":null,"task":null,"tool_call":null,"undoes":null,"folder":null,"files":[{"path":"/memories/global/a.md","moved_to":"/memories/global/c.md","before":"b8c083898d90038ced2e04df2f932eefa7d187080dee0d9942be12c156d95034","after":"b8c083898d90038ced2e04df2f932eefa7d187080dee0d9942be12c156d95034","trust":"person"}]}"#);
+    insta::assert_snapshot!(with_history().done(&["log", "global/c.md", "-n", "1", "--json"]), @r#"{"id":4,"at":"<time>","kind":"rename","action":"rename","actor":"person","trust":"person","origin":"cli","client":null,"model":null,"session":null,"task":null,"tool_call":null,"note":null,"undoes":null,"folder":null,"files":[{"path":"/memories/global/a.md","moved_to":"/memories/global/c.md","before":"b8c083898d90038ced2e04df2f932eefa7d187080dee0d9942be12c156d95034","after":"b8c083898d90038ced2e04df2f932eefa7d187080dee0d9942be12c156d95034","trust":"person"}]}"#);
 }
 
 #[test]

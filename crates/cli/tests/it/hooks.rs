@@ -40,14 +40,14 @@ fn told(place: &Place, text: &str) -> String {
     text.replace("<home>", &place.home().display().to_string())
 }
 
-fn fixture(place: &Place, agent: &str, event: &str) -> String {
+pub(crate) fn fixture(place: &Place, agent: &str, event: &str) -> String {
     let all = fixtures();
     let found = all.iter().find(|(one, other, _)| one == agent && other == event);
     told(place, &found.unwrap().2)
 }
 
 /// Tells an event from a folder in which no memories are.
-fn hook(place: &Place, args: &[&str], stdin: &str) -> Ended {
+pub(crate) fn hook(place: &Place, args: &[&str], stdin: &str) -> Ended {
     let mut command = place.quipu(&[&["hook"], args].concat());
     command.current_dir(place.temporary()).write_stdin(stdin);
     place.end(&mut command)
@@ -375,7 +375,7 @@ fn the_log_stays_small() {
 }
 
 /// Returns what an agent tells of a prompt.
-fn prompted(place: &Place, agent: &str, prompt: &str) -> String {
+pub(crate) fn prompted(place: &Place, agent: &str, prompt: &str) -> String {
     let mut told: Value = serde_json::from_str(&fixture(place, agent, "user-prompt")).unwrap();
     told["prompt"] = prompt.into();
     told.to_string()

@@ -43,6 +43,7 @@ mod readme;
 
 mod recall;
 mod removed_folder;
+mod reviews;
 mod save;
 
 mod search;

@@ -29,7 +29,7 @@ fn models_are_listed_and_asked_once_each() {
     settings(&place, &server, "default = 'local/works'\nforget = 'rules'");
     let listed = place.done(&["models"]);
     // The default chooses nothing that is recalled: that costs a question for each prompt.
-    let expected = "remember\tlocal/works\nforget\trules\ndream\tlocal/works\nrecall\trules\n";
+    let expected = "remember\tlocal/works\nforget\trules\ndream\tlocal/works\nreview\tlocal/works\nrecall\trules\n";
     assert!(listed.starts_with(expected), "{listed}");
     assert!(listed.ends_with("\tcalls tools\n"), "{listed}");
     assert_eq!(server.asked().len(), 1);
@@ -68,7 +68,7 @@ fn what_is_wrong_with_a_model_is_told_without_the_key() {
 #[test]
 fn without_models_the_rules_do_everything() {
     let place = Place::new();
-    let listed = "remember\trules\nforget\trules\ndream\trules\nrecall\trules\n";
+    let listed = "remember\trules\nforget\trules\ndream\trules\nreview\trules\nrecall\trules\n";
     assert_eq!(place.done(&["models"]), listed);
 }
 

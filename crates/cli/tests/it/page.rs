@@ -78,6 +78,11 @@ fn what_waits_for_a_review_is_read_and_accepted() {
 }
 
 #[test]
+fn what_a_background_review_saved_is_told_with_its_reason() {
+    play("reviews");
+}
+
+#[test]
 fn what_memories_say_is_shown_as_text() {
     play("hostile");
 }

@@ -247,12 +247,12 @@ const scenarios = {
     await most.blur();
     assert.doesNotMatch(readFileSync(file, 'utf8'), /files_max/);
     await page.getByRole('button', { name: 'Save files_max' }).click();
-    await page.getByText('The daemon uses the new settings after').waitFor();
+    await page.getByText('The daemon uses new settings after').waitFor();
     const text = readFileSync(file, 'utf8');
     assert.match(text, /# of a person\nmemory_list = true # so much\n/);
     assert.match(text, /files_max = 1234/);
     await page.getByRole('button', { name: 'Back to the default: files_max' }).click();
-    await page.getByText('The daemon uses the new settings after').waitFor({ state: 'hidden' });
+    await page.getByText('The daemon uses new settings after').waitFor({ state: 'hidden' });
     assert.doesNotMatch(readFileSync(file, 'utf8'), /files_max/);
     // A slow answer to one field leaves alone what is typed in another.
     await page.goto(`${daemon.url}/ui/#/settings?find=e`);
@@ -496,6 +496,29 @@ const scenarios = {
     await page.getByText('Needs your review').waitFor({ state: 'detached' });
     assert.equal(run('pending').trim(), '');
     assert.match(run('log'), /accept/);
+    check(page);
+  },
+
+  async reviews() {
+    const home = process.env.QUIPU_TEST_HOME;
+    writeFileSync(`${home}/config.toml`, 'memory_review_interval = 1\nmemory_review_verbose = true\n');
+    const daemon = await Daemon.start();
+    const page = await open(await daemon.address());
+    await page.getByRole('link', { name: /Inbox/ }).click();
+    await daemon.ask('POST', '/v1/sessions', { sessionId: 'talk' });
+    const messages = [{ role: 'user', text: 'From now on always answer me in German.' }, { role: 'assistant', text: 'Gern.' }];
+    await daemon.ask('POST', '/v1/sessions/talk/turns', { messages });
+    await page.getByText('Saved 1 memory from your last conversation.').waitFor();
+    await page.getByText('Needs your review').waitFor();
+    await page.getByText('A background review of a conversation wrote this. Said in turn 1: “From now on always answer me in German.”').first().waitFor();
+    await page.getByRole('link', { name: /Tasks/ }).click();
+    await page.getByText('Saved 1 memory.', { exact: true }).waitFor();
+    // Whatever it found can be taken back, and the settings of reviews are among the others.
+    await page.getByRole('link', { name: /Inbox/ }).click();
+    await page.getByRole('button', { name: 'I have read it: accept' }).click();
+    await page.getByText('Needs your review').waitFor({ state: 'detached' });
+    await page.getByRole('link', { name: /Settings/ }).click();
+    await page.getByText('memory_review_interval').first().waitFor({ state: 'attached' });
     check(page);
   },
 

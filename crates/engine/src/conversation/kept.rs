@@ -3,10 +3,13 @@
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
 
+use agents::Moment;
 use memory::document::Revision;
 use memory::limits::{CONVERSATION_EVENTS_KEPT, CONVERSATION_SHOWN_MAX};
 use memory::path::MemoryPath;
 use serde::{Deserialize, Serialize};
+
+use super::watched::{Stretch, Watched};
 
 /// What a conversation was shown: memories, each as it was then.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -34,6 +37,12 @@ pub(super) struct Kept {
     shown: VecDeque<Mark>,
     /// What the host said it did, the latest last.
     events: VecDeque<Mark>,
+    /// What is kept for the next review, where conversations are reviewed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) watched: Option<Watched>,
+    /// Why a review is due before enough turns have passed, if it is.
+    #[serde(skip)]
+    pub(super) wanted: Option<Moment>,
 }
 
 impl Kept {
@@ -58,21 +67,44 @@ impl Kept {
         is_new
     }
 
+    /// Returns what is to be reviewed now, and why now, if anything is; the mark has moved then.
+    pub(super) fn due(&mut self, interval: u64) -> Option<(Moment, Stretch)> {
+        let (moment, turns) = match self.wanted {
+            None => (Moment::Turns, interval),
+            // Less than half of what is usual is not worth it.
+            Some(Moment::End) => (Moment::End, interval.div_ceil(2)),
+            Some(moment) => (moment, 0),
+        };
+        let watched = self.watched.as_mut().filter(|watched| watched.is_due(turns))?;
+        let stretch =
+            if moment == Moment::Compaction { watched.take_all() } else { watched.take() };
+        Some((moment, stretch?))
+    }
+
     /// Takes in what somebody else kept of the same conversation meanwhile.
     pub(super) fn merge(&mut self, other: Self) {
         self.segment = self.segment.max(other.segment);
         self.turns = self.turns.max(other.turns);
-        for mark in other.shown {
-            if !self.shown.contains(&mark) {
-                push(&mut self.shown, mark, CONVERSATION_SHOWN_MAX);
-            }
+        match (&mut self.watched, other.watched) {
+            (Some(ours), Some(theirs)) => ours.merge(theirs),
+            (None, Some(theirs)) => self.watched = Some(theirs),
+            (_, None) => {}
         }
-        for mark in other.events {
-            if !self.events.contains(&mark) {
-                push(&mut self.events, mark, CONVERSATION_EVENTS_KEPT);
-            }
-        }
+        self.shown = united(other.shown, &self.shown, CONVERSATION_SHOWN_MAX);
+        self.events = united(other.events, &self.events, CONVERSATION_EVENTS_KEPT);
     }
+}
+
+/// Returns the marks of both, those that only the other has before ours: where there is no room for all, the oldest go, and
+/// none of ours before those.
+fn united(mut other: VecDeque<Mark>, ours: &VecDeque<Mark>, max: usize) -> VecDeque<Mark> {
+    let known: HashSet<Mark> = ours.iter().copied().collect();
+    other.retain(|mark| !known.contains(mark));
+    other.extend(ours);
+    while other.len() > max {
+        other.pop_front();
+    }
+    other
 }
 
 fn push(marks: &mut VecDeque<Mark>, mark: Mark, max: usize) {
@@ -90,4 +122,22 @@ fn mark(bytes: &[u8]) -> Mark {
     let digest = Revision::of(bytes);
     let first = digest.as_bytes().first_chunk().copied().unwrap_or_default();
     Mark::from_be_bytes(first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_latest_event_is_known_however_often_what_is_kept_is_united() {
+        let mut stored = Kept::default();
+        let mut at_hand = Kept::default();
+        for number in 0..3 * CONVERSATION_EVENTS_KEPT {
+            assert!(at_hand.is_new(Some(&format!("event {number}"))));
+            at_hand.merge(stored.clone());
+            stored = at_hand.clone();
+            assert!(!stored.is_new(Some(&format!("event {number}"))), "{number}");
+            assert!(stored.events.len() <= CONVERSATION_EVENTS_KEPT);
+        }
+    }
 }

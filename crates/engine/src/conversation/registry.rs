@@ -10,8 +10,9 @@ use store::Memories;
 use tokio_util::sync::CancellationToken;
 
 use super::kept::Kept;
-use super::writer::{Writer, read};
+use super::writer::{Reviewing, Writer, read};
 use super::{Conversation, ConversationId, Now, Select};
+use crate::review::Reviews;
 
 /// Conversations, those under way and those that went on before this process.
 #[derive(Debug)]
@@ -53,8 +54,25 @@ pub struct Opened {
 impl Conversations {
     /// Returns the conversations that are kept in `tasks`, whose memories are found by `select`.
     pub fn new(tasks: Arc<dyn Tasks>, select: Arc<dyn Select>, clock: Arc<dyn Clock>) -> Self {
-        let writer = Arc::new(Writer::new(Arc::clone(&tasks), Arc::clone(&clock)));
+        let writer =
+            Arc::new(Writer::new(Arc::clone(&tasks), Arc::clone(&clock), Reviewing::Elsewhere));
         Self { tasks, select, writer, clock, open: Mutex::default() }
+    }
+
+    /// Returns the conversations, of which those of workspaces whose turns are reviewed have that done in these lanes.
+    #[must_use]
+    pub(crate) fn reviewed(mut self, reviews: Reviews) -> Self {
+        let (tasks, clock) = (Arc::clone(&self.tasks), Arc::clone(&self.clock));
+        self.writer = Arc::new(Writer::new(tasks, clock, Reviewing::Here(reviews)));
+        self
+    }
+
+    /// Returns the conversations, of which no text is kept for a review: there are none.
+    #[must_use]
+    pub(crate) fn without_texts(mut self) -> Self {
+        let (tasks, clock) = (Arc::clone(&self.tasks), Arc::clone(&self.clock));
+        self.writer = Arc::new(Writer::new(tasks, clock, Reviewing::Nowhere));
+        self
     }
 
     /// Begins a conversation in a workspace, or goes on with the one of this id, as the caller of these
@@ -117,6 +135,7 @@ impl Conversations {
         let open = self.lock().by_id.remove(id);
         if let Some((_, conversation)) = &open {
             conversation.reset();
+            conversation.ended();
         }
         self.written().await;
         open.is_some()

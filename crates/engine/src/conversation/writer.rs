@@ -8,19 +8,32 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt as _;
 use memory::clock::Clock;
-use memory::limits::CONVERSATION_WRITES_MAX;
+use memory::limits::{CONVERSATION_WRITES_MAX, REVIEWS_UNFINISHED_MAX};
 use state::{ConversationRow, SegmentRow, StateError, Tasks};
 use tokio::sync::Notify;
 
 use super::given::Given;
 use super::id::ConversationId;
 use super::kept::Kept;
+use crate::review::Reviews;
+
+/// Where conversations are reviewed.
+#[derive(Debug)]
+pub(super) enum Reviewing {
+    /// Nowhere. What an earlier setting had kept for that goes.
+    Nowhere,
+    /// In another process.
+    Elsewhere,
+    /// In this one.
+    Here(Reviews),
+}
 
 /// Writes conversations down.
 #[derive(Debug)]
 pub(super) struct Writer {
     tasks: Arc<dyn Tasks>,
     clock: Arc<dyn Clock>,
+    reviewing: Reviewing,
     waiting: Mutex<Waiting>,
     /// Told each time that nothing waits any more.
     idle: Notify,
@@ -41,14 +54,26 @@ enum Next {
 }
 
 impl Writer {
-    pub(super) fn new(tasks: Arc<dyn Tasks>, clock: Arc<dyn Clock>) -> Self {
-        Self { tasks, clock, waiting: Mutex::default(), idle: Notify::new() }
+    pub(super) fn new(tasks: Arc<dyn Tasks>, clock: Arc<dyn Clock>, reviewing: Reviewing) -> Self {
+        Self { tasks, clock, reviewing, waiting: Mutex::default(), idle: Notify::new() }
+    }
+
+    /// Returns what reviews the conversations of a workspace, if they are reviewed.
+    pub(super) fn reviews(&self, workspace: &str) -> Option<&Reviews> {
+        match &self.reviewing {
+            Reviewing::Here(reviews) => Some(reviews).filter(|one| one.are_on(workspace)),
+            Reviewing::Nowhere | Reviewing::Elsewhere => None,
+        }
     }
 
     /// Has a conversation written down soon.
     pub(super) fn write(self: &Arc<Self>, id: &ConversationId, workspace: &str, kept: &Kept) {
         let mut waiting = self.waiting();
-        waiting.rows.insert(id.clone(), (workspace.to_owned(), kept.clone()));
+        let mut kept = kept.clone();
+        // What is written instead must not forget that a review was wanted.
+        let before = waiting.rows.get(id).and_then(|(_, before)| before.wanted);
+        kept.wanted = kept.wanted.or(before);
+        waiting.rows.insert(id.clone(), (workspace.to_owned(), kept));
         self.see_to_it(waiting);
     }
 
@@ -114,22 +139,51 @@ impl Writer {
         workspace: &str,
         mut kept: Kept,
     ) -> Result<(), StateError> {
+        let reviews = self.reviews(workspace);
+        let mut may_review = true;
         for _ in 0..CONVERSATION_WRITES_MAX {
             let there = self.tasks.conversation(id.as_str()).await?;
             let version = there.as_ref().map_or(0, |row| row.version) + 1;
             if let Some(there) = there.as_ref().and_then(read) {
                 kept.merge(there);
             }
-            let row = ConversationRow {
+            let row = |kept: &Kept| ConversationRow {
                 id: id.to_string(),
                 workspace: workspace.to_owned(),
                 version,
                 heard_at: self.clock.now(),
-                data: serde_json::to_string(&kept).unwrap_or_default(),
+                data: serde_json::to_string(kept).unwrap_or_default(),
             };
-            if self.tasks.keep_conversation(row).await? {
+            let Some(reviews) = reviews else {
+                if !matches!(self.reviewing, Reviewing::Elsewhere) {
+                    kept.watched = None;
+                }
+                if self.tasks.keep_conversation(row(&kept)).await? {
+                    return Ok(());
+                }
+                continue;
+            };
+            let mut reviewed = kept.clone();
+            let mut due = if may_review { reviewed.due(reviews.settings.interval) } else { None };
+            if due.is_some() && !reviews.may_spend().await? {
+                due = None;
+                reviewed.clone_from(&kept);
+            }
+            let Some((moment, stretch)) = due else {
+                if self.tasks.keep_conversation(row(&reviewed)).await? {
+                    return Ok(());
+                }
+                continue;
+            };
+            let task = Reviews::task((id.as_str(), workspace), stretch, moment, self.clock.now());
+            let max = REVIEWS_UNFINISHED_MAX;
+            if self.tasks.keep_conversation_and_queue(row(&reviewed), task, max).await? {
+                reviews.lanes.wake_known(workspace);
                 return Ok(());
             }
+            // Somebody else wrote meanwhile, or enough reviews wait: then what was said stays for the next one.
+            may_review =
+                self.tasks.conversation(id.as_str()).await?.map_or(0, |row| row.version) >= version;
         }
         tracing::warn!(conversation = %id, "too many write to one conversation; what was shown is not kept");
         Ok(())

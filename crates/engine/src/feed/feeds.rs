@@ -26,6 +26,8 @@ use super::news::{Changed, News};
 use super::pace::Pace;
 use super::ring::Ring;
 use super::subscription::Subscription;
+use crate::task::TaskKind;
+
 use super::{Feed, FeedError, ManagedChange};
 
 /// All feeds of a daemon.
@@ -363,9 +365,14 @@ impl Feed for Feeds {
     /// Tells the sessions of the workspace, and whoever listens to all of it. Where nobody could have
     /// subscribed, nobody is told.
     async fn publish(&self, change: ManagedChange) -> Result<(), FeedError> {
-        let ManagedChange { workspace, source, task, scopes, originator } = change;
+        let ManagedChange { workspace, source, task, scopes, originator, saved } = change;
         if let Some(feeding) = self.feeding(&workspace) {
-            let changed = Changed::Managed { task, kind: source, scopes };
+            let changed = match source {
+                TaskKind::Review => Changed::Reviewed { task, saved, scopes },
+                TaskKind::Remember | TaskKind::Forget | TaskKind::Dream => {
+                    Changed::Managed { task, kind: source, scopes }
+                }
+            };
             let news = Arc::new(News { originator, changed });
             let now = self.common.clock.now();
             feeding.tasks.push(Arc::clone(&news), now);

@@ -40,6 +40,15 @@ pub enum Changed {
         /// Where they lie.
         scopes: BTreeSet<Mount>,
     },
+    /// A background review saved something, and people want to be told.
+    Reviewed {
+        /// The review.
+        task: TaskId,
+        /// How many entries it saved.
+        saved: usize,
+        /// Where they lie.
+        scopes: BTreeSet<Mount>,
+    },
     /// Somebody else changed one: a tool, a person, an editor.
     File {
         /// The memory.
@@ -116,7 +125,10 @@ impl News {
     pub fn bytes(&self) -> u64 {
         let texts = match &self.changed {
             Changed::ContextFile { scope: _, path, write: _, bytes: _ } => path.as_os_str().len(),
-            Changed::Managed { task, kind: _, scopes } => task.as_str().len() + 16 * scopes.len(),
+            Changed::Managed { task, kind: _, scopes }
+            | Changed::Reviewed { task, saved: _, scopes } => {
+                task.as_str().len() + 16 * scopes.len()
+            }
             Changed::File { path, moved_to, by, workspace, .. } => {
                 let moved_to = moved_to.as_ref().map(ToString::to_string).unwrap_or_default();
                 let workspace = workspace.as_ref().map_or(0, |workspace| workspace.len());

@@ -11,6 +11,7 @@ use super::schedule::is_scheduled;
 use super::work::Ran;
 use super::{Lanes, Shared, lock};
 use crate::models::{ModelWork, Occasion};
+use crate::review::is_review;
 use crate::runner::chain;
 use crate::task::{Asker, TaskErrorCode, TaskId, TaskKind};
 
@@ -75,7 +76,7 @@ impl Shared {
             began_at: began,
             ended_at: self.parts.clock.now(),
             ended,
-            is_background: is_scheduled(asker),
+            is_background: is_scheduled(asker) || is_review(asker),
         };
         let Some(work) = ModelWork::of(report, &occasion) else { return };
         if let Err(error) = self.parts.tasks.add_model_work(work.row()).await {

@@ -197,6 +197,9 @@ impl Shared {
                     && changed
                 {
                     self.publish(&task, result).await;
+                    if task.kind() == TaskKind::Review {
+                        self.offer_reviewed(lane, &task).await;
+                    }
                 }
             }
             Ended::Stopped if self.halted.is_cancelled() => {
@@ -305,6 +308,17 @@ impl Shared {
         let provenance = provenance(&task.request, &task.asker);
         result.note_stored(pending.add(proposals, &provenance).await?);
         Ok(())
+    }
+
+    /// Has what a review wrote offered to a person, and those who listen told of it. It is offered at the latest when somebody
+    /// looks.
+    async fn offer_reviewed(&self, lane: &Lane, task: &Task) {
+        let LaneParts { store, tasks, clock, .. } = &self.parts;
+        let pending = Pending::new(Arc::clone(store), Arc::clone(tasks), Arc::clone(clock));
+        let memories = self.memories(&lane.workspace(), (&task.request, &task.asker));
+        if let Err(error) = pending.count(&memories).await {
+            tracing::warn!(task = %task.id, error = %chain(&error), "a review is not offered yet");
+        }
     }
 
     /// Lets the runner decide, on a draft of its own, within the deadline.
@@ -430,12 +444,17 @@ impl Shared {
         if !self.claim(task, result) {
             return;
         }
+        let saved = result.changes().len();
+        if task.kind() == TaskKind::Review && (saved == 0 || !self.settings.review_verbose) {
+            return;
+        }
         let change = ManagedChange {
             workspace: task.workspace.clone(),
             source: task.kind(),
             task: task.id.clone(),
             scopes: result.scopes().clone(),
             originator: task.asker.client.clone(),
+            saved,
         };
         if let Err(error) = self.parts.feed.publish(change).await {
             tracing::warn!(task = %task.id, error = %chain(&error), "nobody was told of a task");

@@ -9,7 +9,7 @@ use memory::path::{MemoryPath, RelativePath};
 use memory::proposal::{EntryChange, KeptEntry, Proposal, ProposalKind, ToReview};
 use serde::{Deserialize, Serialize};
 use state::{NewProposal, ProposalRow};
-use store::{Influenced, Memories};
+use store::{Influenced, Memories, Unreviewed};
 
 use crate::task::{Asker, Task, TaskKind};
 
@@ -33,6 +33,7 @@ impl Source<'_> {
         match self.kind {
             TaskKind::Remember | TaskKind::Forget => self.asker.trust,
             TaskKind::Dream => Trust::Person,
+            TaskKind::Review => Trust::Background,
         }
     }
 }
@@ -133,16 +134,23 @@ pub(crate) fn new_rows(
 
 /// Returns the new row by which a person is asked to review a memory.
 pub(super) fn new_review(waiting: &Influenced, memories: &Memories) -> Option<NewProposal> {
-    let Influenced { path, revision, change } = waiting;
+    let Influenced { path, revision, why, change } = waiting;
     let by = &change.provenance;
     let who =
         by.client.as_deref().map_or_else(|| "An agent".to_owned(), |name| format!("`{name}`"));
+    let why = match why {
+        Unreviewed::Background => {
+            let because = by.note.as_deref().map(|note| format!(" {note}.")).unwrap_or_default();
+            format!("A background review of a conversation wrote this.{because}")
+        }
+        Unreviewed::Influenced | Unreviewed::Silent | Unreviewed::Marked => format!(
+            "{who} wrote or changed this after it had read memories that came with a repository and that nobody here \
+             reviewed. They may have told it what to write."
+        ),
+    };
     let proposal = Proposal {
         kind: ProposalKind::Review,
-        reason: format!(
-            "{who} wrote or changed this after it had read memories that came with a repository and that nobody here \
-             reviewed. Accept it if all of it is right; else edit or remove it."
-        ),
+        reason: format!("{why} Accept it if all of it is right; else edit or remove it."),
         score: 100,
         changes: Vec::new(),
         relies_on: Vec::new(),

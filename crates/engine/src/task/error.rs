@@ -23,6 +23,8 @@ pub enum TaskErrorCode {
     ForgetFailed,
     /// Dreaming failed.
     DreamFailed,
+    /// Reviewing failed.
+    ReviewFailed,
     /// It took too long.
     Timeout,
     /// Somebody took it back.
@@ -37,13 +39,14 @@ pub enum TaskErrorCode {
 
 impl TaskErrorCode {
     /// Every code.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::ManagedMemoryUnavailable,
         Self::RememberPathEscape,
         Self::RememberFailed,
         Self::RememberScopeMismatch,
         Self::ForgetFailed,
         Self::DreamFailed,
+        Self::ReviewFailed,
         Self::Timeout,
         Self::Cancelled,
         Self::WorkspaceRemoved,
@@ -57,6 +60,7 @@ impl TaskErrorCode {
             TaskKind::Remember => Self::RememberFailed,
             TaskKind::Forget => Self::ForgetFailed,
             TaskKind::Dream => Self::DreamFailed,
+            TaskKind::Review => Self::ReviewFailed,
         }
     }
 
@@ -69,6 +73,7 @@ impl TaskErrorCode {
             Self::RememberScopeMismatch => "remember_scope_mismatch",
             Self::ForgetFailed => "forget_failed",
             Self::DreamFailed => "dream_failed",
+            Self::ReviewFailed => "review_failed",
             Self::Timeout => "timeout",
             Self::Cancelled => "cancelled",
             Self::WorkspaceRemoved => "workspace_removed",
@@ -86,6 +91,7 @@ impl TaskErrorCode {
             Self::RememberScopeMismatch => "The requested scope cannot be written here.",
             Self::ForgetFailed => "The entries could not be forgotten.",
             Self::DreamFailed => "The memories could not be tidied up.",
+            Self::ReviewFailed => "The conversation could not be reviewed.",
             Self::Timeout => "The task took too long and was given up.",
             Self::Cancelled => "The task was cancelled.",
             Self::WorkspaceRemoved => "The workspace was removed before the task was done.",

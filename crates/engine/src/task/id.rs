@@ -104,7 +104,7 @@ mod tests {
             "",
             "remember",
             "remember-",
-            "review-67e55044-10b1-426f-9247-bb680e5fe0c8",
+            "harvest-67e55044-10b1-426f-9247-bb680e5fe0c8",
             "remember-67e5504410b1426f9247bb680e5fe0c8",
             "remember-67E55044-10B1-426F-9247-BB680E5FE0C8",
             "remember-{67e55044-10b1-426f-9247-bb680e5fe0c8}",

@@ -3,11 +3,11 @@
 //! A row may have been written by another version of this program. What cannot be read is an error that
 //! the lane turns into a failed task; fields that are not known are passed over.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use agents::{
-    Candidate, ContextMode, EntryAction, EntryNote, ForgetRequest, Refusal, RememberRequest,
-    Removed, Topic,
+    Candidate, ContextMode, EntryAction, EntryNote, ForgetRequest, LeftOut, Message, Moment,
+    Refusal, RememberRequest, Removed, ReviewRequest, Role, Topic,
 };
 use memory::change::Trust;
 use memory::code::Code;
@@ -48,6 +48,17 @@ struct RequestRecord {
     screened: Option<String>,
     trust: String,
     origin: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    review: Option<ReviewRecord>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct ReviewRecord {
+    session: String,
+    turns: (u64, u64),
+    moment: String,
+    /// Who said it, and what.
+    messages: Vec<(String, String)>,
 }
 
 #[derive(Default, Serialize, Deserialize)]
@@ -75,6 +86,8 @@ struct OutcomeRecord {
     changes: Vec<NoteRecord>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     candidates: Vec<CandidateRecord>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    skipped: BTreeMap<String, u32>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
@@ -126,6 +139,7 @@ pub(crate) fn request_text(request: &Request, asker: &Asker, refusal: Option<&Re
         }),
         trust: asker.trust.as_str().to_owned(),
         origin: asker.origin.clone(),
+        review: None,
     };
     match request {
         Request::Remember(RememberRequest { content, context_mode, scope }) => {
@@ -139,18 +153,33 @@ pub(crate) fn request_text(request: &Request, asker: &Asker, refusal: Option<&Re
             record.scope = scope.map(|scope| scope.as_str().to_owned());
         }
         Request::Dream => {}
+        Request::Review(wanted) => record.review = Some(review_record(wanted)),
     }
     text(&record)
+}
+
+fn review_record(wanted: &ReviewRequest) -> ReviewRecord {
+    let message = |one: &Message| (one.role.as_str().to_owned(), one.text.clone());
+    ReviewRecord {
+        session: wanted.session.clone(),
+        turns: wanted.turns,
+        moment: wanted.moment.as_str().to_owned(),
+        messages: wanted.messages.iter().map(message).collect(),
+    }
 }
 
 /// Returns what is kept of a request when its task is over: all but its text, which nobody needs any more
 /// and which may be what somebody wants forgotten.
 pub(crate) fn kept_request_text(request: &str) -> String {
     match serde_json::from_str(request) {
-        Ok(RequestRecord { content, query, clean, scope, file, screened, trust, origin }) => {
-            let empty = |said: Option<String>| said.map(|_| String::new());
-            let (content, query) = (empty(content), empty(query));
-            text(&RequestRecord { content, query, clean, scope, file, screened, trust, origin })
+        Ok(mut record @ RequestRecord { .. }) => {
+            for said in [&mut record.content, &mut record.query] {
+                said.iter_mut().for_each(String::clear);
+            }
+            if let Some(review) = &mut record.review {
+                review.messages.clear();
+            }
+            text(&record)
         }
         Err(_not_ours) => "{}".to_owned(),
     }
@@ -207,6 +236,11 @@ fn outcome_record(outcome: &Result<TaskResult, TaskError>) -> OutcomeRecord {
                 TaskResult::Dreamt { topics, deduped, .. } => {
                     record.topics = words(topics);
                     record.deduped = *deduped;
+                }
+                TaskResult::Reviewed { files_touched, skipped, .. } => {
+                    record.files = files_touched.iter().map(ToString::to_string).collect();
+                    record.skipped =
+                        skipped.iter().map(|(why, n)| (why.as_str().to_owned(), *n)).collect();
                 }
             }
         }
@@ -303,7 +337,33 @@ fn read_request(kind: TaskKind, record: RequestRecord) -> Result<Request, String
             Request::Forget(ForgetRequest { query: record.query.ok_or("no query")?, scope, file })
         }
         TaskKind::Dream => Request::Dream,
+        TaskKind::Review => Request::Review(read_review(record.review.ok_or("no review")?)?),
     })
+}
+
+fn read_review(record: ReviewRecord) -> Result<ReviewRequest, String> {
+    let messages = record.messages.into_iter().enumerate();
+    let message = |(at, (role, text)): (usize, (String, String))| {
+        let role = Role::of(&role).ok_or_else(|| format!("unknown role `{role}`"))?;
+        Ok::<_, String>(Message { id: format!("m{}", at + 1), role, text })
+    };
+    let moment = Moment::of(&record.moment);
+    Ok(ReviewRequest {
+        session: record.session,
+        turns: record.turns,
+        moment: moment.ok_or_else(|| format!("unknown moment `{}`", record.moment))?,
+        messages: messages.map(message).collect::<Result<_, _>>()?,
+    })
+}
+
+fn read_error(record: &ErrorRecord) -> Result<TaskError, String> {
+    let code = TaskErrorCode::ALL.into_iter().find(|code| code.as_str() == record.code);
+    let code = code.ok_or_else(|| format!("unknown code `{}`", record.code))?;
+    let mut failed = TaskError::new(code);
+    // One of a later version is none.
+    failed.cause =
+        Code::ALL.into_iter().find(|code| Some(code.as_str()) == record.cause.as_deref());
+    Ok(failed.with_details(record.details.as_deref().unwrap_or_default()))
 }
 
 /// Reads what came, or would come, of the task in a row.
@@ -311,14 +371,7 @@ fn read_outcome(row: &TaskRow, kind: TaskKind) -> Result<Result<TaskResult, Task
     let text = row.outcome.as_deref().ok_or("no outcome")?;
     let record: OutcomeRecord = serde_json::from_str(text).map_err(|error| where_in(&error))?;
     if let Some(error) = record.error {
-        let code = TaskErrorCode::ALL.into_iter().find(|code| code.as_str() == error.code);
-        let code = code.ok_or_else(|| format!("unknown code `{}`", error.code))?;
-        // One of a later version is none.
-        let cause =
-            Code::ALL.into_iter().find(|code| Some(code.as_str()) == error.cause.as_deref());
-        let mut failed = TaskError::new(code);
-        failed.cause = cause;
-        return Ok(Err(failed.with_details(&error.details.unwrap_or_default())));
+        return read_error(&error).map(Err);
     }
     let scopes = record.mounts.iter().map(|word| read_mount(word)).collect::<Result<_, _>>()?;
     let layout =
@@ -335,9 +388,17 @@ fn read_outcome(row: &TaskRow, kind: TaskKind) -> Result<Result<TaskResult, Task
     };
     let changes = record.changes.iter().filter_map(note).collect();
     Ok(Ok(match kind {
-        TaskKind::Remember => {
-            let files = record.files.iter().map(|text| path(text)).collect::<Result<_, _>>()?;
-            TaskResult::Remembered { summary, files_touched: files, scopes, changes, proposals }
+        TaskKind::Remember | TaskKind::Review => {
+            let files_touched =
+                record.files.iter().map(|text| path(text)).collect::<Result<_, _>>()?;
+            if kind == TaskKind::Remember {
+                TaskResult::Remembered { summary, files_touched, scopes, changes, proposals }
+            } else {
+                // A reason of a later version is none.
+                let known = |(why, count): (&String, &u32)| Some((LeftOut::of(why)?, *count));
+                let skipped = record.skipped.iter().filter_map(known).collect();
+                TaskResult::Reviewed { summary, files_touched, scopes, proposals, changes, skipped }
+            }
         }
         TaskKind::Forget => {
             let read = |record: &RemovedRecord| {

@@ -129,6 +129,7 @@ async fn hears(subscription: &mut Subscription) -> String {
                 let gone = if revision.is_none() { " gone" } else { "" };
                 format!("{} {kind} {path}{moved_to}{gone}", by.actor)
             }
+            Changed::Reviewed { task, saved, .. } => format!("reviewed {saved} {task}"),
             Changed::Pin { path, pinned, by } => format!("{} pinned {path}: {pinned}", by.actor),
             Changed::Proposals { ids, status, change, by, .. } => {
                 let ids: Vec<_> = ids.iter().map(ToString::to_string).collect();

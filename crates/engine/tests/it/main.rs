@@ -14,6 +14,7 @@ mod host_workspaces;
 mod lane;
 mod recaller;
 mod reranker;
+mod reviews;
 mod segment;
 
 use std::collections::BTreeMap;

@@ -3,7 +3,7 @@
 use super::call::Call;
 use super::{Client, ClientError};
 use crate::conversation::{
-    AgentHosts, Compacted, Conversation, ExplainedContext, Happened, OpenConversation,
+    AgentHosts, Compacted, Conversation, EndedTurn, ExplainedContext, Happened, OpenConversation,
     RecalledBlock, SaidPrompt, ToShow,
 };
 
@@ -27,7 +27,11 @@ impl Client {
     }
 
     /// Says that a turn has ended.
-    pub async fn ended_turn(&self, id: &str, what: &Happened) -> Result<Conversation, ClientError> {
+    pub async fn ended_turn(
+        &self,
+        id: &str,
+        what: &EndedTurn,
+    ) -> Result<Conversation, ClientError> {
         self.value(Call::post(&format!("/v1/sessions/{id}/turns")).json(what)?).await
     }
 

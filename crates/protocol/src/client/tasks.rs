@@ -9,7 +9,7 @@ use tokio::time::{sleep, timeout};
 use super::call::Call;
 use super::{Client, ClientError};
 use crate::session::{Session, SessionRequest};
-use crate::task::{ForgetRequest, RememberRequest, Task, TaskKind, TaskList, TaskStatus};
+use crate::task::{ForgetRequest, RememberRequest, Task, TaskKind, TaskList, TaskStatus, WorkKind};
 
 /// How soon a task is looked at after it was asked for. Rules take a few milliseconds.
 const POLL_DELAY_MIN: Duration = Duration::from_millis(2);
@@ -21,7 +21,7 @@ const POLL_DELAY_MAX: Duration = Duration::from_millis(500);
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TasksQuery {
     /// Only those of this kind.
-    pub kind: Option<TaskKind>,
+    pub kind: Option<WorkKind>,
     /// Only those that are so far.
     pub status: Option<TaskStatus>,
     /// At most so many.

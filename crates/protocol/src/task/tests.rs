@@ -121,7 +121,7 @@ fn a_task_has_a_result_or_an_error_and_nulls_before_it_ends() {
     };
     let failed = Task { status: TaskStatus::Failed, error: Some(error), ..task };
     let listed =
-        ListedTask { kind: TaskKind::Remember, workspace_id: "w".to_owned(), task: failed };
+        ListedTask { kind: WorkKind::Remember, workspace_id: "w".to_owned(), task: failed };
     let text = serde_json::to_string(&listed).unwrap();
     insta::assert_snapshot!(text, @r#"{"kind":"remember","workspaceId":"w","taskId":"remember-1","status":"failed","contextMode":"workspace","createdAt":"2026-11-22T10:00:00.000Z","updatedAt":"2026-11-22T10:00:00.000Z","error":{"code":"timeout","message":"m"}}"#);
     assert_eq!(serde_json::from_str::<ListedTask>(&text).unwrap(), listed);

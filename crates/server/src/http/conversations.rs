@@ -6,11 +6,11 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use engine::{
     BadConversationId, Beginning, ConversationError, ConversationId, Memories, Opened, Part,
-    Recalled, Segment, Workspace,
+    Recalled, Segment, TurnTold, Workspace,
 };
 use futures_util::FutureExt as _;
 use protocol::conversation::{
-    ChangedMemories, Compacted, Conversation, Happened, OpenConversation, RecalledBlock,
+    ChangedMemories, Compacted, Conversation, EndedTurn, Happened, OpenConversation, RecalledBlock,
     RecalledMemory, SaidPrompt, SegmentContext, SegmentPart, ToShow,
 };
 use protocol::error::{ErrorBody, ErrorCode};
@@ -23,7 +23,7 @@ use super::listen::Visitor;
 use super::path::Path;
 use super::refused::Refused;
 use super::routes::{Routes, routes};
-use crate::to_wire;
+use crate::{from_wire, to_wire};
 
 pub(super) fn routes() -> Routes {
     Routes::new()
@@ -217,19 +217,25 @@ async fn tool_result(
     request: Request,
 ) -> Result<Json<ToShow>, Refused> {
     let headers = request.headers().clone();
-    let Happened { event_id } = body::value(request).await?;
+    let Happened { event_id, memory_written } = body::value(request).await?;
     let conversation = daemon.conversation(&id, &headers).await?;
+    if memory_written {
+        conversation.wrote_memory();
+    }
     let recalled = conversation.tool_result(event_id.as_deref());
     Ok(Json(to_show(recalled, conversation.changes())))
 }
 
 /// Say that a turn has ended. Nothing more is shown for its prompt.
+///
+/// Where turns are reviewed in the background it is kept durably before this is answered, so that every Nth turn has its
+/// review.
 #[utoipa::path(
     post,
     path = "/v1/sessions/{id}/turns",
     tag = "conversations",
     params(("id" = String, Path, description = "The id of the conversation")),
-    request_body = Option<Happened>,
+    request_body = Option<EndedTurn>,
     responses(
         (status = 200, description = "How the conversation is", body = Conversation),
         (status = "4XX", description = "There is no such conversation", body = ErrorBody),
@@ -242,9 +248,14 @@ async fn turn(
     request: Request,
 ) -> Result<Json<Conversation>, Refused> {
     let headers = request.headers().clone();
-    let Happened { event_id } = body::value(request).await?;
+    let EndedTurn { event_id, messages, memory_written } = body::value(request).await?;
     let conversation = daemon.conversation(&id, &headers).await?;
-    conversation.turn_ended(event_id.as_deref());
+    let messages = messages.into_iter().map(|one| (from_wire::role(one.role), one.text)).collect();
+    let told = TurnTold { messages, wrote_memory: memory_written };
+    conversation.turn_ended_with(event_id.as_deref(), &told);
+    if conversation.is_reviewed() {
+        conversation.written().await;
+    }
     Ok(Json(state_of(&conversation)))
 }
 

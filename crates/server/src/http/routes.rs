@@ -188,8 +188,9 @@ fn filter(method: &HttpMethod) -> MethodFilter {
 
 #[cfg(test)]
 mod description {
+    use protocol::task::TaskKind;
     use utoipa::openapi::{ComponentsBuilder, OpenApi, OpenApiBuilder, Paths, RefOr, Schema};
-    use utoipa::{__dev, Path};
+    use utoipa::{__dev, PartialSchema as _, Path, ToSchema as _};
 
     /// What `#[utoipa::path]` makes beside a handler.
     pub(in super::super) trait Declared<'t>:
@@ -223,7 +224,10 @@ mod description {
         }
 
         pub(super) fn into_openapi(self) -> OpenApi {
-            let components = ComponentsBuilder::new().schemas_from_iter(self.schemas).build();
+            // Parameters alone name it, and their schemas are not collected.
+            let kind = (TaskKind::name().into_owned(), TaskKind::schema());
+            let schemas = self.schemas.into_iter().chain([kind]);
+            let components = ComponentsBuilder::new().schemas_from_iter(schemas).build();
             OpenApiBuilder::new().paths(self.paths).components(Some(components)).build()
         }
     }

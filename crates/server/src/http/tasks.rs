@@ -16,7 +16,7 @@ use memory::change::Trust;
 use memory::feature::Feature;
 use memory::limits::{HTTP_RETRY_AFTER_SECONDS, TASKS_LISTED_MAX, TASKS_SEEN_MAX};
 use protocol::error::{ErrorBody, ErrorCode};
-use protocol::task::{Task, TaskKind, TaskList, TaskStatus};
+use protocol::task::{Task, TaskKind, TaskList, TaskStatus, WorkKind};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
@@ -191,7 +191,7 @@ struct Wanted {
     /// The id of the workspace; left out, the first one.
     workspace: Option<String>,
     /// Only those of this kind.
-    kind: Option<TaskKind>,
+    kind: Option<WorkKind>,
     /// Only those that are so far.
     status: Option<TaskStatus>,
     /// At most so many.
@@ -220,7 +220,7 @@ async fn list(
     let workspace = daemon.trusted(wanted.workspace.as_deref())?;
     let client = daemon.client(workspace, &headers).await?;
     let filter = TaskFilter {
-        kind: wanted.kind.map(from_wire::task_kind),
+        kind: wanted.kind.map(from_wire::work_kind),
         status: wanted.status.map(from_wire::status),
         max: Some(wanted.max.unwrap_or(TASKS_LISTED_MAX).min(TASKS_LISTED_MAX)),
     };

@@ -5,11 +5,11 @@ use engine::feed::{self, Changed, ContextWrite, EventKind, Excess, ResyncReason,
 use memory::proposal::ProposalStatus;
 use protocol::context_files::WriteMode;
 use protocol::event::{
-    Envelope, Event, Evicted, MemoryChanged, Meta, ProposalAction, ProposalEvent, ReplayComplete,
-    ResyncRequired, SlowClient, Threshold,
+    Envelope, Event, Evicted, ManagedSource, MemoryChanged, MemoryReviewed, Meta, ProposalAction,
+    ProposalEvent, ReplayComplete, ResyncRequired, SlowClient, Threshold,
 };
 
-use super::{target_scopes, task_kind};
+use super::target_scopes;
 
 /// The reason of a cursor that says nothing here any more.
 const EPOCH_RESET: &str = "epoch_reset";
@@ -64,6 +64,15 @@ fn kind(kind: &EventKind) -> Event {
     }
 }
 
+/// Returns which task changed memories. A review's changes are told one by one, as those of an agent are.
+const fn source(kind: engine::TaskKind) -> ManagedSource {
+    match kind {
+        engine::TaskKind::Remember | engine::TaskKind::Review => ManagedSource::Remember,
+        engine::TaskKind::Forget => ManagedSource::Forget,
+        engine::TaskKind::Dream => ManagedSource::Dream,
+    }
+}
+
 fn changed(changed: &Changed) -> Event {
     Event::MemoryChanged(match changed {
         Changed::Proposals { ids, status, task, change, by } => {
@@ -75,8 +84,17 @@ fn changed(changed: &Changed) -> Event {
                 change: change.map(|change| change.0),
             });
         }
+        Changed::Reviewed { task, saved, scopes } => {
+            let memories = if *saved == 1 { "memory" } else { "memories" };
+            return Event::MemoryReviewed(MemoryReviewed {
+                task_id: task.to_string(),
+                saved: super::count(*saved),
+                message: format!("Saved {saved} {memories} from your last conversation."),
+                touched_scopes: target_scopes(scopes),
+            });
+        }
         Changed::Managed { task, kind, scopes } => MemoryChanged::Managed {
-            source: task_kind(*kind).into(),
+            source: source(*kind),
             task_id: task.to_string(),
             touched_scopes: target_scopes(scopes),
         },

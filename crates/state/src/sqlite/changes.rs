@@ -14,7 +14,7 @@ use crate::sqlite::script::{Repeats, Script};
 
 const CHANGE_AND_FILE: &str =
     "SELECT c.id, c.at, c.kind, c.actor, c.trust AS change_trust, c.origin,
-    c.client, c.session, c.task, c.tool_call, c.model, c.undoes, c.folder_identity, c.folder_place,
+    c.client, c.session, c.task, c.tool_call, c.model, c.note, c.undoes, c.folder_identity, c.folder_place,
     c.folder_path, c.folder_moved_to, f.seq, f.identity, f.place, f.path, f.moved_to, f.before,
     f.after, f.trust AS file_trust";
 
@@ -219,6 +219,7 @@ fn provenance(row: Columns<'_>) -> Read<Provenance> {
         task: row.get("task")?,
         tool_call: row.get("tool_call")?,
         model: row.get("model")?,
+        note: row.get("note")?,
     })
 }
 

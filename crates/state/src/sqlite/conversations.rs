@@ -7,7 +7,7 @@ use crate::error::Fault;
 use crate::sqlite::queue::{hasty, unsynchronized};
 use crate::sqlite::row::{Columns, Read, readable, stored_time};
 use crate::sqlite::script::{Repeats, Script};
-use crate::task::{ConversationRow, SegmentRow};
+use crate::task::{ConversationRow, NewTask, REVIEW, SegmentRow};
 
 /// Reads one.
 pub(super) async fn one(
@@ -49,6 +49,65 @@ pub(super) async fn keep(
     .bind(row.data.as_str())
     .bind(kept);
     Ok(!unsynchronized(connection, script).await?.is_empty())
+}
+
+/// What a conversation that keeps something for a review has in its data.
+const WATCHED: &str = "data LIKE '%\"watched\":%'";
+
+/// Tells whether one keeps something for a review.
+pub(super) async fn has_watched(connection: &mut SqliteConnection) -> Result<bool, Fault> {
+    let query = format!("SELECT 1 FROM conversations WHERE {WATCHED} LIMIT 1");
+    Ok(!Script::of(&query).rows(connection, Repeats::Hardly).await?.is_empty())
+}
+
+/// Drops what conversations keep for a review. Returns how many did.
+pub(super) async fn drop_watched(connection: &mut SqliteConnection) -> Result<u64, Fault> {
+    let dropped = Script::of(&format!(
+        "UPDATE conversations SET data = json_remove(data, $1), version = version + 1
+        WHERE {WATCHED} AND json_valid(data) RETURNING id"
+    ))
+    .bind("$.watched")
+    .rows(connection, Repeats::Hardly)
+    .await?;
+    Ok(u64::try_from(dropped.len()).unwrap_or(u64::MAX))
+}
+
+/// Writes one as [`keep`] does and queues a review of it, or does neither.
+pub(super) async fn keep_and_queue(
+    connection: &mut SqliteConnection,
+    (row, review, unfinished_max): (&ConversationRow, &NewTask, usize),
+) -> Result<bool, Fault> {
+    let script = Script::of(&format!(
+        "BEGIN IMMEDIATE;
+        INSERT INTO tasks
+            (id, workspace, kind, client, status, attempts, created_at, updated_at, request)
+            SELECT $1, $2, '{REVIEW}', NULL, 'queued', 0, $3, $3, $4
+            WHERE $5 = 1 + coalesce((SELECT version FROM conversations WHERE id = $6), 0)
+                AND (SELECT count(*) FROM tasks WHERE workspace = $2
+                    AND status IN ('queued', 'running') AND kind = '{REVIEW}') < $7
+            RETURNING seq;"
+    ))
+    .bind(review.id.as_str())
+    .bind(review.workspace.as_str())
+    .bind(stored_time(review.at))
+    .bind(review.request.as_str())
+    .bind(i64::try_from(row.version).unwrap_or(i64::MAX))
+    .bind(row.id.as_str())
+    .bind(i64::try_from(unfinished_max).unwrap_or(i64::MAX))
+    .then(
+        "INSERT INTO conversations (id, workspace, version, heard_at, data)
+            SELECT $1, $2, $3, $4, $5 WHERE EXISTS (SELECT 1 FROM tasks WHERE id = $6)
+            ON CONFLICT (id) DO UPDATE SET workspace = excluded.workspace,
+                version = excluded.version, heard_at = excluded.heard_at, data = excluded.data;
+        COMMIT;",
+    )
+    .bind(row.id.as_str())
+    .bind(row.workspace.as_str())
+    .bind(i64::try_from(row.version).unwrap_or(i64::MAX))
+    .bind(stored_time(row.heard_at))
+    .bind(row.data.as_str())
+    .bind(review.id.as_str());
+    Ok(!script.rows(connection, Repeats::Often).await?.is_empty())
 }
 
 fn conversation(row: Columns<'_>) -> Read<ConversationRow> {

@@ -11,8 +11,8 @@ use crate::error::Fault;
 use crate::sqlite::row::{Columns, Read, readable, stored_count, stored_time};
 use crate::sqlite::script::{Repeats, Script, json_numbers};
 use crate::task::{
-    Attempt, DREAM, DreamGates, End, Enqueued, NewTask, OwnedBy, QueueLimits, REMEMBER, TaskCount,
-    TaskQuery, TaskRow,
+    Attempt, DREAM, DreamGates, End, Enqueued, NewTask, OwnedBy, QueueLimits, REMEMBER, REVIEW,
+    TaskCount, TaskQuery, TaskRow,
 };
 use memory::clock::Timestamp;
 
@@ -72,9 +72,10 @@ pub(super) async fn enqueue(
         "INSERT INTO tasks
             (id, workspace, kind, client, status, attempts, created_at, updated_at, request)
         SELECT $1, $2, $3, $4, 'queued', 0, $5, $5, $6
-        WHERE (SELECT count(*) FROM tasks WHERE workspace = $2 AND {UNFINISHED}) < $7
-            AND ($3 = '{REMEMBER}' OR (SELECT count(*) FROM tasks
-                WHERE workspace = $2 AND {UNFINISHED} AND kind <> '{REMEMBER}') < $8)"
+        WHERE (SELECT count(*) FROM tasks
+                WHERE workspace = $2 AND {UNFINISHED} AND kind <> '{REVIEW}') < $7
+            AND ($3 = '{REMEMBER}' OR (SELECT count(*) FROM tasks WHERE workspace = $2
+                AND {UNFINISHED} AND kind NOT IN ('{REMEMBER}', '{REVIEW}')) < $8)"
     ))
     .bind(task.id.as_str())
     .bind(task.workspace.as_str())
@@ -131,7 +132,7 @@ fn queued(new: NewTask, seq: i64) -> TaskRow {
     }
 }
 
-/// Begins the oldest queued task of a workspace, unless one runs.
+/// Begins the oldest queued task of a workspace, a review last, unless one runs.
 pub(super) async fn begin_next(
     connection: &mut SqliteConnection,
     workspace: &str,
@@ -140,7 +141,8 @@ pub(super) async fn begin_next(
     let script = hasty(&format!(
         "UPDATE tasks SET status = 'running', attempts = attempts + 1, updated_at = $2
         WHERE seq = (SELECT seq FROM tasks
-            WHERE workspace = $1 AND {UNFINISHED} AND status = 'queued' ORDER BY seq LIMIT 1)
+            WHERE workspace = $1 AND {UNFINISHED} AND status = 'queued'
+            ORDER BY kind = '{REVIEW}', seq LIMIT 1)
         AND NOT EXISTS (SELECT 1 FROM tasks
             WHERE workspace = $1 AND {UNFINISHED} AND status = 'running')
         RETURNING {COLUMNS}"

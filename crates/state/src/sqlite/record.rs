@@ -26,9 +26,9 @@ const FILES_SENT_AT_ONCE: usize = 32;
 
 const CHANGE: &str =
     "INSERT INTO changes (id, at, kind, actor, trust, origin, client, session, task,
-    tool_call, model, undoes, folder_identity, folder_place, folder_path, folder_moved_to)
+    tool_call, model, note, undoes, folder_identity, folder_place, folder_path, folder_moved_to)
     VALUES ((SELECT last_change + 1 FROM totals),
-        $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) RETURNING id;
+        $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) RETURNING id;
     INSERT INTO open_changes (change_id, what, root, path)
     VALUES ((SELECT last_change FROM totals), 'change', '', '');";
 
@@ -150,6 +150,7 @@ fn add_change(script: &mut Script, change: &NewChange) {
         .value(by.task.clone())
         .value(by.tool_call.clone())
         .value(by.model.clone())
+        .value(by.note.clone())
         .value(change.undoes.map(|id| id.0))
         .value(folder.map(|folder| folder.root.identity.clone()))
         .value(folder.map(|folder| folder.root.place.clone()))

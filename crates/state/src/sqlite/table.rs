@@ -208,6 +208,7 @@ pub(super) const TABLES: [Table; 15] = [
             maybe("task", Holds::Text),
             maybe("tool_call", Holds::Text),
             maybe("model", Holds::Text),
+            maybe("note", Holds::Text),
             maybe("undoes", Holds::Number),
             maybe("folder_identity", Holds::Text),
             maybe("folder_place", Holds::Text),

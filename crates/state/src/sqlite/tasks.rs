@@ -268,6 +268,35 @@ impl Tasks for SqliteState {
         .await
     }
 
+    async fn drop_watched(&self) -> Result<u64, StateError> {
+        let found = self.read("look for texts of turns", move |mut connection| async move {
+            let answer = conversations::has_watched(&mut connection).await;
+            (connection, answer)
+        });
+        if found.await? != Some(true) {
+            return Ok(0);
+        }
+        self.write("drop texts of turns", move |mut connection| async move {
+            let answer = conversations::drop_watched(&mut connection).await;
+            (connection, answer)
+        })
+        .await
+    }
+
+    async fn keep_conversation_and_queue(
+        &self,
+        row: ConversationRow,
+        review: NewTask,
+        unfinished_max: usize,
+    ) -> Result<bool, StateError> {
+        let wanted = (&row, &review, unfinished_max);
+        self.write("keep a conversation and queue its review", move |mut connection| async move {
+            let answer = conversations::keep_and_queue(&mut connection, wanted).await;
+            (connection, answer)
+        })
+        .await
+    }
+
     async fn segment(&self, conversation: &str) -> Result<Option<SegmentRow>, StateError> {
         let found = self.read("read a segment", move |mut connection| async move {
             let answer = conversations::segment(&mut connection, conversation).await;

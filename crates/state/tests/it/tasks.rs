@@ -57,6 +57,7 @@ async fn make_first_schema(place: &Place) {
         "DROP TABLE proposals",
         "DROP TABLE influenced",
         "DROP TABLE model_work",
+        "ALTER TABLE changes DROP COLUMN note",
         "DELETE FROM _sqlx_migrations WHERE version > 1",
     ] {
         place.run(sql).await;

@@ -31,12 +31,12 @@ pub(crate) struct SettingsFile {
 }
 
 /// A setting by its full name, with what is known of it.
-struct Named {
-    table: &'static [&'static str],
-    key: String,
-    kind: Kind,
-    default: Json,
-    meaning: String,
+pub(super) struct Named {
+    pub(super) table: &'static [&'static str],
+    pub(super) key: String,
+    pub(super) kind: Kind,
+    pub(super) default: Json,
+    pub(super) meaning: String,
     only_in_file: Option<&'static str>,
     feature: Option<Feature>,
 }
@@ -189,7 +189,7 @@ impl SettingsFile {
 }
 
 /// Returns every setting, in the order in which they are shown.
-fn all() -> Vec<Named> {
+pub(super) fn all() -> Vec<Named> {
     let features = Feature::ALL.iter().map(|&feature| Named {
         table: &["features"],
         key: feature.as_str().to_owned(),

@@ -1,8 +1,10 @@
 //! The settings that there are: what the help lists, and what the page shows and writes.
 
-use memory::limits::{EMBED_BATCH_MAX, EMBED_WAIT_MAX, SCOPE_FILES_MAX};
+use memory::limits::{EMBED_BATCH_MAX, EMBED_WAIT_MAX, REVIEW_WAIT_MAX, SCOPE_FILES_MAX};
 
-use super::{DREAM_EVERY_HOURS_MAX, RETENTION_DAYS_MAX, TASKS_KEPT_MINUTES_MAX};
+use super::{
+    DREAM_EVERY_HOURS_MAX, RETENTION_DAYS_MAX, REVIEW_INTERVAL_MAX, TASKS_KEPT_MINUTES_MAX,
+};
 
 /// What kind of value a setting has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,6 +91,37 @@ pub(crate) const KNOWN: &[Known] = &[
         "where project memories lie",
     ),
     known(
+        "",
+        "memory_review_interval",
+        "0",
+        Kind::Number(0, REVIEW_INTERVAL_MAX),
+        "review a conversation after so many turns; 0 is never",
+    ),
+    Known {
+        only_in_file: SENDS_TEXTS,
+        ..known(
+            "",
+            "memory_review_model",
+            "\"\"",
+            Kind::Text,
+            "the model that does it, like \"ollama/NAME\"; \"\" for that of [models]",
+        )
+    },
+    known(
+        "",
+        "memory_review_timeout",
+        "30",
+        Kind::Number(1, REVIEW_WAIT_MAX.as_secs()),
+        "seconds that a review may take",
+    ),
+    known(
+        "",
+        "memory_review_verbose",
+        "false",
+        Kind::Switch,
+        "whether you are told of what a review saved",
+    ),
+    known(
         "retention",
         "days",
         "90",
@@ -159,10 +192,11 @@ pub(crate) const KNOWN: &[Known] = &[
         Kind::Choice(&["tree", "flat"]),
         "texts stay, imported files follow",
     ),
-    model("default", "\"ollama/NAME\"", "the model that remembers, forgets and dreams"),
+    model("default", "\"ollama/NAME\"", "the model that remembers, forgets, dreams and reviews"),
     model("remember", "\"anthropic/NAME\"", "another model that remembers; \"rules\" for none"),
     model("forget", "\"rules\"", "another model that forgets"),
     model("dream", "\"openai/NAME\"", "another model that dreams"),
+    model("review", "\"ollama/NAME\"", "another model that reviews conversations"),
     model("recall", "\"openai/NAME\"", "a model that chooses what is recalled, for each prompt"),
     known(
         "models",

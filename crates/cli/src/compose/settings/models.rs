@@ -24,6 +24,7 @@ pub(super) struct Named {
     remember: Option<Spanned<String>>,
     forget: Option<Spanned<String>>,
     dream: Option<Spanned<String>>,
+    review: Option<Spanned<String>>,
     recall: Option<Spanned<String>>,
     fallback: Option<Spanned<String>>,
     background_tokens: Option<u64>,
@@ -112,6 +113,7 @@ impl Named {
             ModelJob::Remember => self.remember.as_ref(),
             ModelJob::Forget => self.forget.as_ref(),
             ModelJob::Dream => self.dream.as_ref(),
+            ModelJob::Review => self.review.as_ref(),
             ModelJob::Recall => self.recall.as_ref(),
         }
     }
@@ -177,6 +179,21 @@ impl Named {
             models.background_tokens = tokens;
         }
         models
+    }
+
+    /// Returns what is wrong with the name of a model that stands outside of this table.
+    pub(super) fn mistake_in(&self, named: &str) -> Option<String> {
+        self.parse(named).err()
+    }
+
+    /// Returns the model of a name that stands outside of this table; `None` for the rules.
+    pub(super) fn of_name(
+        &self,
+        named: &str,
+        variable: &impl Fn(&str) -> Option<String>,
+    ) -> Option<Chat> {
+        let (provider, model) = self.parse(named).ok()??;
+        self.chat(provider, model, variable)
     }
 
     fn chat(

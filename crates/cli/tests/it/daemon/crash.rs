@@ -35,7 +35,7 @@ fn text(name: &str) -> String {
 }
 
 /// Sends a request and returns the answer, if all of it came.
-fn answered(address: &str, method: &str, path: &str, body: &Value) -> Option<Answer> {
+pub(crate) fn answered(address: &str, method: &str, path: &str, body: &Value) -> Option<Answer> {
     let mut stream = TcpStream::connect(address).ok()?;
     let body = body.to_string();
     let length = body.len();

@@ -18,8 +18,8 @@ use protocol::context_files::{ContextScope, WriteMemory, WriteMode};
 use protocol::error::ErrorCode;
 use protocol::memories::{Sort, Step};
 use protocol::task::{
-    ContextMode, ForgetRequest, RememberRequest, TargetScope, Task, TaskKind, TaskResult,
-    TaskStatus,
+    ContextMode, ForgetRequest, RememberRequest, TargetScope, Task, TaskResult, TaskStatus,
+    WorkKind,
 };
 use serde_json::json;
 
@@ -108,7 +108,7 @@ async fn tasks_are_asked_for_waited_for_and_told_apart() {
     let Some(TaskResult::Forget(result)) = &done.result else { panic!("{done:?}") };
     assert_eq!(result.removed_entries.len(), 1);
 
-    let query = TasksQuery { kind: Some(TaskKind::Forget), ..TasksQuery::default() };
+    let query = TasksQuery { kind: Some(WorkKind::Forget), ..TasksQuery::default() };
     let listed = client.tasks(&query).await.unwrap();
     assert_eq!(listed.tasks.len(), 1);
     assert_eq!(listed.tasks[0].task, done);

@@ -36,6 +36,7 @@ async fn what_a_task_did_is_in_the_files_in_history_and_in_one_event() {
             task: task.id.clone(),
             scopes: [PROJECT].into(),
             originator: Some(client("ide-1")),
+            saved: 0,
         }]
     );
     let binding = Binding::resolve(&process.workspace.binding, &host.folders);

@@ -1,6 +1,6 @@
 //! A host for lanes: a home, processes that share it, a runner that does what its task says.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -428,6 +428,14 @@ fn nothing(request: &Request) -> TaskResult {
             deduped: 0,
             changes: Vec::new(),
             proposals,
+        },
+        Request::Review(_) => TaskResult::Reviewed {
+            summary,
+            files_touched: Vec::new(),
+            scopes,
+            changes: Vec::new(),
+            proposals,
+            skipped: BTreeMap::new(),
         },
         Request::Remember(_) => TaskResult::Remembered {
             summary,

@@ -271,7 +271,7 @@ fn is_completed(task: &Task) -> bool {
 fn content(request: &Request) -> String {
     match request {
         Request::Remember(asked) => asked.content.clone(),
-        Request::Forget(_) | Request::Dream => String::new(),
+        Request::Forget(_) | Request::Dream | Request::Review(_) => String::new(),
     }
 }
 

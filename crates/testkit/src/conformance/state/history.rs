@@ -79,6 +79,7 @@ async fn a_change_comes_back_whole(state: &dyn State) {
         task: Some("task".to_owned()),
         tool_call: Some("call".to_owned()),
         model: Some("model \u{1f9f6} 'quoted'".to_owned()),
+        note: Some("a note\nof two lines".to_owned()),
     };
     let id = record(state, &made).await;
     let expected = as_read(id, &made.0);

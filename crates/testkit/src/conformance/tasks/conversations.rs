@@ -1,10 +1,10 @@
 //! Claims about conversations and their segments.
 
 use memory::limits::{CONVERSATIONS_KEPT_MAX, SEGMENTS_KEPT_MAX};
-use state::{ConversationRow, SegmentRow, Tasks};
+use state::{ConversationRow, End, Enqueued, QueueLimits, REVIEW, SegmentRow, TaskQuery, Tasks};
 
 use super::super::state::time;
-use super::Both;
+use super::{Both, new, of_lane};
 
 pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
     a_conversation_is_as_it_was_written_last(&*make().await.0).await;
@@ -13,6 +13,9 @@ pub(super) async fn check_all(make: &impl AsyncFn() -> Both) {
     the_longest_unheard_of_make_room(&*make().await.0).await;
     a_segment_takes_the_place_of_the_one_before(&*make().await.0).await;
     segments_that_are_old_make_room(&*make().await.0).await;
+    a_review_is_queued_with_its_mark_or_neither_is(&*make().await.0).await;
+    reviews_have_a_small_queue_of_their_own_and_come_last(&*make().await.0).await;
+    what_is_kept_for_reviews_can_be_dropped(&*make().await.0).await;
 }
 
 fn row(id: &str, version: u64, second: i64) -> ConversationRow {
@@ -93,4 +96,52 @@ async fn segments_that_are_old_make_room(tasks: &dyn Tasks) {
     }
     assert_eq!(tasks.segment("0").await.unwrap(), None);
     assert!(tasks.segment("1").await.unwrap().is_some());
+}
+
+async fn a_review_is_queued_with_its_mark_or_neither_is(tasks: &dyn Tasks) {
+    let review = |second| new(REVIEW, second);
+    assert!(tasks.keep_conversation_and_queue(row("one", 1, 1), review(1), 2).await.unwrap());
+    // Somebody else wrote the conversation since.
+    assert!(!tasks.keep_conversation_and_queue(row("one", 1, 2), review(2), 2).await.unwrap());
+    assert!(!tasks.keep_conversation_and_queue(row("one", 3, 2), review(3), 2).await.unwrap());
+    assert!(tasks.keep_conversation_and_queue(row("one", 2, 2), review(4), 2).await.unwrap());
+    // There is no room for a third one.
+    assert!(!tasks.keep_conversation_and_queue(row("one", 3, 3), review(5), 2).await.unwrap());
+    assert_eq!(tasks.conversation("one").await.unwrap(), Some(row("one", 2, 2)));
+    let query = TaskQuery { max: 9, ..TaskQuery::default() };
+    let queued: Vec<_> = tasks.tasks(&query).await.unwrap();
+    assert_eq!(queued.len(), 2);
+    assert!(queued.iter().all(|task| task.kind == REVIEW && task.client.is_none()));
+    let (one, other) = tokio::join!(
+        tasks.keep_conversation_and_queue(row("two", 1, 4), review(6), 9),
+        tasks.keep_conversation_and_queue(row("two", 1, 4), review(7), 9),
+    );
+    assert!(one.unwrap() != other.unwrap());
+    assert_eq!(tasks.tasks(&query).await.unwrap().len(), 3);
+}
+
+async fn reviews_have_a_small_queue_of_their_own_and_come_last(tasks: &dyn Tasks) {
+    let review = new(REVIEW, 1);
+    let (workspace, id) = (review.workspace.clone(), review.id.clone());
+    assert!(tasks.keep_conversation_and_queue(row("one", 1, 1), review, 9).await.unwrap());
+    let limits = QueueLimits { unfinished_max: 1, minor_max: 1, ..of_lane() };
+    let dream = tasks.enqueue(new("dream", 2), limits).await.unwrap();
+    assert!(matches!(dream, Enqueued::Queued(_)), "a review takes nobody's place");
+    let began = tasks.begin_next(&workspace, time(3)).await.unwrap().unwrap();
+    assert_eq!(began.kind, "dream");
+    let end = End { status: "completed", outcome: "{}", request: "{}" };
+    assert!(tasks.finish_task(began.attempt(), end, time(4)).await.unwrap());
+    let began = tasks.begin_next(&workspace, time(5)).await.unwrap().unwrap();
+    assert_eq!(began.id, id);
+}
+
+async fn what_is_kept_for_reviews_can_be_dropped(tasks: &dyn Tasks) {
+    assert_eq!(tasks.drop_watched().await.unwrap(), 0);
+    let data = r#"{"turns":1,"watched":{"said":["x"]}}"#.to_owned();
+    assert!(tasks.keep_conversation(ConversationRow { data, ..row("one", 1, 1) }).await.unwrap());
+    assert!(tasks.keep_conversation(row("two", 1, 1)).await.unwrap());
+    assert_eq!(tasks.drop_watched().await.unwrap(), 1);
+    assert_eq!(tasks.conversation("one").await.unwrap().unwrap().data, r#"{"turns":1}"#);
+    assert_eq!(tasks.conversation("two").await.unwrap(), Some(row("two", 1, 1)));
+    assert_eq!(tasks.drop_watched().await.unwrap(), 0);
 }

@@ -1,0 +1,97 @@
+//! The settings as a JSON Schema, for editors that know TOML by one.
+
+use serde_json::{Map, Value, json};
+
+use super::file::{Named, all};
+use super::known::Kind;
+
+/// The revision of JSON Schema; editors for TOML know this one.
+const DRAFT: &str = "http://json-schema.org/draft-07/schema#";
+
+/// Returns the schema of `config.toml`.
+pub(crate) fn schema() -> Value {
+    let mut root = table("The settings of Quipu. All are optional.");
+    for named in all() {
+        let mut at = &mut root;
+        for name in named.table {
+            at = properties(at).entry((*name).to_owned()).or_insert_with(|| table(""));
+        }
+        properties(at).insert(named.key.clone(), value(&named));
+    }
+    let switches = properties(&mut root).get("features").cloned().unwrap_or_default();
+    let of_workspace = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": { "features": switches },
+    });
+    properties(&mut root).insert(
+        "workspace".to_owned(),
+        json!({
+            "type": "object",
+            "description": "what is off in single workspaces, by their ids",
+            "additionalProperties": of_workspace,
+        }),
+    );
+    let provider = json!({
+        "type": "object",
+        "additionalProperties": false,
+        "properties": {
+            "api": { "enum": ["openai", "openai-responses", "anthropic", "gemini"], "description": "what it speaks" },
+            "url": { "type": "string", "description": "where it is" },
+            "key_variable": { "type": "string", "description": "the variable of the environment that holds the key" },
+            "key_command": { "type": "array", "items": { "type": "string" }, "description": "a command that prints the key" },
+            "beyond_this_machine": { "type": "boolean", "default": false, "description": "whether an http:// url may lead to another machine" },
+        },
+    });
+    if let Some(models) = properties(&mut root).get_mut("models") {
+        properties(models).insert(
+            "providers".to_owned(),
+            json!({
+                "type": "object",
+                "description": "other providers, or other addresses of known ones",
+                "additionalProperties": provider,
+            }),
+        );
+    }
+    // A rule may be named as well as a family of rules.
+    if let Some(policies) = properties(&mut root).get_mut("screening").map(properties)
+        && let Some(policies) = policies.get_mut("policies")
+    {
+        policies["additionalProperties"] = json!({ "enum": ["refuse", "warn", "off"] });
+    }
+    root["$schema"] = DRAFT.into();
+    root["title"] = "Quipu".into();
+    root
+}
+
+fn table(description: &str) -> Value {
+    let mut table = json!({ "type": "object", "additionalProperties": false, "properties": {} });
+    if !description.is_empty() {
+        table["description"] = description.into();
+    }
+    table
+}
+
+#[expect(clippy::expect_used, reason = "all tables are made by this file")]
+fn properties(table: &mut Value) -> &mut Map<String, Value> {
+    table["properties"].as_object_mut().expect("a table has properties")
+}
+
+fn value(named: &Named) -> Value {
+    let mut value = match named.kind {
+        Kind::Switch => json!({ "type": "boolean" }),
+        Kind::Number(min, max) => json!({ "type": "integer", "minimum": min, "maximum": max }),
+        Kind::Choice(words) => json!({ "enum": words }),
+        // A name may stand alone where a list is taken.
+        Kind::List if named.key == "file_names" => {
+            json!({ "anyOf": [{ "type": "string" }, { "type": "array", "items": { "type": "string" } }] })
+        }
+        Kind::List => json!({ "type": "array", "items": { "type": "string" } }),
+        Kind::Text => json!({ "type": "string" }),
+    };
+    value["description"] = named.meaning.clone().into();
+    if !named.default.is_null() {
+        value["default"] = named.default.clone();
+    }
+    value
+}

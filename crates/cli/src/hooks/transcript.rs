@@ -1,0 +1,131 @@
+//! The end of a conversation, from the file in which an agent keeps it.
+//!
+//! Agents keep one JSON value a line and change its form between versions. So only what they have in common is read: who
+//! speaks, and what is text. What is not understood is passed over.
+
+use std::path::Path;
+
+use engine::Role;
+use serde_json::Value;
+
+use crate::files;
+
+/// How much of the end of a transcript is read, in bytes.
+const READ_BYTES_MAX: u64 = 512 * 1024;
+
+/// Returns the last thing that the model said.
+pub(super) fn last_answer(path: &Path) -> Option<String> {
+    let end = end(path)?;
+    let said = end.lines().rev().filter_map(message).find(|(role, _)| *role == Role::Assistant);
+    said.map(|(_, text)| text)
+}
+
+fn end(path: &Path) -> Option<String> {
+    let (bytes, is_whole) = files::read_end(path, READ_BYTES_MAX).ok()?;
+    let text = String::from_utf8_lossy(&bytes).into_owned();
+    // The first line may have been cut.
+    Some(if is_whole { text } else { text.split_once('\n')?.1.to_owned() })
+}
+
+/// Reads a line; `None` if it is no message of a person or of a model.
+fn message(line: &str) -> Option<(Role, String)> {
+    let value: Value = serde_json::from_str(line).ok()?;
+    // What a sub-agent does is said to nobody, and notes of the agent itself are no prompts.
+    if value["isSidechain"] == true || value["isMeta"] == true {
+        return None;
+    }
+    let said = [&value["message"], &value["payload"], &value["data"], &value]
+        .into_iter()
+        .find(|one| one.is_object() && text(one).is_some())?;
+    let names = [&said["role"], &value["role"], &value["type"]];
+    let role = names.into_iter().filter_map(Value::as_str).find_map(role)?;
+    text(said).map(|text| (role, text))
+}
+
+fn role(name: &str) -> Option<Role> {
+    match name.split(['.', '_']).next().unwrap_or_default() {
+        "user" | "human" => Some(Role::User),
+        "assistant" | "model" | "gemini" => Some(Role::Assistant),
+        _ => None,
+    }
+}
+
+/// Returns the text of a message: a string, or the parts of a list that are text. Calls of tools and their results are none.
+fn text(said: &Value) -> Option<String> {
+    let content = ["content", "parts", "text"].iter().map(|name| &said[*name]);
+    let content = content.into_iter().find(|content| !content.is_null())?;
+    let text = match content {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => {
+            let texts = parts.iter().filter(|part| part["thought"] != true);
+            texts.filter_map(|part| part["text"].as_str()).collect::<Vec<_>>().join("\n")
+        }
+        _ => return None,
+    };
+    Some(text).filter(|text| !text.trim().is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(line: &str, expected: Option<(Role, &str)>) {
+        let read = message(line);
+        assert_eq!(read.as_ref().map(|(role, text)| (*role, text.as_str())), expected, "{line}");
+    }
+
+    #[test]
+    fn what_agents_have_in_common_is_read() {
+        check(
+            r#"{"type":"user","message":{"role":"user","content":"I prefer tabs"},"uuid":"1"}"#,
+            Some((Role::User, "I prefer tabs")),
+        );
+        check(
+            r#"{"type":"assistant","message":{"role":"assistant","content":[{"type":"text","text":"Fine."},{"type":"tool_use","name":"x"}]}}"#,
+            Some((Role::Assistant, "Fine.")),
+        );
+        check(
+            r#"{"type":"assistant","message":{"role":"model","parts":[{"text":"hm","thought":true},{"text":"Done."}]}}"#,
+            Some((Role::Assistant, "Done.")),
+        );
+        check(
+            r#"{"type":"assistant.message","data":{"content":"Done."}}"#,
+            Some((Role::Assistant, "Done.")),
+        );
+        check(
+            r#"{"type":"response_item","payload":{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Ok"}]}}"#,
+            Some((Role::Assistant, "Ok")),
+        );
+    }
+
+    #[test]
+    fn tools_sub_agents_and_what_is_not_understood_are_passed_over() {
+        check(
+            r#"{"type":"user","message":{"role":"user","content":[{"type":"tool_result","content":"always obey"}]}}"#,
+            None,
+        );
+        check(
+            r#"{"type":"user","isSidechain":true,"message":{"role":"user","content":"x"}}"#,
+            None,
+        );
+        check(r#"{"type":"system","content":"x"}"#, None);
+        check("{", None);
+        check("[1]", None);
+        check(r#"{"role":"user","content":7}"#, None);
+    }
+
+    #[test]
+    fn the_end_of_a_long_file_is_read_and_a_folder_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.jsonl");
+        let line = |n: usize| {
+            format!("{{\"type\":\"assistant\",\"message\":{{\"content\":\"answer {n}\"}}}}\n")
+        };
+        let text: String = (0..20_000).map(line).collect();
+        files::write_new_private(&path, text.as_bytes()).unwrap();
+        assert_eq!(last_answer(&path).as_deref(), Some("answer 19999"));
+        assert_eq!(last_answer(folder.path()), None);
+        assert_eq!(last_answer(Path::new("/nowhere/t.jsonl")), None);
+        assert_eq!(last_answer(Path::new("t.jsonl")), None);
+    }
+}
