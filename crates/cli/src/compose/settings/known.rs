@@ -266,30 +266,30 @@ const OF_TABLES: &[(&str, &str)] = &[
 ];
 
 /// What the help says before `[embeddings]`.
-const PROVIDERS: &str = "  [models.providers.work]       models of it are named like \"work/NAME\"
-  api = \"openai\"                or \"openai-responses\", \"anthropic\", \"gemini\"
-  url = \"https://host/v1\"       where it is
-  key_command = [\"pass\", \"x\"]   prints the key; or key_variable names the variable that holds it
-  beyond_this_machine = false   whether an http:// url may lead to another machine
+const PROVIDERS: &str = "  [models.providers.work]         models of it are named like \"work/NAME\"
+  api = \"openai\"                  or \"openai-responses\", \"anthropic\", \"gemini\"
+  url = \"https://host/v1\"         where it is
+  key_command = [\"pass\", \"x\"]     prints the key; or key_variable names the variable that holds it
+  beyond_this_machine = false     whether an http:// url may lead to another machine
 ";
 
 /// What the help says before `[screening]`.
 const FEATURES: &str = "  [features]
-  recall = true                 what is on: `quipu features` lists all
+  recall = true                   what is on: `quipu features` lists all
   [workspace.\"ID\".features]
-  recall = false                what is off in one workspace
+  recall = false                  what is off in one workspace
 ";
 
 /// What the help says at the end.
 const POLICIES: &str = "  [screening.policies]
-  secrets = \"refuse\"            or \"warn\", \"off\": for a rule, or a family of rules
+  secrets = \"refuse\"              or \"warn\", \"off\": for a rule, or a family of rules
 ";
 
 /// Returns the settings as the help lists them: such lines could stand in the file, but for the remarks.
 pub(crate) fn help() -> String {
     let mut text = String::new();
     let mut line = |left: String, remark: &str| {
-        let line = format!("  {left:<30}{remark}");
+        let line = format!("  {left:<32}{remark}");
         text.push_str(line.trim_end());
         text.push('\n');
     };

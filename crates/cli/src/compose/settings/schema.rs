@@ -95,3 +95,68 @@ fn value(named: &Named) -> Value {
     }
     value
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Returns what the schema says of a key of a table.
+    fn of<'s>(schema: &'s Value, key: &str) -> Option<&'s Value> {
+        schema["properties"]
+            .get(key)
+            .or_else(|| Some(&schema["additionalProperties"]).filter(|one| one.is_object()))
+    }
+
+    fn check(schema: &Value, value: &toml::Value, name: &str) {
+        let kind = |schema: &Value| schema["type"].as_str().map(str::to_owned);
+        match value {
+            toml::Value::Table(table) => {
+                assert_eq!(kind(schema).as_deref(), Some("object"), "{name}");
+                for (key, value) in table {
+                    let name = format!("{name}.{key}");
+                    let of = of(schema, key).unwrap_or_else(|| panic!("{name} is not described"));
+                    check(of, value, &name);
+                }
+            }
+            toml::Value::Boolean(_) => {
+                assert_eq!(kind(schema).as_deref(), Some("boolean"), "{name}")
+            }
+            toml::Value::Integer(number) => {
+                assert_eq!(kind(schema).as_deref(), Some("integer"), "{name}");
+                let is_within = |bound: &str, is_fit: fn(i64, i64) -> bool| {
+                    schema[bound].as_i64().is_none_or(|bound| is_fit(*number, bound))
+                };
+                assert!(is_within("minimum", |n, min| n >= min), "{name}");
+                assert!(is_within("maximum", |n, max| n <= max), "{name}");
+            }
+            toml::Value::String(word) => match schema["enum"].as_array() {
+                Some(words) => assert!(words.contains(&json!(word)), "{name}"),
+                None => assert_eq!(kind(schema).as_deref(), Some("string"), "{name}"),
+            },
+            toml::Value::Array(_) => {
+                let is_list = |one: &Value| one["type"] == "array";
+                let any = schema["anyOf"].as_array().is_some_and(|any| any.iter().any(is_list));
+                assert!(any || is_list(schema), "{name}");
+            }
+            other => panic!("{name} is {other:?}"),
+        }
+    }
+
+    #[test]
+    fn whatever_the_help_shows_is_described() {
+        // The remarks behind the values begin without a mark.
+        let lines = super::super::help();
+        let lines = lines.lines().map(|line| {
+            let line = line.trim();
+            let cut = if line.starts_with('[') {
+                line.find(']').map(|at| at + 1)
+            } else {
+                line.find("  ")
+            };
+            cut.and_then(|at| line.get(..at)).unwrap_or(line).to_owned() + "\n"
+        });
+        let settings: toml::Table = toml::from_str(&lines.collect::<String>()).unwrap();
+        assert!(settings.len() > 8, "{settings:?}");
+        check(&schema(), &toml::Value::Table(settings), "settings");
+    }
+}
