@@ -8,7 +8,7 @@ mod error;
 mod id;
 pub(crate) mod record;
 
-pub(crate) use details::tellable;
+pub use details::tellable;
 pub use error::{TaskError, TaskErrorCode};
 pub use id::{BadClientId, BadTaskId, ClientId, TaskId};
 
