@@ -9,7 +9,7 @@ use std::collections::HashSet;
 use memory::command::{Command, Reply};
 use memory::document::Revision;
 use memory::path::{Layout, MemoryPath, Mount};
-use store::{Draft, DraftedEdit};
+use store::{Draft, DraftedEdit, Memories};
 
 use crate::runner::RunError;
 use crate::task::{Request, TaskError, TaskErrorCode, TaskKind, TaskResult};
@@ -39,16 +39,20 @@ pub struct StagedEdit {
 /// Enters edits that were decided on elsewhere, each if the memory is still as whoever decided knew it. Returns the
 /// memories, in the order of the edits. If one cannot be entered, nothing of the draft may be committed.
 pub async fn enter_staged(
-    draft: &mut Draft,
-    (request, layout): (&Request, Layout),
+    (memories, draft): (&Memories, &mut Draft),
+    request: &Request,
     edits: &[StagedEdit],
 ) -> Result<Vec<MemoryPath>, RunError> {
     let kind = request.kind();
+    let pinned = pinned(memories, kind, edits).await?;
     let mut paths = Vec::with_capacity(edits.len());
     let mut seen = HashSet::new();
     for StagedEdit { path: named, base, text } in edits {
-        let path = inside(named, layout).ok_or_else(|| escape(kind))?;
-        check_asked(request, &path, text.is_none())?;
+        let path = inside(named, memories.layout()).ok_or_else(|| escape(kind))?;
+        check_asked(request, &path, (base.is_some(), text.is_some()))?;
+        if pinned.contains(&path) && (text.is_none() || kind == TaskKind::Forget) {
+            return Err(refuse(TaskErrorCode::failed(kind), "an edit would remove what is pinned"));
+        }
         if !seen.insert(path.clone()) || (base.is_none() && text.is_none()) {
             return Err(malformed(kind));
         }
@@ -81,17 +85,38 @@ pub fn escape(kind: TaskKind) -> RunError {
         TaskKind::Remember => TaskErrorCode::RememberPathEscape,
         TaskKind::Forget | TaskKind::Dream => TaskErrorCode::failed(kind),
     };
-    TaskError::new(code).with_details("an edit names a path outside of the memories").into()
+    refuse(code, "an edit names a path outside of the memories")
 }
 
 fn malformed(kind: TaskKind) -> RunError {
-    TaskError::new(TaskErrorCode::failed(kind))
-        .with_details("the edits contradict each other")
-        .into()
+    refuse(TaskErrorCode::failed(kind), "the edits contradict each other")
 }
 
-/// Checks that an edit is of a kind that the request asks for: where it may write, and whether memories may go.
-fn check_asked(request: &Request, path: &MemoryPath, removes: bool) -> Result<(), RunError> {
+fn refuse(code: TaskErrorCode, why: &str) -> RunError {
+    TaskError::new(code).with_details(why).into()
+}
+
+/// Returns the memories that are pinned, if that matters for some of the edits: what is pinned is never deleted by an
+/// agent, and nothing of it is forgotten.
+async fn pinned(
+    memories: &Memories,
+    kind: TaskKind,
+    edits: &[StagedEdit],
+) -> Result<HashSet<MemoryPath>, RunError> {
+    let may_remove = |edit: &StagedEdit| edit.text.is_none() || kind == TaskKind::Forget;
+    if !edits.iter().any(may_remove) {
+        return Ok(HashSet::new());
+    }
+    let surveyed = memories.survey().await.map_err(|error| RunError::of(kind, &error))?;
+    Ok(surveyed.into_iter().filter(|one| one.pinned).map(|one| one.path).collect())
+}
+
+/// Checks that an edit is of a kind that the request asks for: where it may write, and whether memories may come or go.
+fn check_asked(
+    request: &Request,
+    path: &MemoryPath,
+    (was_there, is_kept): (bool, bool),
+) -> Result<(), RunError> {
     let (kind, scope) = match request {
         Request::Remember(asked) => (TaskKind::Remember, asked.scope),
         Request::Forget(asked) => (TaskKind::Forget, asked.scope),
@@ -101,17 +126,17 @@ fn check_asked(request: &Request, path: &MemoryPath, removes: bool) -> Result<()
         (Some(wanted), Some(Mount::Scope(scope))) => scope != wanted,
         _ => false,
     };
+    let failed = TaskErrorCode::failed(kind);
     if is_elsewhere {
-        let code = match kind {
-            TaskKind::Remember => TaskErrorCode::RememberScopeMismatch,
-            TaskKind::Forget | TaskKind::Dream => TaskErrorCode::failed(kind),
-        };
-        let error = TaskError::new(code);
-        return Err(error.with_details("an edit is in another scope than was asked for").into());
+        let code =
+            if kind == TaskKind::Remember { TaskErrorCode::RememberScopeMismatch } else { failed };
+        return Err(refuse(code, "an edit is in another scope than was asked for"));
     }
-    if removes && kind == TaskKind::Remember {
-        let error = TaskError::new(TaskErrorCode::RememberFailed);
-        return Err(error.with_details("an edit would remove a memory").into());
+    match kind {
+        TaskKind::Remember if !is_kept => Err(refuse(failed, "an edit would remove a memory")),
+        TaskKind::Forget if !was_there && is_kept => {
+            Err(refuse(failed, "an edit would add a memory"))
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
