@@ -59,6 +59,8 @@ pub(crate) const FOR_TESTS: &[Tool] = &[
     Tool::npm("@anthropic-ai/claude-code", "2.1.331"),
     Tool::npm("@openai/codex", "0.169.0"),
     Tool::npm("@qwen-code/qwen-code", "0.24.4"),
+    Tool::npm("@agentclientprotocol/sdk", "2.4.0"),
+    Tool::npm("@zed-industries/agent-client-protocol", "0.4.5"),
     Tool::npm("qwen-code-sdk-0.1.8@npm:@qwen-code/sdk", "0.1.8"),
     Tool::npm("qwen-code-sdk-0.1.14@npm:@qwen-code/sdk", "0.1.14"),
     Tool::python("anthropic", "2.13.0"),

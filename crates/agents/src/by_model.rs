@@ -33,8 +33,8 @@ pub(crate) use self::prompts::quoted as quotes_prompt;
 pub use self::rerank::{RerankCandidate, rerank};
 use self::review::Findings;
 use crate::curator::{CurateError, Curator, Embedded, enter};
-use crate::embedded::{self, At, Snapshot, Source};
-use crate::ledger::Ledger;
+use crate::embedded::{self, At, DREAM_COMPLETED, Snapshot, Source};
+use crate::ledger::{DREAM_AGENT, FORGET_AGENT, Ledger, REMEMBER_AGENT, REVIEW_AGENT};
 use crate::request::{
     ContextMode, Dreamt, EntryAction, EntryNote, ForgetRequest, Forgotten, Refusal,
     RememberRequest, Remembered, Topic,
@@ -125,7 +125,7 @@ impl<C: Clock> Modelled<C> {
             }
             None => snapshot.writable.clone(),
         };
-        ledger.begin("managed-auto-memory-remember", chat.name());
+        ledger.begin(REMEMBER_AGENT, chat.name());
         let allowed = Allowed {
             mounts: memories.mounts().iter().map(|mount| mount.mount).collect(),
             writable,
@@ -170,7 +170,7 @@ impl<C: Clock> Modelled<C> {
         request: &ForgetRequest,
         ledger: &Ledger,
     ) -> Result<Forgotten, CurateError> {
-        ledger.begin("managed-auto-memory-forget", chat.name());
+        ledger.begin(FORGET_AGENT, chat.name());
         let snapshot = self.rules.snapshot(memories).await?;
         let mut candidates = embedded::candidates(&snapshot, request, CANDIDATES_MAX);
         let screen = self.rules.screen();
@@ -202,7 +202,7 @@ impl<C: Clock> Modelled<C> {
         (memories, draft): (&Memories, &mut Draft),
         ledger: &Ledger,
     ) -> Result<Dreamt, CurateError> {
-        ledger.begin("managed-auto-memory-dream", chat.name());
+        ledger.begin(DREAM_AGENT, chat.name());
         let snapshot = self.rules.snapshot(memories).await?;
         let screen = self.rules.screen();
         let until = Instant::now() + AGENT_WAIT;
@@ -245,13 +245,14 @@ impl<C: Clock> Modelled<C> {
         }
         enter(draft, &snapshot, &done.edits).await?;
         draft.by_model(chat.name());
-        done.summary = match done.edits.len() {
+        let did = match done.edits.len() {
             0 => "Nothing to tidy up.".to_owned(),
             1 => format!("Changed 1 memory. Repeated entries merged: {}.", done.deduped),
             count => {
                 format!("Changed {count} memories. Repeated entries merged: {}.", done.deduped)
             }
         };
+        done.summary = format!("{DREAM_COMPLETED} {did}");
         if !done.proposals.is_empty() {
             let _ = write!(done.summary, " Proposed: {}.", done.proposals.len());
         }
@@ -268,7 +269,7 @@ impl<C: Clock> Modelled<C> {
         (request, wait): (&ReviewRequest, Duration),
         ledger: &Ledger,
     ) -> Result<Reviewed, CurateError> {
-        ledger.begin("managed-auto-memory-review", chat.name());
+        ledger.begin(REVIEW_AGENT, chat.name());
         let snapshot = self.rules.snapshot(memories).await?;
         let screen = self.rules.screen();
         let mut findings = Findings::new(&snapshot, request, screen);

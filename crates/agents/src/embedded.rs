@@ -28,7 +28,7 @@ pub(crate) use book::Note;
 pub use book::{Snapshot, Source, Stored, Written};
 pub(crate) use classify::is_private;
 pub use dream::dream;
-pub(crate) use dream::says_more_than_its_entries;
+pub(crate) use dream::{DREAM_COMPLETED, says_more_than_its_entries};
 pub use forget::forget;
 pub(crate) use forget::{At, candidates, forget_entries};
 pub(crate) use found::{Found, take};

@@ -3,6 +3,13 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use model::Usage;
+use tokio::sync::Notify;
+
+/// The agents, as they are called in logs and runs.
+pub(crate) const REMEMBER_AGENT: &str = "managed-auto-memory-remember";
+pub(crate) const FORGET_AGENT: &str = "managed-auto-memory-forget";
+pub(crate) const DREAM_AGENT: &str = "managed-auto-memory-dream";
+pub(crate) const REVIEW_AGENT: &str = "managed-auto-memory-review";
 
 /// What a piece of work took so far.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -25,9 +32,39 @@ pub struct Report {
     pub failed: Option<String>,
 }
 
+impl Report {
+    /// Returns the agent of this name.
+    pub fn agent(name: &str) -> Option<&'static str> {
+        [REMEMBER_AGENT, FORGET_AGENT, DREAM_AGENT, REVIEW_AGENT]
+            .into_iter()
+            .find(|agent| *agent == name)
+    }
+
+    /// Returns what both came to, of which the other was noted later.
+    #[must_use]
+    pub fn and_then(&self, later: &Self) -> Self {
+        let mut usage = self.usage;
+        usage.add(&later.usage);
+        Self {
+            agent: later.agent.or(self.agent),
+            model: later.model.clone().or_else(|| self.model.clone()),
+            turns: self.turns.saturating_add(later.turns),
+            calls: self.calls.saturating_add(later.calls),
+            refused: self.refused.saturating_add(later.refused),
+            usage,
+            // Of the latest attempt alone.
+            fallback: later.fallback.clone(),
+            failed: later.failed.clone(),
+        }
+    }
+}
+
 /// Where a piece of work is noted.
 #[derive(Debug, Default)]
-pub struct Ledger(Mutex<Report>);
+pub struct Ledger {
+    report: Mutex<Report>,
+    noted: Notify,
+}
 
 impl Ledger {
     /// Returns what was noted so far.
@@ -35,39 +72,57 @@ impl Ledger {
         self.lock().clone()
     }
 
+    /// Waits until something is noted that was not waited for before. One may wait at a time.
+    pub async fn noted(&self) {
+        self.noted.notified().await;
+    }
+
+    /// Takes over what somebody else noted, in the place of what is here.
+    pub fn replace(&self, report: Report) {
+        self.note(|noted| *noted = report);
+    }
+
     pub(crate) fn begin(&self, agent: &'static str, model: &str) {
-        let mut report = self.lock();
-        report.agent = Some(agent);
-        report.model = Some(model.to_owned());
-        // Of an earlier attempt.
-        report.fallback = None;
-        report.failed = None;
+        self.note(|report| {
+            report.agent = Some(agent);
+            report.model = Some(model.to_owned());
+            // Of an earlier attempt.
+            report.fallback = None;
+            report.failed = None;
+        });
     }
 
     pub(crate) fn replied(&self, usage: &Usage) {
-        let mut report = self.lock();
-        report.turns += 1;
-        report.usage.add(usage);
+        self.note(|report| {
+            report.turns += 1;
+            report.usage.add(usage);
+        });
     }
 
     pub(crate) fn called(&self) {
-        self.lock().calls += 1;
+        self.note(|report| report.calls += 1);
     }
 
     pub(crate) fn refused(&self) {
-        self.lock().refused += 1;
+        self.note(|report| report.refused += 1);
     }
 
     pub(crate) fn failed(&self, why: String) {
-        self.lock().failed = Some(why);
+        self.note(|report| report.failed = Some(why));
     }
 
     pub(crate) fn fell_back(&self, why: String) {
-        self.lock().fallback = Some(why);
+        self.note(|report| report.fallback = Some(why));
+    }
+
+    /// Changes what is noted, and then wakes whoever waits for that.
+    fn note(&self, change: impl FnOnce(&mut Report)) {
+        change(&mut self.lock());
+        self.noted.notify_one();
     }
 
     fn lock(&self) -> MutexGuard<'_, Report> {
         // What is noted is whole at every moment.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.report.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -10,10 +10,13 @@ use clap_complete::engine::ArgValueCompleter;
 
 use crate::complete;
 
+#[cfg(feature = "child")]
+mod acp;
 mod context;
 mod hook;
 mod install;
 mod ls;
+mod mcp;
 mod models;
 mod overview;
 mod pending;
@@ -24,14 +27,19 @@ mod settings;
 mod tasks;
 mod workspace;
 
+#[cfg(feature = "child")]
+pub(crate) use acp::Acp;
 pub(crate) use context::{Context, Moment, Recall, Trust};
 pub(crate) use hook::Hook;
 pub(crate) use install::{Install, Installation, Uninstall};
 pub(crate) use ls::{Filter, Ls, Order};
+pub(crate) use mcp::Mcp;
 pub(crate) use models::{Models, Runs};
 pub(crate) use overview::{color, grammar, grouped, overview, with_groups};
 pub(crate) use pending::{Chosen, PendingAction, PendingArgs};
 pub(crate) use reference::{Reference, Topic};
+#[cfg(feature = "child")]
+pub(crate) use serve::RunnerName;
 pub(crate) use serve::{DEFAULT_PORT, Events, Guard, Serve, Token, Ui};
 pub(crate) use service::{Service, ServiceAction};
 pub(crate) use tasks::{Dream, Forget, Remember, Save, SaveScope, Tasks};
@@ -189,6 +197,9 @@ pub(crate) enum Command {
     Token(Token),
     Events(Events),
     Mcp(Mcp),
+    #[cfg(feature = "child")]
+    #[command(long_flag = "acp")]
+    Acp(Acp),
     Install(Install),
     Uninstall(Uninstall),
     Hook(Hook),
@@ -634,32 +645,6 @@ pub(crate) struct Export {
     /// Overwrite files that are there
     #[arg(long)]
     pub(crate) force: bool,
-}
-
-/// Serve memories to an agent over MCP on stdin and stdout
-///
-/// An agent's client starts this. `--project`, `--workspace-id` and `--flat` say which memories it
-/// gets; without `--project` the roots that the client names are honored. The workspace is that of
-/// the worktree, unless an id is given.
-#[derive(Args, Debug)]
-#[command(after_help = "\
-Examples:
-  quipu mcp
-  quipu mcp --agent-class plan --project ~/src/app
-  quipu mcp --read-only --flat ./memories")]
-pub(crate) struct Mcp {
-    /// What the agent may do: `exec` writes everywhere, `plan` not to the project, `explore` only
-    /// reads; so does a class that is not known
-    #[arg(long, value_name = "CLASS", default_value = "exec")]
-    pub(crate) agent_class: String,
-
-    /// Let nobody write
-    #[arg(long)]
-    pub(crate) read_only: bool,
-
-    /// The host's session, for history
-    #[arg(long, value_name = "ID")]
-    pub(crate) session: Option<String>,
 }
 
 /// Show all of it in a throw-away home

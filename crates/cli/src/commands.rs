@@ -18,6 +18,8 @@ use crate::exit::{Failure, Status};
 use crate::hooks;
 
 mod accept;
+#[cfg(feature = "child")]
+pub(crate) mod acp;
 
 mod ask;
 
@@ -118,6 +120,8 @@ const fn needs(command: &Command) -> Option<Feature> {
         Command::Ui(_) => Some(Feature::Page),
         Command::Hot => Some(Feature::HotSet),
         Command::Models(_) | Command::Runs(_) => Some(Feature::Models),
+        #[cfg(feature = "child")]
+        Command::Acp(_) => Some(Feature::Child),
         // They say or set how things are, or are told what is off by what they serve.
         Command::Trust(_)
         | Command::Status
@@ -189,6 +193,8 @@ pub(crate) async fn run(app: &App, command: Command) -> Result<Status, Failure> 
         Command::Token(_) => token::run(app),
         Command::Events(args) => events::run(app, &args).await,
         Command::Mcp(args) => mcp::run(app, &args).await,
+        #[cfg(feature = "child")]
+        Command::Acp(_) => acp::run(app).await,
         Command::Install(args) => install::install(app, &args).await,
         Command::Uninstall(args) => install::uninstall(app, &args).await,
         Command::Hook(args) => Ok(hooks::run(app.globals.clone(), args)),

@@ -30,11 +30,14 @@ use crate::render::progress;
 
 mod features;
 
+mod runner;
+
 mod settings;
 
 pub(crate) use features::Origin as FeatureOrigin;
+pub(crate) use runner::{Chosen, Runners};
 pub(crate) use settings::{
-    Settings, SettingsFile, help as settings_help, schema as settings_schema,
+    RunnerKind, Settings, SettingsFile, help as settings_help, schema as settings_schema,
 };
 
 use self::features::Said;
@@ -56,6 +59,8 @@ pub(crate) struct App {
     pub(crate) engine: Engine,
     /// What settings and environment say of features.
     pub(crate) features: Said,
+    /// What settings say of where tasks are done.
+    pub(crate) runners: Runners,
     binding: BindingRequest,
 }
 
@@ -140,6 +145,7 @@ struct Composed {
     binding: BindingRequest,
     engine: Engine,
     features: Said,
+    runners: Runners,
     pager: Option<Pager>,
 }
 
@@ -148,7 +154,7 @@ impl App {
     /// which is handed back.
     pub(crate) fn compose(globals: Globals, output: Output) -> Result<Self, (Output, Failure)> {
         match Composed::new(&globals) {
-            Ok(Composed { folders, binding, engine, features, pager }) => {
+            Ok(Composed { folders, binding, engine, features, runners, pager }) => {
                 if binding.project_dir.is_none() && binding.flat.is_none() {
                     output.warning("the current folder no longer exists, so there is no project");
                 }
@@ -159,6 +165,7 @@ impl App {
                     interrupts: Interrupts::default(),
                     engine,
                     features,
+                    runners,
                     binding,
                 })
             }
@@ -260,7 +267,7 @@ impl Composed {
             Failure::from(error).help(format!("the settings are in {}", settings_file.display()))
         })?;
         let pager = if globals.no_pager { None } else { pager() };
-        Ok(Self { folders, binding, engine, features, pager })
+        Ok(Self { folders, binding, engine, features, runners: settings.runners(), pager })
     }
 }
 

@@ -12,12 +12,13 @@ use memory::limits::{DRAIN_WAIT, TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX};
 
 use std::sync::Arc;
 
-use crate::compose::App;
+use crate::compose::{App, Chosen};
 use crate::exit::{Failure, help_for};
 
 /// The lane of the workspace that the flags and the current folder mean.
 pub(crate) struct Lane {
     lanes: Lanes,
+    chosen: Option<Chosen>,
     workspace: Workspace,
     asker: Asker,
 }
@@ -25,13 +26,21 @@ pub(crate) struct Lane {
 impl Lane {
     /// Opens the lane; nothing is done yet.
     pub(crate) fn open(app: &App) -> Self {
-        Self::new(&app.engine, app.workspace())
+        let chosen = app.runners.of_command(&app.engine);
+        let (engine, runner) = (&app.engine, Arc::clone(&chosen.runner));
+        let lanes = engine.lanes_with(runner, engine.lane_settings(), Arc::new(Unheard));
+        Self {
+            lanes,
+            chosen: Some(chosen),
+            workspace: app.workspace(),
+            asker: Asker::person("cli"),
+        }
     }
 
     /// Opens the lane of a workspace.
     pub(crate) fn new(engine: &Engine, workspace: Workspace) -> Self {
         let lanes = engine.lanes(engine.lane_settings(), Arc::new(Unheard));
-        Self { lanes, workspace, asker: Asker::person("cli") }
+        Self { lanes, chosen: None, workspace, asker: Asker::person("cli") }
     }
 
     /// Has a task done and waits for its end. A signal takes it back.
@@ -45,7 +54,15 @@ impl Lane {
         let _finishing = app.interrupts.finish_first();
         let ended = app.wait(doing, self.submit_and_wait(app, request)).await;
         self.lanes.drain(DRAIN_WAIT).await;
+        self.close().await;
         ended
+    }
+
+    /// Ends what was started for tasks.
+    async fn close(&self) {
+        if let Some(chosen) = &self.chosen {
+            chosen.close().await;
+        }
     }
 
     async fn submit_and_wait(&self, app: &App, request: Request) -> Result<Task, Failure> {
@@ -82,6 +99,7 @@ impl Lane {
     ) -> Result<Rehearsal, Failure> {
         let rehearsal = self.lanes.rehearse(&self.workspace, request, &self.asker);
         let rehearsed = app.wait(doing, rehearsal).await;
+        self.close().await;
         rehearsed.map_err(|error| not_taken(request.kind(), error))?.map_err(|error| failed(&error))
     }
 

@@ -108,8 +108,12 @@ fn log(globals: &Globals, output: &Output, is_daemon: bool) {
         _ => LevelFilter::DEBUG,
     };
     // Below this the protocol library logs whole requests, and memories with them.
-    let targets =
-        Targets::new().with_default(level).with_target("rmcp", level.min(LevelFilter::WARN));
+    let quiet = level.min(LevelFilter::WARN);
+    let targets = Targets::new().with_default(level).with_targets([
+        ("rmcp", quiet),
+        // What it warns of is told to the client too.
+        ("agent_client_protocol", level.min(LevelFilter::ERROR)),
+    ]);
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr).with_target(false);
     let lines = if globals.json && is_daemon {
         lines.json().flatten_event(true).with_span_list(false).with_filter(targets).boxed()
@@ -161,6 +165,9 @@ fn with_memories(app: &App, command: Command) -> ExitCode {
     let mut runtime = match command {
         // A curator that thinks keeps nobody waiting.
         Command::Serve(_) => tokio::runtime::Builder::new_multi_thread(),
+        // Nor does it keep this process here when the client is gone.
+        #[cfg(feature = "child")]
+        Command::Acp(_) => acp_runtime(),
         _ => tokio::runtime::Builder::new_current_thread(),
     };
     let runtime = match runtime.enable_all().build() {
@@ -177,12 +184,22 @@ fn with_memories(app: &App, command: Command) -> ExitCode {
     end(&app.output, ended)
 }
 
+#[cfg(feature = "child")]
+fn acp_runtime() -> tokio::runtime::Builder {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    // One that reads while the other works.
+    runtime.worker_threads(2);
+    runtime
+}
+
 /// Runs a command until it is done or a signal comes. A write that has begun is finished, so that
 /// nobody finds a part of it; a second signal leaves that to whoever writes next.
 async fn run(app: &App, command: Command) -> Result<Status, Failure> {
     let command = match command {
         // Ends by the same signals in its own way: requests in flight are answered first.
         Command::Mcp(args) => return commands::mcp::run(app, &args).await,
+        #[cfg(feature = "child")]
+        Command::Acp(_) => return commands::acp::run(app).await,
         Command::Serve(args) => return commands::serve::run(app, &args).await,
         command => command,
     };

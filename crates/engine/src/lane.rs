@@ -13,6 +13,7 @@ mod recovery;
 mod schedule;
 mod seen;
 mod spent;
+mod staged;
 mod upkeep;
 mod work;
 

@@ -37,6 +37,8 @@ mod runner;
 
 mod lane;
 
+mod stage;
+
 mod pending;
 
 pub mod feed;
@@ -83,9 +85,10 @@ mod embedding {}
 pub use ::context::Mark;
 pub use ::context::segment::{Kind as PartKind, Part, Segment, Told};
 pub use ::memory::context_file::ImportStyle;
+pub use ::model::Usage;
 pub use agents::{
-    Candidate, ContextMode, Curator, EntryAction, EntryNote, ForgetRequest, LeftOut, Message,
-    Moment, Refusal, RememberRequest, Removed, ReviewRequest, Role, Topic,
+    Candidate, ContextMode, Curator, EntryAction, EntryNote, ForgetRequest, Ledger, LeftOut,
+    Message, Moment, Refusal, RememberRequest, Removed, Report, ReviewRequest, Role, Topic,
 };
 pub use browse::{
     BadCursor, Browse, Cursor, Known, LastWrite, Order, Page, browse, last_write, stale,
@@ -119,20 +122,21 @@ pub use search::{Hit, Hits, search};
 pub use segment::{ContextText, FileShown, HotShown, Showing};
 pub use serving::Serving;
 pub use speaks::Speaking;
+pub use stage::{Staged, StagedEdit, enter_staged, escape, inside};
 pub use state::{Healed, Pruned, Retention, StateError, Stats, TaskCount};
 pub use store::backend::{BackendError, Stamp};
 pub use store::{
     Binding, BindingRequest, Blocked, Call, Caller, ChangesQuery, Checkout, ContextCache,
     ContextFile, ContextFileError, ContextFiles, ContextListing, ContextSaved, ContextScope,
-    ContextSettings, Depth, Draft, Dry, Elsewhere, Expected, FileDiff, Finding, FindingKind,
-    Folders, Glanced, Health, Influenced, Listed, Listing, LoadOptions, LoadScope, Memories,
-    MemoryText, MountState, NotLoaded, Notice, OutsideRead, ProjectRoot, ProposalNotice, Repaired,
-    RootHealth, Saved, Skipped, StoreError, TrustError, TrustedFolders, UndoTarget, Undone,
-    Unreviewed, Watch, WorkspaceChoice, WorkspaceId,
+    ContextSettings, Depth, Draft, DraftedEdit, Dry, Elsewhere, Expected, FileDiff, Finding,
+    FindingKind, Folders, Glanced, Health, Influenced, Listed, Listing, LoadOptions, LoadScope,
+    Memories, MemoryText, MountState, NotLoaded, Notice, OutsideRead, ProjectRoot, ProposalNotice,
+    Repaired, RootHealth, Saved, Skipped, StoreError, TrustError, TrustedFolders, UndoTarget,
+    Undone, Unreviewed, Watch, WorkspaceChoice, WorkspaceId,
 };
 pub use switches::Switches;
 pub use task::{
     Asker, BadClientId, BadTaskId, ClientId, Request, Status, Task, TaskError, TaskErrorCode,
-    TaskId, TaskKind, TaskProposals, TaskResult, TaskState, UnknownKind,
+    TaskId, TaskKind, TaskProposals, TaskResult, TaskState, UnknownKind, tellable,
 };
 pub use workspace::Workspace;

@@ -237,9 +237,8 @@ impl Engine {
         settings
     }
 
-    /// Returns lanes whose tasks are done in this process, by the models of the settings, and by rules where there is
-    /// none. What they did is told to `feed`. Whoever closes the engine drains them first.
-    pub fn lanes(&self, settings: LaneSettings, feed: Arc<dyn Feed>) -> Lanes {
+    /// Returns what does tasks in this process: the models of the settings, and rules where there is none.
+    pub fn runner(&self) -> Arc<dyn Runner> {
         let rules = Embedded::new(self.screen.clone(), SystemClock, TimeZone::system());
         let of = |job| self.models.of(job).cloned();
         let models = ByModel {
@@ -255,7 +254,13 @@ impl Engine {
         } else {
             InProcess::new("embedded", Arc::new(rules))
         };
-        self.lanes_with(Arc::new(runner.with_review_wait(self.review.wait)), settings, feed)
+        Arc::new(runner.with_review_wait(self.review.wait))
+    }
+
+    /// Returns lanes whose tasks are done in this process. What they did is told to `feed`. Whoever closes the engine
+    /// drains them first.
+    pub fn lanes(&self, settings: LaneSettings, feed: Arc<dyn Feed>) -> Lanes {
+        self.lanes_with(self.runner(), settings, feed)
     }
 
     /// Returns lanes whose tasks this runner does.

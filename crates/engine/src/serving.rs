@@ -15,6 +15,7 @@ use crate::models::ModelJob;
 use crate::open::Engine;
 use crate::recaller::Recaller;
 use crate::reranker::Reranker;
+use crate::runner::Runner;
 use crate::workspace::Workspace;
 
 /// What is kept going for some workspaces. Whoever drops it tells no changes any more.
@@ -55,9 +56,20 @@ impl Serving {
 }
 
 impl Engine {
-    /// Opens lanes and feeds for these workspaces, and goes on with what earlier lives left to be done.
+    /// Opens lanes and feeds for these workspaces, and goes on with what earlier lives left to be done. Tasks are done in
+    /// this process.
     pub async fn serve(
         &self,
+        workspaces: &[Workspace],
+        settings: LaneSettings,
+    ) -> Result<Serving, StateError> {
+        self.serve_with(self.runner(), workspaces, settings).await
+    }
+
+    /// The same with tasks that this runner does.
+    pub async fn serve_with(
+        &self,
+        runner: Arc<dyn Runner>,
         workspaces: &[Workspace],
         settings: LaneSettings,
     ) -> Result<Serving, StateError> {
@@ -70,7 +82,7 @@ impl Engine {
                 feeds.open_untrusted(&workspace.id, &memories);
             }
         }
-        let lanes = self.lanes(settings, Arc::clone(&feeds) as Arc<dyn Feed>);
+        let lanes = self.lanes_with(runner, settings, Arc::clone(&feeds) as Arc<dyn Feed>);
         let callers = self.callers(Arc::clone(&feeds));
         let recaller = self.recaller();
         let reranker = self.reranker();

@@ -8,7 +8,8 @@ mod error;
 mod id;
 pub(crate) mod record;
 
-pub(crate) use details::{tellable, without_secrets};
+pub use details::tellable;
+pub(crate) use details::without_secrets;
 pub use error::{TaskError, TaskErrorCode};
 pub use id::{BadClientId, BadTaskId, ClientId, TaskId};
 

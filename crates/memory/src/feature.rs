@@ -35,7 +35,7 @@ words! {
         ScheduledDreams = "scheduled_dreams",
         /// Models and endpoints that are asked. They also have to be named in the settings.
         Models = "models",
-        /// Tasks in a child process. Not in this version.
+        /// Tasks in a child process, and tasks for clients of the Agent Client Protocol.
         Child = "child",
         /// The page for people, at `/ui`.
         Page = "page",
@@ -47,7 +47,7 @@ words! {
 impl Feature {
     /// Tells whether this version has it.
     pub const fn is_built(self) -> bool {
-        !matches!(self, Self::Child | Self::Ssh)
+        !matches!(self, Self::Ssh)
     }
 
     /// Returns what it is, in some words for people.
@@ -65,7 +65,7 @@ impl Feature {
             Self::Harvest => "review before a compaction, where turns are reviewed",
             Self::ScheduledDreams => "dreams that nobody asked for, if `[dream]` schedules them",
             Self::Models => "models and endpoints that are asked, if the settings name any",
-            Self::Child => "tasks in a child process",
+            Self::Child => "tasks in a child process, and for clients of the Agent Client Protocol",
             Self::Page => "the page for people",
             Self::Ssh => "project memories over SSH",
         }

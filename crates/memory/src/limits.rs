@@ -602,6 +602,34 @@ pub const TASK_RUNNER_WAIT: Duration = Duration::from_secs(TASK_WAIT.as_secs() -
 /// How long a runner may take to end once it is told to stop.
 pub const TASK_STOP_WAIT: Duration = Duration::from_secs(2);
 
+/// How long a child process may take from its start until it answers for the first time. It starts in milliseconds; a
+/// machine that is this busy would not do its task either. Shorter than a workspace may take to say whether tasks can be
+/// done, so that a child that hangs is what is told.
+pub const CHILD_START_WAIT: Duration = Duration::from_secs(TASK_PROBE_WAIT.as_secs() - 2);
+
+/// How long after its last task a child process is stopped: what the next one of a stretch would wait for is worth
+/// keeping, and what nobody uses is not.
+pub const CHILD_IDLE_WAIT: Duration = Duration::from_mins(1);
+
+/// How long a child process may take to end by itself once nobody talks to it any more.
+pub const CHILD_END_WAIT: Duration = Duration::from_secs(2);
+
+/// How long nobody tries to start a child process again after that failed; then twice as long.
+pub const CHILD_RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// The longest time between two such tries.
+pub const CHILD_RETRY_DELAY_MAX: Duration = Duration::from_mins(1);
+
+/// The longest line that is read from a child process, and that a child process reads: as with MCP.
+pub const CHILD_LINE_BYTES_MAX: usize = MCP_LINE_BYTES_MAX;
+
+/// How much of what a child process says of its troubles is kept: its last words.
+pub const CHILD_WORDS_BYTES_MAX: usize = 4 * 1024;
+
+/// How much memory a child process may ask for: a reply of a model is read whole, however long it is, and this is what
+/// ends that. Many times what all memories take.
+pub const CHILD_MEMORY_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
+
 /// How long tasks that run may go on when their process is to end; then they wait for another one.
 pub const DRAIN_WAIT: Duration = Duration::from_secs(10);
 

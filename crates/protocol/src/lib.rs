@@ -16,6 +16,8 @@ pub mod capabilities;
 
 pub mod task;
 
+pub mod acp;
+
 pub mod conversation;
 
 pub mod runs;

@@ -7,6 +7,11 @@ mod from_wire;
 
 mod to_wire;
 
+mod lines;
+
+#[cfg(feature = "child")]
+pub mod acp;
+
 pub mod http;
 
 pub mod mcp;

@@ -206,7 +206,7 @@ pub(crate) fn listed_task(listed: &engine::Task) -> task::ListedTask {
     }
 }
 
-fn task_result(result: &TaskResult) -> task::TaskResult {
+pub(crate) fn task_result(result: &TaskResult) -> task::TaskResult {
     let topics = |topics: &BTreeSet<engine::Topic>| topics.iter().copied().map(topic).collect();
     match result {
         TaskResult::Remembered { summary, files_touched, scopes, changes, proposals } => {

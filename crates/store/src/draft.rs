@@ -32,6 +32,17 @@ struct Drafted {
     from: Option<RelativePath>,
 }
 
+/// What a draft does to one memory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DraftedEdit {
+    /// Which.
+    pub path: MemoryPath,
+    /// The revision of the text that it builds on; `None` if nothing was there.
+    pub base: Option<Revision>,
+    /// The text that it is to have; `None` if it is to go.
+    pub text: Option<String>,
+}
+
 /// Edits that are not yet committed.
 #[derive(Debug)]
 pub struct Draft {
@@ -117,6 +128,31 @@ impl Draft {
         changed
             .filter_map(|((mount, path), _)| MemoryPath::inside(*mount, path.clone()).ok())
             .collect()
+    }
+
+    /// Returns what a commit would do to each memory, as data: what it builds on, and the text that is to be there.
+    pub fn edits(&self) -> Vec<DraftedEdit> {
+        let text = |bytes: &Arc<[u8]>| String::from_utf8_lossy(bytes).into_owned();
+        let changed = self.files.iter().filter(|(_, drafted)| drafted.is_changed());
+        changed
+            .filter_map(|((mount, path), drafted)| {
+                Some(DraftedEdit {
+                    path: MemoryPath::inside(*mount, path.clone()).ok()?,
+                    base: drafted.base.as_ref().and_then(Current::revision),
+                    text: drafted.now.as_ref().map(text),
+                })
+            })
+            .collect()
+    }
+
+    /// Returns the model that is noted to have decided on it.
+    pub fn model(&self) -> Option<&str> {
+        self.memories.caller.provenance.model.as_deref()
+    }
+
+    /// Returns what this draft goes back to, if that was said.
+    pub fn note(&self) -> Option<&str> {
+        self.memories.caller.provenance.note.as_deref()
     }
 
     /// Returns what a commit would do to each memory, as texts.

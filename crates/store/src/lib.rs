@@ -64,7 +64,7 @@ pub use context_files::{
     Skipped, TrustError, TrustedFolders,
 };
 pub use derived::DerivedFiles;
-pub use draft::Draft;
+pub use draft::{Draft, DraftedEdit};
 pub use error::StoreError;
 pub use glance::Glanced;
 pub use health::{Depth, Finding, FindingKind, Health, Repaired, RootHealth};

@@ -235,11 +235,15 @@ impl<'a> Work<'a> {
     }
 }
 
+/// How the summary of a dream begins, as that of the product whose task API this is.
+pub(crate) const DREAM_COMPLETED: &str = "Managed auto-memory dream completed.";
+
 fn summary(counts: &Counts, changed: usize, conflicts: &[&MemoryPath]) -> String {
-    let mut said = match changed {
-        0 => "Nothing to tidy up.".to_owned(),
-        1 => "Changed 1 memory.".to_owned(),
-        _ => format!("Changed {changed} memories."),
+    let mut said = DREAM_COMPLETED.to_owned();
+    let _ = match changed {
+        0 => said.write_str(" Nothing to tidy up."),
+        1 => said.write_str(" Changed 1 memory."),
+        _ => write!(said, " Changed {changed} memories."),
     };
     if changed > 0 {
         let _ = write!(said, " Repeated entries merged: {}", counts.merged);

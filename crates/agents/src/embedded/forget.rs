@@ -770,8 +770,8 @@ fn summary(done: &Forgotten, conflicts: &[&MemoryPath], unsearched: &[MemoryPath
         (0, 0) => NO_MATCH.trim_end_matches('.').to_owned() + " that may be removed.",
         (0, 1) => "Nothing was removed: 1 entry may be meant.".to_owned(),
         (0, count) => format!("Nothing was removed: {count} entries may be meant."),
-        (1, _) => "Removed 1 memory entry.".to_owned(),
-        (count, _) => format!("Removed {count} memory entries."),
+        (1, _) => "Forgot 1 memory entry.".to_owned(),
+        (count, _) => format!("Forgot {count} memory entries."),
     };
     let mut name = |what: &str, paths: BTreeSet<&MemoryPath>| {
         if !paths.is_empty() {

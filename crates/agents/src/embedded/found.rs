@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use memory::document::{replace_entry, without_entry};
+use memory::document::{self, replace_entry, without_entry};
 use memory::path::{Mount, Scope};
 use memory::proposal::{EntryChange, Proposal, ProposalKind};
 use memory::screen::Screen;
@@ -18,7 +18,7 @@ use super::forget::At;
 use super::remember::{Desk, Taken, check_screened, mount_for, note};
 use super::when;
 use crate::by_model::quotes_prompt;
-use crate::request::EntryAction;
+use crate::request::{Edit, EntryAction};
 use crate::review::{FINDINGS_MAX, Finding, LeftOut, Message, ReviewRequest, Reviewed, Target};
 
 /// The longest finding, in characters: it is one statement.
@@ -84,7 +84,7 @@ pub(crate) fn take(
         proposal.reason = format!("{} {}", proposal.reason, done.because);
     }
     let remembered = desk.finish();
-    done.edits = remembered.edits;
+    done.edits = remembered.edits.into_iter().map(without_empty).collect();
     done.touched = remembered.touched;
     done.scopes = remembered.scopes;
     done.changes = remembered.changes;
@@ -92,6 +92,14 @@ pub(crate) fn take(
     done.proposals = remembered.proposals;
     done.summary = summary(&done);
     done
+}
+
+/// Returns an edit that leaves no memory without an entry.
+fn without_empty(edit: Edit) -> Edit {
+    match edit {
+        Edit::Write { path, text } if document::entries(&text).is_empty() => Edit::Remove { path },
+        edit => edit,
+    }
 }
 
 fn one(

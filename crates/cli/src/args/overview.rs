@@ -10,6 +10,12 @@ use clap::{ColorChoice, Command, CommandFactory};
 use super::Cli;
 use crate::render::text::Text;
 
+/// The commands that serve others.
+#[cfg(feature = "child")]
+const SERVE: &[&str] = &["ui", "mcp", "acp", "serve", "service", "token", "events"];
+#[cfg(not(feature = "child"))]
+const SERVE: &[&str] = &["ui", "mcp", "serve", "service", "token", "events"];
+
 /// The groups in reading order, each with its commands.
 const GROUPS: [(&str, &[&str]); 8] = [
     ("Read", &["ls", "view", "grep", "recall"]),
@@ -18,7 +24,7 @@ const GROUPS: [(&str, &[&str]); 8] = [
     ("Context", &["context", "hot", "pin", "unpin", "save", "trust", "accept"]),
     ("History", &["log", "show", "diff", "undo"]),
     ("Care", &["status", "features", "models", "runs", "doctor", "import", "export", "workspace"]),
-    ("Serve", &["ui", "mcp", "serve", "service", "token", "events"]),
+    ("Serve", SERVE),
     ("Set up", &["install", "uninstall", "hook", "demo", "completions", "man", "help"]),
 ];
 

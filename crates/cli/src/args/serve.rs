@@ -4,6 +4,8 @@ use std::net::IpAddr;
 use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 
+#[cfg(feature = "child")]
+use clap::ValueEnum;
 use clap::{Args, ValueHint};
 
 /// The port of a daemon that is given none.
@@ -63,6 +65,21 @@ pub(crate) struct Serve {
     /// How many tasks may run at a time; of one workspace, one does
     #[arg(long, value_name = "N")]
     pub(crate) max_concurrent_tasks: Option<NonZeroUsize>,
+
+    /// Where tasks are done; without it, and without the setting `runner`, in a child once a model does them
+    #[cfg(feature = "child")]
+    #[arg(long, value_name = "RUNNER")]
+    pub(crate) runner: Option<RunnerName>,
+}
+
+/// Where tasks are done.
+#[cfg(feature = "child")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RunnerName {
+    /// In a process of their own, which is started when a task needs it
+    Child,
+    /// In the daemon
+    Inline,
 }
 
 /// Who may call.

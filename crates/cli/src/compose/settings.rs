@@ -18,6 +18,7 @@ use toml::Spanned;
 
 use self::embeddings::Endpoints;
 use super::features::{Named, Set};
+use super::runner::Runners;
 use crate::exit::Failure;
 use crate::files;
 
@@ -52,6 +53,8 @@ const DREAM_EVERY_HOURS_MAX: u32 = 8_760;
 
 /// The most turns between two reviews of a conversation. More is a slip of the finger.
 const REVIEW_INTERVAL_MAX: u64 = 10_000;
+/// The longest time that a child process is kept without a task: a day.
+const CHILD_IDLE_SECONDS_MAX: u32 = 86_400;
 
 /// The longest time that a task is kept after its end: a month. History keeps what became of memories.
 const TASKS_KEPT_MINUTES_MAX: u32 = 43_200;
@@ -73,6 +76,8 @@ pub(crate) struct Settings {
     memory_review_timeout: Option<Spanned<u64>>,
     memory_review_verbose: Option<bool>,
     project_root: Option<Place>,
+    runner: Option<Spanned<RunnerKind>>,
+    child_idle_seconds: Option<Spanned<u32>>,
     retention: Retention,
     tasks: Tasks,
     dream: Dream,
@@ -99,6 +104,16 @@ struct OfWorkspace {
 enum Place {
     Repo,
     Host,
+}
+
+/// Where tasks are done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RunnerKind {
+    /// In the process that was asked for them.
+    InProcess,
+    /// In a child of it.
+    Child,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -291,6 +306,7 @@ impl Settings {
             settings.embeddings.as_ref().and_then(Endpoints::mistake),
             settings.models.mistake(),
             settings.review_mistake(),
+            settings.wrong_runner(),
         ];
         if let Some((span, what)) = mistakes.into_iter().flatten().next() {
             return Err(wrong(Some(span), &what));
@@ -312,6 +328,35 @@ impl Settings {
             }
         }
         Ok(settings)
+    }
+
+    /// Returns what is wrong with what is set about the runner, and where.
+    fn wrong_runner(&self) -> Option<(Range<usize>, String)> {
+        if let Some(kind) = &self.runner
+            && !cfg!(feature = "child")
+            && *kind.get_ref() == RunnerKind::Child
+        {
+            return Some((
+                kind.span(),
+                "this program was built without child processes".to_owned(),
+            ));
+        }
+        let idle = self.child_idle_seconds.as_ref()?;
+        let is_wrong = *idle.get_ref() > CHILD_IDLE_SECONDS_MAX;
+        is_wrong.then(|| {
+            (idle.span(), format!("child_idle_seconds must be at most {CHILD_IDLE_SECONDS_MAX}"))
+        })
+    }
+
+    /// Returns where tasks are done, and what a child needs for them.
+    pub(crate) fn runners(&self) -> Runners {
+        let (key_variables, has_key_command) = self.models.keys();
+        Runners {
+            kind: self.runner.as_ref().map(|kind| *kind.get_ref()),
+            idle_seconds: self.child_idle_seconds.as_ref().map(|seconds| *seconds.get_ref()),
+            key_variables,
+            has_key_command,
+        }
     }
 
     /// Puts what was set in the place of the defaults. `variable` returns a variable of the environment.
@@ -583,6 +628,11 @@ mod tests {
             "config.toml:3: context.files has paths that begin with `/` or `~/`",
         );
         check("project_root = 'cloud'\n", "config.toml:1: unknown variant `cloud`");
+        check("runner = 'thread'\n", "config.toml:1: unknown variant `thread`");
+        check(
+            "child_idle_seconds = 86401\n",
+            "config.toml:1: child_idle_seconds must be at most 86400",
+        );
         check(
             "[screening.policies]\nsecrets = 'never'\n",
             "config.toml:2: a screening policy is `off`, `warn` or `refuse`",

@@ -128,6 +128,17 @@ impl Daemon {
         line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() * 1024
     }
 
+    /// Returns its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// Returns the processes that it started, those that ended and that it did not look at among them.
+    #[cfg(feature = "child")]
+    pub(crate) fn children(&self) -> Vec<u32> {
+        crate::children::children_of(self.id())
+    }
+
     /// Kills it as `kill -9` does.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();

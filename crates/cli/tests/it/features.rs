@@ -76,6 +76,10 @@ fn tour(place: &Place, off: &str) -> Tour {
         tour.insert(door, answer.get("result").unwrap_or(&answer["error"]["code"]).to_string());
     }
     served.leave();
+    let greeting = json!({ "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": { "protocolVersion": 1 } });
+    let ended = run(&["acp"], &format!("{greeting}\n"));
+    let refused = if ended.stderr.contains("is switched off") { " off" } else { "" };
+    tour.insert("acp", format!("{}{refused}", ended.status));
     at_daemon(place, off, &mut tour);
     tour
 }
@@ -129,7 +133,7 @@ fn what_is_off_is_off_at_its_doors_and_nothing_else_changes() {
     assert!(all["session start"].contains("hot_memories") && all["session start"].contains("make"));
     assert!(all["prompt"].contains("recalled_memories"));
     assert_eq!(all["http memories"], "200 null null");
-    let doors: [(Feature, &[&str]); 9] = [
+    let doors: [(Feature, &[&str]); 10] = [
         (
             Feature::Tool,
             &[
@@ -150,6 +154,7 @@ fn what_is_off_is_off_at_its_doors_and_nothing_else_changes() {
         (Feature::SaveMemory, &["http save", "mcp tools", "save"]),
         (Feature::ScheduledDreams, &[]),
         (Feature::Models, &[]),
+        (Feature::Child, &["acp"]),
     ];
     for (feature, expected) in doors {
         let now = tour(&place, &format!("-{feature}"));
@@ -185,6 +190,7 @@ fn without_memory_nothing_is_there_and_nothing_is_made() {
     for door in ["ls", "recall", "tasks", "save", "hot"] {
         assert_eq!(tour[door], "4 off\n", "{door}");
     }
+    assert_eq!(tour["acp"], "4 off");
     for door in ["mcp tools", "mcp resources", "mcp prompts"] {
         assert_eq!(tour[door], "-32601", "{door}: there is no such method");
     }

@@ -26,7 +26,13 @@ mod permissions;
 
 mod accept;
 
+#[cfg(feature = "child")]
+mod acp;
+
 mod care;
+
+#[cfg(feature = "child")]
+mod children;
 
 mod complete;
 mod context;

@@ -202,7 +202,7 @@ fn facts_are_found_remembered_and_forgotten_beside_a_memory_that_cannot_be_read(
     person.done(&["dream", "-y"]);
     let forgotten = person.run(&["forget", "-y", "\"The sourdough rests for eleven hours.\""]);
     let unsearched = "Not searched, because they cannot be read: /memories/global/a.md.";
-    assert!(forgotten.stderr.contains("Removed 1 memory entry"), "{}", forgotten.shown());
+    assert!(forgotten.stderr.contains("Forgot 1 memory entry"), "{}", forgotten.shown());
     assert!(forgotten.stderr.contains(unsearched), "{}", forgotten.shown());
     mode(&file, 0o600);
     assert_eq!(person.done(&["view", "global/a.md"]), "the a\n");

@@ -38,10 +38,10 @@ fn json_says_what_was_done() {
     let told = |args: &[&str]| stable(&place.done(&[args, &["--json"]].concat()));
     insta::assert_snapshot!(told(&["remember", "--scope", "project", "The pier gate opens at six"]), @r#"{"summary":"Saved to the project memories: 1 new, 0 updated, 0 known already.","scopes":["project"],"changes":[{"path":"/memories/project/project/pier-gate-opens-six.md","action":"added","summary":"The pier gate opens at six"}],"proposals":0,"paths":["/memories/project/project/pier-gate-opens-six.md"],"task":"remember-<id>"}"#);
     insta::assert_snapshot!(told(&["remember", "The pier gate opens at six"]), @r#"{"summary":"Nothing to save: it is known already.","scopes":[],"changes":[{"path":"/memories/project/project/pier-gate-opens-six.md","action":"known","summary":"The pier gate opens at six"}],"proposals":0,"paths":[],"task":"remember-<id>"}"#);
-    insta::assert_snapshot!(told(&["forget", "--dry-run", "pier gate"]), @r#"{"summary":"Removed 1 memory entry.","scopes":["project"],"changes":[{"path":"/memories/project/project/pier-gate-opens-six.md","action":"removed","summary":"The pier gate opens at six"}],"proposals":0,"candidates":[],"removed":[{"path":"/memories/project/project/pier-gate-opens-six.md","topic":"project","summary":"The pier gate opens at six"}],"topics":["project"],"diffs":[{"path":"/memories/project/project/pier-gate-opens-six.md","moved_to":null,"diff":"--- /memories/project/project/pier-gate-opens-six.md\n+++ /memories/project/project/pier-gate-opens-six.md\n@@ -1,7 +0,0 @@\n----\n-type: project\n-description: The pier gate opens at six\n-name: pier gate opens six\n----\n-\n-- The pier gate opens at six\n","kept":true}]}"#);
-    insta::assert_snapshot!(told(&["forget", "-y", "pier", "gate"]), @r#"{"summary":"Removed 1 memory entry.","scopes":["project"],"changes":[{"path":"/memories/project/project/pier-gate-opens-six.md","action":"removed","summary":"The pier gate opens at six"}],"proposals":0,"candidates":[],"removed":[{"path":"/memories/project/project/pier-gate-opens-six.md","topic":"project","summary":"The pier gate opens at six"}],"topics":["project"],"task":"forget-<id>"}"#);
-    insta::assert_snapshot!(told(&["dream", "-y"]), @r#"{"summary":"Nothing to tidy up.","scopes":[],"changes":[],"proposals":0,"topics":[],"deduped":0,"task":"dream-<id>","pending":0}"#);
-    insta::assert_snapshot!(place.stable(&told(&["tasks", "-n", "1"])), @r#"{"tasks":[{"task":"dream-<id>","kind":"dream","status":"completed","client":null,"created_at":"<time>","updated_at":"<time>","result":{"summary":"Nothing to tidy up.","scopes":[],"changes":[],"proposals":0,"topics":[],"deduped":0}}]}"#);
+    insta::assert_snapshot!(told(&["forget", "--dry-run", "pier gate"]), @r#"{"summary":"Forgot 1 memory entry.","scopes":["project"],"changes":[{"path":"/memories/project/project/pier-gate-opens-six.md","action":"removed","summary":"The pier gate opens at six"}],"proposals":0,"candidates":[],"removed":[{"path":"/memories/project/project/pier-gate-opens-six.md","topic":"project","summary":"The pier gate opens at six"}],"topics":["project"],"diffs":[{"path":"/memories/project/project/pier-gate-opens-six.md","moved_to":null,"diff":"--- /memories/project/project/pier-gate-opens-six.md\n+++ /memories/project/project/pier-gate-opens-six.md\n@@ -1,7 +0,0 @@\n----\n-type: project\n-description: The pier gate opens at six\n-name: pier gate opens six\n----\n-\n-- The pier gate opens at six\n","kept":true}]}"#);
+    insta::assert_snapshot!(told(&["forget", "-y", "pier", "gate"]), @r#"{"summary":"Forgot 1 memory entry.","scopes":["project"],"changes":[{"path":"/memories/project/project/pier-gate-opens-six.md","action":"removed","summary":"The pier gate opens at six"}],"proposals":0,"candidates":[],"removed":[{"path":"/memories/project/project/pier-gate-opens-six.md","topic":"project","summary":"The pier gate opens at six"}],"topics":["project"],"task":"forget-<id>"}"#);
+    insta::assert_snapshot!(told(&["dream", "-y"]), @r#"{"summary":"Managed auto-memory dream completed. Nothing to tidy up.","scopes":[],"changes":[],"proposals":0,"topics":[],"deduped":0,"task":"dream-<id>","pending":0}"#);
+    insta::assert_snapshot!(place.stable(&told(&["tasks", "-n", "1"])), @r#"{"tasks":[{"task":"dream-<id>","kind":"dream","status":"completed","client":null,"created_at":"<time>","updated_at":"<time>","result":{"summary":"Managed auto-memory dream completed. Nothing to tidy up.","scopes":[],"changes":[],"proposals":0,"topics":[],"deduped":0}}]}"#);
 }
 
 #[test]
@@ -76,7 +76,7 @@ fn a_rehearsal_shows_the_difference_and_changes_nothing() {
     @@ -1 +0,0 @@
     -- the pier gate opens at six.
     --- stderr
-    rehearsed: Changed 1 memory. Repeated entries merged: 1.
+    rehearsed: Managed auto-memory dream completed. Changed 1 memory. Repeated entries merged: 1.
       merged project/a-2.md: the pier gate opens at six
     ");
     insta::assert_snapshot!(place.run(&["forget", "--dry-run", "the green of the gates"]).shown(), @r"
@@ -88,7 +88,7 @@ fn a_rehearsal_shows_the_difference_and_changes_nothing() {
      - The pier gate opens at six
     -- Gates are green
     --- stderr
-    rehearsed: Removed 1 memory entry.
+    rehearsed: Forgot 1 memory entry.
       project/a.md: Gates are green
     ");
     insta::assert_snapshot!(place.run(&["remember", "--dry-run", "I keep bees"]).shown(), @r"

@@ -211,7 +211,7 @@ fn what_a_task_would_take_away_is_shown_before_it_is_done() {
      - I keep bees
     -- I drink tea
     Forget 1 entry? [y/N] y
-    Removed 1 memory entry.
+    Forgot 1 memory entry.
       global/a.md: I drink tea
     `quipu undo --task forget-<id>` takes it back
     ");
@@ -233,7 +233,7 @@ fn what_a_task_would_take_away_is_shown_before_it_is_done() {
       1  global/pier.md: The gate opens at six
       2  global/pier.md: The gate is green
     Which one is to be forgotten? [1-2, or nothing] 2
-    Removed 1 memory entry.
+    Forgot 1 memory entry.
       global/pier.md: The gate is green
     `quipu undo --task forget-<id>` takes it back
     ");

@@ -223,7 +223,7 @@ impl Shared {
     }
 
     /// Returns the lane of a workspace, if it takes tasks.
-    async fn open_lane(&self, workspace: &Workspace) -> Result<Arc<Lane>, SubmitError> {
+    pub(super) async fn open_lane(&self, workspace: &Workspace) -> Result<Arc<Lane>, SubmitError> {
         if !workspace.trusted {
             return Err(SubmitError::Untrusted);
         }

@@ -363,7 +363,7 @@ impl Shared {
     }
 
     /// Runs the runner once, where a panic or a hang of it harms nobody.
-    async fn run(
+    pub(super) async fn run(
         &self,
         (job, memories, mut draft): (Job, store::Memories, Draft),
         stop: &CancellationToken,
@@ -519,7 +519,7 @@ fn broke(kind: TaskKind) -> TaskError {
 }
 
 /// A memory changed while it was being decided upon.
-struct Conflict;
+pub(super) struct Conflict;
 
 /// Waits before a task is decided anew, longer each time: where many lanes change the same memories, they
 /// get out of each other's way. Returns whether the task is still wanted.

@@ -20,7 +20,7 @@ const CUT: char = '…';
 const LOOKED_AT_CHARS_MAX: usize = 16 * TASK_DETAILS_CHARS_MAX;
 
 /// Returns the text as it may be told to anybody; `None` when nothing is left of it.
-pub(crate) fn tellable(text: &str) -> Option<String> {
+pub fn tellable(text: &str) -> Option<String> {
     let end = text.char_indices().nth(LOOKED_AT_CHARS_MAX).map_or(text.len(), |(end, _)| end);
     let text = text.get(..end).unwrap_or_default();
     let screen = Screen::default();

@@ -86,7 +86,7 @@ impl TaskErrorCode {
     pub const fn message(self) -> &'static str {
         match self {
             Self::ManagedMemoryUnavailable => "Managed memory is off for this workspace.",
-            Self::RememberPathEscape => "The task named a file outside of the memories.",
+            Self::RememberPathEscape => "Remember agent touched a path outside managed memory.",
             Self::RememberFailed => "The text could not be remembered.",
             Self::RememberScopeMismatch => "The requested scope cannot be written here.",
             Self::ForgetFailed => "The entries could not be forgotten.",

@@ -17,12 +17,12 @@ use rmcp::model::{
 };
 use rmcp::transport::Transport;
 use serde_json::Value;
-use tokio::io::{
-    AsyncBufRead, AsyncBufReadExt as _, AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader,
-};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+
+use crate::lines::{Lines, Read};
 
 /// One client's end, as the protocol library reads and writes it.
 pub(super) struct Wire<R> {
@@ -44,7 +44,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Wire<R> {
     {
         let (outgoing, queued) = mpsc::channel(MCP_LINES_WAITING_MAX);
         let writer = tokio::spawn(write(output, queued, ending.clone()).boxed());
-        let lines = Lines::new(BufReader::new(input));
+        let lines = Lines::new(BufReader::new(input), MCP_LINE_BYTES_MAX);
         let waiting = VecDeque::new();
         (Self { lines, waiting, opened: false, outgoing: Some(outgoing), ending }, writer)
     }
@@ -195,63 +195,6 @@ fn read_value(value: Value) -> Option<Result<ClientJsonRpcMessage, Refusal>> {
         Ok(message) => Some(Ok(message)),
         Err(_) if notifies => None,
         Err(_) => Some(Err(Refusal::invalid_request(id, "not a JSON-RPC message".to_owned()))),
-    }
-}
-
-/// What reading a line came to.
-#[derive(Debug, PartialEq)]
-enum Read {
-    /// A line, without its end.
-    Line(Vec<u8>),
-    /// More bytes than a line may have.
-    TooLong,
-    /// There is no more to read.
-    End,
-}
-
-/// Splits bytes into lines of bounded length.
-struct Lines<R> {
-    input: R,
-    /// The beginning of a line whose end has not come yet.
-    begun: Vec<u8>,
-}
-
-impl<R: AsyncBufRead + Unpin> Lines<R> {
-    fn new(input: R) -> Self {
-        Self { input, begun: Vec::new() }
-    }
-
-    /// Reads on to the end of a line. Safe to drop at any time: what was read so far is kept.
-    async fn next(&mut self) -> Read {
-        loop {
-            let bytes = match self.input.fill_buf().await {
-                Ok([]) if self.begun.is_empty() => return Read::End,
-                // The last line may lack its end.
-                Ok([]) => return Read::Line(std::mem::take(&mut self.begun)),
-                Ok(bytes) => bytes,
-                Err(error) => {
-                    tracing::warn!(%error, "cannot read from the client");
-                    return Read::End;
-                }
-            };
-            let (part, ends) = match bytes.iter().position(|&byte| byte == b'\n') {
-                Some(end) => (bytes.get(..end).unwrap_or_default(), true),
-                None => (bytes, false),
-            };
-            if self.begun.len() + part.len() > MCP_LINE_BYTES_MAX {
-                return Read::TooLong;
-            }
-            self.begun.extend_from_slice(part);
-            let taken = part.len() + usize::from(ends);
-            self.input.consume(taken);
-            if ends {
-                let mut line = std::mem::take(&mut self.begun);
-                if line.last() == Some(&b'\r') {
-                    line.pop();
-                }
-                return Read::Line(line);
-            }
-        }
     }
 }
 

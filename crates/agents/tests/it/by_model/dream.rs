@@ -139,7 +139,10 @@ async fn a_dream_removes_what_stands_twice_moves_entries_and_describes() {
         Says::text("Done."),
     ];
     let (done, _, _) = dream(&memories, script).await;
-    assert_eq!(done.unwrap().summary, "Changed 2 memories. Repeated entries merged: 1.");
+    assert_eq!(
+        done.unwrap().summary,
+        "Managed auto-memory dream completed. Changed 2 memories. Repeated entries merged: 1."
+    );
     assert_eq!(text_of(&memories, "/memories/global/a.md").await.unwrap(), now);
     assert!(text_of(&memories, "/memories/global/b.md").await.is_none());
 }
@@ -201,7 +204,10 @@ async fn what_a_dream_is_told_to_put_right_it_may() {
         Says::text("Done now."),
     ];
     let (done, _, _) = dream(&memories, script).await;
-    assert_eq!(done.unwrap().summary, "Changed 1 memory. Repeated entries merged: 0.");
+    assert_eq!(
+        done.unwrap().summary,
+        "Managed auto-memory dream completed. Changed 1 memory. Repeated entries merged: 0."
+    );
 }
 
 #[tokio::test]
@@ -223,7 +229,10 @@ async fn what_says_the_same_in_other_words_is_proposed_to_the_person() {
     ];
     let (done, asked, _) = dream(&memories, script).await;
     let done = done.unwrap();
-    assert_eq!(done.summary, "Nothing to tidy up. Proposed: 1.");
+    assert_eq!(
+        done.summary,
+        "Managed auto-memory dream completed. Nothing to tidy up. Proposed: 1."
+    );
     assert_eq!(done.proposals[0].changes[0].old.as_deref(), Some("Every Friday the deploy runs"));
     assert!(results(&asked)[1].contains("has no such entry"), "{asked:?}");
     assert!(text_of(&memories, "/memories/global/b.md").await.is_some());
@@ -253,7 +262,7 @@ async fn a_hostile_dream_deletes_nothing_pinned_and_moves_nothing_between_scopes
         Says::text("Nothing more to do."),
     ];
     let (done, asked, ledger) = dream(&memories, script).await;
-    assert_eq!(done.unwrap().summary, "Nothing to tidy up.");
+    assert_eq!(done.unwrap().summary, "Managed auto-memory dream completed. Nothing to tidy up.");
     assert_eq!(ledger.report().refused, 4, "{asked:?}");
     let shown = |word: &str| asked.iter().filter(|body| body.to_string().contains(word)).count();
     assert!(shown("pinned.md") > 0 && shown("p.md") > 0);

@@ -27,7 +27,7 @@ async fn a_model_chooses_the_entries_that_are_forgotten() {
     let (_home, memories) = memories();
     create(&memories, "/memories/global/a.md", "- I drink tea\n- I own a kayak\n").await;
     let (done, asked) = forget(&memories, "my boat", vec![select(&["global/a.md:1"])]).await;
-    assert_eq!(done.unwrap().summary, "Removed 1 memory entry.");
+    assert_eq!(done.unwrap().summary, "Forgot 1 memory entry.");
     assert_eq!(text_of(&memories, "/memories/global/a.md").await.unwrap(), "- I drink tea\n");
     assert_eq!(asked.len(), 1, "the choice is the answer");
     assert!(asked[0].to_string().contains("global/a.md:1 \\\"I own a kayak"), "{}", asked[0]);

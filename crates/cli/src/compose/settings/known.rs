@@ -3,7 +3,8 @@
 use memory::limits::{EMBED_BATCH_MAX, EMBED_WAIT_MAX, REVIEW_WAIT_MAX, SCOPE_FILES_MAX};
 
 use super::{
-    DREAM_EVERY_HOURS_MAX, RETENTION_DAYS_MAX, REVIEW_INTERVAL_MAX, TASKS_KEPT_MINUTES_MAX,
+    CHILD_IDLE_SECONDS_MAX, DREAM_EVERY_HOURS_MAX, RETENTION_DAYS_MAX, REVIEW_INTERVAL_MAX,
+    TASKS_KEPT_MINUTES_MAX,
 };
 
 /// What kind of value a setting has.
@@ -89,6 +90,20 @@ pub(crate) const KNOWN: &[Known] = &[
         "\"repo\"",
         Kind::Choice(&["repo", "host"]),
         "where project memories lie",
+    ),
+    example(
+        "",
+        "runner",
+        "\"child\"",
+        Kind::Choice(&["in_process", "child"]),
+        "where tasks are done; else in a child of the daemon once a model does them",
+    ),
+    known(
+        "",
+        "child_idle_seconds",
+        "60",
+        Kind::Number(0, CHILD_IDLE_SECONDS_MAX as u64),
+        "how long after its last task a child is stopped",
     ),
     known(
         "",

@@ -196,6 +196,31 @@ impl Named {
         self.chat(provider, model, variable)
     }
 
+    /// Returns the variables of the environment that hold keys of models that are used, and whether a command tells one.
+    pub(super) fn keys(&self) -> (Vec<String>, bool) {
+        let (mut variables, mut has_command) = (Vec::new(), false);
+        for job in ModelJob::ALL {
+            let named = self.of(job).or(self.default.as_ref());
+            let parsed = named.and_then(|named| self.parse(named.get_ref()).ok()?);
+            let Some((provider, _)) = parsed else { continue };
+            let set = self.providers.get(provider);
+            has_command |= set.is_some_and(|set| set.key_command.is_some());
+            let of_set = set.and_then(|set| set.key_variable.as_ref());
+            let variable = match of_set {
+                Some(name) => Some(name.get_ref().clone()),
+                // As below: the key of a provider goes to no other address.
+                None if set.is_some_and(|set| set.url.is_some() || set.key_command.is_some()) => {
+                    None
+                }
+                None => known(provider).and_then(|known| known.key_variable).map(str::to_owned),
+            };
+            variables.extend(variable);
+        }
+        variables.sort();
+        variables.dedup();
+        (variables, has_command)
+    }
+
     fn chat(
         &self,
         provider: &str,
@@ -296,6 +321,22 @@ mod tests {
             format!("{} at {} by {}", chat.name(), chat.place(), chat.wire().as_str())
         };
         models.of(job).map_or_else(|| "rules".to_owned(), told)
+    }
+
+    #[test]
+    fn the_keys_are_those_of_models_that_are_used() {
+        let keys = |text: &str| toml::from_str::<Named>(text).unwrap().keys();
+        let named = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>();
+        assert_eq!(keys(""), (named(&[]), false));
+        assert_eq!(keys("default = 'ollama/a'"), (named(&[]), false));
+        let text = "default = 'openai/a'\ndream = 'anthropic/b'\nforget = 'rules'";
+        assert_eq!(keys(text), (named(&["ANTHROPIC_API_KEY", "OPENAI_API_KEY"]), false));
+        let text = "remember = 'openai/a'\n[providers.openai]\nurl = 'http://127.0.0.1:9/v1'\n\
+                    [providers.unused]\nurl = 'http://127.0.0.1:8/v1'\nkey_variable = 'UNUSED'\n";
+        assert_eq!(keys(text), (named(&[]), false));
+        let text = "default = 'work/a'\n[providers.work]\nurl = 'http://127.0.0.1:9/v1'\n\
+                    key_command = ['pass', 'work']\n";
+        assert_eq!(keys(text), (named(&[]), true));
     }
 
     #[test]

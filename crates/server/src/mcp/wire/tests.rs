@@ -70,7 +70,7 @@ fn what_is_no_text_is_read_with_a_sign_in_its_place() {
 
 /// Reads all lines of an input.
 async fn lines(input: &[u8]) -> Vec<Read> {
-    let mut lines = Lines::new(BufReader::with_capacity(7, input));
+    let mut lines = Lines::new(BufReader::with_capacity(7, input), MCP_LINE_BYTES_MAX);
     let mut read = Vec::new();
     loop {
         read.push(lines.next().await);
@@ -99,7 +99,7 @@ async fn a_line_has_a_longest_length() {
 #[tokio::test]
 async fn a_line_that_was_begun_is_kept_when_its_reader_is_dropped() {
     let (mut client, server) = tokio::io::duplex(64);
-    let mut lines = Lines::new(BufReader::new(server));
+    let mut lines = Lines::new(BufReader::new(server), MCP_LINE_BYTES_MAX);
     client.write_all(b"first ").await.unwrap();
     tokio::select! {
         biased;

@@ -1,0 +1,81 @@
+//! `quipu acp`: tasks for a client that speaks the Agent Client Protocol, which may be a daemon of ours.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::{BindingRequest, ProjectRoot, Unheard, Workspace, WorkspaceChoice};
+use memory::code::Code;
+use memory::command::CommandError;
+use memory::feature::Feature;
+use memory::limits::CHILD_MEMORY_BYTES_MAX;
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use server::acp::{Host, serve_stdio};
+use tokio_util::sync::CancellationToken;
+
+use crate::compose::App;
+use crate::exit::{Failure, Status, chain};
+use crate::files;
+
+/// Serves until the client leaves.
+pub(crate) async fn run(app: &App) -> Result<Status, Failure> {
+    if !app.engine.switches().everywhere().has(Feature::Child) {
+        return Err(CommandError::FeatureDisabled { feature: Feature::Child }.into());
+    }
+    bound_memory(app);
+    // Never by a child: this may be one.
+    let lanes = app.engine.lanes(app.engine.lane_settings(), Arc::new(Unheard));
+    let here = app.workspace();
+    // Whoever named a project, or a single folder, is not overruled by the client.
+    let is_named = app.globals.project.is_some() || app.globals.flat.is_some();
+    let project_root = app.binding().project_root;
+    let find = move |folder: Option<&Path>| match folder.filter(|_| !is_named) {
+        None => Ok(here.clone()),
+        Some(folder) => workspace(folder, project_root),
+    };
+    let host = Host::new(lanes.clone(), Arc::new(find), env!("CARGO_PKG_VERSION"));
+    let stop = CancellationToken::new();
+    let mut serving = std::pin::pin!(serve_stdio(host, stop.clone()));
+    let ended = tokio::select! {
+        ended = &mut serving => ended,
+        _ = app.interrupts.wait() => {
+            stop.cancel();
+            serving.await
+        }
+    };
+    // What nobody waits for any more is left to whoever has its turn next.
+    lanes.drain(Duration::ZERO).await;
+    match ended {
+        Ok(()) => Ok(Status::Done),
+        Err(error) => Err(Failure::new(Code::StorageFailed, chain(&error))),
+    }
+}
+
+/// Bounds the memory of this process: the library that talks to models reads a reply whole, however long it is. What
+/// asks for more is ended by the system, and nobody else with it.
+fn bound_memory(app: &App) {
+    let Rlimit { current, maximum } = getrlimit(Resource::Data);
+    let least = |limit: Option<u64>| {
+        Some(limit.map_or(CHILD_MEMORY_BYTES_MAX, |limit| limit.min(CHILD_MEMORY_BYTES_MAX)))
+    };
+    let bound = Rlimit { current: least(current), maximum: least(maximum) };
+    if let Err(error) = setrlimit(Resource::Data, bound) {
+        app.output.warning(&format!("the memory of this process cannot be bounded: {error}"));
+    }
+}
+
+/// Returns the workspace of a folder that a client names.
+fn workspace(folder: &Path, project_root: ProjectRoot) -> Result<Workspace, String> {
+    let wrong = || format!("`cwd` names no folder: {}", folder.display());
+    let real: PathBuf = files::real_path(folder).map_err(|_| wrong())?;
+    if files::is_no_folder(&real) {
+        return Err(wrong());
+    }
+    let binding = BindingRequest {
+        project_dir: Some(real.clone()),
+        project_root,
+        workspace: WorkspaceChoice::Checkout,
+        ..BindingRequest::default()
+    };
+    Ok(Workspace::new(real, binding))
+}

@@ -1,0 +1,111 @@
+//! Children of this process that do tasks.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::{Engine, Runner};
+use memory::feature::Feature;
+use server::acp::{ChildRunner, ChildSettings};
+
+use super::Runners;
+use crate::compose::{folder_variables, variable};
+use crate::files;
+
+/// Children, some of which may wait for the next task.
+#[derive(Clone, Debug)]
+pub(super) struct Children(ChildRunner);
+
+impl Children {
+    /// Returns children as the settings want them; `None` where there may be none.
+    pub(super) fn new(runners: &Runners, engine: &Engine) -> Option<Self> {
+        if !engine.switches().everywhere().has(Feature::Child) {
+            return None;
+        }
+        let mut settings = ChildSettings::new(program()?, env!("CARGO_PKG_VERSION"));
+        settings.environment = environment(runners);
+        settings.is_costly = !engine.models().is_empty();
+        settings.review_wait = engine.review().wait;
+        if let Some(seconds) = runners.idle_seconds {
+            settings.idle_wait = Duration::from_secs(seconds.into());
+        }
+        Some(Self(ChildRunner::new(settings)))
+    }
+
+    /// Returns what has them do tasks.
+    pub(super) fn runner(&self) -> Arc<dyn Runner> {
+        Arc::new(self.0.clone())
+    }
+
+    /// Stops them.
+    pub(super) async fn close(&self) {
+        self.0.close().await;
+    }
+}
+
+/// Returns what a child gets of the environment: what says where things are, what a connection needs, and the keys that
+/// it uses. Nothing else, above all no token of the daemon.
+fn environment(runners: &Runners) -> Vec<(OsString, OsString)> {
+    let mut names: Vec<&str> = KEPT.to_vec();
+    names.extend(runners.key_variables.iter().map(String::as_str));
+    if runners.has_key_command {
+        names.extend(KEPT_FOR_COMMANDS);
+    }
+    let mut kept: Vec<(OsString, OsString)> =
+        names.into_iter().filter_map(|name| Some((name.into(), variable(name)?))).collect();
+    // A child works in another folder, so that these have to be whole.
+    let folders = folder_variables().into_iter();
+    kept.extend(folders.map(|(name, folder)| (name.into(), folder.into_os_string())));
+    kept
+}
+
+/// Returns this very program: what lies where it was started from may be another version by now.
+fn program() -> Option<PathBuf> {
+    let running = PathBuf::from("/proc/self/exe");
+    if files::real_path(&running).is_ok() {
+        return Some(running);
+    }
+    std::env::current_exe().ok()
+}
+
+/// Variables that a child may need: who and where the person is, how they write, and how other machines are reached.
+const KEPT: &[&str] = &[
+    "HOME",
+    "USER",
+    "LOGNAME",
+    "PATH",
+    "TMPDIR",
+    "TZ",
+    "TZDIR",
+    "LANG",
+    "LC_ALL",
+    "LC_CTYPE",
+    "LC_TIME",
+    "QUIPU_FEATURES",
+    "http_proxy",
+    "HTTP_PROXY",
+    "https_proxy",
+    "HTTPS_PROXY",
+    "all_proxy",
+    "ALL_PROXY",
+    "no_proxy",
+    "NO_PROXY",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+];
+
+/// Variables by which programs that keep secrets find their stores and their agents.
+const KEPT_FOR_COMMANDS: &[&str] = &[
+    "SHELL",
+    "DBUS_SESSION_BUS_ADDRESS",
+    "DISPLAY",
+    "WAYLAND_DISPLAY",
+    "XAUTHORITY",
+    "XDG_RUNTIME_DIR",
+    "SSH_AUTH_SOCK",
+    "GNUPGHOME",
+    "GPG_TTY",
+    "PASSWORD_STORE_DIR",
+    "PASSWORD_STORE_GPG_OPTS",
+];

@@ -1,0 +1,408 @@
+//! `quipu acp` as clients of the Agent Client Protocol start it: over pipes, by hand and with libraries that nobody here
+//! wrote.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+use testkit::{Models, Says};
+
+use crate::daemon::PATIENCE;
+use crate::mcp_clients::tool;
+use crate::place::{Place, pretty};
+
+const METHODS: &str = "qwen/control/workspace/memory/";
+
+/// An agent that is killed when the test ends.
+struct Agent {
+    process: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+    calls: u64,
+}
+
+impl Drop for Agent {
+    fn drop(&mut self) {
+        self.process.kill().unwrap_or_default();
+        self.process.wait().map(drop).unwrap_or_default();
+    }
+}
+
+impl Agent {
+    fn start(place: &Place) -> Self {
+        let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
+        command.arg("acp");
+        Self::start_by(command)
+    }
+
+    fn start_by(mut command: Command) -> Self {
+        let mut process = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let input = process.stdin.take();
+        let output = BufReader::new(process.stdout.take().unwrap());
+        Self { process, input, output, calls: 0 }
+    }
+
+    /// Starts one that was greeted.
+    fn greeted(place: &Place) -> Self {
+        let mut agent = Self::start(place);
+        agent.call("initialize", &json!({ "protocolVersion": 1, "clientCapabilities": {} }));
+        agent
+    }
+
+    fn send(&mut self, method: &str, params: &Value) -> u64 {
+        self.calls += 1;
+        let call =
+            json!({ "jsonrpc": "2.0", "id": self.calls, "method": method, "params": params });
+        writeln!(self.input.as_mut().unwrap(), "{call}").unwrap();
+        self.calls
+    }
+
+    fn hear(&mut self) -> Value {
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        serde_json::from_str(&line).unwrap_or(Value::Null)
+    }
+
+    /// Makes a call and returns the answer to it.
+    fn call(&mut self, method: &str, params: &Value) -> Value {
+        let id = self.send(method, params);
+        loop {
+            let heard = self.hear();
+            assert_ne!(heard, Value::Null, "the agent ended at `{method}`");
+            if heard["id"] == id {
+                return heard;
+            }
+        }
+    }
+
+    /// Makes a call of one of our methods.
+    fn ask(&mut self, name: &str, params: &Value) -> Value {
+        self.call(&format!("_{METHODS}{name}"), params)
+    }
+
+    /// Makes a call that must succeed.
+    fn done(&mut self, name: &str, params: &Value) -> Value {
+        let answer = self.ask(name, params);
+        assert_eq!(answer.get("error"), None, "{answer}");
+        answer["result"].clone()
+    }
+
+    /// Waits for the end, which must come soon.
+    fn ended(&mut self) -> Option<i32> {
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            if let Some(status) = self.process.try_wait().unwrap() {
+                return status.code();
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        panic!("the agent goes on");
+    }
+}
+
+fn told(answer: &Value) -> String {
+    let error = &answer["error"];
+    format!("{} {} {}", error["code"], error["data"]["errorKind"], error["message"])
+}
+
+#[test]
+fn an_agent_says_what_it_is_and_claims_no_more() {
+    let place = Place::new();
+    for asked in [1, 0, 7, 65_535] {
+        let mut agent = Agent::start(&place);
+        let early = agent.ask("remember/availability", &json!({}));
+        assert_eq!(early["error"]["code"], -32600, "nobody greeted it: {early}");
+        let greeting = agent
+            .call("initialize", &json!({ "protocolVersion": asked, "clientCapabilities": {} }));
+        let mut greeting = greeting["result"].clone();
+        assert_eq!(greeting["agentInfo"]["version"], env!("CARGO_PKG_VERSION"));
+        greeting["agentInfo"].as_object_mut().unwrap().remove("version");
+        insta::allow_duplicates! {
+            insta::assert_snapshot!(pretty(&greeting), @r#"
+            {
+              "protocolVersion": 1,
+              "agentCapabilities": {
+                "loadSession": false,
+                "promptCapabilities": {
+                  "image": false,
+                  "audio": false,
+                  "embeddedContext": false
+                },
+                "mcpCapabilities": {
+                  "http": false,
+                  "sse": false
+                },
+                "sessionCapabilities": {},
+                "auth": {},
+                "_meta": {
+                  "quipu": {
+                    "extMethods": [
+                      "qwen/control/workspace/memory/remember/availability",
+                      "qwen/control/workspace/memory/remember",
+                      "qwen/control/workspace/memory/forget",
+                      "qwen/control/workspace/memory/dream"
+                    ],
+                    "stage": 1,
+                    "sessions": false
+                  }
+                }
+              },
+              "authMethods": [],
+              "agentInfo": {
+                "name": "quipu",
+                "title": "Quipu"
+              }
+            }
+            "#);
+        }
+    }
+}
+
+#[test]
+fn there_are_no_sessions_and_an_unknown_method_is_none() {
+    let place = Place::new();
+    let mut agent = Agent::greeted(&place);
+    let session = json!({ "sessionId": "s", "cwd": place.checkout(), "mcpServers": [] });
+    for method in [
+        "session/new",
+        "session/load",
+        "session/resume",
+        "session/list",
+        "session/prompt",
+        "session/set_mode",
+        "authenticate",
+    ] {
+        let refused = agent.call(method, &session);
+        assert_eq!(told(&refused), "-32601 \"no_sessions\" \"Method not found\"", "{method}");
+    }
+    for method in ["somebody/else", "_somebody/else", "__qwen/control/workspace/memory/dream"] {
+        assert_eq!(agent.call(method, &json!({}))["error"]["code"], -32601, "{method}");
+    }
+    // It goes on after all that, and made nothing.
+    assert_eq!(agent.done("remember/availability", &json!({})), json!({ "available": true }));
+    assert!(!place.home().join("memory").exists());
+}
+
+#[test]
+fn a_task_of_any_client_is_one_in_the_lane() {
+    let place = Place::new();
+    let mut agent = Agent::greeted(&place);
+    let bare = format!("{METHODS}remember");
+    let answer = agent.call(&bare, &json!({ "content": "I keep bees in the garden." }));
+    insta::assert_snapshot!(pretty(&answer["result"]), @r#"
+    {
+      "summary": "Saved to the global memories: 1 new, 0 updated, 0 known already.",
+      "filesTouched": [
+        "/memories/global/user/keep-bees-garden.md"
+      ],
+      "touchedScopes": [
+        "user"
+      ],
+      "changes": [
+        {
+          "filePath": "/memories/global/user/keep-bees-garden.md",
+          "action": "added",
+          "summary": "I keep bees in the garden"
+        }
+      ]
+    }
+    "#);
+    let again = agent.done("remember", &json!({ "content": "I keep bees in the garden." }));
+    assert_eq!(again["filesTouched"], json!([]));
+    assert!(place.view("global/user/keep-bees-garden.md").contains("- I keep bees in the garden"));
+    let change = place.json(&["log", "-n", "1"]);
+    assert_eq!((&change["actor"], &change["origin"]), (&json!("task"), &json!("acp")), "{change}");
+    // The project is that of the folder that the call names.
+    let elsewhere = place.path().join("elsewhere");
+    fs::create_dir_all(elsewhere.join(".git")).unwrap();
+    let params =
+        json!({ "content": "Deploys take ten minutes.", "scope": "project", "cwd": elsewhere });
+    agent.done("remember", &params);
+    assert!(elsewhere.join(".quipu/memory").exists());
+    assert!(!place.checkout().join(".quipu").exists());
+    let gone = agent.done("forget", &json!({ "query": "everything about bees" }));
+    assert_eq!(gone["summary"], "Forgot 1 memory entry.");
+    let dreamt = agent.done("dream", &json!({}));
+    assert_eq!(dreamt["summary"], "Managed auto-memory dream completed. Nothing to tidy up.");
+    assert_eq!(dreamt["dedupedEntries"], 0);
+    place.done(&["undo", "-y"]);
+    place.needs_nothing();
+}
+
+#[test]
+fn what_is_wrong_is_told_in_the_words_of_http() {
+    let place = Place::new();
+    let mut agent = Agent::greeted(&place);
+    let mut check = |name: &str, params: Value, expected: &str| {
+        let answer = agent.ask(name, &params);
+        assert_eq!(told(&answer), expected, "{name} {params:.80}");
+    };
+    let content = "-32602 \"invalid_content\" \"`content` must be a text that is not blank and has at most 65,536 bytes of UTF-8.\"";
+    check("remember", json!({}), content);
+    check("remember", json!({ "content": 7 }), content);
+    check("remember", json!({ "content": " \n" }), content);
+    check("remember", json!({ "content": "a".repeat(65_537) }), content);
+    check(
+        "remember",
+        json!({ "content": "a", "contextMode": "all" }),
+        "-32602 \"invalid_context_mode\" \"`contextMode` must be `workspace` or `clean`.\"",
+    );
+    let query = "-32602 \"invalid_query\" \"The query must be a text that is not blank and has at most 65,536 bytes of UTF-8.\"";
+    check("forget", json!({ "content": "a" }), query);
+    check("forget", json!({ "query": "" }), query);
+    for cwd in [json!("here"), json!(7)] {
+        let expected = "-32602 \"invalid_arguments\" \"`cwd` must be an absolute path\"";
+        check("dream", json!({ "cwd": cwd }), expected);
+    }
+    let nowhere = "-32602 \"workspace_mismatch\" \"`cwd` names no folder: /nowhere/at/all\"";
+    check("remember", json!({ "content": "a", "cwd": "/nowhere/at/all" }), nowhere);
+    let secret = "The key is ghp_Zz0123456789abcdefghijABCDEFGHIJ0123.";
+    let screened =
+        "-32099 \"screened\" \"The text looks like a secret or like an attack on a model.\"";
+    check("remember", json!({ "content": secret }), screened);
+    assert_eq!(place.done(&["ls"]), "");
+}
+
+#[test]
+fn memory_that_is_off_is_unavailable() {
+    let place = Place::new();
+    let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
+    command.arg("acp").env("QUIPU_FEATURES", "-tasks");
+    let mut agent = Agent::start_by(command);
+    agent.call("initialize", &json!({ "protocolVersion": 1 }));
+    assert_eq!(agent.done("remember/availability", &json!({})), json!({ "available": false }));
+    let refused = agent.ask("remember", &json!({ "content": "I keep bees." }));
+    assert_eq!(
+        told(&refused),
+        "-32009 \"feature_disabled\" \"A person switched this off. `feature` names it.\""
+    );
+    let mut command = place.quipu(&["acp"]);
+    let ended = place.end(command.env("QUIPU_FEATURES", "-child").write_stdin(""));
+    assert_eq!(ended.status, 4, "{}", ended.stderr);
+}
+
+#[test]
+fn a_staged_attempt_is_answered_with_its_edits_and_changes_nothing() {
+    let place = Place::new();
+    place.create("global/user/tea.md", "---\ntype: user\n---\n\n- I drink tea\n");
+    let mut agent = Agent::greeted(&place);
+    let workspace = json!({
+        "cwd": { "Unix": place.checkout().as_os_str().as_encoded_bytes() },
+        "projectDir": { "Unix": place.checkout().as_os_str().as_encoded_bytes() },
+        "noProject": null, "projectOnHost": false, "workspaceId": null, "ofCheckout": true,
+        "flat": null, "readOnly": false,
+    });
+    let staged = |task: &str, more: Value| {
+        let stage = json!({ "v": 1, "task": task, "workspace": workspace });
+        let mut params = json!({ "_meta": { "quipu": { "stage": stage } } });
+        params.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        params
+    };
+    let id = "0b7f1f66-2a1f-4f0e-9d2b-3c1a5d8e9f00";
+    let asked = staged(&format!("forget-{id}"), json!({ "query": "I drink tea" }));
+    let answer = agent.done("forget", &asked);
+    let base = memory::document::Revision::of("---\ntype: user\n---\n\n- I drink tea\n".as_bytes());
+    let edit =
+        json!({ "path": "/memories/global/user/tea.md", "base": base.to_string(), "text": null });
+    assert_eq!(answer["edits"], json!([edit]), "{answer}");
+    assert_eq!(answer["summary"], "Forgot 1 memory entry.");
+    assert_eq!((&answer["scopes"], &answer["decidedBy"]), (&json!(["global"]), &Value::Null));
+    assert_eq!(answer["report"]["turns"], 0);
+    let asked = staged(&format!("remember-{id}"), json!({ "content": "I keep bees." }));
+    let answer = agent.done("remember", &asked);
+    assert_eq!(answer["edits"][0]["base"], Value::Null);
+    assert!(answer["edits"][0]["text"].as_str().unwrap().contains("- I keep bees"), "{answer}");
+    // What is no such call is told so, and another version is none.
+    for wrong in [json!({ "task": "remember-1" }), json!({ "v": 2 }), json!({ "workspace": 7 })] {
+        let mut asked = asked.clone();
+        let stage = asked["_meta"]["quipu"]["stage"].as_object_mut().unwrap();
+        stage.extend(wrong.as_object().unwrap().clone());
+        assert_eq!(agent.ask("remember", &asked)["error"]["code"], -32602, "{wrong}");
+    }
+    assert_eq!(place.view("global/user/tea.md"), "---\ntype: user\n---\n\n- I drink tea\n");
+    assert_eq!(place.done(&["ls", "--json"]).matches("\"path\"").count(), 1);
+    assert_eq!(place.json(&["tasks"])["tasks"], json!([]));
+}
+
+#[test]
+fn an_agent_whose_client_is_gone_goes_too_in_the_middle_of_what_a_model_does() {
+    let server = Models::start(|_, _| Says::Nothing).unwrap();
+    let place = Place::new();
+    let settings = format!(
+        "[models]\ndefault = 'local/m'\n[models.providers.local]\nurl = \"{}\"\n",
+        server.url()
+    );
+    fs::write(place.home().join("config.toml"), settings).unwrap();
+    let mut agent = Agent::greeted(&place);
+    agent.send(&format!("_{METHODS}remember"), &json!({ "content": "I keep bees." }));
+    let until = Instant::now() + PATIENCE;
+    while server.asked().is_empty() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(server.asked().len(), 1);
+    let began = Instant::now();
+    drop(agent.input.take());
+    assert_eq!(agent.ended(), Some(0));
+    assert!(began.elapsed() < Duration::from_secs(5), "{:?}", began.elapsed());
+    // It was asked for, and waits for somebody who does it.
+    let tasks = place.json(&["tasks"]);
+    assert_eq!(tasks["tasks"][0]["status"], "queued", "{tasks}");
+}
+
+#[test]
+fn a_line_without_end_ends_the_agent() {
+    let place = Place::new();
+    let mut agent = Agent::greeted(&place);
+    let mut input = agent.input.take().unwrap();
+    let part = vec![b'x'; 1024 * 1024];
+    for _ in 0..100 {
+        if input.write_all(&part).is_err() {
+            break;
+        }
+    }
+    assert_eq!(agent.ended(), Some(6));
+}
+
+#[test]
+fn libraries_that_nobody_here_wrote_drive_the_agent() {
+    for library in ["@agentclientprotocol/sdk", "@zed-industries/agent-client-protocol"] {
+        let place = Place::new();
+        let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/acp.mjs");
+        let mut client = place.program(tool("QUIPU_TEST_NODE").to_str().unwrap());
+        client
+            .arg(script)
+            .arg(tool("QUIPU_TEST_NODE_MODULES").join(library))
+            .arg(env!("CARGO_BIN_EXE_quipu"))
+            .arg(place.checkout());
+        let output = assert_cmd::Command::from_std(client).timeout(PATIENCE).output().unwrap();
+        let complaint = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{library}: {complaint}");
+        let seen: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let expected = json!({
+            "protocolVersion": 1,
+            "name": "quipu",
+            "loadSession": false,
+            "available": true,
+            "remembered": [1, ["user"]],
+            "known": 0,
+            "dreamt": "Managed auto-memory dream completed. Nothing to tidy up.",
+            "forgotten": ["Forgot 1 memory entry.", 1, ["user"]],
+            "blank": { "code": -32602, "errorKind": "invalid_content" },
+            "mode": { "code": -32602, "errorKind": "invalid_context_mode" },
+            "query": { "code": -32602, "errorKind": "invalid_query" },
+            "unknown": -32601,
+            "session": { "code": -32601, "errorKind": "no_sessions" },
+            "prompt": { "code": -32601, "errorKind": "no_sessions" },
+            "status": 0,
+        });
+        assert_eq!(seen, expected, "{library} {complaint}");
+    }
+}

@@ -1,0 +1,142 @@
+//! Tasks in a child process: the same outcome as in this one, whatever the child does, and nothing left behind.
+
+mod hostile;
+mod load;
+mod same;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use engine::{
+    Asker, Config, Engine, Folders, LaneSettings, Lanes, Request, Runner, Task, TaskState, Unheard,
+    Workspace, WorkspaceChoice,
+};
+use server::acp::{ChildRunner, ChildSettings};
+
+use crate::place::Place;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// An engine of this process on a place, whose tasks some runner does.
+struct World {
+    place: Place,
+    engine: Engine,
+    lanes: Lanes,
+    workspace: Workspace,
+}
+
+impl World {
+    /// Opens one whose tasks are done in children.
+    fn open(place: Place, child: ChildRunner) -> Self {
+        let engine = Self::engine(&place);
+        Self::with(place, engine, Arc::new(child))
+    }
+
+    fn engine(place: &Place) -> Engine {
+        let home = place.home();
+        let folders = Folders { state: home.join("state"), data: home };
+        Engine::open(Config::new(folders)).unwrap()
+    }
+
+    fn with(place: Place, engine: Engine, runner: Arc<dyn Runner>) -> Self {
+        let settings =
+            LaneSettings { retry_delay: Duration::from_millis(5), ..engine.lane_settings() };
+        let lanes = engine.lanes_with(runner, settings, Arc::new(Unheard));
+        let binding = engine::BindingRequest {
+            project_dir: Some(place.checkout()),
+            workspace: WorkspaceChoice::Checkout,
+            ..engine::BindingRequest::default()
+        };
+        let workspace = Workspace::new(place.checkout(), binding);
+        Self { place, engine, lanes, workspace }
+    }
+
+    /// Has a task done.
+    async fn done(&self, request: Request) -> Task {
+        let by = Asker::client("test", None);
+        let task = self.lanes.submit(&self.workspace, request, by).await.unwrap();
+        self.lanes.wait(&self.workspace, &task.id).await.unwrap().unwrap()
+    }
+
+    /// Has a task done that fails; returns its code and what is told beside.
+    async fn failed(&self, request: Request) -> String {
+        match self.done(request).await.state {
+            TaskState::Failed(error) => {
+                format!("{}: {}", error.code, error.details().unwrap_or_default())
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    async fn close(self) -> Place {
+        self.lanes.drain(Duration::from_secs(5)).await;
+        self.engine.close().await;
+        self.place
+    }
+}
+
+fn remember(content: &str) -> Request {
+    Request::Remember(engine::RememberRequest {
+        content: content.to_owned(),
+        context_mode: engine::ContextMode::Workspace,
+        scope: None,
+    })
+}
+
+fn forget(query: &str) -> Request {
+    Request::Forget(engine::ForgetRequest { query: query.to_owned(), scope: None, file: None })
+}
+
+/// Returns how the program itself is started as a child in a place.
+fn ours(place: &Place) -> ChildSettings {
+    let mut settings = ChildSettings::new(PathBuf::from(env!("CARGO_BIN_EXE_quipu")), VERSION);
+    let variables = [
+        ("PATH", std::env::var_os("PATH").unwrap()),
+        ("HOME", place.home().into_os_string()),
+        ("QUIPU_HOME", place.home().into_os_string()),
+        ("TZ", "UTC".into()),
+    ];
+    settings.environment = variables.map(|(name, value)| (name.into(), value)).to_vec();
+    settings
+}
+
+/// Returns how a shell script is started as a child: it reads calls as lines and answers as it likes.
+fn script(place: &Place, body: &str) -> ChildSettings {
+    let mut settings = ours(place);
+    settings.program = PathBuf::from("/bin/sh");
+    settings.arguments = vec![place.script("child", body)];
+    settings
+}
+
+fn runner(settings: ChildSettings) -> ChildRunner {
+    ChildRunner::new(settings)
+}
+
+/// Returns the processes that another one started, those that ended and that it did not look at among them.
+pub(crate) fn children_of(parent: u32) -> Vec<u32> {
+    let mut children = Vec::new();
+    for entry in std::fs::read_dir("/proc").unwrap() {
+        let name = entry.unwrap().file_name();
+        let Ok(id) = name.to_string_lossy().parse::<u32>() else { continue };
+        if stat(id).is_some_and(|(of, _)| of == parent) {
+            children.push(id);
+        }
+    }
+    children
+}
+
+/// Returns the parent and the process group of a process; `None` if there is none.
+fn stat(id: u32) -> Option<(u32, u32)> {
+    let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+    // The name in parentheses may hold anything.
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(1);
+    Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+}
+
+/// Tells whether anybody is left in a process group.
+fn is_left(group: u32) -> bool {
+    let entries = std::fs::read_dir("/proc").unwrap();
+    let ids = entries.filter_map(|entry| entry.unwrap().file_name().to_string_lossy().parse().ok());
+    ids.into_iter().any(|id| stat(id).is_some_and(|(_, of)| of == group))
+}

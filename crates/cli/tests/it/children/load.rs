@@ -1,0 +1,160 @@
+//! Many tasks, one after the other and at once: no process is left behind, and the daemon's memory stays as it is.
+
+use std::fs;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::children_of;
+use crate::daemon::{Daemon, PATIENCE};
+use crate::place::Place;
+
+/// How many tasks a test has done; `QUIPU_TEST_CHILDREN=1000` for all that are promised.
+fn tasks() -> usize {
+    let set = std::env::var("QUIPU_TEST_CHILDREN").ok();
+    set.map_or(60, |count| count.parse().unwrap())
+}
+
+/// Returns how many bytes of memory a process has.
+fn memory(id: u32) -> usize {
+    let status = fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().strip_suffix(" kB").unwrap().parse::<usize>().unwrap() * 1024
+}
+
+/// Waits until a process has at most so many children.
+fn settles(id: u32, count: usize) {
+    let until = Instant::now() + PATIENCE;
+    while children_of(id).len() > count {
+        assert!(Instant::now() < until, "children are left: {:?}", children_of(id));
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn a_fresh_child_for_each_task_leaves_nothing_behind() {
+    let place = Place::new();
+    fs::write(place.home().join("config.toml"), "child_idle_seconds = 0\n").unwrap();
+    let daemon = Daemon::start_with(&place, &["--runner", "child"]);
+    let count = tasks();
+    let mut at_first = 0;
+    for number in 0..count {
+        // Mostly known, so that memories do not grow and only the runner could.
+        let content = format!("I keep bees in garden {}.", number % 5);
+        let task = daemon.task("remember", &json!({ "content": content }));
+        assert_eq!(task["status"], "completed", "{task}");
+        if number == count / 2 {
+            at_first = memory(daemon.id());
+        }
+    }
+    settles(daemon.id(), 0);
+    let grown = memory(daemon.id()).saturating_sub(at_first);
+    assert!(grown < 8 * 1024 * 1024, "{count} tasks: the daemon grew by {grown} bytes");
+    drop(daemon);
+    place.needs_nothing();
+}
+
+#[test]
+fn a_child_is_kept_for_the_next_task_and_stopped_when_none_comes() {
+    let place = Place::new();
+    fs::write(place.home().join("config.toml"), "runner = 'child'\nchild_idle_seconds = 1\n")
+        .unwrap();
+    let daemon = Daemon::start(&place);
+    assert_eq!(daemon.children(), Vec::<u32>::new(), "none is started before there is work");
+    daemon.task("remember", &json!({ "content": "I keep bees." }));
+    let first = daemon.children();
+    daemon.task("forget", &json!({ "query": "that I keep bees" }));
+    daemon.task("dream", &json!({}));
+    assert_eq!((daemon.children(), first.len()), (first, 1));
+    settles(daemon.id(), 0);
+    daemon.task("remember", &json!({ "content": "I keep goats." }));
+    let (child, id) = (daemon.children()[0], daemon.id());
+    // A daemon that is killed takes its child along.
+    daemon.kill();
+    let until = Instant::now() + PATIENCE;
+    while fs::metadata(format!("/proc/{child}")).is_ok() {
+        assert!(Instant::now() < until, "the child of {id} goes on");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    place.needs_nothing();
+}
+
+#[test]
+fn two_daemons_with_children_share_a_home() {
+    let place = Place::new();
+    let settings = "runner = 'child'\n";
+    fs::write(place.home().join("config.toml"), settings).unwrap();
+    let daemon = Daemon::start(&place);
+    // A daemon holds the lock of the state, so the other process is a command.
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for number in 0..8 {
+                place.done(&["remember", &format!("The daemon {number} is served by others.")]);
+            }
+        });
+        for number in 0..8 {
+            let content = format!("The bee hive {number} stands in the garden.");
+            let task = daemon.task("remember", &json!({ "content": content }));
+            assert_eq!(task["status"], "completed", "{task}");
+        }
+    });
+    let log = place.done(&["log", "--json", "-n", "100"]);
+    assert_eq!(log.lines().count(), 16, "{log}");
+    drop(daemon);
+    place.needs_nothing();
+}
+
+#[test]
+fn children_that_are_killed_at_any_moment_lose_and_repeat_nothing() {
+    let place = Place::new();
+    let daemon = Daemon::start_with(&place, &["--runner", "child"]);
+    let id = daemon.id();
+    let over = std::sync::atomic::AtomicBool::new(false);
+    let completed = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut wait = 1;
+            while !over.load(std::sync::atomic::Ordering::Relaxed) {
+                wait = wait * 7 % 101;
+                std::thread::sleep(Duration::from_millis(4 * wait));
+                for child in children_of(id) {
+                    let child = child.to_string();
+                    let kill = std::process::Command::new("kill").args(["-9", &child]).output();
+                    drop(kill.unwrap());
+                }
+            }
+        });
+        let mut completed = Vec::new();
+        let until = Instant::now() + PATIENCE;
+        for number in 0.. {
+            assert!(Instant::now() < until, "hardly anything is done: {completed:?}");
+            if completed.len() == 20 {
+                break;
+            }
+            let content = format!("The bee hive {number} stands in the garden.");
+            let asked = daemon.post("/workspace/memory/remember", &json!({ "content": content }));
+            if asked.status == 500 {
+                // One died while it started, and for a moment no other one is.
+                assert_eq!(asked.json()["code"], "remember_failed");
+                std::thread::sleep(Duration::from_millis(100));
+                continue;
+            }
+            let task = asked.json();
+            let task = daemon.finished("remember", task["taskId"].as_str().unwrap(), None);
+            match task["status"].as_str().unwrap() {
+                "completed" => completed.push(content),
+                _ => assert_eq!(task["error"]["code"], "remember_failed", "{task}"),
+            }
+        }
+        over.store(true, std::sync::atomic::Ordering::Relaxed);
+        completed
+    });
+    let log = place.done(&["log", "--json", "-n", "100"]);
+    assert_eq!(log.lines().count(), completed.len(), "{log}");
+    for content in completed {
+        let found = place.done(&["grep", "-l", content.trim_end_matches('.')]);
+        assert_eq!(found.lines().count(), 1, "{found}");
+    }
+    settles(id, 1);
+    drop(daemon);
+    place.needs_nothing();
+}

@@ -1,0 +1,250 @@
+//! One suite for both runners: what a task does does not depend on who decides it.
+
+use std::fs;
+use std::sync::Arc;
+
+use engine::{ForgetRequest, Request, Runner, SubmitError, TaskResult, TaskState};
+use serde_json::{Value, json};
+use testkit::{Models, Says};
+
+use super::{World, forget, ours, remember, runner};
+use crate::daemon::Daemon;
+use crate::place::Place;
+
+/// Everything that a person can see of what was done, with what differs from run to run taken out.
+fn seen(place: &Place) -> Value {
+    let text = |args: &[&str]| place.stable(&place.done(args));
+    let mut runs = Vec::new();
+    for line in text(&["runs", "--json"]).lines() {
+        let mut run: Value = serde_json::from_str(line).unwrap();
+        for name in ["task", "workspace", "startedAt", "endedAt", "number"] {
+            run.as_object_mut().unwrap().remove(name);
+        }
+        runs.push(run);
+    }
+    let mut changes = Vec::new();
+    for line in text(&["log", "--json"]).lines() {
+        let change: Value = serde_json::from_str(line).unwrap();
+        changes.push(json!([
+            change["kind"],
+            change["actor"],
+            change["trust"],
+            change["model"],
+            change["files"]
+        ]));
+    }
+    let mut files = Vec::new();
+    for line in text(&["ls", "--json"]).split("\"path\": \"").skip(1) {
+        let path = line.split('"').next().unwrap();
+        files.push(json!([path, place.view(path.trim_start_matches("/memories/"))]));
+    }
+    let pending = text(&["pending", "--json"]);
+    json!({ "runs": runs, "changes": changes, "files": files, "pending": pending })
+}
+
+/// Does the same tasks with a runner; returns what came of each and of all.
+async fn tour(world: World) -> Value {
+    let mut told = Vec::new();
+    let requests = [
+        remember("I prefer tabs over spaces."),
+        remember("I prefer tabs over spaces."),
+        remember("- The pier gate opens at six\n- Deploys to the pier take ten minutes"),
+        Request::Remember(engine::RememberRequest {
+            content: "The build needs make.".to_owned(),
+            context_mode: engine::ContextMode::Clean,
+            scope: Some(memory::path::Scope::Project),
+        }),
+        Request::Remember(engine::RememberRequest {
+            content: "This branch is called blue.".to_owned(),
+            context_mode: engine::ContextMode::Workspace,
+            scope: Some(memory::path::Scope::Workspace),
+        }),
+        remember("The key is ghp_Zz0123456789abcdefghijABCDEFGHIJ0123."),
+        Request::Dream,
+        forget("the pier gate"),
+        forget("something that nobody said"),
+        Request::Forget(ForgetRequest {
+            query: "The build needs make".to_owned(),
+            scope: Some(memory::path::Scope::Project),
+            file: None,
+        }),
+        forget("my tabs preference"),
+        Request::Dream,
+    ];
+    for request in requests {
+        let task = world.done(request).await;
+        told.push(match task.state {
+            TaskState::Completed(result) => outcome(&result),
+            TaskState::Failed(error) => json!([error.code.as_str(), error.details()]),
+            other => panic!("{other:?}"),
+        });
+    }
+    let place = world.close().await;
+    place.needs_nothing();
+    json!({ "told": told, "seen": seen(&place) })
+}
+
+fn outcome(result: &TaskResult) -> Value {
+    let mut told = json!({
+        "summary": result.summary(),
+        "scopes": format!("{:?}", result.scopes()),
+        "changes": format!("{:?}", result.changes()),
+        "proposals": result.proposals().count(),
+    });
+    match result {
+        TaskResult::Remembered { files_touched, .. } => {
+            told["files"] = format!("{files_touched:?}").into();
+        }
+        TaskResult::Forgotten { removed, topics, candidates, .. } => {
+            told["removed"] = format!("{removed:?} {topics:?} {candidates:?}").into();
+        }
+        TaskResult::Dreamt { topics, deduped, .. } => {
+            told["dreamt"] = format!("{topics:?} {deduped}").into();
+        }
+    }
+    told
+}
+
+/// A place with some memories, one of them pinned and two that say the same.
+fn place() -> Place {
+    let place = Place::new();
+    place.create(
+        "global/user/tea.md",
+        "---\ntype: user\n---\n\n- I drink tea\n- I drink tea\n- The pier is old\n",
+    );
+    place.create(
+        "global/user/dog.md",
+        "---\ntype: user\n---\n\n- My dog is called Rex\n- My dog is called Max\n",
+    );
+    place.done(&["pin", "global/user/tea.md"]);
+    place
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_do_the_same_in_a_child() {
+    let here = place();
+    let engine = World::engine(&here);
+    let in_process: Arc<dyn Runner> = engine.runner();
+    let expected = tour(World::with(here, engine, in_process)).await;
+    let there = place();
+    let child = runner(ours(&there));
+    let found = tour(World::open(there, child.clone())).await;
+    child.close().await;
+    assert_eq!(found, expected);
+}
+
+/// A model that writes a memory, then selects its entry, then finds all in order.
+fn model() -> Models {
+    let bees = "---\nname: Bees\ndescription: what I keep\ntype: user\n---\n\n- I keep bees\n";
+    let path = "/memories/global/user/bees.md";
+    Models::start(move |number, _| match number {
+        0 => Says::call("write_file", json!({ "path": path, "content": bees })),
+        1 => Says::text("I noted the bees."),
+        2 => Says::call("select_entries", json!({ "ids": ["global/user/bees.md:0"] })),
+        _ => Says::text("All is in order."),
+    })
+    .unwrap()
+}
+
+fn with_model(place: &Place, server: &Models, more: &str) {
+    let text = format!(
+        "{more}[models]\ndefault = 'local/small'\n[models.providers.local]\nurl = \"{}\"\n",
+        server.url()
+    );
+    fs::write(place.home().join("config.toml"), text).unwrap();
+}
+
+#[test]
+fn a_model_does_the_same_in_a_child_and_what_it_took_is_on_record() {
+    let told = |kind: &str| {
+        let server = model();
+        let place = Place::new();
+        with_model(&place, &server, "");
+        let daemon = Daemon::start_with(&place, &["--runner", kind]);
+        let mut told = Vec::new();
+        for (task, body) in [
+            ("remember", json!({ "content": "I keep bees." })),
+            ("forget", json!({ "query": "that I keep bees" })),
+            ("dream", json!({})),
+        ] {
+            let mut ended = daemon.task(task, &body);
+            for name in ["taskId", "createdAt", "updatedAt"] {
+                ended.as_object_mut().unwrap().remove(name);
+            }
+            told.push(ended);
+        }
+        let metrics = daemon.get("/metrics").text();
+        let of_models = metrics.lines().filter(|line| line.starts_with("quipu_model"));
+        let metrics: std::collections::BTreeSet<String> = of_models.map(str::to_owned).collect();
+        drop(daemon);
+        json!({ "told": told, "seen": seen(&place), "metrics": metrics, "asked": server.asked().len() })
+    };
+    let expected = told("inline");
+    assert!(
+        expected["seen"]["runs"].to_string().contains("managed-auto-memory-remember"),
+        "{expected:#}"
+    );
+    assert!(expected["seen"]["changes"].to_string().contains("local/small"), "{expected:#}");
+    assert_eq!(told("child"), expected);
+}
+
+#[test]
+fn what_a_model_fails_to_do_is_told_the_same_by_a_child() {
+    for fallback in ["none", "rules"] {
+        let told = |kind: &str| {
+            let server = Models::start(|_, _| Says::Status(400, None, "no such model")).unwrap();
+            let place = Place::new();
+            with_model(&place, &server, "");
+            let file = place.home().join("config.toml");
+            let text = fs::read_to_string(&file).unwrap();
+            let text = text.replace("[models]\n", &format!("[models]\nfallback = '{fallback}'\n"));
+            fs::write(&file, text).unwrap();
+            let daemon = Daemon::start_with(&place, &["--runner", kind]);
+            let ended = daemon.task("remember", &json!({ "content": "I keep bees." }));
+            drop(daemon);
+            json!([ended["status"], ended["result"], ended["error"], seen(&place)])
+        };
+        let expected = told("inline");
+        assert_eq!(told("child"), expected, "{fallback}");
+    }
+}
+
+#[test]
+fn a_model_is_asked_in_a_child_unless_a_person_says_otherwise() {
+    let asked_by = |more: &str, flags: &[&str], features: &str| {
+        let server = model();
+        let place = Place::new();
+        with_model(&place, &server, more);
+        let mut command = Daemon::command(&place, flags);
+        command.env("QUIPU_TOKEN", crate::daemon::TOKEN).env("QUIPU_FEATURES", features);
+        let daemon = Daemon::start_by(command);
+        daemon.task("remember", &json!({ "content": "I keep bees." }));
+        daemon.children().len()
+    };
+    assert_eq!(asked_by("", &[], ""), 1);
+    assert_eq!(asked_by("", &["--runner", "inline"], ""), 0);
+    assert_eq!(asked_by("runner = 'in_process'\n", &[], ""), 0);
+    assert_eq!(asked_by("runner = 'in_process'\n", &["--runner", "child"], ""), 1);
+    assert_eq!(asked_by("", &[], "-child"), 0);
+    // A checkout says nothing about it.
+    let place = Place::new();
+    for name in ["config.toml", ".quipu/config.toml", "quipu.toml"] {
+        let path = place.checkout().join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, "runner = \"child\"\n").unwrap();
+    }
+    let daemon = Daemon::start(&place);
+    daemon.task("remember", &json!({ "content": "I keep bees." }));
+    assert_eq!(daemon.children(), Vec::<u32>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn memory_that_is_off_in_the_child_is_unavailable_at_once() {
+    let place = Place::new();
+    let mut settings = ours(&place);
+    settings.environment.push(("QUIPU_FEATURES".into(), "-tasks".into()));
+    let world = World::open(place, runner(settings));
+    let by = engine::Asker::client("test", None);
+    let refused = world.lanes.submit(&world.workspace, remember("I keep bees."), by).await;
+    assert!(matches!(refused, Err(SubmitError::Unavailable)), "{refused:?}");
+}

@@ -1,0 +1,160 @@
+//! Attempts at tasks that somebody else commits: what is decided here is handed over as data, and what was decided
+//! elsewhere is entered into a draft as if it had been decided here.
+//!
+//! Whoever enters edits believes nothing about them: each says which text it builds on, and goes through the same
+//! checks as any other. Nothing here queues, commits or publishes.
+
+use std::collections::HashSet;
+
+use memory::command::{Command, Reply};
+use memory::document::Revision;
+use memory::path::{Layout, MemoryPath, Mount};
+use store::{Draft, DraftedEdit, Memories, Unreviewed};
+
+use crate::runner::RunError;
+use crate::task::{Request, TaskError, TaskErrorCode, TaskKind, TaskResult};
+
+/// What an attempt came to that is not committed here.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Staged {
+    /// What it would report.
+    pub result: TaskResult,
+    /// What it would change.
+    pub edits: Vec<DraftedEdit>,
+    /// The model that decided on it, if one did.
+    pub model: Option<String>,
+    /// What the edits go back to, if that is said.
+    pub because: Option<String>,
+}
+
+/// An edit as somebody outside names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StagedEdit {
+    /// The memory, by its virtual path. Nothing is known of it.
+    pub path: String,
+    /// The revision of the text that it builds on; `None` if nothing was there.
+    pub base: Option<Revision>,
+    /// The text that it is to have; `None` if it is to go.
+    pub text: Option<String>,
+}
+
+/// Enters edits that were decided on elsewhere, each if the memory is still as whoever decided knew it. Returns the
+/// memories, in the order of the edits. If one cannot be entered, nothing of the draft may be committed.
+pub async fn enter_staged(
+    (memories, draft): (&Memories, &mut Draft),
+    request: &Request,
+    edits: &[StagedEdit],
+) -> Result<Vec<MemoryPath>, RunError> {
+    let kind = request.kind();
+    let pinned = pinned(memories, kind, edits).await?;
+    let by_reviews = by_reviews(memories, kind).await?;
+    let mut paths = Vec::with_capacity(edits.len());
+    let mut seen = HashSet::new();
+    for StagedEdit { path: named, base, text } in edits {
+        let path = inside(named, memories.layout()).ok_or_else(|| escape(kind))?;
+        check_asked(request, &path, (base.is_some(), text.is_some()))?;
+        if pinned.contains(&path) && (text.is_none() || kind == TaskKind::Forget) {
+            return Err(refuse(TaskErrorCode::failed(kind), "an edit would remove what is pinned"));
+        }
+        if kind == TaskKind::Review && base.is_some() && !by_reviews.contains(&path) {
+            let why = "an edit would change a memory that no review wrote";
+            return Err(refuse(TaskErrorCode::failed(kind), why));
+        }
+        if !seen.insert(path.clone()) || (base.is_none() && text.is_none()) {
+            return Err(malformed(kind));
+        }
+        let refused = |error| RunError::of(kind, &error);
+        let there = draft.text_of(&path).await.map_err(refused)?;
+        if there.map(|text| Revision::of(text.as_bytes())) != *base {
+            return Err(RunError::Conflict);
+        }
+        if let Some(text) = text {
+            draft.put(&path, text).await.map_err(refused)?;
+        } else {
+            let delete = Command::Delete { path: path.clone() };
+            if let Reply::Refused(refusal) = draft.apply(delete).await.map_err(refused)? {
+                return Err(RunError::of(kind, &refusal.into()));
+            }
+        }
+        paths.push(path);
+    }
+    Ok(paths)
+}
+
+/// Reads the path of a memory; `None` for whatever is none.
+pub fn inside(named: &str, layout: Layout) -> Option<MemoryPath> {
+    MemoryPath::parse(named, layout).ok().filter(|path| path.relative().is_some())
+}
+
+/// Returns why an edit that names something outside of the memories ends a task.
+pub fn escape(kind: TaskKind) -> RunError {
+    let code = match kind {
+        TaskKind::Remember => TaskErrorCode::RememberPathEscape,
+        TaskKind::Forget | TaskKind::Dream | TaskKind::Review => TaskErrorCode::failed(kind),
+    };
+    refuse(code, "an edit names a path outside of the memories")
+}
+
+fn malformed(kind: TaskKind) -> RunError {
+    refuse(TaskErrorCode::failed(kind), "the edits contradict each other")
+}
+
+fn refuse(code: TaskErrorCode, why: &str) -> RunError {
+    TaskError::new(code).with_details(why).into()
+}
+
+/// Returns the memories that are pinned, if that matters for some of the edits: what is pinned is never deleted by an
+/// agent, and nothing of it is forgotten.
+async fn pinned(
+    memories: &Memories,
+    kind: TaskKind,
+    edits: &[StagedEdit],
+) -> Result<HashSet<MemoryPath>, RunError> {
+    let may_remove = |edit: &StagedEdit| edit.text.is_none() || kind == TaskKind::Forget;
+    if !edits.iter().any(may_remove) {
+        return Ok(HashSet::new());
+    }
+    let surveyed = memories.survey().await.map_err(|error| RunError::of(kind, &error))?;
+    Ok(surveyed.into_iter().filter(|one| one.pinned).map(|one| one.path).collect())
+}
+
+/// Returns the memories that reviews wrote and that wait for a person, which are all that a review may change.
+async fn by_reviews(memories: &Memories, kind: TaskKind) -> Result<HashSet<MemoryPath>, RunError> {
+    if kind != TaskKind::Review {
+        return Ok(HashSet::new());
+    }
+    let waiting = memories.influenced().await.map_err(|error| RunError::of(kind, &error))?;
+    let by_review = waiting.into_iter().filter(|one| one.why == Unreviewed::Background);
+    Ok(by_review.map(|one| one.path).collect())
+}
+
+/// Checks that an edit is of a kind that the request asks for: where it may write, and whether memories may come or go.
+fn check_asked(
+    request: &Request,
+    path: &MemoryPath,
+    (was_there, is_kept): (bool, bool),
+) -> Result<(), RunError> {
+    let (kind, scope) = match request {
+        Request::Remember(asked) => (TaskKind::Remember, asked.scope),
+        Request::Forget(asked) => (TaskKind::Forget, asked.scope),
+        Request::Dream => (TaskKind::Dream, None),
+        Request::Review(_) => (TaskKind::Review, None),
+    };
+    let is_elsewhere = match (scope, path.mount()) {
+        (Some(wanted), Some(Mount::Scope(scope))) => scope != wanted,
+        _ => false,
+    };
+    let failed = TaskErrorCode::failed(kind);
+    if is_elsewhere {
+        let code =
+            if kind == TaskKind::Remember { TaskErrorCode::RememberScopeMismatch } else { failed };
+        return Err(refuse(code, "an edit is in another scope than was asked for"));
+    }
+    match kind {
+        TaskKind::Remember if !is_kept => Err(refuse(failed, "an edit would remove a memory")),
+        TaskKind::Forget if !was_there && is_kept => {
+            Err(refuse(failed, "an edit would add a memory"))
+        }
+        _ => Ok(()),
+    }
+}

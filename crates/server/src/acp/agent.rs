@@ -1,0 +1,465 @@
+//! The agent: answers a client of the protocol over a pair of streams.
+//!
+//! A call of an ext-method by any client is a task in the lane of its workspace, and is answered when that has ended. A
+//! *staged* call, which our own daemon makes, is one attempt that is answered with its edits. There are no sessions,
+//! and whoever asks for one is told so. When the client is gone, so is the agent, in the middle of whatever it does: a
+//! task that it had begun is left to whoever has its turn next.
+
+use std::fmt;
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use agent_client_protocol::schema::ProtocolVersion;
+use agent_client_protocol::v1::schema::{
+    AgentCapabilities, Implementation, InitializeRequest, InitializeResponse,
+};
+use agent_client_protocol::v1::{ConnectionTo, Dispatch};
+use agent_client_protocol::{
+    Agent, Client, Error, Handled, UntypedMessage, on_receive_dispatch, on_receive_request,
+};
+use engine::{
+    Asker, Lanes, Ledger, Request, RunError, Staged, SubmitError, TaskError, TaskErrorCode,
+    TaskKind, TaskState, Viewer, Workspace, chain,
+};
+use futures_util::{FutureExt as _, SinkExt as _};
+use memory::feature::Feature;
+use memory::limits::{CHILD_END_WAIT, CHILD_LINE_BYTES_MAX, TASK_RUNNER_WAIT};
+use protocol::acp::{Method, NOTED, STAGE_VERSION};
+use protocol::error::ErrorCode;
+use protocol::task;
+use serde_json::{Map, Value, json};
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio_util::sync::CancellationToken;
+
+use super::staged;
+use crate::lines::{Lines, Read};
+use crate::{from_wire, to_wire};
+
+/// By which way tasks come in that are asked for here.
+const ORIGIN: &str = "acp";
+
+/// What cannot be done here, as the product has it whose methods these are.
+const UNAVAILABLE: i32 = -32009;
+
+/// What was tried and failed, as that product has it.
+const FAILED: i32 = -32099;
+
+/// Finds the workspace of a folder that a client names; `None` is that of this process. A sentence says what is wrong.
+pub type FindWorkspace = dyn Fn(Option<&Path>) -> Result<Workspace, String> + Send + Sync;
+
+/// What an agent works with.
+#[derive(Clone)]
+pub struct Host {
+    /// Carries tasks out, in this process.
+    pub lanes: Lanes,
+    /// Finds the workspace of a call.
+    pub workspace: Arc<FindWorkspace>,
+    /// The version of this program.
+    pub version: &'static str,
+    /// When a task is given up.
+    pub deadline: Duration,
+}
+
+impl Host {
+    /// Returns a host with the deadline of tasks.
+    pub fn new(lanes: Lanes, workspace: Arc<FindWorkspace>, version: &'static str) -> Self {
+        Self { lanes, workspace, version, deadline: TASK_RUNNER_WAIT }
+    }
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Host").field("version", &self.version).finish_non_exhaustive()
+    }
+}
+
+/// Why serving ended before the client left.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// A line was longer than one may be, or could not be read or written.
+    #[error("the connection with the client failed")]
+    Connection(#[source] Error),
+}
+
+/// Serves the client that started this process, until it leaves or `stop` is cancelled.
+pub async fn serve_stdio(host: Host, stop: CancellationToken) -> Result<(), ServeError> {
+    serve(host, tokio::io::stdin(), tokio::io::stdout(), stop).await
+}
+
+/// Serves one client over a pair of streams, one JSON-RPC message a line, until its end of `input` or until `stop` is
+/// cancelled. What is being done then is stopped, and has two seconds to be answered.
+pub async fn serve<R, W>(
+    host: Host,
+    input: R,
+    output: W,
+    stop: CancellationToken,
+) -> Result<(), ServeError>
+where
+    R: AsyncRead + Send + Unpin + 'static,
+    W: AsyncWrite + Send + Unpin + 'static,
+{
+    let left = stop.child_token();
+    let calls = Arc::new(Calls { host, left: left.clone() });
+    let version = calls.host.version;
+    let connection = Agent
+        .v1()
+        .name("quipu")
+        .on_receive_request(
+            async move |_: InitializeRequest, responder, _: ConnectionTo<Client>| {
+                responder.respond(greeting(version))
+            },
+            on_receive_request!(),
+        )
+        .on_receive_dispatch(
+            async move |dispatch: Dispatch, connection: ConnectionTo<Client>| {
+                calls.take(dispatch, &connection)
+            },
+            on_receive_dispatch!(),
+        );
+    let transport = agent_client_protocol::Lines::new(
+        Box::pin(outgoing(output)),
+        Box::pin(incoming(input, left.clone())),
+    );
+    let mut serving = Box::pin(connection.connect_to(transport));
+    let ended = tokio::select! {
+        ended = &mut serving => ended,
+        () = left.cancelled() => match tokio::time::timeout(CHILD_END_WAIT, serving).await {
+            Ok(ended) => ended,
+            // Nobody listens any more.
+            Err(_late) => Ok(()),
+        },
+    };
+    left.cancel();
+    ended.map_err(ServeError::Connection)
+}
+
+/// Returns what a client is told first. It claims what is true: no session can be loaded, resumed or even begun.
+fn greeting(version: &str) -> InitializeResponse {
+    let methods = [
+        Method::Availability,
+        Method::Task(task::TaskKind::Remember),
+        Method::Task(task::TaskKind::Forget),
+        Method::Task(task::TaskKind::Dream),
+    ];
+    let methods: Vec<&str> = methods.into_iter().map(Method::as_str).collect();
+    let quipu = json!({ "extMethods": methods, "stage": STAGE_VERSION, "sessions": false });
+    let meta = Map::from_iter([("quipu".to_owned(), quipu)]);
+    InitializeResponse::new(ProtocolVersion::V1)
+        .agent_info(Implementation::new("quipu", version).title("Quipu".to_owned()))
+        .agent_capabilities(AgentCapabilities::new().meta(meta))
+}
+
+/// Reads lines up to the end, which `left` tells of; one that is too long is an error and the end.
+fn incoming<R: AsyncRead + Send + Unpin + 'static>(
+    input: R,
+    left: CancellationToken,
+) -> impl futures_util::Stream<Item = io::Result<String>> + Send + 'static {
+    let lines = Lines::new(BufReader::new(input), CHILD_LINE_BYTES_MAX);
+    futures_util::stream::unfold(Some((lines, left)), |open| async move {
+        let (mut lines, left) = open?;
+        let read = tokio::select! {
+            () = left.cancelled() => return None,
+            read = lines.next() => read,
+        };
+        match read {
+            Read::Line(line) => {
+                // What is no text is no message either, which the library says.
+                let line = String::from_utf8_lossy(&line).into_owned();
+                Some((Ok(line), Some((lines, left))))
+            }
+            Read::TooLong => {
+                left.cancel();
+                let what = format!("a message is at most {CHILD_LINE_BYTES_MAX} bytes long");
+                Some((Err(io::Error::new(io::ErrorKind::InvalidData, what)), None))
+            }
+            Read::End => {
+                left.cancel();
+                None
+            }
+        }
+    })
+}
+
+fn outgoing<W: AsyncWrite + Send + Unpin + 'static>(
+    output: W,
+) -> impl futures_util::Sink<String, Error = io::Error> + Send + 'static {
+    futures_util::sink::unfold(output, async |mut output: W, line: String| {
+        let mut bytes = line.into_bytes();
+        bytes.push(b'\n');
+        output.write_all(&bytes).await?;
+        output.flush().await?;
+        Ok(output)
+    })
+    .sink_map_err(|error: io::Error| error)
+}
+
+/// Answers calls of one client.
+struct Calls {
+    host: Host,
+    /// The client is gone, or this process is to end.
+    left: CancellationToken,
+}
+
+impl Calls {
+    /// Begins to answer a call of ours; any other is left to the library, which knows no method of that name.
+    fn take(
+        self: &Arc<Self>,
+        dispatch: Dispatch,
+        connection: &ConnectionTo<Client>,
+    ) -> Result<Handled<Dispatch>, Error> {
+        let Dispatch::Request(message, responder) = dispatch else {
+            return Ok(Handled::No { message: dispatch, retry: false });
+        };
+        if let Some(method) = Method::read(message.method()) {
+            let calls = Arc::clone(self);
+            let cancelled = responder.cancellation();
+            let telling = connection.clone();
+            let answering = async move {
+                let stop = calls.left.child_token();
+                let answer = calls.answer(method, message.params(), (&stop, &telling));
+                let mut answer = std::pin::pin!(answer);
+                let answered = tokio::select! {
+                    answered = &mut answer => answered,
+                    () = cancelled.cancelled() => {
+                        stop.cancel();
+                        answer.await
+                    }
+                };
+                responder.respond_with_result(answered)
+            };
+            connection.spawn(answering.boxed())?;
+            return Ok(Handled::Yes);
+        }
+        if is_about_sessions(message.method()) {
+            let data = json!({
+                "errorKind": "no_sessions",
+                "details": "Quipu keeps memories and holds no conversation.",
+            });
+            responder.respond_with_error(Error::method_not_found().data(data))?;
+            return Ok(Handled::Yes);
+        }
+        Ok(Handled::No { message: Dispatch::Request(message, responder), retry: false })
+    }
+
+    async fn answer(
+        &self,
+        method: Method,
+        fields: &Value,
+        (stop, telling): (&CancellationToken, &ConnectionTo<Client>),
+    ) -> Result<Value, Error> {
+        let none = Map::new();
+        let fields = match fields {
+            Value::Object(fields) => fields,
+            Value::Null => &none,
+            _ => return Err(invalid(ErrorCode::InvalidArguments)),
+        };
+        match method {
+            Method::Availability => self.availability(fields).await,
+            Method::Review => {
+                let stage = staged::meta(fields, "stage");
+                let stage = stage.and_then(|stage| serde_json::from_value(stage).ok());
+                let asked = stage.and_then(staged::review);
+                let asked = asked.ok_or_else(|| invalid(ErrorCode::InvalidArguments))?;
+                self.stage(asked, (stop, telling)).await
+            }
+            Method::Task(kind) => {
+                let request = from_wire::request(kind, fields).map_err(invalid)?;
+                match staged::meta(fields, "stage") {
+                    None => self.carry_out(request, fields, stop).await,
+                    Some(stage) => {
+                        let stage = serde_json::from_value(stage).ok();
+                        let asked = stage.and_then(|stage| staged::asked(stage, request));
+                        let asked = asked.ok_or_else(|| invalid(ErrorCode::InvalidArguments))?;
+                        self.stage(asked, (stop, telling)).await
+                    }
+                }
+            }
+        }
+    }
+
+    async fn availability(&self, fields: &Map<String, Value>) -> Result<Value, Error> {
+        let workspace = match staged::meta(fields, "workspace") {
+            None => self.workspace(fields)?,
+            Some(of) => {
+                let of = serde_json::from_value(of).ok().and_then(staged::workspace);
+                of.ok_or_else(|| invalid(ErrorCode::InvalidArguments))?
+            }
+        };
+        let available = match self.host.lanes.available(&workspace).await {
+            Ok(()) => true,
+            Err(SubmitError::Untrusted | SubmitError::Off | SubmitError::Unavailable) => false,
+            Err(error) => return Err(not_taken(TaskKind::Remember, &error)),
+        };
+        Ok(json!({ "available": available }))
+    }
+
+    /// Returns the workspace that a call names, by the folder that clients send.
+    fn workspace(&self, fields: &Map<String, Value>) -> Result<Workspace, Error> {
+        let named = ["cwd", "workspaceCwd"].into_iter().find_map(|name| fields.get(name));
+        let folder = match named {
+            None | Some(Value::Null) => None,
+            Some(Value::String(folder)) if Path::new(folder).is_absolute() => Some(folder),
+            Some(_) => {
+                let error = invalid(ErrorCode::InvalidArguments);
+                return Err(said(error, "`cwd` must be an absolute path"));
+            }
+        };
+        (self.host.workspace)(folder.map(Path::new))
+            .map_err(|what| said(invalid(ErrorCode::WorkspaceMismatch), &what))
+    }
+
+    /// Has a task done in the lane of its workspace, and answers with what came of it.
+    async fn carry_out(
+        &self,
+        request: Request,
+        fields: &Map<String, Value>,
+        stop: &CancellationToken,
+    ) -> Result<Value, Error> {
+        let workspace = self.workspace(fields)?;
+        let (kind, lanes) = (request.kind(), &self.host.lanes);
+        let submitted = lanes.submit(&workspace, request, Asker::client(ORIGIN, None)).await;
+        let task = submitted.map_err(|error| not_taken(kind, &error))?;
+        let ended = tokio::select! {
+            ended = lanes.wait(&workspace, &task.id) => ended,
+            () = tokio::time::sleep(self.host.deadline) => {
+                drop(lanes.cancel(&workspace, (kind, &task.id), Viewer::Person).await);
+                return Err(failed(&TaskError::new(TaskErrorCode::Timeout)));
+            }
+            () = stop.cancelled() => {
+                // One that only lost its client was asked for all the same, and waits for another process.
+                if !self.left.is_cancelled() {
+                    drop(lanes.cancel(&workspace, (kind, &task.id), Viewer::Person).await);
+                }
+                return Err(failed(&TaskError::new(TaskErrorCode::Cancelled)));
+            }
+        };
+        let ended = ended.map_err(|error| {
+            tracing::warn!(task = %task.id, error = %chain(&error), "a task cannot be looked at");
+            failed(&TaskError::new(TaskErrorCode::failed(kind)))
+        })?;
+        match ended.map(|task| task.state) {
+            Some(TaskState::Completed(result)) => value(&to_wire::task_result(&result)),
+            Some(TaskState::Failed(error)) => Err(failed(&error)),
+            Some(TaskState::Queued | TaskState::Running) | None => {
+                Err(failed(&TaskError::new(TaskErrorCode::failed(kind))))
+            }
+        }
+    }
+
+    /// Makes one attempt for a daemon, and tells it meanwhile what models do: should it lose this process, it still
+    /// knows what that took.
+    async fn stage(
+        &self,
+        task: staged::Asked,
+        (stop, telling): (&CancellationToken, &ConnectionTo<Client>),
+    ) -> Result<Value, Error> {
+        let staged::Asked { task, request, workspace } = task;
+        // Whoever commits it says for whom.
+        let asker = Asker::client(ORIGIN, None);
+        let ledger = Arc::new(Ledger::default());
+        let attempt = self.host.lanes.stage(&workspace, (&task, &request, &asker), &ledger, stop);
+        let mut attempt = Box::pin(attempt);
+        let staged = loop {
+            tokio::select! {
+                biased;
+                staged = &mut attempt => break staged,
+                () = ledger.noted() => {
+                    let report = value(&staged::report_out(&ledger.report()))?;
+                    telling.send_notification(UntypedMessage::new(NOTED, report)?)?;
+                }
+            }
+        };
+        let report = ledger.report();
+        match staged.map_err(|error| not_taken(request.kind(), &error))? {
+            Ok(staged) => answer(&staged, &report),
+            Err(RunError::Failed(error)) => {
+                let report = value(&staged::report_out(&report))?;
+                Err(with(failed(&error), "report", report))
+            }
+            Err(RunError::Conflict) => {
+                let report = value(&staged::report_out(&report))?;
+                let data = json!({ "errorKind": "conflict", "report": report });
+                Err(Error::new(FAILED, RunError::Conflict.to_string()).data(data))
+            }
+        }
+    }
+}
+
+fn is_about_sessions(method: &str) -> bool {
+    method.starts_with("session/") || method == "authenticate" || method == "logout"
+}
+
+fn value(of: &impl serde::Serialize) -> Result<Value, Error> {
+    serde_json::to_value(of).map_err(|_| Error::internal_error())
+}
+
+fn answer(staged: &Staged, report: &engine::Report) -> Result<Value, Error> {
+    staged::answer(staged, report).map_err(|_| Error::internal_error())
+}
+
+/// Returns an error with another fact.
+fn with(mut error: Error, name: &str, fact: Value) -> Error {
+    if let Some(Value::Object(data)) = &mut error.data {
+        data.insert(name.to_owned(), fact);
+    }
+    error
+}
+
+/// Returns an error with a sentence of its own.
+fn said(mut error: Error, what: &str) -> Error {
+    what.clone_into(&mut error.message);
+    error
+}
+
+/// Returns what is wrong with the parameters of a call: the code and the sentence that HTTP has for it.
+fn invalid(code: ErrorCode) -> Error {
+    let error = Error::invalid_params().data(json!({ "errorKind": code.as_str() }));
+    said(error, code.meaning())
+}
+
+/// Returns why a task was not taken: the code and the sentence that HTTP has for it.
+fn not_taken(kind: TaskKind, error: &SubmitError) -> Error {
+    let (number, code) = match error {
+        SubmitError::Untrusted => (UNAVAILABLE, ErrorCode::UntrustedWorkspace),
+        SubmitError::Off => (UNAVAILABLE, ErrorCode::FeatureDisabled),
+        SubmitError::Unavailable => (UNAVAILABLE, ErrorCode::ManagedMemoryUnavailable),
+        SubmitError::Full => (FAILED, ErrorCode::RememberQueueFull),
+        SubmitError::Draining => (FAILED, ErrorCode::WorkspaceDraining),
+        SubmitError::ProbeFailed | SubmitError::State(_) => {
+            let code = match kind {
+                TaskKind::Remember => ErrorCode::RememberFailed,
+                TaskKind::Forget => ErrorCode::ForgetFailed,
+                TaskKind::Dream => ErrorCode::DreamFailed,
+                // No client asks for one.
+                TaskKind::Review => ErrorCode::Internal,
+            };
+            (FAILED, code)
+        }
+    };
+    if let SubmitError::State(error) = error {
+        tracing::warn!(error = %chain(error), "a task cannot be kept");
+    }
+    let error = Error::new(number, code.meaning()).data(json!({ "errorKind": code.as_str() }));
+    if code == ErrorCode::FeatureDisabled {
+        return with(error, "feature", Feature::Tasks.as_str().into());
+    }
+    error
+}
+
+/// Returns why a task failed: its code, its sentence, and what is known beside that.
+fn failed(error: &TaskError) -> Error {
+    let number = match error.code {
+        TaskErrorCode::ManagedMemoryUnavailable => UNAVAILABLE,
+        _ => FAILED,
+    };
+    let mut data = json!({ "errorKind": error.code.as_str() });
+    if let Some(cause) = error.cause {
+        data["cause"] = cause.as_str().into();
+    }
+    if let Some(details) = error.details() {
+        data["details"] = details.into();
+    }
+    Error::new(number, error.code.message()).data(data)
+}

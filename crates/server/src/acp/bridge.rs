@@ -1,0 +1,455 @@
+//! The runner whose tasks are decided in a child process.
+//!
+//! A child is started when the first task needs one, does one task at a time, and is stopped some time after its last.
+//! It commits nothing: what it decides comes back as data and is entered into the draft of the lane, where access,
+//! screening, caps and pins are looked at as for anybody. One that dies, says what is no message or says nothing is
+//! killed with all that it started; the task is tried once more with a fresh one, and fails after that.
+
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use engine::{
+    Draft, Job, Memories, Report, RunError, Runner, TaskError, TaskErrorCode, TaskKind, TaskResult,
+    Workspace, enter_staged, escape,
+};
+use futures_util::FutureExt as _;
+use memory::code::Code;
+use memory::limits::{
+    CHILD_END_WAIT, CHILD_IDLE_WAIT, CHILD_RETRY_DELAY, CHILD_RETRY_DELAY_MAX, CHILD_START_WAIT,
+    MODEL_DECISIONS_MAX, REVIEW_WAIT_DEFAULT, TASK_ATTEMPTS_MAX, TASK_DECISIONS_MAX, TASK_WAIT,
+};
+use memory::path::MemoryPath;
+use protocol::acp::Method;
+use protocol::task;
+use serde_json::Value;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::{AbortOnDropHandle, TaskTracker};
+
+use super::peer::{Broken, Peer, Refusal, Start};
+use super::staged::{self, Answered};
+
+/// How children are started, and how long they may take.
+#[derive(Clone, Debug)]
+pub struct ChildSettings {
+    /// The program: this one.
+    pub program: PathBuf,
+    /// What it is called with, so that it answers as an agent.
+    pub arguments: Vec<String>,
+    /// All of its environment: nothing else of ours is handed on.
+    pub environment: Vec<(OsString, OsString)>,
+    /// The version of this program, which the child must have.
+    pub version: &'static str,
+    /// Whether models decide, so that deciding anew costs more than time.
+    pub is_costly: bool,
+    /// How long a child may take from its start to its first answer.
+    pub start_wait: Duration,
+    /// When a task is given up.
+    pub deadline: Duration,
+    /// How long a review may take.
+    pub review_wait: Duration,
+    /// How long after its last task a child is stopped; at once if it is zero.
+    pub idle_wait: Duration,
+    /// How long nobody tries to start one again after that failed; then twice as long.
+    pub retry_delay: Duration,
+}
+
+impl ChildSettings {
+    /// Returns the defaults for a program.
+    pub fn new(program: PathBuf, version: &'static str) -> Self {
+        Self {
+            program,
+            arguments: vec!["acp".to_owned()],
+            environment: Vec::new(),
+            version,
+            is_costly: false,
+            start_wait: CHILD_START_WAIT,
+            deadline: TASK_WAIT,
+            review_wait: REVIEW_WAIT_DEFAULT,
+            idle_wait: CHILD_IDLE_WAIT,
+            retry_delay: CHILD_RETRY_DELAY,
+        }
+    }
+}
+
+/// Has tasks decided in child processes. Cheap to clone; all clones share the children.
+///
+/// Uses tokio: children belong to the runtime that its methods are awaited in.
+#[derive(Clone)]
+pub struct ChildRunner(Arc<Children>);
+
+impl fmt::Debug for ChildRunner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ChildRunner")
+            .field("program", &self.0.settings.program)
+            .finish_non_exhaustive()
+    }
+}
+
+struct Children {
+    settings: ChildSettings,
+    resting: Mutex<Resting>,
+    /// Held by whoever asks whether tasks can be done, so that many who ask need one child.
+    asking: tokio::sync::Mutex<()>,
+    /// Children that are being stopped.
+    ending: TaskTracker,
+    /// Stops those that nobody used for a while.
+    stopping: Mutex<Option<AbortOnDropHandle<()>>>,
+}
+
+/// The children that have nothing to do.
+#[derive(Default)]
+struct Resting {
+    /// With the time since when; the latest is the last.
+    peers: Vec<(Peer, Instant)>,
+    /// How often in a row none could be started.
+    failures: u32,
+    /// None is started before.
+    not_before: Option<Instant>,
+}
+
+/// Why an attempt with one child came to nothing.
+enum Ended {
+    /// The child is of no use, and another one may be.
+    Broken(Broken),
+    /// Nothing more is to be tried.
+    For(RunError),
+}
+
+impl ChildRunner {
+    /// Returns a runner without children.
+    pub fn new(settings: ChildSettings) -> Self {
+        Self(Arc::new(Children {
+            settings,
+            resting: Mutex::default(),
+            asking: tokio::sync::Mutex::default(),
+            ending: TaskTracker::new(),
+            stopping: Mutex::default(),
+        }))
+    }
+
+    /// Stops the children that have nothing to do, and waits for their ends.
+    pub async fn close(&self) {
+        lock(&self.0.stopping).take();
+        let peers = std::mem::take(&mut lock(&self.0.resting).peers);
+        for (peer, _) in peers {
+            self.0.stop(peer);
+        }
+        self.0.ending.close();
+        self.0.ending.wait().await;
+        self.0.ending.reopen();
+    }
+
+    /// Makes one attempt with one child.
+    async fn attempt(
+        &self,
+        job: &Job,
+        memories: &Memories,
+        (stop, until): (&CancellationToken, Instant),
+    ) -> Result<Answered, Ended> {
+        let children = &self.0;
+        let kind = job.request.kind();
+        let mut peer = tokio::select! {
+            biased;
+            () = stop.cancelled() => return Err(gave_up(TaskErrorCode::Cancelled)),
+            () = tokio::time::sleep_until(until) => return Err(gave_up(TaskErrorCode::Timeout)),
+            peer = children.take_patiently() => peer.map_err(Ended::Broken)?,
+        };
+        let before = job.ledger.report();
+        let note = |later: &Report| job.ledger.replace(before.and_then(later));
+        let parameters = staged::parameters(&job.task, &job.request, &job.workspace);
+        let method = method(kind).as_str();
+        let answered = {
+            let hear = |said: Value| {
+                if let Ok(said) = serde_json::from_value(said) {
+                    note(&staged::report_in(&said));
+                }
+            };
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => Err(gave_up(TaskErrorCode::Cancelled)),
+                () = tokio::time::sleep_until(until) => Err(gave_up(TaskErrorCode::Timeout)),
+                answered = peer.call(method, parameters, hear) => answered.map_err(Ended::Broken),
+            }
+        };
+        match answered {
+            Ok(Ok(fields)) => {
+                let read = staged::answered(fields, (kind, memories.layout()));
+                let Some(answered) = read else { return Err(give_up(peer, Broken::Garbage).await) };
+                note(&answered.report);
+                children.give_back(peer);
+                Ok(answered)
+            }
+            Ok(Err(refusal)) => {
+                children.give_back(peer);
+                if let Ok(report) = serde_json::from_value(refusal.data["report"].clone()) {
+                    note(&staged::report_in(&report));
+                }
+                Err(Ended::For(of_refusal(kind, &refusal)))
+            }
+            Err(Ended::Broken(why)) => Err(give_up(peer, why).await),
+            Err(ended) => {
+                peer.kill().await;
+                Err(ended)
+            }
+        }
+    }
+
+    /// Enters what a child decided, and returns what it reports of that.
+    async fn enter(
+        &self,
+        job: &Job,
+        (memories, draft): (&Memories, &mut Draft),
+        answered: Answered,
+    ) -> Result<TaskResult, RunError> {
+        let Answered { edits, mut result, decided_by, because, report: _, escapes } = answered;
+        if escapes {
+            return Err(escape(job.request.kind()));
+        }
+        let paths = enter_staged((memories, &mut *draft), &job.request, &edits).await?;
+        if let Some(because) = because {
+            draft.because(because);
+        }
+        if let Some(model) = decided_by {
+            draft.by_model(&model);
+        }
+        keep_to(&mut result, &paths);
+        Ok(result)
+    }
+
+    /// Asks a child whether tasks can be done.
+    async fn ask(&self, workspace: &Workspace) -> Result<bool, Broken> {
+        let _alone = self.0.asking.lock().await;
+        let mut why = Broken::Ended;
+        for _ in 0..TASK_ATTEMPTS_MAX {
+            let mut peer = self.0.take().await?;
+            let method = Method::Availability.as_str();
+            let asked = peer.call(method, staged::about(workspace), |_| ());
+            let asked = tokio::time::timeout(self.0.settings.start_wait, asked).await;
+            match asked.unwrap_or(Err(Broken::Silent)) {
+                Ok(Ok(answer)) => {
+                    self.0.give_back(peer);
+                    return Ok(answer["available"] == true);
+                }
+                Ok(Err(_refusal)) => {
+                    self.0.give_back(peer);
+                    return Err(Broken::Unsure);
+                }
+                Err(broken) => {
+                    peer.tell(&broken);
+                    peer.kill().await;
+                    why = broken;
+                }
+            }
+        }
+        Err(why)
+    }
+}
+
+impl Children {
+    /// Returns a child that has nothing to do, or a new one.
+    async fn take(&self) -> Result<Peer, Broken> {
+        loop {
+            let resting = lock(&self.resting).peers.pop();
+            let Some((mut peer, _)) = resting else { break };
+            if peer.is_alive() {
+                return Ok(peer);
+            }
+        }
+        if let Some(left) = self.waits() {
+            let left = left.as_secs() + 1;
+            let what = format!("it failed before, and is tried again in {left} s");
+            return Err(Broken::NotStarted(what));
+        }
+        let settings = &self.settings;
+        let start = Start {
+            program: settings.program.clone(),
+            arguments: settings.arguments.clone(),
+            environment: settings.environment.clone(),
+            version: settings.version,
+            wait: settings.start_wait,
+        };
+        let started = Peer::start(&start).await;
+        let mut resting = lock(&self.resting);
+        if started.is_ok() {
+            (resting.failures, resting.not_before) = (0, None);
+        } else {
+            let doublings = 2_u32.saturating_pow(resting.failures);
+            let delay = settings.retry_delay.saturating_mul(doublings).min(CHILD_RETRY_DELAY_MAX);
+            resting.failures = resting.failures.saturating_add(1);
+            resting.not_before = Some(Instant::now() + delay);
+        }
+        started
+    }
+
+    /// The same for a task, which waits until one may be started again.
+    async fn take_patiently(&self) -> Result<Peer, Broken> {
+        if lock(&self.resting).peers.is_empty()
+            && let Some(left) = self.waits()
+        {
+            tokio::time::sleep(left).await;
+        }
+        self.take().await
+    }
+
+    /// Returns how long none may be started.
+    fn waits(&self) -> Option<Duration> {
+        let not_before = lock(&self.resting).not_before?;
+        let left = not_before.saturating_duration_since(Instant::now());
+        (!left.is_zero()).then_some(left)
+    }
+
+    /// Keeps a child for the next task, for a while.
+    fn give_back(self: &Arc<Self>, peer: Peer) {
+        if self.settings.idle_wait.is_zero() {
+            self.stop(peer);
+            return;
+        }
+        lock(&self.resting).peers.push((peer, Instant::now()));
+        self.stop_later();
+    }
+
+    fn stop(&self, peer: Peer) {
+        drop(self.ending.spawn(peer.end().boxed()));
+    }
+
+    /// Sees to it that whoever rests for too long is stopped.
+    fn stop_later(self: &Arc<Self>) {
+        let (children, wait) = (Arc::downgrade(self), self.settings.idle_wait);
+        let stopping = async move {
+            loop {
+                tokio::time::sleep(wait).await;
+                let Some(children) = children.upgrade() else { return };
+                let (gone, is_empty) = {
+                    let mut resting = lock(&children.resting);
+                    let is_old = |(_, since): &(Peer, Instant)| since.elapsed() >= wait;
+                    let count = resting.peers.iter().take_while(|one| is_old(one)).count();
+                    let gone: Vec<_> = resting.peers.drain(..count).collect();
+                    (gone, resting.peers.is_empty())
+                };
+                for (peer, _) in gone {
+                    children.stop(peer);
+                }
+                if is_empty {
+                    return;
+                }
+            }
+        };
+        let stopping = tokio::spawn(stopping.boxed());
+        *lock(&self.stopping) = Some(AbortOnDropHandle::new(stopping));
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Kills a child that is of no use.
+async fn give_up(peer: Peer, why: Broken) -> Ended {
+    peer.tell(&why);
+    peer.kill().await;
+    Ended::Broken(why)
+}
+
+const fn gave_up(code: TaskErrorCode) -> Ended {
+    Ended::For(RunError::Failed(TaskError::new(code)))
+}
+
+/// Returns why a task failed that a child refused.
+fn of_refusal(kind: TaskKind, Refusal { data, .. }: &Refusal) -> RunError {
+    let word = |name: &str| data[name].as_str();
+    let told = word("errorKind").unwrap_or_default();
+    if told == "conflict" {
+        return RunError::Conflict;
+    }
+    let known = TaskErrorCode::ALL.into_iter().find(|code| code.as_str() == told);
+    // Nobody took it back, and there is no workspace in the child that could go.
+    let is_ours = |code: &TaskErrorCode| {
+        !matches!(code, TaskErrorCode::Cancelled | TaskErrorCode::WorkspaceRemoved)
+    };
+    let mut error = TaskError::new(known.filter(is_ours).unwrap_or(TaskErrorCode::failed(kind)));
+    let cause = Code::ALL.into_iter().find(|code| Some(code.as_str()) == word("cause"));
+    if let Some(cause) = cause {
+        error = error.caused_by(cause);
+    }
+    let details = word("details").unwrap_or("the child process refused the task");
+    error.with_details(details).into()
+}
+
+/// Returns the method that does work of this kind.
+const fn method(kind: TaskKind) -> Method {
+    match kind {
+        TaskKind::Remember => Method::Task(task::TaskKind::Remember),
+        TaskKind::Forget => Method::Task(task::TaskKind::Forget),
+        TaskKind::Dream => Method::Task(task::TaskKind::Dream),
+        TaskKind::Review => Method::Review,
+    }
+}
+
+/// Takes out of a result what was not edited: a child may say that it did more than it did.
+fn keep_to(result: &mut TaskResult, paths: &[MemoryPath]) {
+    let mounts =
+        |mount: &memory::path::Mount| paths.iter().any(|path| path.mount().as_ref() == Some(mount));
+    match result {
+        TaskResult::Remembered { files_touched, scopes, .. }
+        | TaskResult::Reviewed { files_touched, scopes, .. } => {
+            files_touched.retain(|path| paths.contains(path));
+            scopes.retain(mounts);
+        }
+        TaskResult::Forgotten { removed, scopes, .. } => {
+            removed.retain(|one| paths.contains(&one.path));
+            scopes.retain(mounts);
+        }
+        TaskResult::Dreamt { scopes, .. } => scopes.retain(mounts),
+    }
+}
+
+#[async_trait]
+impl Runner for ChildRunner {
+    fn name(&self) -> &'static str {
+        "child"
+    }
+
+    async fn available(&self, workspace: &Workspace) -> Result<bool, TaskError> {
+        if !workspace.memory_enabled || workspace.binding.read_only {
+            return Ok(false);
+        }
+        self.ask(workspace).await.map_err(|broken| {
+            let failed = TaskError::new(TaskErrorCode::failed(TaskKind::Remember));
+            failed.with_details(&broken.to_string())
+        })
+    }
+
+    fn decisions_max(&self) -> u32 {
+        if self.0.settings.is_costly { MODEL_DECISIONS_MAX } else { TASK_DECISIONS_MAX }
+    }
+
+    async fn run(
+        &self,
+        job: &Job,
+        memories: &Memories,
+        draft: &mut Draft,
+        stop: &CancellationToken,
+    ) -> Result<TaskResult, RunError> {
+        let kind = job.request.kind();
+        let wait = match kind {
+            // The child gives up by itself before that.
+            TaskKind::Review => self.0.settings.review_wait + CHILD_END_WAIT,
+            TaskKind::Remember | TaskKind::Forget | TaskKind::Dream => self.0.settings.deadline,
+        };
+        let until = Instant::now() + wait;
+        let mut why = String::new();
+        for _ in 0..TASK_ATTEMPTS_MAX {
+            match self.attempt(job, memories, (stop, until)).await {
+                Ok(answered) => return self.enter(job, (memories, draft), answered).await,
+                Err(Ended::For(error)) => return Err(error),
+                Err(Ended::Broken(broken)) => why = broken.to_string(),
+            }
+        }
+        Err(TaskError::new(TaskErrorCode::failed(kind)).with_details(&why).into())
+    }
+}

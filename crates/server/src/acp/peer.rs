@@ -1,0 +1,302 @@
+//! A child process and the calls that are made to it, one at a time.
+//!
+//! Nothing that a child does is trusted. It leads a process group of its own, which is killed as a whole; a line has a
+//! longest length; what is no answer to the call that was made, or no JSON-RPC at all, is the end of it. What it says of
+//! its troubles is drained, and only its last words are kept. Whoever drops a peer has killed it.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use agent_client_protocol::schema::ProtocolVersion;
+use agent_client_protocol::v1::schema::{Implementation, InitializeRequest, InitializeResponse};
+use engine::tellable;
+use futures_util::FutureExt as _;
+use memory::limits::{CHILD_END_WAIT, CHILD_LINE_BYTES_MAX, CHILD_WORDS_BYTES_MAX};
+use protocol::acp::{NOTED, STAGE_VERSION};
+use rustix::process::{Pid, Signal, kill_process_group};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::time::timeout;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::lines::{Lines, Read};
+
+/// How a child is started.
+#[derive(Clone, Debug)]
+pub(super) struct Start {
+    pub(super) program: PathBuf,
+    pub(super) arguments: Vec<String>,
+    /// All of its environment.
+    pub(super) environment: Vec<(OsString, OsString)>,
+    /// The version that it must have.
+    pub(super) version: &'static str,
+    /// How long it may take.
+    pub(super) wait: Duration,
+}
+
+/// Why a child is of no use any more. Says nothing that the child said.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Broken {
+    /// It cannot be started.
+    #[error("the child process cannot be started: {0}")]
+    NotStarted(String),
+    /// It is none of ours.
+    #[error("the child process is another program, or another version of this one")]
+    Foreign,
+    /// It is gone.
+    #[error("the child process ended in the middle of its work")]
+    Ended,
+    /// It does not take what it is told.
+    #[error("the child process does not listen")]
+    Deaf,
+    /// It does not know whether tasks can be done.
+    #[error("the child process cannot say whether tasks can be done")]
+    Unsure,
+    /// It said what is no message.
+    #[error("the child process answered with what is no message of the protocol")]
+    Garbage,
+    /// Its message has no end.
+    #[error(
+        "the child process answered with more than {CHILD_LINE_BYTES_MAX} bytes in one message"
+    )]
+    TooLong,
+    /// It is silent.
+    #[error("the child process did not answer in time")]
+    Silent,
+}
+
+/// A child's answer that it cannot, or will not.
+#[derive(Debug, Default, Deserialize)]
+pub(super) struct Refusal {
+    /// What belongs to it.
+    #[serde(default)]
+    pub(super) data: Value,
+}
+
+/// What a child may say.
+#[derive(Debug, Deserialize)]
+struct Said {
+    jsonrpc: String,
+    #[serde(default)]
+    id: Option<Value>,
+    #[serde(default)]
+    method: Option<String>,
+    #[serde(default)]
+    params: Value,
+    #[serde(default, deserialize_with = "present")]
+    result: Option<Value>,
+    #[serde(default)]
+    error: Option<Refusal>,
+}
+
+/// Tells a result that is null from none.
+fn present<'de, D: serde::Deserializer<'de>>(from: D) -> Result<Option<Value>, D::Error> {
+    Value::deserialize(from).map(Some)
+}
+
+/// The last words of a child.
+#[derive(Debug, Default)]
+struct Words(Mutex<Vec<u8>>);
+
+impl Words {
+    fn lock(&self) -> MutexGuard<'_, Vec<u8>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, said: &[u8]) {
+        let mut words = self.lock();
+        words.extend_from_slice(said);
+        let more = words.len().saturating_sub(CHILD_WORDS_BYTES_MAX);
+        words.drain(..more);
+    }
+}
+
+/// A child process that answers.
+#[derive(Debug)]
+pub(super) struct Peer {
+    process: Child,
+    /// Its process group; `None` once it was waited for, since its number may be another's then.
+    group: Option<Pid>,
+    input: Option<ChildStdin>,
+    lines: Lines<BufReader<ChildStdout>>,
+    words: Arc<Words>,
+    _listening: AbortOnDropHandle<()>,
+    calls: u64,
+}
+
+impl Peer {
+    /// Starts a child and waits until it has said who it is.
+    pub(super) async fn start(how: &Start) -> Result<Self, Broken> {
+        let mut peer = Self::spawn(how).map_err(|error| Broken::NotStarted(error.to_string()))?;
+        match timeout(how.wait, peer.initialize(how.version)).await {
+            Ok(Ok(())) => Ok(peer),
+            Ok(Err(broken)) => {
+                peer.tell(&broken);
+                peer.kill().await;
+                Err(broken)
+            }
+            Err(_late) => {
+                peer.tell(&Broken::Silent);
+                peer.kill().await;
+                Err(Broken::Silent)
+            }
+        }
+    }
+
+    fn spawn(how: &Start) -> io::Result<Self> {
+        let mut command = Command::new(&how.program);
+        command
+            .arg0("quipu")
+            .args(&how.arguments)
+            .env_clear()
+            .envs(how.environment.iter().map(|(name, value)| (name, value)))
+            // It is told which folders it is about, and keeps none from being removed.
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(true);
+        let mut process = command.spawn()?;
+        let gone = || io::Error::from(io::ErrorKind::BrokenPipe);
+        let group = process.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
+        let input = process.stdin.take().ok_or_else(gone)?;
+        let output = process.stdout.take().ok_or_else(gone)?;
+        let troubles = process.stderr.take().ok_or_else(gone)?;
+        let words = Arc::new(Words::default());
+        let listening = tokio::spawn(listen(troubles, Arc::clone(&words)).boxed());
+        Ok(Self {
+            process,
+            group,
+            input: Some(input),
+            lines: Lines::new(BufReader::new(output), CHILD_LINE_BYTES_MAX),
+            words,
+            _listening: AbortOnDropHandle::new(listening),
+            calls: 0,
+        })
+    }
+
+    async fn initialize(&mut self, version: &str) -> Result<(), Broken> {
+        let ours = InitializeRequest::new(ProtocolVersion::V1)
+            .client_info(Implementation::new("quipu", version));
+        let ours = serde_json::to_value(ours).map_err(|_| Broken::Garbage)?;
+        let told = self.call("initialize", ours, |_| ()).await?.map_err(|_| Broken::Foreign)?;
+        let told: InitializeResponse = serde_json::from_value(told).map_err(|_| Broken::Garbage)?;
+        let is_ours = told.agent_info.is_some_and(|info| info.version == version);
+        let meta = told.agent_capabilities.meta.unwrap_or_default();
+        let stage = meta.get("quipu").and_then(|quipu| quipu.get("stage"));
+        if is_ours && stage == Some(&json!(STAGE_VERSION)) { Ok(()) } else { Err(Broken::Foreign) }
+    }
+
+    /// Makes a call and returns its answer. `hear` is handed what the child tells meanwhile of what models did.
+    pub(super) async fn call(
+        &mut self,
+        method: &str,
+        parameters: Value,
+        mut hear: impl FnMut(Value) + Send,
+    ) -> Result<Result<Value, Refusal>, Broken> {
+        self.calls += 1;
+        let id = json!(self.calls);
+        let call = json!({ "jsonrpc": "2.0", "id": id, "method": method, "params": parameters });
+        let mut line = call.to_string().into_bytes();
+        line.push(b'\n');
+        let input = self.input.as_mut().ok_or(Broken::Deaf)?;
+        let written = async {
+            input.write_all(&line).await?;
+            input.flush().await
+        };
+        written.await.map_err(|_: io::Error| Broken::Deaf)?;
+        loop {
+            let said = match self.lines.next().await {
+                Read::Line(line) => serde_json::from_slice::<Said>(&line).ok(),
+                Read::TooLong => return Err(Broken::TooLong),
+                Read::End => return Err(Broken::Ended),
+            };
+            match said {
+                Some(Said { jsonrpc, id: None, method: Some(method), params, .. })
+                    if jsonrpc == "2.0" =>
+                {
+                    if method == NOTED {
+                        hear(params);
+                    }
+                }
+                Some(Said { jsonrpc, id: Some(of), method: None, result, error, .. })
+                    if jsonrpc == "2.0" && of == id =>
+                {
+                    return match (result, error) {
+                        (Some(result), None) => Ok(Ok(result)),
+                        (None, Some(refusal)) => Ok(Err(refusal)),
+                        _ => Err(Broken::Garbage),
+                    };
+                }
+                _ => return Err(Broken::Garbage),
+            }
+        }
+    }
+
+    /// Tells whether it still runs.
+    pub(super) fn is_alive(&mut self) -> bool {
+        let is_alive = matches!(self.process.try_wait(), Ok(None));
+        if !is_alive {
+            // It was waited for just now, so that its number may be another's.
+            self.group = None;
+        }
+        is_alive
+    }
+
+    /// Logs why it is of no use, with its last words, cleaned as what is told of a task.
+    pub(super) fn tell(&self, why: &Broken) {
+        let words = self.words.lock();
+        let words = tellable(&String::from_utf8_lossy(&words)).unwrap_or_default();
+        tracing::warn!(%why, words, "a child process is given up");
+    }
+
+    /// Lets it end by itself, and kills what is left of it after two seconds.
+    pub(super) async fn end(mut self) {
+        drop(self.input.take());
+        let ended = async { while let Read::Line(_) = self.lines.next().await {} };
+        drop(timeout(CHILD_END_WAIT, ended).await);
+        self.kill().await;
+    }
+
+    /// Kills it and all that it started.
+    pub(super) async fn kill(mut self) {
+        self.kill_group();
+        // Nothing survives that, but a process may take its time in the kernel.
+        if let Ok(Ok(_)) = timeout(CHILD_END_WAIT, self.process.wait()).await {
+            self.group = None;
+        }
+    }
+
+    fn kill_group(&self) {
+        if let Some(group) = self.group
+            && let Err(error) = kill_process_group(group, Signal::KILL)
+        {
+            // Whoever is gone already cannot be killed.
+            tracing::debug!(%error, "no child process to kill");
+        }
+    }
+}
+
+impl Drop for Peer {
+    fn drop(&mut self) {
+        self.kill_group();
+    }
+}
+
+/// Keeps the last words of a child, and the pipe from filling up.
+async fn listen(mut troubles: ChildStderr, words: Arc<Words>) {
+    let mut part = vec![0; CHILD_WORDS_BYTES_MAX];
+    loop {
+        match troubles.read(&mut part).await {
+            Ok(0) | Err(_) => return,
+            Ok(count) => words.add(part.get(..count).unwrap_or_default()),
+        }
+    }
+}

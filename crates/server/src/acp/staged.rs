@@ -1,0 +1,429 @@
+//! Between the engine's values and what daemon and child say to each other.
+//!
+//! Both directions are here, side by side, since each is the other's reverse. What comes from a child is read with
+//! suspicion: `None` stands for whatever is not as a child of this version says it.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use engine::{
+    BindingRequest, Candidate, EntryAction, EntryNote, LeftOut, Message, Moment, ProjectRoot,
+    Removed, Report, Request, ReviewRequest, Role, Staged, StagedEdit, TaskId, TaskKind,
+    TaskProposals, TaskResult, Topic, Usage, Workspace, WorkspaceChoice, inside, tellable,
+};
+use memory::limits::TASK_DETAILS_CHARS_MAX;
+use memory::path::{Layout, MemoryPath, Mount, Scope};
+use memory::proposal::{EntryChange, KeptEntry, Proposal};
+use protocol::acp::{
+    Edit, Proposed, ProposedChange, ReliedOn, STAGE_VERSION, Stage, StageReview, StageWorkspace,
+    StagedAnswer, WorkReport,
+};
+use protocol::task;
+use serde_json::{Map, Value, json};
+
+use crate::{from_wire, to_wire};
+
+/// More than any model takes for a task: what is above that is no count.
+const COUNT_MAX: u64 = 1_000_000_000_000;
+
+/// Returns what a child is asked, as the parameters of a call.
+pub(super) fn parameters(task: &TaskId, request: &Request, workspace: &Workspace) -> Value {
+    let scope = match request {
+        Request::Remember(asked) => asked.scope,
+        Request::Forget(asked) => asked.scope,
+        Request::Dream | Request::Review(_) => None,
+    };
+    let review = match request {
+        Request::Review(asked) => Some(review_out(asked)),
+        Request::Remember(_) | Request::Forget(_) | Request::Dream => None,
+    };
+    let stage = Stage {
+        v: STAGE_VERSION,
+        task: task.to_string(),
+        scope: scope.map(|scope| scope.as_str().to_owned()),
+        workspace: stage_workspace(workspace),
+        review,
+    };
+    let mut fields = json!({ "_meta": { "quipu": { "stage": stage } } });
+    let mode = |mode| match mode {
+        engine::ContextMode::Workspace => task::ContextMode::Workspace,
+        engine::ContextMode::Clean => task::ContextMode::Clean,
+    };
+    match request {
+        Request::Remember(asked) => {
+            fields["content"] = asked.content.clone().into();
+            fields["contextMode"] = mode(asked.context_mode).as_str().into();
+        }
+        Request::Forget(asked) => {
+            fields["query"] = asked.query.clone().into();
+            fields["filePath"] = asked.file.as_ref().map(ToString::to_string).into();
+        }
+        Request::Dream | Request::Review(_) => {}
+    }
+    fields
+}
+
+fn review_out(asked: &ReviewRequest) -> StageReview {
+    let message = |one: &Message| (one.role.as_str().to_owned(), one.text.clone());
+    StageReview {
+        session: asked.session.clone(),
+        turns: asked.turns,
+        moment: asked.moment.as_str().to_owned(),
+        messages: asked.messages.iter().map(message).collect(),
+    }
+}
+
+/// Reads the review that a daemon asks for.
+pub(super) fn review(stage: Stage) -> Option<Asked> {
+    let StageReview { session, turns, moment, messages } = stage.review.clone()?;
+    let messages = messages.into_iter().enumerate();
+    let message = |(at, (role, text)): (usize, (String, String))| {
+        Some(Message { id: format!("m{}", at + 1), role: Role::of(&role)?, text })
+    };
+    let messages = messages.map(message).collect::<Option<_>>()?;
+    let moment = Moment::of(&moment)?;
+    asked(stage, Request::Review(ReviewRequest { session, turns, moment, messages }))
+}
+
+/// Returns what a child is asked about a workspace alone.
+pub(super) fn about(workspace: &Workspace) -> Value {
+    json!({ "_meta": { "quipu": { "workspace": stage_workspace(workspace) } } })
+}
+
+fn stage_workspace(workspace: &Workspace) -> StageWorkspace {
+    let BindingRequest {
+        project_dir,
+        no_project,
+        project_root,
+        workspace: mounted,
+        flat,
+        read_only,
+    } = &workspace.binding;
+    let path = |path: &PathBuf| path.clone().into_os_string();
+    StageWorkspace {
+        cwd: path(&workspace.cwd),
+        project_dir: project_dir.as_ref().map(path),
+        no_project: no_project.clone(),
+        project_on_host: *project_root == ProjectRoot::Host,
+        workspace_id: match mounted {
+            WorkspaceChoice::Id(id) => Some(id.to_string()),
+            WorkspaceChoice::Checkout | WorkspaceChoice::None => None,
+        },
+        of_checkout: *mounted == WorkspaceChoice::Checkout,
+        flat: flat.as_ref().map(path),
+        read_only: *read_only,
+    }
+}
+
+/// Reads a workspace of a daemon.
+pub(super) fn workspace(of: StageWorkspace) -> Option<Workspace> {
+    let mounted = match (of.workspace_id, of.of_checkout) {
+        (Some(id), _) => WorkspaceChoice::Id(id.parse().ok()?),
+        (None, true) => WorkspaceChoice::Checkout,
+        (None, false) => WorkspaceChoice::None,
+    };
+    let binding = BindingRequest {
+        project_dir: of.project_dir.map(PathBuf::from),
+        no_project: of.no_project,
+        project_root: if of.project_on_host { ProjectRoot::Host } else { ProjectRoot::Repo },
+        workspace: mounted,
+        flat: of.flat.map(PathBuf::from),
+        read_only: of.read_only,
+    };
+    Some(Workspace::new(of.cwd.into(), binding))
+}
+
+/// What a daemon asked for.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) task: TaskId,
+    pub(super) request: Request,
+    pub(super) workspace: Workspace,
+}
+
+/// Reads what a daemon asks for, beside the request that any client could make.
+pub(super) fn asked(stage: Stage, mut request: Request) -> Option<Asked> {
+    if stage.v != STAGE_VERSION {
+        return None;
+    }
+    let wanted = stage.scope.as_deref().map(scope);
+    let wanted = match wanted {
+        Some(None) => return None,
+        Some(Some(scope)) => Some(scope),
+        None => None,
+    };
+    match &mut request {
+        Request::Remember(asked) => asked.scope = wanted,
+        Request::Forget(asked) => asked.scope = wanted,
+        Request::Dream | Request::Review(_) => {}
+    }
+    let task: TaskId = stage.task.parse().ok()?;
+    (task.kind() == request.kind()).then_some(())?;
+    Some(Asked { task, request, workspace: workspace(stage.workspace)? })
+}
+
+/// Returns what a child answers.
+pub(super) fn answer(staged: &Staged, report: &Report) -> Result<Value, serde_json::Error> {
+    let proposed = match staged.result.proposals() {
+        TaskProposals::Made(proposals) => proposals.iter().map(proposal_out).collect(),
+        TaskProposals::Stored(_) => Vec::new(),
+    };
+    let more = StagedAnswer {
+        edits: staged
+            .edits
+            .iter()
+            .map(|edit| Edit {
+                path: edit.path.to_string(),
+                base: edit.base.map(|base| base.to_string()),
+                text: edit.text.clone(),
+            })
+            .collect(),
+        scopes: staged.result.scopes().iter().map(|of| to_wire::mount(*of).to_owned()).collect(),
+        proposed,
+        decided_by: staged.model.clone(),
+        because: staged.because.clone(),
+        report: report_out(report),
+    };
+    let mut fields = serde_json::to_value(to_wire::task_result(&staged.result))?;
+    if let (Value::Object(fields), Value::Object(more)) = (&mut fields, serde_json::to_value(more)?)
+    {
+        fields.extend(more);
+    }
+    Ok(fields)
+}
+
+fn proposal_out(proposal: &Proposal) -> Proposed {
+    Proposed {
+        kind: proposal.kind.as_str().to_owned(),
+        reason: proposal.reason.clone(),
+        score: proposal.score,
+        changes: proposal
+            .changes
+            .iter()
+            .map(|change| ProposedChange {
+                path: change.path.to_string(),
+                old: change.old.clone(),
+                new: change.new.clone(),
+            })
+            .collect(),
+        relies_on: proposal
+            .relies_on
+            .iter()
+            .map(|kept| ReliedOn { path: kept.path.to_string(), text: kept.text.clone() })
+            .collect(),
+    }
+}
+
+/// Returns what models did, as it is told.
+pub(super) fn report_out(report: &Report) -> WorkReport {
+    WorkReport {
+        agent: report.agent.map(str::to_owned),
+        model: report.model.clone(),
+        turns: report.turns,
+        calls: report.calls,
+        refused: report.refused,
+        tokens_in: report.usage.tokens_in,
+        tokens_cached: report.usage.tokens_cached,
+        tokens_out: report.usage.tokens_out,
+        cost: report.usage.cost,
+        fallback: report.fallback.clone(),
+        failed: report.failed.clone(),
+    }
+}
+
+/// Reads what models did.
+pub(super) fn report_in(report: &WorkReport) -> Report {
+    let count = |count: u64| count.min(COUNT_MAX);
+    Report {
+        agent: report.agent.as_deref().and_then(Report::agent),
+        model: report.model.as_deref().and_then(tellable),
+        turns: report.turns,
+        calls: report.calls,
+        refused: report.refused,
+        usage: Usage {
+            tokens_in: count(report.tokens_in),
+            tokens_cached: count(report.tokens_cached),
+            tokens_out: count(report.tokens_out),
+            cost: report.cost.filter(|cost| cost.is_finite() && *cost >= 0.0),
+        },
+        fallback: report.fallback.as_deref().and_then(tellable),
+        failed: report.failed.as_deref().and_then(tellable),
+    }
+}
+
+/// What a child answered.
+#[derive(Debug)]
+pub(super) struct Answered {
+    pub(super) edits: Vec<StagedEdit>,
+    pub(super) result: TaskResult,
+    pub(super) decided_by: Option<String>,
+    pub(super) because: Option<String>,
+    pub(super) report: Report,
+    /// Whether a path of the result leads out of the memories.
+    pub(super) escapes: bool,
+}
+
+/// Reads what a child answered.
+pub(super) fn answered(fields: Value, (kind, layout): (TaskKind, Layout)) -> Option<Answered> {
+    let more: StagedAnswer = serde_json::from_value(fields.clone()).ok()?;
+    let edit = |edit: Edit| {
+        let base = match edit.base.map(|base| base.parse()) {
+            Some(Err(_)) => return None,
+            Some(Ok(base)) => Some(base),
+            None => None,
+        };
+        Some(StagedEdit { path: edit.path, base, text: edit.text })
+    };
+    let edits: Vec<StagedEdit> = more.edits.into_iter().map(edit).collect::<Option<_>>()?;
+    let mount = |word: &String| from_wire::mount(word, layout);
+    let scopes: BTreeSet<Mount> = more.scopes.iter().map(mount).collect::<Option<_>>()?;
+    let mut reader = Reader { layout, escapes: false };
+    let proposals: Vec<Proposal> =
+        more.proposed.into_iter().map(|one| reader.proposal(one)).collect::<Option<_>>()?;
+    let result = reader.result(fields, kind, (scopes, proposals.into()))?;
+    Some(Answered {
+        edits,
+        result,
+        decided_by: more.decided_by.as_deref().and_then(tellable),
+        because: more.because.as_deref().map(one_line),
+        report: report_in(&more.report),
+        escapes: reader.escapes,
+    })
+}
+
+/// Reads the parts of a result, and notes whether one names what is no memory.
+struct Reader {
+    layout: Layout,
+    escapes: bool,
+}
+
+impl Reader {
+    fn path(&mut self, path: &str) -> Option<MemoryPath> {
+        let read = inside(path, self.layout);
+        self.escapes |= read.is_none();
+        read
+    }
+
+    fn result(
+        &mut self,
+        fields: Value,
+        kind: TaskKind,
+        (scopes, proposals): (BTreeSet<Mount>, TaskProposals),
+    ) -> Option<TaskResult> {
+        Some(match kind {
+            TaskKind::Remember => {
+                let of: task::RememberResult = serde_json::from_value(fields).ok()?;
+                let files = of.files_touched.iter().filter_map(|path| self.path(path)).collect();
+                TaskResult::Remembered {
+                    summary: one_line(&of.summary),
+                    files_touched: files,
+                    scopes,
+                    changes: self.notes(of.changes)?,
+                    proposals,
+                }
+            }
+            TaskKind::Review => {
+                let of: task::ReviewResult = serde_json::from_value(fields).ok()?;
+                let files = of.files_touched.iter().filter_map(|path| self.path(path)).collect();
+                let known = |(why, count): (&String, &u32)| Some((LeftOut::of(why)?, *count));
+                TaskResult::Reviewed {
+                    summary: one_line(&of.summary),
+                    files_touched: files,
+                    scopes,
+                    changes: self.notes(of.changes)?,
+                    proposals,
+                    skipped: of.left_out.iter().map(known).collect::<Option<_>>()?,
+                }
+            }
+            TaskKind::Forget => {
+                let of: task::ForgetResult = serde_json::from_value(fields).ok()?;
+                let removed = of.removed_entries.into_iter().filter_map(|one| {
+                    let path = self.path(&one.file_path)?;
+                    Some(Removed { topic: topic(one.topic), summary: one_line(&one.summary), path })
+                });
+                TaskResult::Forgotten {
+                    summary: one_line(&of.summary),
+                    removed: removed.collect(),
+                    topics: of.touched_topics.into_iter().map(topic).collect(),
+                    scopes,
+                    changes: self.notes(of.changes)?,
+                    candidates: self.candidates(of.candidates),
+                    proposals,
+                }
+            }
+            TaskKind::Dream => {
+                let of: task::DreamResult = serde_json::from_value(fields).ok()?;
+                TaskResult::Dreamt {
+                    summary: one_line(&of.summary),
+                    topics: of.touched_topics.into_iter().map(topic).collect(),
+                    scopes,
+                    deduped: usize::try_from(of.deduped_entries).ok()?,
+                    changes: self.notes(of.changes)?,
+                    proposals,
+                }
+            }
+        })
+    }
+
+    fn notes(&mut self, notes: Vec<task::EntryNote>) -> Option<Vec<EntryNote>> {
+        let mut read = Vec::with_capacity(notes.len());
+        for note in notes {
+            let action = EntryAction::ALL.into_iter().find(|one| one.as_str() == note.action)?;
+            let Some(path) = self.path(&note.file_path) else { continue };
+            read.push(EntryNote { path, action, summary: one_line(&note.summary) });
+        }
+        Some(read)
+    }
+
+    fn candidates(&mut self, candidates: Vec<task::Candidate>) -> Vec<Candidate> {
+        let read = candidates.into_iter().filter_map(|one| {
+            let path = self.path(&one.file_path)?;
+            Some(Candidate { path, entry: one.entry, summary: one_line(&one.summary) })
+        });
+        read.collect()
+    }
+
+    fn proposal(&mut self, proposed: Proposed) -> Option<Proposal> {
+        let mut changes = Vec::new();
+        for ProposedChange { path, old, new } in proposed.changes {
+            changes.push(EntryChange { path: self.path(&path)?, old, new });
+        }
+        let mut relies_on = Vec::new();
+        for ReliedOn { path, text } in proposed.relies_on {
+            relies_on.push(KeptEntry { path: self.path(&path)?, text });
+        }
+        let is_sound = !changes.is_empty() && proposed.score <= 100;
+        is_sound.then_some(Proposal {
+            kind: proposed.kind.parse().ok()?,
+            reason: one_line(&proposed.reason),
+            score: proposed.score,
+            changes,
+            relies_on,
+            review: None,
+        })
+    }
+}
+
+/// Returns a text of one line, as ours are, and no endless one.
+fn one_line(text: &str) -> String {
+    let shown = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    shown.take(4 * TASK_DETAILS_CHARS_MAX).collect()
+}
+
+const fn topic(topic: task::Topic) -> Topic {
+    match topic {
+        task::Topic::User => Topic::User,
+        task::Topic::Feedback => Topic::Feedback,
+        task::Topic::Project => Topic::Project,
+        task::Topic::Reference => Topic::Reference,
+    }
+}
+
+fn scope(word: &str) -> Option<Scope> {
+    Scope::ALL.into_iter().find(|scope| scope.as_str() == word)
+}
+
+/// Returns the part of a call's parameters that only a daemon of ours sends.
+pub(super) fn meta(fields: &Map<String, Value>, part: &str) -> Option<Value> {
+    fields.get("_meta")?.get("quipu")?.get(part).cloned()
+}
