@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use testkit::{Models, Says};
+use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _};
 
 use crate::daemon::PATIENCE;
 use crate::mcp_clients::tool;
@@ -336,18 +337,7 @@ fn a_staged_attempt_is_answered_with_its_edits_and_changes_nothing() {
 fn an_agent_whose_client_is_gone_goes_too_in_the_middle_of_what_a_model_does() {
     let server = Models::start(|_, _| Says::Nothing).unwrap();
     let place = Place::new();
-    let settings = format!(
-        "[models]\ndefault = 'local/m'\n[models.providers.local]\nurl = \"{}\"\n",
-        server.url()
-    );
-    fs::write(place.home().join("config.toml"), settings).unwrap();
-    let mut agent = Agent::greeted(&place);
-    agent.send(&format!("_{METHODS}remember"), &json!({ "content": "I keep bees." }));
-    let until = Instant::now() + PATIENCE;
-    while server.asked().is_empty() && Instant::now() < until {
-        std::thread::sleep(Duration::from_millis(5));
-    }
-    assert_eq!(server.asked().len(), 1);
+    let (mut agent, _) = waiting(&place, &server);
     let began = Instant::now();
     drop(agent.input.take());
     assert_eq!(agent.ended(), Some(0));
@@ -355,6 +345,83 @@ fn an_agent_whose_client_is_gone_goes_too_in_the_middle_of_what_a_model_does() {
     // It was asked for, and waits for somebody who does it.
     let tasks = place.json(&["tasks"]);
     assert_eq!(tasks["tasks"][0]["status"], "queued", "{tasks}");
+}
+
+/// Starts an agent whose model never answers, and asks it to remember something; returns once the model was asked.
+fn waiting(place: &Place, server: &Models) -> (Agent, u64) {
+    let url = server.url();
+    let settings =
+        format!("[models]\ndefault = 'local/m'\n[models.providers.local]\nurl = \"{url}\"\n");
+    fs::write(place.home().join("config.toml"), settings).unwrap();
+    let mut agent = Agent::greeted(place);
+    let id = agent.send(&format!("_{METHODS}remember"), &json!({ "content": "I keep bees." }));
+    let until = Instant::now() + PATIENCE;
+    while server.asked().is_empty() && Instant::now() < until {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(server.asked().len(), 1);
+    (agent, id)
+}
+
+#[test]
+fn a_call_that_is_taken_back_is_a_task_that_is() {
+    let server = Models::start(|_, _| Says::Nothing).unwrap();
+    let place = Place::new();
+    let (mut agent, id) = waiting(&place, &server);
+    // Others are answered meanwhile.
+    assert_eq!(agent.done("remember/availability", &json!({})), json!({ "available": true }));
+    let cancel =
+        json!({ "jsonrpc": "2.0", "method": "$/cancel_request", "params": { "requestId": id } });
+    writeln!(agent.input.as_mut().unwrap(), "{cancel}").unwrap();
+    let answer = agent.hear();
+    assert_eq!(answer["id"], id);
+    assert_eq!(told(&answer), "-32099 \"cancelled\" \"The task was cancelled.\"");
+    // It is told at once, and stopped a little later.
+    drop(agent.input.take());
+    agent.ended();
+    let task = &place.json(&["tasks"])["tasks"][0];
+    assert_eq!(task["status"], "failed", "{task}");
+    assert_eq!(place.done(&["ls"]), "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_task_is_given_up_in_time() {
+    let server = Models::start(|_, _| Says::Nothing).unwrap();
+    let place = Place::new();
+    let folders = engine::Folders { state: place.home().join("state"), data: place.home() };
+    let mut config = engine::Config::new(folders);
+    let address = engine::Address::parse(&server.url(), engine::Reach::ThisMachine).unwrap();
+    let chat = engine::Chat::new(engine::Wire::OpenAi, address, "m", engine::Key::None);
+    config.models.set(engine::ModelJob::Remember, Some(chat));
+    let engine = engine::Engine::open(config).unwrap();
+    let lanes = engine.lanes(engine.lane_settings(), std::sync::Arc::new(engine::Unheard));
+    let here = engine::Workspace::new(place.checkout(), engine::BindingRequest::default());
+    let find = std::sync::Arc::new(move |_: Option<&Path>| Ok(here.clone()));
+    let mut host = server::acp::Host::new(lanes, find, "0");
+    assert_eq!(host.deadline, Duration::from_secs(295));
+    host.deadline = Duration::from_millis(300);
+    let (ours, theirs) = tokio::io::duplex(65_536);
+    let (input, output) = tokio::io::split(theirs);
+    let stop = tokio_util::sync::CancellationToken::new();
+    let serving = tokio::spawn(server::acp::serve(host, input, output, stop));
+    let (output, mut input) = tokio::io::split(ours);
+    let mut answered = tokio::io::BufReader::new(output).lines();
+    let mut answers = Vec::new();
+    for (method, params) in [
+        ("initialize", json!({ "protocolVersion": 1 })),
+        ("_qwen/control/workspace/memory/remember", json!({ "content": "I keep bees." })),
+    ] {
+        let call = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+        input.write_all(format!("{call}\n").as_bytes()).await.unwrap();
+        let line = answered.next_line().await.unwrap().unwrap();
+        answers.push(serde_json::from_str::<Value>(&line).unwrap());
+    }
+    let expected = "-32099 \"timeout\" \"The task took too long and was given up.\"";
+    assert_eq!(told(&answers[1]), expected);
+    input.shutdown().await.unwrap();
+    drop((input, answered));
+    serving.await.unwrap().unwrap();
+    engine.close().await;
 }
 
 #[test]

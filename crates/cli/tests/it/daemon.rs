@@ -82,6 +82,12 @@ impl Daemon {
     pub(crate) fn command(place: &Place, args: &[&str]) -> Command {
         let mut command = place.program(env!("CARGO_BIN_EXE_quipu"));
         command.args(["serve", "--port", "0", "--json"]).args(args);
+        // All of these tests hold whoever does the tasks.
+        if let Some(runner) = std::env::var_os("QUIPU_TEST_RUNNER")
+            && !args.contains(&"--runner")
+        {
+            command.arg("--runner").arg(runner);
+        }
         command
     }
 
@@ -129,6 +135,7 @@ impl Daemon {
     }
 
     /// Returns its process id.
+    #[cfg(feature = "child")]
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }

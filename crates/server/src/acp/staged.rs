@@ -427,3 +427,6 @@ fn scope(word: &str) -> Option<Scope> {
 pub(super) fn meta(fields: &Map<String, Value>, part: &str) -> Option<Value> {
     fields.get("_meta")?.get("quipu")?.get(part).cloned()
 }
+
+#[cfg(test)]
+mod tests;

@@ -12,11 +12,17 @@ use crate::place::Place;
 /// The npm names under which the two versions are installed.
 const VERSIONS: [&str; 2] = ["qwen-code-sdk-0.1.8", "qwen-code-sdk-0.1.14"];
 
+/// Who does its tasks: whoever does by default, and a child.
+const RUNNERS: &[&[&str]] =
+    if cfg!(feature = "child") { &[&[], &["--runner", "child"]] } else { &[&[]] };
+
 #[test]
 fn the_published_client_is_served_unchanged() {
-    for version in VERSIONS {
+    for (version, runner) in
+        VERSIONS.into_iter().flat_map(|version| RUNNERS.iter().map(move |runner| (version, runner)))
+    {
         let place = Place::new();
-        let daemon = Daemon::start(&place);
+        let daemon = Daemon::start_with(&place, runner);
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/clients/daemon.mjs");
         let mut client = assert_cmd::Command::new(tool("QUIPU_TEST_NODE"));
         client.arg(script).arg(tool("QUIPU_TEST_NODE_MODULES").join(version));

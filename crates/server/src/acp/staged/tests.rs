@@ -1,0 +1,220 @@
+//! What is said is read as it was meant, and what was not said by one of ours is read or refused.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+
+use engine::{ContextMode, DraftedEdit, ForgetRequest, RememberRequest};
+use memory::document::Revision;
+use memory::proposal::ProposalKind;
+use proptest::prelude::*;
+
+use super::*;
+
+fn at(path: &str) -> MemoryPath {
+    MemoryPath::parse(path, Layout::Scoped).unwrap()
+}
+
+fn note(action: EntryAction) -> EntryNote {
+    EntryNote { path: at("/memories/global/user/a.md"), action, summary: "I keep bees".to_owned() }
+}
+
+fn proposal() -> Proposal {
+    let path = at("/memories/project/a.md");
+    Proposal {
+        kind: ProposalKind::Contradiction,
+        reason: "`a` and `b`".to_owned(),
+        score: 70,
+        changes: vec![EntryChange {
+            path: path.clone(),
+            old: Some("a\n  b".to_owned()),
+            new: None,
+        }],
+        relies_on: vec![KeptEntry { path, text: "b".to_owned() }],
+        review: None,
+    }
+}
+
+fn results() -> Vec<TaskResult> {
+    let scopes = BTreeSet::from([Mount::Scope(Scope::Global), Mount::Scope(Scope::Workspace)]);
+    let topics = BTreeSet::from([Topic::User, Topic::Reference]);
+    let path = at("/memories/global/user/a.md");
+    vec![
+        TaskResult::Remembered {
+            summary: "Saved.".to_owned(),
+            files_touched: vec![path.clone()],
+            scopes: scopes.clone(),
+            changes: EntryAction::ALL.map(note).to_vec(),
+            proposals: vec![proposal()].into(),
+        },
+        TaskResult::Forgotten {
+            summary: "Forgot 1 memory entry.".to_owned(),
+            removed: vec![Removed {
+                topic: Topic::Feedback,
+                summary: "I keep bees".to_owned(),
+                path: path.clone(),
+            }],
+            topics: topics.clone(),
+            scopes: scopes.clone(),
+            changes: vec![note(EntryAction::Removed)],
+            candidates: vec![Candidate {
+                path,
+                entry: "I keep\n  bees".to_owned(),
+                summary: "I keep".to_owned(),
+            }],
+            proposals: Vec::new().into(),
+        },
+        TaskResult::Dreamt {
+            summary: "Managed auto-memory dream completed.".to_owned(),
+            topics,
+            scopes,
+            deduped: 3,
+            changes: vec![note(EntryAction::Merged)],
+            proposals: vec![proposal(), proposal()].into(),
+        },
+    ]
+}
+
+const fn kind_of(result: &TaskResult) -> TaskKind {
+    match result {
+        TaskResult::Remembered { .. } => TaskKind::Remember,
+        TaskResult::Forgotten { .. } => TaskKind::Forget,
+        TaskResult::Dreamt { .. } => TaskKind::Dream,
+    }
+}
+
+#[test]
+fn what_a_child_answers_is_read_as_it_was_meant() {
+    let report = Report {
+        agent: Report::agent("managed-auto-memory-dream"),
+        model: Some("local/small".to_owned()),
+        turns: 2,
+        calls: 3,
+        refused: 1,
+        usage: Usage { tokens_in: 200, tokens_cached: 80, tokens_out: 14, cost: Some(0.5) },
+        fallback: Some("it did not answer".to_owned()),
+        failed: None,
+    };
+    for result in results() {
+        let kind = kind_of(&result);
+        let edits = vec![
+            DraftedEdit {
+                path: at("/memories/global/a.md"),
+                base: None,
+                text: Some("- a\n".into()),
+            },
+            DraftedEdit {
+                path: at("/memories/global/b.md"),
+                base: Some(Revision::of(b"b")),
+                text: None,
+            },
+        ];
+        let staged = Staged { result, edits, model: Some("local/small".to_owned()) };
+        let said = answer(&staged, &report).unwrap();
+        let read = answered(said, (kind, Layout::Scoped)).unwrap();
+        assert_eq!((read.result, read.report), (staged.result, report.clone()));
+        assert_eq!((read.decided_by, read.escapes), (staged.model, false));
+        let named = |edit: DraftedEdit| StagedEdit {
+            path: edit.path.to_string(),
+            base: edit.base,
+            text: edit.text,
+        };
+        assert_eq!(read.edits, staged.edits.into_iter().map(named).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn what_a_daemon_asks_is_read_as_it_was_meant() {
+    let path = |text: &str| Some(PathBuf::from(text));
+    let bindings = [
+        BindingRequest::default(),
+        BindingRequest {
+            project_dir: path("/a"),
+            no_project: Some("gone".into()),
+            ..Default::default()
+        },
+        BindingRequest { project_root: ProjectRoot::Host, read_only: true, ..Default::default() },
+        BindingRequest { workspace: WorkspaceChoice::Checkout, ..Default::default() },
+        BindingRequest {
+            workspace: WorkspaceChoice::Id("w".parse().unwrap()),
+            ..Default::default()
+        },
+        BindingRequest { flat: path("/f"), ..Default::default() },
+        // A folder whose name is no text.
+        BindingRequest {
+            project_dir: Some(OsStr::from_bytes(b"/a/\xff").into()),
+            ..Default::default()
+        },
+    ];
+    let remember = |content: &str, context_mode, scope| {
+        Request::Remember(RememberRequest { content: content.to_owned(), context_mode, scope })
+    };
+    let file = Some(at("/memories/global/a.md"));
+    let requests = [
+        remember("a\n\u{1f980}", ContextMode::Workspace, None),
+        remember("a", ContextMode::Clean, Some(Scope::Workspace)),
+        Request::Forget(ForgetRequest { query: "a".into(), scope: Some(Scope::Global), file }),
+        Request::Forget(ForgetRequest { query: "a".into(), scope: None, file: None }),
+        Request::Dream,
+    ];
+    for binding in bindings {
+        let here = Workspace::new("/a".into(), binding);
+        for request in &requests {
+            let id = TaskId::new(request.kind());
+            let Value::Object(fields) = parameters(&id, request, &here) else {
+                panic!("an object")
+            };
+            let kind = to_wire::task_kind(request.kind());
+            let named = from_wire::request(kind, &fields).unwrap();
+            let stage = serde_json::from_value(meta(&fields, "stage").unwrap()).unwrap();
+            let read = asked(stage, named).unwrap();
+            assert_eq!((&read.task, &read.request, &read.workspace), (&id, request, &here));
+        }
+        let Value::Object(fields) = about(&here) else { panic!("an object") };
+        let of = serde_json::from_value(meta(&fields, "workspace").unwrap()).unwrap();
+        assert_eq!(workspace(of), Some(here));
+    }
+}
+
+/// Any JSON, often with the names that matter.
+fn any_json() -> impl Strategy<Value = Value> {
+    let names =
+        "edits|scopes|proposed|report|summary|filesTouched|changes|path|base|text|[a-z]{1,4}";
+    let leaf = prop_oneof![
+        Just(Value::Null),
+        any::<bool>().prop_map(Value::from),
+        any::<i64>().prop_map(Value::from),
+        any::<f64>().prop_map(Value::from),
+        "\\PC{0,12}".prop_map(Value::from),
+        "/memories/(global|project|x)/[a-z./%]{0,8}".prop_map(Value::from),
+    ];
+    leaf.prop_recursive(4, 48, 6, move |inner| {
+        prop_oneof![
+            proptest::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
+            proptest::collection::btree_map(names, inner, 0..6)
+                .prop_map(|fields| Value::Object(fields.into_iter().collect())),
+        ]
+    })
+}
+
+proptest! {
+    #[test]
+    fn whatever_a_child_says_is_read_or_refused(
+        mut said in any_json(),
+        more in any_json(),
+        name in "edits|scopes|proposed|report|decidedBy|summary|filesTouched|changes|candidates",
+    ) {
+        for result in results() {
+            let kind = kind_of(&result);
+            drop(answered(said.clone(), (kind, Layout::Scoped)));
+            // A sound answer with one part that is not.
+            let staged = Staged { result, edits: Vec::new(), model: None };
+            let mut sound = answer(&staged, &Report::default()).unwrap();
+            sound[&name] = more.clone();
+            if let Some(read) = answered(sound, (kind, Layout::Flat)) {
+                prop_assert!(read.result.summary().chars().all(|c| !c.is_control()));
+            }
+        }
+        drop(serde_json::from_value::<Stage>(said.take()));
+    }
+}
