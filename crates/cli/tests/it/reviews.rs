@@ -30,7 +30,7 @@ fn reviews(daemon: &Daemon) -> Vec<Value> {
     listed["tasks"].as_array().unwrap().clone()
 }
 
-fn ended(daemon: &Daemon) -> Vec<Value> {
+pub(crate) fn ended(daemon: &Daemon) -> Vec<Value> {
     let begun = Instant::now();
     loop {
         let reviews = reviews(daemon);

@@ -92,7 +92,8 @@ fn outcome(result: &TaskResult) -> Value {
         "proposals": result.proposals().count(),
     });
     match result {
-        TaskResult::Remembered { files_touched, .. } => {
+        TaskResult::Remembered { files_touched, .. }
+        | TaskResult::Reviewed { files_touched, .. } => {
             told["files"] = format!("{files_touched:?}").into();
         }
         TaskResult::Forgotten { removed, topics, candidates, .. } => {
@@ -185,6 +186,47 @@ fn a_model_does_the_same_in_a_child_and_what_it_took_is_on_record() {
         "{expected:#}"
     );
     assert!(expected["seen"]["changes"].to_string().contains("local/small"), "{expected:#}");
+    assert_eq!(told("child"), expected);
+}
+
+#[test]
+fn a_review_is_the_same_in_a_child_and_keeps_its_reason() {
+    let told = |kind: &str| {
+        let evidence = json!(["m1"]);
+        let add = |target: &str, text: &str| {
+            let arguments = json!({ "target": target, "text": text, "evidence": evidence });
+            ("add_memory".to_owned(), arguments)
+        };
+        let server = Models::saying(vec![
+            Says::Calls(vec![
+                add("user", "I keep bees"),
+                add("user", "My key is ghp_Zz0123456789abcdefghijABCDEFGHIJ0123"),
+                ("delete_memory".to_owned(), json!({ "id": "e1", "evidence": evidence })),
+            ]),
+            Says::text("Saved one."),
+        ])
+        .unwrap();
+        let place = Place::new();
+        place.create("global/user/dog.md", "---\ntype: user\n---\n\n- My dog keeps bees away\n");
+        with_model(&place, &server, "memory_review_interval = 1\n");
+        let daemon = Daemon::start_with(&place, &["--runner", kind]);
+        daemon.post("/v1/sessions", &json!({ "sessionId": "talk" }));
+        let messages = json!([{ "role": "user", "text": "I keep bees, and no dog any more" }]);
+        daemon.post("/v1/sessions/talk/turns", &json!({ "messages": messages }));
+        let [mut review] = crate::reviews::ended(&daemon).try_into().unwrap();
+        for name in ["taskId", "workspaceId", "createdAt", "updatedAt"] {
+            review.as_object_mut().unwrap().remove(name);
+        }
+        let children = daemon.children().len();
+        drop(daemon);
+        let change = place.json(&["log", "-n", "1"]);
+        assert_eq!(children, usize::from(kind == "child"));
+        json!([review, change["note"], change["trust"], seen(&place)])
+    };
+    let expected = told("inline");
+    assert_eq!(expected[0]["result"]["leftOut"], json!({ "screened": 1 }), "{expected:#}");
+    assert_eq!(expected[0]["result"]["proposals"], 1, "{expected:#}");
+    assert_eq!(expected[1], "Said in turn 1: “I keep bees, and no dog any more”");
     assert_eq!(told("child"), expected);
 }
 
