@@ -80,7 +80,7 @@ fn a_child_is_kept_for_the_next_task_and_stopped_when_none_comes() {
 }
 
 #[test]
-fn two_daemons_with_children_share_a_home() {
+fn a_daemon_and_commands_with_children_share_a_home() {
     let place = Place::new();
     let settings = "runner = 'child'\n";
     fs::write(place.home().join("config.toml"), settings).unwrap();
