@@ -268,30 +268,6 @@ impl Settings {
         let mut settings: Self =
             toml::from_str(text).map_err(|error| wrong(error.span(), error.message()))?;
         settings.set = settings.named_features(text, &wrong)?;
-        if let Some(files_max) = &settings.files_max
-            && !(1..=SCOPE_FILES_MAX).contains(files_max.get_ref())
-        {
-            let what = format!("files_max must be from 1 to {SCOPE_FILES_MAX}");
-            return Err(wrong(Some(files_max.span()), &what));
-        }
-        if let Some(days) = &settings.retention.days
-            && *days.get_ref() > RETENTION_DAYS_MAX
-        {
-            let what = format!("retention.days must be at most {RETENTION_DAYS_MAX}");
-            return Err(wrong(Some(days.span()), &what));
-        }
-        if let Some(minutes) = &settings.tasks.kept_minutes
-            && !(1..=TASKS_KEPT_MINUTES_MAX).contains(minutes.get_ref())
-        {
-            let what = format!("tasks.kept_minutes must be from 1 to {TASKS_KEPT_MINUTES_MAX}");
-            return Err(wrong(Some(minutes.span()), &what));
-        }
-        if let Some(hours) = &settings.dream.every_hours
-            && !(1..=DREAM_EVERY_HOURS_MAX).contains(hours.get_ref())
-        {
-            let what = format!("dream.every_hours must be from 1 to {DREAM_EVERY_HOURS_MAX}");
-            return Err(wrong(Some(hours.span()), &what));
-        }
         if let Some(names) = &settings.context.file_names
             && names.get_ref().read().is_none()
         {
@@ -303,6 +279,7 @@ impl Settings {
             return Err(wrong(Some(span), &what));
         }
         let mistakes = [
+            settings.out_of_bounds(),
             settings.embeddings.as_ref().and_then(Endpoints::mistake),
             settings.models.mistake(),
             settings.review_mistake(),
@@ -389,6 +366,35 @@ impl Settings {
         if let Some(allowed) = &self.screening.allowed {
             config.screening_allowed.clone_from(allowed.get_ref());
         }
+    }
+
+    /// Returns the first number that is out of its bounds, and where.
+    fn out_of_bounds(&self) -> Option<(Range<usize>, String)> {
+        if let Some(files_max) = &self.files_max
+            && !(1..=SCOPE_FILES_MAX).contains(files_max.get_ref())
+        {
+            let what = format!("files_max must be from 1 to {SCOPE_FILES_MAX}");
+            return Some((files_max.span(), what));
+        }
+        if let Some(days) = &self.retention.days
+            && *days.get_ref() > RETENTION_DAYS_MAX
+        {
+            let what = format!("retention.days must be at most {RETENTION_DAYS_MAX}");
+            return Some((days.span(), what));
+        }
+        if let Some(minutes) = &self.tasks.kept_minutes
+            && !(1..=TASKS_KEPT_MINUTES_MAX).contains(minutes.get_ref())
+        {
+            let what = format!("tasks.kept_minutes must be from 1 to {TASKS_KEPT_MINUTES_MAX}");
+            return Some((minutes.span(), what));
+        }
+        if let Some(hours) = &self.dream.every_hours
+            && !(1..=DREAM_EVERY_HOURS_MAX).contains(hours.get_ref())
+        {
+            let what = format!("dream.every_hours must be from 1 to {DREAM_EVERY_HOURS_MAX}");
+            return Some((hours.span(), what));
+        }
+        None
     }
 
     /// Returns what is wrong with the settings of reviews, and where.

@@ -119,7 +119,7 @@ mod tests {
                 }
             }
             toml::Value::Boolean(_) => {
-                assert_eq!(kind(schema).as_deref(), Some("boolean"), "{name}")
+                assert_eq!(kind(schema).as_deref(), Some("boolean"), "{name}");
             }
             toml::Value::Integer(number) => {
                 assert_eq!(kind(schema).as_deref(), Some("integer"), "{name}");

@@ -64,6 +64,14 @@ fn results() -> Vec<TaskResult> {
             }],
             proposals: Vec::new().into(),
         },
+        TaskResult::Reviewed {
+            summary: "Saved 1 memory.".to_owned(),
+            files_touched: vec![at("/memories/global/a.md")],
+            scopes: scopes.clone(),
+            proposals: vec![proposal()].into(),
+            changes: vec![note(EntryAction::Added)],
+            skipped: [(LeftOut::Known, 2)].into(),
+        },
         TaskResult::Dreamt {
             summary: "Managed auto-memory dream completed.".to_owned(),
             topics,
@@ -80,6 +88,7 @@ const fn kind_of(result: &TaskResult) -> TaskKind {
         TaskResult::Remembered { .. } => TaskKind::Remember,
         TaskResult::Forgotten { .. } => TaskKind::Forget,
         TaskResult::Dreamt { .. } => TaskKind::Dream,
+        TaskResult::Reviewed { .. } => TaskKind::Review,
     }
 }
 
@@ -109,11 +118,13 @@ fn what_a_child_answers_is_read_as_it_was_meant() {
                 text: None,
             },
         ];
-        let staged = Staged { result, edits, model: Some("local/small".to_owned()) };
+        let (model, because) = (Some("local/small".to_owned()), Some("Said in turn 1".to_owned()));
+        let staged = Staged { result, edits, model, because };
         let said = answer(&staged, &report).unwrap();
         let read = answered(said, (kind, Layout::Scoped)).unwrap();
         assert_eq!((read.result, read.report), (staged.result, report.clone()));
         assert_eq!((read.decided_by, read.escapes), (staged.model, false));
+        assert_eq!(read.because, staged.because);
         let named = |edit: DraftedEdit| StagedEdit {
             path: edit.path.to_string(),
             base: edit.base,
@@ -156,6 +167,16 @@ fn what_a_daemon_asks_is_read_as_it_was_meant() {
         Request::Forget(ForgetRequest { query: "a".into(), scope: Some(Scope::Global), file }),
         Request::Forget(ForgetRequest { query: "a".into(), scope: None, file: None }),
         Request::Dream,
+        Request::Review(ReviewRequest {
+            session: "talk".to_owned(),
+            turns: (2, 4),
+            moment: Moment::Compaction,
+            messages: vec![Message {
+                id: "m1".to_owned(),
+                role: Role::User,
+                text: "a\nb".to_owned(),
+            }],
+        }),
     ];
     for binding in bindings {
         let here = Workspace::new("/a".into(), binding);
@@ -164,10 +185,13 @@ fn what_a_daemon_asks_is_read_as_it_was_meant() {
             let Value::Object(fields) = parameters(&id, request, &here) else {
                 panic!("an object")
             };
-            let kind = to_wire::task_kind(request.kind());
-            let named = from_wire::request(kind, &fields).unwrap();
             let stage = serde_json::from_value(meta(&fields, "stage").unwrap()).unwrap();
-            let read = asked(stage, named).unwrap();
+            let kind = task::TaskKind::read(id.kind().as_str());
+            let read = match kind {
+                Some(kind) => asked(stage, from_wire::request(kind, &fields).unwrap()),
+                None => review(stage),
+            };
+            let read = read.unwrap();
             assert_eq!((&read.task, &read.request, &read.workspace), (&id, request, &here));
         }
         let Value::Object(fields) = about(&here) else { panic!("an object") };
@@ -208,7 +232,7 @@ proptest! {
             let kind = kind_of(&result);
             drop(answered(said.clone(), (kind, Layout::Scoped)));
             // A sound answer with one part that is not.
-            let staged = Staged { result, edits: Vec::new(), model: None };
+            let staged = Staged { result, edits: Vec::new(), model: None, because: None };
             let mut sound = answer(&staged, &Report::default()).unwrap();
             sound[&name] = more.clone();
             if let Some(read) = answered(sound, (kind, Layout::Flat)) {
