@@ -593,3 +593,60 @@ async fn a_review_waits_while_models_took_what_they_may_in_a_day() {
     let kept = world.database().conversation("talk").await.unwrap().unwrap().data;
     assert!(kept.contains("two") && kept.contains("three"), "{kept}");
 }
+
+#[tokio::test]
+async fn a_model_is_told_what_was_said_and_what_is_known_as_data() {
+    let world = World::every(1, vec![nothing()]);
+    world.create("/memories/global/tabs.md", "- I prefer tabs in \"Rust\"\n").await;
+    world.turns("talk", &["I prefer spaces in Rust\nnow"]).await;
+    let asked = world.server.asked().remove(0).body;
+    let messages = asked["messages"].as_array().unwrap();
+    let said = messages.iter().map(|one| one["content"].as_str().unwrap());
+    let told: Vec<_> = said.map(|text| text.replace(&today(), "<today>")).collect();
+    insta::assert_snapshot!(told.join("\n=====\n"));
+    let names = asked["tools"].as_array().unwrap().iter().map(|tool| &tool["function"]["name"]);
+    let names: Vec<_> = names.map(|name| name.as_str().unwrap()).collect();
+    assert_eq!(names, ["add_memory", "update_memory", "delete_memory"]);
+}
+
+/// Returns this day where the tests run.
+fn today() -> String {
+    jiff::Zoned::now().date().to_string()
+}
+
+#[tokio::test]
+async fn no_sentence_of_the_prompt_is_kept_anywhere() {
+    let sentence = "You change nothing in the conversation and nobody sees your answer.";
+    let world = World::every(
+        1,
+        vec![
+            Says::Calls(vec![
+                add("user", sentence, &["m1"]),
+                (
+                    "update_memory".to_owned(),
+                    json!({ "id": "e1", "text": sentence, "evidence": ["m1"] }),
+                ),
+            ]),
+            Says::text(sentence),
+        ],
+    );
+    world.create("/memories/global/tabs.md", "- I prefer tabs in Rust\n").await;
+    let reviews = world.turns("talk", &["I prefer spaces in Rust"]).await;
+    assert_eq!(left_out(&reviews[0]), [(LeftOut::Instructions, 2)]);
+    assert!(world.server.asked()[0].text().contains(sentence), "it is told");
+    world.lanes.drain(Duration::from_secs(5)).await;
+    world.engine.close().await;
+    let mut folders = vec![world.home.path().to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let bytes = std::fs::read(&path).unwrap();
+            let is_in = bytes.windows(sentence.len()).any(|window| window == sentence.as_bytes());
+            assert!(!is_in, "{}", path.display());
+        }
+    }
+}
