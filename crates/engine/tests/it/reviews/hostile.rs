@@ -1,0 +1,54 @@
+//! Reviews where something else happens at the same time, or where a model or a host does what it should not.
+
+use engine::{Asker, ContextMode, Dry, RememberRequest, Request, UndoTarget};
+
+use super::*;
+
+impl World {
+    /// Returns the conversations as another process sees them: it has none of them at hand.
+    fn elsewhere(&self) -> Conversations {
+        let workspaces = std::slice::from_ref(&self.workspace);
+        self.engine.reviewed_conversations(self.engine.recaller(), &self.lanes, workspaces)
+    }
+
+    async fn done(&self, request: Request) -> Task {
+        let task = self.lanes.submit(&self.workspace, request, Asker::person("cli")).await.unwrap();
+        self.lanes.wait(&self.workspace, &task.id).await.unwrap().unwrap()
+    }
+
+    async fn kept(&self, id: &str) -> String {
+        self.conversations.written().await;
+        self.database().conversation(id).await.unwrap().unwrap().data
+    }
+
+    async fn undo(&self, task: &Task) {
+        let target = UndoTarget::Task(task.id.to_string());
+        self.memories().undo(&target, Dry::No, &Call::default()).await.unwrap();
+    }
+}
+
+fn remember(content: &str) -> Request {
+    let (content, context_mode) = (content.to_owned(), ContextMode::Workspace);
+    Request::Remember(RememberRequest { content, context_mode, scope: None })
+}
+
+#[tokio::test]
+async fn what_is_private_goes_to_no_project_by_an_update_either() {
+    let private = "My doctor says that I have diabetes";
+    let world = World::every(
+        1,
+        vec![
+            Says::Calls(vec![add("memory", "The build needs make 4", &["m1"])]),
+            nothing(),
+            Says::call("update_memory", json!({ "id": "e1", "text": private, "evidence": ["m1"] })),
+            nothing(),
+        ],
+    );
+    let said = ["the build needs make 4", "the build needs insulin, says my doctor"];
+    let reviews = world.turns("talk", &said).await;
+    let text = world.text().await;
+    assert!(text.contains("/memories/project/"), "{text}");
+    assert!(!text.contains("diabetes"), "{text}");
+    assert_eq!(left_out(&reviews[1]), [(LeftOut::Place, 1)]);
+}
+
