@@ -52,3 +52,34 @@ async fn what_is_private_goes_to_no_project_by_an_update_either() {
     assert_eq!(left_out(&reviews[1]), [(LeftOut::Place, 1)]);
 }
 
+#[tokio::test]
+async fn what_a_person_asks_to_be_remembered_outlives_a_review_that_said_the_same() {
+    let world = World::every(
+        1,
+        vec![Says::Calls(vec![add("user", "I prefer tabs everywhere", &["m1"])]), nothing()],
+    );
+    let reviews = world.turns("talk", &["I prefer tabs everywhere"]).await;
+    world.done(remember("I prefer tabs everywhere")).await;
+    world.undo(&reviews[0]).await;
+    let text = world.text().await;
+    assert!(text.contains("I prefer tabs everywhere"), "{text}");
+}
+
+#[tokio::test]
+async fn what_a_person_says_is_otherwise_does_not_wait_with_what_a_review_wrote() {
+    let world = World::every(
+        1,
+        vec![Says::Calls(vec![add("user", "My editor is Helix", &["m1"])]), nothing()],
+    );
+    world.turns("talk", &["My editor is Helix"]).await;
+    world.done(remember("My editor is Zed")).await;
+    let memories = world.memories();
+    let mut said = false;
+    for listed in memories.list(None).await.unwrap().memories {
+        let text = memories.read(&listed.path).await.unwrap().text;
+        let waits = memories.unreviewed(&[(&listed.path, None)]).await;
+        said |= text.contains("Zed") && waits.is_empty();
+    }
+    assert!(said, "{}", world.text().await);
+}
+
