@@ -83,3 +83,25 @@ async fn what_a_person_says_is_otherwise_does_not_wait_with_what_a_review_wrote(
     assert!(said, "{}", world.text().await);
 }
 
+#[tokio::test]
+async fn a_dream_lets_no_entry_of_a_person_go_for_one_that_waits() {
+    let world = World::every(
+        1,
+        vec![Says::Calls(vec![add("user", "I prefer tabs everywhere", &["m1"])]), nothing()],
+    );
+    world.turns("talk", &["I prefer tabs everywhere"]).await;
+    let at = world.memories().list(None).await.unwrap().memories[0].path.clone();
+    // Written with an editor, so that history knows nothing of it.
+    let name = at.relative().unwrap().as_str().replace(".md", "-2.md");
+    let by_hand = world.home.path().join("data/memory").join(name);
+    std::fs::write(&by_hand, "- I prefer tabs everywhere\n- I like tea\n").unwrap();
+    world.memories().set_pin(&at, true).await.unwrap();
+    world.done(Request::Dream).await;
+    let text = std::fs::read_to_string(&by_hand).unwrap();
+    assert!(text.contains("I prefer tabs everywhere"), "{}", world.text().await);
+    world.memories().set_pin(&at, false).await.unwrap();
+    world.done(Request::Dream).await;
+    let text = std::fs::read_to_string(&by_hand).unwrap();
+    assert!(text.contains("I prefer tabs everywhere"), "{}", world.text().await);
+}
+
