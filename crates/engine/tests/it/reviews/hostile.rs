@@ -1,6 +1,7 @@
 //! Reviews where something else happens at the same time, or where a model or a host does what it should not.
 
 use engine::{Asker, ContextMode, Dry, RememberRequest, Request, UndoTarget};
+use tokio_util::sync::CancellationToken;
 
 use super::*;
 
@@ -103,5 +104,108 @@ async fn a_dream_lets_no_entry_of_a_person_go_for_one_that_waits() {
     world.done(Request::Dream).await;
     let text = std::fs::read_to_string(&by_hand).unwrap();
     assert!(text.contains("I prefer tabs everywhere"), "{}", world.text().await);
+}
+
+#[tokio::test]
+async fn a_turn_is_not_lost_when_another_process_reviewed_meanwhile() {
+    let world = World::every(2, vec![nothing()]);
+    let here = world.conversation("talk").await;
+    turn(&here, "one");
+    world.conversations.written().await;
+    let other = world.elsewhere();
+    let memories = world.memories();
+    let there = other.open(&"talk".parse().unwrap(), &world.workspace.id, &memories).await;
+    let there = there.unwrap().conversation;
+    turn(&there, "two");
+    other.written().await;
+    world.lanes.idle(Duration::from_secs(20)).await;
+    assert_eq!(world.reviews().await.len(), 1);
+    // This process still believes that there was one turn.
+    turn(&here, "three");
+    let kept = world.kept("talk").await;
+    assert!(kept.contains("three"), "{kept}");
+    turn(&there, "four");
+    other.written().await;
+    world.lanes.idle(Duration::from_secs(20)).await;
+    assert_eq!(world.reviews().await.len(), 2);
+    let told = world.server.asked()[1].text();
+    assert!(told.contains("three") && told.contains("four"), "{told}");
+}
+
+#[tokio::test]
+async fn a_turn_counts_however_much_the_model_said_in_it() {
+    let world = World::every(1, vec![nothing()]);
+    let conversation = world.conversation("talk").await;
+    let mut messages = vec![(Role::User, "I prefer tabs everywhere".to_owned())];
+    messages.extend((0..80).map(|n| (Role::Assistant, format!("{n} {}", "x".repeat(1_500)))));
+    conversation.turn_ended_with(None, &TurnTold { messages, wrote_memory: false });
+    world.conversations.written().await;
+    world.lanes.idle(Duration::from_secs(20)).await;
+    assert_eq!(world.reviews().await.len(), 1);
+    let told = world.server.asked()[0].text();
+    assert!(told.contains("I prefer tabs everywhere"), "{told}");
+}
+
+#[tokio::test]
+async fn a_turn_that_is_compacted_again_and_again_is_reviewed_once() {
+    let world = World::new(vec![nothing()]);
+    let conversation = world.conversation("talk").await;
+    conversation.prompt("leave the parser as it is", None, &CancellationToken::new());
+    for _ in 0..3 {
+        conversation.compacted(None);
+        world.conversations.written().await;
+        world.lanes.idle(Duration::from_secs(20)).await;
+    }
+    assert_eq!(world.reviews().await.len(), 1);
+    let kept = world.kept("talk").await;
+    assert!(!kept.contains("parser"), "{kept}");
+    // It counts all the same when it ends.
+    conversation.turn_ended_with(None, &TurnTold::default());
+    assert_eq!(world.turns("talk", &["two"]).await.len(), 1);
+    assert_eq!(world.turns("talk", &["three"]).await.len(), 2);
+    let told = world.server.asked()[1].text();
+    assert!(!told.contains("parser"), "{told}");
+}
+
+#[tokio::test]
+async fn what_is_told_of_a_turn_has_no_more_messages_than_are_kept() {
+    let world = World::every(2, vec![nothing()]);
+    let conversation = world.conversation("talk").await;
+    let messages = (0..100_000).map(|n| (Role::User, n.to_string())).collect();
+    let began = std::time::Instant::now();
+    conversation.turn_ended_with(None, &TurnTold { messages, wrote_memory: false });
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    let kept = world.kept("talk").await;
+    assert!(kept.len() < 3 * 64 * 1024, "{}", kept.len());
+    assert!(kept.contains("99999"));
+}
+
+#[tokio::test]
+async fn a_model_that_saved_before_any_prompt_was_told_is_believed() {
+    let world = World::every(1, vec![nothing()]);
+    let conversation = world.conversation("talk").await;
+    conversation.wrote_memory();
+    turn(&conversation, "remember that I prefer tabs");
+    let kept = world.kept("talk").await;
+    assert!(!kept.contains("tabs"), "{kept}");
+    world.lanes.idle(Duration::from_secs(20)).await;
+    assert_eq!(world.reviews().await, []);
+}
+
+#[tokio::test]
+async fn a_conversation_that_another_workspace_has_by_now_is_left_alone() {
+    let world = World::every(3, vec![nothing()]);
+    let here = world.conversation("talk").await;
+    turn(&here, "I prefer tabs");
+    world.conversations.written().await;
+    let mut row = world.database().conversation("talk").await.unwrap().unwrap();
+    row.workspace = "another".to_owned();
+    row.version += 1;
+    row.data = row.data.replace("tabs", "secrets of another project");
+    assert!(world.database().keep_conversation(row.clone()).await.unwrap());
+    turn(&here, "go on");
+    world.conversations.written().await;
+    let now = world.database().conversation("talk").await.unwrap().unwrap();
+    assert_eq!(now, row);
 }
 
