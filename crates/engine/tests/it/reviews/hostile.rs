@@ -209,3 +209,28 @@ async fn a_conversation_that_another_workspace_has_by_now_is_left_alone() {
     assert_eq!(now, row);
 }
 
+#[tokio::test]
+async fn what_waits_for_a_review_goes_too_when_the_interval_is_0() {
+    let world = World::every(1, vec![Says::Nothing]);
+    let conversation = world.conversation("talk").await;
+    turn(&conversation, "I prefer tabs everywhere");
+    world.conversations.written().await;
+    world.lanes.drain(Duration::ZERO).await;
+    world.engine.close().await;
+    let server =
+        Models::saying(vec![Says::Calls(vec![add("user", "I prefer tabs everywhere", &["m1"])])])
+            .unwrap();
+    let world = World::open(world.home, 0, server);
+    let queued = world.reviews().await;
+    assert_eq!(queued.len(), 1);
+    let serving = world
+        .engine
+        .serve(std::slice::from_ref(&world.workspace), world.engine.lane_settings())
+        .await
+        .unwrap();
+    serving.lanes.idle(Duration::from_secs(20)).await;
+    assert_eq!(world.text().await, "");
+    let row = world.database().task(queued[0].id.as_str()).await.unwrap().unwrap();
+    assert!(!row.request.contains("tabs"), "{row:?}");
+    serving.lanes.drain(Duration::ZERO).await;
+}
