@@ -1,6 +1,6 @@
 //! What is kept of a conversation for its next review: what was said, and how far it was reviewed.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use agents::{Moment, Role};
@@ -12,11 +12,8 @@ use crate::review::{TurnTold, kept};
 /// What a message takes beside its text, in bytes.
 const SAID_BYTES_OWN: usize = 64;
 
-/// The most messages of a role that are kept.
-const SAID_MAX: usize = TURN_TEXTS_BYTES_MAX / SAID_BYTES_OWN;
-
 /// The most that is heard of a conversation while it cannot be written down.
-const UNWRITTEN_MAX: usize = 32;
+const UNWRITTEN_MAX: usize = 128;
 
 /// What was said in some turns.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -208,16 +205,20 @@ impl Heard {
 
     /// Returns the end of a turn, with as much of what was said in it as may be kept.
     pub(super) fn turn_ended(told: &TurnTold) -> Self {
-        let newest = |wanted: Role| {
+        let mut left = TURN_TEXTS_BYTES_MAX;
+        let mut chosen: BTreeMap<usize, (Role, String)> = BTreeMap::new();
+        // The newest, and a person's words first: what is dropped in the end is not looked through for secrets.
+        for wanted in [Role::User, Role::Assistant] {
             let messages = told.messages.iter().enumerate().rev();
-            messages.filter(move |(_, (role, _))| *role == wanted).take(SAID_MAX)
-        };
-        let mut chosen: Vec<_> =
-            [Role::User, Role::Assistant].into_iter().flat_map(newest).collect();
-        chosen.sort_unstable_by_key(|(at, _)| *at);
-        let messages =
-            chosen.into_iter().filter_map(|(_, (role, text))| Some((*role, kept(*role, text)?)));
-        Self::TurnEnded { messages: messages.collect(), wrote_memory: told.wrote_memory }
+            for (at, (role, text)) in messages.filter(|(_, (role, _))| *role == wanted) {
+                let Some(text) = kept(*role, text) else { continue };
+                let Some(rest) = left.checked_sub(text.len() + SAID_BYTES_OWN) else { break };
+                left = rest;
+                chosen.insert(at, (*role, text));
+            }
+        }
+        let messages = chosen.into_values().collect();
+        Self::TurnEnded { messages, wrote_memory: told.wrote_memory }
     }
 
     const fn moment(&self) -> Moment {
