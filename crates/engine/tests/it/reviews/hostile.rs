@@ -234,3 +234,32 @@ async fn what_waits_for_a_review_goes_too_when_the_interval_is_0() {
     assert!(!row.request.contains("tabs"), "{row:?}");
     serving.lanes.drain(Duration::ZERO).await;
 }
+
+#[tokio::test]
+async fn what_a_review_wrote_waits_also_after_an_edit_outside() {
+    let world = World::every(
+        1,
+        vec![Says::Calls(vec![add("user", "I prefer tabs everywhere", &["m1"])]), nothing()],
+    );
+    world.turns("talk", &["I prefer tabs everywhere"]).await;
+    let memories = world.memories();
+    let at = memories.list(None).await.unwrap().memories[0].path.clone();
+    memories.set_pin(&at, true).await.unwrap();
+    let file = world.home.path().join("data/memory").join(at.relative().unwrap().as_str());
+    let text = std::fs::read_to_string(&file).unwrap();
+    std::fs::write(&file, format!("{text}- What a formatter added\n")).unwrap();
+    let files = world.engine.context_files(&world.workspace, Caller::person("test"));
+    let showing = world.engine.segment(&memories, &files).await.unwrap();
+    assert!(!showing.hot[0].shown, "{:?}", showing.hot);
+    // An agent's change has the edit recorded first.
+    let insert = Command::StrReplace {
+        path: at.clone(),
+        old_str: "formatter".to_owned(),
+        new_str: "program".to_owned(),
+    };
+    let agent = Caller::agent(memory::access::AgentClass::Exec, "test");
+    let agents = world.engine.memories(&world.workspace.binding, agent);
+    agents.apply(insert, &Call::default()).await.unwrap();
+    let showing = world.engine.segment(&memories, &files).await.unwrap();
+    assert!(!showing.hot[0].shown, "{:?}", showing.hot);
+}
