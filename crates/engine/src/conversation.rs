@@ -60,7 +60,7 @@ use self::kept::Kept;
 pub use self::kept::Shown;
 pub use self::registry::{ConversationError, Conversations, Opened};
 pub(crate) use self::watched::Stretch;
-use self::watched::Watched;
+use self::watched::{Heard, Unwritten};
 use self::writer::Writer;
 use crate::prefetch::{Prefetch, Taken};
 use crate::review::TurnTold;
@@ -141,6 +141,7 @@ pub struct Conversation {
     tasks: Arc<dyn Tasks>,
     clock: Arc<dyn Clock>,
     now: Mutex<Now>,
+    unwritten: Unwritten,
 }
 
 /// How a conversation is.
@@ -217,7 +218,7 @@ impl Conversation {
             now.prefetch = Some(self.look(text, &now.kept, cancelled));
             now.prompt = Some(prompt);
             now.cancelled = cancelled.clone();
-            self.watch(&mut now, |watched| watched.prompted(text));
+            self.hear(|| Heard::prompt(text));
         }
         let found = self.take(&mut now);
         self.keep(&now);
@@ -251,7 +252,7 @@ impl Conversation {
         if now.kept.is_new(event) {
             now.drop_prompt();
             now.kept.turns += 1;
-            self.watch(&mut now, |watched| watched.turn_ended(told));
+            self.hear(|| Some(Heard::turn_ended(told)));
             self.keep(&now);
         }
         now.kept.turns
@@ -259,26 +260,12 @@ impl Conversation {
 
     /// Says that the model wrote memories with a tool. What was said until now needs no review then.
     pub fn wrote_memory(&self) {
-        let mut now = self.now();
-        if now.kept.watched.is_some() {
-            self.watch(&mut now, Watched::wrote_memory);
-            self.keep(&now);
-        }
+        self.hear_and_keep(Heard::MemoryWritten);
     }
 
     /// Says that the conversation has ended for now: if much of it was not reviewed, that is done.
     pub fn ended(&self) {
-        self.review(Moment::End);
-    }
-
-    /// Has what was not reviewed yet reviewed before its time, where conversations are.
-    fn review(&self, moment: Moment) {
-        let mut now = self.now();
-        if self.writer.reviews(&self.workspace).is_some() && now.kept.watched.is_some() {
-            now.kept.wanted = Some(moment);
-            self.keep(&now);
-            now.kept.wanted = None;
-        }
+        self.hear_and_keep(Heard::Wanted(Moment::End));
     }
 
     /// Tells whether turns are kept until they are reviewed.
@@ -286,9 +273,20 @@ impl Conversation {
         self.writer.reviews(&self.workspace).is_some()
     }
 
-    fn watch(&self, now: &mut Now, heard: impl FnOnce(&mut Watched)) {
-        if self.writer.reviews(&self.workspace).is_some() {
-            heard(now.kept.watched.get_or_insert_default());
+    fn hear_and_keep(&self, heard: Heard) {
+        if self.is_reviewed() {
+            let now = self.now();
+            self.unwritten.push(heard);
+            self.keep(&now);
+        }
+    }
+
+    /// Has what was heard written down with what is kept next, where conversations are reviewed.
+    fn hear(&self, heard: impl FnOnce() -> Option<Heard>) {
+        if self.is_reviewed()
+            && let Some(heard) = heard()
+        {
+            self.unwritten.push(heard);
         }
     }
 
@@ -307,10 +305,9 @@ impl Conversation {
                 .reviews(&self.workspace)
                 .is_some_and(|one| one.before_compaction(&self.workspace))
             {
-                now.kept.wanted = Some(Moment::Compaction);
+                self.unwritten.push(Heard::Wanted(Moment::Compaction));
             }
             self.keep(&now);
-            now.kept.wanted = None;
         }
     }
 
@@ -368,7 +365,7 @@ impl Conversation {
     }
 
     fn keep(&self, now: &Now) {
-        self.writer.write(&self.id, &self.workspace, &now.kept);
+        self.writer.write(&self.id, &self.workspace, (&now.kept, &self.unwritten));
     }
 
     fn now(&self) -> MutexGuard<'_, Now> {

@@ -96,6 +96,8 @@ pub struct LaneSettings {
     pub look_interval: Duration,
     /// How long after the last task the runner lets go of what it keeps for the next one.
     pub rest_delay: Duration,
+    /// Whether reviews are done; else those that were queued before are cancelled, so that nothing is kept for them.
+    pub reviews: bool,
     /// Whether people are told of what a review saved.
     pub review_verbose: bool,
     /// When whoever keeps lanes up dreams although nobody asked; `None` for never.
@@ -120,6 +122,7 @@ impl Default for LaneSettings {
             retry_delay: LANE_RETRY_DELAY,
             look_interval: LANE_LOOK_INTERVAL,
             rest_delay: LANE_REST_DELAY,
+            reviews: true,
             review_verbose: false,
             dream: None,
             background_tokens_max: BACKGROUND_TOKENS_PER_DAY,
@@ -297,11 +300,10 @@ impl Lanes {
         let lane = lock(&self.0.lanes).get(workspace).cloned();
         lane.is_some_and(|lane| {
             let workspace = lane.workspace();
-            let is_on = |feature| self.0.has(&workspace, feature);
-            [Feature::Review, Feature::Tasks].into_iter().all(is_on)
+            self.0.does_reviews(&workspace)
+                && self.0.has(&workspace, Feature::Tasks)
                 && workspace.trusted
                 && workspace.memory_enabled
-                && !workspace.binding.read_only
         })
     }
 
@@ -387,6 +389,13 @@ impl Shared {
     /// Tells whether a feature is on in a workspace.
     fn has(&self, workspace: &Workspace, feature: Feature) -> bool {
         self.parts.switches.of(workspace).has(feature)
+    }
+
+    /// Tells whether reviews of a workspace are done, and may write there.
+    fn does_reviews(&self, workspace: &Workspace) -> bool {
+        self.settings.reviews
+            && self.has(workspace, Feature::Review)
+            && !workspace.binding.read_only
     }
 
     /// Sees to it that somebody looks for work of a workspace, if its tasks may be done.

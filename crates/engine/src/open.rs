@@ -232,6 +232,7 @@ impl Engine {
         let mut settings = LaneSettings::default();
         settings.limits.kept_for = self.tasks_kept_for;
         settings.dream = self.dream;
+        settings.reviews = self.review.interval > 0;
         settings.review_verbose = self.review.verbose;
         settings.background_tokens_max = self.models.background_tokens;
         settings

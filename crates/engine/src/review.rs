@@ -24,6 +24,9 @@ const ORIGIN: &str = "background_review";
 /// What is said of a text that was cut.
 const CUT: &str = " […]";
 
+/// How far behind a cut a secret may reach that begins before it, in bytes.
+const SECRET_BYTES_MAX: usize = 8 * 1024;
+
 /// When conversations are reviewed although nobody asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReviewSettings {
@@ -130,8 +133,11 @@ pub(crate) fn kept(role: Role, text: &str) -> Option<String> {
     };
     let said = without_blocks(text);
     let said = said.trim();
-    let mut kept = redacted(said.get(..said.floor_char_boundary(bytes_max)).unwrap_or_default());
-    if said.len() > bytes_max {
+    // A secret that the cut goes through is found only if it is looked for before.
+    let looked = said.get(..said.floor_char_boundary(bytes_max + SECRET_BYTES_MAX));
+    let mut kept = redacted(looked.unwrap_or_default());
+    if said.len() > bytes_max || kept.len() > bytes_max {
+        kept.truncate(kept.floor_char_boundary(bytes_max));
         kept.push_str(CUT);
     }
     (!kept.is_empty()).then_some(kept)
@@ -203,6 +209,14 @@ mod tests {
     fn a_long_message_is_cut_at_a_character() {
         let kept = kept(Role::User, &"é".repeat(SAID_BYTES_MAX)).unwrap();
         assert!(kept.len() <= SAID_BYTES_MAX + CUT.len() && kept.ends_with(CUT));
+        for behind in 0..40 {
+            let said = format!(
+                "{} ghp_Zz0123456789abcdefghijABCDEFGHIJ0123",
+                "x".repeat(ANSWER_BYTES_MAX - behind)
+            );
+            let answer = super::kept(Role::Assistant, &said).unwrap();
+            assert!(!answer.contains("ghp"), "{behind}");
+        }
         let answer = super::kept(Role::Assistant, &"a".repeat(ANSWER_BYTES_MAX + 1)).unwrap();
         assert_eq!(answer.len(), ANSWER_BYTES_MAX + CUT.len());
     }

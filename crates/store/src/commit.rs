@@ -591,7 +591,7 @@ pub(crate) async fn was_influenced(
     root: &Root,
     head: &Head,
 ) -> Result<bool, StoreError> {
-    let Some(revision) = head.revision.filter(|_| head.trust == Trust::Outside) else {
+    let Some(revision) = head.revision.filter(|_| head.trust <= Trust::Background) else {
         return Ok(false);
     };
     Ok(store.state.influenced(&root.key.identity).await?.contains_key(&revision))

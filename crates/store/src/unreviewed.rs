@@ -120,8 +120,8 @@ impl<'r> WaitingTexts<'r> {
             Some(head) if head.trust == Trust::Outside => {
                 is_known(head.revision) || is_known(revision)
             }
-            Some(head) if head.trust == Trust::Background && head.revision == revision => {
-                return is_known(revision).then_some(Unreviewed::Background);
+            Some(head) if head.trust == Trust::Background && is_known(head.revision) => {
+                return Some(Unreviewed::Background);
             }
             Some(head) => head.revision != revision && is_known(revision),
             None => is_known(revision),

@@ -151,7 +151,8 @@ pub(super) fn check_tidied(files: &Files<'_>) -> Result<usize, AgentError> {
         let compared = compare(before, after);
         gone.extend(compared.gone.into_iter().map(|note| (*stored, note)));
         for note in compared.added {
-            if !is_movable(note) {
+            // What waits for a person may be rejected yet: nothing moves there.
+            if !is_movable(note) || stored.by_review {
                 return Err(AgentError::Added(path.to_string()));
             }
             *added.entry(note.form.as_str()).or_default() += 1;
@@ -160,14 +161,17 @@ pub(super) fn check_tidied(files: &Files<'_>) -> Result<usize, AgentError> {
     // What was added is what went elsewhere.
     let mut merged = 0;
     for (stored, note) in gone {
+        // Nor does it move away from there, to where nobody would be asked.
         if is_movable(note)
+            && !stored.by_review
             && let Some(count) = added.get_mut(note.form.as_str()).filter(|count| **count > 0)
         {
             *count -= 1;
             continue;
         }
         let stays = |other: &Stored, now: &Source| {
-            now.read().notes.iter().any(|one| is_same((other, one), (stored, note)))
+            (stored.by_review || !other.by_review)
+                && now.read().notes.iter().any(|one| is_same((other, one), (stored, note)))
         };
         let is_there = texts.iter().any(|(_, other, now)| {
             other.is_some_and(|other| now.as_ref().is_some_and(|now| stays(other, now)))

@@ -65,24 +65,31 @@ impl<'a> Findings<'a> {
             );
         }
         task.push_str("\nThe conversation, one message a line:\n");
-        let mut lines = Vec::new();
-        let mut left = SHOWN_CHARS_MAX;
-        for message in self.request.messages.iter().rev() {
-            let said =
-                json!({ "id": message.id, "role": message.role.as_str(), "text": message.text });
-            let line = said.to_string();
-            let length = line.chars().count();
-            if length > left {
-                break;
-            }
-            left -= length;
-            lines.push(line);
-        }
-        for line in lines.iter().rev() {
-            task.push_str(line);
+        for line in self.lines() {
+            task.push_str(&line);
             task.push('\n');
         }
         task
+    }
+
+    /// Returns the messages as a model is shown them, as many of the newest as there is room for. A person's words alone are
+    /// evidence, so they come before what the model answered.
+    fn lines(&self) -> Vec<String> {
+        let mut shown: BTreeMap<usize, String> = BTreeMap::new();
+        let mut left = SHOWN_CHARS_MAX;
+        for is_of_person in [true, false] {
+            for (at, message) in self.request.messages.iter().enumerate().rev() {
+                if (message.role == Role::User) != is_of_person {
+                    continue;
+                }
+                let (id, role, text) = (&message.id, message.role.as_str(), &message.text);
+                let line = json!({ "id": id, "role": role, "text": text }).to_string();
+                let Some(rest) = left.checked_sub(line.chars().count()) else { break };
+                left = rest;
+                shown.insert(at, line);
+            }
+        }
+        shown.into_values().collect()
     }
 
     /// Returns what was found, if the model came to an end. One that still called tools at its last turn has found what it

@@ -99,10 +99,11 @@ fn merge<'a>(memories: &[&'a Stored], work: &mut Work<'a>) -> BTreeSet<At> {
     let mut gone: BTreeSet<At> = BTreeSet::new();
     for places in by_form.values().filter(|places| places.len() > 1) {
         let mut order = places.clone();
-        // The one to keep comes first: pinned, then the most trusted, then that of the file without a number.
+        // The one to keep comes first: accepted, pinned, then the most trusted, then that of the file without a number. What a
+        // review wrote may be rejected yet, pinned or not, and nothing may be lost with it.
         order.sort_by_key(|&(at, index)| {
-            let Stored { path, pinned, trust, .. } = memories[at];
-            (!pinned, std::cmp::Reverse(*trust), path.to_string().len(), at, index)
+            let Stored { path, pinned, trust, by_review, .. } = memories[at];
+            (*by_review, !pinned, std::cmp::Reverse(*trust), path.to_string().len(), at, index)
         });
         let mut kept: Vec<At> = Vec::new();
         for one in order {

@@ -159,6 +159,10 @@ fn change(desk: &mut Desk<'_>, (stored, old): At<'_>, text: Option<String>) -> R
     if text.as_deref() == Some(old.whole()) {
         return Err(LeftOut::Known);
     }
+    // Others read what a project has, whoever wrote the entry.
+    if stored.path.is_shared() && text.as_deref().is_some_and(classify::is_private) {
+        return Err(LeftOut::Place);
+    }
     if !is_own(stored) {
         desk.proposals.push(proposal(stored, old, text));
         return Ok(());

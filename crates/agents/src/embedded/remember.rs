@@ -314,10 +314,13 @@ impl<'a> Desk<'a> {
         }
     }
 
-    /// Returns the memories that may be looked at.
+    /// Returns the memories that may be looked at. What a review wrote may be rejected yet, so that it makes nothing known
+    /// that a caller asked for.
     fn seen(&self) -> impl Iterator<Item = (usize, &Stored)> {
         let is_seen = |stored: &Stored| {
-            !stored.is_unreviewed() && (!self.is_clean || self.opened.contains(&stored.path))
+            !stored.is_unreviewed()
+                && (self.is_review || !stored.by_review)
+                && (!self.is_clean || self.opened.contains(&stored.path))
         };
         self.memories.iter().enumerate().filter(move |(_, stored)| is_seen(stored))
     }

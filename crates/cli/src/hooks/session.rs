@@ -192,7 +192,7 @@ async fn at_daemon(place: &Glimpse, told: &Told) -> Option<Result<Option<String>
         Err(ClientError::Refused(_) | ClientError::Unreachable(_)) => return None,
         Err(error) => return Some(Err(failure(&error))),
     }
-    let answer = in_time(place.state_folder(), tell(&client, told)).await?;
+    let answer = in_time(place.state_folder(), tell(&client, place, told)).await?;
     let answer = answer.map_err(|error| failure(&error));
     Some(answer.map(|shown| {
         let recalled = shown.recalled.map(|recalled| recalled.text);
@@ -206,7 +206,7 @@ fn beside(recalled: Option<String>, changes: Option<String>) -> Option<String> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-async fn tell(client: &Client, told: &Told) -> Result<ToShow, ClientError> {
+async fn tell(client: &Client, place: &Glimpse, told: &Told) -> Result<ToShow, ClientError> {
     let id = told.session.as_str();
     match told.event {
         Event::SessionStart => {}
@@ -225,7 +225,8 @@ async fn tell(client: &Client, told: &Told) -> Result<ToShow, ClientError> {
         }
         Event::PreCompact => drop(client.compacted(id, &Compacted::default()).await?),
         Event::Stop => {
-            let text = answer(told).map(|text| TurnMessage { role: TurnRole::Assistant, text });
+            let text = answer_for_review(place, told);
+            let text = text.map(|text| TurnMessage { role: TurnRole::Assistant, text });
             let messages = text.into_iter().collect();
             drop(client.ended_turn(id, &EndedTurn { messages, ..EndedTurn::default() }).await?);
         }
@@ -234,8 +235,12 @@ async fn tell(client: &Client, told: &Told) -> Result<ToShow, ClientError> {
     Ok(ToShow::default())
 }
 
-/// Returns what the model answered in the turn that has ended; the agent says so, or its transcript does.
-fn answer(told: &Told) -> Option<String> {
+/// Returns what the model answered in the turn that has ended; the agent says so, or its transcript does. Without reviews nobody
+/// needs it.
+fn answer_for_review(place: &Glimpse, told: &Told) -> Option<String> {
+    if place.engine().review().interval == 0 {
+        return None;
+    }
     let said = told.answer.clone().filter(|answer| !answer.trim().is_empty());
     said.or_else(|| transcript::last_answer(told.transcript.as_deref()?))
 }
@@ -290,8 +295,10 @@ async fn in_process(place: &Glimpse, told: &Told) -> Result<Option<String>, Fail
             }
         }
         Event::Stop => {
-            let text = if is_reviewed { answer(told) } else { None };
-            let messages = text.map(|text| (Role::Assistant, text)).into_iter().collect();
+            let messages = answer_for_review(place, told)
+                .map(|text| (Role::Assistant, text))
+                .into_iter()
+                .collect();
             let turn = TurnTold { messages, ..TurnTold::default() };
             conversation.turn_ended_with(None, &turn);
         }

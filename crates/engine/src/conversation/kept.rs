@@ -9,7 +9,7 @@ use memory::limits::{CONVERSATION_EVENTS_KEPT, CONVERSATION_SHOWN_MAX};
 use memory::path::MemoryPath;
 use serde::{Deserialize, Serialize};
 
-use super::watched::{Stretch, Watched};
+use super::watched::{Heard, Stretch, Watched};
 
 /// What a conversation was shown: memories, each as it was then.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,12 +37,9 @@ pub(super) struct Kept {
     shown: VecDeque<Mark>,
     /// What the host said it did, the latest last.
     events: VecDeque<Mark>,
-    /// What is kept for the next review, where conversations are reviewed.
+    /// What is kept for the next review, where conversations are reviewed. In the record alone.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) watched: Option<Watched>,
-    /// Why a review is due before enough turns have passed, if it is.
-    #[serde(skip)]
-    pub(super) wanted: Option<Moment>,
 }
 
 impl Kept {
@@ -67,29 +64,26 @@ impl Kept {
         is_new
     }
 
-    /// Returns what is to be reviewed now, and why now, if anything is; the mark has moved then.
-    pub(super) fn due(&mut self, interval: u64) -> Option<(Moment, Stretch)> {
-        let (moment, turns) = match self.wanted {
-            None => (Moment::Turns, interval),
-            // Less than half of what is usual is not worth it.
-            Some(Moment::End) => (Moment::End, interval.div_ceil(2)),
-            Some(moment) => (moment, 0),
-        };
-        let watched = self.watched.as_mut().filter(|watched| watched.is_due(turns))?;
-        let stretch =
-            if moment == Moment::Compaction { watched.take_all() } else { watched.take() };
-        Some((moment, stretch?))
+    /// Notes what was heard, up to the first review that is due then; without an interval none is. Returns how much of it that is.
+    pub(super) fn hear(
+        &mut self,
+        heard: &VecDeque<Heard>,
+        interval: Option<u64>,
+    ) -> (usize, Option<(Moment, Stretch)>) {
+        for (at, one) in heard.iter().enumerate() {
+            let due = self.watched.get_or_insert_default().hear(one, interval);
+            if due.is_some() {
+                return (at + 1, due);
+            }
+        }
+        (heard.len(), None)
     }
 
-    /// Takes in what somebody else kept of the same conversation meanwhile.
+    /// Takes in what somebody else kept of the same conversation meanwhile. What waits for a review is in the record alone.
     pub(super) fn merge(&mut self, other: Self) {
         self.segment = self.segment.max(other.segment);
         self.turns = self.turns.max(other.turns);
-        match (&mut self.watched, other.watched) {
-            (Some(ours), Some(theirs)) => ours.merge(theirs),
-            (None, Some(theirs)) => self.watched = Some(theirs),
-            (_, None) => {}
-        }
+        self.watched = other.watched;
         self.shown = united(other.shown, &self.shown, CONVERSATION_SHOWN_MAX);
         self.events = united(other.events, &self.events, CONVERSATION_EVENTS_KEPT);
     }

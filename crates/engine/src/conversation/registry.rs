@@ -10,6 +10,7 @@ use store::Memories;
 use tokio_util::sync::CancellationToken;
 
 use super::kept::Kept;
+use super::watched::Unwritten;
 use super::writer::{Reviewing, Writer, read};
 use super::{Conversation, ConversationId, Now, Select};
 use crate::review::Reviews;
@@ -108,6 +109,7 @@ impl Conversations {
                 given: None,
                 look: None,
             }),
+            unwritten: Unwritten::default(),
         });
         let conversation = self.lock().take_in(new);
         if !resumed {

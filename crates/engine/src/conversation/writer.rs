@@ -3,7 +3,7 @@
 //! One task writes, one conversation after the other, each as it is by then: what changes again while it waits
 //! is written once. When somebody else has written to the same conversation, what they kept is taken in first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt as _;
@@ -15,6 +15,7 @@ use tokio::sync::Notify;
 use super::given::Given;
 use super::id::ConversationId;
 use super::kept::Kept;
+use super::watched::{Heard, Unwritten};
 use crate::review::Reviews;
 
 /// Where conversations are reviewed.
@@ -41,15 +42,23 @@ pub(super) struct Writer {
 
 #[derive(Debug, Default)]
 struct Waiting {
-    rows: BTreeMap<ConversationId, (String, Kept)>,
+    rows: BTreeMap<ConversationId, Row>,
     segments: BTreeMap<ConversationId, Given>,
     /// Whether a task writes.
     is_written: bool,
 }
 
+/// A conversation to write: what is kept of it, and what was heard of it since it was written last.
+#[derive(Debug)]
+struct Row {
+    workspace: String,
+    kept: Kept,
+    unwritten: Unwritten,
+}
+
 /// What is written next.
 enum Next {
-    Conversation(ConversationId, (String, Kept)),
+    Conversation(ConversationId, Row),
     Given(ConversationId, Given),
 }
 
@@ -66,14 +75,23 @@ impl Writer {
         }
     }
 
-    /// Has a conversation written down soon.
-    pub(super) fn write(self: &Arc<Self>, id: &ConversationId, workspace: &str, kept: &Kept) {
+    /// Has a conversation written down soon, with what was heard of it.
+    pub(super) fn write(
+        self: &Arc<Self>,
+        id: &ConversationId,
+        workspace: &str,
+        (kept, unwritten): (&Kept, &Unwritten),
+    ) {
         let mut waiting = self.waiting();
-        let mut kept = kept.clone();
-        // What is written instead must not forget that a review was wanted.
-        let before = waiting.rows.get(id).and_then(|(_, before)| before.wanted);
-        kept.wanted = kept.wanted.or(before);
-        waiting.rows.insert(id.clone(), (workspace.to_owned(), kept));
+        let (kept, unwritten) = (kept.clone(), unwritten.clone());
+        let row = Row { workspace: workspace.to_owned(), kept, unwritten };
+        // It was let go and opened again before it was written: what was heard before is not lost.
+        if let Some(before) = waiting.rows.remove(id)
+            && !before.unwritten.is_same(&row.unwritten)
+        {
+            row.unwritten.put_back(before.unwritten.take());
+        }
+        waiting.rows.insert(id.clone(), row);
         self.see_to_it(waiting);
     }
 
@@ -107,8 +125,8 @@ impl Writer {
     async fn work(self: Arc<Self>) {
         while let Some(next) = self.next() {
             let (id, kept) = match next {
-                Next::Conversation(id, (workspace, kept)) => {
-                    let kept = self.keep(&id, &workspace, kept).await;
+                Next::Conversation(id, row) => {
+                    let kept = self.keep(&id, row).await;
                     (id, kept)
                 }
                 Next::Given(id, given) => {
@@ -133,17 +151,45 @@ impl Writer {
         next
     }
 
-    async fn keep(
+    /// Writes a conversation, once for each review that is due.
+    async fn keep(&self, id: &ConversationId, row: Row) -> Result<(), StateError> {
+        let Row { workspace, mut kept, unwritten } = row;
+        let mut heard = unwritten.take();
+        if self.reviews(&workspace).is_none() {
+            heard.clear();
+        }
+        loop {
+            let written = self.keep_next((id, &workspace), &mut kept, &mut heard).await;
+            if let Ok(true) = written
+                && !heard.is_empty()
+            {
+                continue;
+            }
+            unwritten.put_back(heard);
+            return written.map(drop);
+        }
+    }
+
+    /// Writes a conversation with what was heard of it, up to the first review that is due; that goes out of `heard`. Returns
+    /// whether it is written.
+    async fn keep_next(
         &self,
-        id: &ConversationId,
-        workspace: &str,
-        mut kept: Kept,
-    ) -> Result<(), StateError> {
+        (id, workspace): (&ConversationId, &str),
+        kept: &mut Kept,
+        heard: &mut VecDeque<Heard>,
+    ) -> Result<bool, StateError> {
         let reviews = self.reviews(workspace);
         let mut may_review = true;
         for _ in 0..CONVERSATION_WRITES_MAX {
             let there = self.tasks.conversation(id.as_str()).await?;
+            if there.as_ref().is_some_and(|row| row.workspace != workspace) {
+                // What was said in one workspace is never read in another.
+                tracing::warn!(conversation = %id, "it goes on in another workspace; nothing is kept of it here");
+                heard.clear();
+                return Ok(true);
+            }
             let version = there.as_ref().map_or(0, |row| row.version) + 1;
+            kept.watched = None;
             if let Some(there) = there.as_ref().and_then(read) {
                 kept.merge(there);
             }
@@ -158,35 +204,38 @@ impl Writer {
                 if !matches!(self.reviewing, Reviewing::Elsewhere) {
                     kept.watched = None;
                 }
-                if self.tasks.keep_conversation(row(&kept)).await? {
-                    return Ok(());
+                if self.tasks.keep_conversation(row(kept)).await? {
+                    return Ok(true);
                 }
                 continue;
             };
-            let mut reviewed = kept.clone();
-            let mut due = if may_review { reviewed.due(reviews.settings.interval) } else { None };
-            if due.is_some() && !reviews.may_spend().await? {
-                due = None;
-                reviewed.clone_from(&kept);
-            }
+            let interval = Some(reviews.settings.interval).filter(|_| may_review);
+            let mut now = kept.clone();
+            let (count, due) = now.hear(heard, interval);
             let Some((moment, stretch)) = due else {
-                if self.tasks.keep_conversation(row(&reviewed)).await? {
-                    return Ok(());
+                if self.tasks.keep_conversation(row(&now)).await? {
+                    heard.drain(..count);
+                    return Ok(true);
                 }
                 continue;
             };
+            if !reviews.may_spend().await? {
+                may_review = false;
+                continue;
+            }
             let task = Reviews::task((id.as_str(), workspace), stretch, moment, self.clock.now());
             let max = REVIEWS_UNFINISHED_MAX;
-            if self.tasks.keep_conversation_and_queue(row(&reviewed), task, max).await? {
+            if self.tasks.keep_conversation_and_queue(row(&now), task, max).await? {
                 reviews.lanes.wake_known(workspace);
-                return Ok(());
+                heard.drain(..count);
+                return Ok(true);
             }
             // Somebody else wrote meanwhile, or enough reviews wait: then what was said stays for the next one.
             may_review =
                 self.tasks.conversation(id.as_str()).await?.map_or(0, |row| row.version) >= version;
         }
         tracing::warn!(conversation = %id, "too many write to one conversation; what was shown is not kept");
-        Ok(())
+        Ok(false)
     }
 
     /// Writes what was given; when somebody else wrote since it was read, theirs stays.

@@ -183,6 +183,11 @@ impl Shared {
         if let Some(refusal) = &task.refusal {
             return self.finish(lane, row, &Err(refusal.into())).await.map(drop);
         }
+        if task.kind() == TaskKind::Review && !self.does_reviews(&lane.workspace()) {
+            // It was queued before reviews were switched off.
+            let cancelled = Err(TaskError::new(TaskErrorCode::Cancelled));
+            return self.finish(lane, row, &cancelled).await.map(drop);
+        }
         let stop = self.halted.child_token();
         let _current = Current::new(lane, &task.id, &stop);
         self.note_start(row).await;

@@ -1,5 +1,7 @@
 //! Background reviews: due every so many turns, by a scripted model; what they may do alone and what a person decides.
 
+mod hostile;
+
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
