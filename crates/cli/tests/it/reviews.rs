@@ -37,7 +37,8 @@ pub(crate) fn ended(daemon: &Daemon) -> Vec<Value> {
         if reviews.iter().all(|one| one["status"] == "completed" || one["status"] == "failed") {
             return reviews;
         }
-        assert!(begun.elapsed() < PATIENCE, "{reviews:?}");
+        // What a hook queued because the daemon was too busy to answer is found at the daemon's next look.
+        assert!(begun.elapsed() < 3 * PATIENCE, "{reviews:?}");
         thread::sleep(Duration::from_millis(20));
     }
 }

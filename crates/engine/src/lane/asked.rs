@@ -161,14 +161,8 @@ impl Lanes {
             max: filter.max.unwrap_or(TASKS_LISTED_MAX).min(TASKS_LISTED_MAX),
         };
         let lane = self.0.lane(workspace);
-        let rows = self.0.parts.tasks.tasks(&query).await?;
-        let tasks: Vec<Task> = rows.iter().filter_map(read).collect();
-        if tasks.iter().any(|task| !task.status().is_final()) {
-            // Whoever took it may have died since.
-            self.0.wake_for(workspace);
-        }
         let shown = |task| if lane.waits_to_retry(&task) { queued_again(task) } else { task };
-        Ok(tasks.into_iter().map(shown).collect())
+        Ok(self.0.parts.tasks.tasks(&query).await?.iter().filter_map(read).map(shown).collect())
     }
 
     /// Takes a task back, if the viewer may see it. What is already being written is completed.
