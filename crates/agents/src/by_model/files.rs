@@ -134,7 +134,9 @@ impl<'a> Files<'a> {
         let mut taken: BTreeSet<String> = snapshot.unread.iter().map(ToString::to_string).collect();
         for stored in &snapshot.memories {
             let is_seen = stored.path.mount().is_some_and(|mount| allowed.mounts.contains(&mount));
-            if !is_seen || stored.is_unreviewed() {
+            // What a review wrote waits for a person, and what somebody asks to remember is not to wait with it.
+            let waits = stored.by_review && allowed.work == Work::Remember;
+            if !is_seen || stored.is_unreviewed() || waits {
                 taken.insert(stored.path.to_string());
                 continue;
             }

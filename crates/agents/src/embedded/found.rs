@@ -66,6 +66,7 @@ pub(crate) fn take(
     let mut evidence: Vec<String> = Vec::new();
     let mut taken = 0;
     for found in found {
+        let (changes, proposals) = (desk.changes.len(), desk.proposals.len());
         let outcome = if taken == FINDINGS_MAX {
             Err(LeftOut::Limit)
         } else {
@@ -74,15 +75,18 @@ pub(crate) fn take(
         match outcome {
             Ok(()) => {
                 taken += 1;
-                evidence.extend(found.evidence().iter().cloned());
+                let own = because(request, found.evidence());
+                for proposal in desk.proposals.iter_mut().skip(proposals) {
+                    proposal.reason = format!("{} {own}", proposal.reason);
+                }
+                if desk.changes.len() > changes {
+                    evidence.extend(found.evidence().iter().cloned());
+                }
             }
             Err(why) => *done.skipped.entry(why).or_default() += 1,
         }
     }
     done.because = because(request, &evidence);
-    for proposal in &mut desk.proposals {
-        proposal.reason = format!("{} {}", proposal.reason, done.because);
-    }
     let remembered = desk.finish();
     done.edits = remembered.edits.into_iter().map(without_empty).collect();
     done.touched = remembered.touched;
@@ -156,7 +160,8 @@ fn mount_of(snapshot: &Snapshot, target: Target, text: &str) -> Result<Mount, Le
 /// Gives an entry another text, or removes it: in a memory that reviews wrote at once, in any other by a proposal.
 fn change(desk: &mut Desk<'_>, (stored, old): At<'_>, text: Option<String>) -> Result<(), LeftOut> {
     let at = desk.memories.iter().position(|one| one.path == stored.path).ok_or(LeftOut::Place)?;
-    if text.as_deref() == Some(old.whole()) {
+    let mount = stored.path.mount().ok_or(LeftOut::Place)?;
+    if text.as_deref().is_some_and(|text| desk.knows(text, mount)) {
         return Err(LeftOut::Known);
     }
     // Others read what a project has, whoever wrote the entry.

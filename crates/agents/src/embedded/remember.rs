@@ -325,6 +325,11 @@ impl<'a> Desk<'a> {
         self.memories.iter().enumerate().filter(move |(_, stored)| is_seen(stored))
     }
 
+    /// Tells whether a memory says a fact already, word for word.
+    pub(super) fn knows(&self, fact: &str, mount: Mount) -> bool {
+        self.known_at(fact, mount, None).is_some()
+    }
+
     /// Finds the memory that says a fact already, word for word. A fragment such as `Owner: Ada` is known only in the
     /// memory where it would go; elsewhere it is about another thing.
     fn known_at(&self, fact: &str, mount: Mount, place: Option<usize>) -> Option<&MemoryPath> {

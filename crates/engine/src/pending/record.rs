@@ -2,7 +2,7 @@
 //!
 //! A row may have been written by another version of this program, or be damaged: what cannot be read is passed over.
 
-use memory::change::{RootKey, Trust};
+use memory::change::{Actor, RootKey, Trust};
 use memory::clock::Timestamp;
 use memory::document::Revision;
 use memory::path::{MemoryPath, RelativePath};
@@ -139,6 +139,10 @@ pub(super) fn new_review(waiting: &Influenced, memories: &Memories) -> Option<Ne
     let who =
         by.client.as_deref().map_or_else(|| "An agent".to_owned(), |name| format!("`{name}`"));
     let why = match why {
+        _ if by.actor == Actor::Outside => {
+            "This was changed outside of Quipu while it waited for a person to accept it."
+                .to_owned()
+        }
         Unreviewed::Background => {
             let because = by.note.as_deref().map(|note| format!(" {note}.")).unwrap_or_default();
             format!("A background review of a conversation wrote this.{because}")
