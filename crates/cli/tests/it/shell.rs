@@ -64,6 +64,7 @@ fn the_help_lists_the_commands() {
     Serve:
       ui           Open the page on which people see and edit what their agents remember
       mcp          Serve memories to an agent over MCP on stdin and stdout
+      acp          Do tasks for a client that speaks the Agent Client Protocol on stdin and stdout
       serve        Serve memories and tasks over HTTP
       service      Let the system start the daemon
       token        Print the token that the daemon asks for
@@ -130,7 +131,7 @@ fn without_a_command_a_start_is_shown() {
       Context     context  hot  pin  unpin  save  trust  accept
       History     log  show  diff  undo
       Care        status  features  models  runs  doctor  import  export  workspace
-      Serve       ui  mcp  serve  service  token  events
+      Serve       ui  mcp  acp  serve  service  token  events
       Set up      install  uninstall  hook  demo  completions  man  help
 
     `quipu help` says what each is for, `quipu help COMMAND` shows examples.
