@@ -485,8 +485,9 @@ pub const REVIEW_WAIT_DEFAULT: Duration = Duration::from_secs(30);
 /// The longest time that a background review may be given: as long as any other agent.
 pub const REVIEW_WAIT_MAX: Duration = AGENT_WAIT;
 
-/// Reviews of a workspace that are queued or under way. One that is due beyond that is made up for later.
-pub const REVIEWS_UNFINISHED_MAX: usize = 3;
+/// Reviews of a workspace that are queued or under way: as many conversations may be due at once. One that is due beyond
+/// that is made up for by the next one of its conversation.
+pub const REVIEWS_UNFINISHED_MAX: usize = 50;
 
 /// What is kept of a conversation until its review has ended, in bytes; the oldest of it goes.
 pub const TURN_TEXTS_BYTES_MAX: usize = 64 * 1024;
