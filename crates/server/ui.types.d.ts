@@ -120,7 +120,7 @@ declare namespace T {
 
   /** What was typed on top of `base`. */
   interface Draft { text: string; base?: string; revision?: string | null; path?: string; scope?: string }
-  type Topic = 'memories' | 'changes' | 'pending' | 'connection' | 'inbox';
+  type Topic = 'memories' | 'changes' | 'pending' | 'connection' | 'inbox' | 'reviewed';
   interface Edit { actor: string; client?: string | null; at: number }
   interface View { title: string; element: HTMLElement; dispose?: () => void }
   interface Route { view: string; rest: string; query: URLSearchParams }
