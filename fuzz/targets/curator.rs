@@ -16,6 +16,7 @@ use memory::screen::Screen;
 
 use crate::agents::embedded::{Snapshot, Source, Stored, Written, dream, forget, remember};
 use crate::agents::request::{self, ContextMode, Edit, ForgetRequest, RememberRequest};
+use crate::agents::review::{self, FINDINGS_MAX, Message, Role};
 
 /// These modules of the curator, which stand on `memory` alone: the whole of it would bring SQLite and
 /// take minutes to build.
@@ -24,6 +25,7 @@ use crate::agents::request::{self, ContextMode, Edit, ForgetRequest, RememberReq
 mod agents {
     pub mod embedded;
     pub mod request;
+    pub mod review;
 }
 
 /// Dreams after which nothing is held back any more: each does at least one of a few memories.
@@ -55,6 +57,14 @@ fuzz_target!(|bytes: &[u8]| {
             assert!(!document::body(text).trim().is_empty());
         }
     }
+    let said = |(at, text): (usize, &str)| Message {
+        id: at.to_string(),
+        role: Role::User,
+        text: text.to_owned(),
+    };
+    let messages: Vec<Message> = asked.content.split("\n%%\n").enumerate().map(said).collect();
+    let found = agents::embedded::review(&messages, now, &TimeZone::UTC);
+    assert!(found.len() <= FINDINGS_MAX);
     let done = forget(&book, &ForgetRequest { query, scope: None, file: None });
     check_pins(&book, &done.edits);
     // One dream may add only so much, and holds the rest back for the next one. The last one is over.
@@ -104,6 +114,7 @@ fn edited(book: &Snapshot, edits: &[Edit]) -> Snapshot {
                 written: Written::Unknown,
                 trust: Trust::Background,
                 influenced: false,
+                by_review: false,
             }),
             (Edit::Remove { .. }, place) => {
                 drop(book.memories.remove(place.expect("only what is there is removed")));

@@ -29,11 +29,11 @@ use tokio::time::Instant;
 pub use self::agent::AgentError;
 use self::agent::{Agent, Refused, Toolbox};
 use self::files::{Allowed, Files, Work, has_secret};
-pub(crate) use self::prompts::quoted as quotes_prompt;
+pub(crate) use self::prompts::quotes_prompt;
 pub use self::rerank::{RerankCandidate, rerank};
 use self::review::Findings;
 use crate::curator::{CurateError, Curator, Embedded, enter};
-use crate::embedded::{self, At, DREAM_COMPLETED, Snapshot, Source};
+use crate::embedded::{self, At, Checks, DREAM_COMPLETED, Snapshot, Source};
 use crate::ledger::{DREAM_AGENT, FORGET_AGENT, Ledger, REMEMBER_AGENT, REVIEW_AGENT};
 use crate::request::{
     ContextMode, Dreamt, EntryAction, EntryNote, ForgetRequest, Forgotten, Refusal,
@@ -277,7 +277,8 @@ impl<C: Clock> Modelled<C> {
         let agent = Self::agent(chat, prompts::REVIEW, REVIEW_TURNS, wait);
         let ran = agent.run(&task, &mut findings, ledger).await;
         let (found, skipped) = findings.found(ran)?;
-        let reviewed = embedded::take(&snapshot, request, found, (screen, skipped));
+        let checks = Checks { screen, quotes_prompt };
+        let reviewed = embedded::take(&snapshot, request, found, (checks, skipped));
         enter(draft, &snapshot, &reviewed.edits).await?;
         draft.by_model(chat.name());
         draft.because(reviewed.because.clone());

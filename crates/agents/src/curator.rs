@@ -15,8 +15,8 @@ use memory::path::{MemoryPath, Mount};
 use memory::screen::Screen;
 use store::{Draft, MEMORY_LIST, Memories, MountState, StoreError, Surveyed, Unreviewed};
 
-use crate::by_model::AgentError;
-use crate::embedded::{self, Found, Snapshot, Source, Stored, Written};
+use crate::by_model::{AgentError, quotes_prompt};
+use crate::embedded::{self, Checks, Found, Snapshot, Source, Stored, Written};
 use crate::ledger::Ledger;
 use crate::request::{
     Dreamt, Edit, ForgetRequest, Forgotten, Refusal, RememberRequest, Remembered, Topic,
@@ -279,7 +279,8 @@ impl<C: Clock> Curator for Embedded<C> {
         let snapshot = self.snapshot(memories).await?;
         let found = embedded::review(&request.messages, snapshot.now, &snapshot.time_zone);
         let found = found.into_iter().map(Found::New).collect();
-        let reviewed = embedded::take(&snapshot, request, found, (&self.screen, BTreeMap::new()));
+        let checks = Checks { screen: &self.screen, quotes_prompt };
+        let reviewed = embedded::take(&snapshot, request, found, (checks, BTreeMap::new()));
         enter(draft, &snapshot, &reviewed.edits).await?;
         draft.because(reviewed.because.clone());
         self.decided(snapshot);

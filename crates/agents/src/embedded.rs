@@ -31,7 +31,7 @@ pub use dream::dream;
 pub(crate) use dream::{DREAM_COMPLETED, says_more_than_its_entries};
 pub use forget::forget;
 pub(crate) use forget::{At, candidates, forget_entries};
-pub(crate) use found::{Found, take};
+pub(crate) use found::{Checks, Found, take};
 pub use remember::remember;
 pub(crate) use remember::{check_screened, is_fragment, mount_for, note};
 pub use review::review;

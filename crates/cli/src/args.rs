@@ -400,9 +400,9 @@ pub(crate) struct Pin {
 
 /// Answer for memories that nobody here reviewed
 ///
-/// Such a memory came with a repository, or was written by an agent that had read one. Models are not shown it unless they
-/// ask. This shows it to you and asks; once you agree, it is trusted as what you wrote. No byte changes, and `quipu undo`
-/// takes it back. Without a path, those that wait are listed; `quipu pending` has those of agents too.
+/// Such a memory came with a repository, or was written by an agent that had read one: models are not shown it unless they
+/// ask. Or a background review wrote it: no session begins with it. This shows it to you and asks; once you agree, it is
+/// trusted as what you wrote. No byte changes, and `quipu undo` takes it back. Without a path, those that wait are listed.
 #[derive(Args, Debug)]
 #[command(after_help = "\
 Examples:

@@ -24,6 +24,11 @@ const RUN_WORDS: usize = 8;
 static ALL: LazyLock<Runs> =
     LazyLock::new(|| Runs::of([REMEMBER, FORGET, DREAM, REVIEW, RECALL], RUN_WORDS));
 
+/// Tells whether a text repeats words that stand in a prompt.
+pub(crate) fn quotes_prompt(text: &str) -> bool {
+    quoted("", text).is_some()
+}
+
 /// Returns words of a text that stand in a prompt, and not in what it was before.
 pub(crate) fn quoted(before: &str, after: &str) -> Option<String> {
     let known = Runs::of([before], RUN_WORDS);

@@ -17,7 +17,6 @@ use super::facts::{self, Said};
 use super::forget::At;
 use super::remember::{Desk, Taken, check_screened, mount_for, note};
 use super::when;
-use crate::by_model::quotes_prompt;
 use crate::request::{Edit, EntryAction};
 use crate::review::{FINDINGS_MAX, Finding, LeftOut, Message, ReviewRequest, Reviewed, Target};
 
@@ -54,12 +53,21 @@ impl Found<'_> {
     }
 }
 
+/// What the text of a finding is checked with.
+#[derive(Clone, Copy)]
+pub(crate) struct Checks<'a> {
+    /// Objects to secrets and to orders to a model.
+    pub(crate) screen: &'a Screen,
+    /// Tells whether a text repeats what a model was told about its work.
+    pub(crate) quotes_prompt: fn(&str) -> bool,
+}
+
 /// Decides what becomes of findings; `skipped` counts those that were dropped before.
 pub(crate) fn take(
     snapshot: &Snapshot,
     request: &ReviewRequest,
     found: Vec<Found<'_>>,
-    (screen, skipped): (&Screen, BTreeMap<LeftOut, u32>),
+    (checks, skipped): (Checks<'_>, BTreeMap<LeftOut, u32>),
 ) -> Reviewed {
     let mut desk = Desk::of_review(snapshot);
     let mut done = Reviewed { skipped, ..Reviewed::default() };
@@ -70,7 +78,7 @@ pub(crate) fn take(
         let outcome = if taken == FINDINGS_MAX {
             Err(LeftOut::Limit)
         } else {
-            one(snapshot, &mut desk, screen, &found)
+            one(snapshot, &mut desk, checks, &found)
         };
         match outcome {
             Ok(()) => {
@@ -109,13 +117,13 @@ fn without_empty(edit: Edit) -> Edit {
 fn one(
     snapshot: &Snapshot,
     desk: &mut Desk<'_>,
-    screen: &Screen,
+    checks: Checks<'_>,
     found: &Found<'_>,
 ) -> Result<(), LeftOut> {
     let text = found.text().map(|text| statement(text, snapshot)).transpose()?;
     if let Some(text) = &text {
-        check_screened(screen, text).map_err(|_| LeftOut::Screened)?;
-        if quotes_prompt("", text).is_some() {
+        check_screened(checks.screen, text).map_err(|_| LeftOut::Screened)?;
+        if (checks.quotes_prompt)(text) {
             return Err(LeftOut::Instructions);
         }
     }

@@ -144,7 +144,8 @@ pub(super) fn new_review(waiting: &Influenced, memories: &Memories) -> Option<Ne
                 .to_owned()
         }
         Unreviewed::Background => {
-            let because = by.note.as_deref().map(|note| format!(" {note}.")).unwrap_or_default();
+            // It ends with a quotation.
+            let because = by.note.as_deref().map(|note| format!(" {note}")).unwrap_or_default();
             format!("A background review of a conversation wrote this.{because}")
         }
         Unreviewed::Influenced | Unreviewed::Silent | Unreviewed::Marked => format!(
