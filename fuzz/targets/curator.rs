@@ -90,6 +90,7 @@ fn stored((index, body): (usize, &str)) -> Stored {
         written: Written::At("2026-05-30T09:00:00Z".parse().expect("a time")),
         trust: if index % 2 == 0 { Trust::Outside } else { Trust::Agent },
         influenced: index % 3 == 0,
+        by_review: false,
     }
 }
 
