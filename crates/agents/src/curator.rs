@@ -260,6 +260,10 @@ impl<C: Clock> Curator for Embedded<C> {
     ) -> Result<Dreamt, CurateError> {
         let mut snapshot = self.snapshot(memories).await?;
         set_trust(memories, &mut snapshot.memories, |_| true).await?;
+        if snapshot.memories.iter().any(|stored| !stored.pointing().is_empty()) {
+            // Recorded once for all memories: when an entry was written is read from history.
+            memories.notice().await?;
+        }
         for stored in &mut snapshot.memories {
             stored.written = written(memories, stored).await?;
         }

@@ -26,6 +26,8 @@ struct Search<'a> {
 impl Memories {
     /// Returns when each of these entries came to be in a memory as it is, as far as history tells.
     ///
+    /// Edits from outside count once they are recorded: call [`Memories::notice`] before, once for all memories.
+    ///
     /// An entry is given whole, as [`document::Entry::whole`] returns it. It came with the change before which
     /// it was not there, if that made entries more: else it may be another wording of one that was. Nothing is
     /// known of one that is not in the memory, is older than what history keeps, or that was imported
@@ -40,7 +42,6 @@ impl Memories {
         path: &MemoryPath,
         entries: &[&str],
     ) -> Result<Vec<Option<Timestamp>>, StoreError> {
-        self.notice().await?;
         let read = self.read(path).await?;
         let found = document::entries(&read.text);
         let there: HashSet<&str> = found.iter().map(|entry| entry.whole(&read.text)).collect();

@@ -24,6 +24,8 @@ use crate::unreviewed::OutsideRead;
 pub(crate) struct Current {
     /// Its version.
     pub(crate) stamp: Stamp,
+    /// Its size in bytes.
+    pub(crate) bytes: u64,
     /// Its bytes and their digest; `None` when it is too large to be kept.
     pub(crate) content: Option<(Arc<[u8]>, Revision)>,
 }
@@ -35,14 +37,14 @@ impl Current {
             let revision = Revision::of(&read.bytes);
             (Arc::from(read.bytes), revision)
         });
-        Self { stamp: read.stat.stamp, content }
+        Self { stamp: read.stat.stamp, bytes: read.stat.bytes, content }
     }
 
     pub(crate) fn revision(&self) -> Option<Revision> {
         self.content.as_ref().map(|content| content.1)
     }
 
-    fn bytes(&self) -> Option<Arc<[u8]>> {
+    pub(crate) fn content_bytes(&self) -> Option<Arc<[u8]>> {
         self.content.as_ref().map(|content| Arc::clone(&content.0))
     }
 }
@@ -327,7 +329,7 @@ async fn take_back(roots: &[HeldRoot], done: &[Step]) -> Result<(), BackendError
                     Ok(_) | Err(BackendError::NotFound | BackendError::WrongKind) => continue,
                     Err(error) => return Err(error),
                 };
-                match before.as_ref().and_then(Current::bytes) {
+                match before.as_ref().and_then(Current::content_bytes) {
                     Some(bytes) => {
                         let staged = backend.stage(&step.path, bytes).await?;
                         staged.publish(Expect::File(now.stat.stamp)).await?;
@@ -341,7 +343,9 @@ async fn take_back(roots: &[HeldRoot], done: &[Step]) -> Result<(), BackendError
             What::Remove { .. } | What::Move { .. }
                 if backend.kind(&step.path).await?.is_some() => {}
             What::Remove { before } => {
-                let Some(bytes) = before.bytes() else { return Err(BackendError::NotFound) };
+                let Some(bytes) = before.content_bytes() else {
+                    return Err(BackendError::NotFound);
+                };
                 backend.stage(&step.path, bytes).await?.publish(Expect::Absent).await?;
             }
             What::Move { to, .. } => backend.rename(to, &step.path).await?,
@@ -490,20 +494,20 @@ fn new_file_change(
             let revision = before.as_ref().and_then(Current::revision);
             NewFileChange {
                 change: change(None, revision, Some(Revision::of(after)), trust),
-                before: before.as_ref().and_then(Current::bytes),
+                before: before.as_ref().and_then(Current::content_bytes),
                 after: Some(Arc::clone(after)),
                 influenced,
             }
         }
         What::Remove { before } => NewFileChange {
             change: change(None, before.revision(), None, trusted),
-            before: before.bytes(),
+            before: before.content_bytes(),
             after: None,
             influenced: false,
         },
         What::Move { to, before } => NewFileChange {
             change: change(Some(to.clone()), before.revision(), before.revision(), trusted),
-            before: before.bytes(),
+            before: before.content_bytes(),
             after: None,
             influenced,
         },
@@ -578,7 +582,7 @@ async fn record_outside_edits(
                 trust: Trust::Outside,
             },
             before: None,
-            after: now.and_then(Current::bytes),
+            after: now.and_then(Current::content_bytes),
             influenced,
         });
     }

@@ -1,35 +1,104 @@
-//! Edits that are not yet committed.
+//! Edits that are not yet committed: the one planner of everything that commands, saves and curators write.
 //!
 //! A draft sees the memories as they are, with its own edits over them, and writes nothing. Its
 //! commit is one change: all of it or nothing, across files and scopes, and only if every memory
 //! that it builds on is still as the draft saw it. Dropping a draft leaves no trace.
+//!
+//! A single command is a draft of one command whose root is held from the first read to the commit.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use memory::change::{ChangeId, ChangeKind, Trust, unified_diff};
-use memory::command::edit;
-use memory::command::{self, Command, CommandError, Reply};
+use memory::change::{Actor, ChangeId, ChangeKind, Trust, unified_diff};
+use memory::command::edit::{self, Edited};
+use memory::command::{self, Command, CommandError, Reply, Warning};
 use memory::document::Revision;
+use memory::limits::{HISTORY_CHANGE_BYTES_MAX, HISTORY_FILE_BYTES_MAX, MEMORY_BYTES_MAX};
 use memory::path::{MemoryPath, Mount, PathError, PathFault, RelativePath};
 
-use crate::apply::{check_room, look, virtual_path};
 use crate::backend::{BackendError, Extent, Kind};
-use crate::commit::{self, CommitError, Current, Plan, Step, What};
+use crate::checks::{look, outgrew, refuse, virtual_path};
+use crate::commit::{self, CommitError, Current, FolderStep, Plan, Step, What};
 use crate::error::StoreError;
 use crate::history::FileDiff;
-use crate::memories::{Answering, Call, Memories};
+use crate::memories::{Call, Expected, Memories};
 use crate::root::{HeldRoot, Root};
+
+/// How a draft is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// Edits over some time, without a lock. The commit compares what is there with what was read.
+    Edits,
+    /// One command in a held root. Files that are too large for history may be deleted or moved, a folder
+    /// goes as a whole with whatever else lies in it, and an edit that changes no byte is recorded.
+    Command,
+}
+
+/// The text of a memory in a draft.
+#[derive(Clone, Debug)]
+enum Content {
+    Absent,
+    Bytes(Arc<[u8]>),
+    /// A file that is too large to be read.
+    Unread,
+}
+
+impl Content {
+    fn of(current: Option<&Current>) -> Self {
+        match current {
+            None => Self::Absent,
+            Some(current) => current.content_bytes().map_or(Self::Unread, Self::Bytes),
+        }
+    }
+
+    const fn is_absent(&self) -> bool {
+        matches!(self, Self::Absent)
+    }
+
+    const fn bytes(&self) -> Option<&Arc<[u8]>> {
+        match self {
+            Self::Bytes(bytes) => Some(bytes),
+            Self::Absent | Self::Unread => None,
+        }
+    }
+}
 
 /// One memory as the draft has it.
 #[derive(Debug)]
-struct Drafted {
+struct DraftedFile {
     /// What was there when the draft first looked; `None` if nothing was.
     base: Option<Current>,
-    /// What is to be there; `None` if nothing is.
-    now: Option<Arc<[u8]>>,
+    /// What is to be there.
+    now: Content,
     /// Where its text was moved from.
-    from: Option<RelativePath>,
+    source: Option<RelativePath>,
+    /// Whether the draft wrote it, be it the same text.
+    is_written: bool,
+}
+
+impl DraftedFile {
+    fn new(base: Option<Current>) -> Self {
+        let now = Content::of(base.as_ref());
+        Self { base, now, source: None, is_written: false }
+    }
+
+    fn write(&mut self, now: Content) {
+        self.now = now;
+        self.is_written = true;
+    }
+
+    fn base_revision(&self) -> Option<Revision> {
+        self.base.as_ref().and_then(Current::revision)
+    }
+
+    fn is_changed(&self) -> bool {
+        match (&self.base, &self.now) {
+            (None, Content::Absent) => false,
+            (Some(base), Content::Bytes(now)) => base.content_bytes().as_ref() != Some(now),
+            (Some(_), Content::Unread) => self.source.is_some(),
+            (None, Content::Bytes(_) | Content::Unread) | (Some(_), Content::Absent) => true,
+        }
+    }
 }
 
 /// What a draft does to one memory.
@@ -43,65 +112,111 @@ pub struct DraftedEdit {
     pub text: Option<String>,
 }
 
+/// The key of a memory in a draft.
+type Key = (Mount, RelativePath);
+
 /// Edits that are not yet committed.
 #[derive(Debug)]
+#[must_use = "a draft writes nothing until it is committed"]
 pub struct Draft {
     memories: Memories,
     kind: ChangeKind,
     call: Call,
-    files: BTreeMap<(Mount, RelativePath), Drafted>,
+    mode: Mode,
+    files: BTreeMap<Key, DraftedFile>,
+    /// The folder that the one command of this draft deletes or renames.
+    folder: Option<FolderStep>,
+    /// How many bytes of files that are deleted or moved are kept so far.
+    bytes_kept: usize,
 }
 
 impl Memories {
     /// Opens a draft. Its commit is recorded as one change of this kind.
     pub fn draft(&self, kind: ChangeKind, call: Call) -> Draft {
-        Draft { memories: self.clone(), kind, call, files: BTreeMap::new() }
+        Draft::new(self, kind, call, Mode::Edits)
     }
 }
 
 impl Draft {
+    fn new(memories: &Memories, kind: ChangeKind, call: Call, mode: Mode) -> Self {
+        let (files, memories) = (BTreeMap::new(), memories.clone());
+        Self { memories, kind, call, mode, files, folder: None, bytes_kept: 0 }
+    }
+
+    /// Opens a draft for one command, whose root has to be held until the commit.
+    pub(crate) fn of_command(memories: &Memories, kind: ChangeKind, call: &Call) -> Self {
+        Self::new(memories, kind, call.clone(), Mode::Command)
+    }
+
     /// Carries out one command on the draft. A view of a file shows it as the draft has it; a view
     /// of a folder shows what is committed.
-    pub fn apply(&mut self, command: Command) -> Answering<'_, Reply> {
-        Box::pin(async move {
-            let done = match &command {
-                Command::View { path, lines } => self.view(path, lines).await,
-                Command::Create { path, file_text } => self.create(path, file_text).await,
-                Command::StrReplace { path, old_str, new_str } => {
-                    self.edit(path, |text| edit::str_replace(path, text, old_str, new_str)).await
-                }
-                Command::Insert { path, insert_line, insert_text } => {
-                    self.edit(path, |text| edit::insert(path, text, *insert_line, insert_text))
-                        .await
-                }
-                Command::Delete { path } => self.delete(path).await,
-                Command::Rename { old_path, new_path } => self.rename(old_path, new_path).await,
-            };
-            match done {
-                Err(StoreError::Refused(refusal)) => Ok(Reply::Refused(refusal)),
-                done => done,
+    pub async fn apply(&mut self, command: Command) -> Result<Reply, StoreError> {
+        match self.carry_out(&command).await {
+            Err(StoreError::Refused(refusal)) => Ok(Reply::Refused(refusal)),
+            done => done,
+        }
+    }
+
+    /// Carries out one command; a refusal is an error and has changed nothing.
+    pub(crate) async fn carry_out(&mut self, command: &Command) -> Result<Reply, StoreError> {
+        if !command.is_view() {
+            self.memories.target(command)?;
+        }
+        match command {
+            Command::View { path, lines } => self.view(path, lines).await,
+            Command::Create { path, file_text } => self.create(path, file_text).await,
+            Command::StrReplace { path, old_str, new_str } => {
+                self.edit(path, |text| edit::str_replace(path, text, old_str, new_str)).await
             }
-        })
+            Command::Insert { path, insert_line, insert_text } => {
+                self.edit(path, |text| edit::insert(path, text, *insert_line, insert_text)).await
+            }
+            Command::Delete { path } => self.delete(path).await,
+            Command::Rename { old_path, new_path } => self.rename(old_path, new_path).await,
+        }
     }
 
     /// Gives a memory this text, whatever it had; makes it if need be.
     pub async fn put(&mut self, path: &MemoryPath, text: &str) -> Result<(), StoreError> {
         self.check(path).await?;
         edit::check_writable(path, text)?;
-        let (mount, relative) = self.place(path)?;
         let before = self.text_of(path).await?;
         self.memories.screen(path, before.as_deref(), text)?;
-        let drafted = self.load(path).await?;
-        drafted.now = Some(Arc::from(text.as_bytes()));
-        debug_assert!(self.files.contains_key(&(mount, relative)), "it was loaded");
+        self.load(path).await?.write(Content::Bytes(Arc::from(text.as_bytes())));
         Ok(())
+    }
+
+    /// Gives a memory this text if what it has is as expected. Returns what screening warned of, and whether
+    /// nothing was there before.
+    pub(crate) async fn save(
+        &mut self,
+        path: &MemoryPath,
+        text: &str,
+        expected: &Expected,
+    ) -> Result<(Vec<Warning>, bool), StoreError> {
+        self.check(path).await?;
+        edit::check_writable(path, text)?;
+        let after: Arc<[u8]> = Arc::from(text.as_bytes());
+        let file = self.load_memory(path).await?;
+        let current = file.now.bytes().map(|bytes| Revision::of(bytes));
+        if !expected.allows(current) {
+            return Err(CommandError::Conflict { path: path.clone(), current }.into());
+        }
+        let before = file.now.bytes().cloned();
+        if before.as_ref() == Some(&after) {
+            return Ok((Vec::new(), false));
+        }
+        // Bytes that are no text are compared as far as they are: a save may mend them.
+        let before_text = before.as_deref().map(String::from_utf8_lossy);
+        let warnings = self.memories.screen(path, before_text.as_deref(), text)?;
+        self.load(path).await?.write(Content::Bytes(after));
+        Ok((warnings, before.is_none()))
     }
 
     /// Returns the text of a memory as the draft has it; `None` if there is none.
     pub async fn text_of(&mut self, path: &MemoryPath) -> Result<Option<String>, StoreError> {
-        let now = self.load(path).await?.now.clone();
-        match now {
-            Some(bytes) => Ok(Some(command::text_of(path, &bytes)?.to_owned())),
+        match self.load(path).await?.now.bytes() {
+            Some(bytes) => Ok(Some(command::text_of(path, bytes)?.to_owned())),
             None => Ok(None),
         }
     }
@@ -124,25 +239,19 @@ impl Draft {
 
     /// Returns the memories that a commit would change.
     pub fn changed(&self) -> Vec<MemoryPath> {
-        let changed = self.files.iter().filter(|(_, drafted)| drafted.is_changed());
-        changed
-            .filter_map(|((mount, path), _)| MemoryPath::inside(*mount, path.clone()).ok())
-            .collect()
+        let paths = self.included().map(|((mount, path), _)| virtual_path(*mount, path.clone()));
+        paths.map(|path| path.expect("the path of a drafted memory was checked")).collect()
     }
 
     /// Returns what a commit would do to each memory, as data: what it builds on, and the text that is to be there.
     pub fn edits(&self) -> Vec<DraftedEdit> {
         let text = |bytes: &Arc<[u8]>| String::from_utf8_lossy(bytes).into_owned();
-        let changed = self.files.iter().filter(|(_, drafted)| drafted.is_changed());
-        changed
-            .filter_map(|((mount, path), drafted)| {
-                Some(DraftedEdit {
-                    path: MemoryPath::inside(*mount, path.clone()).ok()?,
-                    base: drafted.base.as_ref().and_then(Current::revision),
-                    text: drafted.now.as_ref().map(text),
-                })
-            })
-            .collect()
+        let edit = |(path, (_, drafted)): (MemoryPath, (&Key, &DraftedFile))| DraftedEdit {
+            path,
+            base: drafted.base_revision(),
+            text: drafted.now.bytes().map(text),
+        };
+        self.changed().into_iter().zip(self.included()).map(edit).collect()
     }
 
     /// Returns the model that is noted to have decided on it.
@@ -158,13 +267,12 @@ impl Draft {
     /// Returns what a commit would do to each memory, as texts.
     pub fn diffs(&self) -> Vec<FileDiff> {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-        let changed = self.files.iter().filter(|(_, drafted)| drafted.is_changed());
-        changed
+        self.included()
             .filter_map(|((mount, path), drafted)| {
                 let path = MemoryPath::inside(*mount, path.clone()).ok()?;
                 let base = drafted.base.as_ref().and_then(|base| base.content.as_ref());
                 let before = base.map(|(bytes, _)| text(bytes));
-                let after = drafted.now.as_deref().map(text);
+                let after = drafted.now.bytes().map(|bytes| text(bytes));
                 let name = path.to_string();
                 let unified = unified_diff(
                     (&name, before.as_deref().unwrap_or_default()),
@@ -177,112 +285,140 @@ impl Draft {
 
     /// Commits everything as one change; `None` when there is nothing to change. A memory that is
     /// not as the draft saw it makes the whole of it a [`CommandError::Conflict`].
-    pub fn commit(self) -> Answering<'static, Option<ChangeId>> {
-        Box::pin(async move {
-            let changed: Vec<_> =
-                self.files.iter().filter(|(_, drafted)| drafted.is_changed()).collect();
-            if changed.is_empty() {
-                return Ok(None);
+    pub async fn commit(self) -> Result<Option<ChangeId>, StoreError> {
+        // Roots are held in the order of the scopes, so that two drafts never wait for each other.
+        let mounts: BTreeSet<Mount> = self.included().map(|((mount, _), _)| *mount).collect();
+        let Some(first) = self.changed().into_iter().next() else { return Ok(None) };
+        let store = Arc::clone(&self.memories.store);
+        let mut held = Vec::with_capacity(mounts.len());
+        for mount in mounts {
+            held.push(self.memories.root(mount)?.hold(&store).await?);
+        }
+        match self.commit_held(&mut held).await {
+            Ok(change) => {
+                drop(held);
+                store.see_to_settling().await;
+                Ok(change)
             }
-            // Roots are held in the order of the scopes, so that two drafts never wait for each other.
-            let mut mounts: Vec<Mount> = changed.iter().map(|((mount, _), _)| *mount).collect();
-            mounts.sort();
-            mounts.dedup();
-            let mut held = Vec::with_capacity(mounts.len());
-            for mount in &mounts {
-                held.push(self.memories.root(*mount)?.hold(&self.memories.store).await?);
+            Err(CommitError::Raced) => {
+                Err(CommandError::Conflict { path: first, current: None }.into())
             }
-            let mut steps = Vec::with_capacity(changed.len());
-            for ((mount, path), drafted) in changed {
-                let Some(root) = mounts.iter().position(|one| one == mount) else { continue };
-                steps.push(self.step(&held[root], (root, path), drafted).await?);
+            Err(CommitError::Store(error)) => Err(error),
+        }
+    }
+
+    /// Commits everything as one change in roots that are held.
+    pub(crate) async fn commit_held(
+        &self,
+        held: &mut [HeldRoot],
+    ) -> Result<Option<ChangeId>, CommitError> {
+        let steps = self.steps(held).await?;
+        if steps.is_empty() && self.folder.is_none() {
+            return Ok(None);
+        }
+        let is_use = match (self.mode, self.kind) {
+            (Mode::Edits, _) => false,
+            (Mode::Command, ChangeKind::Save) => {
+                self.memories.caller.provenance.actor == Actor::Person
             }
-            let steps = self.join_moves(steps, &held, &mounts);
-            for (index, root) in held.iter().enumerate() {
-                check_new(&self.memories, root, steps.iter().filter(|step| step.root == index))
-                    .await?;
-            }
-            let plan = Plan {
-                kind: self.kind,
-                provenance: self.memories.provenance(&self.call),
-                outside_read: self.memories.caller.outside_read.clone(),
-                attempt: self.call.attempt,
-                accepts: self.call.proposal,
-                undoes: None,
-                folder: None,
-                steps,
-                counts_as_use: false,
-            };
-            let first = self.changed().into_iter().next().unwrap_or(MemoryPath::Top);
-            match commit::commit(&self.memories.store, &mut held, plan).await {
-                Ok(id) => {
-                    drop(held);
-                    self.memories.store.see_to_settling().await;
-                    Ok(Some(id))
-                }
-                Err(CommitError::Raced) => {
-                    Err(CommandError::Conflict { path: first, current: None }.into())
-                }
-                Err(CommitError::Store(error)) => Err(error),
-            }
+            (Mode::Command, _) => true,
+        };
+        let plan = Plan {
+            kind: self.kind,
+            provenance: self.memories.provenance(&self.call),
+            outside_read: self.memories.caller.outside_read.clone(),
+            attempt: self.call.attempt,
+            accepts: self.call.proposal,
+            undoes: None,
+            folder: self.folder.clone(),
+            steps,
+            counts_as_use: is_use,
+        };
+        self.memories.check_plan(held, &plan).await?;
+        commit::commit(&self.memories.store, held, plan).await.map(Some)
+    }
+
+    /// Returns the memories that a commit records.
+    fn included(&self) -> impl Iterator<Item = (&Key, &DraftedFile)> {
+        self.files.iter().filter(|(_, file)| match self.mode {
+            Mode::Edits => file.is_changed(),
+            Mode::Command => file.is_written,
         })
     }
 
-    /// Makes a move of a memory that the draft gave another path, so that pins and usage follow it;
-    /// text that was moved and edited is trusted no more than where it came from.
-    fn join_moves(&self, steps: Vec<Step>, held: &[HeldRoot], mounts: &[Mount]) -> Vec<Step> {
-        let mut steps: Vec<Option<Step>> = steps.into_iter().map(Some).collect();
-        for target in 0..steps.len() {
-            let Some(Step { root, path, what: What::Put { before: None, after }, .. }) =
-                steps[target].clone()
-            else {
-                continue;
+    /// Turns what was drafted into steps. A memory whose text went to another path unchanged becomes a move, so that
+    /// pins and usage follow it; text that was moved and edited is trusted no more than where it came from.
+    async fn steps(&self, held: &[HeldRoot]) -> Result<Vec<Step>, StoreError> {
+        let moves = self.whole_moves();
+        let sources: BTreeSet<&Key> = moves.values().collect();
+        let mut steps = Vec::new();
+        for (key, file) in self.included().filter(|(key, _)| !sources.contains(key)) {
+            let root = held.iter().position(|held| held.root.mount == key.0);
+            let root = root.expect("the roots of all drafted memories are held");
+            let before = self.verify(&held[root], &key.1, file).await?;
+            let (path, what, trust) = match (moves.get(key), before, &file.now) {
+                (Some(source), ..) => {
+                    let there = self.verify(&held[root], &source.1, &self.files[source]).await?;
+                    let before = there.expect("the source of a move was there");
+                    (source.1.clone(), What::Move { to: key.1.clone(), before }, None)
+                }
+                (None, before, Content::Bytes(after)) => {
+                    let own = self.memories.caller.provenance.trust;
+                    let source = file.source.as_ref().filter(|_| before.is_none());
+                    let trust = source.map(|source| held[root].trust(source).min(own));
+                    (key.1.clone(), What::Put { before, after: Arc::clone(after) }, trust)
+                }
+                (None, Some(before), Content::Absent) => {
+                    (key.1.clone(), What::Remove { before }, None)
+                }
+                (None, None, Content::Absent) | (None, _, Content::Unread) => {
+                    unreachable!("a file without text is removed or moved")
+                }
             };
-            let drafted = self.files.get(&(mounts[root], path.clone()));
-            let Some(from) = drafted.and_then(|drafted| drafted.from.clone()) else { continue };
-            let source = steps.iter().position(|step| {
-                step.as_ref().is_some_and(|step| step.root == root && step.path == from)
-            });
-            let trust = held[root].trust(&from).min(self.memories.caller.provenance.trust);
-            match source.and_then(|source| steps[source].clone().map(|step| (source, step))) {
-                Some((source, Step { what: What::Remove { before }, .. }))
-                    if before.revision() == Some(Revision::of(&after)) =>
-                {
-                    let what = What::Move { to: path, before };
-                    steps[source] = None;
-                    steps[target] = Some(Step { root, path: from, what, trust: None });
-                }
-                _ => {
-                    if let Some(step) = &mut steps[target] {
-                        step.trust = Some(trust);
-                    }
-                }
-            }
+            steps.push(Step { root, path, what, trust });
         }
-        steps.into_iter().flatten().collect()
+        // A file may come where a folder was, or the other way round: what goes makes room first.
+        steps.sort_by_key(|step| (step.root, matches!(step.what, What::Put { before: None, .. })));
+        Ok(steps)
     }
 
-    /// Turns one drafted memory into a step, if it is still as the draft saw it.
-    async fn step(
+    /// Returns which new files are whole moves, and of what.
+    fn whole_moves(&self) -> BTreeMap<&Key, Key> {
+        let (mut moves, mut sources) = (BTreeMap::new(), BTreeSet::new());
+        for (key, file) in self.included().filter(|(_, file)| file.base.is_none()) {
+            let Some(source) = &file.source else { continue };
+            let source = (key.0, source.clone());
+            let left = self.files.get(&source).filter(|left| left.now.is_absent());
+            let Some(base) = left.and_then(|left| left.base.as_ref()) else { continue };
+            let is_same = match &file.now {
+                Content::Bytes(bytes) => base.revision() == Some(Revision::of(bytes)),
+                Content::Unread => true,
+                Content::Absent => false,
+            };
+            if is_same && sources.insert(source.clone()) {
+                moves.insert(key, source);
+            }
+        }
+        moves
+    }
+
+    /// Returns what is at a path, which has to be what the draft saw there.
+    async fn verify(
         &self,
         held: &HeldRoot,
-        (index, relative): (usize, &RelativePath),
-        drafted: &Drafted,
-    ) -> Result<Step, StoreError> {
+        relative: &RelativePath,
+        file: &DraftedFile,
+    ) -> Result<Option<Current>, StoreError> {
+        if self.mode == Mode::Command {
+            return Ok(file.base.clone());
+        }
         let path = virtual_path(held.root.mount, relative.clone())?;
         let now = current(&held.root, &path, relative).await?;
         let revision = now.as_ref().and_then(Current::revision);
-        if revision != drafted.base.as_ref().and_then(Current::revision)
-            || now.is_some() != drafted.base.is_some()
-        {
-            return Err(CommandError::Conflict { path, current: revision }.into());
+        if revision == file.base_revision() && now.is_some() == file.base.is_some() {
+            return Ok(now);
         }
-        let what = match (now, &drafted.now) {
-            (before, Some(after)) => What::Put { before, after: Arc::clone(after) },
-            (Some(before), None) => What::Remove { before },
-            (None, None) => return Err(CommandError::NothingThere { path }.into()),
-        };
-        Ok(Step { root: index, path: relative.clone(), what, trust: None })
+        Err(CommandError::Conflict { path, current: revision }.into())
     }
 
     async fn check(&self, path: &MemoryPath) -> Result<(), StoreError> {
@@ -291,35 +427,63 @@ impl Draft {
         root.check_no_list(path, relative).await
     }
 
-    fn place(&self, path: &MemoryPath) -> Result<(Mount, RelativePath), CommandError> {
+    fn key(&self, path: &MemoryPath) -> Result<Key, CommandError> {
         let (root, relative) = self.memories.inside(path)?;
         Ok((root.mount, relative.clone()))
     }
 
-    async fn load(&mut self, path: &MemoryPath) -> Result<&mut Drafted, StoreError> {
-        let key = self.place(path)?;
-        if !self.files.contains_key(&key) {
-            let root = self.memories.root(key.0)?;
-            let base = current(root, path, &key.1).await?;
-            if let Some(Current { stamp, content: None }) = &base {
-                // Without its bytes it could neither be kept nor given back.
-                let bytes = usize::try_from(stamp.0[1]).unwrap_or(usize::MAX);
-                return Err(CommandError::OutgrewCap { path: path.clone(), bytes }.into());
-            }
-            let now =
-                base.as_ref().and_then(|base| base.content.as_ref()).map(|one| Arc::clone(&one.0));
-            self.files.insert(key.clone(), Drafted { base, now, from: None });
-        }
-        self.files.get_mut(&key).ok_or_else(|| CommandError::NotFound { path: path.clone() }.into())
+    async fn load(&mut self, path: &MemoryPath) -> Result<&mut DraftedFile, StoreError> {
+        let key = self.key(path)?;
+        self.load_key(&key, path).await
     }
 
-    async fn view(
+    /// Loads a memory. `shown` is the path that a refusal names.
+    async fn load_key(
         &mut self,
-        path: &MemoryPath,
-        lines: &command::Lines,
-    ) -> Result<Reply, StoreError> {
-        let drafted = match self.place(path) {
-            Ok(key) => self.files.get(&key).and_then(|drafted| drafted.now.clone()),
+        key: &Key,
+        shown: &MemoryPath,
+    ) -> Result<&mut DraftedFile, StoreError> {
+        if !self.files.contains_key(key) {
+            let mut base = current(self.memories.root(key.0)?, shown, &key.1).await?;
+            if let Some(base) = &mut base {
+                self.keep(shown, base)?;
+            }
+            self.files.insert(key.clone(), DraftedFile::new(base));
+        }
+        Ok(self.files.get_mut(key).expect("the memory was loaded"))
+    }
+
+    /// Checks whether history can keep a file that was read.
+    fn keep(&mut self, path: &MemoryPath, base: &mut Current) -> Result<(), CommandError> {
+        match (&base.content, self.mode) {
+            // Without its bytes it could neither be kept nor given back.
+            (None, Mode::Edits) => return Err(outgrew(path, base)),
+            (Some((bytes, _)), Mode::Command) => {
+                self.bytes_kept += bytes.len();
+                if self.bytes_kept > HISTORY_CHANGE_BYTES_MAX {
+                    // A checkout may hold more than fits into memory; what is beyond goes without history.
+                    base.content = None;
+                }
+            }
+            (Some(_), Mode::Edits) | (None, Mode::Command) => {}
+        }
+        Ok(())
+    }
+
+    /// Loads a memory whose text may be edited or replaced: one within the cap.
+    async fn load_memory(&mut self, path: &MemoryPath) -> Result<&DraftedFile, StoreError> {
+        let file = self.load(path).await?;
+        match &file.base {
+            Some(base) if !file.is_written && base.bytes > MEMORY_BYTES_MAX as u64 => {
+                Err(outgrew(path, base).into())
+            }
+            _ => Ok(file),
+        }
+    }
+
+    async fn view(&self, path: &MemoryPath, lines: &command::Lines) -> Result<Reply, StoreError> {
+        let drafted = match self.key(path) {
+            Ok(key) => self.files.get(&key).and_then(|file| file.now.bytes().cloned()),
             Err(_) => None,
         };
         match drafted {
@@ -337,24 +501,19 @@ impl Draft {
     }
 
     fn is_removed(&self, path: &MemoryPath) -> bool {
-        let Ok(key) = self.place(path) else { return false };
-        self.files.get(&key).is_some_and(|drafted| drafted.now.is_none())
+        let Ok(key) = self.key(path) else { return false };
+        self.files.get(&key).is_some_and(|file| file.now.is_absent())
     }
 
     async fn create(&mut self, path: &MemoryPath, text: &str) -> Result<Reply, StoreError> {
         self.check(path).await?;
         edit::check_writable(path, text)?;
         let warnings = self.memories.screen(path, None, text)?;
-        let (root, relative) = self.memories.inside(path)?;
-        let root = Arc::clone(root);
-        if look(&root, path, relative).await? == Some(Kind::Folder) {
+        if self.is_occupied(path).await? {
             return Err(CommandError::AlreadyExists { path: path.clone() }.into());
         }
-        let drafted = self.load(path).await?;
-        if drafted.now.is_some() {
-            return Err(CommandError::AlreadyExists { path: path.clone() }.into());
-        }
-        drafted.now = Some(Arc::from(text.as_bytes()));
+        let file = self.files.entry(self.key(path)?).or_insert_with(|| DraftedFile::new(None));
+        file.write(Content::Bytes(Arc::from(text.as_bytes())));
         let revision = Some(Revision::of(text.as_bytes()));
         Ok(Reply::Done { text: command::created(path), change: None, revision, warnings })
     }
@@ -362,32 +521,47 @@ impl Draft {
     async fn edit(
         &mut self,
         path: &MemoryPath,
-        edit: impl Fn(&str) -> Result<edit::Edited, CommandError>,
+        edit: impl Fn(&str) -> Result<Edited, CommandError>,
     ) -> Result<Reply, StoreError> {
         self.check(path).await?;
-        let Some(text) = self.text_of(path).await? else {
+        let Some(bytes) = self.load_memory(path).await?.now.bytes().cloned() else {
             return Err(CommandError::NotFound { path: path.clone() }.into());
         };
-        let edited = edit(&text)?;
-        let warnings = self.memories.screen(path, Some(&text), &edited.text)?;
+        let text = command::text_of(path, &bytes)?;
+        if self.mode == Mode::Command {
+            // The answer shows lines around the edit.
+            self.note_read(path, Revision::of(&bytes)).await?;
+        }
+        let edited = edit(text)?;
+        let warnings = self.memories.screen(path, Some(text), &edited.text)?;
         let bytes: Arc<[u8]> = Arc::from(edited.text.into_bytes());
         let revision = Some(Revision::of(&bytes));
-        self.load(path).await?.now = Some(bytes);
+        self.load(path).await?.write(Content::Bytes(bytes));
         Ok(Reply::Done { text: edited.reply, change: None, revision, warnings })
     }
 
+    /// Notes that an agent has read a text, which may be one that no person reviewed.
+    async fn note_read(&self, path: &MemoryPath, revision: Revision) -> Result<(), StoreError> {
+        let (root, relative) = self.memories.inside(path)?;
+        let is_reviewed = root
+            .known()
+            .head(relative)
+            .is_some_and(|head| head.revision == Some(revision) && head.trust > Trust::Outside);
+        if self.memories.caller.provenance.actor != Actor::Person && !is_reviewed {
+            let unreviewed = self.memories.unreviewed(&[(path, Some(revision))]).await;
+            self.memories.note_read(unreviewed.get(path).copied());
+        }
+        Ok(())
+    }
+
     async fn delete(&mut self, path: &MemoryPath) -> Result<Reply, StoreError> {
-        if path.relative().is_none() {
-            return Err(CommandError::CannotDeleteRoot { path: path.clone() }.into());
-        }
         self.check(path).await?;
-        let paths = self.below(path).await?;
-        if paths.is_empty() {
-            return Err(CommandError::NothingThere { path: path.clone() }.into());
+        let (_, relative) = self.key(path)?;
+        let (files, is_folder) = self.affected(path).await?;
+        for key in &files {
+            self.load_key(key, path).await?.write(Content::Absent);
         }
-        for path in &paths {
-            self.load(path).await?.now = None;
-        }
+        self.set_folder(is_folder, relative, None);
         Ok(done(command::deleted(path)))
     }
 
@@ -396,84 +570,128 @@ impl Draft {
         old_path: &MemoryPath,
         new_path: &MemoryPath,
     ) -> Result<Reply, StoreError> {
-        crate::apply::check_rename(old_path, new_path)?;
         self.check(old_path).await?;
         self.check(new_path).await?;
-        let (Some(from), Some(to)) = (old_path.relative(), new_path.relative()) else {
-            return Err(CommandError::CannotRenameRoot { path: old_path.clone() }.into());
-        };
-        if to != from && to.is_within(from) {
-            let (old_path, new_path) = (old_path.clone(), new_path.clone());
-            return Err(CommandError::IntoItself { old_path, new_path }.into());
-        }
-        if !self.below(new_path).await?.is_empty() {
+        let ((mount, from), (_, to)) = (self.key(old_path)?, self.key(new_path)?);
+        let (files, is_folder) = self.affected(old_path).await?;
+        self.memories.screen(new_path, None, "")?;
+        if self.is_occupied(new_path).await? {
             return Err(CommandError::DestinationExists { path: new_path.clone() }.into());
         }
-        let paths = self.below(old_path).await?;
-        if paths.is_empty() {
-            return Err(CommandError::NothingThere { path: old_path.clone() }.into());
+        if to.is_within(&from) {
+            let (old_path, new_path) = (old_path.clone(), new_path.clone());
+            return Err(if is_folder {
+                CommandError::IntoItself { old_path, new_path }
+            } else {
+                CommandError::ParentNotFolder { path: new_path, parent: old_path }
+            }
+            .into());
         }
-        self.memories.screen(new_path, None, "")?;
         // All of them are worked out before the first is touched: a refusal must change nothing.
-        let mut moves = Vec::with_capacity(paths.len());
-        for path in paths {
-            let target = path.relative().and_then(|relative| relative.rebase(from, to));
-            let Some((mount, target)) = path.mount().zip(target) else {
-                let error = PathError::invalid(&path.to_string(), PathFault::TooLong);
-                return Err(CommandError::from(error).into());
+        let mut moves = Vec::with_capacity(files.len());
+        for (_, source) in files {
+            // A file that would lie too deep or have too long a path could not be reached any more.
+            let Some(target) = source.rebase(&from, &to) else {
+                let shown = format!("{old_path}: {source} in it");
+                let fault = PathError::invalid(&shown, PathFault::TooLong);
+                return Err(CommandError::from(fault).into());
             };
-            let target = virtual_path(mount, target)?;
-            self.load(&target).await?;
-            moves.push((path, target));
+            virtual_path(mount, target.clone())?;
+            moves.push((source, target));
         }
-        for (path, target) in moves {
-            let drafted = self.load(&path).await?;
-            let source = drafted.from.take().or_else(|| path.relative().cloned());
-            let bytes = drafted.now.take();
-            let drafted = self.load(&target).await?;
-            (drafted.now, drafted.from) = (bytes, source);
+        for (source, target) in moves {
+            let file = self.load_key(&(mount, source.clone()), old_path).await?;
+            let source = file.source.take().unwrap_or(source);
+            let now = file.now.clone();
+            file.write(Content::Absent);
+            // Nothing lies at the new path, so nothing has to be loaded.
+            let file = self.files.entry((mount, target)).or_insert_with(|| DraftedFile::new(None));
+            file.write(now);
+            file.source = Some(source);
         }
+        self.set_folder(is_folder, from, Some(to));
         Ok(done(command::renamed(old_path, new_path)))
     }
 
-    /// Returns every memory at or below a path, as the draft has them.
-    async fn below(&mut self, path: &MemoryPath) -> Result<Vec<MemoryPath>, StoreError> {
+    fn set_folder(&mut self, is_folder: bool, path: RelativePath, to: Option<RelativePath>) {
+        if is_folder && self.mode == Mode::Command {
+            self.folder = Some(FolderStep { root: 0, path, to });
+        }
+    }
+
+    /// Returns the files that a command on a path affects, and whether the path is that of a folder.
+    async fn affected(&mut self, path: &MemoryPath) -> Result<(Vec<Key>, bool), StoreError> {
+        let is_folder = match self.kind(path).await? {
+            Some(Kind::File) => false,
+            Some(Kind::Folder) => true,
+            Some(Kind::Other) => return Err(CommandError::NotAFile { path: path.clone() }.into()),
+            None => return Err(CommandError::NothingThere { path: path.clone() }.into()),
+        };
+        let files = self.below(path).await?;
+        if self.mode == Mode::Edits {
+            // What lies too deep to have a path cannot be named in the draft's list of changes.
+            files.iter().try_for_each(|(mount, file)| {
+                virtual_path(*mount, file.clone()).map(drop)
+            })?;
+        }
+        if files.is_empty() && !(is_folder && self.mode == Mode::Command) {
+            return Err(CommandError::NothingThere { path: path.clone() }.into());
+        }
+        Ok((files, is_folder))
+    }
+
+    /// Returns what is at a path as the draft has it.
+    async fn kind(&self, path: &MemoryPath) -> Result<Option<Kind>, StoreError> {
+        let key = self.key(path)?;
+        let is_in =
+            |(mount, inner): &Key| *mount == key.0 && *inner != key.1 && inner.is_within(&key.1);
+        let mut files = self.files.iter();
+        let is_folder = files.any(|(inner, file)| is_in(inner) && !file.now.is_absent());
+        match self.files.get(&key) {
+            Some(file) if !file.now.is_absent() => Ok(Some(Kind::File)),
+            _ if is_folder => Ok(Some(Kind::Folder)),
+            Some(_) => Ok(None),
+            None => look(self.memories.root(key.0)?, path, &key.1).await,
+        }
+    }
+
+    /// Returns whether something is where a memory or folder is to come. A folder that the draft emptied gives way.
+    async fn is_occupied(&mut self, path: &MemoryPath) -> Result<bool, StoreError> {
+        let key = self.key(path)?;
+        let is_drafted =
+            self.files.keys().any(|(mount, inner)| *mount == key.0 && inner.is_within(&key.1));
+        match self.kind(path).await? {
+            Some(Kind::Folder) if is_drafted => Ok(!self.below(path).await?.is_empty()),
+            kind => Ok(kind.is_some()),
+        }
+    }
+
+    /// Returns every file at or below a path, as the draft has them.
+    async fn below(&mut self, path: &MemoryPath) -> Result<Vec<Key>, StoreError> {
         let (root, relative) = self.memories.inside(path)?;
         let (root, relative) = (Arc::clone(root), relative.clone());
         let mut found = match look(&root, path, &relative).await? {
             Some(Kind::Folder) => {
                 let walk = root.backend.walk(Some(&relative), Extent::ALL).await;
-                let walk = walk.map_err(StoreError::at(root.mount))?;
+                let walk = walk.map_err(refuse(root.mount, path))?;
                 walk.files.into_iter().map(|file| file.path).collect()
             }
             Some(Kind::File) => vec![relative.clone()],
             Some(Kind::Other) | None => Vec::new(),
         };
-        found.retain(|path| !root.is_list(path));
+        found.retain(|path| *path == relative || !root.is_list(path));
         let own = self.files.keys().filter(|(mount, _)| *mount == root.mount);
         found.extend(own.map(|(_, path)| path.clone()).filter(|path| path.is_within(&relative)));
         found.sort();
         found.dedup();
         let mut there = Vec::new();
-        for path in found {
-            let path = virtual_path(root.mount, path)?;
-            if self.load(&path).await?.now.is_some() {
-                there.push(path);
+        for found in found {
+            let key = (root.mount, found);
+            if !self.load_key(&key, path).await?.now.is_absent() {
+                there.push(key);
             }
         }
         Ok(there)
-    }
-}
-
-impl Drafted {
-    fn is_changed(&self) -> bool {
-        match (&self.base, &self.now) {
-            (None, None) => false,
-            (Some(base), Some(now)) => {
-                base.content.as_ref().is_none_or(|content| content.0 != *now)
-            }
-            (None, Some(_)) | (Some(_), None) => true,
-        }
     }
 }
 
@@ -487,43 +705,9 @@ async fn current(
     path: &MemoryPath,
     relative: &RelativePath,
 ) -> Result<Option<Current>, StoreError> {
-    match root.backend.read(relative, memory::limits::HISTORY_FILE_BYTES_MAX).await {
+    match root.backend.read(relative, HISTORY_FILE_BYTES_MAX).await {
         Err(BackendError::NotFound) => Ok(None),
         Err(BackendError::WrongKind) if look(root, path, relative).await?.is_none() => Ok(None),
-        read => Ok(Some(Current::of(read.map_err(crate::apply::refuse(root.mount, path))?))),
-    }
-}
-
-/// Checks that what is new has room, and a name that nothing else has.
-async fn check_new(
-    memories: &Memories,
-    held: &HeldRoot,
-    steps: impl Iterator<Item = &Step>,
-) -> Result<(), StoreError> {
-    let (mut more, mut fewer) = (0_usize, 0_usize);
-    let mut names = HashSet::new();
-    for step in steps {
-        match &step.what {
-            What::Put { before: None, .. } => {
-                let path = virtual_path(held.root.mount, step.path.clone())?;
-                memories.check_free(held, &path, &step.path, None).await?;
-                if !names.insert(step.path.folded()) {
-                    let existing = path.clone();
-                    return Err(CommandError::DiffersOnlyInCase { path, existing }.into());
-                }
-                more += 1;
-            }
-            What::Remove { .. } => fewer += 1,
-            What::Move { to, .. } => {
-                let path = virtual_path(held.root.mount, to.clone())?;
-                memories.check_free(held, &path, to, Some(&step.path)).await?;
-                names.insert(to.folded());
-            }
-            What::Put { before: Some(_), .. } => {}
-        }
-    }
-    match more.saturating_sub(fewer) {
-        0 => Ok(()),
-        more => check_room(held, &memories.store, more).await,
+        read => Ok(Some(Current::of(read.map_err(refuse(root.mount, path))?))),
     }
 }

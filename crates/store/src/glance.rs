@@ -10,8 +10,8 @@ use memory::command::CommandError;
 use memory::path::MemoryPath;
 use state::PathChange;
 
-use crate::apply::virtual_path;
 use crate::backend::Extent;
+use crate::checks::virtual_path;
 use crate::error::StoreError;
 use crate::history::ChangesQuery;
 use crate::memories::Memories;

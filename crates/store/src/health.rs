@@ -11,10 +11,10 @@ use memory::path::{Mount, RelativePath, Scope};
 use memory::screen::{Policy, ValueDigest, Writer};
 use state::{StateError, Stats};
 
-use crate::apply::virtual_path;
 use crate::backend::local::{Anchor, LocalBackend, Privacy};
 use crate::backend::{Backend as _, BackendError, Extent, Found, SkipReason, Skipped};
 use crate::binding::{PROJECT_FOLDER, other_checkouts};
+use crate::checks::virtual_path;
 use crate::error::StoreError;
 use crate::host;
 use crate::memories::{Answering, BoundMount, Memories};

@@ -15,8 +15,8 @@ use memory::path::{MemoryPath, Mount, RelativePath, Scope};
 use memory::screen::{Finding, Writer};
 use state::ChangeQuery;
 
-use crate::apply::check_room;
 use crate::backend::{BackendError, Extent, Kind};
+use crate::checks::{look, obstacle, virtual_path};
 use crate::commit::{self, CommitError, Current, FolderStep, Plan, Step, What};
 use crate::error::StoreError;
 use crate::memories::{Answering, Call, Memories};
@@ -287,7 +287,6 @@ impl Memories {
         call: &'a Call,
     ) -> Answering<'a, Undone> {
         Box::pin(async move {
-            self.notice().await?;
             let changes = self.targeted(target).await?;
             if changes.iter().all(|change| change.kind == ChangeKind::Accept) {
                 let (paths, change) = self.take_back_accept(&changes, dry, call).await?;
@@ -310,20 +309,6 @@ impl Memories {
             // A file may come back where a folder is, or the other way round: what goes makes room first.
             steps.sort_by_key(|step| matches!(step.what, What::Put { before: None, .. }));
             let warnings = self.screen_back(&held, &steps)?;
-            for (index, root) in held.iter().enumerate() {
-                let own: Vec<_> = steps.iter().filter(|step| step.root == index).collect();
-                self.check_back(root, &own).await?;
-            }
-            let mut undone = Undone {
-                change: None,
-                undone: changes.iter().map(|change| change.id).collect(),
-                paths,
-                warnings,
-                left: self.left_elsewhere(target).await?,
-            };
-            if dry == Dry::Run {
-                return Ok(undone);
-            }
             let plan = Plan {
                 kind: ChangeKind::Undo,
                 provenance: self.provenance(call),
@@ -335,6 +320,17 @@ impl Memories {
                 steps,
                 counts_as_use: false,
             };
+            self.check_plan(&held, &plan).await?;
+            let mut undone = Undone {
+                change: None,
+                undone: changes.iter().map(|change| change.id).collect(),
+                paths,
+                warnings,
+                left: self.left_elsewhere(target).await?,
+            };
+            if dry == Dry::Run {
+                return Ok(undone);
+            }
             match commit::commit(&self.store, &mut held, plan).await {
                 Ok(id) => {
                     drop(held);
@@ -401,7 +397,7 @@ impl Memories {
                 What::Move { to, .. } => (to, None, &[][..]),
                 What::Remove { .. } => continue,
             };
-            let path = crate::apply::virtual_path(mount, path.clone())?;
+            let path = virtual_path(mount, path.clone())?;
             let before = before.and_then(|before| before.content.as_ref());
             let before = before.map(|(bytes, _)| String::from_utf8_lossy(bytes));
             let after = String::from_utf8_lossy(after);
@@ -415,37 +411,6 @@ impl Memories {
             }
         }
         Ok(warnings)
-    }
-
-    /// Checks that there is room for what comes back to a root, and that nothing else has its name.
-    async fn check_back(&self, held: &HeldRoot, steps: &[&Step]) -> Result<(), StoreError> {
-        let goes = |path: &RelativePath| {
-            let gone = steps.iter().filter(|step| !matches!(step.what, What::Put { .. }));
-            gone.into_iter().any(|step| step.path.is_within(path))
-        };
-        let (mut more, mut fewer) = (0_usize, 0_usize);
-        for step in steps {
-            let back = match &step.what {
-                What::Put { before: None, .. } => &step.path,
-                What::Move { to, .. } => to,
-                What::Put { .. } | What::Remove { .. } => {
-                    fewer += usize::from(matches!(step.what, What::Remove { .. }));
-                    continue;
-                }
-            };
-            more += usize::from(matches!(step.what, What::Put { .. }));
-            if let Some(existing) = held.differs_only_in_case(&self.store, back, None).await?
-                && !goes(&existing)
-            {
-                let virtual_path = |path| crate::apply::virtual_path(held.root.mount, path);
-                let (path, existing) = (virtual_path(back.clone())?, virtual_path(existing)?);
-                return Err(CommandError::DiffersOnlyInCase { path, existing }.into());
-            }
-        }
-        match more.saturating_sub(fewer) {
-            0 => Ok(()),
-            more => check_room(held, &self.store, more).await,
-        }
     }
 
     /// Returns what a task did to memories that are not open here. That there are such is told to a
@@ -500,7 +465,7 @@ impl Memories {
                 ..Default::default()
             },
         };
-        let mut changes = self.changes(&query).await?;
+        let mut changes = self.recorded_changes(&query).await?;
         if matches!(target, UndoTarget::Span { .. }) {
             // A stretch of time is about what was done through Quipu; an editor's work stays.
             changes.retain(|change| change.provenance.actor != Actor::Outside);
@@ -612,7 +577,7 @@ impl Memories {
         path: &RelativePath,
         wanted: &Wanted,
     ) -> Result<Result<Option<What>, Blocked>, StoreError> {
-        let shown = crate::apply::virtual_path(held.root.mount, path.clone())?;
+        let shown = virtual_path(held.root.mount, path.clone())?;
         if let Some((left, found)) = &wanted.gap {
             let (left, _) = self.text(left.as_ref()).await?;
             let (found, _) = self.text(found.as_ref()).await?;
@@ -631,7 +596,7 @@ impl Memories {
             Err(BackendError::WrongKind)
                 if wanted.now.is_none()
                     && matches!(
-                        crate::apply::look(&held.root, &shown, path).await?,
+                        look(&held.root, &shown, path).await?,
                         None | Some(Kind::Folder)
                     ) =>
             {
@@ -702,27 +667,12 @@ fn nest(a: &RelativePath, b: &RelativePath) -> bool {
 /// Finds what would keep a file from coming back to its place and is not going away with this undo.
 async fn in_the_way(held: &HeldRoot, steps: &[&Step]) -> Result<Vec<Blocked>, StoreError> {
     let root = &held.root;
-    let at = StoreError::at(root.mount);
-    let goes = |path: &RelativePath| {
-        steps.iter().any(|step| step.path == *path && matches!(step.what, What::Remove { .. }))
-    };
+    let removed = steps.iter().filter(|step| matches!(step.what, What::Remove { .. }));
+    let leaving: Vec<&RelativePath> = removed.map(|step| &step.path).collect();
     let mut blocked = Vec::new();
     for step in steps.iter().filter(|step| matches!(step.what, What::Put { before: None, .. })) {
-        let stands = match root.backend.kind(&step.path).await {
-            Ok(Some(Kind::Folder)) => {
-                let walk = root.backend.walk(Some(&step.path), Extent::ALL).await.map_err(&at)?;
-                let all = walk.files.len() == walk.files_total && walk.skipped.is_empty();
-                !(all && walk.files.iter().all(|file| goes(&file.path)))
-            }
-            Err(BackendError::WrongKind) => {
-                !std::iter::successors(step.path.parent(), RelativePath::parent)
-                    .any(|above| goes(&above))
-            }
-            Ok(_) => false,
-            Err(error) => return Err(at(error)),
-        };
-        if stands {
-            let path = crate::apply::virtual_path(root.mount, step.path.clone())?;
+        if obstacle(root, &step.path, &leaving).await?.is_some() {
+            let path = virtual_path(root.mount, step.path.clone())?;
             let why = "something else stands in its place: move that away first".to_owned();
             blocked.push(Blocked { path, why, diff: String::new() });
         }

@@ -13,10 +13,10 @@ mod apply;
 
 mod view;
 
-mod save;
-
 mod came;
 mod commit;
+
+mod checks;
 
 mod draft;
 

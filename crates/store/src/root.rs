@@ -96,6 +96,12 @@ impl Census {
     fn remove(&mut self, path: &RelativePath) {
         self.folded.remove(&path.folded());
     }
+
+    /// Returns whether everything at or below `path` leaves: each file itself, each folder with a file in it.
+    fn empties(&self, path: &RelativePath, leaving: &[&RelativePath]) -> bool {
+        let mut below = self.folded.values().filter(|known| known.is_within(path));
+        below.all(|known| leaving.iter().any(|left| known.is_within(left) || left.is_within(known)))
+    }
 }
 
 impl Root {
@@ -378,23 +384,24 @@ impl HeldRoot {
         self.head(path).map_or(Trust::Outside, |head| head.trust)
     }
 
-    /// Returns a path that differs from `path`, or from a folder on its way, only in case.
+    /// Returns a path that differs from `path`, or from a folder on its way, only in case. Paths that leave
+    /// with the same change do not count.
     pub(crate) async fn differs_only_in_case(
         &self,
         store: &Store,
         path: &RelativePath,
-        except: Option<&RelativePath>,
+        leaving: &[&RelativePath],
     ) -> Result<Option<RelativePath>, StoreError> {
         self.take_census(store, Look::Remembered).await?;
-        if self.alike(path, except).is_none() {
+        if self.alike(path, leaving).is_none() {
             return Ok(None);
         }
         // What is remembered may be a folder that is gone: look before refusing.
         self.take_census(store, Look::Again).await?;
-        Ok(self.alike(path, except))
+        Ok(self.alike(path, leaving))
     }
 
-    fn alike(&self, path: &RelativePath, except: Option<&RelativePath>) -> Option<RelativePath> {
+    fn alike(&self, path: &RelativePath, leaving: &[&RelativePath]) -> Option<RelativePath> {
         let known = self.root.known();
         let census = known.census.as_ref()?;
         let mut at = Some(path.clone());
@@ -402,7 +409,7 @@ impl HeldRoot {
             at = path.parent();
             if let Some(other) = census.folded.get(&path.folded())
                 && *other != path
-                && !except.is_some_and(|except| other.is_within(except))
+                && !census.empties(other, leaving)
             {
                 return Some(other.clone());
             }

@@ -23,7 +23,7 @@ use memory::document::Revision;
 use memory::path::{MemoryPath, RelativePath};
 use state::{Head, NewFileChange};
 
-use crate::apply::{read_small, virtual_path};
+use crate::checks::{read_small, virtual_path};
 use crate::commit::{AsFound, record_as_found, record_outside};
 use crate::context_files::TrustedFolders;
 use crate::error::StoreError;

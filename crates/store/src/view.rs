@@ -14,8 +14,8 @@ use memory::limits::{
 use memory::path::{MemoryPath, Mount, RelativePath};
 use state::{Mark, Use};
 
-use crate::apply::{is_part, look, refuse, virtual_path};
 use crate::backend::{BackendError, Extent, Found, Kind, Stamp, Walk};
+use crate::checks::{look, refuse, virtual_path};
 use crate::error::StoreError;
 use crate::memories::{Answering, BoundMount, Listed, Listing, Memories, MemoryText, Surveyed};
 use crate::root::Root;
@@ -400,4 +400,9 @@ pub(crate) async fn document_head(
         root.known().documents.insert(file.path.clone(), known);
     }
     Ok(head)
+}
+
+/// Returns whether part of a file was asked for.
+const fn is_part(lines: &Lines) -> bool {
+    !matches!(lines, Lines::Whole)
 }

@@ -43,6 +43,7 @@ async fn nothing_is_known_of_what_history_does_not_tell() {
     fs::write(host.global("a.md"), "- one\n").unwrap();
     let modified_at = agent.read(&at(PATH)).await.unwrap().modified_at;
     host.clock.set(modified_at + std::time::Duration::from_secs(9));
+    agent.notice().await.unwrap();
     assert_eq!(agent.entries_came(&at(PATH), &["one"]).await.unwrap(), [Some(modified_at)]);
     replace(&agent, PATH, "one\n", "one\n- two\n").await;
     let came = agent.entries_came(&at(PATH), &["one", "two"]).await.unwrap();
@@ -67,6 +68,7 @@ async fn the_time_of_a_file_in_a_checkout_says_nothing() {
     fs::create_dir_all(host.project("")).unwrap();
     fs::write(host.project("a.md"), "- one\n").unwrap();
     let path = at("/memories/project/a.md");
+    agent.notice().await.unwrap();
     assert_eq!(agent.entries_came(&path, &["one"]).await.unwrap(), [None]);
     host.clock.set(day(5));
     replace(&agent, "/memories/project/a.md", "one\n", "one\n- two\n").await;

@@ -76,8 +76,19 @@ async fn a_file_too_large_for_history_is_never_drafted_away() {
     let large = "x".repeat(1_100_000);
     fs::write(host.global("large.md"), &large).unwrap();
     let mut draft = agent.draft(ChangeKind::Draft, Call::default());
+    let path = at("/memories/global/large.md");
     let refused = draft.apply(make("/memories/global/large.md", "small\n")).await.unwrap();
+    assert!(matches!(refused, Reply::Refused(CommandError::AlreadyExists { .. })), "{refused:?}");
+    let refused = draft.apply(Command::Delete { path: path.clone() }).await.unwrap();
     assert!(matches!(refused, Reply::Refused(CommandError::OutgrewCap { .. })), "{refused:?}");
+    let refused =
+        draft.apply(moved("/memories/global/large.md", "/memories/global/b.md")).await.unwrap();
+    assert!(matches!(refused, Reply::Refused(CommandError::OutgrewCap { .. })), "{refused:?}");
+    let refused = draft.put(&path, "small\n").await;
+    assert!(
+        matches!(refused, Err(StoreError::Refused(CommandError::OutgrewCap { .. }))),
+        "{refused:?}"
+    );
     draft.put(&at("/memories/global/a.md"), "b\n").await.unwrap();
     draft.commit().await.unwrap();
     assert_eq!(fs::read_to_string(host.global("large.md")).unwrap(), large);
