@@ -189,7 +189,6 @@ impl Pattern {
         }
     }
 
-    #[expect(clippy::expect_used, reason = "the sources are constants, and a test compiles all")]
     fn compile(&self) -> Regex {
         let source = match self.reach {
             Reach::Near { .. } => self.source.replace(' ', r"[ \n]"),

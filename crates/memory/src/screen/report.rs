@@ -131,7 +131,6 @@ static NEGATION: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-#[expect(clippy::expect_used, reason = "the sources are constants, and the tests compile all")]
 fn regex(source: &str) -> Regex {
     // Without Unicode, word boundaries cost nothing in texts of other scripts.
     RegexBuilder::new(source).unicode(false).build().expect("the source is a regular expression")
