@@ -59,7 +59,7 @@ pub(crate) fn head() -> &'static [u8] {
         table.words.len() + table.numbers.map(<[u8]>::len).iter().sum::<usize>()
     };
     let numbers = table().map_or(0, vectors);
-    BYTES.get(..BYTES.len() - numbers).unwrap_or_default()
+    &BYTES[..BYTES.len() - numbers]
 }
 
 /// What a vector is for.

@@ -174,7 +174,7 @@ impl Terms {
     /// Returns which tokens a term is made of, and how rare it is.
     pub(crate) fn made_of(&self, term: &Term) -> (&[u32], u8) {
         let tokens = term.tokens.start as usize..term.tokens.end as usize;
-        (self.tokens.get(tokens).unwrap_or_default(), term.rarity)
+        (&self.tokens[tokens], term.rarity)
     }
 
     /// Returns the vectors, term by term; those of words that have none are zero.
@@ -194,10 +194,7 @@ impl Terms {
         let term = &self.list[id as usize];
         if !term.tokens.is_empty() {
             let at = id as usize * dims();
-            gist.add(
-                self.vectors(Sense::OfTexts).get(at..at + dims()).unwrap_or_default(),
-                term.rarity,
-            );
+            gist.add(&self.vectors(Sense::OfTexts)[at..at + dims()], term.rarity);
         }
     }
 
@@ -345,7 +342,7 @@ fn vector_of(sense: Sense, word: &Word) -> Option<Vec<i8>> {
 
 /// A number of something that there are fewer of than the type can count.
 pub(crate) fn number(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
+    u32::try_from(count).expect("a corpus has fewer things than a `u32` counts")
 }
 
 /// Which characters a word has, roughly.
