@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 
 use memory::document::description_line;
 use memory::screen::taken_for;
+use memory::text::slice;
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_security::confusable_detection::skeleton;
 
@@ -87,10 +88,10 @@ fn without_tags(text: &str) -> Cow<'_, str> {
             continue;
         }
         let end = at + character.len_utf8();
-        let rest = text.get(end..).unwrap_or_default();
+        let rest = slice(text, end..);
         if opens(character) && is_our_tag(rest) {
             let so_far = changed.get_or_insert_with(|| String::with_capacity(text.len() + 16));
-            so_far.push_str(text.get(copied..at).unwrap_or_default());
+            so_far.push_str(slice(text, copied..at));
             so_far.push_str(LESS);
             copied = end;
         }
@@ -103,7 +104,7 @@ fn finished(text: &str, copied: usize, changed: Option<String>) -> Cow<'_, str> 
     match changed {
         None => Cow::Borrowed(text),
         Some(mut changed) => {
-            changed.push_str(text.get(copied..).unwrap_or_default());
+            changed.push_str(slice(text, copied..));
             Cow::Owned(changed)
         }
     }
@@ -228,7 +229,7 @@ fn borders_marked(text: &str) -> Cow<'_, str> {
     {
         if is_border(line) {
             let marked = changed.get_or_insert_with(String::new);
-            marked.push_str(text.get(copied..start).unwrap_or_default());
+            marked.push_str(slice(text, copied..start));
             marked.push('\\');
             copied = start;
         }

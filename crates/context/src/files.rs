@@ -10,6 +10,7 @@ use std::collections::HashSet;
 
 use memory::context_file::{Import, ImportStyle, Source, Target};
 use memory::limits::{CONTEXT_BYTES_MAX, CONTEXT_TOKENS_MAX, IMPORT_DEPTH_MAX};
+use memory::text::slice;
 
 use crate::{escape, tokens};
 
@@ -206,11 +207,11 @@ impl Writing<'_> {
             ImportStyle::Tree | ImportStyle::Flat => &[],
         };
         for import in imports {
-            self.piece(source.text.get(at..import.range.start).unwrap_or_default());
+            self.piece(slice(&source.text, at..import.range.start));
             self.import(import);
             at = import.range.end;
         }
-        self.piece(source.text.get(at..body.end).unwrap_or_default());
+        self.piece(slice(&source.text, at..body.end));
     }
 
     fn import(&mut self, import: &Import) {

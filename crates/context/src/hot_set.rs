@@ -12,6 +12,7 @@ use memory::limits::{
     HOT_TOKENS_MAX,
 };
 use memory::path::MemoryPath;
+use memory::text::slice;
 use memory::usage::Usage;
 
 use crate::{escape, tokens};
@@ -157,7 +158,7 @@ fn item(body: &Body<'_>, head: &str) -> String {
 
 /// Returns the beginning of a text, up to the last character that ends within so many bytes.
 fn head(text: &str, bytes_max: usize) -> &str {
-    text.get(..text.floor_char_boundary(bytes_max)).unwrap_or(text)
+    slice(text, ..text.floor_char_boundary(bytes_max))
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@ use memory::limits::{
     RECALLED_ITEM_CHARS_MAX, RECALLED_ITEM_CHARS_MIN, RECALLED_ITEMS_MAX, STALE_AGE,
 };
 use memory::path::MemoryPath;
+use memory::text::slice;
 
 use crate::{Mark, escape, tokens};
 
@@ -99,7 +100,7 @@ fn rendered(item: &Item<'_>, chars: usize, now: Timestamp) -> String {
         text.push_str(mark.before_text());
         text.push('\n');
     }
-    text.push_str(&escape::data(body.get(..end).unwrap_or(body)));
+    text.push_str(&escape::data(slice(body, ..end)));
     text.push_str(if end < body.len() { "…\n" } else { "\n" });
     if is_stale(item.saved_at, now) {
         text.push_str("[may be out of date: check before relying on it]\n");

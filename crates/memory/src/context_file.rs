@@ -11,6 +11,7 @@ use std::ops::Range;
 use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
 use crate::document::body;
+use crate::text::slice;
 
 mod import;
 
@@ -109,7 +110,7 @@ pub fn with_edited(text: &str, edited: &str) -> Result<Option<String>, LinesMiss
 
 /// Tells whether a line of the section of added memories is this one.
 fn has_line(text: &str, line: &str) -> bool {
-    let section = section(text).and_then(|section| text.get(section)).unwrap_or_default();
+    let section = section(text).map_or("", |section| slice(text, section));
     section.lines().any(|there| there.trim_end() == line)
 }
 
@@ -117,13 +118,13 @@ fn has_line(text: &str, line: &str) -> bool {
 fn lines_of(text: &str) -> String {
     let text = text.replace("\r\n", "\n").replace('\r', "\n");
     let start = text.find(|c: char| !c.is_whitespace()).unwrap_or_default();
-    let start = text.get(..start).and_then(|before| before.rfind('\n')).map_or(0, |at| at + 1);
-    text.get(start..).unwrap_or_default().trim_end().to_owned()
+    let start = slice(&text, ..start).rfind('\n').map_or(0, |at| at + 1);
+    slice(&text, start..).trim_end().to_owned()
 }
 
 /// Tells whether the first line of a text ends as on Windows.
 fn is_crlf(text: &str) -> bool {
-    text.find('\n').is_some_and(|at| text.get(..at).is_some_and(|line| line.ends_with('\r')))
+    text.split_once('\n').is_some_and(|(line, _)| line.ends_with('\r'))
 }
 
 /// What stands before a block that is added.
@@ -194,8 +195,8 @@ impl Writing<'_> {
 
     fn at_the_top(&self) -> Placed {
         let start = self.text.len() - body(self.text).len();
-        let front = self.text.get(..start).unwrap_or_default();
-        let rest = self.text.get(start..).unwrap_or_default();
+        let front = slice(self.text, ..start);
+        let rest = slice(self.text, start..);
         let top = Writing { text: front, ..*self }.after(front.len(), Before::Heading);
         let end = if rest.is_empty() || rest.ends_with('\n') { "" } else { self.line_break };
         let text = format!("{}{}{rest}{end}", top.text, self.line_break);
@@ -271,10 +272,10 @@ fn headings(text: &str) -> Vec<Heading> {
 /// Returns where the last line ends that says something, the heading's at the least; without its line
 /// break.
 fn last_line(text: &str, section: &Range<usize>) -> usize {
-    let before = text.get(..section.end).unwrap_or(text).trim_end();
-    let heading = text.get(..section.start).unwrap_or(text).trim_end();
+    let before = slice(text, ..section.end).trim_end();
+    let heading = slice(text, ..section.start).trim_end();
     let end = before.len().max(heading.len());
-    let rest = text.get(end..).unwrap_or_default();
+    let rest = slice(text, end..);
     end + rest.find(['\n', '\r']).unwrap_or(rest.len())
 }
 

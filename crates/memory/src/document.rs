@@ -23,6 +23,7 @@ mod yaml;
 mod tests;
 
 use crate::limits::HEAD_BYTES_MAX;
+use crate::text::slice;
 
 use self::frontmatter::Start;
 
@@ -66,7 +67,7 @@ impl Head {
 /// on beyond the limit gives what can be read and the reason.
 pub fn head(prefix: &[u8]) -> Head {
     let cut = prefix.len() >= HEAD_BYTES_MAX;
-    let Some(text) = text_of(prefix.get(..HEAD_BYTES_MAX).unwrap_or(prefix), cut) else {
+    let Some(text) = text_of(&prefix[..prefix.len().min(HEAD_BYTES_MAX)], cut) else {
         return Head { malformed: Some("not UTF-8 text".to_owned()), ..Head::default() };
     };
     let Start { fields, malformed, body } = frontmatter::start(text, cut);
@@ -82,7 +83,7 @@ pub fn head(prefix: &[u8]) -> Head {
     let description = line("description").unwrap_or_default();
     let kind = line("type").or_else(|| frontmatter::nested(&fields, "metadata", "type"));
     let first_line = if description.is_empty() && malformed.is_none() {
-        first_line::first_line(text.get(body..).unwrap_or_default())
+        first_line::first_line(slice(text, body..))
     } else {
         String::new()
     };
@@ -103,7 +104,7 @@ pub fn has_other_fields(text: &str) -> bool {
 
 /// Returns what stands after the frontmatter; all of the text when there is none.
 pub fn body(text: &str) -> &str {
-    text.get(body_start(text)..).unwrap_or_default()
+    slice(text, body_start(text)..)
 }
 
 /// Where the body begins, in bytes; after a byte order mark when there is no frontmatter.

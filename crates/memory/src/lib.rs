@@ -28,6 +28,8 @@ pub mod feature;
 
 pub mod code;
 
+pub mod text;
+
 pub mod json;
 
 pub mod clock;

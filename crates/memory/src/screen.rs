@@ -31,6 +31,7 @@ use std::ops::Range;
 use std::str::FromStr;
 
 use crate::document::Revision;
+use crate::text::slice;
 
 pub use self::fold::taken_for;
 
@@ -175,10 +176,10 @@ impl Finding {
     /// Returns what a person adds to the allowed values to let exactly this one pass: the SHA-256
     /// of the found bytes in hex.
     ///
-    /// `text` is the text that was checked; `None` when it is another one. Meant for settings, not
-    /// for logs: the digest of a short password can be guessed.
-    pub fn digest(&self, text: &str) -> Option<String> {
-        text.get(self.range.clone()).map(digest)
+    /// `text` is the text that was checked. Meant for settings, not for logs: the digest of a short
+    /// password can be guessed.
+    pub fn digest(&self, text: &str) -> String {
+        digest(slice(text, self.range.clone()))
     }
 
     /// Tells whether it is about characters that a person cannot see.
@@ -196,7 +197,7 @@ pub struct ValueDigest(String);
 impl ValueDigest {
     /// Returns the digest of what `finding` found in `text`, the text that was checked.
     pub fn of(finding: &Finding, text: &str) -> Self {
-        Self(finding.digest(text).unwrap_or_default())
+        Self(finding.digest(text))
     }
 
     /// Returns the SHA-256 in hex, as a person adds it to the allowed values.
@@ -302,13 +303,13 @@ impl Screen {
         }
         let mut known: HashMap<(&str, &str), usize> = HashMap::new();
         for finding in self.check(before, writer) {
-            let found_text = before.get(finding.range.clone()).unwrap_or_default();
+            let found_text = slice(before, finding.range.clone());
             *known.entry((finding.rule, found_text)).or_default() += 1;
         }
         found
             .into_iter()
             .filter(|finding| {
-                let found_text = after.get(finding.range.clone()).unwrap_or_default();
+                let found_text = slice(after, finding.range.clone());
                 match known.get_mut(&(finding.rule, found_text)) {
                     Some(count @ 1..) => {
                         *count -= 1;
@@ -329,8 +330,7 @@ impl Screen {
     }
 
     fn allows(&self, text: &str, range: &Range<usize>) -> bool {
-        !self.allowed.is_empty()
-            && text.get(range.clone()).is_some_and(|found| self.allowed.contains(&digest(found)))
+        !self.allowed.is_empty() && self.allowed.contains(&digest(slice(text, range.clone())))
     }
 }
 
@@ -365,9 +365,9 @@ impl<'t> Lines<'t> {
     }
 
     fn number_at(&mut self, position: usize) -> usize {
-        let passed = self.text.get(self.position..position).unwrap_or_default();
+        let passed = slice(self.text, self.position..position);
         self.line += passed.matches('\n').count();
-        self.position = position.max(self.position);
+        self.position = position;
         self.line
     }
 }

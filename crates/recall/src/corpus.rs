@@ -1,9 +1,11 @@
 //! The corpus: memories as words, one memory at a time.
 
 use std::collections::{BTreeMap, HashMap};
+use std::hash::Hasher as _;
 use std::ops::Range;
 use std::sync::{Mutex, OnceLock};
 
+use fnv::FnvHasher;
 use jiff::civil::Date;
 use memory::path::MemoryPath;
 use memory::screen::Screen;
@@ -236,7 +238,9 @@ impl Corpus {
             self.keys.push(0);
             number(self.entries.len() - 1)
         });
-        self.keys[id as usize] = fnv(of_path, &ordinal.to_le_bytes());
+        let mut key = FnvHasher::with_key(of_path);
+        key.write(&ordinal.to_le_bytes());
+        self.keys[id as usize] = key.finish();
         let mut length = 0.0;
         for (term, weight) in sum(&own.terms, head) {
             length += weight;
@@ -357,16 +361,12 @@ fn sum<'a>(
     })
 }
 
-/// FNV-1a of a path.
+/// Returns a hash of a path, which is the same in every process.
 fn key(path: &MemoryPath) -> u64 {
-    let mount = path.mount().map(|mount| mount.to_string()).unwrap_or_default();
-    let relative = path.relative().map_or("", |relative| relative.as_str());
-    fnv(fnv(0xCBF2_9CE4_8422_2325, mount.as_bytes()), relative.as_bytes())
-}
-
-/// FNV-1a, gone on with.
-fn fnv(hash: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(hash, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01B3))
+    let mut key = FnvHasher::default();
+    key.write(path.mount().map(|mount| mount.to_string()).unwrap_or_default().as_bytes());
+    key.write(path.relative().map_or("", |relative| relative.as_str()).as_bytes());
+    key.finish()
 }
 
 /// The folders of a path below its scope, and the name of its file.

@@ -59,7 +59,7 @@ pub(crate) fn head() -> &'static [u8] {
         table.words.len() + table.numbers.map(<[u8]>::len).iter().sum::<usize>()
     };
     let numbers = table().map_or(0, vectors);
-    BYTES.get(..BYTES.len() - numbers).unwrap_or_default()
+    &BYTES[..BYTES.len() - numbers]
 }
 
 /// What a vector is for.
@@ -113,6 +113,11 @@ impl<'a> Table<'a> {
     /// Returns how many numbers a vector has.
     pub(crate) const fn dims(&self) -> usize {
         self.dims
+    }
+
+    /// Returns how many tokens it has.
+    pub(crate) const fn len(&self) -> usize {
+        self.ranks.len()
     }
 
     /// Returns the vector of a word in plain small letters, of length 127; `None` if it has none.
@@ -205,7 +210,7 @@ impl<'a> Table<'a> {
     fn add(&self, sense: Sense, token: usize, places: &mut [f32]) {
         let (steps, numbers) = (&self.steps[sense as usize], self.numbers[sense as usize]);
         let bytes = self.dims / NUMBERS_A_BYTE;
-        let numbers = numbers.get(token * bytes..(token + 1) * bytes).unwrap_or_default();
+        let numbers = &numbers[token * bytes..(token + 1) * bytes];
         let pairs = places.as_chunks_mut::<2>().0.iter_mut().zip(steps.as_chunks::<2>().0);
         for ((places, steps), pair) in pairs.zip(numbers) {
             places[0] += f32::from((pair << 4).cast_signed() >> 4) * steps[0];

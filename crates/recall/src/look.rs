@@ -83,7 +83,7 @@ pub(crate) fn matches(corpus: &Corpus, question: &Question, by_sense: bool) -> V
         if exact.is_none() {
             for (term, slips) in corpus.terms.misspelled(&of.word) {
                 let stem = corpus.terms.list[term as usize].stem;
-                let same = SLIP.powi(i32::try_from(slips).unwrap_or(i32::MAX));
+                let same = SLIP.powi(i32::try_from(slips).expect("a word has two slips at most"));
                 let forms = &corpus.terms.stems[stem as usize].members;
                 matches.extend(forms.iter().map(|term| Match::of(term, asked, same, same)));
             }
@@ -289,7 +289,7 @@ fn add_rows(corpus: &Corpus, places: &[(u32, usize)], rows: &mut Rows) {
     let mut next = 0;
     for (_, at) in places {
         let end = (at + REACH + 1).min(held.entries.len());
-        for id in held.entries.get(next.max(at.saturating_sub(REACH))..end).unwrap_or_default() {
+        for id in &held.entries[next.max(at.saturating_sub(REACH))..end] {
             if let Some(entry) = corpus.entries[*id as usize].as_ref() {
                 rows.list.push(Row::of(*id, entry));
             }

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use jiff::civil::Date;
+use memory::text::slice;
 
 use crate::corpus::{Corpus, Entry};
 use crate::terms::Gist;
@@ -88,7 +89,7 @@ impl Question {
     /// Reads a prompt for a corpus.
     pub(crate) fn read(prompt: &str, corpus: &Corpus, by_sense: bool) -> Self {
         let end = prompt.char_indices().nth(PROMPT_CHARS_MAX).map_or(prompt.len(), |(at, _)| at);
-        let prompt = prompt.get(..end).unwrap_or_default();
+        let prompt = slice(prompt, ..end);
         let all = words(prompt);
         let mut subjects = HashSet::new();
         let mut speakers = HashSet::new();

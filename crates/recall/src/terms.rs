@@ -117,7 +117,7 @@ impl Terms {
         let stem = stem.unwrap_or_else(|| self.add_stem(&text, &root));
         let tokens =
             if word.kind == Kind::Plain { table().and_then(|t| t.cut(&word.text)) } else { None };
-        self.push(text, stem, (&tokens.unwrap_or_default(), rarity(word)))
+        self.push(text, stem, &tokens.unwrap_or_default(), rarity(word))
     }
 
     /// Makes room for so many terms.
@@ -139,12 +139,7 @@ impl Terms {
     }
 
     /// Makes a word known that is not, by its stem, its tokens and how rare it is.
-    pub(crate) fn push(
-        &mut self,
-        text: Arc<str>,
-        stem: u32,
-        (tokens, rarity): (&[u32], u8),
-    ) -> u32 {
+    pub(crate) fn push(&mut self, text: Arc<str>, stem: u32, tokens: &[u32], rarity: u8) -> u32 {
         let id = number(self.list.len());
         self.stems[stem as usize].members.push(id);
         let start = number(self.tokens.len());
@@ -174,7 +169,7 @@ impl Terms {
     /// Returns which tokens a term is made of, and how rare it is.
     pub(crate) fn made_of(&self, term: &Term) -> (&[u32], u8) {
         let tokens = term.tokens.start as usize..term.tokens.end as usize;
-        (self.tokens.get(tokens).unwrap_or_default(), term.rarity)
+        (&self.tokens[tokens], term.rarity)
     }
 
     /// Returns the vectors, term by term; those of words that have none are zero.
@@ -194,10 +189,7 @@ impl Terms {
         let term = &self.list[id as usize];
         if !term.tokens.is_empty() {
             let at = id as usize * dims();
-            gist.add(
-                self.vectors(Sense::OfTexts).get(at..at + dims()).unwrap_or_default(),
-                term.rarity,
-            );
+            gist.add(&self.vectors(Sense::OfTexts)[at..at + dims()], term.rarity);
         }
     }
 
@@ -285,8 +277,7 @@ impl Terms {
         });
         let mut found: Vec<(u32, usize)> = likely
             .filter_map(|(id, term)| {
-                let other: Vec<char> = term.word.chars().collect();
-                let slips = slips(&chars, &other);
+                let slips = strsim::osa_distance(&word.text, &term.word);
                 (slips <= slips_max).then(|| (number(id), slips))
             })
             .collect();
@@ -345,47 +336,10 @@ fn vector_of(sense: Sense, word: &Word) -> Option<Vec<i8>> {
 
 /// A number of something that there are fewer of than the type can count.
 pub(crate) fn number(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
+    u32::try_from(count).expect("a corpus has fewer things than a `u32` counts")
 }
 
 /// Which characters a word has, roughly.
 fn letters(word: &str) -> u32 {
     word.chars().fold(0, |letters, c| letters | 1 << (u32::from(c) % 32))
-}
-
-/// How many letters must be put in, left out, changed or swapped to make one word of the other.
-fn slips(one: &[char], other: &[char]) -> usize {
-    let mut before: Vec<usize> = Vec::new();
-    let mut last: Vec<usize> = (0..=other.len()).collect();
-    for (row, a) in one.iter().enumerate() {
-        let mut next = vec![row + 1];
-        for (column, b) in other.iter().enumerate() {
-            let changed = last[column] + usize::from(a != b);
-            let mut slips = changed.min(last[column + 1] + 1).min(next[column] + 1);
-            if row > 0 && column > 0 && *a == other[column - 1] && one[row - 1] == *b {
-                slips = slips.min(before[column - 1] + 1);
-            }
-            next.push(slips);
-        }
-        before = last;
-        last = next;
-    }
-    last[other.len()]
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn slips_are_counted() {
-        let check = |one: &str, other: &str, expected| {
-            let chars = |word: &str| word.chars().collect::<Vec<_>>();
-            assert_eq!(slips(&chars(one), &chars(other)), expected, "{one} {other}");
-        };
-        check("harbour", "harbour", 0);
-        check("harbuor", "harbour", 1);
-        check("habour", "harbour", 1);
-        check("", "abc", 3);
-    }
 }

@@ -9,6 +9,7 @@ use jiff::civil::Date;
 use memory::document::{self, Head};
 use memory::limits::HEAD_BYTES_MAX;
 use memory::screen::{Screen, Writer};
+use memory::text::slice;
 
 /// A memory, cut.
 #[derive(Debug, Default)]
@@ -48,10 +49,10 @@ pub(crate) fn cut(text: &str, screen: &Screen) -> Cut {
         refused.iter().all(|bad| bad.end <= range.start || range.end <= bad.start)
     };
     let body_at = text.len() - document::body(text).len();
-    let front = text.get(..body_at).unwrap_or_default();
+    let front = slice(text, ..body_at);
     let mut cut = Cut::default();
     if is_clean(&(0..body_at)) {
-        cut.head = document::head(text.as_bytes().get(..HEAD_BYTES_MAX).unwrap_or(text.as_bytes()));
+        cut.head = document::head(&text.as_bytes()[..text.len().min(HEAD_BYTES_MAX)]);
         cut.date = front.lines().find_map(|line| first_date(line.strip_prefix("date:")?));
     }
     let mut headings = Headings::default();
@@ -59,11 +60,11 @@ pub(crate) fn cut(text: &str, screen: &Screen) -> Cut {
     for entry in document::entries(text) {
         let between = end..entry.range.start;
         if is_clean(&between) {
-            headings.read(text.get(between).unwrap_or_default());
+            headings.read(slice(text, between));
         }
         end = entry.range.end;
         if is_clean(&entry.range) {
-            let own = text.get(entry.range.clone()).unwrap_or_default();
+            let own = slice(text, entry.range.clone());
             cut.units.push(Unit {
                 subject: subject(&entry.first_line),
                 text: own.to_owned(),

@@ -11,6 +11,7 @@ use std::collections::HashMap;
 use std::iter;
 use std::sync::LazyLock;
 
+use memory::text::slice;
 use snowball_stemmers_rs::{Algorithm, Stemmer};
 use unicode_normalization::UnicodeNormalization;
 
@@ -257,12 +258,12 @@ fn parts(word: &str) -> Vec<&str> {
     let mut before = ' ';
     for (at, c) in word.char_indices() {
         if c == '_' || (before.is_lowercase() && c.is_uppercase()) {
-            parts.push(word.get(start..at).unwrap_or_default());
+            parts.push(slice(word, start..at));
             start = at;
         }
         before = c;
     }
-    parts.push(word.get(start..).unwrap_or_default());
+    parts.push(slice(word, start..));
     parts.retain_mut(|part| {
         *part = part.trim_matches('_');
         !part.is_empty()

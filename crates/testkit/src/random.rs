@@ -2,7 +2,6 @@
 
 #![expect(
     clippy::unwrap_used,
-    clippy::missing_panics_doc,
     reason = "numbers of a test fit; what does not is a mistake of the test"
 )]
 

@@ -11,6 +11,7 @@ use memory::document::conflict_line;
 use memory::path::{Layout, MemoryPath, Mount, RelativePath};
 use memory::proposal::{KeptEntry, Proposal, ProposalKind};
 use memory::screen::{Family, Policy, Screen, Writer};
+use memory::text::slice;
 use model::Tool;
 use regex::RegexBuilder;
 use serde_json::{Value, json};
@@ -267,7 +268,7 @@ impl<'a> Files<'a> {
             }
             for (number, line) in text.lines().enumerate() {
                 let end = line.floor_char_boundary(LINE_BYTES_SEARCHED);
-                if regex.is_match(line.get(..end).unwrap_or(line)) {
+                if regex.is_match(slice(line, ..end)) {
                     let line: String = line.chars().take(LINE_CHARS_MAX).collect();
                     found.push(format!("{}:{}: {line}", file.path, number + 1));
                 }

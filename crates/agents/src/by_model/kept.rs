@@ -4,6 +4,7 @@
 use std::collections::HashMap;
 
 use memory::document;
+use memory::text::slice;
 
 use super::agent::AgentError;
 use super::files::Files;
@@ -51,10 +52,10 @@ fn frame(text: &str) -> Vec<&str> {
     let mut from = text.len() - document::body(text).len();
     let mut between = Vec::new();
     for entry in document::entries(text) {
-        between.push(text.get(from..entry.range.start).unwrap_or_default());
+        between.push(slice(text, from..entry.range.start));
         from = entry.range.end;
     }
-    between.push(text.get(from..).unwrap_or_default());
+    between.push(slice(text, from..));
     between
         .into_iter()
         .flat_map(str::lines)
@@ -65,7 +66,7 @@ fn frame(text: &str) -> Vec<&str> {
 
 /// Returns the lines of a frontmatter but those of the description.
 fn fields(text: &str) -> Vec<&str> {
-    let front = text.get(..text.len() - document::body(text).len()).unwrap_or_default();
+    let front = slice(text, ..text.len() - document::body(text).len());
     let mut is_description = false;
     front
         .lines()

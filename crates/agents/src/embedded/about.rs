@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use memory::document;
 use memory::path::{Layout, MemoryPath, Mount};
+use memory::text::slice;
 
 use super::book::{Note, Snapshot, Source, Stored};
 use super::lexicon::Class;
@@ -270,8 +271,8 @@ pub(crate) fn first_words(entry: &str) -> String {
 fn cut(text: &str, chars_max: usize) -> String {
     let kept = chars_max.saturating_sub(CUT.chars().count());
     let end = text.char_indices().nth(kept).map_or(text.len(), |(end, _)| end);
-    let cut = text.get(..end).unwrap_or_default();
-    let between_words = text.get(end..).is_none_or(|rest| rest.starts_with(' '));
+    let cut = slice(text, ..end);
+    let between_words = slice(text, end..).starts_with(' ');
     let cut = if between_words { cut } else { cut.rsplit_once(' ').map_or(cut, |(cut, _)| cut) };
     format!("{}{CUT}", cut.trim_end())
 }

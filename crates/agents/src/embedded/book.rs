@@ -11,6 +11,7 @@ use memory::change::Trust;
 use memory::clock::Timestamp;
 use memory::document::{self, Entry, Head, without_entry};
 use memory::path::{MemoryPath, Mount};
+use memory::text::slice;
 use regex::Regex;
 
 use super::same::{self, Form};
@@ -211,7 +212,7 @@ impl Read {
         let mut end = text.len() - document::body(text).len();
         let mut notes: Vec<Note> = Vec::new();
         for entry in document::entries(text) {
-            above.pass(text.get(end..entry.range.start).unwrap_or_default());
+            above.pass(slice(text, end..entry.range.start));
             end = entry.range.end;
             let note = Note::read(text, entry, &above);
             if !note.is_item() {
@@ -219,7 +220,7 @@ impl Read {
             }
             notes.push(note);
         }
-        let ends_with_entry = text.get(end..).is_none_or(|rest| rest.trim().is_empty());
+        let ends_with_entry = slice(text, end..).trim().is_empty();
         Self { head: document::head(text.as_bytes()), notes, ends_with_entry }
     }
 
@@ -277,12 +278,11 @@ impl Above {
 
 impl Note {
     fn read(text: &Arc<str>, entry: Entry, above: &Above) -> Self {
-        let all = text.get(entry.range.clone()).unwrap_or_default();
-        let bullet =
-            all.get(..all.find(entry.first_line.as_str()).unwrap_or(0)).unwrap_or_default();
+        let all = slice(text, entry.range.clone());
+        let bullet = slice(all, ..all.find(entry.first_line.as_str()).unwrap_or(0));
         let from = entry.range.start + bullet.len();
         let whole = entry.whole(text);
-        let stated = whole.get(..reasons_start(whole).unwrap_or(whole.len())).unwrap_or_default();
+        let stated = slice(whole, ..reasons_start(whole).unwrap_or(whole.len()));
         Self {
             context: above.context(!bullet.is_empty()),
             form: Form::of(whole),
@@ -307,7 +307,7 @@ impl Note {
 
     /// Returns what it states, without the bullet and without its reasons.
     pub(crate) fn statement(&self) -> &str {
-        self.text.get(self.statement.clone()).unwrap_or_default()
+        slice(&self.text, self.statement.clone())
     }
 
     /// Tells whether it gives reasons.

@@ -4,6 +4,7 @@
 //! announces its items by their number (`three things: …`) becomes an entry for each.
 
 use memory::document;
+use memory::text::slice;
 
 use super::lexicon::Class;
 use super::same::is_numbered;
@@ -35,14 +36,14 @@ fn without_courtesy(text: &str) -> &str {
     };
     let start = first.checked_sub(1).map_or(0, |before| {
         let end = of(before).next_back().map_or(0, |token| token.at.end);
-        text.len() - behind_mark(text.get(end..).unwrap_or_default()).len()
+        text.len() - behind_mark(slice(text, end..)).len()
     });
     let thanks = of(final_one + 1).next().map_or(text.len(), |token| token.at.start);
-    let said = text.get(start..thanks).unwrap_or(text).trim_end();
+    let said = slice(text, start..thanks).trim_end();
     let is_parted = said.ends_with(['.', '!', '?', '。', '！', '？', ',', ';', '，', '、']);
-    let is_one_line = text.get(thanks..).is_none_or(|rest| !rest.trim_end().contains('\n'));
+    let is_one_line = !slice(text, thanks..).trim_end().contains('\n');
     if thanks == text.len() || !is_parted || !is_one_line || !is_balanced(said) {
-        return text.get(start..).unwrap_or(text);
+        return slice(text, start..);
     }
     said.trim_end_matches([',', ';', '，', '、'])
 }
@@ -75,7 +76,7 @@ fn without_lead(text: &str) -> &str {
         .max_by_key(|hit| hit.tokens.end);
     let Some(lead) = lead else { return text };
     let Some(last) = read.tokens.get(lead.tokens.end - 1) else { return text };
-    let rest = text.get(last.at.end..).unwrap_or_default();
+    let rest = slice(text, last.at.end..);
     let marked =
         rest.trim_start().starts_with([':', ',', '!', '：', '，', '、', '！', '-', '–', '—']);
     let one_word =
@@ -97,8 +98,8 @@ pub(crate) fn said(content: &str) -> String {
     let body = if body.trim().is_empty() { content } else { body };
     // The indentation of the first line may be that of code.
     let start = body.len() - body.trim_start().len();
-    let start = body.get(..start).and_then(|blank| blank.rfind('\n')).map_or(0, |at| at + 1);
-    let body = body.get(start..).unwrap_or(body).trim_end();
+    let start = slice(body, ..start).rfind('\n').map_or(0, |at| at + 1);
+    let body = slice(body, start..).trim_end();
     if body.contains('\n') { body.to_owned() } else { body.trim_start().to_owned() }
 }
 
@@ -128,7 +129,7 @@ pub(crate) fn read(body: &str) -> Option<Said> {
     };
     let whole = first.whole(body);
     let is_alone = more.is_empty() && !has_heading(body) && !is_step(body, first);
-    if is_alone && !is_block(body.get(first.range.clone()).unwrap_or_default(), whole) {
+    if is_alone && !is_block(slice(body, first.range.clone()), whole) {
         let fact = bare(whole);
         return states(fact).then(|| Said::Fact(fact.to_owned()));
     }
@@ -164,16 +165,15 @@ fn has_heading(body: &str) -> bool {
     let entries = document::entries(body);
     let start = entries.first().map_or(0, |first| first.range.start);
     let end = entries.last().map_or(0, |last| last.range.end);
-    let around = [body.get(..start), body.get(end..)];
+    let around = [slice(body, ..start), slice(body, end..)];
     around
         .into_iter()
-        .flatten()
         .flat_map(str::lines)
         .any(|line| !line.trim().is_empty() && !matches!(line.trim(), "-" | "*" | "+"))
 }
 
 fn is_step(body: &str, entry: &document::Entry) -> bool {
-    is_numbered(body.get(entry.range.clone()).unwrap_or_default().trim_start())
+    is_numbered(slice(body, entry.range.clone()).trim_start())
 }
 
 /// The items of a list that a sentence announces with their number, `three things: a, b and c`; the text
@@ -214,12 +214,12 @@ fn items(list: &str) -> Vec<String> {
         match read.tokens.iter().position(|token| token.is(Class::And)) {
             Some(0) => {
                 let at = read.tokens[0].at.end;
-                items.push(last.get(at..).unwrap_or_default().trim().to_owned());
+                items.push(slice(&last, at..).trim().to_owned());
             }
             Some(index) => {
                 let at = &read.tokens[index].at;
-                items.push(last.get(..at.start).unwrap_or_default().trim().to_owned());
-                items.push(last.get(at.end..).unwrap_or_default().trim().to_owned());
+                items.push(slice(&last, ..at.start).trim().to_owned());
+                items.push(slice(&last, at.end..).trim().to_owned());
             }
             None => items.push(last),
         }
@@ -244,11 +244,11 @@ pub(crate) fn sentences(fact: &str) -> Vec<String> {
         };
         if ends {
             let end = at + c.len_utf8();
-            sentences.push(fact.get(start..end).unwrap_or_default().trim().to_owned());
+            sentences.push(slice(fact, start..end).trim().to_owned());
             start = end;
         }
     }
-    sentences.push(fact.get(start..).unwrap_or_default().trim().to_owned());
+    sentences.push(slice(fact, start..).trim().to_owned());
     sentences.retain(|sentence| !sentence.is_empty());
     let stand_alone = sentences.iter().skip(1).all(|sentence| {
         let read = Text::read(sentence);

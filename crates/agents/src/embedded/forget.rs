@@ -9,6 +9,7 @@ use std::collections::BTreeSet;
 
 use memory::document::conflict_line;
 use memory::path::{MemoryPath, Mount, Scope};
+use memory::text::slice;
 
 use super::about::{kept_true, title};
 use super::book::{Note, Snapshot, Stored};
@@ -270,9 +271,8 @@ impl Asked {
                 && is_order_in_kana(query)
         } else {
             // To ask for `the staging database` is to ask to forget it; a sentence may say anything.
-            let named = text.tokens.get(usize::from(is_all_about(&text))..);
-            !query.contains(['?', '？', '؟'])
-                && named.unwrap_or_default().iter().all(names_something)
+            let named = &text.tokens[usize::from(is_all_about(&text))..];
+            !query.contains(['?', '？', '؟']) && named.iter().all(names_something)
         };
         let orders = text.tokens.iter().filter(|token| token.is(Class::Forget)).count();
         let is_statement = text.tokens.iter().any(is_that);
@@ -295,14 +295,7 @@ impl Asked {
             |words: &[&str]| text.tokens.iter().any(|token| words.contains(&token.word.as_str()));
         Self {
             light: light.collect(),
-            all: text
-                .tokens
-                .get(said..)
-                .unwrap_or_default()
-                .iter()
-                .filter(|one| !only_asks(one))
-                .cloned()
-                .collect(),
+            all: text.tokens[said..].iter().filter(|one| !only_asks(one)).cloned().collect(),
             forms: forms(query, &text, order.filter(|_| is_order && !keeps)),
             is_plain_order: is_order
                 && orders <= 1
@@ -313,12 +306,7 @@ impl Asked {
                 && text.tokens.iter().all(is_plain),
             is_for_all: text.tokens.iter().any(|token| EVERYTHING.contains(&token.word.as_str())),
             is_own: text.has(Class::Oneself),
-            is_negated: text
-                .tokens
-                .get(said..)
-                .unwrap_or_default()
-                .iter()
-                .any(|token| token.is(Class::Not)),
+            is_negated: text.tokens[said..].iter().any(|token| token.is(Class::Not)),
             is_statement,
             is_phrase: has_any(OF) && !has_any(OF_SENTENCES),
             words,
@@ -582,16 +570,16 @@ fn forms(query: &str, text: &Text, order: Option<usize>) -> Vec<Form> {
     }
     // `that the gate is red`: what is said to be forgotten, without the order.
     if let Some(that) = text.tokens.first().filter(|first| is_that(first)) {
-        forms.push(Form::of(query.get(that.at.end..).unwrap_or_default()));
+        forms.push(Form::of(slice(query, that.at.end..)));
     }
     if let Some(order) = order {
         forms.extend(quoted(query).map(Form::of));
-        for token in text.tokens.get(order..).unwrap_or_default() {
+        for token in &text.tokens[order..] {
             let asks = [Class::Forget, Class::Asking, Class::Polite, Class::Function];
             if token.is(Class::Not) || !asks.into_iter().any(|class| token.is(class)) {
                 break;
             }
-            let rest = query.get(token.at.end..).unwrap_or_default();
+            let rest = slice(query, token.at.end..);
             let rest = rest.trim_start_matches(|c: char| c.is_whitespace() || ":,：，".contains(c));
             forms.push(Form::of(rest));
         }

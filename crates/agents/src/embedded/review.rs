@@ -13,6 +13,7 @@ use std::ops::Range;
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use memory::clock::Timestamp;
+use memory::text::slice;
 
 use self::judge::{Judge, STATEMENT_CHARS_MIN, STATEMENT_WORDS_MIN, Strength, orders};
 use super::classify::{self, Whose};
@@ -427,10 +428,10 @@ fn retracts_later(sentence: &Sentence<'_>, start: usize) -> bool {
 
 /// Tells whether a sentence gives a text to work on behind a colon, or the words of a named speaker.
 fn works_on_text(sentence: &Sentence<'_>, lead: &Lead) -> bool {
-    let words = sentence.words.get(lead.end..).unwrap_or_default();
+    let words = &sentence.words[lead.end..];
     let colon = words.windows(2).position(|pair| {
         let [one, two] = pair else { return false };
-        let between = sentence.source.get(one.at.end..two.at.start).unwrap_or_default();
+        let between = slice(sentence.source, one.at.end..two.at.start);
         between.contains([':', '：']) && (between.len() > 1 || sentence.is_unspaced)
     });
     let Some(colon) = colon else { return false };

@@ -10,6 +10,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use memory::text::slice;
+
 use super::lexicon::{Class, Language, Script, Value, languages};
 use super::tongues::Tongues;
 use super::words::{is_unspaced, plain, simple_words, spaced_words};
@@ -330,7 +332,7 @@ impl<'a> Sentence<'a> {
     ) -> impl Iterator<Item = Range<usize>> {
         // They were found in order.
         let from = self.found.partition_point(|one| one.words.start < words.start);
-        let behind = self.found.get(from..).unwrap_or_default().iter();
+        let behind = self.found[from..].iter();
         behind
             .take_while(move |one| one.words.start < words.end)
             .filter(move |one| one.signal == signal)
@@ -380,7 +382,7 @@ fn clauses(text: &str, cut: Vec<(Range<usize>, String)>, quoted: &[Range<usize>]
             Some(range) => (range.clone(), "§".to_owned()),
             None => (at, plain),
         };
-        let between = text.get(end..at.start).unwrap_or_default();
+        let between = slice(text, end..at.start);
         let is_dash = |c: char| matches!(c, '–' | '—');
         let marks =
             [',', ';', ':', '(', ')', '，', '、', '；', '：', '（', '）', '.', '!', '?', '\n'];

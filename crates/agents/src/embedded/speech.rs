@@ -4,6 +4,8 @@
 
 use std::ops::Range;
 
+use memory::text::slice;
+
 use super::words::{names_month, plain};
 
 /// The most lines of a message that is read as a whole; a longer one is mostly pasted, and only its first and last
@@ -40,7 +42,7 @@ pub(crate) fn own_sentences(message: &str) -> Vec<Spoken<'_>> {
         let ends = sentence_ends(line, &quoted);
         let mut start = 0;
         for (index, end) in ends.iter().enumerate() {
-            let whole = line.get(start..*end).unwrap_or_default();
+            let whole = slice(line, start..*end);
             let from = start + (whole.len() - whole.trim_start().len());
             let text = whole.trim();
             let inside = quoted.iter().filter(|range| range.start >= from && range.end <= *end);
@@ -177,11 +179,7 @@ fn sentence_ends(line: &str, quoted: &[Range<usize>]) -> Vec<usize> {
         let next = chars.peek().map(|(_, next)| *next);
         let is_followed = next.is_none_or(|c| c.is_whitespace() || c == '(');
         let is_end = match c {
-            '.' => {
-                let (before, after) = (line.get(..at), line.get(end..));
-                is_followed
-                    && !is_abbreviated(before.unwrap_or_default(), after.unwrap_or_default())
-            }
+            '.' => is_followed && !is_abbreviated(slice(line, ..at), slice(line, end..)),
             '!' | '?' | '…' | '؟' => next.is_none_or(|c| !"!?.".contains(c)),
             '。' | '！' | '？' => true,
             _ => false,
@@ -198,8 +196,11 @@ fn sentence_ends(line: &str, quoted: &[Range<usize>]) -> Vec<usize> {
 
 /// Tells whether the word in front of a stop is an abbreviation or the number of a day.
 fn is_abbreviated(before: &str, after: &str) -> bool {
-    let start = before.rfind(char::is_whitespace).map_or(0, |at| at + 1);
-    let word = before.get(start..).unwrap_or(before).trim_start_matches(['(', '"', '\'']);
+    let (is_first, word) = match before.rsplit_once(char::is_whitespace) {
+        Some((_, word)) => (false, word),
+        None => (true, before),
+    };
+    let word = word.trim_start_matches(['(', '"', '\'']);
     let next = after.trim_start();
     let next_word = next.split(|c: char| !c.is_alphanumeric()).next().unwrap_or_default();
     let is_number = word.chars().all(|c| c.is_ascii_digit()) && names_month(&plain(next_word));
@@ -211,7 +212,7 @@ fn is_abbreviated(before: &str, after: &str) -> bool {
         && ((is_number && count <= ABBREVIATION_CHARS_MAX)
             || is_initial
             || is_known.contains(&word)
-            || ["Dr", "Mr", "Ms", "St", "No", "Nr", "Sr", "ca", "vs"].contains(&word) && start > 0)
+            || ["Dr", "Mr", "Ms", "St", "No", "Nr", "Sr", "ca", "vs"].contains(&word) && !is_first)
 }
 
 #[cfg(test)]

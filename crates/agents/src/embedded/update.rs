@@ -6,6 +6,7 @@
 
 use std::sync::LazyLock;
 
+use memory::text::slice;
 use regex::Regex;
 
 use super::same::{Form, has_blocks};
@@ -52,8 +53,7 @@ fn ends_it(new: &str, old: &str) -> bool {
     NO_LONGER.iter().any(|words| {
         let mut found = new.match_indices(words);
         found.any(|(at, words)| {
-            let (before, after) = (new.get(..at), new.get(at + words.len()..));
-            let rest = [before, after].into_iter().flatten().collect::<String>();
+            let rest = [slice(new, ..at), slice(new, at + words.len()..)].concat();
             Form::of(&rest) == old
         })
     })

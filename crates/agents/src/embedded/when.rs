@@ -8,6 +8,7 @@ use std::ops::Range;
 
 use jiff::civil::{Date, Weekday};
 use jiff::{Span, ToSpan};
+use memory::text::slice;
 
 use super::lexicon::{Class, Classes, Value, languages};
 use super::words::{Text, Token, is_unspaced};
@@ -103,17 +104,17 @@ pub(crate) fn absolute(source: &str, today: Date) -> String {
     for Pointed { at, token, said } in pointed {
         // A week, a month and a year are no days on which something is.
         if is_plain && said.parse::<Date>().is_ok() {
-            written.push_str(source.get(end..at.start).unwrap_or_default());
+            written.push_str(slice(source, end..at.start));
             written.push_str(preposition(&text, token));
             written.push_str(&said);
         } else {
-            written.push_str(source.get(end..at.end).unwrap_or_default());
-            let is_spaced = !source.get(at.clone()).unwrap_or_default().chars().any(is_unspaced);
+            written.push_str(slice(source, end..at.end));
+            let is_spaced = !slice(source, at.clone()).chars().any(is_unspaced);
             written.extend([if is_spaced { " (" } else { "(" }, &said, ")"]);
         }
         end = at.end;
     }
-    written.push_str(source.get(end..).unwrap_or_default());
+    written.push_str(slice(source, end..));
     written
 }
 
@@ -235,7 +236,7 @@ fn is_plain_statement(source: &str, text: &Text) -> bool {
 
 /// Whether the day is named behind the words already: `tomorrow (2026-05-04)`.
 fn is_named(source: &str, end: usize) -> bool {
-    let behind = source.get(end..).unwrap_or_default().trim_start();
+    let behind = slice(source, end..).trim_start();
     let inside = behind.strip_prefix(['(', '（']).and_then(|rest| rest.split([')', '）']).next());
     inside.is_some_and(|inside| inside.contains(|c: char| c.is_ascii_digit()))
 }
@@ -243,8 +244,7 @@ fn is_named(source: &str, end: usize) -> bool {
 /// Whether words are part of something larger that is not to be touched: code, a link, a path, a quotation,
 /// what belongs to a day (`tomorrow's plan`).
 fn is_quoted(source: &str, at: Range<usize>) -> bool {
-    let (before, after) =
-        (source.get(..at.start).unwrap_or_default(), source.get(at.end..).unwrap_or_default());
+    let (before, after) = (slice(source, ..at.start), slice(source, at.end..));
     let joins = |c: char| "/\\._-=@#+&%~`\"'’“”«»".contains(c);
     let glued_behind = {
         let mut next = after.chars();

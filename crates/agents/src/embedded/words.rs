@@ -9,6 +9,7 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::LazyLock;
 
+use memory::text::slice;
 use regex::Regex;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
@@ -153,7 +154,7 @@ impl Text {
         let mut read = Self::default();
         let (mut clause, mut sentence, mut end) = (0, 0, 0);
         for piece in pieces {
-            let between = text.get(end..piece.at.start).unwrap_or_default();
+            let between = slice(text, end..piece.at.start);
             let next = words.get(piece.words.start).map_or("", |(_, word)| word);
             match pause(read.tokens.last(), between, next) {
                 Some(Pause::Sentence) => (sentence, clause) = (sentence + 1, clause + 1),
@@ -169,7 +170,7 @@ impl Text {
             };
             let cut = words.get_mut(piece.words).into_iter().flatten().chain(&mut unspaced);
             for (at, word) in cut.map(std::mem::take) {
-                let source = text.get(at.clone()).unwrap_or_default();
+                let source = slice(text, at.clone());
                 let is_name = !first_in_sentence && source.starts_with(char::is_uppercase);
                 let is_acronym = is_acronym(source);
                 let language = chosen.for_script(script_of(&word));
@@ -464,7 +465,7 @@ fn tongues_of(text: &str, pieces: &[Piece], words: &[Cut]) -> Tongues {
             continue;
         }
         for (at, word) in words.get(piece.words.clone()).into_iter().flatten() {
-            tongues.add(text.get(at.clone()).unwrap_or_default(), word);
+            tongues.add(slice(text, at.clone()), word);
         }
     }
     tongues
@@ -483,7 +484,7 @@ impl Piece {
 
 /// A word, cut at an apostrophe unless some language knows it whole.
 fn cut_word(text: &str, piece: &Piece, words: &mut Vec<Cut>) {
-    let source = text.get(piece.at.clone()).unwrap_or_default();
+    let source = slice(text, piece.at.clone());
     let whole = plain(source);
     if !source.contains(['\'', '’']) || languages_known(&whole) {
         words.push((piece.at.clone(), whole));
@@ -492,8 +493,7 @@ fn cut_word(text: &str, piece: &Piece, words: &mut Vec<Cut>) {
     let mut start = piece.at.start;
     for part in source.split(['\'', '’']) {
         let at = start..start + part.len();
-        let mark =
-            text.get(at.end..).and_then(|rest| rest.chars().next()).map_or(0, char::len_utf8);
+        let mark = slice(text, at.end..).chars().next().map_or(0, char::len_utf8);
         start = at.end + mark;
         if !part.is_empty() {
             words.push((at, plain(part)));
@@ -551,7 +551,7 @@ fn cut_unspaced(text: &str, piece: &Piece, chosen: Chosen) -> Vec<Cut> {
     else {
         return pairs(text, &piece.at);
     };
-    let source = text.get(piece.at.clone()).unwrap_or_default();
+    let source = slice(text, piece.at.clone());
     let chars: Vec<(usize, char)> = source.char_indices().collect();
     let end_of = |index: usize| chars.get(index).map_or(source.len(), |(at, _)| *at);
     let mut words = Vec::new();
@@ -579,7 +579,7 @@ fn cut_unspaced(text: &str, piece: &Piece, chosen: Chosen) -> Vec<Cut> {
 /// Katakana stays whole, hiragana is grammar and is left out, the rest is cut into pairs.
 fn unknown_words(text: &str, piece: &Piece, at: Range<usize>, language: &Language) -> Vec<Cut> {
     let start = piece.at.start + at.start;
-    let source = text.get(start..piece.at.start + at.end).unwrap_or_default();
+    let source = slice(text, start..piece.at.start + at.end);
     let mut runs: Vec<(Range<usize>, u8)> = Vec::new();
     for (at, c) in source.char_indices() {
         let kind = match c {
@@ -597,7 +597,7 @@ fn unknown_words(text: &str, piece: &Piece, at: Range<usize>, language: &Languag
     for (at, kind) in runs {
         match kind {
             0 if language.code == "ja" => {}
-            1 => words.push((at.clone(), plain(text.get(at).unwrap_or_default()))),
+            1 => words.push((at.clone(), plain(slice(text, at)))),
             _ => words.extend(pairs(text, &at)),
         }
     }
@@ -606,7 +606,7 @@ fn unknown_words(text: &str, piece: &Piece, at: Range<usize>, language: &Languag
 
 /// Every two characters that stand side by side; a single one by itself.
 fn pairs(text: &str, at: &Range<usize>) -> Vec<Cut> {
-    let source = text.get(at.clone()).unwrap_or_default();
+    let source = slice(text, at.clone());
     let starts: Vec<usize> = source
         .char_indices()
         .filter(|(index, c)| *index == 0 || !is_combining_mark(*c))
@@ -615,7 +615,7 @@ fn pairs(text: &str, at: &Range<usize>) -> Vec<Cut> {
         .collect();
     let pair = |start: usize, end: usize| {
         let at = at.start + start..at.start + end;
-        let word = plain(text.get(at.clone()).unwrap_or_default());
+        let word = plain(slice(text, at.clone()));
         (at, word)
     };
     match starts.as_slice() {

@@ -2,7 +2,6 @@
 
 #![expect(
     clippy::disallowed_methods,
-    clippy::expect_used,
     clippy::panic,
     clippy::unwrap_used,
     reason = "the helpers of these tests set up files and processes, and fail where those fail"

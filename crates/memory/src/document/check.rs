@@ -8,6 +8,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag};
 use crate::document::frontmatter::{self, Frontmatter};
 use crate::document::one_line::visible_line;
 use crate::document::{body_start, entries};
+use crate::text::slice;
 
 /// The shortest text that counts as repeated, in characters: `- none` below two headings is two facts.
 const REPEATED_CHARS_MIN: usize = 8;
@@ -27,7 +28,7 @@ pub fn statements(text: &str) -> Vec<Statement> {
     let (mut at, mut line, mut heading) = (0, 1, String::new());
     let mut told = Vec::new();
     for entry in entries(text) {
-        let between = text.get(at..entry.range.start).unwrap_or_default();
+        let between = slice(text, at..entry.range.start);
         line += between.matches('\n').count();
         if let Some(above) = between.lines().rev().find(|line| line.starts_with('#')) {
             heading = folded(above);
@@ -74,7 +75,7 @@ fn next_conflict<'a>(lines: &mut impl Iterator<Item = (usize, &'a str)>) -> Opti
 /// Returns where the blocks of code of a memory are, in bytes.
 fn code_blocks(text: &str) -> Vec<Range<usize>> {
     let start = body_start(text);
-    let body = text.get(start..).unwrap_or_default();
+    let body = slice(text, start..);
     Parser::new_ext(body, Options::empty())
         .into_offset_iter()
         .filter(|(event, _)| matches!(event, Event::Start(Tag::CodeBlock(_))))
@@ -100,5 +101,5 @@ fn folded(text: &str) -> String {
 }
 
 fn line_at(text: &str, byte: usize) -> usize {
-    text.get(..byte).unwrap_or_default().matches('\n').count() + 1
+    slice(text, ..byte).matches('\n').count() + 1
 }

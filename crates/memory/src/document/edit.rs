@@ -12,6 +12,7 @@ use crate::document::frontmatter::{
     Block, Field, Frontmatter, Value, begins_field, byte_order_mark, last, parse, read,
 };
 use crate::limits::HEAD_BYTES_MAX;
+use crate::text::slice;
 
 /// Returns the text with one field of its frontmatter set, replaced or added.
 ///
@@ -156,12 +157,12 @@ fn chunks(yaml: &str) -> Vec<&str> {
     let mut at = 0;
     for line in yaml.split_inclusive('\n') {
         if at > start && (begins_field(line) || line.starts_with('#')) {
-            chunks.extend(yaml.get(start..at));
+            chunks.push(slice(yaml, start..at));
             start = at;
         }
         at += line.len();
     }
-    chunks.extend(yaml.get(start..at));
+    chunks.push(slice(yaml, start..at));
     chunks
 }
 

@@ -13,6 +13,7 @@ use std::ops::Range;
 use pulldown_cmark::{Event, Options, Parser, Tag};
 
 use crate::document::body_start;
+use crate::text::slice;
 
 /// One entry of a memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,16 +28,16 @@ impl Entry {
     /// Returns all of the entry in the text that it is from, without the bullet or number and without the
     /// white space at its end.
     pub fn whole<'a>(&self, text: &'a str) -> &'a str {
-        let all = text.get(self.range.clone()).unwrap_or_default();
+        let all = slice(text, self.range.clone());
         let start = all.find(self.first_line.as_str()).unwrap_or(0);
-        all.get(start..).unwrap_or_default().trim_end()
+        slice(all, start..).trim_end()
     }
 }
 
 /// Returns the entries of a memory in their order. They do not overlap.
 pub fn entries(text: &str) -> Vec<Entry> {
     let start = body_start(text);
-    let body = text.get(start..).unwrap_or_default();
+    let body = slice(text, start..);
     let lines = Lines::of(body);
     let joined = joined(&lines, with_leftovers(&lines, blocks(&lines)));
     joined.into_iter().filter_map(|piece| entry(&lines, &piece, start)).collect()
@@ -44,12 +45,11 @@ pub fn entries(text: &str) -> Vec<Entry> {
 
 /// Returns the text without this entry, every other byte as it was.
 ///
-/// A text that the entry is not from, and whose characters it would cut, is returned as it is.
+/// # Panics
+///
+/// Panics when the entry is from another text and does not fit this one.
 pub fn without_entry(text: &str, entry: &Entry) -> String {
-    match (text.get(..entry.range.start), text.get(entry.range.end..)) {
-        (Some(before), Some(after)) => [before, after].concat(),
-        _ => text.to_owned(),
-    }
+    [slice(text, ..entry.range.start), slice(text, entry.range.end..)].concat()
 }
 
 /// The lines of a body. A lone carriage return ends a line, as in Markdown.
@@ -81,7 +81,7 @@ impl<'a> Lines<'a> {
     }
 
     fn text(&self, lines: &Range<usize>) -> &'a str {
-        self.body.get(self.bytes(lines)).unwrap_or_default()
+        slice(self.body, self.bytes(lines))
     }
 
     fn is_blank(&self, line: usize) -> bool {

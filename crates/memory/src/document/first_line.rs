@@ -2,6 +2,7 @@
 
 use crate::document::frontmatter::{self, Frontmatter};
 use crate::document::one_line::description_line;
+use crate::text::slice;
 
 /// Returns the first heading or line of text of a body, without its mark and on one line; empty if there is none.
 ///
@@ -29,9 +30,7 @@ pub(super) fn first_line(body: &str) -> String {
 fn below_second_block(body: &str) -> &str {
     match frontmatter::read(body) {
         Frontmatter::Absent => body,
-        Frontmatter::Fields(block, _) | Frontmatter::Broken(block, _) => {
-            body.get(block.end..).unwrap_or_default()
-        }
+        Frontmatter::Fields(block, _) | Frontmatter::Broken(block, _) => slice(body, block.end..),
     }
 }
 

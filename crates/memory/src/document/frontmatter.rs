@@ -8,6 +8,7 @@ use std::ops::Range;
 use crate::document::one_line::description_line;
 use crate::document::yaml::{self, Unreadable, is_null};
 use crate::limits::HEAD_BYTES_MAX;
+use crate::text::slice;
 
 /// Where a block stands in its text, in bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +97,7 @@ pub(super) fn read(text: &str) -> Frontmatter {
 }
 
 fn read_block(text: &str, block: Block) -> Frontmatter {
-    let yaml = text.get(block.yaml.clone()).unwrap_or_default();
+    let yaml = slice(text, block.yaml.clone());
     match parse(yaml) {
         Ok(Some(fields)) => Frontmatter::Fields(block, fields),
         Err(reason) if begins_like_fields(yaml) => Frontmatter::Broken(block, reason),
@@ -132,7 +133,7 @@ pub(super) fn start(text: &str, cut: bool) -> Start {
                 }
             };
         }
-        Found::Open { yaml } => text.get(yaml..).unwrap_or_default(),
+        Found::Open { yaml } => slice(text, yaml..),
     };
     if !begins_like_fields(yaml) {
         return all_body;
@@ -142,7 +143,7 @@ pub(super) fn start(text: &str, cut: bool) -> Start {
         let reason = "frontmatter has no closing `---` line".to_owned();
         return Start { fields: Vec::new(), malformed: Some(reason), body };
     }
-    let whole = yaml.get(..last_field_at(yaml)).unwrap_or_default();
+    let whole = slice(yaml, ..last_field_at(yaml));
     let reason = format!("frontmatter goes on beyond {HEAD_BYTES_MAX} bytes");
     let fields = parse(whole).ok().flatten().unwrap_or_default();
     Start { fields, malformed: Some(reason), body }
@@ -187,7 +188,7 @@ enum Found {
 
 fn find(text: &str) -> Found {
     let mut at = byte_order_mark(text).len();
-    let mut lines = text.get(at..).unwrap_or_default().split_inclusive('\n');
+    let mut lines = slice(text, at..).split_inclusive('\n');
     match lines.next() {
         Some(line) if without_line_end(line) == "---" => at += line.len(),
         _ => return Found::Nothing,

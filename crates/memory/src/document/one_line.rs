@@ -1,6 +1,7 @@
 //! Text made fit for one line of a listing: folded, without what cannot be seen, and short.
 
 use crate::limits::DESCRIPTION_CHARS_MAX;
+use crate::text::slice;
 
 /// Returns the text on one line, cut at [`DESCRIPTION_CHARS_MAX`] characters, then `…`.
 ///
@@ -10,7 +11,7 @@ use crate::limits::DESCRIPTION_CHARS_MAX;
 pub fn description_line(text: &str) -> String {
     let line = visible_line(text);
     match line.char_indices().nth(DESCRIPTION_CHARS_MAX) {
-        Some((end, _)) => format!("{}…", line.get(..end).unwrap_or_default().trim_end()),
+        Some((end, _)) => format!("{}…", slice(&line, ..end).trim_end()),
         None => line,
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::document::{Entry, entries};
 use crate::limits::MEMORY_BYTES_MAX;
+use crate::text::slice;
 
 /// Returns the text with a list item as its last entry; `None` where that would not be one entry of its own, or where
 /// the memory would be too large.
@@ -20,14 +21,13 @@ pub fn append_entry(text: &str, entry: &str) -> Option<String> {
 /// Returns the text with another text in place of an entry, behind the same bullet; `None` where that would change the
 /// number of entries, or where the memory would be too large.
 pub fn replace_entry(text: &str, entry: &Entry, new: &str) -> Option<String> {
-    let all = text.get(entry.range.clone())?;
+    let all = slice(text, entry.range.clone());
     let old = entry.whole(text);
-    let bullet = all.len() - all.trim_end().len() + old.len();
-    let bullet = all.get(..all.len().checked_sub(bullet)?)?;
-    let tail = all.get(all.trim_end().len()..)?;
+    let bullet = slice(all, ..all.trim_end().len() - old.len());
+    let tail = slice(all, all.trim_end().len()..);
     let new = indented(new.trim_end(), bullet.chars().count()).replace('\n', line_end(text));
-    let before = text.get(..entry.range.start)?;
-    let after = text.get(entry.range.end..)?;
+    let before = slice(text, ..entry.range.start);
+    let after = slice(text, entry.range.end..);
     let replaced = [before, bullet, &new, tail, after].concat();
     let has_room = replaced.len() <= MEMORY_BYTES_MAX;
     (has_room && entries(&replaced).len() == entries(text).len()).then_some(replaced)

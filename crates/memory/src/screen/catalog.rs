@@ -15,6 +15,7 @@ use super::prose::Prose;
 use super::scan::Hit;
 use super::words::Words;
 use super::{Rule, injection, invisible, secrets, services, values};
+use crate::text::slice;
 
 /// How much of the text around a word a pattern is tried on.
 #[derive(Clone, Copy, Debug)]
@@ -62,7 +63,7 @@ impl<'t> Found<'t> {
 
     /// Returns what stands before a range on its line.
     pub(super) fn line_before(&self, range: &Range<usize>) -> &'t str {
-        let before = self.text.get(..range.start).unwrap_or_default();
+        let before = slice(self.text, ..range.start);
         before.rsplit('\n').next().unwrap_or_default()
     }
 }
@@ -156,7 +157,7 @@ impl Catalog {
             Reach::Line | Reach::Rest => {
                 // The text is cut behind the window only: what stands before it decides whether a
                 // word begins there.
-                let text = text.get(..window.end).unwrap_or_default();
+                let text = slice(text, ..window.end);
                 pattern.find(&regex, text, window.start, |range| {
                     hits.push(Hit { rule: pattern.rule, range });
                 });
@@ -189,7 +190,6 @@ impl Pattern {
         }
     }
 
-    #[expect(clippy::expect_used, reason = "the sources are constants, and a test compiles all")]
     fn compile(&self) -> Regex {
         let source = match self.reach {
             Reach::Near { .. } => self.source.replace(' ', r"[ \n]"),

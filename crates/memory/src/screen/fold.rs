@@ -10,6 +10,7 @@ use std::ops::Range;
 use unicode_normalization::char::{decompose_compatible, is_combining_mark};
 
 use super::invisible::is_invisible;
+use crate::text::slice;
 
 /// A folded text and the way back.
 #[derive(Debug)]
@@ -58,7 +59,7 @@ impl Folded {
                 None => change(character, before),
             };
             let Some(change) = change else { continue };
-            let after = text.get(position + character.len_utf8()..).unwrap_or_default();
+            let after = slice(text, position + character.len_utf8()..);
             folded.joins_words |= matches!(change, Change::Drop)
                 && before.is_some_and(is_ascii_word)
                 && after.starts_with(is_ascii_word);
@@ -107,7 +108,7 @@ impl Folded {
     fn copy(&mut self, text: &str, range: Range<usize>) {
         if !range.is_empty() {
             self.pieces.push(Piece { folded: self.text.len(), source: range.start, copied: true });
-            self.text.push_str(text.get(range).unwrap_or_default());
+            self.text.push_str(slice(text, range));
         }
     }
 
@@ -136,7 +137,7 @@ impl LookAlikes {
     /// Returns whether the run at this position has a Latin letter on either side.
     fn are_latin(&mut self, text: &str, position: usize, before: Option<char>) -> bool {
         if position >= self.end {
-            let rest = text.get(position..).unwrap_or_default();
+            let rest = slice(text, position..);
             let beyond = rest.trim_start_matches(|letter: char| {
                 latin_look_alike(letter).is_some() || is_invisible(letter)
             });
@@ -177,7 +178,7 @@ enum Change {
 }
 
 fn text_before(text: &str, position: usize) -> &str {
-    text.get(..position).unwrap_or_default()
+    slice(text, ..position)
 }
 
 fn is_ascii_word(character: char) -> bool {

@@ -6,6 +6,7 @@
 
 use super::scan::Hit;
 use super::{Family, Rule};
+use crate::text::slice;
 
 /// The rules, in the order of the documentation.
 pub(super) const RULES: &[Rule] = &[
@@ -64,7 +65,7 @@ pub(super) fn find(text: &str, hits: &mut Vec<Hit>) {
     for (position, character) in text.char_indices() {
         if is_visible(character) {
             if character == '\u{1F3F4}' {
-                flag_end = position + flag_bytes(text.get(position..).unwrap_or_default());
+                flag_end = position + flag_bytes(slice(text, position..));
             }
             continue;
         }
@@ -72,8 +73,8 @@ pub(super) fn find(text: &str, hits: &mut Vec<Hit>) {
         if position < flag_end {
             continue;
         }
-        let before = text.get(..position).unwrap_or_default();
-        let after = text.get(end..).unwrap_or_default();
+        let before = slice(text, ..position);
+        let after = slice(text, end..);
         let Some(rule) = broken_rule(character, before, after) else { continue };
         match hits.get_mut(first..).and_then(<[Hit]>::last_mut) {
             Some(last) if last.rule == rule && last.range.end == position => last.range.end = end,

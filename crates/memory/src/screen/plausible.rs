@@ -87,6 +87,7 @@ pub(super) fn is_generated(text: &str) -> bool {
     if has_space(text) || is_technical(text) || is_path(text) || is_address(text) {
         return false;
     }
+    // A letter beyond ASCII at the beginning makes it a word.
     let inner = text.get(1..).unwrap_or_default();
     let strange = inner.trim_end_matches(['!', '.']).contains(['!', '#', '$', '%', '^', '&', '*']);
     let capitals = has_mixed_case(text)

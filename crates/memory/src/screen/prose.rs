@@ -5,6 +5,8 @@
 
 use std::ops::Range;
 
+use crate::text::slice;
+
 /// A window of a text in plain writing.
 ///
 /// White space becomes one space, or one line break where it holds any, together with the markup
@@ -24,7 +26,7 @@ impl Prose {
             sources: Vec::with_capacity(window.len() + 1),
         };
         let mut gap: Option<Range<usize>> = None;
-        for (offset, character) in text.get(window.clone()).unwrap_or_default().char_indices() {
+        for (offset, character) in slice(text, window.clone()).char_indices() {
             let start = window.start + offset;
             if character.is_whitespace() || is_markup(character) {
                 gap = Some(gap.map_or(start, |gap| gap.start)..start + character.len_utf8());
@@ -49,7 +51,7 @@ impl Prose {
 
     /// Returns the bytes of the source that a range of the plain writing came from.
     pub(super) fn source(&self, range: &Range<usize>) -> Range<usize> {
-        let source_at = |position: usize| self.sources.get(position).copied().unwrap_or_default();
+        let source_at = |position: usize| self.sources[position];
         let last = source_at(range.end.saturating_sub(1));
         let mut beyond = self.sources.iter().copied().skip(range.end);
         source_at(range.start)..beyond.find(|source| *source > last).unwrap_or(last)
@@ -57,7 +59,7 @@ impl Prose {
 
     /// Puts what stands for a stretch of white space and markup.
     fn bridge(&mut self, text: &str, gap: Range<usize>) {
-        let between = text.get(gap.clone()).unwrap_or_default();
+        let between = slice(text, gap.clone());
         if between.contains('\n') {
             self.push('\n', gap.start);
         } else if between.contains(char::is_whitespace) {

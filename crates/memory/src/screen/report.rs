@@ -11,6 +11,7 @@ use std::sync::LazyLock;
 use regex::bytes::{Regex, RegexBuilder};
 
 use super::scan::Hit;
+use crate::text::slice;
 
 /// How far around an order its sentence and its quotation marks are looked for, in bytes.
 const REACH: usize = 240;
@@ -131,7 +132,6 @@ static NEGATION: LazyLock<Regex> = LazyLock::new(|| {
     )
 });
 
-#[expect(clippy::expect_used, reason = "the sources are constants, and the tests compile all")]
 fn regex(source: &str) -> Regex {
     // Without Unicode, word boundaries cost nothing in texts of other scripts.
     RegexBuilder::new(source).unicode(false).build().expect("the source is a regular expression")
@@ -145,10 +145,10 @@ pub(super) fn is_report(text: &str, hit: &Hit) -> bool {
     let sentence = sentence_around(text, &hit.range);
     let quotation = quotation_around(text, &sentence, &hit.range);
     let order = quotation.as_ref().unwrap_or(&hit.range);
-    let before = plain(text.get(sentence.start..order.start).unwrap_or_default());
-    let after = plain(text.get(order.end..sentence.end).unwrap_or_default());
+    let before = plain(slice(text, sentence.start..order.start));
+    let after = plain(slice(text, order.end..sentence.end));
     let beyond = text.ceil_char_boundary((sentence.end + REACH / 2).min(text.len()));
-    let next = plain(text.get(sentence.end..beyond).unwrap_or_default());
+    let next = plain(slice(text, sentence.end..beyond));
     let turns_to_reader = [&before, &after, &next].iter().any(|part| matches(&READER, part));
     if turns_to_reader || matches(&NEGATION, &before) {
         return false;
@@ -227,8 +227,8 @@ fn matches(expression: &Regex, text: &str) -> bool {
 fn sentence_around(text: &str, range: &Range<usize>) -> Range<usize> {
     let first = text.floor_char_boundary(range.start.saturating_sub(REACH));
     let last = text.ceil_char_boundary((range.end + REACH).min(text.len()));
-    let before = text.get(first..range.start).unwrap_or_default();
-    let after = text.get(range.end..last).unwrap_or_default();
+    let before = slice(text, first..range.start);
+    let after = slice(text, range.end..last);
     let start = before
         .rmatch_indices(['.', '!', '?', '\n'])
         .find(|(at, _)| ends_sentence(before, *at))
@@ -242,8 +242,8 @@ fn sentence_around(text: &str, range: &Range<usize>) -> Range<usize> {
 
 /// Returns whether the mark at a position of a text ends a sentence.
 fn ends_sentence(text: &str, at: usize) -> bool {
-    let mark = text.as_bytes().get(at).copied().unwrap_or_default();
-    let rest = text.get(at + 1..).unwrap_or_default();
+    let mark = text.as_bytes()[at];
+    let rest = slice(text, at + 1..);
     if mark == b'\n' {
         return rest.trim_start_matches([' ', '\t']).starts_with(|first: char| {
             matches!(first, '\n' | '\r' | '-' | '*' | '+' | '#' | '>' | '|')
@@ -281,8 +281,8 @@ fn quotation_around(
 
 /// Returns whether a character at a position of a text is an opening quotation mark.
 fn opens(text: &str, at: usize, mark: char) -> bool {
-    let before = text.get(..at).unwrap_or_default().chars().next_back();
-    let after = text.get(at + mark.len_utf8()..).unwrap_or_default().chars().next();
+    let before = slice(text, ..at).chars().next_back();
+    let after = slice(text, at + mark.len_utf8()..).chars().next();
     matches!(mark, '"' | '\'' | '`')
         && before.is_none_or(|before| !before.is_alphanumeric())
         && after.is_none_or(|after| !after.is_whitespace() || mark == '"')
@@ -290,5 +290,5 @@ fn opens(text: &str, at: usize, mark: char) -> bool {
 
 /// Returns whether the mark at a position of a text closes a quotation: no apostrophe.
 fn closes(text: &str, at: usize) -> bool {
-    !text.get(at + 1..).unwrap_or_default().starts_with(char::is_alphanumeric)
+    !slice(text, at + 1..).starts_with(char::is_alphanumeric)
 }

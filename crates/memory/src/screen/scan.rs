@@ -11,6 +11,7 @@ use std::ops::Range;
 use super::catalog::{Catalog, Reach};
 use super::fold::Folded;
 use super::{Family, Rule, invisible, report, tables, values};
+use crate::text::slice;
 
 /// A rule and the bytes that break it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,8 +88,8 @@ pub(super) fn windows(text: &str) -> Vec<(usize, Range<usize>)> {
 
 /// Returns the part of the text that a pattern is tried on for one of its words.
 fn window(text: &str, reach: Reach, word: &Range<usize>) -> Range<usize> {
-    let before = text.get(..word.start).unwrap_or_default();
-    let after = text.get(word.end..).unwrap_or_default();
+    let before = slice(text, ..word.start);
+    let after = slice(text, word.end..);
     match reach {
         Reach::Line => {
             let start = before.rfind('\n').map_or(0, |newline| newline + 1);

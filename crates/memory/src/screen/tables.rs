@@ -5,6 +5,7 @@ use std::ops::Range;
 use super::plausible::{Kind, Tie, is_placeholder, is_real, is_reference};
 use super::scan::Hit;
 use super::values;
+use crate::text::slice;
 
 /// Headings of columns that hold passwords, in lower case.
 const PASSWORDS: &[&str] = &[
@@ -62,7 +63,7 @@ pub(super) fn find(text: &str, mut named: Vec<Range<usize>>, hits: &mut Vec<Hit>
 
 /// Reads the line at a position as a heading, and the rows below it. Returns where the rows end.
 fn find_below(text: &str, position: usize, hits: &mut Vec<Hit>) -> usize {
-    let mut lines = text.get(position..).unwrap_or_default().split_inclusive('\n');
+    let mut lines = slice(text, position..).split_inclusive('\n');
     let heading = lines.next().unwrap_or_default();
     let mut start = position + heading.len().max(1);
     let mut rows = lines.clone();

@@ -189,7 +189,7 @@ fn an_allowed_value_passes_while_its_rule_stays_on() {
     let other = format!("ghp_{}", "Zz9".repeat(12));
     let text = format!("one {} two {other}", github());
     let found = Screen::default().check(&text, Writer::Agent);
-    let allowed = found[0].digest(&text).unwrap().to_uppercase();
+    let allowed = found[0].digest(&text).to_uppercase();
     let left = screen(&[], &[allowed, "not a digest".to_owned()]).check(&text, Writer::Agent);
     assert_eq!(left, found[1..]);
 }
@@ -199,7 +199,7 @@ fn the_value_of_an_assignment_is_what_can_be_allowed() {
     let value = "Tr0ub4dor";
     let text = format!("password = \"{value}\"");
     let found = Screen::default().check(&text, Writer::Agent);
-    assert_eq!(found[0].digest(&text), Some(Revision::of(value.as_bytes()).to_string()));
+    assert_eq!(found[0].digest(&text), Revision::of(value.as_bytes()).to_string());
     assert_eq!(found_in(&text, &found[0]), value);
 }
 

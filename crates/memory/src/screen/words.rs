@@ -89,7 +89,7 @@ impl Table {
         found: &mut impl FnMut(usize, Range<usize>),
     ) {
         let begin = self.words.partition_point(|word| word.first < first);
-        let candidates = self.words.get(begin..).unwrap_or_default();
+        let candidates = &self.words[begin..];
         for word in candidates.iter().take_while(|word| word.first == first) {
             let end = start + word.text.len();
             let here = text.as_bytes().get(start..end);

@@ -124,14 +124,35 @@ fn bytes_of_other_rules_or_another_form_and_torn_bytes_are_no_corpus() {
 
 #[test]
 fn counts_that_nothing_stands_behind_take_no_memory() {
-    let about = packed().len().min(HEAD_BYTES) + 1 + b"about".len();
+    let about = HEAD_BYTES + 1 + b"about".len();
     for count in [u64::MAX, u64::from(u32::MAX), 1 << 40] {
-        let mut bytes = Writer(packed()[..about].to_vec());
-        bytes.number(count);
-        bytes.0.extend_from_slice(&[0; 64]);
-        seal(&mut bytes.0);
-        assert!(unpack(&bytes.0).is_none());
+        let mut bytes = packed()[..about].to_vec();
+        bytes.extend(postcard::to_allocvec(&count).unwrap());
+        bytes.extend_from_slice(&[0; 64]);
+        seal(&mut bytes);
+        assert!(unpack(&bytes).is_none());
     }
+}
+
+#[test]
+fn tokens_and_terms_that_are_not_there_are_no_corpus() {
+    let check = |change: fn(&mut PackedCorpus<'_>)| {
+        let bytes = packed();
+        let (head, rest) = bytes.split_at(HEAD_BYTES);
+        let mut corpus = postcard::from_bytes(rest).unwrap();
+        change(&mut corpus);
+        let mut bytes = postcard::to_extend(&corpus, head.to_vec()).unwrap();
+        seal(&mut bytes);
+        unpack(&bytes).is_some()
+    };
+    assert!(check(|_| {}));
+    assert!(!check(|corpus| corpus.terms[0].tokens.push(u32::MAX)));
+    assert!(!check(|corpus| corpus.terms[0].stem = 1));
+    assert!(!check(|corpus| corpus.memories[0]
+        .head
+        .push(PackedWeight { step: 1 << 20, quarters: 4 })));
+    assert!(!check(|corpus| corpus.memories[0].mount = 4));
+    assert!(!check(|corpus| corpus.memories.swap(0, 1)));
 }
 
 proptest! {

@@ -2,7 +2,6 @@
 
 #![expect(
     clippy::disallowed_methods,
-    clippy::expect_used,
     clippy::panic,
     clippy::unwrap_used,
     reason = "a helper that cannot go on ends its test, and tests look at the files themselves"

@@ -56,11 +56,7 @@ impl Script {
         &mut self,
         value: T,
     ) -> &mut Self {
-        #[expect(
-            clippy::expect_used,
-            reason = "numbers, texts and bytes have no way not to encode"
-        )]
-        self.arguments.add(value).expect("a plain value encodes");
+        self.arguments.add(value).expect("numbers, texts and bytes encode");
         self
     }
 

@@ -1,7 +1,6 @@
 //! The state on SQLite: the suite of its port, and what is special about a file that processes share.
 #![expect(
     clippy::disallowed_methods,
-    clippy::expect_used,
     clippy::unwrap_used,
     reason = "tests damage files on purpose, and their helpers fail by panicking"
 )]

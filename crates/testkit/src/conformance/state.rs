@@ -1,11 +1,7 @@
 //! What every state does: history, heads, withdrawal, pins and usage, pruning.
 //!
 //! [`run`] asks for a fresh, empty state before each claim. A claim that fails panics.
-#![expect(
-    clippy::unwrap_used,
-    clippy::missing_panics_doc,
-    reason = "a suite is a test: it fails by panicking"
-)]
+#![expect(clippy::unwrap_used, reason = "a suite is a test: it fails by panicking")]
 
 mod history;
 mod made;

@@ -4,6 +4,8 @@
 
 use std::ops::Range;
 
+use memory::text::slice;
+
 use super::super::facts::{bare, behind_mark};
 use super::super::lexicon::Class;
 use super::super::signals::{Sentence, Signal};
@@ -395,9 +397,8 @@ impl Judge<'_, '_> {
     pub(super) fn text(&self) -> &str {
         let source = self.sentence.source;
         let before = self.start.checked_sub(1).and_then(|at| self.sentence.words.get(at));
-        let text = before.map_or(source, |word| {
-            behind_mark(source.get(word.at.end..).unwrap_or_default()).trim_start()
-        });
+        let text =
+            before.map_or(source, |word| behind_mark(slice(source, word.at.end..)).trim_start());
         let behind = self.end.filter(|_| !self.sentence.is_unspaced);
         let behind = behind.and_then(|at| Some(self.sentence.words.get(at)?.at.start));
         let cut = source.len() - text.len();

@@ -72,7 +72,6 @@ fn table(description: &str) -> Value {
     table
 }
 
-#[expect(clippy::expect_used, reason = "all tables are made by this file")]
 fn properties(table: &mut Value) -> &mut Map<String, Value> {
     table["properties"].as_object_mut().expect("a table has properties")
 }
