@@ -27,7 +27,7 @@ use memory::screen::Screen;
 use recall::{Corpus, Hit, Likeness, Options, Vector};
 use store::backend::Stamp;
 use store::{
-    Answering, DerivedFiles, MEMORY_LIST, Memories, Notice, StoreError, Surveyed, TurnFile,
+    DerivedFiles, MEMORY_LIST, Memories, Notice, StoreError, Surveyed, TurnFile,
     Unreviewed,
 };
 use tokio::sync::broadcast::Receiver;
@@ -348,7 +348,7 @@ impl Recaller {
         &'a self,
         followed: &'a Arc<Followed>,
         memories: &'a Memories,
-    ) -> Answering<'a, ()> {
+    ) -> futures_util::future::BoxFuture<'a, Result<(), StoreError>> {
         Box::pin(async move {
             let place = followed.alone().await;
             // Counted first: what changes from here on is looked at the next time.

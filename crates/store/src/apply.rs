@@ -11,11 +11,13 @@ use memory::limits::OUTSIDE_RACE_RETRIES;
 use memory::path::MemoryPath;
 
 use crate::backend::{BackendError, Kind};
+use crate::caller::{Call, Expected};
 use crate::checks::look;
 use crate::commit::CommitError;
 use crate::draft::Draft;
 use crate::error::StoreError;
-use crate::memories::{Call, Expected, Memories, PinNotice, Saved};
+use crate::memories::{Memories, Saved};
+use crate::store::PinNotice;
 
 impl Memories {
     /// Carries out one command. What the caller can mend is a refusal inside the reply; an `Err` is

@@ -14,8 +14,8 @@ use memory::document::Revision;
 use memory::path::{Layout, Mount, Scope};
 
 use crate::backend::local::{Anchor, Privacy};
+use crate::checkout_record::CheckoutRecord;
 use crate::host;
-use crate::workspace::CheckoutRecord;
 
 /// Where this host keeps things.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -331,7 +331,7 @@ fn workspace(
     };
     let names = ["workspaces", &id.0, "memory"];
     let anchor = Anchor::new(folders.state.clone(), &names, Privacy::Private);
-    let checkout = of.map(|of| CheckoutRecord::new(folders, &id, of.root.clone()));
+    let checkout = of.map(|of| CheckoutRecord::new(folders.workspace(&id), of.root.clone()));
     let root = root_at(format!("workspace:{id}"), anchor, true);
     MountPlan { mount, root: Ok(RootPlan { checkout, ..root }) }
 }

@@ -14,10 +14,13 @@ use memory::path::{MemoryPath, Mount, RelativePath, Scope};
 use memory::screen::{Finding, Policy, ValueDigest, Writer};
 
 use crate::backend::{BackendError, Extent, Kind};
+use crate::caller::Call;
 use crate::commit::{Current, Plan, Step, What};
 use crate::error::StoreError;
-use crate::memories::{Call, Memories, Store};
-use crate::root::{HeldRoot, Root};
+use crate::hold::HeldRoot;
+use crate::memories::Memories;
+use crate::root::Root;
+use crate::store::Store;
 
 impl Memories {
     pub(crate) fn check_access(&self, command: &Command) -> Result<(), CommandError> {

@@ -14,10 +14,11 @@ use memory::proposal::ProposalId;
 use state::{Head, NewChange, NewFileChange, Use};
 
 use crate::backend::{Backend, BackendError, Expect, Kind, Staged, Stamp};
+use crate::caller::OutsideRead;
 use crate::error::StoreError;
-use crate::memories::{Notice, Store};
-use crate::root::{HeldRoot, Root};
-use crate::unreviewed::OutsideRead;
+use crate::hold::HeldRoot;
+use crate::root::Root;
+use crate::store::Store;
 
 /// A file as it was when a change was decided.
 #[derive(Clone, Debug)]
@@ -522,7 +523,7 @@ fn remember(store: &Store, roots: &[HeldRoot], plan: &Plan, id: ChangeId, files:
         store.wrote(&root.root);
     }
     let changes: Vec<_> = files.iter().map(|file| file.change.clone()).collect();
-    announce(store, id, plan.kind, &plan.provenance, &changes);
+    store.announce_change(id, plan.kind, &plan.provenance, &changes);
 }
 
 /// Returns what a change leaves recorded of the paths that it touched.
@@ -536,19 +537,6 @@ pub(crate) fn heads_of(change: &FileChange, id: ChangeId) -> Vec<Head> {
     match &change.moved_to {
         Some(to) => vec![head(&change.path, None), head(to, change.after)],
         None => vec![head(&change.path, change.after)],
-    }
-}
-
-pub(crate) fn announce(
-    store: &Store,
-    id: ChangeId,
-    kind: ChangeKind,
-    provenance: &Provenance,
-    files: &[FileChange],
-) {
-    if store.is_heard() {
-        let (provenance, files) = (provenance.clone(), Arc::from(files));
-        store.announce(Notice { change: id, kind, provenance, files });
     }
 }
 
@@ -660,6 +648,6 @@ pub(crate) async fn record_as_found(
         let own = changes.iter().filter(|change| change.root == root.root.key);
         root.wrote(own.flat_map(|change| heads_of(change, id)));
     }
-    announce(store, id, kind, &provenance, &changes);
+    store.announce_change(id, kind, &provenance, &changes);
     Ok(id)
 }

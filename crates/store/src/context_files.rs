@@ -35,7 +35,7 @@ pub use self::read::{ContextCache, NotLoaded};
 pub use self::trust::{TrustError, TrustedFolders};
 use crate::backend::BackendError;
 use crate::binding::{Checkout, Folders};
-use crate::memories::Caller;
+use crate::caller::Caller;
 
 /// Where context files are looked for.
 #[derive(Clone, Debug, PartialEq, Eq)]

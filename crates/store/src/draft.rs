@@ -17,12 +17,14 @@ use memory::limits::{HISTORY_CHANGE_BYTES_MAX, HISTORY_FILE_BYTES_MAX, MEMORY_BY
 use memory::path::{MemoryPath, Mount, PathError, PathFault, RelativePath};
 
 use crate::backend::{BackendError, Extent, Kind};
+use crate::caller::{Call, Expected};
 use crate::checks::{look, outgrew, refuse, virtual_path};
 use crate::commit::{self, CommitError, Current, FolderStep, Plan, Step, What};
 use crate::error::StoreError;
 use crate::history::FileDiff;
-use crate::memories::{Call, Expected, Memories};
-use crate::root::{HeldRoot, Root};
+use crate::hold::HeldRoot;
+use crate::memories::Memories;
+use crate::root::Root;
 
 /// How a draft is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -544,7 +546,7 @@ impl Draft {
     async fn note_read(&self, path: &MemoryPath, revision: Revision) -> Result<(), StoreError> {
         let (root, relative) = self.memories.inside(path)?;
         let is_reviewed = root
-            .known()
+            .cache()
             .head(relative)
             .is_some_and(|head| head.revision == Some(revision) && head.trust > Trust::Outside);
         if self.memories.caller.provenance.actor != Actor::Person && !is_reviewed {
@@ -630,9 +632,9 @@ impl Draft {
         let files = self.below(path).await?;
         if self.mode == Mode::Edits {
             // What lies too deep to have a path cannot be named in the draft's list of changes.
-            files.iter().try_for_each(|(mount, file)| {
-                virtual_path(*mount, file.clone()).map(drop)
-            })?;
+            files
+                .iter()
+                .try_for_each(|(mount, file)| virtual_path(*mount, file.clone()).map(drop))?;
         }
         if files.is_empty() && !(is_folder && self.mode == Mode::Command) {
             return Err(CommandError::NothingThere { path: path.clone() }.into());

@@ -3,11 +3,21 @@
 use memory::change::ChangeId;
 use memory::code::Code;
 use memory::command::CommandError;
-use memory::path::Mount;
+use memory::path::{MemoryPath, Mount};
 use state::StateError;
 
 use crate::backend::BackendError;
-use crate::history::Blocked;
+
+/// A memory that keeps an undo from happening.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Blocked {
+    /// The memory.
+    pub path: MemoryPath,
+    /// Why, in a sentence.
+    pub why: String,
+    /// What changed since: from what the change left to what is there now.
+    pub diff: String,
+}
 
 /// What the store did not do, and why.
 #[derive(Debug, thiserror::Error)]

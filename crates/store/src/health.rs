@@ -14,12 +14,12 @@ use state::{StateError, Stats};
 use crate::backend::local::{Anchor, LocalBackend, Privacy};
 use crate::backend::{Backend as _, BackendError, Extent, Found, SkipReason, Skipped};
 use crate::binding::{PROJECT_FOLDER, other_checkouts};
+use crate::cache::FileHead;
 use crate::checks::virtual_path;
 use crate::error::StoreError;
 use crate::host;
-use crate::memories::{Answering, BoundMount, Memories};
-use crate::root::Root;
-use crate::view::{FileHead, document_head};
+use crate::memories::{BoundMount, Memories};
+use crate::root::{Root, document_head};
 
 mod advice;
 
@@ -191,41 +191,37 @@ pub enum Depth {
 impl Memories {
     /// Examines roots and state. Mends nothing, makes nothing. What writers at work leave for a moment is looked at
     /// twice, and is a finding if it stays.
-    pub fn health(&self, depth: Depth) -> Answering<'_, Health> {
-        Box::pin(async move {
-            let first = self.examine(depth).await?;
-            if !first.findings.iter().any(|finding| finding.kind.may_pass()) {
-                return Ok(first);
-            }
-            tokio::time::sleep(SECOND_LOOK_AFTER).await;
-            let mut second = self.examine(depth).await?;
-            second.findings.retain(|finding| {
-                let is_it = |known: &Finding| {
-                    (known.kind, known.mount, &known.subject)
-                        == (finding.kind, finding.mount, &finding.subject)
-                };
-                !finding.kind.may_pass() || first.findings.iter().any(is_it)
-            });
-            Ok(second)
-        })
+    pub async fn health(&self, depth: Depth) -> Result<Health, StoreError> {
+        let first = self.examine(depth).await?;
+        if !first.findings.iter().any(|finding| finding.kind.may_pass()) {
+            return Ok(first);
+        }
+        tokio::time::sleep(SECOND_LOOK_AFTER).await;
+        let mut second = self.examine(depth).await?;
+        second.findings.retain(|finding| {
+            let is_it = |known: &Finding| {
+                (known.kind, known.mount, &known.subject)
+                    == (finding.kind, finding.mount, &finding.subject)
+            };
+            !finding.kind.may_pass() || first.findings.iter().any(is_it)
+        });
+        Ok(second)
     }
 
     /// Looks once. Its counts are those of [`Memories::health`]; among its findings may be what a writer at work leaves for
     /// a moment.
-    pub fn examine(&self, depth: Depth) -> Answering<'_, Health> {
-        Box::pin(async move {
-            let mut health = Health {
-                roots: Vec::new(),
-                findings: Vec::new(),
-                advice: Vec::new(),
-                state: Stats::default(),
-            };
-            for bound in &self.mounts {
-                self.examine_mount(bound, depth, &mut health).await?;
-            }
-            self.examine_state(depth, &mut health).await;
-            Ok(health)
-        })
+    pub async fn examine(&self, depth: Depth) -> Result<Health, StoreError> {
+        let mut health = Health {
+            roots: Vec::new(),
+            findings: Vec::new(),
+            advice: Vec::new(),
+            state: Stats::default(),
+        };
+        for bound in &self.mounts {
+            self.examine_mount(bound, depth, &mut health).await?;
+        }
+        self.examine_state(depth, &mut health).await;
+        Ok(health)
     }
 
     async fn examine_state(&self, depth: Depth, health: &mut Health) {
@@ -313,7 +309,7 @@ impl Memories {
             let at = StoreError::at(root.mount);
             let recovered = {
                 let mut held = root.hold(&self.store).await?;
-                crate::settle::recover(&self.store, &mut held).await?
+                crate::recovery::recover(&self.store, &mut held).await?
             };
             if recovered.mended > 0 {
                 repaired.done.push(format!(

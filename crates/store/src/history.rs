@@ -16,11 +16,13 @@ use memory::screen::{Finding, Writer};
 use state::ChangeQuery;
 
 use crate::backend::{BackendError, Extent, Kind};
+use crate::caller::Call;
 use crate::checks::{look, obstacle, virtual_path};
 use crate::commit::{self, CommitError, Current, FolderStep, Plan, Step, What};
-use crate::error::StoreError;
-use crate::memories::{Answering, Call, Memories};
-use crate::root::{HeldRoot, Root};
+use crate::error::{Blocked, StoreError};
+use crate::hold::HeldRoot;
+use crate::memories::Memories;
+use crate::root::Root;
 
 /// How many changes are looked through at once for a revision.
 pub(crate) const CHANGES_AT_ONCE: usize = 1_000;
@@ -88,17 +90,6 @@ pub struct Elsewhere {
     pub change: ChangeId,
     /// Whose memories those are.
     pub identity: String,
-}
-
-/// A memory that keeps an undo from happening.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Blocked {
-    /// The memory.
-    pub path: MemoryPath,
-    /// Why, in a sentence.
-    pub why: String,
-    /// What changed since: from what the change left to what is there now.
-    pub diff: String,
 }
 
 /// What a change did to one memory, as texts.
@@ -280,79 +271,77 @@ impl Memories {
 
     /// Takes changes back as one new change, or says what it would do. Refuses as a whole, with the
     /// differences, when any of the memories changed since.
-    pub fn undo<'a>(
-        &'a self,
-        target: &'a UndoTarget,
+    pub async fn undo(
+        &self,
+        target: &UndoTarget,
         dry: Dry,
-        call: &'a Call,
-    ) -> Answering<'a, Undone> {
-        Box::pin(async move {
-            let changes = self.targeted(target).await?;
-            if changes.iter().all(|change| change.kind == ChangeKind::Accept) {
-                let (paths, change) = self.take_back_accept(&changes, dry, call).await?;
-                if paths.is_empty() {
-                    let what = "that is not as it was already".to_owned();
-                    return Err(StoreError::NothingToUndo(what));
-                }
-                let undone = changes.iter().map(|change| change.id).collect();
-                let left = self.left_elsewhere(target).await?;
-                return Ok(Undone { change, undone, paths, warnings: Vec::new(), left });
+        call: &Call,
+    ) -> Result<Undone, StoreError> {
+        let changes = self.targeted(target).await?;
+        if changes.iter().all(|change| change.kind == ChangeKind::Accept) {
+            let (paths, change) = self.take_back_accept(&changes, dry, call).await?;
+            if paths.is_empty() {
+                let what = "that is not as it was already".to_owned();
+                return Err(StoreError::NothingToUndo(what));
             }
-            let wanted = self.wanted(&changes).await?;
-            let mut held = self.hold_all(wanted.keys().map(|(place, _)| place)).await?;
-            let steps = self.steps_back(&held, &wanted).await?;
-            if steps.is_empty() {
-                return Err(StoreError::NothingToUndo("that is not as it was already".to_owned()));
+            let undone = changes.iter().map(|change| change.id).collect();
+            let left = self.left_elsewhere(target).await?;
+            return Ok(Undone { change, undone, paths, warnings: Vec::new(), left });
+        }
+        let wanted = self.wanted(&changes).await?;
+        let mut held = self.hold_all(wanted.keys().map(|(place, _)| place)).await?;
+        let steps = self.steps_back(&held, &wanted).await?;
+        if steps.is_empty() {
+            return Err(StoreError::NothingToUndo("that is not as it was already".to_owned()));
+        }
+        let paths = steps.iter().filter_map(|step| path_of(&held, step)).collect();
+        let mut steps = join_moves(steps, &changes, &held);
+        // A file may come back where a folder is, or the other way round: what goes makes room first.
+        steps.sort_by_key(|step| matches!(step.what, What::Put { before: None, .. }));
+        let warnings = self.screen_back(&held, &steps)?;
+        let plan = Plan {
+            kind: ChangeKind::Undo,
+            provenance: self.provenance(call),
+            outside_read: self.caller.outside_read.clone(),
+            attempt: call.attempt,
+            accepts: None,
+            undoes: changes.first().map(|change| change.id),
+            folder: folder_back(&changes, &held, &steps).await?,
+            steps,
+            counts_as_use: false,
+        };
+        self.check_plan(&held, &plan).await?;
+        let mut undone = Undone {
+            change: None,
+            undone: changes.iter().map(|change| change.id).collect(),
+            paths,
+            warnings,
+            left: self.left_elsewhere(target).await?,
+        };
+        if dry == Dry::Run {
+            return Ok(undone);
+        }
+        match commit::commit(&self.store, &mut held, plan).await {
+            Ok(id) => {
+                drop(held);
+                self.store.see_to_settling().await;
+                undone.change = Some(id);
+                Ok(undone)
             }
-            let paths = steps.iter().filter_map(|step| path_of(&held, step)).collect();
-            let mut steps = join_moves(steps, &changes, &held);
-            // A file may come back where a folder is, or the other way round: what goes makes room first.
-            steps.sort_by_key(|step| matches!(step.what, What::Put { before: None, .. }));
-            let warnings = self.screen_back(&held, &steps)?;
-            let plan = Plan {
-                kind: ChangeKind::Undo,
-                provenance: self.provenance(call),
-                outside_read: self.caller.outside_read.clone(),
-                attempt: call.attempt,
-                accepts: None,
-                undoes: changes.first().map(|change| change.id),
-                folder: folder_back(&changes, &held, &steps).await?,
-                steps,
-                counts_as_use: false,
-            };
-            self.check_plan(&held, &plan).await?;
-            let mut undone = Undone {
-                change: None,
-                undone: changes.iter().map(|change| change.id).collect(),
-                paths,
-                warnings,
-                left: self.left_elsewhere(target).await?,
-            };
-            if dry == Dry::Run {
-                return Ok(undone);
-            }
-            match commit::commit(&self.store, &mut held, plan).await {
-                Ok(id) => {
-                    drop(held);
-                    self.store.see_to_settling().await;
-                    undone.change = Some(id);
-                    Ok(undone)
-                }
-                // It changed between the look and the write: looking again says how.
-                Err(CommitError::Raced) => Err(StoreError::UndoBlocked(
-                    undone
-                        .paths
-                        .into_iter()
-                        .map(|path| Blocked {
-                            path,
-                            why: "it was changed at this very moment; try again".to_owned(),
-                            diff: String::new(),
-                        })
-                        .collect(),
-                )),
-                Err(CommitError::Store(error)) => Err(error),
-            }
-        })
+            // It changed between the look and the write: looking again says how.
+            Err(CommitError::Raced) => Err(StoreError::UndoBlocked(
+                undone
+                    .paths
+                    .into_iter()
+                    .map(|path| Blocked {
+                        path,
+                        why: "it was changed at this very moment; try again".to_owned(),
+                        diff: String::new(),
+                    })
+                    .collect(),
+            )),
+            Err(CommitError::Store(error)) => Err(error),
+        }
     }
 
     /// Works out the steps that make each memory what it was, or what keeps that from happening.

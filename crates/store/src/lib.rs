@@ -9,6 +9,10 @@ mod binding;
 
 mod memories;
 
+mod caller;
+
+mod store;
+
 mod apply;
 
 mod view;
@@ -30,6 +34,10 @@ mod health;
 
 mod root;
 
+mod cache;
+
+mod hold;
+
 mod host;
 
 mod derived;
@@ -42,7 +50,13 @@ mod glance;
 
 mod settle;
 
+mod recovery;
+
+mod memory_list;
+
 mod workspace;
+
+mod checkout_record;
 
 mod watch;
 
@@ -58,6 +72,7 @@ pub use binding::{
     BadWorkspaceId, Binding, BindingRequest, Checkout, Folders, ProjectRoot, WorkspaceChoice,
     WorkspaceId, folder_slug,
 };
+pub use caller::{Call, Caller, Expected, OutsideRead};
 pub use context_files::{
     ContextCache, ContextFile, ContextFileError, ContextFiles, ContextListing, ContextSaved,
     ContextScope, ContextSettings, LoadOptions, LoadScope, Loaded, NotLoaded, Origin, PassedOver,
@@ -65,15 +80,13 @@ pub use context_files::{
 };
 pub use derived::DerivedFiles;
 pub use draft::{Draft, DraftedEdit};
-pub use error::StoreError;
+pub use error::{Blocked, StoreError};
 pub use glance::Glanced;
 pub use health::{Depth, Finding, FindingKind, Health, Repaired, RootHealth};
-pub use history::{Blocked, ChangesQuery, Dry, Elsewhere, FileDiff, UndoTarget, Undone};
-pub use memories::{
-    Answering, Call, Caller, Expected, Listed, Listing, Memories, MemoryText, MountState, Notice,
-    PinNotice, ProposalNotice, Saved, Settings, Store, Surveyed,
-};
-pub use root::MEMORY_LIST;
+pub use history::{ChangesQuery, Dry, Elsewhere, FileDiff, UndoTarget, Undone};
+pub use memories::{Listed, Listing, Memories, MemoryText, MountState, Saved, Surveyed};
+pub use memory_list::MEMORY_LIST;
+pub use store::{Notice, PinNotice, ProposalNotice, Settings, Store};
 pub use turn::{Turn, TurnError, TurnFile};
-pub use unreviewed::{Influenced, OutsideRead, Unreviewed};
+pub use unreviewed::{Influenced, Unreviewed};
 pub use watch::Watch;

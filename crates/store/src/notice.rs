@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use memory::change::{FileChange, Trust};
 use memory::document::Revision;
@@ -16,8 +17,9 @@ use state::{Head, NewFileChange};
 use crate::backend::{BackendError, Extent, Found};
 use crate::commit;
 use crate::error::StoreError;
-use crate::memories::{Answering, Memories, Store};
+use crate::memories::Memories;
 use crate::root::Root;
+use crate::store::Store;
 
 impl Memories {
     /// Looks for changes made outside of Quipu in all mounted roots and records them; returns how
@@ -39,6 +41,20 @@ impl Memories {
     }
 }
 
+impl Root {
+    /// Looks for what was changed outside, unless somebody who began after this was called has: however many
+    /// watch a root, what happens there is looked at once, or once more.
+    pub(crate) async fn look(self: &Arc<Self>, store: &Store) -> Result<usize, StoreError> {
+        let begun = self.looks.load(Ordering::Relaxed);
+        let _turn = self.looking.lock().await;
+        if self.looks.load(Ordering::Relaxed) > begun {
+            return Ok(0);
+        }
+        self.looks.fetch_add(1, Ordering::Relaxed);
+        notice(store, self).await
+    }
+}
+
 /// Passes over a root that cannot be used.
 fn passed_over(noticed: Result<usize, StoreError>) -> Result<usize, StoreError> {
     match noticed {
@@ -51,59 +67,56 @@ fn passed_over(noticed: Result<usize, StoreError>) -> Result<usize, StoreError> 
 }
 
 /// Notices what was changed in one root.
-pub(crate) fn notice<'a>(store: &'a Store, root: &'a Arc<Root>) -> Answering<'a, usize> {
-    Box::pin(async {
-        let at = StoreError::at(root.mount);
-        if !root.backend.exists().await.map_err(&at)? && root.known().recorded().next().is_none() {
-            // Reading makes nothing, not even a lock file: without a root there is nothing to notice,
-            // unless the root itself was removed.
-            let heads = store.state.heads(&root.key.place, memory::change::ChangeId(0)).await?;
-            if heads.iter().all(|head| head.revision.is_none()) {
-                root.note_missing(heads);
-                return Ok(0);
+pub(crate) async fn notice(store: &Store, root: &Arc<Root>) -> Result<usize, StoreError> {
+    let at = StoreError::at(root.mount);
+    if !root.backend.exists().await.map_err(&at)? && root.cache().recorded().next().is_none() {
+        // Reading makes nothing, not even a lock file: without a root there is nothing to notice,
+        // unless the root itself was removed.
+        let heads = store.state.heads(&root.key.place, memory::change::ChangeId(0)).await?;
+        if heads.iter().all(|head| head.revision.is_none()) {
+            root.note_missing(heads);
+            return Ok(0);
+        }
+    }
+    // A first look without holding anybody up; only what differs is looked at again below.
+    let walk = root.backend.walk(None, Extent::ALL).await.map_err(&at)?;
+    // Reading all of them takes its time the first time; what it finds is remembered.
+    for file in walk.files.iter().filter(|file| !root.is_list(&file.path)) {
+        differs(root, file).await.map_err(&at)?;
+    }
+    let mut suspects = Vec::new();
+    {
+        let mut held = root.hold(store).await?;
+        let present: HashSet<&RelativePath> = walk.files.iter().map(|file| &file.path).collect();
+        if walk.files_total == walk.files.len() && !walk.incomplete {
+            let known = root.cache();
+            let gone = known.recorded().filter(|head| !present.contains(&head.path));
+            suspects.extend(gone.map(|head| head.path.clone()));
+        }
+        for file in &walk.files {
+            if !root.is_list(&file.path) && differs(root, file).await.map_err(&at)? {
+                suspects.push(file.path.clone());
             }
         }
-        // A first look without holding anybody up; only what differs is looked at again below.
-        let walk = root.backend.walk(None, Extent::ALL).await.map_err(&at)?;
-        // Reading all of them takes its time the first time; what it finds is remembered.
-        for file in walk.files.iter().filter(|file| !root.is_list(&file.path)) {
-            differs(root, file).await.map_err(&at)?;
+        let mut edits = edits(root, &suspects).await.map_err(&at)?;
+        // Whoever touched an influenced text outside has not reviewed it.
+        if edits.iter().any(|edit| edit.change.before.is_some()) {
+            let known = store.state.influenced(&root.key.identity).await?;
+            for edit in &mut edits {
+                let (before, after) = (edit.change.before, edit.change.after);
+                let was = before.is_some_and(|before| known.contains_key(&before));
+                edit.influenced = was && after.is_some();
+            }
         }
-        let mut suspects = Vec::new();
-        {
-            let mut held = root.hold(store).await?;
-            let present: HashSet<&RelativePath> =
-                walk.files.iter().map(|file| &file.path).collect();
-            if walk.files_total == walk.files.len() && !walk.incomplete {
-                let known = root.known();
-                let gone = known.recorded().filter(|head| !present.contains(&head.path));
-                suspects.extend(gone.map(|head| head.path.clone()));
-            }
-            for file in &walk.files {
-                if !root.is_list(&file.path) && differs(root, file).await.map_err(&at)? {
-                    suspects.push(file.path.clone());
-                }
-            }
-            let mut edits = edits(root, &suspects).await.map_err(&at)?;
-            // Whoever touched an influenced text outside has not reviewed it.
-            if edits.iter().any(|edit| edit.change.before.is_some()) {
-                let known = store.state.influenced(&root.key.identity).await?;
-                for edit in &mut edits {
-                    let (before, after) = (edit.change.before, edit.change.after);
-                    let was = before.is_some_and(|before| known.contains_key(&before));
-                    edit.influenced = was && after.is_some();
-                }
-            }
-            let noticed = edits.len();
-            commit::record_outside(store, std::slice::from_mut(&mut held), edits).await?;
-            Ok(noticed)
-        }
-    })
+        let noticed = edits.len();
+        commit::record_outside(store, std::slice::from_mut(&mut held), edits).await?;
+        Ok(noticed)
+    }
 }
 
 /// Returns whether a file is not what was last recorded of it.
 async fn differs(root: &Root, file: &Found) -> Result<bool, BackendError> {
-    let recorded = root.known().head(&file.path).and_then(|head| head.revision);
+    let recorded = root.cache().head(&file.path).and_then(|head| head.revision);
     let revision = match root.revision(&file.path, Some(file.stat.stamp)).await {
         Ok(Some(revision)) => revision,
         // What is no memory any more, or too large to be one, has no history.
@@ -126,7 +139,7 @@ async fn edits(root: &Root, suspects: &[RelativePath]) -> Result<Vec<NewFileChan
     // files must not fill the state database by being looked at.
     let mut first_sight_bytes = 0_usize;
     for path in suspects {
-        let head = root.known().head(path).cloned();
+        let head = root.cache().head(path).cloned();
         let found = match root.backend.read(path, MEMORY_BYTES_MAX).await {
             Ok(read) if read.is_whole() => Some(read.bytes),
             Err(BackendError::NotFound) => None,

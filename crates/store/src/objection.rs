@@ -13,7 +13,7 @@ use memory::path::{MemoryPath, Mount, RelativePath};
 use memory::screen::Writer;
 
 use crate::memories::{BoundMount, Memories};
-use crate::view::whole_characters;
+use crate::root::whole_characters;
 
 impl Memories {
     /// Returns what screening objects to in the name and the text of a memory that travels with a
@@ -25,15 +25,13 @@ impl Memories {
         };
         let read = root.backend.read(relative, MEMORY_BYTES_MAX).await;
         let Ok(read) = read else { return self.objected(relative, "").into() };
-        if let Some((stamp, known)) = root.known().objections.get(relative)
-            && *stamp == read.stat.stamp
-        {
-            return Arc::clone(known);
+        let known = root.cache().objections.get(relative, read.stat.stamp);
+        if let Some(known) = known {
+            return known;
         }
         let text = str::from_utf8(whole_characters(&read.bytes, read.is_whole()));
         let found: Arc<[Warning]> = self.objected(relative, text.unwrap_or_default()).into();
-        let known = (read.stat.stamp, Arc::clone(&found));
-        root.known().objections.insert(relative.clone(), known);
+        root.cache().objections.insert(relative, read.stat.stamp, Arc::clone(&found));
         found
     }
 

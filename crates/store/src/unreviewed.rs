@@ -13,7 +13,6 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
 use memory::change::{Actor, Change, ChangeId, ChangeKind, FileChange, Trust};
@@ -23,12 +22,13 @@ use memory::document::Revision;
 use memory::path::{MemoryPath, RelativePath};
 use state::{Head, NewFileChange};
 
+use crate::caller::Call;
 use crate::checks::{read_small, virtual_path};
 use crate::commit::{AsFound, record_as_found, record_outside};
 use crate::context_files::TrustedFolders;
 use crate::error::StoreError;
 use crate::history::{ChangesQuery, Dry};
-use crate::memories::{Answering, BoundMount, Call, Memories};
+use crate::memories::{BoundMount, Memories};
 use crate::root::Root;
 
 /// How a memory that nobody here reviewed is shown.
@@ -69,33 +69,6 @@ impl Unreviewed {
             Self::Influenced => Some(INFLUENCED),
             Self::Marked | Self::Background => None,
         }
-    }
-}
-
-/// Whether a session has read what nobody here reviewed. Clones share it.
-///
-/// It lives as long as the process. A session that is resumed in another one begins anew.
-#[derive(Clone, Debug, Default)]
-pub struct OutsideRead(Arc<AtomicBool>);
-
-impl OutsideRead {
-    /// Returns that of a session that has.
-    pub fn some() -> Self {
-        Self(Arc::new(AtomicBool::new(true)))
-    }
-
-    /// Tells whether it has.
-    pub fn is_some(&self) -> bool {
-        self.0.load(Ordering::SeqCst)
-    }
-
-    /// Tells whether both are of one session.
-    pub fn is_same(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.0, &other.0)
-    }
-
-    fn note(&self) {
-        self.0.store(true, Ordering::SeqCst);
     }
 }
 
@@ -279,55 +252,53 @@ impl Memories {
     /// Records that a person has read a memory of this revision and answers for it as it is: from then on it is trusted as
     /// what the person wrote. No byte changes. `None` if that is recorded already. Refuses with [`CommandError::Conflict`] if it has
     /// another revision.
-    pub fn accept<'a>(
-        &'a self,
-        path: &'a MemoryPath,
+    pub async fn accept(
+        &self,
+        path: &MemoryPath,
         revision: Revision,
-        call: &'a Call,
-    ) -> Answering<'a, Option<ChangeId>> {
-        Box::pin(async move {
-            self.check_writable(path)?;
-            let (root, relative) = self.inside(path)?;
-            if self.caller.provenance.actor != Actor::Person {
-                return Err(CommandError::ReadOnly { mount: root.mount }.into());
-            }
-            root.check_no_list(path, relative).await?;
-            let mut held = [root.hold(&self.store).await?];
-            let (current, bytes) = read_small(root, path, relative).await?;
-            if current.revision() != Some(revision) {
-                let current = current.revision();
-                return Err(CommandError::Conflict { path: path.clone(), current }.into());
-            }
-            let step = |before, trust| NewFileChange {
-                change: FileChange {
-                    root: root.key.clone(),
-                    path: relative.clone(),
-                    moved_to: None,
-                    before,
-                    after: Some(revision),
-                    trust,
-                },
-                before: Some(Arc::clone(&bytes)).filter(|_| before == Some(revision)),
-                after: Some(Arc::clone(&bytes)).filter(|_| before != Some(revision)),
-                influenced: false,
-            };
-            let [only] = &held;
-            let recorded = only.head(relative).and_then(|one| one.revision);
-            let is_known = recorded == Some(revision)
-                && only.trust(relative) == Trust::Person
-                && !self.store.state.influenced(&root.key.identity).await?.contains_key(&revision);
-            if is_known {
-                return Ok(None);
-            }
-            if recorded != Some(revision) {
-                let edit = step(recorded, Trust::Outside);
-                record_outside(&self.store, &mut held, vec![edit]).await?;
-            }
-            let mut what = AsFound::new(ChangeKind::Accept, self.provenance(call));
-            what.accepts = call.proposal;
-            let accepted = step(Some(revision), Trust::Person);
-            record_as_found(&self.store, &mut held, what, vec![accepted]).await.map(Some)
-        })
+        call: &Call,
+    ) -> Result<Option<ChangeId>, StoreError> {
+        self.check_writable(path)?;
+        let (root, relative) = self.inside(path)?;
+        if self.caller.provenance.actor != Actor::Person {
+            return Err(CommandError::ReadOnly { mount: root.mount }.into());
+        }
+        root.check_no_list(path, relative).await?;
+        let mut held = [root.hold(&self.store).await?];
+        let (current, bytes) = read_small(root, path, relative).await?;
+        if current.revision() != Some(revision) {
+            let current = current.revision();
+            return Err(CommandError::Conflict { path: path.clone(), current }.into());
+        }
+        let step = |before, trust| NewFileChange {
+            change: FileChange {
+                root: root.key.clone(),
+                path: relative.clone(),
+                moved_to: None,
+                before,
+                after: Some(revision),
+                trust,
+            },
+            before: Some(Arc::clone(&bytes)).filter(|_| before == Some(revision)),
+            after: Some(Arc::clone(&bytes)).filter(|_| before != Some(revision)),
+            influenced: false,
+        };
+        let [only] = &held;
+        let recorded = only.head(relative).and_then(|one| one.revision);
+        let is_known = recorded == Some(revision)
+            && only.trust(relative) == Trust::Person
+            && !self.store.state.influenced(&root.key.identity).await?.contains_key(&revision);
+        if is_known {
+            return Ok(None);
+        }
+        if recorded != Some(revision) {
+            let edit = step(recorded, Trust::Outside);
+            record_outside(&self.store, &mut held, vec![edit]).await?;
+        }
+        let mut what = AsFound::new(ChangeKind::Accept, self.provenance(call));
+        what.accepts = call.proposal;
+        let accepted = step(Some(revision), Trust::Person);
+        record_as_found(&self.store, &mut held, what, vec![accepted]).await.map(Some)
     }
 
     /// Takes back that a person accepted memories: they wait for a review again. No byte changes. Returns the memories that are

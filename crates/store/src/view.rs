@@ -6,19 +6,18 @@ use std::sync::Arc;
 use memory::change::{Actor, RootKey};
 use memory::command::view::{FROM_CHECKOUT, Row, view_file, view_folder};
 use memory::command::{self, CommandError, Lines, Reply};
-use memory::document::{self, Head, Revision};
+use memory::document::Revision;
 use memory::limits::{
-    HEAD_BYTES_MAX, LISTED_PATHS_MAX, MEMORY_BYTES_MAX, UNREVIEWED_BYTES_MAX, VIEW_BYTES_MAX,
-    VIEW_DEPTH,
+    LISTED_PATHS_MAX, MEMORY_BYTES_MAX, UNREVIEWED_BYTES_MAX, VIEW_BYTES_MAX, VIEW_DEPTH,
 };
 use memory::path::{MemoryPath, Mount, RelativePath};
 use state::{Mark, Use};
 
-use crate::backend::{BackendError, Extent, Found, Kind, Stamp, Walk};
+use crate::backend::{BackendError, Extent, Kind, Stamp, Walk};
 use crate::checks::{look, refuse, virtual_path};
 use crate::error::StoreError;
-use crate::memories::{Answering, BoundMount, Listed, Listing, Memories, MemoryText, Surveyed};
-use crate::root::Root;
+use crate::memories::{BoundMount, Listed, Listing, Memories, MemoryText, Surveyed};
+use crate::root::{Root, document_head, whole_characters};
 use crate::unreviewed::Unreviewed;
 
 impl Memories {
@@ -191,26 +190,24 @@ impl Memories {
 
     /// Lists the memories of all scopes, or of one scope or folder, up to what a scope may hold.
     /// A scope that is unavailable has none. Listing is not a use.
-    pub fn list<'a>(&'a self, under: Option<&'a MemoryPath>) -> Answering<'a, Listing> {
-        Box::pin(async move {
-            let mut listing = Listing::default();
-            let wanted = under.filter(|path| **path != MemoryPath::Top);
-            for bound in &self.mounts {
-                if wanted.is_some_and(|path| path.mount() != Some(bound.mount)) {
+    pub async fn list(&self, under: Option<&MemoryPath>) -> Result<Listing, StoreError> {
+        let mut listing = Listing::default();
+        let wanted = under.filter(|path| **path != MemoryPath::Top);
+        for bound in &self.mounts {
+            if wanted.is_some_and(|path| path.mount() != Some(bound.mount)) {
+                continue;
+            }
+            let root = match (&bound.root, wanted) {
+                (Ok(root), _) => root,
+                (Err(_), None) => {
+                    listing.not_whole.push(bound.mount);
                     continue;
                 }
-                let root = match (&bound.root, wanted) {
-                    (Ok(root), _) => root,
-                    (Err(_), None) => {
-                        listing.not_whole.push(bound.mount);
-                        continue;
-                    }
-                    (Err(_), Some(_)) => self.root(bound.mount)?,
-                };
-                self.list_root(bound, root, wanted, &mut listing).await?;
-            }
-            Ok(listing)
-        })
+                (Err(_), Some(_)) => self.root(bound.mount)?,
+            };
+            self.list_root(bound, root, wanted, &mut listing).await?;
+        }
+        Ok(listing)
     }
 
     /// Finds the memories of all scopes without a look into any of them, so that a listing that was generated
@@ -350,58 +347,6 @@ fn keep_first(rows: &mut Vec<Row>, in_reach: usize) -> usize {
 }
 
 /// Leaves out the character that the end of a partial read cut through.
-pub(crate) fn whole_characters(bytes: &[u8], whole: bool) -> &[u8] {
-    match str::from_utf8(bytes) {
-        Err(error) if !whole && error.error_len().is_none() => {
-            bytes.get(..error.valid_up_to()).unwrap_or_default()
-        }
-        _ => bytes,
-    }
-}
-
-/// What the beginning of a file says.
-#[derive(Clone, Debug)]
-pub(crate) struct FileHead {
-    pub(crate) head: Head,
-    /// Whether it is a listing that Quipu generated.
-    pub(crate) generated: bool,
-    /// Whether it is text at all, as far as it was read.
-    pub(crate) is_text: bool,
-}
-
-/// Reads the frontmatter of a file that a walk found, or remembers it.
-pub(crate) async fn document_head(
-    root: &Root,
-    file: &Found,
-) -> Result<Arc<FileHead>, BackendError> {
-    if let Some((stamp, head)) = root.known().documents.get(&file.path)
-        && *stamp == file.stat.stamp
-    {
-        return Ok(Arc::clone(head));
-    }
-    let bytes = match root.backend.read(&file.path, HEAD_BYTES_MAX).await {
-        Ok(read) => read.bytes,
-        // It went away since the walk, or became something else: it says nothing then.
-        Err(BackendError::NotFound | BackendError::WrongKind | BackendError::Escapes(_)) => {
-            Vec::new()
-        }
-        // One file that cannot be read must not hide the others.
-        Err(BackendError::Io { .. }) => Vec::new(),
-        Err(error) => return Err(error),
-    };
-    let text = str::from_utf8(whole_characters(&bytes, bytes.len() < HEAD_BYTES_MAX));
-    let head = Arc::new(FileHead {
-        head: document::head(&bytes),
-        generated: text.is_ok_and(document::is_generated_list),
-        is_text: text.is_ok_and(|text| !text.contains('\0')),
-    });
-    if !file.stat.recent {
-        let known = (file.stat.stamp, Arc::clone(&head));
-        root.known().documents.insert(file.path.clone(), known);
-    }
-    Ok(head)
-}
-
 /// Returns whether part of a file was asked for.
 const fn is_part(lines: &Lines) -> bool {
     !matches!(lines, Lines::Whole)

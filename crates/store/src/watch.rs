@@ -121,8 +121,9 @@ mod tests {
     use state::SqliteState;
 
     use crate::binding::{Binding, BindingRequest, Folders};
+    use crate::caller::Caller;
     use crate::clock::SystemClock;
-    use crate::memories::{Caller, Settings, Store};
+    use crate::store::{Settings, Store};
 
     #[tokio::test]
     async fn many_who_watch_a_root_look_at_it_together() {

@@ -19,7 +19,7 @@ use super::{ContextFileError, ContextFiles, ContextSaved, ContextScope};
 use crate::backend::local::{Anchor, LocalBackend, Privacy};
 use crate::backend::{Backend as _, BackendError, Expect, Held};
 use crate::binding::digest;
-use crate::memories::Expected;
+use crate::caller::Expected;
 
 /// The folder in the state that has what writes replaced last.
 const REPLACED_FOLDER: &str = "context-files";

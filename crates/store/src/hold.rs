@@ -1,0 +1,234 @@
+//! Holding a root for writing: its lock, recovery of what an earlier holder left, and what other processes wrote.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use memory::change::{ChangeId, Trust};
+use memory::limits::{CENSUS_AGE_MAX, LOCK_WAIT};
+use memory::path::RelativePath;
+use state::{ChangeQuery, Head};
+
+use crate::backend::{Extent, Held, LastWrite};
+use crate::cache::{Census, RootCache};
+use crate::error::StoreError;
+use crate::recovery;
+use crate::root::Root;
+use crate::store::Store;
+
+/// How many changes of others are read at once.
+const ANNOUNCED_AT_ONCE: i64 = 128;
+
+impl Root {
+    /// Sees to it, once in the life of this process, that a write which somebody did not end is ended
+    /// before anybody reads. What keeps that from happening must not keep anybody from reading, and a writer that is at
+    /// work, or was stopped in the middle of it, is not waited for.
+    pub(crate) async fn make_whole(self: &Arc<Self>, store: &Store) {
+        if self.looked.swap(true, Ordering::Relaxed) || !self.may_be_interrupted(store).await {
+            return;
+        }
+        match self.hold_if_free(store).await {
+            Ok(Some(_)) => {}
+            // Who reads next looks again.
+            Ok(None) => self.looked.store(false, Ordering::Relaxed),
+            Err(error) => {
+                tracing::warn!(%error, "an interrupted write could not be completed before reading");
+            }
+        }
+    }
+
+    /// Returns whether a write may not have ended, or a power cut may have taken what was written.
+    pub(crate) async fn may_be_interrupted(&self, store: &Store) -> bool {
+        match self.backend.last_write().await {
+            LastWrite::Ended => false,
+            LastWrite::Interrupted => true,
+            LastWrite::Unknown => {
+                let open = store.state.open_changes(&self.key.place).await;
+                open.is_ok_and(|open| !open.is_empty())
+            }
+        }
+    }
+
+    /// Holds the root for writing. A write that somebody did not end is ended first.
+    pub(crate) async fn hold(self: &Arc<Self>, store: &Store) -> Result<HeldRoot, StoreError> {
+        self.make_state(store);
+        let held = self.backend.lock(LOCK_WAIT).await.map_err(StoreError::at(self.mount))?;
+        self.held(store, held).await
+    }
+
+    /// The same, if nobody else holds it.
+    async fn hold_if_free(self: &Arc<Self>, store: &Store) -> Result<Option<HeldRoot>, StoreError> {
+        self.make_state(store);
+        let held = self.backend.lock_if_free().await.map_err(StoreError::at(self.mount))?;
+        let Some(held) = held else { return Ok(None) };
+        self.held(store, held).await.map(Some)
+    }
+
+    fn make_state(&self, store: &Store) {
+        if self.backend.folder().is_none() {
+            // No lock file of this machine makes the folder on its way.
+            store.folders.make_state();
+        }
+    }
+
+    async fn held(
+        self: &Arc<Self>,
+        store: &Store,
+        held: Box<dyn Held>,
+    ) -> Result<HeldRoot, StoreError> {
+        let mut held = HeldRoot { root: Arc::clone(self), held };
+        if held.held.was_interrupted() {
+            recovery::recover(store, &mut held).await?;
+        }
+        held.refresh(store).await?;
+        Ok(held)
+    }
+}
+
+/// A root held for writing.
+#[derive(Debug)]
+pub(crate) struct HeldRoot {
+    pub(crate) root: Arc<Root>,
+    pub(crate) held: Box<dyn Held>,
+}
+
+impl HeldRoot {
+    /// Brings what is remembered up to date with what other processes recorded.
+    pub(crate) async fn refresh(&self, store: &Store) -> Result<(), StoreError> {
+        let generation = self.held.generation();
+        let last = {
+            let known = self.root.cache();
+            if known.generation == Some(generation) {
+                return Ok(());
+            }
+            known.last
+        };
+        let heads = store.state.heads(&self.root.key.place, last).await?;
+        if last == ChangeId(0) && heads.is_empty() {
+            // The root is new, or the state that knew it is lost; it had given numbers then.
+            if let Some(given) = store.highest_completed().await {
+                store.state.number_above(given).await?;
+            }
+        }
+        let (told, newest) = {
+            let mut known = self.root.cache();
+            for head in heads {
+                known.insert_head(head);
+            }
+            (known.told, known.last)
+        };
+        match told {
+            Some(told) if store.is_heard() => self.announce(store, told, newest).await?,
+            _ => self.root.cache().told = Some(newest),
+        }
+        self.root.cache().generation = Some(generation);
+        Ok(())
+    }
+
+    /// Tells those who listen of the changes that other processes made after one, in order. Heads would not
+    /// do: a memory that was changed twice has one.
+    async fn announce(
+        &self,
+        store: &Store,
+        mut after: ChangeId,
+        newest: ChangeId,
+    ) -> Result<(), StoreError> {
+        while after < newest {
+            let end = ChangeId(newest.0.min(after.0.saturating_add(ANNOUNCED_AT_ONCE)));
+            let query = ChangeQuery {
+                places: vec![self.root.key.place.clone()],
+                after: Some(after),
+                before: Some(ChangeId(end.0.saturating_add(1))),
+                max: usize::MAX,
+                ..ChangeQuery::default()
+            };
+            for mut change in store.state.changes(&query).await?.into_iter().rev() {
+                change.files.retain(|file| file.root == self.root.key);
+                store.announce_change(change.id, change.kind, &change.provenance, &change.files);
+            }
+            after = end;
+            self.root.cache().told = Some(after);
+        }
+        Ok(())
+    }
+
+    /// Takes in what this process has just written and recorded.
+    pub(crate) fn wrote(&self, heads: impl IntoIterator<Item = Head>) {
+        let mut known = self.root.cache();
+        for head in heads {
+            known.insert_head(head);
+        }
+        known.told = Some(known.last);
+        known.generation = Some(self.held.generation());
+    }
+
+    /// Forgets what is remembered, but not what was told: the next command looks again.
+    pub(crate) fn forget(&self) {
+        let mut known = self.root.cache();
+        *known = RootCache { told: known.told, ..RootCache::default() };
+    }
+
+    /// Returns what was last recorded of a memory.
+    pub(crate) fn head(&self, path: &RelativePath) -> Option<Head> {
+        self.root.cache().heads.get(path).cloned()
+    }
+
+    /// Returns how far the text of a memory may be trusted; what nobody recorded came from outside.
+    pub(crate) fn trust(&self, path: &RelativePath) -> Trust {
+        self.head(path).map_or(Trust::Outside, |head| head.trust)
+    }
+
+    /// Returns a path that differs from `path`, or from a folder on its way, only in case. Paths that leave
+    /// with the same change do not count.
+    pub(crate) async fn differs_only_in_case(
+        &self,
+        store: &Store,
+        path: &RelativePath,
+        leaving: &[&RelativePath],
+    ) -> Result<Option<RelativePath>, StoreError> {
+        self.take_census(store, Look::Remembered).await?;
+        if self.alike(path, leaving).is_none() {
+            return Ok(None);
+        }
+        // What is remembered may be a folder that is gone: look before refusing.
+        self.take_census(store, Look::Again).await?;
+        Ok(self.alike(path, leaving))
+    }
+
+    fn alike(&self, path: &RelativePath, leaving: &[&RelativePath]) -> Option<RelativePath> {
+        self.root.cache().census.as_ref()?.alike(path, leaving)
+    }
+
+    async fn take_census(&self, store: &Store, look: Look) -> Result<(), StoreError> {
+        let started = store.clock.now();
+        let fresh = self.root.cache().census.as_ref().is_some_and(|c| c.is_fresh(started));
+        if fresh && look == Look::Remembered {
+            return Ok(());
+        }
+        let walk = self.root.backend.walk(None, Extent::ALL).await;
+        let walk = walk.map_err(StoreError::at(self.root.mount))?;
+        let cost = store.clock.now().duration_since(started).unsigned_abs();
+        let mut census = Census {
+            taken_at: started,
+            lasts: CENSUS_AGE_MAX.max(cost.saturating_mul(50)),
+            folded: HashMap::with_capacity(walk.files.len()),
+        };
+        for folder in walk.folders {
+            census.folded.insert(folder.path.folded(), folder.path);
+        }
+        for file in walk.files.iter().filter(|file| !self.root.is_list(&file.path)) {
+            census.add(&file.path);
+        }
+        self.root.cache().census = Some(census);
+        Ok(())
+    }
+}
+
+/// Whether to believe what is remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// As long as it is fresh.
+    Remembered,
+    /// Look again.
+    Again,
+}
