@@ -43,6 +43,8 @@ pub struct Plan {
     fails_at: AtomicU64,
     failure: Mutex<Failure>,
     meddler: Mutex<Option<Meddler>>,
+    /// How often a whole root was walked.
+    walks: AtomicU64,
 }
 
 /// Somebody who does something right before one step.
@@ -89,6 +91,11 @@ impl Plan {
     /// Returns how many steps there were since the plan was set.
     pub fn steps(&self) -> u64 {
         self.steps.load(Ordering::SeqCst)
+    }
+
+    /// Returns how often a whole root was walked since the last call, by any task.
+    pub fn take_walks(&self) -> u64 {
+        self.walks.swap(0, Ordering::SeqCst)
     }
 
     fn failure(&self) -> MutexGuard<'_, Failure> {
@@ -258,6 +265,9 @@ impl Backend for FaultyBackend {
         from: Option<&RelativePath>,
         extent: Extent,
     ) -> Result<Walk, BackendError> {
+        if from.is_none() {
+            self.plan.walks.fetch_add(1, Ordering::SeqCst);
+        }
         self.plan.run(self.inner.walk(from, extent)).await
     }
 

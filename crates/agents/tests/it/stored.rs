@@ -8,15 +8,17 @@ use agents::{
 };
 use jiff::tz::TimeZone;
 use memory::access::AgentClass;
-use memory::change::ChangeKind;
+use memory::change::{ChangeKind, RootKey};
 use memory::clock::Clock;
-use memory::command::Command;
+use memory::command::{Command, Reply};
 use memory::document;
-use memory::path::{Layout, MemoryPath};
+use memory::path::{Layout, MemoryPath, Mount, Scope};
 use memory::screen::Screen;
+use store::backend::Backend;
+use store::backend::local::{Anchor, LocalBackend, Privacy};
 use store::{Binding, BindingRequest, Call, Caller, Folders, Memories, Settings, Store};
 use tempfile::TempDir;
-use testkit::ManualClock;
+use testkit::{FaultyBackend, ManualClock, Plan};
 
 /// A store of its own, and an agent in a checkout.
 pub(crate) fn memories() -> (TempDir, Memories) {
@@ -269,4 +271,39 @@ async fn no_memory_is_made_where_something_lies_that_cannot_be_read() {
     let (_, touched) = remember(&curator(), &memories, "I keep bees.").await;
     assert_eq!(touched, ["/memories/global/user/keep-bees-2.md"]);
     assert_eq!(fs::read(folder.join("keep-bees.md")).unwrap(), b"\xFF\xFE");
+}
+
+/// When an entry was written is read from history, which has outside edits once they are recorded.
+#[tokio::test]
+async fn a_dream_walks_as_often_for_many_memories_as_for_few() {
+    let mut walks = Vec::new();
+    for count in [2, 20] {
+        let home = tempfile::tempdir().unwrap();
+        let plan = Arc::<Plan>::default();
+        let anchor = Anchor::new(home.path().join("data"), &["memory"], Privacy::Private);
+        let local = Arc::new(LocalBackend::new(anchor, home.path().join("state/global.lock")));
+        let key = RootKey { identity: "global".to_owned(), place: "global".to_owned() };
+        let backend: Arc<dyn Backend> = Arc::new(FaultyBackend::new(local, Arc::clone(&plan)));
+        let folders = Folders { data: home.path().join("data"), state: home.path().join("state") };
+        let state = testkit::sqlite_state(&folders.state);
+        let settings = Settings { memory_list: false, ..Settings::default() };
+        let clock = Arc::new(ManualClock::default());
+        let store = Store::new(state, folders, Screen::default(), clock, settings);
+        let roots = vec![(Mount::Scope(Scope::Global), key, backend)];
+        let memories = store.memories_in(roots, Caller::agent(AgentClass::Exec, "test"));
+        for number in 0..count {
+            let path = format!("/memories/global/n{number}.md");
+            let path = MemoryPath::parse(&path, Layout::Scoped).unwrap();
+            let file_text = format!("- The pump number {number} was repaired yesterday.\n");
+            let made = Command::Create { path, file_text };
+            let reply = memories.apply(made, &Call::default()).await.unwrap();
+            assert!(matches!(reply, Reply::Done { .. }), "{reply:?}");
+        }
+        plan.take_walks();
+        let mut draft = memories.draft(ChangeKind::Draft, Call::default());
+        curator().dream(&memories, &mut draft, &Ledger::default()).await.unwrap();
+        walks.push(plan.take_walks());
+    }
+    assert!(walks[0] >= 1, "outside edits are looked for");
+    assert_eq!(walks[0], walks[1]);
 }

@@ -1,12 +1,17 @@
 //! History and undo.
 
 use std::fs;
+use std::sync::Arc;
 
-use memory::change::{Actor, ChangeId, ChangeKind};
+use memory::change::{Actor, ChangeId, ChangeKind, RootKey};
 use memory::command::Command;
 use memory::document::Revision;
+use memory::path::{Mount, Scope};
 use serde_json::json;
-use store::{Call, ChangesQuery, Dry, Expected, StoreError, UndoTarget};
+use store::backend::Backend;
+use store::backend::local::{Anchor, LocalBackend, Privacy};
+use store::{Call, Caller, ChangesQuery, Dry, Expected, Memories, StoreError, UndoTarget};
+use testkit::{FaultyBackend, Plan};
 
 use crate::host::{Host, at, call, create, delete, rename, replace, table, texts};
 
@@ -311,4 +316,32 @@ async fn a_text_that_comes_back_has_the_trust_that_it_had() {
     fs::write(host.project("a.md"), "mine\n").unwrap();
     person.notice().await.unwrap();
     assert!(person.unreviewed(&[(&path, None)]).await.is_empty());
+}
+
+/// The last change is looked for, shown and taken back, as the command line does it.
+#[tokio::test]
+async fn an_undo_walks_a_root_once_at_most() {
+    let (host, plan, memories) = counted();
+    create(&memories, "/memories/global/a.md", "one\n").await;
+    create(&memories, "/memories/global/b.md", "two\n").await;
+    plan.take_walks();
+    let id = last(&memories).await;
+    let target = UndoTarget::Change(id);
+    memories.undo(&target, Dry::Run, &Call::default()).await.unwrap();
+    memories.undo(&target, Dry::No, &Call::default()).await.unwrap();
+    assert_eq!(texts(&host.global("")), table(&[("a.md", "one\n")]));
+    assert_eq!(plan.take_walks(), 1);
+}
+
+/// Returns memories in one root whose walks are counted.
+fn counted() -> (Host, Arc<Plan>, Memories) {
+    let host = Host::quick();
+    let plan = Arc::<Plan>::default();
+    let anchor = Anchor::new(host.path("data"), &["memory"], Privacy::Private);
+    let local = Arc::new(LocalBackend::new(anchor, host.path("state/locks/global.lock")));
+    let key = RootKey { identity: "global".to_owned(), place: "global".to_owned() };
+    let backend: Arc<dyn Backend> = Arc::new(FaultyBackend::new(local, Arc::clone(&plan)));
+    let roots = vec![(Mount::Scope(Scope::Global), key, backend)];
+    let memories = host.store().memories_in(roots, Caller::person("test"));
+    (host, plan, memories)
 }
