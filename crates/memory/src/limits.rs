@@ -263,9 +263,6 @@ pub const HTTP_HEADERS_WAIT: Duration = Duration::from_secs(30);
 /// Bytes of the head of an HTTP request: a browser's with many cookies is a tenth of it.
 pub const HTTP_HEADER_BYTES_MAX: usize = 64 * 1024;
 
-/// Bytes of answers that the daemon keeps, so as not to make them again while their memories stay the same.
-pub const HTTP_ANSWERS_BYTES_MAX: usize = 2 * 1024 * 1024;
-
 /// How long a client may read nothing of an answer before its connection is cut.
 pub const HTTP_READ_WAIT: Duration = Duration::from_secs(30);
 
@@ -390,13 +387,6 @@ pub const TASKS_KEPT_MAX: usize = 1_000;
 
 /// How long a finished task can be asked for unless a person says otherwise.
 pub const TASKS_KEPT_FOR_DEFAULT: Duration = Duration::from_hours(1);
-
-/// How long the roots of a workspace are taken to be where they were found. Finding out takes longer than
-/// reading a memory, and a checkout is not made or moved several times a second.
-pub const BINDING_AGE_MAX: Duration = Duration::from_millis(250);
-
-/// Tasks that are kept at hand for those who look again: some kilobytes each at the most.
-pub const TASKS_SEEN_MAX: usize = 64;
 
 /// Tasks that one answer lists.
 pub const TASKS_LISTED_MAX: usize = 1_000;

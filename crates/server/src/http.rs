@@ -5,7 +5,6 @@
 //! ([`serve`]), streams of events end with the daemon, and whatever is wrong is answered as JSON.
 
 mod about;
-mod answers;
 mod batch;
 mod body;
 mod changes;
@@ -16,7 +15,6 @@ mod conversations;
 mod daemon;
 mod events;
 mod faults;
-mod front;
 mod gate;
 mod health;
 mod listen;
@@ -57,7 +55,6 @@ pub use openapi::document;
 pub use settings::{SettingsError, SettingsStore};
 
 use self::daemon::Daemon;
-use self::front::Front;
 use self::gate::Gate;
 use self::listen::Connections;
 use self::measure::Measures;
@@ -97,9 +94,7 @@ pub async fn serve(host: Host, listeners: Vec<Listener>, stop: CancellationToken
     let (lanes, feeds) = (serving.lanes.clone(), Arc::clone(&serving.feeds));
     let ending = CancellationToken::new();
     let mcp = mcp::endpoints(&engine, &feeds, &workspaces, &ending);
-    let found = daemon::Found::default();
     let readers = readers::Readers::default();
-    let (answers, told) = (answers::Answers::default(), tasks::Told::default());
     let daemon = Daemon {
         engine,
         serving,
@@ -107,19 +102,15 @@ pub async fn serve(host: Host, listeners: Vec<Listener>, stop: CancellationToken
         measures,
         clock,
         mcp,
-        found,
         readers,
-        answers,
-        told,
         logins,
         settings,
         agents,
     };
     let daemon = Arc::new(daemon);
-    let router = router(Arc::clone(&daemon), Arc::clone(&gate));
-    let front = Front::new(gate, Arc::clone(&daemon), router);
+    let router = router(Arc::clone(&daemon), gate);
     let measures = Arc::clone(&daemon.measures);
-    let connections = Connections::new(front, connections_max, measures, ending.clone());
+    let connections = Connections::new(router, connections_max, measures, ending.clone());
     let taking =
         futures_util::future::join_all(listeners.iter().map(|listener| connections.take(listener)));
     let shutting_down = async {

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::extract::Query;
 use axum::http::{HeaderMap, Uri};
@@ -10,20 +10,16 @@ use engine::{Caller, ClientId, ContextFiles, Engine, Memories, OutsideRead, Serv
 use memory::access::AgentClass;
 use memory::clock::Clock;
 use memory::feature::Feature;
-use memory::limits::BINDING_AGE_MAX;
 use percent_encoding::percent_decode_str;
 use protocol::conversation::AgentHost;
 use protocol::error::{ErrorBody, ErrorCode};
-use tokio::time::Instant;
 
-use super::answers::Answers;
 use super::gate::client_name;
 use super::measure::Measures;
 use super::memories::Where;
 use super::readers::{Reader, Readers};
 use super::refused::Refused;
 use super::settings::SettingsStore;
-use super::tasks::Told;
 use super::ui::Logins;
 use crate::mcp::{CLASSES, Endpoint, SESSION_HEADER};
 
@@ -47,34 +43,11 @@ pub(super) struct Daemon {
     pub(super) clock: Arc<dyn Clock>,
     /// Where MCP clients of each workspace are served, by its id.
     pub(super) mcp: HashMap<String, Endpoint>,
-    pub(super) found: Found,
     pub(super) readers: Readers,
-    pub(super) answers: Answers,
-    pub(super) told: Told,
     pub(super) logins: Arc<Logins>,
     pub(super) settings: Option<Arc<dyn SettingsStore>>,
     /// The agents that are known, with what each shows its model.
     pub(super) agents: Vec<AgentHost>,
-}
-
-/// The memories of workspaces as a person may touch them, with when their roots were looked for.
-#[derive(Debug, Default)]
-pub(super) struct Found(Mutex<HashMap<String, (Instant, Arc<Memories>)>>);
-
-impl Found {
-    /// Returns the memories of a workspace, looked for by `look` unless that was done a moment ago.
-    fn or_look(&self, workspace: &str, look: impl FnOnce() -> Memories) -> Arc<Memories> {
-        let mut found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
-        if let Some((at, memories)) = found.get(workspace)
-            && now.duration_since(*at) < BINDING_AGE_MAX
-        {
-            return Arc::clone(memories);
-        }
-        let memories = Arc::new(look());
-        found.insert(workspace.to_owned(), (now, Arc::clone(&memories)));
-        memories
-    }
 }
 
 /// What routes are given.
@@ -141,14 +114,9 @@ impl Daemon {
         headers: &HeaderMap,
     ) -> Result<Memories, Refused> {
         let workspace = self.trusted(workspace)?;
-        let client = self.client_name(workspace, headers).await?;
-        Ok(Memories::clone(&self.memories(workspace)).for_client(client))
-    }
-
-    /// Returns the memories of a workspace as that person may touch them, by no program that has a name.
-    pub(super) fn memories(&self, workspace: &Workspace) -> Arc<Memories> {
-        let look = || self.engine.memories(&workspace.binding, Caller::person(ORIGIN));
-        self.found.or_look(&workspace.id, look)
+        let mut caller = Caller::person(ORIGIN);
+        caller.provenance.client = self.client_name(workspace, headers).await?;
+        Ok(self.engine.memories(&workspace.binding, caller))
     }
 
     /// Returns the memories of a workspace as the agent that calls the tool may touch them.

@@ -7,7 +7,7 @@
 use axum::extract::rejection::QueryRejection;
 use axum::extract::{Query, Request, State};
 use axum::http::header::ETAG;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use engine::{Browse, Call, Cursor, Expected, Memories, StoreError};
 use memory::command::{Command, CommandError, Reply};
@@ -21,7 +21,6 @@ use protocol::memories::{
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::answers::{Answer, Kept};
 use super::body::{self, Json};
 use super::conditions::Conditions;
 use super::daemon::Shared;
@@ -171,26 +170,22 @@ async fn read(
     State(daemon): State<Shared>,
     Path(at): Path<String>,
     asked: Asked<Where>,
-    uri: Uri,
     Headers(headers): Headers,
 ) -> Result<Response, Refused> {
     let Query(Where { workspace }) = asked?;
     let memories = daemon.person(workspace.as_deref(), &headers).await?;
     let path = path(&memories, &at)?;
     let read = memories.read(&path).await?;
-    let stamp = read.stamp;
-    let last = engine::last_write(&memories, &path, read.revision).await?;
-    let answer = Answer::new(&path, read, last)?;
-    let response = answer.to(&headers);
-    if let (Some(stamp), Some(question)) = (stamp, uri.path_and_query()) {
-        let workspace = daemon.trusted(workspace.as_deref())?.id.clone();
-        daemon.answers.keep(question.as_str(), Kept { workspace, path, stamp, answer });
+    let tag = [(ETAG, tag(&read.revision))];
+    if Conditions::of(&headers)?.is_known(read.revision)? {
+        return Ok((StatusCode::NOT_MODIFIED, tag).into_response());
     }
-    Ok(response)
+    let last = engine::last_write(&memories, &path, read.revision).await?;
+    Ok((tag, Json(to_wire::memory(&path, read, last))).into_response())
 }
 
 /// Returns a revision as `ETag` has it.
-pub(super) fn tag(revision: &Revision) -> HeaderValue {
+fn tag(revision: &Revision) -> HeaderValue {
     let tag = format!("\"{revision}\"");
     HeaderValue::try_from(tag).unwrap_or(HeaderValue::from_static("\"\""))
 }

@@ -4,17 +4,13 @@
 //! the client, and then the lane's own. Each kind has its routes twice: for the first workspace, and
 //! for any.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-
-use axum::body::Bytes;
 use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use engine::{Asker, Cancelled, SubmitError, TaskFilter, TaskId, Viewer};
 use memory::change::Trust;
 use memory::feature::Feature;
-use memory::limits::{HTTP_RETRY_AFTER_SECONDS, TASKS_LISTED_MAX, TASKS_SEEN_MAX};
+use memory::limits::{HTTP_RETRY_AFTER_SECONDS, TASKS_LISTED_MAX};
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::task::{Task, TaskKind, TaskList, TaskStatus, WorkKind};
 use serde::Deserialize;
@@ -107,7 +103,7 @@ async fn get(
     State(daemon): State<Shared>,
     Path((kind, task)): Path<(String, String)>,
     Headers(headers): Headers,
-) -> Result<Response, Refused> {
+) -> Result<Json<Task>, Refused> {
     daemon.look_at(None, (&kind, &task), &headers).await
 }
 
@@ -131,7 +127,7 @@ async fn get_in(
     State(daemon): State<Shared>,
     Path((workspace, kind, task)): Path<(String, String, String)>,
     Headers(headers): Headers,
-) -> Result<Response, Refused> {
+) -> Result<Json<Task>, Refused> {
     daemon.look_at(Some(&workspace), (&kind, &task), &headers).await
 }
 
@@ -233,29 +229,6 @@ fn kind_of(word: &str) -> Result<TaskKind, Refused> {
     TaskKind::read(word).ok_or_else(|| ErrorCode::RouteNotFound.into())
 }
 
-/// Tasks that were told, as they were sent: whoever polls is told the same again and again.
-#[derive(Debug, Default)]
-pub(super) struct Told(Mutex<HashMap<TaskId, (Arc<engine::Task>, Bytes)>>);
-
-impl Told {
-    /// Returns what is told of a task.
-    fn text(&self, task: Arc<engine::Task>) -> Result<Bytes, Refused> {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, text)) = told.get(&task.id)
-            && Arc::ptr_eq(of, &task)
-        {
-            return Ok(text.clone());
-        }
-        let text = serde_json::to_vec(&to_wire::task(&task)).map_err(|_| ErrorCode::Internal)?;
-        let text = Bytes::from(text);
-        if told.len() >= TASKS_SEEN_MAX {
-            told.clear();
-        }
-        told.insert(task.id.clone(), (task, text.clone()));
-        Ok(text)
-    }
-}
-
 impl Daemon {
     async fn submit(
         &self,
@@ -282,12 +255,12 @@ impl Daemon {
     }
 
     /// Tells how far a task is.
-    pub(super) async fn look_at(
+    async fn look_at(
         &self,
         workspace: Option<&str>,
         (kind, task): (&str, &str),
         headers: &HeaderMap,
-    ) -> Result<Response, Refused> {
+    ) -> Result<Json<Task>, Refused> {
         let kind = kind_of(kind)?;
         let workspace = self.trusted(workspace)?;
         let client = self.client(workspace, headers).await?;
@@ -296,7 +269,7 @@ impl Daemon {
         let found =
             self.serving.lanes.get(workspace, (from_wire::task_kind(kind), &id), viewer).await?;
         let task = found.ok_or_else(|| not_found(kind))?;
-        Ok(body::json(self.told.text(task)?))
+        Ok(Json(to_wire::task(&task)))
     }
 
     async fn take_back(
