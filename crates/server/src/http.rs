@@ -14,19 +14,18 @@ mod context_files;
 mod conversations;
 mod daemon;
 mod events;
-mod faults;
 mod gate;
 mod health;
 mod listen;
+mod logins;
 mod mcp;
 mod measure;
 mod memories;
 mod openapi;
 mod page;
-mod path;
 mod pending;
 mod readers;
-mod refused;
+mod request;
 mod room;
 mod routes;
 mod sessions;
@@ -35,6 +34,7 @@ mod tasks;
 mod tool;
 mod transfer;
 mod ui;
+mod visitors;
 mod workspaces;
 
 use std::sync::Arc;
@@ -49,16 +49,16 @@ use protocol::conversation::AgentHost;
 use protocol::error::ErrorCode;
 use tokio_util::sync::CancellationToken;
 
+pub use daemon::{SettingsError, SettingsStore};
 pub use gate::{BadHost, BadOrigin, BadToken, Hosts, Origin, Rules, Token};
 pub use listen::Listener;
 pub use openapi::document;
-pub use settings::{SettingsError, SettingsStore};
 
 use self::daemon::Daemon;
 use self::gate::Gate;
 use self::listen::Connections;
 use self::measure::Measures;
-use self::refused::Refused;
+use crate::error::ErrorResponse;
 use crate::mcp::Endpoint;
 
 /// What the command line composed.
@@ -88,7 +88,7 @@ pub async fn serve(host: Host, listeners: Vec<Listener>, stop: CancellationToken
     let Host { engine, serving, workspaces, clock, rules, connections_max, settings, agents } =
         host;
     let measures = Measures::new();
-    let logins = Arc::new(ui::Logins::default());
+    let logins = Arc::new(logins::Logins::default());
     let own_page = engine.switches().everywhere().has(Feature::Page).then(|| Arc::clone(&logins));
     let gate = Arc::new(Gate::new(rules, Arc::clone(&measures), own_page));
     let (lanes, feeds) = (serving.lanes.clone(), Arc::clone(&serving.feeds));
@@ -132,8 +132,8 @@ pub async fn serve(host: Host, listeners: Vec<Listener>, stop: CancellationToken
 fn router(daemon: Arc<Daemon>, gate: Arc<Gate>) -> Router {
     let (router, needs) = openapi::routes().into_router();
     router
-        .fallback(async || Refused::from(ErrorCode::RouteNotFound))
-        .method_not_allowed_fallback(async || Refused::from(ErrorCode::MethodNotAllowed))
+        .fallback(async || ErrorResponse::from(ErrorCode::RouteNotFound))
+        .method_not_allowed_fallback(async || ErrorResponse::from(ErrorCode::MethodNotAllowed))
         .layer(from_fn_with_state((Arc::clone(&daemon), Arc::new(needs)), routes::guard))
         .layer(from_fn_with_state(gate, gate::pass))
         .with_state(daemon)

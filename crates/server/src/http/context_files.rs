@@ -3,6 +3,7 @@
 //! The task API calls them the memory of a workspace. The checks come in the order of the tasks' ones: the
 //! body, the workspace, the fields of the body, the client, and then the store's own.
 
+use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use engine::ContextFiles;
@@ -14,12 +15,12 @@ use protocol::context_files::{
 use protocol::error::{ErrorBody, ErrorCode};
 use serde_json::{Map, Value};
 
-use super::body::{self, Json};
+use super::body;
 use super::conditions::Conditions;
 use super::daemon::{Daemon, Shared};
-use super::path::Path;
-use super::refused::Refused;
+use super::request::Path;
 use super::routes::{Routes, routes};
+use crate::error::ErrorResponse;
 use crate::{chain, from_wire, to_wire};
 
 /// What a context file is called in the task API.
@@ -48,7 +49,7 @@ pub(super) fn routes() -> Routes {
 async fn list(
     State(daemon): State<Shared>,
     headers: HeaderMap,
-) -> Result<Json<WorkspaceMemory>, Refused> {
+) -> Result<Json<WorkspaceMemory>, ErrorResponse> {
     daemon.list_context_files(None, &headers).await
 }
 
@@ -69,7 +70,7 @@ async fn list_in(
     State(daemon): State<Shared>,
     Path(workspace): Path<String>,
     headers: HeaderMap,
-) -> Result<Json<WorkspaceMemory>, Refused> {
+) -> Result<Json<WorkspaceMemory>, ErrorResponse> {
     daemon.list_context_files(Some(&workspace), &headers).await
 }
 
@@ -99,7 +100,7 @@ async fn list_in(
 async fn write(
     State(daemon): State<Shared>,
     request: Request,
-) -> Result<Json<WroteMemory>, Refused> {
+) -> Result<Json<WroteMemory>, ErrorResponse> {
     daemon.write_context_file(None, request).await
 }
 
@@ -127,7 +128,7 @@ async fn write_in(
     State(daemon): State<Shared>,
     Path(workspace): Path<String>,
     request: Request,
-) -> Result<Json<WroteMemory>, Refused> {
+) -> Result<Json<WroteMemory>, ErrorResponse> {
     daemon.write_context_file(Some(&workspace), request).await
 }
 
@@ -150,7 +151,7 @@ async fn write_in(
 async fn load(
     State(daemon): State<Shared>,
     request: Request,
-) -> Result<Json<LoadedContext>, Refused> {
+) -> Result<Json<LoadedContext>, ErrorResponse> {
     daemon.load_context_files(None, request).await
 }
 
@@ -172,7 +173,7 @@ async fn load_in(
     State(daemon): State<Shared>,
     Path(workspace): Path<String>,
     request: Request,
-) -> Result<Json<LoadedContext>, Refused> {
+) -> Result<Json<LoadedContext>, ErrorResponse> {
     daemon.load_context_files(Some(&workspace), request).await
 }
 
@@ -180,9 +181,9 @@ async fn load_in(
 pub(super) fn with_options(
     files: ContextFiles,
     asked: &LoadOptions,
-) -> Result<ContextFiles, Refused> {
+) -> Result<ContextFiles, ErrorResponse> {
     let options = from_wire::load_options(asked)
-        .map_err(|what| Refused::from(ErrorCode::InvalidArguments).saying(what))?;
+        .map_err(|what| ErrorResponse::from(ErrorCode::InvalidArguments).with_message(what))?;
     let files = files.with_options(options);
     if asked.context_files_loaded.is_empty() {
         return Ok(files);
@@ -196,7 +197,7 @@ impl Daemon {
         &self,
         workspace: Option<&str>,
         request: Request,
-    ) -> Result<Json<LoadedContext>, Refused> {
+    ) -> Result<Json<LoadedContext>, ErrorResponse> {
         let headers = request.headers().clone();
         let asked: LoadOptions = body::value(request).await?;
         let workspace = self.trusted(workspace)?;
@@ -210,7 +211,7 @@ impl Daemon {
         &self,
         workspace: Option<&str>,
         headers: &HeaderMap,
-    ) -> Result<Json<WorkspaceMemory>, Refused> {
+    ) -> Result<Json<WorkspaceMemory>, ErrorResponse> {
         let workspace = self.trusted(workspace)?;
         let client = self.client(workspace, headers).await?;
         let listing = self.context_files(workspace, headers, client.as_ref()).list().await;
@@ -242,7 +243,7 @@ impl Daemon {
         &self,
         workspace: Option<&str>,
         request: Request,
-    ) -> Result<Json<WroteMemory>, Refused> {
+    ) -> Result<Json<WroteMemory>, ErrorResponse> {
         let headers = request.headers().clone();
         let fields = body::fields(request).await?;
         let workspace = self.trusted(workspace)?;
@@ -282,13 +283,13 @@ impl Daemon {
     }
 
     /// Asks which scope is meant, with the file of each.
-    fn which(&self, workspace: &engine::Workspace, headers: &HeaderMap) -> Refused {
+    fn which(&self, workspace: &engine::Workspace, headers: &HeaderMap) -> ErrorResponse {
         let files = self.context_files(workspace, headers, None);
         let path = |&scope: &ContextScope| {
             let path = files.target(from_wire::context_scope(scope)).ok()?;
             Some((scope.to_string(), Value::from(path.display().to_string())))
         };
         let paths: Map<String, Value> = ContextScope::ALL.iter().filter_map(path).collect();
-        Refused::from(ErrorCode::InvalidScope).with("paths", paths)
+        ErrorResponse::from(ErrorCode::InvalidScope).with("paths", paths)
     }
 }

@@ -1,6 +1,7 @@
 //! What all routes share: the engine, its lanes and feeds, and who may be meant by a request.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -13,14 +14,14 @@ use memory::feature::Feature;
 use percent_encoding::percent_decode_str;
 use protocol::conversation::AgentHost;
 use protocol::error::{ErrorBody, ErrorCode};
+use protocol::settings::Settings;
+use serde_json::Value;
 
-use super::gate::client_name;
+use super::logins::Logins;
 use super::measure::Measures;
-use super::memories::Where;
 use super::readers::{Reader, Readers};
-use super::refused::Refused;
-use super::settings::SettingsStore;
-use super::ui::Logins;
+use super::request::{WorkspaceQuery, client_name};
+use crate::error::ErrorResponse;
 use crate::mcp::{CLASSES, Endpoint, SESSION_HEADER};
 
 /// By which way changes came in that are made here.
@@ -50,12 +51,44 @@ pub(super) struct Daemon {
     pub(super) agents: Vec<AgentHost>,
 }
 
+/// Shows and writes a person's settings file. Both may wait for the disk.
+pub trait SettingsStore: fmt::Debug + Send + Sync {
+    /// Returns what is set.
+    fn show(&self) -> Result<Settings, SettingsError>;
+
+    /// Sets a value, or takes it out of the file if it is null, and returns what is set then. All else in the file
+    /// stays as it is. With `expected`, only if its value is that one.
+    fn set(
+        &self,
+        key: &str,
+        value: &Value,
+        expected: Option<&Value>,
+    ) -> Result<Settings, SettingsError>;
+}
+
+/// Why settings are not shown or written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    /// The file, the key or the value is not right.
+    #[error("{0}")]
+    Refused(String),
+    /// The file changed while it was being written; nothing was.
+    #[error("the settings file was changed at this very moment; try again")]
+    Changed,
+    /// The setting has another value than whoever sets it was shown.
+    #[error("this setting was changed meanwhile; look at it again")]
+    Differs,
+    /// The machine failed.
+    #[error("{0}")]
+    Failed(String),
+}
+
 /// What routes are given.
 pub(super) type Shared = Arc<Daemon>;
 
 impl Daemon {
     /// Returns the workspace of this id; without one, the first.
-    pub(super) fn workspace(&self, id: Option<&str>) -> Result<&Workspace, Refused> {
+    pub(super) fn workspace(&self, id: Option<&str>) -> Result<&Workspace, ErrorResponse> {
         let found = self.workspaces.iter().find(|workspace| match id {
             None => workspace.primary,
             // Published clients may name a workspace by its folder.
@@ -65,14 +98,14 @@ impl Daemon {
     }
 
     /// Returns the workspace in this folder.
-    pub(super) fn workspace_in(&self, cwd: &str) -> Result<&Workspace, Refused> {
+    pub(super) fn workspace_in(&self, cwd: &str) -> Result<&Workspace, ErrorResponse> {
         let wanted = Path::new(cwd);
         let found = self.workspaces.iter().find(|workspace| workspace.cwd == wanted);
         found.ok_or_else(|| ErrorCode::WorkspaceMismatch.into())
     }
 
     /// Returns the workspace of this id, if its memories may be used.
-    pub(super) fn trusted(&self, id: Option<&str>) -> Result<&Workspace, Refused> {
+    pub(super) fn trusted(&self, id: Option<&str>) -> Result<&Workspace, ErrorResponse> {
         let workspace = self.workspace(id)?;
         if workspace.trusted { Ok(workspace) } else { Err(ErrorCode::UntrustedWorkspace.into()) }
     }
@@ -82,7 +115,8 @@ impl Daemon {
         let in_path =
             uri.path().strip_prefix("/workspaces/").and_then(|rest| rest.split('/').next());
         let in_path = in_path.map(|id| percent_decode_str(id).decode_utf8_lossy().into_owned());
-        let named = in_path.or_else(|| Query::<Where>::try_from_uri(uri).ok()?.0.workspace);
+        let named =
+            in_path.or_else(|| Query::<WorkspaceQuery>::try_from_uri(uri).ok()?.0.workspace);
         let switches = self.engine.switches();
         let features = match self.workspace(named.as_deref()) {
             Ok(workspace) => switches.of(workspace),
@@ -97,7 +131,7 @@ impl Daemon {
         &self,
         workspace: &Workspace,
         headers: &HeaderMap,
-    ) -> Result<Option<ClientId>, Refused> {
+    ) -> Result<Option<ClientId>, ErrorResponse> {
         let Some(named) = client_name(headers) else { return Ok(None) };
         let client = named.to_str().ok().and_then(|text| text.parse::<ClientId>().ok());
         let client = client.ok_or(ErrorCode::InvalidClientId)?;
@@ -112,7 +146,7 @@ impl Daemon {
         &self,
         workspace: Option<&str>,
         headers: &HeaderMap,
-    ) -> Result<Memories, Refused> {
+    ) -> Result<Memories, ErrorResponse> {
         let workspace = self.trusted(workspace)?;
         let mut caller = Caller::person(ORIGIN);
         caller.provenance.client = self.client_name(workspace, headers).await?;
@@ -124,7 +158,7 @@ impl Daemon {
         &self,
         workspace: Option<&str>,
         headers: &HeaderMap,
-    ) -> Result<Memories, Refused> {
+    ) -> Result<Memories, ErrorResponse> {
         let mut caller = Caller::agent(class(headers), ORIGIN);
         let workspace = self.trusted(workspace)?;
         caller.provenance.client = self.client_name(workspace, headers).await?;
@@ -156,7 +190,7 @@ impl Daemon {
         &self,
         workspace: &Workspace,
         headers: &HeaderMap,
-    ) -> Result<(Caller, Option<AgentClass>), Refused> {
+    ) -> Result<(Caller, Option<AgentClass>), ErrorResponse> {
         let named = named_class(headers)?;
         let mut caller = Caller::agent(named.unwrap_or(AgentClass::Exec), MCP_ORIGIN);
         caller.provenance.client = self.client_name(workspace, headers).await?;
@@ -174,19 +208,19 @@ impl Daemon {
         &self,
         workspace: &Workspace,
         headers: &HeaderMap,
-    ) -> Result<Option<String>, Refused> {
+    ) -> Result<Option<String>, ErrorResponse> {
         Ok(self.client(workspace, headers).await?.map(|client| client.to_string()))
     }
 }
 
 /// Returns the class of agent that a request names, if it names one.
-fn named_class(headers: &HeaderMap) -> Result<Option<AgentClass>, Refused> {
+fn named_class(headers: &HeaderMap) -> Result<Option<AgentClass>, ErrorResponse> {
     let Some(word) = headers.get(AGENT_CLASS_HEADER) else { return Ok(None) };
     let class = word.to_str().ok().and_then(AgentClass::parse);
     class.map(Some).ok_or_else(|| {
         let word = String::from_utf8_lossy(word.as_bytes());
         let what = format!("`{AGENT_CLASS_HEADER}` is `{word}`; it must be {CLASSES}");
-        Refused::from(ErrorCode::InvalidArguments).saying(what)
+        ErrorResponse::from(ErrorCode::InvalidArguments).with_message(what)
     })
 }
 

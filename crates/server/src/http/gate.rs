@@ -12,7 +12,6 @@ mod rate;
 
 mod token;
 
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -23,7 +22,7 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use memory::limits::HTTP_BODIES_BYTES_MAX;
 use protocol::error::{ErrorBody, ErrorCode};
-use protocol::id::{CLIENT_ID_HEADER, CLIENT_ID_HEADER_ALIAS, is_client_id};
+use protocol::id::is_client_id;
 use tokio::time::Instant;
 use tracing::Instrument as _;
 
@@ -32,27 +31,15 @@ pub use origin::{BadOrigin, Origin};
 pub use token::{BadToken, Token};
 
 use self::rate::Rates;
-use super::listen::Visitor;
+use super::logins::Logins;
 use super::measure::Measures;
-use super::refused::Refused;
+use super::request::client_name;
 use super::room::Room;
-use super::ui::Logins;
+use super::visitors::Visitor;
+use crate::error::ErrorResponse;
 
 /// The header that names a request, in both directions.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-
-/// The headers in which a client says what it calls itself.
-static CLIENT_IDS: [HeaderName; 2] =
-    [HeaderName::from_static(CLIENT_ID_HEADER), HeaderName::from_static(CLIENT_ID_HEADER_ALIAS)];
-
-/// Where a connection comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Peer {
-    /// Another program on this machine, through the socket in the state folder.
-    Socket,
-    /// An address.
-    Address(IpAddr),
-}
 
 /// What a person set about the gate.
 #[derive(Clone, Debug)]
@@ -110,7 +97,7 @@ impl Gate {
     }
 
     /// Checks a request; an error is the answer.
-    fn check(&self, request: &Request) -> Result<(), Refused> {
+    fn check(&self, request: &Request) -> Result<(), ErrorResponse> {
         let headers = request.headers();
         if !self.rules.hosts.allow(request.uri(), headers) {
             return Err(ErrorCode::HostNotAllowed.into());
@@ -124,7 +111,7 @@ impl Gate {
             return Ok(());
         }
         if !self.rules.token.is_in(headers) && !self.is_logged_in(request) {
-            return Err(Refused::from(ErrorCode::Unauthorized).challenging());
+            return Err(ErrorResponse::from(ErrorCode::Unauthorized).with_challenge());
         }
         let visitor = request.extensions().get::<Visitor>();
         visitor.inspect(|visitor| visitor.is_known());
@@ -166,16 +153,9 @@ fn is_of_page(request: &Request) -> bool {
     }
 }
 
-/// Returns what a client calls itself; what is empty is no name.
-pub(super) fn client_name(headers: &HeaderMap) -> Option<&HeaderValue> {
-    // There are few headers, and to compare two names is quicker than to hash one.
-    let value = |name| headers.iter().find(|(header, _)| *header == name).map(|(_, value)| value);
-    CLIENT_IDS.iter().filter_map(value).find(|name| !name.is_empty())
-}
-
-fn too_often(seconds: u64) -> Refused {
+fn too_often(seconds: u64) -> ErrorResponse {
     let body = ErrorBody::new(ErrorCode::RateLimited).with("retryAfterSeconds", seconds);
-    Refused::from(body).retry_after(seconds)
+    ErrorResponse::from(body).retry_after(seconds)
 }
 
 /// Lets a request through to the routes, or answers it.
@@ -236,7 +216,7 @@ async fn to_its_end(work: impl Future<Output = Response> + Send + 'static) -> Re
         Ok(response) => response,
         Err(died) => match died.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_shut_down) => Refused::from(ErrorCode::WorkspaceDraining).into_response(),
+            Err(_shut_down) => ErrorResponse::from(ErrorCode::WorkspaceDraining).into_response(),
         },
     }
 }

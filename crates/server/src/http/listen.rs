@@ -7,8 +7,6 @@
 
 mod lingering;
 
-mod strangers;
-
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -35,12 +33,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower_service::Service as _;
 
-pub(super) use self::strangers::Visitor;
-
 use self::lingering::Lingering;
-use self::strangers::Strangers;
-use super::gate::Peer;
 use super::measure::Measures;
+use super::visitors::{Peer, Strangers, Visitor};
 
 /// Where connections come in.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use axum::routing::{MethodFilter, MethodRouter};
 use utoipa::openapi::HttpMethod;
 
 use super::daemon::Shared;
-use super::faults::off;
+use crate::error::ErrorResponse;
 
 /// The feature that a route needs, by the names that [`routes!`] has for them.
 pub(super) mod needs {
@@ -155,7 +155,9 @@ pub(super) async fn guard(
     };
     let needed = route.and_then(|route| needs.get(&(method, route)).copied()).flatten();
     match needed {
-        Some(feature) if !daemon.has(feature, request.uri()) => off(feature).into_response(),
+        Some(feature) if !daemon.has(feature, request.uri()) => {
+            ErrorResponse::feature_disabled(feature).into_response()
+        }
         Some(_) | None => next.run(request).await,
     }
 }

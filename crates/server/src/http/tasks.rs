@@ -4,6 +4,7 @@
 //! the client, and then the lane's own. Each kind has its routes twice: for the first workspace, and
 //! for any.
 
+use axum::Json;
 use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse as _, Response};
@@ -12,16 +13,17 @@ use memory::change::Trust;
 use memory::feature::Feature;
 use memory::limits::{HTTP_RETRY_AFTER_SECONDS, TASKS_LISTED_MAX};
 use protocol::error::{ErrorBody, ErrorCode};
-use protocol::task::{Task, TaskKind, TaskList, TaskStatus, WorkKind};
+use protocol::task::{
+    ForgetRequest, RememberRequest, Task, TaskKind, TaskList, TaskStatus, WorkKind,
+};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::body::{self, Json};
+use super::body;
 use super::daemon::{Daemon, Shared};
-use super::faults::off;
-use super::path::{Headers, Path};
-use super::refused::Refused;
+use super::request::Path;
 use super::routes::{Routes, routes};
+use crate::error::ErrorResponse;
 use crate::{from_wire, to_wire};
 
 /// By which way tasks come in that are asked for here.
@@ -36,6 +38,19 @@ pub(super) fn routes() -> Routes {
         .routes(routes!(list: TASKS))
 }
 
+/// The body by which a task is asked for; which one depends on its kind.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only described: bodies are read field by field")]
+enum TaskBody {
+    /// For a remember.
+    Remember(RememberRequest),
+    /// For a forget.
+    Forget(ForgetRequest),
+    /// For a dream.
+    Dream {},
+}
+
 /// Ask for a task in the first workspace.
 ///
 /// The body is `{content, contextMode?, scope?}` for `remember`, `{query, scope?}` for `forget`, and
@@ -45,7 +60,7 @@ pub(super) fn routes() -> Routes {
     path = "/workspace/memory/{kind}",
     tag = "tasks",
     params(("kind" = TaskKind, Path, description = "What kind of work it is")),
-    request_body = super::openapi::TaskBody,
+    request_body = TaskBody,
     responses(
         (status = 202, description = "It is queued", body = Task),
         (status = "4XX", description = "It is not", body = ErrorBody),
@@ -56,7 +71,7 @@ async fn submit(
     State(daemon): State<Shared>,
     Path(kind): Path<String>,
     request: Request,
-) -> Result<Response, Refused> {
+) -> Result<Response, ErrorResponse> {
     daemon.submit(None, &kind, request).await
 }
 
@@ -69,7 +84,7 @@ async fn submit(
         ("workspace" = String, Path, description = "The id of the workspace"),
         ("kind" = TaskKind, Path, description = "What kind of work it is"),
     ),
-    request_body = super::openapi::TaskBody,
+    request_body = TaskBody,
     responses(
         (status = 202, description = "It is queued", body = Task),
         (status = "4XX", description = "It is not", body = ErrorBody),
@@ -80,7 +95,7 @@ async fn submit_in(
     State(daemon): State<Shared>,
     Path((workspace, kind)): Path<(String, String)>,
     request: Request,
-) -> Result<Response, Refused> {
+) -> Result<Response, ErrorResponse> {
     daemon.submit(Some(&workspace), &kind, request).await
 }
 
@@ -102,8 +117,8 @@ async fn submit_in(
 async fn get(
     State(daemon): State<Shared>,
     Path((kind, task)): Path<(String, String)>,
-    Headers(headers): Headers,
-) -> Result<Json<Task>, Refused> {
+    headers: HeaderMap,
+) -> Result<Json<Task>, ErrorResponse> {
     daemon.look_at(None, (&kind, &task), &headers).await
 }
 
@@ -126,8 +141,8 @@ async fn get(
 async fn get_in(
     State(daemon): State<Shared>,
     Path((workspace, kind, task)): Path<(String, String, String)>,
-    Headers(headers): Headers,
-) -> Result<Json<Task>, Refused> {
+    headers: HeaderMap,
+) -> Result<Json<Task>, ErrorResponse> {
     daemon.look_at(Some(&workspace), (&kind, &task), &headers).await
 }
 
@@ -150,8 +165,8 @@ async fn get_in(
 async fn cancel(
     State(daemon): State<Shared>,
     Path((kind, task)): Path<(String, String)>,
-    Headers(headers): Headers,
-) -> Result<Response, Refused> {
+    headers: HeaderMap,
+) -> Result<Response, ErrorResponse> {
     daemon.take_back(None, (&kind, &task), &headers).await
 }
 
@@ -175,8 +190,8 @@ async fn cancel(
 async fn cancel_in(
     State(daemon): State<Shared>,
     Path((workspace, kind, task)): Path<(String, String, String)>,
-    Headers(headers): Headers,
-) -> Result<Response, Refused> {
+    headers: HeaderMap,
+) -> Result<Response, ErrorResponse> {
     daemon.take_back(Some(&workspace), (&kind, &task), &headers).await
 }
 
@@ -210,8 +225,8 @@ struct Wanted {
 async fn list(
     State(daemon): State<Shared>,
     wanted: Result<Query<Wanted>, axum::extract::rejection::QueryRejection>,
-    Headers(headers): Headers,
-) -> Result<Json<TaskList>, Refused> {
+    headers: HeaderMap,
+) -> Result<Json<TaskList>, ErrorResponse> {
     let Query(wanted) = wanted?;
     let workspace = daemon.trusted(wanted.workspace.as_deref())?;
     let client = daemon.client(workspace, &headers).await?;
@@ -225,7 +240,7 @@ async fn list(
     Ok(Json(TaskList { tasks: tasks.iter().map(to_wire::listed_task).collect() }))
 }
 
-fn kind_of(word: &str) -> Result<TaskKind, Refused> {
+fn kind_of(word: &str) -> Result<TaskKind, ErrorResponse> {
     TaskKind::read(word).ok_or_else(|| ErrorCode::RouteNotFound.into())
 }
 
@@ -235,7 +250,7 @@ impl Daemon {
         workspace: Option<&str>,
         kind: &str,
         request: Request,
-    ) -> Result<Response, Refused> {
+    ) -> Result<Response, ErrorResponse> {
         let kind = kind_of(kind)?;
         let headers = request.headers().clone();
         let fields = body::fields(request).await?;
@@ -260,7 +275,7 @@ impl Daemon {
         workspace: Option<&str>,
         (kind, task): (&str, &str),
         headers: &HeaderMap,
-    ) -> Result<Json<Task>, Refused> {
+    ) -> Result<Json<Task>, ErrorResponse> {
         let kind = kind_of(kind)?;
         let workspace = self.trusted(workspace)?;
         let client = self.client(workspace, headers).await?;
@@ -277,7 +292,7 @@ impl Daemon {
         workspace: Option<&str>,
         (kind, task): (&str, &str),
         headers: &HeaderMap,
-    ) -> Result<Response, Refused> {
+    ) -> Result<Response, ErrorResponse> {
         let kind = kind_of(kind)?;
         let workspace = self.trusted(workspace)?;
         let client = self.client(workspace, headers).await?;
@@ -293,7 +308,7 @@ impl Daemon {
     }
 }
 
-fn not_found(kind: TaskKind) -> Refused {
+fn not_found(kind: TaskKind) -> ErrorResponse {
     let code = match kind {
         TaskKind::Remember => ErrorCode::RememberTaskNotFound,
         TaskKind::Forget => ErrorCode::ForgetTaskNotFound,
@@ -302,16 +317,16 @@ fn not_found(kind: TaskKind) -> Refused {
     code.into()
 }
 
-fn not_taken(kind: TaskKind, error: SubmitError) -> Refused {
+fn not_taken(kind: TaskKind, error: SubmitError) -> ErrorResponse {
     match error {
         SubmitError::Untrusted => ErrorCode::UntrustedWorkspace.into(),
-        SubmitError::Off => off(Feature::Tasks),
+        SubmitError::Off => ErrorResponse::feature_disabled(Feature::Tasks),
         SubmitError::Unavailable => ErrorCode::ManagedMemoryUnavailable.into(),
         SubmitError::Full => {
-            Refused::from(ErrorCode::RememberQueueFull).retry_after(HTTP_RETRY_AFTER_SECONDS)
+            ErrorResponse::from(ErrorCode::RememberQueueFull).retry_after(HTTP_RETRY_AFTER_SECONDS)
         }
         SubmitError::Draining => {
-            Refused::from(ErrorCode::WorkspaceDraining).retry_after(HTTP_RETRY_AFTER_SECONDS)
+            ErrorResponse::from(ErrorCode::WorkspaceDraining).retry_after(HTTP_RETRY_AFTER_SECONDS)
         }
         SubmitError::ProbeFailed => {
             let code = match kind {

@@ -27,8 +27,8 @@ use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
 use super::caller::Held;
-use super::fault;
 use super::question::{self, Answer};
+use crate::error::log_failure;
 
 /// The member of a result's `_meta` that holds the facts for programs.
 const FACTS: &str = "quipu";
@@ -140,7 +140,7 @@ pub(super) async fn recall(engine: &Engine, memories: &Memories, prompt: &str) -
             encode(text, false, json!({ "ok": true, "memories": paths }))
         }
         Err(StoreError::Refused(refusal)) => result(&Reply::Refused(refusal)),
-        Err(error) => failed(fault::log("recall", &error)),
+        Err(error) => failure("recall", &error),
     }
 }
 
@@ -325,7 +325,7 @@ pub(super) async fn carry_out(
     match running.await {
         Ok(Ok(reply)) => result(&reply),
         Ok(Err(StoreError::Refused(refusal))) => result(&Reply::Refused(refusal)),
-        Ok(Err(error)) => failed(fault::log("memory tool", &error)),
+        Ok(Err(error)) => failure("memory tool", &error),
         Err(crash) => {
             tracing::error!(error = crate::chain(&crash), "a tool call crashed");
             failed(Code::StorageFailed)
@@ -341,6 +341,11 @@ pub(super) fn result(reply: &Reply) -> CallToolResult {
         facts.remove("revision");
     }
     encode(text, is_error, facts)
+}
+
+fn failure(what: &str, error: &StoreError) -> CallToolResult {
+    log_failure(what, error, error.code());
+    failed(error.code())
 }
 
 fn failed(code: Code) -> CallToolResult {

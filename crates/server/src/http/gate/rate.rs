@@ -10,7 +10,7 @@ use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
 use memory::limits::{RATED_CLIENTS_AN_ADDRESS, RATED_CLIENTS_MAX};
 
-use super::Peer;
+use crate::http::visitors::Peer;
 
 /// Where a connection comes from, and a digest of what the client calls itself.
 type Client = (Option<Peer>, u64);
