@@ -9,7 +9,6 @@ use engine::{
     BadConversationId, Beginning, ConversationError, ConversationId, Memories, Opened, Part,
     Recalled, Segment, TurnTold, Workspace,
 };
-use futures_util::FutureExt as _;
 use protocol::conversation::{
     ChangedMemories, Compacted, Conversation, EndedTurn, Happened, OpenConversation, RecalledBlock,
     RecalledMemory, SaidPrompt, SegmentContext, SegmentPart, ToShow,
@@ -65,15 +64,12 @@ impl Daemon {
         let (feeds, recaller) =
             (Arc::clone(&self.serving.feeds), Arc::clone(&self.serving.recaller));
         let (workspace, memories) = (workspace.to_owned(), memories.clone());
-        tokio::spawn(
-            async move {
-                feeds.see_to_watching(&workspace).await;
-                if let Err(error) = recaller.prepare(&memories).await {
-                    tracing::warn!(%error, "memories cannot be looked at ahead");
-                }
+        tokio::spawn(async move {
+            feeds.see_to_watching(&workspace).await;
+            if let Err(error) = recaller.prepare(&memories).await {
+                tracing::warn!(%error, "memories cannot be looked at ahead");
             }
-            .boxed(),
-        );
+        });
     }
 
     /// Answers how a conversation is, with what its segment begins with where that is wanted.

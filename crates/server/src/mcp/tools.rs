@@ -9,7 +9,6 @@ use engine::{
     BackendError, Call, ContextFileError, ContextFiles, ContextScope, Engine, Memories, Recalled,
     StoreError,
 };
-use futures_util::FutureExt as _;
 use memory::code::Code;
 use memory::command::{Command, Reply, Warning};
 use memory::feature::{Feature, Features};
@@ -150,14 +149,11 @@ pub(super) async fn save(
     (files, held): (SaveFiles, Option<Held>),
     save: Save,
 ) -> CallToolResult {
-    let running = calls.spawn(
-        async move {
-            let saved = files.save(&save).await;
-            drop(held);
-            saved
-        }
-        .boxed(),
-    );
+    let running = calls.spawn(async move {
+        let saved = files.save(&save).await;
+        drop(held);
+        saved
+    });
     running.await.unwrap_or_else(|crash| {
         tracing::error!(error = crate::chain(&crash), "a tool call crashed");
         failed(Code::StorageFailed)
@@ -314,14 +310,11 @@ pub(super) async fn carry_out(
     command: Command,
     call: Call,
 ) -> CallToolResult {
-    let running = calls.spawn(
-        async move {
-            let done = memories.apply(command, &call).await;
-            drop(held);
-            done
-        }
-        .boxed(),
-    );
+    let running = calls.spawn(async move {
+        let done = memories.apply(command, &call).await;
+        drop(held);
+        done
+    });
     match running.await {
         Ok(Ok(reply)) => result(&reply),
         Ok(Err(StoreError::Refused(refusal))) => result(&Reply::Refused(refusal)),
