@@ -1,14 +1,12 @@
 //! Remember, forget and dream as tasks: asked for, looked at, taken back.
 //!
 //! The checks come in one order, whatever the kind: the body, the workspace, the fields of the body,
-//! the client, and then the lane's own. Each kind has its routes twice: for the first workspace, and
-//! for any.
+//! the client, and then the lane's own. Each route is served twice: for the first workspace, and for any.
 
 use axum::Json;
 use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse as _, Response};
-use engine::{Asker, Cancelled, SubmitError, TaskFilter, TaskId, Viewer};
+use engine::{Asker, Cancelled, ClientId, SubmitError, TaskFilter, TaskId, Viewer, Workspace};
 use memory::change::Trust;
 use memory::feature::Feature;
 use memory::limits::{HTTP_RETRY_AFTER_SECONDS, TASKS_LISTED_MAX};
@@ -31,10 +29,8 @@ const ORIGIN: &str = "http";
 
 pub(super) fn routes() -> Routes {
     Routes::new()
-        .routes(routes!(submit: TASKS))
-        .routes(routes!(get: TASKS, cancel: TASKS))
-        .routes(routes!(submit_in: TASKS))
-        .routes(routes!(get_in: TASKS, cancel_in: TASKS))
+        .in_workspaces(routes!(submit: TASKS))
+        .in_workspaces(routes!(get: TASKS, cancel: TASKS))
         .routes(routes!(list: TASKS))
 }
 
@@ -49,6 +45,21 @@ enum TaskBody {
     Forget(ForgetRequest),
     /// For a dream.
     Dream {},
+}
+
+/// A kind of task. Without a workspace, the first one is meant.
+#[derive(Debug, Deserialize)]
+struct KindPath {
+    workspace: Option<String>,
+    kind: String,
+}
+
+/// A task. Without a workspace, the first one is meant.
+#[derive(Debug, Deserialize)]
+struct TaskPath {
+    workspace: Option<String>,
+    kind: String,
+    task: String,
 }
 
 /// Ask for a task in the first workspace.
@@ -69,34 +80,23 @@ enum TaskBody {
 )]
 async fn submit(
     State(daemon): State<Shared>,
-    Path(kind): Path<String>,
+    Path(KindPath { workspace, kind }): Path<KindPath>,
     request: Request,
-) -> Result<Response, ErrorResponse> {
-    daemon.submit(None, &kind, request).await
-}
-
-/// Ask for a task in any workspace.
-#[utoipa::path(
-    post,
-    path = "/workspaces/{workspace}/memory/{kind}",
-    tag = "tasks",
-    params(
-        ("workspace" = String, Path, description = "The id of the workspace"),
-        ("kind" = TaskKind, Path, description = "What kind of work it is"),
-    ),
-    request_body = TaskBody,
-    responses(
-        (status = 202, description = "It is queued", body = Task),
-        (status = "4XX", description = "It is not", body = ErrorBody),
-        (status = "5XX", description = "It is not", body = ErrorBody),
-    ),
-)]
-async fn submit_in(
-    State(daemon): State<Shared>,
-    Path((workspace, kind)): Path<(String, String)>,
-    request: Request,
-) -> Result<Response, ErrorResponse> {
-    daemon.submit(Some(&workspace), &kind, request).await
+) -> Result<(StatusCode, Json<Task>), ErrorResponse> {
+    let kind = kind_of(&kind)?;
+    let headers = request.headers().clone();
+    let fields = body::fields(request).await?;
+    let workspace = daemon.trusted(workspace.as_deref())?;
+    let asked = from_wire::request(kind, &fields)?;
+    let client = daemon.client(workspace, &headers).await?;
+    let read = daemon.read_by(client.as_ref().map(ToString::to_string));
+    let mut by = Asker::client(ORIGIN, client);
+    if read.is_some() {
+        by.trust = Trust::Outside;
+    }
+    let submitted = daemon.serving.lanes.submit(workspace, asked, by).await;
+    let task = submitted.map_err(|error| not_taken(kind, error))?;
+    Ok((StatusCode::ACCEPTED, Json(to_wire::task(&task))))
 }
 
 /// Look at a task of the first workspace.
@@ -116,34 +116,15 @@ async fn submit_in(
 )]
 async fn get(
     State(daemon): State<Shared>,
-    Path((kind, task)): Path<(String, String)>,
+    Path(path): Path<TaskPath>,
     headers: HeaderMap,
 ) -> Result<Json<Task>, ErrorResponse> {
-    daemon.look_at(None, (&kind, &task), &headers).await
-}
-
-/// Look at a task of any workspace.
-#[utoipa::path(
-    get,
-    path = "/workspaces/{workspace}/memory/{kind}/{task}",
-    tag = "tasks",
-    params(
-        ("workspace" = String, Path, description = "The id of the workspace"),
-        ("kind" = TaskKind, Path, description = "What kind of work it is"),
-        ("task" = String, Path, description = "Its id"),
-    ),
-    responses(
-        (status = 200, description = "How far it is", body = Task),
-        (status = "4XX", description = "It cannot be looked at", body = ErrorBody),
-        (status = "5XX", description = "It cannot be looked at", body = ErrorBody),
-    ),
-)]
-async fn get_in(
-    State(daemon): State<Shared>,
-    Path((workspace, kind, task)): Path<(String, String, String)>,
-    headers: HeaderMap,
-) -> Result<Json<Task>, ErrorResponse> {
-    daemon.look_at(Some(&workspace), (&kind, &task), &headers).await
+    let (kind, workspace, id, client) = daemon.task(&path, &headers).await?;
+    let viewer = Viewer::Client(client.as_ref());
+    let kind_and_id = (from_wire::task_kind(kind), &id);
+    let found = daemon.serving.lanes.get(workspace, kind_and_id, viewer).await?;
+    let task = found.ok_or_else(|| not_found(kind))?;
+    Ok(Json(to_wire::task(&task)))
 }
 
 /// Take a task of the first workspace back.
@@ -164,35 +145,18 @@ async fn get_in(
 )]
 async fn cancel(
     State(daemon): State<Shared>,
-    Path((kind, task)): Path<(String, String)>,
+    Path(path): Path<TaskPath>,
     headers: HeaderMap,
-) -> Result<Response, ErrorResponse> {
-    daemon.take_back(None, (&kind, &task), &headers).await
-}
-
-/// Take a task of any workspace back.
-#[utoipa::path(
-    delete,
-    path = "/workspaces/{workspace}/memory/{kind}/{task}",
-    tag = "tasks",
-    params(
-        ("workspace" = String, Path, description = "The id of the workspace"),
-        ("kind" = TaskKind, Path, description = "What kind of work it is"),
-        ("task" = String, Path, description = "Its id"),
-    ),
-    responses(
-        (status = 200, description = "It is over: taken back, or done before", body = Task),
-        (status = 202, description = "It is being stopped and ends soon", body = Task),
-        (status = "4XX", description = "It cannot be looked at", body = ErrorBody),
-        (status = "5XX", description = "It cannot be looked at", body = ErrorBody),
-    ),
-)]
-async fn cancel_in(
-    State(daemon): State<Shared>,
-    Path((workspace, kind, task)): Path<(String, String, String)>,
-    headers: HeaderMap,
-) -> Result<Response, ErrorResponse> {
-    daemon.take_back(Some(&workspace), (&kind, &task), &headers).await
+) -> Result<(StatusCode, Json<Task>), ErrorResponse> {
+    let (kind, workspace, id, client) = daemon.task(&path, &headers).await?;
+    let viewer = Viewer::Client(client.as_ref());
+    let kind_and_id = (from_wire::task_kind(kind), &id);
+    let found = daemon.serving.lanes.cancel(workspace, kind_and_id, viewer).await?;
+    let (status, task) = match found.ok_or_else(|| not_found(kind))? {
+        Cancelled::Over(task) => (StatusCode::OK, task),
+        Cancelled::Stopping(task) => (StatusCode::ACCEPTED, task),
+    };
+    Ok((status, Json(to_wire::task(&task))))
 }
 
 /// Which tasks to list.
@@ -245,66 +209,17 @@ fn kind_of(word: &str) -> Result<TaskKind, ErrorResponse> {
 }
 
 impl Daemon {
-    async fn submit(
+    /// Reads which task a request is about, and which client asks.
+    async fn task(
         &self,
-        workspace: Option<&str>,
-        kind: &str,
-        request: Request,
-    ) -> Result<Response, ErrorResponse> {
-        let kind = kind_of(kind)?;
-        let headers = request.headers().clone();
-        let fields = body::fields(request).await?;
-        let workspace = self.trusted(workspace)?;
-        let asked = from_wire::request(kind, &fields)?;
-        let client = self.client(workspace, &headers).await?;
-        let read = self.read_by(client.as_ref().map(ToString::to_string));
-        let mut by = Asker::client(ORIGIN, client);
-        if read.is_some() {
-            by.trust = Trust::Outside;
-        }
-        let submitted = self.serving.lanes.submit(workspace, asked, by).await;
-        match submitted {
-            Ok(task) => Ok((StatusCode::ACCEPTED, Json(to_wire::task(&task))).into_response()),
-            Err(error) => Err(not_taken(kind, error)),
-        }
-    }
-
-    /// Tells how far a task is.
-    async fn look_at(
-        &self,
-        workspace: Option<&str>,
-        (kind, task): (&str, &str),
+        path: &TaskPath,
         headers: &HeaderMap,
-    ) -> Result<Json<Task>, ErrorResponse> {
-        let kind = kind_of(kind)?;
-        let workspace = self.trusted(workspace)?;
+    ) -> Result<(TaskKind, &Workspace, TaskId, Option<ClientId>), ErrorResponse> {
+        let kind = kind_of(&path.kind)?;
+        let workspace = self.trusted(path.workspace.as_deref())?;
         let client = self.client(workspace, headers).await?;
-        let id: TaskId = task.parse().map_err(|_| not_found(kind))?;
-        let viewer = Viewer::Client(client.as_ref());
-        let found =
-            self.serving.lanes.get(workspace, (from_wire::task_kind(kind), &id), viewer).await?;
-        let task = found.ok_or_else(|| not_found(kind))?;
-        Ok(Json(to_wire::task(&task)))
-    }
-
-    async fn take_back(
-        &self,
-        workspace: Option<&str>,
-        (kind, task): (&str, &str),
-        headers: &HeaderMap,
-    ) -> Result<Response, ErrorResponse> {
-        let kind = kind_of(kind)?;
-        let workspace = self.trusted(workspace)?;
-        let client = self.client(workspace, headers).await?;
-        let id: TaskId = task.parse().map_err(|_| not_found(kind))?;
-        let viewer = Viewer::Client(client.as_ref());
-        let found =
-            self.serving.lanes.cancel(workspace, (from_wire::task_kind(kind), &id), viewer).await?;
-        let (status, task) = match found.ok_or_else(|| not_found(kind))? {
-            Cancelled::Over(task) => (StatusCode::OK, task),
-            Cancelled::Stopping(task) => (StatusCode::ACCEPTED, task),
-        };
-        Ok((status, Json(to_wire::task(&task))).into_response())
+        let id = path.task.parse().map_err(|_| not_found(kind))?;
+        Ok((kind, workspace, id, client))
     }
 }
 
