@@ -12,12 +12,12 @@ use engine::{BackendError, ContextFileError, StateError, StoreError};
 use memory::code::Code;
 use memory::command::CommandError;
 use memory::feature::Feature;
-use memory::limits::HTTP_RETRY_AFTER_SECONDS;
 use protocol::error::{ErrorBody, ErrorCode};
 use rmcp::ErrorData;
 use serde_json::{Value, json};
 
 use crate::chain;
+use crate::limits::HTTP_RETRY_AFTER_SECONDS;
 
 /// An answer of HTTP that is no success: a status, a sentence, a code and its facts. Boxed, so that a `Result` of it stays
 /// small.

@@ -9,6 +9,8 @@ mod from_wire;
 
 mod to_wire;
 
+mod limits;
+
 mod lines;
 
 #[cfg(feature = "child")]

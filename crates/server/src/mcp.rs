@@ -26,7 +26,7 @@ mod wire;
 use std::io;
 
 use futures_util::FutureExt as _;
-use memory::limits::{MCP_FLUSH_WAIT, MCP_PARENT_INTERVAL, MCP_SHUTDOWN_WAIT};
+use memory::limits::MCP_SHUTDOWN_WAIT;
 use rmcp::service::ServerInitializeError;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::signal::unix::{SignalKind, signal};
@@ -44,6 +44,8 @@ pub(crate) use self::sessions::Full;
 
 use self::connection::Connection;
 use self::wire::Wire;
+
+use crate::limits::{MCP_FLUSH_WAIT, MCP_PARENT_INTERVAL};
 
 /// Why serving ended before the client was done.
 #[derive(Debug, thiserror::Error)]

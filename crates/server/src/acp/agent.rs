@@ -25,7 +25,7 @@ use engine::{
 };
 use futures_util::SinkExt as _;
 use memory::feature::Feature;
-use memory::limits::{CHILD_END_WAIT, CHILD_LINE_BYTES_MAX, TASK_RUNNER_WAIT};
+use memory::limits::TASK_RUNNER_WAIT;
 use protocol::acp::{Method, NOTED, STAGE_VERSION};
 use protocol::error::ErrorCode;
 use protocol::task;
@@ -34,6 +34,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio_util::sync::CancellationToken;
 
 use super::staged;
+use crate::limits::{CHILD_END_WAIT, CHILD_LINE_BYTES_MAX};
 use crate::lines::{Lines, Read};
 use crate::{from_wire, to_wire};
 

@@ -18,7 +18,6 @@ use engine::{
 };
 use memory::code::Code;
 use memory::limits::{
-    CHILD_END_WAIT, CHILD_IDLE_WAIT, CHILD_RETRY_DELAY, CHILD_RETRY_DELAY_MAX, CHILD_START_WAIT,
     MODEL_DECISIONS_MAX, REVIEW_WAIT_DEFAULT, TASK_ATTEMPTS_MAX, TASK_DECISIONS_MAX, TASK_WAIT,
 };
 use memory::path::MemoryPath;
@@ -31,6 +30,9 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::peer::{Broken, Peer, Refusal, Start};
 use super::staged::{self, Answered};
+use crate::limits::{
+    CHILD_END_WAIT, CHILD_IDLE_WAIT, CHILD_RETRY_DELAY, CHILD_RETRY_DELAY_MAX, CHILD_START_WAIT,
+};
 
 /// How children are started, and how long they may take.
 #[derive(Clone, Debug)]

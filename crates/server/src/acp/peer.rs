@@ -14,7 +14,6 @@ use std::time::Duration;
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::schema::{Implementation, InitializeRequest, InitializeResponse};
 use engine::tellable;
-use memory::limits::{CHILD_END_WAIT, CHILD_LINE_BYTES_MAX, CHILD_WORDS_BYTES_MAX};
 use protocol::acp::{NOTED, STAGE_VERSION};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Deserialize;
@@ -24,6 +23,7 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::limits::{CHILD_END_WAIT, CHILD_LINE_BYTES_MAX, CHILD_WORDS_BYTES_MAX};
 use crate::lines::{Lines, Read};
 
 /// How a child is started.

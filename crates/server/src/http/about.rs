@@ -10,8 +10,8 @@ use axum::response::{IntoResponse as _, Response};
 use engine::{Depth, FindingKind, Status};
 use memory::feature::Feature;
 use memory::limits::{
-    EVENTS_WAITING_MAX, HTTP_BODY_BYTES_MAX, MEMORY_BYTES_MAX, SESSION_STREAMS_MAX,
-    TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX,
+    EVENTS_WAITING_MAX, MEMORY_BYTES_MAX, SESSION_STREAMS_MAX, TASKS_MINOR_MAX,
+    TASKS_UNFINISHED_MAX,
 };
 use protocol::capabilities::{
     Capabilities, Health, Limits, PROTOCOL_VERSION, ProtocolVersions, WorkspaceCapability,
@@ -28,6 +28,7 @@ use super::daemon::{Daemon, Shared};
 use super::request::{QueryResult, WorkspaceQuery};
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
+use crate::limits::HTTP_BODY_BYTES_MAX;
 use crate::to_wire;
 
 /// What can be asked for, as the task API names it, and what it needs. The first ones are those of managed memory.

@@ -7,7 +7,6 @@ use engine::{Call, Memories};
 use memory::change::{ChangeKind, unified_diff};
 use memory::command::{Command, CommandError, Reply};
 use memory::document::Revision;
-use memory::limits::HTTP_BATCH_MAX;
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::memories::{Batch, BatchDone, RevisionText, Step};
 use serde::Deserialize;
@@ -18,6 +17,7 @@ use super::daemon::Shared;
 use super::request::{Path, QueryResult, WorkspaceQuery, memory_path};
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
+use crate::limits::HTTP_BATCH_MAX;
 
 pub(super) fn routes() -> Routes {
     Routes::new().routes(routes!(batch: MEMORY)).routes(routes!(revision: MEMORY))

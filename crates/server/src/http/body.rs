@@ -7,7 +7,6 @@ use axum::extract::Request;
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::request::Parts;
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use memory::limits::{HTTP_BODY_BYTES_MAX, HTTP_BODY_WAIT, HTTP_RETRY_AFTER_SECONDS};
 use protocol::error::{ErrorBody, ErrorCode};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -15,6 +14,7 @@ use tokio::time::timeout;
 
 use super::room::NoRoom;
 use crate::error::ErrorResponse;
+use crate::limits::{HTTP_BODY_BYTES_MAX, HTTP_BODY_WAIT, HTTP_RETRY_AFTER_SECONDS};
 
 /// Returns the bytes of a body.
 pub(super) async fn bytes(request: Request) -> Result<Bytes, ErrorResponse> {

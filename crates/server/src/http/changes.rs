@@ -6,7 +6,7 @@ use axum::http::HeaderMap;
 use engine::{Call, ChangesQuery, Dry, RunOf, TaskFilter, UndoTarget, Viewer};
 use memory::change::{Actor, ChangeId};
 use memory::clock::Timestamp;
-use memory::limits::{HTTP_BATCH_MAX, HTTP_PAGE_DEFAULT, HTTP_PAGE_MAX, TASKS_LISTED_MAX};
+use memory::limits::TASKS_LISTED_MAX;
 use protocol::changes::{ChangePage, ChangeWithDiffs, UndoSeveral, Undone};
 use protocol::error::ErrorBody;
 use protocol::runs::{ModelRunPage, RunPage};
@@ -18,6 +18,7 @@ use super::daemon::Shared;
 use super::request::{Path, QueryResult, WorkspaceQuery, memory_path, page_start};
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
+use crate::limits::{HTTP_BATCH_MAX, HTTP_PAGE_DEFAULT, HTTP_PAGE_MAX};
 use crate::to_wire;
 
 pub(super) fn routes() -> Routes {

@@ -14,7 +14,6 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
 use engine::feed::{Cursor, Event, Subscription, Unsubscribable};
 use futures_util::stream;
-use memory::limits::EVENT_HEARTBEAT;
 use protocol::cursor::{self, CURSOR_HEADER, EPOCH_HEADER, LAST_EVENT_ID_HEADER, Unreadable};
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::event::Envelope;
@@ -26,6 +25,7 @@ use super::measure::{Measures, One};
 use super::request::{Path, QueryResult, WorkspaceQuery};
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
+use crate::limits::EVENT_HEARTBEAT;
 use crate::to_wire;
 
 /// Keeps a proxy from holding frames back.

@@ -20,7 +20,6 @@ use axum::http::header::{CACHE_CONTROL, VARY, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
-use memory::limits::HTTP_BODIES_BYTES_MAX;
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::id::is_client_id;
 use tokio::time::Instant;
@@ -37,6 +36,7 @@ use super::request::client_name;
 use super::room::Room;
 use super::visitors::Visitor;
 use crate::error::ErrorResponse;
+use crate::limits::HTTP_BODIES_BYTES_MAX;
 
 /// The header that names a request, in both directions.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");

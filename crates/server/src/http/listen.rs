@@ -19,11 +19,7 @@ use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use memory::limits::{
-    HTTP_ACCEPT_RETRY_DELAY, HTTP_CONNECTIONS_WAITING_MAX, HTTP_HEADER_BYTES_MAX,
-    HTTP_HEADERS_WAIT, HTTP_READ_WAIT, HTTP_SHUTDOWN_WAIT, HTTP_SOCKET_CONNECTIONS_KEPT,
-    HTTP_STRANGERS_MAX,
-};
+use memory::limits::HTTP_SHUTDOWN_WAIT;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -36,6 +32,10 @@ use tower_service::Service as _;
 use self::lingering::Lingering;
 use super::measure::Measures;
 use super::visitors::{Peer, Strangers, Visitor};
+use crate::limits::{
+    HTTP_ACCEPT_RETRY_DELAY, HTTP_CONNECTIONS_WAITING_MAX, HTTP_HEADER_BYTES_MAX,
+    HTTP_HEADERS_WAIT, HTTP_READ_WAIT, HTTP_SOCKET_CONNECTIONS_KEPT, HTTP_STRANGERS_MAX,
+};
 
 /// Where connections come in.
 #[derive(Debug)]

@@ -3,9 +3,10 @@
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
-use memory::limits::{UI_LOGINS_MAX, UI_SESSION_IDLE_MAX, UI_TICKET_AGE_MAX};
 use tokio::time::Instant;
 use uuid::Uuid;
+
+use crate::limits::{UI_LOGINS_MAX, UI_SESSION_IDLE_MAX, UI_TICKET_AGE_MAX};
 
 /// Tickets and tokens of browsers. Not kept beyond this process.
 #[derive(Debug, Default)]

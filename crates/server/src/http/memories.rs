@@ -12,7 +12,6 @@ use axum::response::{IntoResponse as _, Response};
 use engine::{Browse, Call, Cursor, Expected, Memories, StoreError};
 use memory::command::{Command, CommandError, Reply};
 use memory::document::Revision;
-use memory::limits::{HTTP_PAGE_DEFAULT, HTTP_PAGE_MAX};
 use memory::path::{MemoryPath, Mount};
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::memories::{
@@ -27,6 +26,7 @@ use super::daemon::Shared;
 use super::request::{Path, QueryResult, WorkspaceQuery, memory_path};
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
+use crate::limits::{HTTP_PAGE_DEFAULT, HTTP_PAGE_MAX};
 use crate::{from_wire, to_wire};
 
 pub(super) fn routes() -> Routes {

@@ -4,7 +4,6 @@ use axum::Json;
 use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use engine::{Call, DecisionError, Memories};
-use memory::limits::{HTTP_PAGE_DEFAULT, HTTP_PAGE_MAX};
 use memory::proposal::ProposalId;
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::pending::{Decisions, PendingPage, PendingProposal, ProposalIds};
@@ -16,6 +15,7 @@ use super::daemon::Shared;
 use super::request::{Path, QueryResult, WorkspaceQuery, page_start};
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
+use crate::limits::{HTTP_PAGE_DEFAULT, HTTP_PAGE_MAX};
 use crate::to_wire;
 
 pub(super) fn routes() -> Routes {

@@ -8,7 +8,6 @@ use axum::Json;
 use axum::extract::{Query, Request, State};
 use axum::http::HeaderMap;
 use engine::{Speaking, TrustError};
-use memory::limits::HTTP_PAGE_MAX;
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::settings::{PutSetting, PutTrust, Settings, Speaks, SpeaksKind, Trust, TrustHere};
 
@@ -17,6 +16,7 @@ use super::daemon::{Daemon, SettingsError, SettingsStore, Shared};
 use super::request::{Path, QueryResult, WorkspaceQuery};
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
+use crate::limits::HTTP_PAGE_MAX;
 use crate::to_wire;
 
 impl From<SettingsError> for ErrorResponse {

@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, StatusCode};
 use engine::{Asker, Cancelled, ClientId, SubmitError, TaskFilter, TaskId, Viewer, Workspace};
 use memory::change::Trust;
 use memory::feature::Feature;
-use memory::limits::{HTTP_RETRY_AFTER_SECONDS, TASKS_LISTED_MAX};
+use memory::limits::TASKS_LISTED_MAX;
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::task::{
     ForgetRequest, RememberRequest, Task, TaskKind, TaskList, TaskStatus, WorkKind,
@@ -22,6 +22,7 @@ use super::daemon::{Daemon, Shared};
 use super::request::Path;
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
+use crate::limits::HTTP_RETRY_AFTER_SECONDS;
 use crate::{from_wire, to_wire};
 
 /// By which way tasks come in that are asked for here.

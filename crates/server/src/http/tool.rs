@@ -5,7 +5,6 @@ use axum::extract::{Query, Request, State};
 use axum::http::HeaderMap;
 use engine::Call;
 use memory::command::Reply;
-use memory::limits::{HTTP_PAGE_DEFAULT, HTTP_PAGE_MAX};
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::memories::{Found, Match, ToolReply};
 use serde::Deserialize;
@@ -17,6 +16,7 @@ use super::daemon::Shared;
 use super::request::{QueryResult, WorkspaceQuery, memory_path};
 use super::routes::{Routes, routes};
 use crate::error::ErrorResponse;
+use crate::limits::{HTTP_PAGE_DEFAULT, HTTP_PAGE_MAX};
 use crate::to_wire;
 
 pub(super) fn routes() -> Routes {

@@ -18,7 +18,7 @@ use futures_util::future::BoxFuture;
 use http_body_util::{BodyExt as _, Full as Whole};
 use memory::access::AgentClass;
 use memory::json;
-use memory::limits::{EVENT_HEARTBEAT, HTTP_BODY_BYTES_MAX, MCP_SHUTDOWN_WAIT};
+use memory::limits::MCP_SHUTDOWN_WAIT;
 use rmcp::ServerHandler;
 use rmcp::model::ErrorData;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
@@ -34,6 +34,7 @@ use super::connection::{Connection, Host};
 use super::sessions::{Full, Sessions};
 use super::wire::{self, Refusal};
 use crate::holding;
+use crate::limits::{EVENT_HEARTBEAT, HTTP_BODY_BYTES_MAX};
 
 /// Answers a request, as the protocol library does.
 type Answering = dyn Fn(Request<Whole<Bytes>>) -> BoxFuture<'static, Response<Body>> + Send + Sync;

@@ -12,7 +12,6 @@ use std::collections::HashMap;
 use engine::{Listed, Listing, Memories, Unreviewed};
 use memory::command::view::FROM_CHECKOUT;
 use memory::command::{CommandError, Warning};
-use memory::limits::MCP_RESOURCES_PAGE;
 use memory::path::{Layout, MemoryPath, PathError};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use rmcp::ErrorData;
@@ -23,6 +22,7 @@ use rmcp::model::{
 use serde_json::json;
 
 use crate::error::{mcp_error, mcp_refusal};
+use crate::limits::MCP_RESOURCES_PAGE;
 
 const MIME_TYPE: &str = "text/markdown";
 

@@ -12,12 +12,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::request::Parts;
 use engine::{BindingRequest, Checkout};
-use memory::limits::MCP_ROOTS_WAIT;
 use percent_encoding::percent_decode_str;
 use rmcp::RoleServer;
 use rmcp::model::{ClientResult, Extensions, ProtocolVersion, ServerRequest};
 use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 use tokio::sync::OnceCell;
+
+use crate::limits::MCP_ROOTS_WAIT;
 
 /// Who decides which project a client works in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,6 @@ use std::collections::VecDeque;
 use std::io;
 
 use memory::json;
-use memory::limits::{MCP_LINE_BYTES_MAX, MCP_LINES_WAITING_MAX};
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientJsonRpcMessage, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
@@ -21,6 +20,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::limits::{MCP_LINE_BYTES_MAX, MCP_LINES_WAITING_MAX};
 use crate::lines::{Lines, Read};
 
 /// One client's end, as the protocol library reads and writes it.

@@ -166,7 +166,7 @@ async fn a_caller_that_takes_a_new_name_each_time_waits_too() {
         request.extensions_mut().insert(Visitor::no_stranger(Peer::Address(address.into())));
         request
     };
-    let many = 2 * memory::limits::RATED_CLIENTS_AN_ADDRESS;
+    let many = 2 * crate::limits::RATED_CLIENTS_AN_ADDRESS;
     // A bucket may have got another token meanwhile, but not as many again.
     let mut answers = Vec::new();
     for number in 0..2 * many {

@@ -2,15 +2,15 @@
 
 use axum::body::Body;
 use axum::routing::{get, post};
-use memory::limits::{
-    HTTP_BODY_BYTES_MAX, HTTP_BODY_WAIT, HTTP_LINGER_BYTES_MAX, HTTP_LINGER_IDLE_WAIT,
-    HTTP_LINGER_WAIT,
-};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::time::{Duration, Instant};
 
 use super::*;
 use crate::http::body;
+use crate::limits::{
+    HTTP_BODY_BYTES_MAX, HTTP_BODY_WAIT, HTTP_LINGER_BYTES_MAX, HTTP_LINGER_IDLE_WAIT,
+    HTTP_LINGER_WAIT,
+};
 
 /// How much a connection holds that nobody has read.
 const PIPE_BYTES: usize = 1_024;
