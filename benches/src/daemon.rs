@@ -36,7 +36,7 @@ const IDLE: Duration = Duration::from_secs(10);
 /// By then everything is let go of that was kept for a next task.
 const IDLE_AFTER_TASKS: Duration = Duration::from_secs(15);
 
-const READ_RATIO_MAX: f64 = 1.5;
+const READ_MAX: Duration = Duration::from_millis(5);
 const TASK_MAX: Duration = Duration::from_millis(10);
 const POST_MAX: Duration = Duration::from_millis(5);
 const FAN_OUT_MAX: Duration = Duration::from_millis(50);
@@ -204,14 +204,12 @@ fn reads(bench: &Bench, server: &Server) -> anyhow::Result<Vec<Line>> {
             crate::machine::keep_on_one_processor(&[bare_server.pid(), server.pid()])?;
         }
         let [bare, memory, task] = take_turns(bench.passes, [&mut bare, &mut memory, &mut task])?;
-        let beside = |what: &str, times: &Times| {
-            Line::calls(format!("{what}{place}"), times)
-                .ratio("bare", times.ratio_to(&bare))
-                .target(Target::Ratio(READ_RATIO_MAX))
+        let read = |what: &str, times: &Times| {
+            Line::calls(format!("{what}{place}"), times).target(Target::P99(READ_MAX))
         };
         lines.push(Line::calls(format!("bare route of axum{place}"), &bare));
-        lines.push(beside("GET of a memory", &memory));
-        lines.push(beside("GET of a task", &task));
+        lines.push(read("GET of a memory", &memory));
+        lines.push(read("GET of a task", &task));
     }
     crate::machine::keep_on_all_processors(&[server.pid()])?;
     Ok(lines)

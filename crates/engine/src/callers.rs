@@ -4,14 +4,14 @@
 //! which it asks for tasks that nobody else sees, and a stream of what its workspace's tasks did. No
 //! conversation comes with it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use memory::clock::{Clock, Timestamp};
 use memory::limits::SESSIONS_MAX;
-use state::{SessionRow, StateError, Tasks, Version};
+use state::{SessionRow, StateError, Tasks};
 use store::Folders;
 use uuid::Uuid;
 
@@ -85,28 +85,6 @@ pub struct Callers {
     /// How many sessions a workspace has, once somebody looked. Held while that changes.
     counts: tokio::sync::Mutex<HashMap<String, usize>>,
     uses: Mutex<Uses>,
-    known: Mutex<Known>,
-}
-
-/// Clients that were found to be registered with a workspace, in one version of the state.
-#[derive(Debug, Default)]
-struct Known {
-    version: Option<Version>,
-    clients: HashSet<(String, ClientId)>,
-}
-
-impl Known {
-    fn has(&self, version: Version, client: &(String, ClientId)) -> bool {
-        self.version == Some(version) && self.clients.contains(client)
-    }
-
-    fn note(&mut self, version: Version, client: (String, ClientId)) {
-        if self.version != Some(version) || self.clients.len() >= SESSIONS_MAX {
-            self.clients.clear();
-            self.version = Some(version);
-        }
-        self.clients.insert(client);
-    }
 }
 
 /// When clients were last heard of, each time with a higher number. Not kept beyond this process: after a
@@ -143,8 +121,8 @@ impl Callers {
         folders: Folders,
     ) -> Self {
         let counts = tokio::sync::Mutex::default();
-        let (uses, known) = (Mutex::default(), Mutex::default());
-        Self { tasks, feeds, clock, folders, sessions_max: SESSIONS_MAX, counts, uses, known }
+        let uses = Mutex::default();
+        Self { tasks, feeds, clock, folders, sessions_max: SESSIONS_MAX, counts, uses }
     }
 
     /// Returns the same with another number of sessions that a workspace may have.
@@ -229,23 +207,9 @@ impl Callers {
 
     /// Tells whether a client is registered with a workspace. Then it is in use.
     pub async fn knows(&self, workspace: &str, client: &ClientId) -> Result<bool, StateError> {
-        let is_known = self.is_registered(workspace, client).await?;
+        let is_known = self.tasks.has_client(workspace, client.as_str()).await?;
         if is_known {
             lock(&self.uses).note(client.as_str());
-        }
-        Ok(is_known)
-    }
-
-    async fn is_registered(&self, workspace: &str, client: &ClientId) -> Result<bool, StateError> {
-        let named = (workspace.to_owned(), client.clone());
-        // Found out first: what changes while it is looked for belongs to a later version.
-        let version = self.tasks.version();
-        if version.is_some_and(|version| lock(&self.known).has(version, &named)) {
-            return Ok(true);
-        }
-        let is_known = self.tasks.has_client(workspace, client.as_str()).await?;
-        if let Some(version) = version.filter(|_| is_known) {
-            lock(&self.known).note(version, named);
         }
         Ok(is_known)
     }

@@ -11,7 +11,6 @@ mod asked;
 mod elsewhere;
 mod recovery;
 mod schedule;
-mod seen;
 mod spent;
 mod staged;
 mod upkeep;
@@ -49,7 +48,6 @@ use crate::task::{
 use crate::workspace::Workspace;
 
 use elsewhere::Told;
-use seen::Seen;
 
 pub use asked::Rehearsal;
 pub use schedule::{DreamSchedule, NextDream};
@@ -211,7 +209,6 @@ struct Shared {
     /// Has the runner rest, some time after the last worker ended.
     resting: Mutex<Option<AbortOnDropHandle<()>>>,
     told: Mutex<Told>,
-    seen: Mutex<Seen>,
     spent: Mutex<SpentBy>,
     /// No task is taken or begun any more.
     draining: CancellationToken,
@@ -267,7 +264,6 @@ impl Lanes {
             workers: TaskTracker::new(),
             resting: Mutex::default(),
             told: Mutex::default(),
-            seen: Mutex::default(),
             spent: Mutex::default(),
             draining: CancellationToken::new(),
             halted: CancellationToken::new(),

@@ -124,7 +124,7 @@ pub use serving::Serving;
 pub use speaks::Speaking;
 pub use stage::{Staged, StagedEdit, enter_staged, escape, inside};
 pub use state::{Healed, Pruned, Retention, StateError, Stats, TaskCount};
-pub use store::backend::{BackendError, Stamp};
+pub use store::backend::BackendError;
 pub use store::{
     Binding, BindingRequest, Blocked, Call, Caller, ChangesQuery, Checkout, ContextCache,
     ContextFile, ContextFileError, ContextFiles, ContextListing, ContextSaved, ContextScope,

@@ -233,148 +233,28 @@ const _: () = assert!(HOT_ITEM_BYTES_MAX < HOT_BYTES_MAX);
 const _: () = assert!(HOT_ITEMS_MAX < HOT_ATTEMPTS_MAX);
 const _: () = assert!(RECALLED_ITEM_CHARS_MIN < RECALLED_ITEM_CHARS_MAX);
 
-/// The largest body of an HTTP request, in bytes: an archive of a hundred full memories.
-pub const HTTP_BODY_BYTES_MAX: usize = 10 * 1024 * 1024;
-
-const _: () = assert!(CONTEXT_FILE_BYTES_MAX < HTTP_BODY_BYTES_MAX);
-
-/// Bytes of bodies of HTTP requests that are held at the same time, whoever sent them: four of the
-/// largest, and thousands of the usual.
-pub const HTTP_BODIES_BYTES_MAX: usize = 4 * HTTP_BODY_BYTES_MAX;
-
-/// How long the body of an HTTP request may take to arrive.
-pub const HTTP_BODY_WAIT: Duration = Duration::from_secs(30);
-
-/// Bytes that are read and dropped after an answer, so that a client that is still sending its body reads
-/// why it is refused: three of the largest bodies. One that is larger yet is cut off in the middle.
-pub const HTTP_LINGER_BYTES_MAX: usize = 3 * HTTP_BODY_BYTES_MAX;
-
-/// How long they may take together: as long as the body of a slow line.
-pub const HTTP_LINGER_WAIT: Duration = Duration::from_secs(10);
-
-/// How long nothing may come meanwhile.
-pub const HTTP_LINGER_IDLE_WAIT: Duration = Duration::from_secs(1);
-
-const _: () = assert!(HTTP_LINGER_IDLE_WAIT.as_secs() < HTTP_LINGER_WAIT.as_secs());
-
-/// How long the head of an HTTP request may take to arrive, and how long a connection may lie idle.
-pub const HTTP_HEADERS_WAIT: Duration = Duration::from_secs(30);
-
-/// Bytes of the head of an HTTP request: a browser's with many cookies is a tenth of it.
-pub const HTTP_HEADER_BYTES_MAX: usize = 64 * 1024;
-
-/// Bytes of answers that the daemon keeps, so as not to make them again while their memories stay the same.
-pub const HTTP_ANSWERS_BYTES_MAX: usize = 2 * 1024 * 1024;
-
-/// How long a client may read nothing of an answer before its connection is cut.
-pub const HTTP_READ_WAIT: Duration = Duration::from_secs(30);
-
 /// Connections at a time: four times as many streams of events as a busy machine has.
 pub const HTTP_CONNECTIONS_MAX: usize = 4_096;
-
-/// How many of them are kept for the socket in the state folder, whatever comes in at the address: the
-/// command line and the hooks of a busy machine.
-pub const HTTP_SOCKET_CONNECTIONS_KEPT: usize = 64;
-
-/// Connections at the address that have not shown the token yet. Who has it shows it with the first
-/// request; as many may arrive at once without one of them being cut off.
-pub const HTTP_STRANGERS_MAX: usize = 256;
-
-const _: () = assert!(HTTP_SOCKET_CONNECTIONS_KEPT + HTTP_STRANGERS_MAX < HTTP_CONNECTIONS_MAX / 2);
-
-/// Connections that wait to be taken. When there are more, the system leaves those that come unanswered
-/// for a second, whoever they are from; so a flood needs to be faster than the daemon by this many.
-pub const HTTP_CONNECTIONS_WAITING_MAX: u32 = 4_096;
 
 /// Open files that are left to everything but connections.
 pub const FILES_KEPT_FREE: usize = 256;
 
-/// How long to wait after a connection could not be taken: others have to end first.
-pub const HTTP_ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(100);
-
 /// How long connections have to end when a daemon does, after the tasks.
 pub const HTTP_SHUTDOWN_WAIT: Duration = Duration::from_secs(2);
-
-/// When to try again what may work soon, in seconds.
-pub const HTTP_RETRY_AFTER_SECONDS: u64 = 1;
-
-/// How long a stream of events may say nothing before it shows that it lives.
-pub const EVENT_HEARTBEAT: Duration = Duration::from_secs(15);
-
-/// Entries of a page unless the caller says otherwise.
-pub const HTTP_PAGE_DEFAULT: usize = 100;
-
-/// The most entries of a page: each memory on one is read.
-pub const HTTP_PAGE_MAX: usize = 1_000;
-
-/// Clients whose requests are counted one by one; more are counted together.
-pub const RATED_CLIENTS_MAX: usize = 10_000;
-
-/// How many times as often as one client all clients of one address together may ask: a few agents and
-/// a page, and no more for a caller that takes a new name each time.
-pub const RATED_CLIENTS_AN_ADDRESS: u32 = 8;
 
 /// Files that an import looks at. An archive or folder with more is not one of memories.
 pub const IMPORT_FILES_MAX: usize = 20_000;
 
 // The largest memory, escaped, fits into a body.
-const _: () = assert!(6 * MEMORY_BYTES_MAX < HTTP_BODY_BYTES_MAX);
-
-/// The longest line that an MCP client may send: many times the largest memory, escaped.
-pub const MCP_LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
-
-/// Lines that wait for an MCP client to read before whoever has more to say waits too.
-pub const MCP_LINES_WAITING_MAX: usize = 64;
-
-/// Memories in one page of MCP resources: a page is some 50 KB.
-pub const MCP_RESOURCES_PAGE: usize = 200;
-
-/// How long the person of an MCP client has to answer a question; then the model is told to ask.
-pub const MCP_QUESTION_WAIT: Duration = Duration::from_mins(2);
-
-/// How long an MCP client may take to say in which folders it works; then the start folder counts.
-pub const MCP_ROOTS_WAIT: Duration = Duration::from_secs(2);
-
 /// How long the end of an MCP server waits for tool calls in flight: as long as one waits for a
 /// root, and a little for its writing.
 pub const MCP_SHUTDOWN_WAIT: Duration = Duration::from_secs(LOCK_WAIT.as_secs() + 2);
-
-/// How often an MCP server over pipes looks whether the process that started it is alive. A look is one call of the
-/// system, and an orphan of some seconds does no harm.
-pub const MCP_PARENT_INTERVAL: Duration = Duration::from_secs(2);
-
-/// How long the end of an MCP server waits for its client to read the last answers.
-pub const MCP_FLUSH_WAIT: Duration = Duration::from_secs(2);
 
 /// Sessions of MCP clients of the older revisions over HTTP, of one workspace. Clients that do not end
 /// theirs are common; beyond this the one unused longest that nobody listens to makes room.
 pub const MCP_SESSIONS_MAX: usize = 256;
 
-/// Steps that are done at once over HTTP, as one change.
-pub const HTTP_BATCH_MAX: usize = 1_000;
-
-/// How long a ticket for the page is good.
-pub const UI_TICKET_AGE_MAX: Duration = Duration::from_mins(1);
-
-/// How long after its last request a browser is still logged in.
-pub const UI_SESSION_IDLE_MAX: Duration = Duration::from_hours(12);
-
-/// Browsers that are logged in at a time, and tickets that are given out; the oldest makes room.
-pub const UI_LOGINS_MAX: usize = 64;
-
-/// How long after its last request a client without a session is still in the same one, for what it has read that nobody
-/// here reviewed.
-pub const READER_IDLE_MAX: Duration = Duration::from_hours(1);
-
-/// Clients and sessions of which a daemon knows what they have read that nobody here reviewed.
-pub const READERS_MAX: usize = 4096;
-
-/// The longest name that a client, a session or a tool call has in history, in characters.
-pub const PROVENANCE_CHARS_MAX: usize = 200;
-
 // A memory whose every byte is escaped as six still fits into a line, twice.
-const _: () = assert!(2 * 6 * MEMORY_BYTES_MAX < MCP_LINE_BYTES_MAX);
-
 /// The longest name that a client gives itself, in characters.
 pub const CLIENT_ID_CHARS_MAX: usize = 128;
 
@@ -390,13 +270,6 @@ pub const TASKS_KEPT_MAX: usize = 1_000;
 
 /// How long a finished task can be asked for unless a person says otherwise.
 pub const TASKS_KEPT_FOR_DEFAULT: Duration = Duration::from_hours(1);
-
-/// How long the roots of a workspace are taken to be where they were found. Finding out takes longer than
-/// reading a memory, and a checkout is not made or moved several times a second.
-pub const BINDING_AGE_MAX: Duration = Duration::from_millis(250);
-
-/// Tasks that are kept at hand for those who look again: some kilobytes each at the most.
-pub const TASKS_SEEN_MAX: usize = 64;
 
 /// Tasks that one answer lists.
 pub const TASKS_LISTED_MAX: usize = 1_000;
@@ -602,30 +475,6 @@ pub const TASK_RUNNER_WAIT: Duration = Duration::from_secs(TASK_WAIT.as_secs() -
 
 /// How long a runner may take to end once it is told to stop.
 pub const TASK_STOP_WAIT: Duration = Duration::from_secs(2);
-
-/// How long a child process may take from its start until it answers for the first time. It starts in milliseconds; a
-/// machine that is this busy would not do its task either. Shorter than a workspace may take to say whether tasks can be
-/// done, so that a child that hangs is what is told.
-pub const CHILD_START_WAIT: Duration = Duration::from_secs(TASK_PROBE_WAIT.as_secs() - 2);
-
-/// How long after its last task a child process is stopped: what the next one of a stretch would wait for is worth
-/// keeping, and what nobody uses is not.
-pub const CHILD_IDLE_WAIT: Duration = Duration::from_mins(1);
-
-/// How long a child process may take to end by itself once nobody talks to it any more.
-pub const CHILD_END_WAIT: Duration = Duration::from_secs(2);
-
-/// How long nobody tries to start a child process again after that failed; then twice as long.
-pub const CHILD_RETRY_DELAY: Duration = Duration::from_secs(1);
-
-/// The longest time between two such tries.
-pub const CHILD_RETRY_DELAY_MAX: Duration = Duration::from_mins(1);
-
-/// The longest line that is read from a child process, and that a child process reads: as with MCP.
-pub const CHILD_LINE_BYTES_MAX: usize = MCP_LINE_BYTES_MAX;
-
-/// How much of what a child process says of its troubles is kept: its last words.
-pub const CHILD_WORDS_BYTES_MAX: usize = 4 * 1024;
 
 /// How much memory a child process may ask for: a reply of a model is read whole, however long it is, and this is what
 /// ends that. Many times what all memories take.

@@ -5,7 +5,6 @@
 //! ([`serve`]), streams of events end with the daemon, and whatever is wrong is answered as JSON.
 
 mod about;
-mod answers;
 mod batch;
 mod body;
 mod changes;
@@ -15,20 +14,18 @@ mod context_files;
 mod conversations;
 mod daemon;
 mod events;
-mod faults;
-mod front;
 mod gate;
 mod health;
 mod listen;
+mod logins;
 mod mcp;
 mod measure;
 mod memories;
 mod openapi;
 mod page;
-mod path;
 mod pending;
 mod readers;
-mod refused;
+mod request;
 mod room;
 mod routes;
 mod sessions;
@@ -37,6 +34,7 @@ mod tasks;
 mod tool;
 mod transfer;
 mod ui;
+mod visitors;
 mod workspaces;
 
 use std::sync::Arc;
@@ -51,17 +49,16 @@ use protocol::conversation::AgentHost;
 use protocol::error::ErrorCode;
 use tokio_util::sync::CancellationToken;
 
+pub use daemon::{SettingsError, SettingsStore};
 pub use gate::{BadHost, BadOrigin, BadToken, Hosts, Origin, Rules, Token};
 pub use listen::Listener;
 pub use openapi::document;
-pub use settings::{SettingsError, SettingsStore};
 
 use self::daemon::Daemon;
-use self::front::Front;
 use self::gate::Gate;
 use self::listen::Connections;
 use self::measure::Measures;
-use self::refused::Refused;
+use crate::error::ErrorResponse;
 use crate::mcp::Endpoint;
 
 /// What the command line composed.
@@ -91,15 +88,13 @@ pub async fn serve(host: Host, listeners: Vec<Listener>, stop: CancellationToken
     let Host { engine, serving, workspaces, clock, rules, connections_max, settings, agents } =
         host;
     let measures = Measures::new();
-    let logins = Arc::new(ui::Logins::default());
+    let logins = Arc::new(logins::Logins::default());
     let own_page = engine.switches().everywhere().has(Feature::Page).then(|| Arc::clone(&logins));
     let gate = Arc::new(Gate::new(rules, Arc::clone(&measures), own_page));
     let (lanes, feeds) = (serving.lanes.clone(), Arc::clone(&serving.feeds));
     let ending = CancellationToken::new();
     let mcp = mcp::endpoints(&engine, &feeds, &workspaces, &ending);
-    let found = daemon::Found::default();
     let readers = readers::Readers::default();
-    let (answers, told) = (answers::Answers::default(), tasks::Told::default());
     let daemon = Daemon {
         engine,
         serving,
@@ -107,19 +102,15 @@ pub async fn serve(host: Host, listeners: Vec<Listener>, stop: CancellationToken
         measures,
         clock,
         mcp,
-        found,
         readers,
-        answers,
-        told,
         logins,
         settings,
         agents,
     };
     let daemon = Arc::new(daemon);
-    let router = router(Arc::clone(&daemon), Arc::clone(&gate));
-    let front = Front::new(gate, Arc::clone(&daemon), router);
+    let router = router(Arc::clone(&daemon), gate);
     let measures = Arc::clone(&daemon.measures);
-    let connections = Connections::new(front, connections_max, measures, ending.clone());
+    let connections = Connections::new(router, connections_max, measures, ending.clone());
     let taking =
         futures_util::future::join_all(listeners.iter().map(|listener| connections.take(listener)));
     let shutting_down = async {
@@ -141,8 +132,8 @@ pub async fn serve(host: Host, listeners: Vec<Listener>, stop: CancellationToken
 fn router(daemon: Arc<Daemon>, gate: Arc<Gate>) -> Router {
     let (router, needs) = openapi::routes().into_router();
     router
-        .fallback(async || Refused::from(ErrorCode::RouteNotFound))
-        .method_not_allowed_fallback(async || Refused::from(ErrorCode::MethodNotAllowed))
+        .fallback(async || ErrorResponse::from(ErrorCode::RouteNotFound))
+        .method_not_allowed_fallback(async || ErrorResponse::from(ErrorCode::MethodNotAllowed))
         .layer(from_fn_with_state((Arc::clone(&daemon), Arc::new(needs)), routes::guard))
         .layer(from_fn_with_state(gate, gate::pass))
         .with_state(daemon)

@@ -3,9 +3,13 @@
 //! Each decodes what came in, calls the engine, and encodes what came out. Nothing here decides
 //! about memories: what a caller may do is in the [`engine::Memories`] that it was handed.
 
+mod error;
+
 mod from_wire;
 
 mod to_wire;
+
+mod limits;
 
 mod lines;
 

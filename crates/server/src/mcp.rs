@@ -3,7 +3,7 @@
 //!
 //! The revisions from 2024-11-05 to 2026-07-28 are served. Nothing that a request needs is kept
 //! from one request to the next, but for what the older revisions put into their handshake: the
-//! client's name and its roots. The protocol library is named in this module and nowhere else.
+//! client's name and its roots. The protocol library is named here and in `error`, and nowhere else.
 //!
 //! Not done here: what a command does (`store`), how its result reads (`memory::tool`), where the
 //! roots lie (the command line says so in a [`Host`]).
@@ -13,7 +13,6 @@ mod caller;
 mod changes;
 mod connection;
 mod endpoint;
-mod fault;
 #[cfg(test)]
 pub(crate) mod fixture;
 mod prompts;
@@ -22,53 +21,31 @@ mod resources;
 mod roots;
 mod sessions;
 mod tools;
-mod uri;
 mod wire;
 
 use std::io;
 
-use engine::{BindingRequest, Caller, Engine};
 use futures_util::FutureExt as _;
-use memory::limits::{MCP_FLUSH_WAIT, MCP_PARENT_INTERVAL, MCP_SHUTDOWN_WAIT};
+use memory::limits::MCP_SHUTDOWN_WAIT;
 use rmcp::service::ServerInitializeError;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
+pub use self::connection::Host;
+pub use self::roots::ProjectFrom;
+
+pub(crate) use self::accept::is_stream;
 pub(crate) use self::caller::{CLASSES, Held, SESSION_HEADER};
-pub(crate) use self::endpoint::{Endpoint, is_in_session, is_stream};
+pub(crate) use self::endpoint::{Endpoint, is_in_session};
 pub(crate) use self::roots::NamesWorkspace;
 pub(crate) use self::sessions::Full;
 
 use self::connection::Connection;
 use self::wire::Wire;
 
-/// What the command line composed: whose memories a client is let to.
-#[derive(Clone, Debug)]
-pub struct Host {
-    /// Gives out memories. Whoever calls [`serve`] closes it afterwards.
-    pub engine: Engine,
-    /// The roots as flags and the start folder give them.
-    pub binding: BindingRequest,
-    /// Who calls, as far as flags tell; the client's name and the tool call are added per request.
-    pub caller: Caller,
-    /// Who decides which project it is.
-    pub project: ProjectFrom,
-}
-
-/// Who decides which project a client works in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProjectFrom {
-    /// The binding, because a person named the project; the client is not asked.
-    Binding,
-    /// The client, if it has roots: the project in which they lie. Several projects are none, since nothing says
-    /// which one is meant. Without roots, the binding.
-    ClientRoots,
-    /// The workspace that a request names, which the binding leads to. A client with roots in several projects
-    /// has to name one; without a name there is no project for it.
-    Workspace,
-}
+use crate::limits::{MCP_FLUSH_WAIT, MCP_PARENT_INTERVAL};
 
 /// Why serving ended before the client was done.
 #[derive(Debug, thiserror::Error)]

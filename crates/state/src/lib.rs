@@ -17,7 +17,7 @@ pub use record::{
     ChangeQuery, Head, Mark, NewChange, NewFileChange, OpenChange, OpenFile, PathChange, Pruned,
     Retention, Stats, Use,
 };
-pub use sqlite::{Healed, SqliteState, Version};
+pub use sqlite::{Healed, SqliteState};
 pub use task::{
     Attempt, ConversationRow, DREAM, DreamGates, End, Enqueued, LastDream, ModelWorkRow, NewTask,
     OwnedBy, QueueLimits, REMEMBER, REVIEW, RunRow, SegmentRow, SessionRow, TaskCount, TaskQuery,

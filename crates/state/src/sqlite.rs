@@ -26,7 +26,6 @@ mod table;
 mod tasks;
 #[cfg(test)]
 mod tests;
-mod version;
 
 use std::collections::HashMap;
 use std::future::Future;
@@ -44,7 +43,6 @@ use sqlx::SqliteConnection;
 use tokio::sync::{MutexGuard, SemaphorePermit};
 
 pub use crate::sqlite::heal::Healed;
-pub use crate::sqlite::version::Version;
 
 use crate::State;
 use crate::error::{Fault, StateError};
@@ -55,7 +53,6 @@ use crate::sqlite::check::Depth;
 use crate::sqlite::file::{FileId, Gate, Held, Hold};
 use crate::sqlite::open::{Opened, Readable};
 use crate::sqlite::prune::Pruning;
-use crate::sqlite::version::WalIndex;
 
 /// Changes after whose settling the log is copied back. What is written over the beginning of the log
 /// again is synchronized in less time than what makes the log longer.
@@ -85,7 +82,6 @@ pub struct SqliteState {
     mends: bool,
     /// Changes settled since the log was last copied back.
     settled: AtomicUsize,
-    index: WalIndex,
 }
 
 /// What one writer at a time holds.
@@ -147,7 +143,6 @@ impl SqliteState {
             healed: Mutex::default(),
             mends: true,
             settled: AtomicUsize::new(0),
-            index: WalIndex::default(),
         }
     }
 

@@ -18,7 +18,6 @@ use memory::proposal::ProposalId;
 
 use crate::error::StateError;
 use crate::proposal::{AddedProposals, NewProposal, ProposalQuery, ProposalRow};
-use crate::sqlite::Version;
 
 /// The kind that has the whole queue; the others share a part of it.
 pub const REMEMBER: &str = "remember";
@@ -356,12 +355,6 @@ pub trait Tasks: Debug + Send + Sync {
     /// Counts tasks by workspace and status, in this order; of finished ones those that ended at or
     /// after this time.
     async fn count_tasks(&self, ended_since: Timestamp) -> Result<Vec<TaskCount>, StateError>;
-
-    /// Returns which version of all this is current; `None` where that cannot be told at once. What was
-    /// read since a version was current is what would be read, as long as that one is. A few microseconds.
-    fn version(&self) -> Option<Version> {
-        None
-    }
 
     /// Returns one task.
     async fn task(&self, id: &str) -> Result<Option<TaskRow>, StateError>;

@@ -30,8 +30,6 @@ pub struct MemoryText {
     pub revision: Revision,
     /// When its file was last modified.
     pub modified_at: Timestamp,
-    /// The version of its file, unless a write so soon after it might not change that.
-    pub stamp: Option<Stamp>,
 }
 
 /// What a save left.
@@ -234,14 +232,6 @@ impl Memories {
         } else {
             Err(CommandError::FeatureDisabled { feature })
         }
-    }
-
-    /// Returns the same for another client of the same caller: what is noted of its changes is all that a
-    /// client's name decides.
-    #[must_use]
-    pub fn for_client(mut self, client: Option<String>) -> Self {
-        self.caller.provenance.client = client;
-        self
     }
 
     /// Returns what is mounted.

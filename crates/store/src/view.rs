@@ -13,7 +13,7 @@ use memory::limits::{
 use memory::path::{MemoryPath, Mount, RelativePath};
 use state::{Mark, Use};
 
-use crate::backend::{BackendError, Extent, Kind, Stamp, Walk};
+use crate::backend::{BackendError, Extent, Kind, Walk};
 use crate::checks::{look, refuse, virtual_path};
 use crate::error::StoreError;
 use crate::memories::{BoundMount, Listed, Listing, Memories, MemoryText, Surveyed};
@@ -157,8 +157,7 @@ impl Memories {
         }
         let text = command::text_of(path, &read.bytes)?.to_owned();
         let revision = Revision::of(&read.bytes);
-        let stamp = (!read.stat.recent).then_some(read.stat.stamp);
-        Ok(MemoryText { text, revision, modified_at: read.stat.modified_at, stamp })
+        Ok(MemoryText { text, revision, modified_at: read.stat.modified_at })
     }
 
     /// Reads one memory of many, of which a bad one must not hide the others: `None` when it is gone, is no text,
@@ -178,14 +177,6 @@ impl Memories {
     pub async fn is_no_folder(&self, path: &MemoryPath) -> bool {
         let Ok((root, relative)) = self.inside(path) else { return false };
         !matches!(root.backend.kind(relative).await, Ok(None | Some(Kind::Folder)))
-    }
-
-    /// Returns the version of a memory's file, if that can be told on the spot: whoever has what was read of
-    /// the same version need not read it again. `None` says nothing.
-    #[must_use]
-    pub fn stamp(&self, path: &MemoryPath) -> Option<Stamp> {
-        let (root, relative) = self.inside(path).ok()?;
-        root.backend.stamp_at_hand(relative)
     }
 
     /// Lists the memories of all scopes, or of one scope or folder, up to what a scope may hold.

@@ -17,8 +17,7 @@ use super::work::{Asked, Ran};
 use super::{Cancelled, Lane, Lanes, Shared, SubmitError, TaskFilter, Viewer, lock};
 use crate::task::record;
 use crate::task::{
-    Asker, ClientId, Request, Status, Task, TaskError, TaskErrorCode, TaskId, TaskKind, TaskResult,
-    TaskState,
+    Asker, Request, Status, Task, TaskError, TaskErrorCode, TaskId, TaskKind, TaskResult, TaskState,
 };
 use crate::workspace::Workspace;
 
@@ -123,21 +122,16 @@ impl Lanes {
         workspace: &Workspace,
         (kind, id): (TaskKind, &TaskId),
         viewer: Viewer<'_>,
-    ) -> Result<Option<Arc<Task>>, StateError> {
-        let Some(task) = self.0.look_at(id).await? else { return Ok(None) };
-        let is_over = task.status().is_final();
-        let is_told = task.workspace == workspace.id
-            && task.kind() == kind
-            && viewer.sees(task.asker.client.as_ref().map(ClientId::as_str))
-            && (!is_over || task.updated_at >= self.0.ended_since());
-        if is_told && !is_over {
-            // Whoever took it may have died since.
-            self.0.wake_for(workspace);
-            if self.0.lane(workspace).waits_to_retry(&task) {
-                return Ok(Some(Arc::new(queued_again(Task::clone(&task)))));
-            }
+    ) -> Result<Option<Task>, StateError> {
+        let row = self.0.row(workspace, (kind, id), viewer).await?;
+        let Some(task) = row.as_ref().and_then(read) else { return Ok(None) };
+        if task.status().is_final() {
+            return Ok(Some(task));
         }
-        Ok(is_told.then_some(task))
+        // The process that took it may have died since.
+        self.0.wake_for(workspace);
+        let waits = self.0.lane(workspace).waits_to_retry(&task);
+        Ok(Some(if waits { queued_again(task) } else { task }))
     }
 
     /// Returns the tasks of this workspace that the viewer may see, latest first.
@@ -276,21 +270,6 @@ impl Shared {
             })?;
         content.clear();
         Some(Refusal::Screened { family: found.family, rule: found.rule })
-    }
-
-    /// Returns a task, whoever asks.
-    async fn look_at(&self, id: &TaskId) -> Result<Option<Arc<Task>>, StateError> {
-        // Found out first: what changes while the row is read belongs to a later version.
-        let version = self.parts.tasks.version();
-        if let Some(seen) = version.and_then(|version| lock(&self.seen).get(version, id)) {
-            return Ok(Some(seen));
-        }
-        let row = self.parts.tasks.task(id.as_str()).await?;
-        let task = row.as_ref().and_then(read).map(Arc::new);
-        if let (Some(version), Some(task)) = (version, &task) {
-            lock(&self.seen).note(version, task);
-        }
-        Ok(task)
     }
 
     /// Returns the row of a task, if the viewer may see it and it did not end too long ago.

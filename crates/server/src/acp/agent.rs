@@ -23,9 +23,9 @@ use engine::{
     Asker, Lanes, Ledger, Request, RunError, Staged, SubmitError, TaskError, TaskErrorCode,
     TaskKind, TaskState, Viewer, Workspace, chain,
 };
-use futures_util::{FutureExt as _, SinkExt as _};
+use futures_util::SinkExt as _;
 use memory::feature::Feature;
-use memory::limits::{CHILD_END_WAIT, CHILD_LINE_BYTES_MAX, TASK_RUNNER_WAIT};
+use memory::limits::TASK_RUNNER_WAIT;
 use protocol::acp::{Method, NOTED, STAGE_VERSION};
 use protocol::error::ErrorCode;
 use protocol::task;
@@ -34,6 +34,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _, BufReader};
 use tokio_util::sync::CancellationToken;
 
 use super::staged;
+use crate::limits::{CHILD_END_WAIT, CHILD_LINE_BYTES_MAX};
 use crate::lines::{Lines, Read};
 use crate::{from_wire, to_wire};
 
@@ -118,11 +119,9 @@ where
             },
             on_receive_dispatch!(),
         );
-    let transport = agent_client_protocol::Lines::new(
-        Box::pin(outgoing(output)),
-        Box::pin(incoming(input, left.clone())),
-    );
-    let mut serving = Box::pin(connection.connect_to(transport));
+    let transport =
+        agent_client_protocol::Lines::new(outgoing(output), incoming(input, left.clone()));
+    let mut serving = std::pin::pin!(connection.connect_to(transport));
     let ended = tokio::select! {
         ended = &mut serving => ended,
         () = left.cancelled() => match tokio::time::timeout(CHILD_END_WAIT, serving).await {
@@ -229,7 +228,7 @@ impl Calls {
                 };
                 responder.respond_with_result(answered)
             };
-            connection.spawn(answering.boxed())?;
+            connection.spawn(answering)?;
             return Ok(Handled::Yes);
         }
         if is_about_sessions(message.method()) {
@@ -360,7 +359,7 @@ impl Calls {
         let asker = Asker::client(ORIGIN, None);
         let ledger = Arc::new(Ledger::default());
         let attempt = self.host.lanes.stage(&workspace, (&task, &request, &asker), &ledger, stop);
-        let mut attempt = Box::pin(attempt);
+        let mut attempt = std::pin::pin!(attempt);
         let staged = loop {
             tokio::select! {
                 biased;

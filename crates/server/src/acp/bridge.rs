@@ -16,10 +16,8 @@ use engine::{
     Draft, Job, Memories, Report, RunError, Runner, TaskError, TaskErrorCode, TaskKind, TaskResult,
     Workspace, enter_staged, escape,
 };
-use futures_util::FutureExt as _;
 use memory::code::Code;
 use memory::limits::{
-    CHILD_END_WAIT, CHILD_IDLE_WAIT, CHILD_RETRY_DELAY, CHILD_RETRY_DELAY_MAX, CHILD_START_WAIT,
     MODEL_DECISIONS_MAX, REVIEW_WAIT_DEFAULT, TASK_ATTEMPTS_MAX, TASK_DECISIONS_MAX, TASK_WAIT,
 };
 use memory::path::MemoryPath;
@@ -32,6 +30,9 @@ use tokio_util::task::{AbortOnDropHandle, TaskTracker};
 
 use super::peer::{Broken, Peer, Refusal, Start};
 use super::staged::{self, Answered};
+use crate::limits::{
+    CHILD_END_WAIT, CHILD_IDLE_WAIT, CHILD_RETRY_DELAY, CHILD_RETRY_DELAY_MAX, CHILD_START_WAIT,
+};
 
 /// How children are started, and how long they may take.
 #[derive(Clone, Debug)]
@@ -314,13 +315,13 @@ impl Children {
     }
 
     fn stop(&self, peer: Peer) {
-        drop(self.ending.spawn(peer.end().boxed()));
+        drop(self.ending.spawn(peer.end()));
     }
 
     /// Sees to it that whoever rests for too long is stopped.
     fn stop_later(self: &Arc<Self>) {
         let (children, wait) = (Arc::downgrade(self), self.settings.idle_wait);
-        let stopping = async move {
+        let stopping = tokio::spawn(async move {
             loop {
                 tokio::time::sleep(wait).await;
                 let Some(children) = children.upgrade() else { return };
@@ -338,8 +339,7 @@ impl Children {
                     return;
                 }
             }
-        };
-        let stopping = tokio::spawn(stopping.boxed());
+        });
         *lock(&self.stopping) = Some(AbortOnDropHandle::new(stopping));
     }
 }

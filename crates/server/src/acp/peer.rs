@@ -14,8 +14,6 @@ use std::time::Duration;
 use agent_client_protocol::schema::ProtocolVersion;
 use agent_client_protocol::v1::schema::{Implementation, InitializeRequest, InitializeResponse};
 use engine::tellable;
-use futures_util::FutureExt as _;
-use memory::limits::{CHILD_END_WAIT, CHILD_LINE_BYTES_MAX, CHILD_WORDS_BYTES_MAX};
 use protocol::acp::{NOTED, STAGE_VERSION};
 use rustix::process::{Pid, Signal, kill_process_group};
 use serde::Deserialize;
@@ -25,6 +23,7 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use tokio::time::timeout;
 use tokio_util::task::AbortOnDropHandle;
 
+use crate::limits::{CHILD_END_WAIT, CHILD_LINE_BYTES_MAX, CHILD_WORDS_BYTES_MAX};
 use crate::lines::{Lines, Read};
 
 /// How a child is started.
@@ -170,7 +169,7 @@ impl Peer {
         let output = process.stdout.take().ok_or_else(gone)?;
         let troubles = process.stderr.take().ok_or_else(gone)?;
         let words = Arc::new(Words::default());
-        let listening = tokio::spawn(listen(troubles, Arc::clone(&words)).boxed());
+        let listening = tokio::spawn(listen(troubles, Arc::clone(&words)));
         Ok(Self {
             process,
             group,

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use axum::Json;
 use axum::extract::{Query, State};
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
@@ -9,8 +10,8 @@ use axum::response::{IntoResponse as _, Response};
 use engine::{Depth, FindingKind, Status};
 use memory::feature::Feature;
 use memory::limits::{
-    EVENTS_WAITING_MAX, HTTP_BODY_BYTES_MAX, MEMORY_BYTES_MAX, SESSION_STREAMS_MAX,
-    TASKS_MINOR_MAX, TASKS_UNFINISHED_MAX,
+    EVENTS_WAITING_MAX, MEMORY_BYTES_MAX, SESSION_STREAMS_MAX, TASKS_MINOR_MAX,
+    TASKS_UNFINISHED_MAX,
 };
 use protocol::capabilities::{
     Capabilities, Health, Limits, PROTOCOL_VERSION, ProtocolVersions, WorkspaceCapability,
@@ -23,11 +24,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use utoipa::IntoParams;
 
-use super::body::Json;
 use super::daemon::{Daemon, Shared};
-use super::memories::{Asked, Where};
-use super::refused::Refused;
+use super::request::{QueryResult, WorkspaceQuery};
 use super::routes::{Routes, routes};
+use crate::error::ErrorResponse;
+use crate::limits::HTTP_BODY_BYTES_MAX;
 use crate::to_wire;
 
 /// What can be asked for, as the task API names it, and what it needs. The first ones are those of managed memory.
@@ -83,7 +84,10 @@ struct Deep {
         (status = "5XX", description = "It lives, and that is all", body = ErrorBody),
     ),
 )]
-async fn health(State(daemon): State<Shared>, asked: Asked<Deep>) -> Result<Json<Health>, Refused> {
+async fn health(
+    State(daemon): State<Shared>,
+    asked: QueryResult<Deep>,
+) -> Result<Json<Health>, ErrorResponse> {
     let Query(Deep { deep }) = asked?;
     let is_deep = deep.is_some_and(|deep| !["", "0", "false"].contains(&deep.as_str()));
     let workspaces = if is_deep { Some(daemon.examine().await?) } else { None };
@@ -100,7 +104,7 @@ async fn health(State(daemon): State<Shared>, asked: Asked<Deep>) -> Result<Json
         (status = "4XX", description = "The request is refused", body = ErrorBody),
     ),
 )]
-async fn capabilities(State(daemon): State<Shared>) -> Result<Json<Capabilities>, Refused> {
+async fn capabilities(State(daemon): State<Shared>) -> Result<Json<Capabilities>, ErrorResponse> {
     let primary = daemon.workspace(None)?;
     let switches = daemon.engine.switches();
     let has = |feature| daemon.workspaces.iter().any(|one| switches.of(one).has(feature));
@@ -158,7 +162,7 @@ fn limits() -> Limits {
     get,
     path = "/v1/stats",
     tag = "daemon",
-    params(Where),
+    params(WorkspaceQuery),
     responses(
         (status = 200, description = "The counts", body = Stats),
         (status = "4XX", description = "It cannot be counted", body = ErrorBody),
@@ -167,10 +171,10 @@ fn limits() -> Limits {
 )]
 async fn stats(
     State(daemon): State<Shared>,
-    asked: Asked<Where>,
+    asked: QueryResult<WorkspaceQuery>,
     headers: HeaderMap,
-) -> Result<Json<Stats>, Refused> {
-    let Query(Where { workspace }) = asked?;
+) -> Result<Json<Stats>, ErrorResponse> {
+    let Query(WorkspaceQuery { workspace }) = asked?;
     let memories = daemon.person(workspace.as_deref(), &headers).await?;
     let health = memories.examine(Depth::Glance).await?;
     let (connections, event_streams) = daemon.measures.open();
@@ -203,7 +207,7 @@ async fn stats(
         (status = "5XX", description = "The machine failed", body = ErrorBody),
     ),
 )]
-async fn metrics(State(daemon): State<Shared>) -> Result<Response, Refused> {
+async fn metrics(State(daemon): State<Shared>) -> Result<Response, ErrorResponse> {
     daemon.measure().await?;
     let text = daemon.measures.text().map_err(|_| ErrorCode::Internal)?;
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -224,7 +228,7 @@ const TASKS_WAIT: &str = "tasks-wait";
 
 impl Daemon {
     /// Looks at the memories and tasks of all workspaces; refuses with what is gravely wrong.
-    async fn examine(&self) -> Result<Vec<WorkspaceHealth>, Refused> {
+    async fn examine(&self) -> Result<Vec<WorkspaceHealth>, ErrorResponse> {
         let (mut examined, mut grave) = (Vec::new(), Vec::new());
         for workspace in self.workspaces.iter().filter(|workspace| workspace.trusted) {
             let caller = engine::Caller::person("http");
@@ -262,7 +266,7 @@ impl Daemon {
     }
 
     /// Notes how much all workspaces hold at this moment.
-    async fn measure(&self) -> Result<(), Refused> {
+    async fn measure(&self) -> Result<(), ErrorResponse> {
         let counts = self.serving.lanes.counts().await?;
         self.measures.note_models(&self.serving);
         for workspace in self.workspaces.iter().filter(|workspace| workspace.trusted) {

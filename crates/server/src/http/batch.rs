@@ -1,23 +1,23 @@
 //! Several memories at once, as one change that one undo takes back; and what one was before.
 
+use axum::Json;
 use axum::extract::{Query, Request, State};
 use axum::http::HeaderMap;
 use engine::{Call, Memories};
 use memory::change::{ChangeKind, unified_diff};
 use memory::command::{Command, CommandError, Reply};
 use memory::document::Revision;
-use memory::limits::HTTP_BATCH_MAX;
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::memories::{Batch, BatchDone, RevisionText, Step};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::body::{self, Json};
+use super::body;
 use super::daemon::Shared;
-use super::memories::{Asked, Where, whole_path};
-use super::path::Path;
-use super::refused::Refused;
+use super::request::{Path, QueryResult, WorkspaceQuery, memory_path};
 use super::routes::{Routes, routes};
+use crate::error::ErrorResponse;
+use crate::limits::HTTP_BATCH_MAX;
 
 pub(super) fn routes() -> Routes {
     Routes::new().routes(routes!(batch: MEMORY)).routes(routes!(revision: MEMORY))
@@ -28,7 +28,7 @@ pub(super) fn routes() -> Routes {
     post,
     path = "/v1/batch",
     tag = "memories",
-    params(Where),
+    params(WorkspaceQuery),
     request_body = Batch,
     responses(
         (status = 200, description = "All is done", body = BatchDone),
@@ -38,19 +38,19 @@ pub(super) fn routes() -> Routes {
 )]
 async fn batch(
     State(daemon): State<Shared>,
-    asked: Asked<Where>,
+    asked: QueryResult<WorkspaceQuery>,
     request: Request,
-) -> Result<Json<BatchDone>, Refused> {
+) -> Result<Json<BatchDone>, ErrorResponse> {
     let headers = request.headers().clone();
     let Batch { steps } = body::value(request).await?;
-    let Query(Where { workspace }) = asked?;
+    let Query(WorkspaceQuery { workspace }) = asked?;
     let memories = daemon.person(workspace.as_deref(), &headers).await?;
     if steps.len() > HTTP_BATCH_MAX {
         let what = format!(
             "there are {} steps, and at most {HTTP_BATCH_MAX} are done at once",
             steps.len()
         );
-        return Err(Refused::from(ErrorCode::InvalidArguments).saying(what));
+        return Err(ErrorResponse::from(ErrorCode::InvalidArguments).with_message(what));
     }
     let mut draft = memories.draft(ChangeKind::Draft, Call::default());
     for step in steps {
@@ -63,14 +63,14 @@ async fn batch(
 }
 
 /// Returns the command of a step, if what it is about is as its caller saw it.
-async fn command(memories: &Memories, step: Step) -> Result<Command, Refused> {
+async fn command(memories: &Memories, step: Step) -> Result<Command, ErrorResponse> {
     match step {
         Step::Delete { path, revision } => {
-            let path = whole_path(memories, &path)?;
+            let path = memory_path(memories, &path)?;
             let wanted = revision.map(|text| text.parse::<Revision>()).transpose();
             let wanted = wanted.map_err(|_| {
-                Refused::from(ErrorCode::InvalidArguments)
-                    .saying("a revision is 64 hex digits".to_owned())
+                ErrorResponse::from(ErrorCode::InvalidArguments)
+                    .with_message("a revision is 64 hex digits".to_owned())
             })?;
             if let Some(wanted) = wanted {
                 let now = memories.read(&path).await?.revision;
@@ -81,8 +81,8 @@ async fn command(memories: &Memories, step: Step) -> Result<Command, Refused> {
             Ok(Command::Delete { path })
         }
         Step::Move { from, to } => Ok(Command::Rename {
-            old_path: whole_path(memories, &from)?,
-            new_path: whole_path(memories, &to)?,
+            old_path: memory_path(memories, &from)?,
+            new_path: memory_path(memories, &to)?,
         }),
     }
 }
@@ -114,19 +114,19 @@ struct Compared {
 async fn revision(
     State(daemon): State<Shared>,
     Path(wanted): Path<String>,
-    asked: Asked<Compared>,
+    asked: QueryResult<Compared>,
     headers: HeaderMap,
-) -> Result<Json<RevisionText>, Refused> {
+) -> Result<Json<RevisionText>, ErrorResponse> {
     let Query(Compared { workspace, against }) = asked?;
     let memories = daemon.person(workspace.as_deref(), &headers).await?;
     let not_kept = || {
-        Refused::from(ErrorCode::NotFound)
-            .saying("history keeps no such revision of these memories".to_owned())
+        ErrorResponse::from(ErrorCode::NotFound)
+            .with_message("history keeps no such revision of these memories".to_owned())
     };
     let text_of = async |wanted: &str| {
         let revision: Revision = wanted.parse().map_err(|_| not_kept())?;
         let bytes = memories.content(&revision).await?.ok_or_else(not_kept)?;
-        Ok::<_, Refused>((revision, String::from_utf8_lossy(&bytes).into_owned()))
+        Ok::<_, ErrorResponse>((revision, String::from_utf8_lossy(&bytes).into_owned()))
     };
     let (revision, text) = text_of(&wanted).await?;
     let diff = match against {

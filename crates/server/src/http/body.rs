@@ -1,55 +1,28 @@
-//! What a request brings, bounded in size and time, and what an answer carries: JSON.
+//! The body of a request, bounded in size and time.
 
 use std::error::Error;
 
-use axum::body::{Body, Bytes};
+use axum::body::Bytes;
 use axum::extract::Request;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE};
+use axum::http::header::CONTENT_LENGTH;
 use axum::http::request::Parts;
-use axum::http::{HeaderValue, StatusCode};
-use axum::response::{IntoResponse, Response};
 use http_body_util::{BodyExt as _, LengthLimitError, Limited};
-use memory::limits::{HTTP_BODY_BYTES_MAX, HTTP_BODY_WAIT, HTTP_RETRY_AFTER_SECONDS};
 use protocol::error::{ErrorBody, ErrorCode};
-use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 use tokio::time::timeout;
 
-use super::refused::Refused;
 use super::room::NoRoom;
-
-/// An answer. Unlike that of axum it is made in one buffer that grows, not in pieces.
-#[derive(Debug)]
-pub(super) struct Json<T>(pub(super) T);
-
-impl<T: Serialize> IntoResponse for Json<T> {
-    fn into_response(self) -> Response {
-        match serde_json::to_vec(&self.0) {
-            Ok(bytes) => json(bytes.into()),
-            Err(error) => {
-                tracing::error!(%error, "an answer cannot be put into JSON");
-                StatusCode::INTERNAL_SERVER_ERROR.into_response()
-            }
-        }
-    }
-}
-
-/// Answers with a text that is JSON already.
-pub(super) fn json(text: Bytes) -> Response {
-    let mut response = Response::new(Body::from(text));
-    let json = HeaderValue::from_static("application/json");
-    response.headers_mut().insert(CONTENT_TYPE, json);
-    response
-}
+use crate::error::ErrorResponse;
+use crate::limits::{HTTP_BODY_BYTES_MAX, HTTP_BODY_WAIT, HTTP_RETRY_AFTER_SECONDS};
 
 /// Returns the bytes of a body.
-pub(super) async fn bytes(request: Request) -> Result<Bytes, Refused> {
+pub(super) async fn bytes(request: Request) -> Result<Bytes, ErrorResponse> {
     Ok(with_parts(request).await?.1)
 }
 
 /// Returns the bytes of a body, and all but them.
-pub(super) async fn with_parts(request: Request) -> Result<(Parts, Bytes), Refused> {
+pub(super) async fn with_parts(request: Request) -> Result<(Parts, Bytes), ErrorResponse> {
     let (parts, body) = request.into_parts();
     let announced = parts.headers.get(CONTENT_LENGTH);
     let announced = announced.and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
@@ -62,7 +35,7 @@ pub(super) async fn with_parts(request: Request) -> Result<(Parts, Bytes), Refus
         Ok(Ok(collected)) => Ok((parts, collected.to_bytes())),
         Ok(Err(error)) if cause::<LengthLimitError>(&*error).is_some() => Err(too_large()),
         Ok(Err(error)) if cause::<NoRoom>(&*error).is_some() => {
-            Err(Refused::from(ErrorCode::Overloaded).retry_after(HTTP_RETRY_AFTER_SECONDS))
+            Err(ErrorResponse::from(ErrorCode::Overloaded).retry_after(HTTP_RETRY_AFTER_SECONDS))
         }
         // Whoever sent half a body does not read this.
         Ok(Err(_broken)) => Err(ErrorCode::InvalidJson.into()),
@@ -75,14 +48,14 @@ pub(super) fn cause<'a, E: Error + 'static>(error: &'a (dyn Error + 'static)) ->
     causes.find_map(|error| error.downcast_ref())
 }
 
-fn too_large() -> Refused {
+fn too_large() -> ErrorResponse {
     let body = ErrorBody::new(ErrorCode::BodyTooLarge).with("maxBytes", HTTP_BODY_BYTES_MAX);
     // The rest of the body is in the way of the next request.
-    Refused::from(body).closing()
+    ErrorResponse::from(body).close_connection()
 }
 
 /// Returns the fields of a body; none if it is empty.
-pub(super) async fn fields(request: Request) -> Result<Map<String, Value>, Refused> {
+pub(super) async fn fields(request: Request) -> Result<Map<String, Value>, ErrorResponse> {
     let bytes = bytes(request).await?;
     if bytes.is_empty() {
         return Ok(Map::new());
@@ -98,7 +71,7 @@ pub(super) async fn fields(request: Request) -> Result<Map<String, Value>, Refus
 const FIELDS_TRIED_MAX: usize = 16;
 
 /// Returns a body as a value, or says which of its fields is wrong.
-pub(super) async fn value<T: DeserializeOwned>(request: Request) -> Result<T, Refused> {
+pub(super) async fn value<T: DeserializeOwned>(request: Request) -> Result<T, ErrorResponse> {
     let fields = Value::Object(fields(request).await?);
     T::deserialize(&fields).map_err(|error| {
         let told = |fields: &Value| T::deserialize(fields).err().map(|error| error.to_string());
@@ -108,17 +81,17 @@ pub(super) async fn value<T: DeserializeOwned>(request: Request) -> Result<T, Re
 
 /// Names the field that is wrong. The parser names one that is missing; one of a wrong shape is the one
 /// without which it says something else.
-fn wrong(error: &str, mut fields: Value, told: &dyn Fn(&Value) -> Option<String>) -> Refused {
-    let refused = Refused::from(ErrorCode::InvalidArguments);
+fn wrong(error: &str, mut fields: Value, told: &dyn Fn(&Value) -> Option<String>) -> ErrorResponse {
+    let refused = ErrorResponse::from(ErrorCode::InvalidArguments);
     let names: Vec<_> = fields.as_object().into_iter().flat_map(Map::keys).cloned().collect();
     // Whoever sends more fields than any body has does not have all of them looked at in turn.
     for name in names.iter().filter(|_| names.len() <= FIELDS_TRIED_MAX) {
         let taken = fields[name].take();
         fields.as_object_mut().map(|fields| fields.remove(name));
         if told(&fields).as_deref() != Some(error) {
-            return refused.saying(format!("`{name}`: {error}"));
+            return refused.with_message(format!("`{name}`: {error}"));
         }
         fields[name] = taken;
     }
-    refused.saying(error)
+    refused.with_message(error)
 }

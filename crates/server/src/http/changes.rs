@@ -1,23 +1,24 @@
 //! History: what was done, with what it did line by line, and taking it back.
 
+use axum::Json;
 use axum::extract::{Query, Request, State};
 use axum::http::HeaderMap;
 use engine::{Call, ChangesQuery, Dry, RunOf, TaskFilter, UndoTarget, Viewer};
 use memory::change::{Actor, ChangeId};
 use memory::clock::Timestamp;
-use memory::limits::{HTTP_BATCH_MAX, HTTP_PAGE_DEFAULT, HTTP_PAGE_MAX, TASKS_LISTED_MAX};
+use memory::limits::TASKS_LISTED_MAX;
 use protocol::changes::{ChangePage, ChangeWithDiffs, UndoSeveral, Undone};
 use protocol::error::ErrorBody;
 use protocol::runs::{ModelRunPage, RunPage};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::body::{self, Json};
+use super::body;
 use super::daemon::Shared;
-use super::memories::{Asked, Where, invalid, page_start, whole_path};
-use super::path::Path;
-use super::refused::Refused;
+use super::request::{Path, QueryResult, WorkspaceQuery, memory_path, page_start};
 use super::routes::{Routes, routes};
+use crate::error::ErrorResponse;
+use crate::limits::{HTTP_BATCH_MAX, HTTP_PAGE_DEFAULT, HTTP_PAGE_MAX};
 use crate::to_wire;
 
 pub(super) fn routes() -> Routes {
@@ -69,15 +70,15 @@ struct Wanted {
 )]
 async fn list(
     State(daemon): State<Shared>,
-    wanted: Asked<Wanted>,
+    wanted: QueryResult<Wanted>,
     headers: HeaderMap,
-) -> Result<Json<ChangePage>, Refused> {
+) -> Result<Json<ChangePage>, ErrorResponse> {
     let Query(wanted) = wanted?;
     let memories = daemon.person(wanted.workspace.as_deref(), &headers).await?;
     let before = page_start(wanted.cursor.as_deref())?.map(ChangeId);
     let max = wanted.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX);
     let query = ChangesQuery {
-        path: wanted.path.as_deref().map(|path| whole_path(&memories, path)).transpose()?,
+        path: wanted.path.as_deref().map(|path| memory_path(&memories, path)).transpose()?,
         task: wanted.task,
         session: wanted.session,
         actor: wanted.actor.as_deref().map(actor).transpose()?,
@@ -99,7 +100,7 @@ async fn list(
     get,
     path = "/v1/changes/{id}",
     tag = "history",
-    params(("id" = i64, Path, description = "Its number"), Where),
+    params(("id" = i64, Path, description = "Its number"), WorkspaceQuery),
     responses(
         (status = 200, description = "The change", body = ChangeWithDiffs),
         (status = "4XX", description = "It cannot be shown", body = ErrorBody),
@@ -109,31 +110,35 @@ async fn list(
 async fn show(
     State(daemon): State<Shared>,
     Path(id): Path<String>,
-    asked: Asked<Where>,
+    asked: QueryResult<WorkspaceQuery>,
     headers: HeaderMap,
-) -> Result<Json<ChangeWithDiffs>, Refused> {
-    let Query(Where { workspace }) = asked?;
+) -> Result<Json<ChangeWithDiffs>, ErrorResponse> {
+    let Query(WorkspaceQuery { workspace }) = asked?;
     let memories = daemon.person(workspace.as_deref(), &headers).await?;
     let change = memories.change(number(&id)?).await?;
     let diffs = memories.diffs(&change).await?.into_iter().map(to_wire::diff).collect();
     Ok(Json(ChangeWithDiffs { change: to_wire::change(&change, &memories), diffs }))
 }
 
-fn number(id: &str) -> Result<ChangeId, Refused> {
-    let id = id.parse().map_err(|_| invalid("a change is named by its number".into()))?;
+fn number(id: &str) -> Result<ChangeId, ErrorResponse> {
+    let id = id
+        .parse()
+        .map_err(|_| ErrorResponse::invalid_arguments("a change is named by its number"))?;
     Ok(ChangeId(id))
 }
 
-fn actor(word: &str) -> Result<Actor, Refused> {
+fn actor(word: &str) -> Result<Actor, ErrorResponse> {
     word.parse().map_err(|_| {
-        invalid("`actor` is `person`, `agent`, `task`, `review`, `dream` or `outside`".into())
+        ErrorResponse::invalid_arguments(
+            "`actor` is `person`, `agent`, `task`, `review`, `dream` or `outside`",
+        )
     })
 }
 
 /// Reads a time as the wire has it.
-fn time(text: Option<&str>) -> Result<Option<Timestamp>, Refused> {
+fn time(text: Option<&str>) -> Result<Option<Timestamp>, ErrorResponse> {
     let read = text.map(str::parse).transpose();
-    read.map_err(|_| invalid("a time is like `2026-11-01T08:00:00Z`".into()))
+    read.map_err(|_| ErrorResponse::invalid_arguments("a time is like `2026-11-01T08:00:00Z`"))
 }
 
 /// How to take a change back.
@@ -165,9 +170,9 @@ struct How {
 async fn undo(
     State(daemon): State<Shared>,
     Path(id): Path<String>,
-    asked: Asked<How>,
+    asked: QueryResult<How>,
     headers: HeaderMap,
-) -> Result<Json<Undone>, Refused> {
+) -> Result<Json<Undone>, ErrorResponse> {
     let Query(How { workspace, dry_run }) = asked?;
     let memories = daemon.person(workspace.as_deref(), &headers).await?;
     let dry = if dry_run { Dry::Run } else { Dry::No };
@@ -193,9 +198,9 @@ async fn undo(
 )]
 async fn undo_several(
     State(daemon): State<Shared>,
-    asked: Asked<How>,
+    asked: QueryResult<How>,
     request: Request,
-) -> Result<Json<Undone>, Refused> {
+) -> Result<Json<Undone>, ErrorResponse> {
     let headers = request.headers().clone();
     let wanted: UndoSeveral = body::value(request).await?;
     let Query(How { workspace, dry_run }) = asked?;
@@ -208,7 +213,7 @@ async fn undo_several(
         }
         (Some(ids), None, None, None, None) => {
             let (named, max) = (ids.len(), HTTP_BATCH_MAX);
-            return Err(invalid(format!(
+            return Err(ErrorResponse::invalid_arguments(format!(
                 "{named} changes are named, and at most {max} are taken back at once"
             )));
         }
@@ -218,9 +223,8 @@ async fn undo_several(
             UndoTarget::Span { since, until: until.unwrap_or_else(|| daemon.clock.now()) }
         }
         _ => {
-            return Err(invalid(
-                "name either `changes`, or `task`, or `session`, or `since` with or without `until`"
-                    .into(),
+            return Err(ErrorResponse::invalid_arguments(
+                "name either `changes`, or `task`, or `session`, or `since` with or without `until`",
             ));
         }
     };
@@ -258,9 +262,9 @@ struct WantedRuns {
 )]
 async fn runs(
     State(daemon): State<Shared>,
-    wanted: Asked<WantedRuns>,
+    wanted: QueryResult<WantedRuns>,
     headers: HeaderMap,
-) -> Result<Json<RunPage>, Refused> {
+) -> Result<Json<RunPage>, ErrorResponse> {
     let Query(wanted) = wanted?;
     let workspace = daemon.trusted(wanted.workspace.as_deref())?;
     let memories = daemon.person(wanted.workspace.as_deref(), &headers).await?;
@@ -296,8 +300,8 @@ async fn runs(
 )]
 async fn model_runs(
     State(daemon): State<Shared>,
-    wanted: Asked<WantedRuns>,
-) -> Result<Json<ModelRunPage>, Refused> {
+    wanted: QueryResult<WantedRuns>,
+) -> Result<Json<ModelRunPage>, ErrorResponse> {
     let Query(wanted) = wanted?;
     let workspace = daemon.trusted(wanted.workspace.as_deref())?;
     let before =

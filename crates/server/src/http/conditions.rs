@@ -4,6 +4,10 @@
 //! like any other, which just matches nothing; a weak one matches where it is enough that a reader has it, and
 //! never where a write depends on it. What is no such list at all is refused.
 //!
+//! The crate `headers` reads both, but takes any text for a list and leaves out what is no tag: an `If-None-Match` with a
+//! typing error would let a write replace whatever is there. It cannot say which tags a list holds either, and the
+//! store compares them while it holds the root.
+//!
 //! A list without any tag, which the grammar allows, is refused too: nobody means it, and `If-None-Match` with
 //! it would let a write replace whatever is there.
 
@@ -13,7 +17,7 @@ use engine::Expected;
 use memory::document::Revision;
 use protocol::error::ErrorCode;
 
-use super::refused::Refused;
+use crate::error::ErrorResponse;
 
 /// What a request asks to be so; nothing for a header that is not there.
 #[derive(Debug)]
@@ -39,7 +43,7 @@ enum Tags {
 
 impl Conditions {
     /// Reads the conditions of a request.
-    pub(super) fn of(headers: &HeaderMap) -> Result<Self, Refused> {
+    pub(super) fn of(headers: &HeaderMap) -> Result<Self, ErrorResponse> {
         let if_match = tags(headers, &IF_MATCH)?.map(|tags| match tags {
             Tags::Any => Expected::Present,
             Tags::These(tags) => {
@@ -65,19 +69,21 @@ impl Conditions {
     }
 
     /// Tells whether a reader has what is there already; refuses if it wants only something else.
-    pub(super) fn is_known(&self, current: Revision) -> Result<bool, Refused> {
+    pub(super) fn is_known(&self, current: Revision) -> Result<bool, ErrorResponse> {
         let is_met = |expected: &Option<Expected>| {
             expected.as_ref().is_none_or(|expected| expected.allows(Some(current)))
         };
         if !is_met(&self.if_match) {
-            return Err(Refused::from(ErrorCode::Conflict).with("revision", current.to_string()));
+            return Err(
+                ErrorResponse::from(ErrorCode::Conflict).with("revision", current.to_string())
+            );
         }
         Ok(!is_met(&self.if_none_match))
     }
 }
 
 /// Reads a header, all lines of it as one list.
-fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Tags>, Refused> {
+fn tags(headers: &HeaderMap, name: &HeaderName) -> Result<Option<Tags>, ErrorResponse> {
     let lines: Vec<_> = headers.get_all(name).iter().map(HeaderValue::as_bytes).collect();
     if lines.is_empty() {
         return Ok(None);
@@ -127,13 +133,14 @@ fn tag(text: &[u8]) -> Option<(Tag, &[u8])> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorResponse;
 
     fn revision(text: &str) -> Revision {
         Revision::of(text.as_bytes())
     }
 
     /// Writes `one` and `two` as the tags that they stand for.
-    fn conditions(headers: &[(HeaderName, &str)]) -> Result<Conditions, Refused> {
+    fn conditions(headers: &[(HeaderName, &str)]) -> Result<Conditions, ErrorResponse> {
         let mut map = HeaderMap::new();
         for (name, value) in headers {
             let value = value

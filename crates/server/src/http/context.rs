@@ -2,6 +2,7 @@
 //!
 //! Neither opens a conversation nor counts as a use of a memory.
 
+use axum::Json;
 use axum::extract::{Query, State};
 use axum::http::HeaderMap;
 use protocol::conversation::{AgentHosts, ExplainedContext, RecalledBlock};
@@ -9,12 +10,11 @@ use protocol::error::{ErrorBody, ErrorCode};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::body::Json;
 use super::conversations::{block_of, context_of};
 use super::daemon::Shared;
-use super::memories::Asked;
-use super::refused::Refused;
+use super::request::QueryResult;
 use super::routes::{Routes, routes};
+use crate::error::ErrorResponse;
 use crate::to_wire;
 
 pub(super) fn routes() -> Routes {
@@ -51,9 +51,9 @@ struct Question {
 )]
 async fn recall(
     State(daemon): State<Shared>,
-    asked: Asked<Question>,
+    asked: QueryResult<Question>,
     headers: HeaderMap,
-) -> Result<Json<RecalledBlock>, Refused> {
+) -> Result<Json<RecalledBlock>, ErrorResponse> {
     let Query(question) = asked?;
     let memories = daemon.person(question.workspace.as_deref(), &headers).await?;
     if question.q.trim().is_empty() {
@@ -92,9 +92,9 @@ struct ContextQuery {
 )]
 async fn context(
     State(daemon): State<Shared>,
-    asked: Asked<ContextQuery>,
+    asked: QueryResult<ContextQuery>,
     headers: HeaderMap,
-) -> Result<Json<ExplainedContext>, Refused> {
+) -> Result<Json<ExplainedContext>, ErrorResponse> {
     let Query(asked) = asked?;
     let memories = daemon.agent(asked.workspace.as_deref(), &headers).await?;
     let workspace = daemon.trusted(asked.workspace.as_deref())?;

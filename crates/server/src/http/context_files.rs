@@ -3,6 +3,7 @@
 //! The task API calls them the memory of a workspace. The checks come in the order of the tasks' ones: the
 //! body, the workspace, the fields of the body, the client, and then the store's own.
 
+use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use engine::ContextFiles;
@@ -12,14 +13,15 @@ use protocol::context_files::{
     WriteMode, WroteMemory,
 };
 use protocol::error::{ErrorBody, ErrorCode};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use super::body::{self, Json};
+use super::body;
 use super::conditions::Conditions;
 use super::daemon::{Daemon, Shared};
-use super::path::Path;
-use super::refused::Refused;
+use super::request::Path;
 use super::routes::{Routes, routes};
+use crate::error::ErrorResponse;
 use crate::{chain, from_wire, to_wire};
 
 /// What a context file is called in the task API.
@@ -27,10 +29,14 @@ const MEMORY_FILE: &str = "memory_file";
 
 pub(super) fn routes() -> Routes {
     Routes::new()
-        .routes(routes!(list: CONTEXT_FILES, write: SAVE_MEMORY))
-        .routes(routes!(list_in: CONTEXT_FILES, write_in: SAVE_MEMORY))
-        .routes(routes!(load: CONTEXT_FILES))
-        .routes(routes!(load_in: CONTEXT_FILES))
+        .in_workspaces(routes!(list: CONTEXT_FILES, write: SAVE_MEMORY))
+        .in_workspaces(routes!(load: CONTEXT_FILES))
+}
+
+/// The workspace that a path names. Without one, the first one is meant.
+#[derive(Debug, Deserialize)]
+struct WorkspacePath {
+    workspace: Option<String>,
 }
 
 /// List the context files of the first workspace, as they are loaded.
@@ -47,30 +53,34 @@ pub(super) fn routes() -> Routes {
 )]
 async fn list(
     State(daemon): State<Shared>,
+    Path(WorkspacePath { workspace }): Path<WorkspacePath>,
     headers: HeaderMap,
-) -> Result<Json<WorkspaceMemory>, Refused> {
-    daemon.list_context_files(None, &headers).await
-}
-
-/// List the context files of any workspace, as they are loaded.
-#[utoipa::path(
-    get,
-    path = "/workspaces/{workspace}/memory",
-    operation_id = "list_context_files_in",
-    tag = "context files",
-    params(("workspace" = String, Path, description = "The id of the workspace")),
-    responses(
-        (status = 200, description = "The files", body = WorkspaceMemory),
-        (status = "4XX", description = "They cannot be listed", body = ErrorBody),
-        (status = "5XX", description = "They cannot be listed", body = ErrorBody),
-    ),
-)]
-async fn list_in(
-    State(daemon): State<Shared>,
-    Path(workspace): Path<String>,
-    headers: HeaderMap,
-) -> Result<Json<WorkspaceMemory>, Refused> {
-    daemon.list_context_files(Some(&workspace), &headers).await
+) -> Result<Json<WorkspaceMemory>, ErrorResponse> {
+    let workspace = daemon.trusted(workspace.as_deref())?;
+    let client = daemon.client(workspace, &headers).await?;
+    let listing = daemon.context_files(workspace, &headers, client.as_ref()).list().await;
+    let files = listing.files.iter().map(|file| MemoryFile {
+        kind: MEMORY_FILE.to_owned(),
+        path: file.path.display().to_string(),
+        scope: to_wire::context_scope(file.scope),
+        bytes: file.bytes,
+        revision: file.revision.to_string(),
+    });
+    let errors = listing.passed_over.iter().map(|one| StatusCell {
+        kind: MEMORY_FILE.to_owned(),
+        status: "error".to_owned(),
+        error: chain(&one.why),
+    });
+    Ok(Json(WorkspaceMemory {
+        v: 1,
+        workspace_cwd: workspace.cwd.display().to_string(),
+        initialized: true,
+        total_bytes: listing.files.iter().map(|file| file.bytes).sum(),
+        file_count: to_wire::count(listing.files.len()),
+        rule_count: 0,
+        files: files.collect(),
+        errors: errors.collect(),
+    }))
 }
 
 /// Add to the context file of the person or of the first workspace's project, or replace it.
@@ -98,37 +108,43 @@ async fn list_in(
 )]
 async fn write(
     State(daemon): State<Shared>,
+    Path(WorkspacePath { workspace }): Path<WorkspacePath>,
     request: Request,
-) -> Result<Json<WroteMemory>, Refused> {
-    daemon.write_context_file(None, request).await
-}
-
-/// Add to the context file of the person or of any workspace's project, or replace it.
-#[utoipa::path(
-    post,
-    path = "/workspaces/{workspace}/memory",
-    operation_id = "write_context_file_in",
-    tag = "context files",
-    params(
-        ("workspace" = String, Path, description = "The id of the workspace"),
-        ("If-Match" = Option<String>, Header,
-            description = "`*`, or revisions in quotes: what is replaced"),
-        ("If-None-Match" = Option<String>, Header,
-            description = "`*`: nothing may be there; or revisions in quotes: none of these"),
-    ),
-    request_body = WriteMemory,
-    responses(
-        (status = 200, description = "It is written, or nothing was to be", body = WroteMemory),
-        (status = "4XX", description = "Nothing is written", body = ErrorBody),
-        (status = "5XX", description = "Nothing is written", body = ErrorBody),
-    ),
-)]
-async fn write_in(
-    State(daemon): State<Shared>,
-    Path(workspace): Path<String>,
-    request: Request,
-) -> Result<Json<WroteMemory>, Refused> {
-    daemon.write_context_file(Some(&workspace), request).await
+) -> Result<Json<WroteMemory>, ErrorResponse> {
+    let headers = request.headers().clone();
+    let fields = body::fields(request).await?;
+    let workspace = daemon.trusted(workspace.as_deref())?;
+    let asked = match WriteMemory::read(&fields) {
+        Err(ErrorCode::InvalidScope) => return Err(daemon.which(workspace, &headers)),
+        asked => asked?,
+    };
+    let client = daemon.client(workspace, &headers).await?;
+    let files = daemon.context_files(workspace, &headers, client.as_ref());
+    let scope = from_wire::context_scope(asked.scope);
+    let mode = asked.mode.unwrap_or(WriteMode::Append);
+    let saved = match (mode, Conditions::of(&headers)?.for_write()) {
+        (WriteMode::Append, None) => files.append(scope, &asked.content).await?,
+        (WriteMode::Append, Some(_)) => return Err(ErrorCode::InvalidPrecondition.into()),
+        (WriteMode::Replace, expected) => files.replace(scope, &asked.content, expected).await?,
+    };
+    if saved.changed {
+        let changed = Changed::ContextFile {
+            scope,
+            path: saved.path.clone(),
+            write: from_wire::context_write(mode),
+            bytes: saved.bytes_written,
+        };
+        let news = News { originator: client, changed };
+        daemon.serving.feeds.tell_of_context_file(&workspace.id, news);
+    }
+    Ok(Json(WroteMemory {
+        ok: true,
+        file_path: saved.path.display().to_string(),
+        bytes_written: to_wire::count(saved.bytes_written),
+        mode,
+        changed: saved.changed,
+        warnings: to_wire::warnings(&saved.warnings),
+    }))
 }
 
 /// Load the context files of the first workspace with their imports, as a model is shown them.
@@ -149,40 +165,25 @@ async fn write_in(
 )]
 async fn load(
     State(daemon): State<Shared>,
+    Path(WorkspacePath { workspace }): Path<WorkspacePath>,
     request: Request,
-) -> Result<Json<LoadedContext>, Refused> {
-    daemon.load_context_files(None, request).await
-}
-
-/// Load the context files of any workspace with their imports, as a model is shown them.
-#[utoipa::path(
-    post,
-    path = "/workspaces/{workspace}/memory/load",
-    operation_id = "load_context_files_in",
-    tag = "context files",
-    params(("workspace" = String, Path, description = "The id of the workspace")),
-    request_body = Option<LoadOptions>,
-    responses(
-        (status = 200, description = "The text, its files, and what is left out", body = LoadedContext),
-        (status = "4XX", description = "They cannot be loaded", body = ErrorBody),
-        (status = "5XX", description = "They cannot be loaded", body = ErrorBody),
-    ),
-)]
-async fn load_in(
-    State(daemon): State<Shared>,
-    Path(workspace): Path<String>,
-    request: Request,
-) -> Result<Json<LoadedContext>, Refused> {
-    daemon.load_context_files(Some(&workspace), request).await
+) -> Result<Json<LoadedContext>, ErrorResponse> {
+    let headers = request.headers().clone();
+    let asked: LoadOptions = body::value(request).await?;
+    let workspace = daemon.trusted(workspace.as_deref())?;
+    let client = daemon.client(workspace, &headers).await?;
+    let files = daemon.context_files(workspace, &headers, client.as_ref());
+    let files = with_options(files, &asked)?;
+    Ok(Json(to_wire::loaded_context(daemon.engine.context_text(&files).await)))
 }
 
 /// Returns context files that are loaded as a call or a session asks for.
 pub(super) fn with_options(
     files: ContextFiles,
     asked: &LoadOptions,
-) -> Result<ContextFiles, Refused> {
+) -> Result<ContextFiles, ErrorResponse> {
     let options = from_wire::load_options(asked)
-        .map_err(|what| Refused::from(ErrorCode::InvalidArguments).saying(what))?;
+        .map_err(|what| ErrorResponse::from(ErrorCode::InvalidArguments).with_message(what))?;
     let files = files.with_options(options);
     if asked.context_files_loaded.is_empty() {
         return Ok(files);
@@ -192,103 +193,14 @@ pub(super) fn with_options(
 }
 
 impl Daemon {
-    async fn load_context_files(
-        &self,
-        workspace: Option<&str>,
-        request: Request,
-    ) -> Result<Json<LoadedContext>, Refused> {
-        let headers = request.headers().clone();
-        let asked: LoadOptions = body::value(request).await?;
-        let workspace = self.trusted(workspace)?;
-        let client = self.client(workspace, &headers).await?;
-        let files = self.context_files(workspace, &headers, client.as_ref());
-        let files = with_options(files, &asked)?;
-        Ok(Json(to_wire::loaded_context(self.engine.context_text(&files).await)))
-    }
-
-    async fn list_context_files(
-        &self,
-        workspace: Option<&str>,
-        headers: &HeaderMap,
-    ) -> Result<Json<WorkspaceMemory>, Refused> {
-        let workspace = self.trusted(workspace)?;
-        let client = self.client(workspace, headers).await?;
-        let listing = self.context_files(workspace, headers, client.as_ref()).list().await;
-        let files = listing.files.iter().map(|file| MemoryFile {
-            kind: MEMORY_FILE.to_owned(),
-            path: file.path.display().to_string(),
-            scope: to_wire::context_scope(file.scope),
-            bytes: file.bytes,
-            revision: file.revision.to_string(),
-        });
-        let errors = listing.passed_over.iter().map(|one| StatusCell {
-            kind: MEMORY_FILE.to_owned(),
-            status: "error".to_owned(),
-            error: chain(&one.why),
-        });
-        Ok(Json(WorkspaceMemory {
-            v: 1,
-            workspace_cwd: workspace.cwd.display().to_string(),
-            initialized: true,
-            total_bytes: listing.files.iter().map(|file| file.bytes).sum(),
-            file_count: to_wire::count(listing.files.len()),
-            rule_count: 0,
-            files: files.collect(),
-            errors: errors.collect(),
-        }))
-    }
-
-    async fn write_context_file(
-        &self,
-        workspace: Option<&str>,
-        request: Request,
-    ) -> Result<Json<WroteMemory>, Refused> {
-        let headers = request.headers().clone();
-        let fields = body::fields(request).await?;
-        let workspace = self.trusted(workspace)?;
-        let asked = match WriteMemory::read(&fields) {
-            Err(ErrorCode::InvalidScope) => return Err(self.which(workspace, &headers)),
-            asked => asked?,
-        };
-        let client = self.client(workspace, &headers).await?;
-        let files = self.context_files(workspace, &headers, client.as_ref());
-        let scope = from_wire::context_scope(asked.scope);
-        let mode = asked.mode.unwrap_or(WriteMode::Append);
-        let saved = match (mode, Conditions::of(&headers)?.for_write()) {
-            (WriteMode::Append, None) => files.append(scope, &asked.content).await?,
-            (WriteMode::Append, Some(_)) => return Err(ErrorCode::InvalidPrecondition.into()),
-            (WriteMode::Replace, expected) => {
-                files.replace(scope, &asked.content, expected).await?
-            }
-        };
-        if saved.changed {
-            let changed = Changed::ContextFile {
-                scope,
-                path: saved.path.clone(),
-                write: from_wire::context_write(mode),
-                bytes: saved.bytes_written,
-            };
-            let news = News { originator: client, changed };
-            self.serving.feeds.tell_of_context_file(&workspace.id, news);
-        }
-        Ok(Json(WroteMemory {
-            ok: true,
-            file_path: saved.path.display().to_string(),
-            bytes_written: to_wire::count(saved.bytes_written),
-            mode,
-            changed: saved.changed,
-            warnings: to_wire::warnings(&saved.warnings),
-        }))
-    }
-
     /// Asks which scope is meant, with the file of each.
-    fn which(&self, workspace: &engine::Workspace, headers: &HeaderMap) -> Refused {
+    fn which(&self, workspace: &engine::Workspace, headers: &HeaderMap) -> ErrorResponse {
         let files = self.context_files(workspace, headers, None);
         let path = |&scope: &ContextScope| {
             let path = files.target(from_wire::context_scope(scope)).ok()?;
             Some((scope.to_string(), Value::from(path.display().to_string())))
         };
         let paths: Map<String, Value> = ContextScope::ALL.iter().filter_map(path).collect();
-        Refused::from(ErrorCode::InvalidScope).with("paths", paths)
+        ErrorResponse::from(ErrorCode::InvalidScope).with("paths", paths)
     }
 }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use engine::{
     BadConversationId, Beginning, ConversationError, ConversationId, Memories, Opened, Part,
     Recalled, Segment, TurnTold, Workspace,
 };
-use futures_util::FutureExt as _;
 use protocol::conversation::{
     ChangedMemories, Compacted, Conversation, EndedTurn, Happened, OpenConversation, RecalledBlock,
     RecalledMemory, SaidPrompt, SegmentContext, SegmentPart, ToShow,
@@ -16,13 +16,13 @@ use protocol::conversation::{
 use protocol::error::{ErrorBody, ErrorCode};
 use tokio_util::sync::CancellationToken;
 
-use super::body::{self, Json};
+use super::body;
 use super::context_files::with_options;
 use super::daemon::{Daemon, Shared};
-use super::listen::Visitor;
-use super::path::Path;
-use super::refused::Refused;
+use super::request::Path;
 use super::routes::{Routes, routes};
+use super::visitors::Visitor;
+use crate::error::ErrorResponse;
 use crate::{from_wire, to_wire};
 
 pub(super) fn routes() -> Routes {
@@ -36,7 +36,7 @@ pub(super) fn routes() -> Routes {
         .routes(routes!(close: MEMORY))
 }
 
-impl From<ConversationError> for Refused {
+impl From<ConversationError> for ErrorResponse {
     fn from(error: ConversationError) -> Self {
         match error {
             ConversationError::Elsewhere => ErrorCode::WorkspaceMismatch.into(),
@@ -51,7 +51,7 @@ impl Daemon {
         workspace: &Workspace,
         id: &ConversationId,
         headers: &HeaderMap,
-    ) -> Result<Opened, Refused> {
+    ) -> Result<Opened, ErrorResponse> {
         let memories = self.agent(Some(&workspace.id), headers).await?;
         let opened = self.serving.conversations.open(id, &workspace.id, &memories).await?;
         self.prepare(&workspace.id, &memories);
@@ -64,15 +64,12 @@ impl Daemon {
         let (feeds, recaller) =
             (Arc::clone(&self.serving.feeds), Arc::clone(&self.serving.recaller));
         let (workspace, memories) = (workspace.to_owned(), memories.clone());
-        tokio::spawn(
-            async move {
-                feeds.see_to_watching(&workspace).await;
-                if let Err(error) = recaller.prepare(&memories).await {
-                    tracing::warn!(%error, "memories cannot be looked at ahead");
-                }
+        tokio::spawn(async move {
+            feeds.see_to_watching(&workspace).await;
+            if let Err(error) = recaller.prepare(&memories).await {
+                tracing::warn!(%error, "memories cannot be looked at ahead");
             }
-            .boxed(),
-        );
+        });
     }
 
     /// Answers how a conversation is, with what its segment begins with where that is wanted.
@@ -81,7 +78,7 @@ impl Daemon {
         conversation: &engine::Conversation,
         state: Conversation,
         (wanted, headers): (&OpenConversation, &HeaderMap),
-    ) -> Result<Json<Conversation>, Refused> {
+    ) -> Result<Json<Conversation>, ErrorResponse> {
         if !wanted.context {
             return Ok(Json(state));
         }
@@ -110,7 +107,7 @@ impl Daemon {
         &self,
         id: &str,
         headers: &HeaderMap,
-    ) -> Result<Arc<engine::Conversation>, Refused> {
+    ) -> Result<Arc<engine::Conversation>, ErrorResponse> {
         let id: ConversationId = id.parse().map_err(|_| ErrorCode::SessionNotFound)?;
         if let Some(conversation) = self.serving.conversations.at_hand(&id) {
             return Ok(conversation);
@@ -145,7 +142,7 @@ impl Daemon {
 async fn open(
     State(daemon): State<Shared>,
     request: Request,
-) -> Result<Json<Conversation>, Refused> {
+) -> Result<Json<Conversation>, ErrorResponse> {
     let headers = request.headers().clone();
     let wanted: OpenConversation = body::value(request).await?;
     let workspace = match (&wanted.workspace_id, &wanted.cwd) {
@@ -181,7 +178,7 @@ async fn prompt(
     State(daemon): State<Shared>,
     Path(id): Path<String>,
     request: Request,
-) -> Result<Json<ToShow>, Refused> {
+) -> Result<Json<ToShow>, ErrorResponse> {
     let headers = request.headers().clone();
     let visitor = request.extensions().get::<Visitor>().cloned();
     let SaidPrompt { text, event_id, cancel_with_connection } = body::value(request).await?;
@@ -215,7 +212,7 @@ async fn tool_result(
     State(daemon): State<Shared>,
     Path(id): Path<String>,
     request: Request,
-) -> Result<Json<ToShow>, Refused> {
+) -> Result<Json<ToShow>, ErrorResponse> {
     let headers = request.headers().clone();
     let Happened { event_id, memory_written } = body::value(request).await?;
     let conversation = daemon.conversation(&id, &headers).await?;
@@ -246,7 +243,7 @@ async fn turn(
     State(daemon): State<Shared>,
     Path(id): Path<String>,
     request: Request,
-) -> Result<Json<Conversation>, Refused> {
+) -> Result<Json<Conversation>, ErrorResponse> {
     let headers = request.headers().clone();
     let EndedTurn { event_id, messages, memory_written } = body::value(request).await?;
     let conversation = daemon.conversation(&id, &headers).await?;
@@ -276,7 +273,7 @@ async fn compaction(
     State(daemon): State<Shared>,
     Path(id): Path<String>,
     request: Request,
-) -> Result<Json<Conversation>, Refused> {
+) -> Result<Json<Conversation>, ErrorResponse> {
     let headers = request.headers().clone();
     let Compacted { event_id, context } = body::value(request).await?;
     let conversation = daemon.conversation(&id, &headers).await?;
@@ -301,7 +298,7 @@ async fn reset(
     State(daemon): State<Shared>,
     Path(id): Path<String>,
     headers: HeaderMap,
-) -> Result<Json<Conversation>, Refused> {
+) -> Result<Json<Conversation>, ErrorResponse> {
     let conversation = daemon.conversation(&id, &headers).await?;
     conversation.reset();
     Ok(Json(state_of(&conversation)))
@@ -323,7 +320,7 @@ async fn close(
     State(daemon): State<Shared>,
     Path(id): Path<String>,
     headers: HeaderMap,
-) -> Result<StatusCode, Refused> {
+) -> Result<StatusCode, ErrorResponse> {
     let conversation = daemon.conversation(&id, &headers).await?;
     daemon.serving.conversations.close(conversation.id()).await;
     Ok(StatusCode::NO_CONTENT)
@@ -377,6 +374,6 @@ pub(super) fn block_of(recalled: Recalled) -> RecalledBlock {
     RecalledBlock { text: recalled.block, memories: memories.collect() }
 }
 
-fn bad_id(error: &BadConversationId) -> Refused {
-    Refused::from(ErrorCode::InvalidArguments).saying(error.to_string())
+fn bad_id(error: &BadConversationId) -> ErrorResponse {
+    ErrorResponse::from(ErrorCode::InvalidArguments).with_message(error.to_string())
 }

@@ -1,8 +1,9 @@
 //! What all routes share: the engine, its lanes and feeds, and who may be meant by a request.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::path::Path;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use axum::extract::Query;
 use axum::http::{HeaderMap, Uri};
@@ -10,21 +11,17 @@ use engine::{Caller, ClientId, ContextFiles, Engine, Memories, OutsideRead, Serv
 use memory::access::AgentClass;
 use memory::clock::Clock;
 use memory::feature::Feature;
-use memory::limits::BINDING_AGE_MAX;
 use percent_encoding::percent_decode_str;
 use protocol::conversation::AgentHost;
 use protocol::error::{ErrorBody, ErrorCode};
-use tokio::time::Instant;
+use protocol::settings::Settings;
+use serde_json::Value;
 
-use super::answers::Answers;
-use super::gate::client_name;
+use super::logins::Logins;
 use super::measure::Measures;
-use super::memories::Where;
 use super::readers::{Reader, Readers};
-use super::refused::Refused;
-use super::settings::SettingsStore;
-use super::tasks::Told;
-use super::ui::Logins;
+use super::request::{WorkspaceQuery, client_name};
+use crate::error::ErrorResponse;
 use crate::mcp::{CLASSES, Endpoint, SESSION_HEADER};
 
 /// By which way changes came in that are made here.
@@ -47,34 +44,43 @@ pub(super) struct Daemon {
     pub(super) clock: Arc<dyn Clock>,
     /// Where MCP clients of each workspace are served, by its id.
     pub(super) mcp: HashMap<String, Endpoint>,
-    pub(super) found: Found,
     pub(super) readers: Readers,
-    pub(super) answers: Answers,
-    pub(super) told: Told,
     pub(super) logins: Arc<Logins>,
     pub(super) settings: Option<Arc<dyn SettingsStore>>,
     /// The agents that are known, with what each shows its model.
     pub(super) agents: Vec<AgentHost>,
 }
 
-/// The memories of workspaces as a person may touch them, with when their roots were looked for.
-#[derive(Debug, Default)]
-pub(super) struct Found(Mutex<HashMap<String, (Instant, Arc<Memories>)>>);
+/// Shows and writes a person's settings file. Both may wait for the disk.
+pub trait SettingsStore: fmt::Debug + Send + Sync {
+    /// Returns what is set.
+    fn show(&self) -> Result<Settings, SettingsError>;
 
-impl Found {
-    /// Returns the memories of a workspace, looked for by `look` unless that was done a moment ago.
-    fn or_look(&self, workspace: &str, look: impl FnOnce() -> Memories) -> Arc<Memories> {
-        let mut found = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
-        if let Some((at, memories)) = found.get(workspace)
-            && now.duration_since(*at) < BINDING_AGE_MAX
-        {
-            return Arc::clone(memories);
-        }
-        let memories = Arc::new(look());
-        found.insert(workspace.to_owned(), (now, Arc::clone(&memories)));
-        memories
-    }
+    /// Sets a value, or takes it out of the file if it is null, and returns what is set then. All else in the file
+    /// stays as it is. With `expected`, only if its value is that one.
+    fn set(
+        &self,
+        key: &str,
+        value: &Value,
+        expected: Option<&Value>,
+    ) -> Result<Settings, SettingsError>;
+}
+
+/// Why settings are not shown or written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum SettingsError {
+    /// The file, the key or the value is not right.
+    #[error("{0}")]
+    Refused(String),
+    /// The file changed while it was being written; nothing was.
+    #[error("the settings file was changed at this very moment; try again")]
+    Changed,
+    /// The setting has another value than whoever sets it was shown.
+    #[error("this setting was changed meanwhile; look at it again")]
+    Differs,
+    /// The machine failed.
+    #[error("{0}")]
+    Failed(String),
 }
 
 /// What routes are given.
@@ -82,7 +88,7 @@ pub(super) type Shared = Arc<Daemon>;
 
 impl Daemon {
     /// Returns the workspace of this id; without one, the first.
-    pub(super) fn workspace(&self, id: Option<&str>) -> Result<&Workspace, Refused> {
+    pub(super) fn workspace(&self, id: Option<&str>) -> Result<&Workspace, ErrorResponse> {
         let found = self.workspaces.iter().find(|workspace| match id {
             None => workspace.primary,
             // Published clients may name a workspace by its folder.
@@ -92,14 +98,14 @@ impl Daemon {
     }
 
     /// Returns the workspace in this folder.
-    pub(super) fn workspace_in(&self, cwd: &str) -> Result<&Workspace, Refused> {
+    pub(super) fn workspace_in(&self, cwd: &str) -> Result<&Workspace, ErrorResponse> {
         let wanted = Path::new(cwd);
         let found = self.workspaces.iter().find(|workspace| workspace.cwd == wanted);
         found.ok_or_else(|| ErrorCode::WorkspaceMismatch.into())
     }
 
     /// Returns the workspace of this id, if its memories may be used.
-    pub(super) fn trusted(&self, id: Option<&str>) -> Result<&Workspace, Refused> {
+    pub(super) fn trusted(&self, id: Option<&str>) -> Result<&Workspace, ErrorResponse> {
         let workspace = self.workspace(id)?;
         if workspace.trusted { Ok(workspace) } else { Err(ErrorCode::UntrustedWorkspace.into()) }
     }
@@ -109,7 +115,8 @@ impl Daemon {
         let in_path =
             uri.path().strip_prefix("/workspaces/").and_then(|rest| rest.split('/').next());
         let in_path = in_path.map(|id| percent_decode_str(id).decode_utf8_lossy().into_owned());
-        let named = in_path.or_else(|| Query::<Where>::try_from_uri(uri).ok()?.0.workspace);
+        let named =
+            in_path.or_else(|| Query::<WorkspaceQuery>::try_from_uri(uri).ok()?.0.workspace);
         let switches = self.engine.switches();
         let features = match self.workspace(named.as_deref()) {
             Ok(workspace) => switches.of(workspace),
@@ -124,7 +131,7 @@ impl Daemon {
         &self,
         workspace: &Workspace,
         headers: &HeaderMap,
-    ) -> Result<Option<ClientId>, Refused> {
+    ) -> Result<Option<ClientId>, ErrorResponse> {
         let Some(named) = client_name(headers) else { return Ok(None) };
         let client = named.to_str().ok().and_then(|text| text.parse::<ClientId>().ok());
         let client = client.ok_or(ErrorCode::InvalidClientId)?;
@@ -139,16 +146,11 @@ impl Daemon {
         &self,
         workspace: Option<&str>,
         headers: &HeaderMap,
-    ) -> Result<Memories, Refused> {
+    ) -> Result<Memories, ErrorResponse> {
         let workspace = self.trusted(workspace)?;
-        let client = self.client_name(workspace, headers).await?;
-        Ok(Memories::clone(&self.memories(workspace)).for_client(client))
-    }
-
-    /// Returns the memories of a workspace as that person may touch them, by no program that has a name.
-    pub(super) fn memories(&self, workspace: &Workspace) -> Arc<Memories> {
-        let look = || self.engine.memories(&workspace.binding, Caller::person(ORIGIN));
-        self.found.or_look(&workspace.id, look)
+        let mut caller = Caller::person(ORIGIN);
+        caller.provenance.client = self.client_name(workspace, headers).await?;
+        Ok(self.engine.memories(&workspace.binding, caller))
     }
 
     /// Returns the memories of a workspace as the agent that calls the tool may touch them.
@@ -156,7 +158,7 @@ impl Daemon {
         &self,
         workspace: Option<&str>,
         headers: &HeaderMap,
-    ) -> Result<Memories, Refused> {
+    ) -> Result<Memories, ErrorResponse> {
         let mut caller = Caller::agent(class(headers), ORIGIN);
         let workspace = self.trusted(workspace)?;
         caller.provenance.client = self.client_name(workspace, headers).await?;
@@ -188,7 +190,7 @@ impl Daemon {
         &self,
         workspace: &Workspace,
         headers: &HeaderMap,
-    ) -> Result<(Caller, Option<AgentClass>), Refused> {
+    ) -> Result<(Caller, Option<AgentClass>), ErrorResponse> {
         let named = named_class(headers)?;
         let mut caller = Caller::agent(named.unwrap_or(AgentClass::Exec), MCP_ORIGIN);
         caller.provenance.client = self.client_name(workspace, headers).await?;
@@ -206,19 +208,19 @@ impl Daemon {
         &self,
         workspace: &Workspace,
         headers: &HeaderMap,
-    ) -> Result<Option<String>, Refused> {
+    ) -> Result<Option<String>, ErrorResponse> {
         Ok(self.client(workspace, headers).await?.map(|client| client.to_string()))
     }
 }
 
 /// Returns the class of agent that a request names, if it names one.
-fn named_class(headers: &HeaderMap) -> Result<Option<AgentClass>, Refused> {
+fn named_class(headers: &HeaderMap) -> Result<Option<AgentClass>, ErrorResponse> {
     let Some(word) = headers.get(AGENT_CLASS_HEADER) else { return Ok(None) };
     let class = word.to_str().ok().and_then(AgentClass::parse);
     class.map(Some).ok_or_else(|| {
         let word = String::from_utf8_lossy(word.as_bytes());
         let what = format!("`{AGENT_CLASS_HEADER}` is `{word}`; it must be {CLASSES}");
-        Refused::from(ErrorCode::InvalidArguments).saying(what)
+        ErrorResponse::from(ErrorCode::InvalidArguments).with_message(what)
     })
 }
 

@@ -14,7 +14,6 @@ use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::{IntoResponse as _, Response};
 use engine::feed::{Cursor, Event, Subscription, Unsubscribable};
 use futures_util::stream;
-use memory::limits::EVENT_HEARTBEAT;
 use protocol::cursor::{self, CURSOR_HEADER, EPOCH_HEADER, LAST_EVENT_ID_HEADER, Unreadable};
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::event::Envelope;
@@ -23,10 +22,10 @@ use tokio::time::timeout;
 
 use super::daemon::{Daemon, Shared};
 use super::measure::{Measures, One};
-use super::memories::{Asked, Where};
-use super::path::Path;
-use super::refused::Refused;
+use super::request::{Path, QueryResult, WorkspaceQuery};
 use super::routes::{Routes, routes};
+use crate::error::ErrorResponse;
+use crate::limits::EVENT_HEARTBEAT;
 use crate::to_wire;
 
 /// Keeps a proxy from holding frames back.
@@ -63,7 +62,7 @@ async fn of_session(
     State(daemon): State<Shared>,
     Path(id): Path<String>,
     headers: HeaderMap,
-) -> Result<Response, Refused> {
+) -> Result<Response, ErrorResponse> {
     let session = daemon.session(&id, &headers).await?;
     daemon.trusted(Some(&session.workspace))?;
     let bus = daemon.serving.callers.events(&session.id).await?;
@@ -78,7 +77,7 @@ async fn of_session(
     path = "/v1/events",
     tag = "events",
     params(
-        Where,
+        WorkspaceQuery,
         ("Last-Event-ID" = Option<u64>, Header, description = "The event that was seen last"),
         ("X-Qwen-Event-Epoch" = Option<String>, Header, description = "The numbering of that"),
     ),
@@ -95,17 +94,17 @@ async fn of_session(
 )]
 async fn of_workspace(
     State(daemon): State<Shared>,
-    asked: Asked<Where>,
+    asked: QueryResult<WorkspaceQuery>,
     headers: HeaderMap,
-) -> Result<Response, Refused> {
-    let Query(Where { workspace }) = asked?;
+) -> Result<Response, ErrorResponse> {
+    let Query(WorkspaceQuery { workspace }) = asked?;
     let workspace = daemon.trusted(workspace.as_deref())?;
     let cursor = cursor_of(&headers);
     let subscription = daemon.serving.feeds.subscribe(&workspace.id, cursor.as_ref()).await?;
     Ok(stream_of(&daemon, subscription))
 }
 
-impl From<Unsubscribable> for Refused {
+impl From<Unsubscribable> for ErrorResponse {
     fn from(why: Unsubscribable) -> Self {
         match why {
             Unsubscribable::Full => ErrorCode::TooManySubscribers.into(),

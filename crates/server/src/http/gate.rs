@@ -12,50 +12,34 @@ mod rate;
 
 mod token;
 
-use std::borrow::Cow;
-use std::net::IpAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::Poll;
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::header::{CACHE_CONTROL, VARY, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
-use axum::response::Response;
-use futures_util::FutureExt as _;
-use memory::limits::HTTP_BODIES_BYTES_MAX;
+use axum::response::{IntoResponse as _, Response};
 use protocol::error::{ErrorBody, ErrorCode};
-use protocol::id::{CLIENT_ID_HEADER, CLIENT_ID_HEADER_ALIAS, is_client_id};
+use protocol::id::is_client_id;
 use tokio::time::Instant;
-use tracing::{Instrument as _, Span};
+use tracing::Instrument as _;
 
 pub use host::{BadHost, Hosts};
 pub use origin::{BadOrigin, Origin};
 pub use token::{BadToken, Token};
 
 use self::rate::Rates;
-use super::listen::Visitor;
+use super::logins::Logins;
 use super::measure::Measures;
-use super::refused::Refused;
+use super::request::client_name;
 use super::room::Room;
-use super::ui::Logins;
+use super::visitors::Visitor;
+use crate::error::ErrorResponse;
+use crate::limits::HTTP_BODIES_BYTES_MAX;
 
 /// The header that names a request, in both directions.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-
-/// The headers in which a client says what it calls itself.
-static CLIENT_IDS: [HeaderName; 2] =
-    [HeaderName::from_static(CLIENT_ID_HEADER), HeaderName::from_static(CLIENT_ID_HEADER_ALIAS)];
-
-/// Where a connection comes from.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) enum Peer {
-    /// Another program on this machine, through the socket in the state folder.
-    Socket,
-    /// An address.
-    Address(IpAddr),
-}
 
 /// What a person set about the gate.
 #[derive(Clone, Debug)]
@@ -80,32 +64,6 @@ pub(super) struct Gate {
     measures: Arc<Measures>,
     /// Who is logged in to the page of this daemon, unless that is off.
     logins: Option<Arc<Logins>>,
-}
-
-/// A request that was checked before it came here.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Passed;
-
-/// Who sends a request.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Sender<'a> {
-    /// At the other end of the connection.
-    pub(super) visitor: Option<&'a Visitor>,
-    /// What it calls itself.
-    pub(super) name: Option<&'a HeaderValue>,
-}
-
-/// A request that is being answered.
-#[derive(Debug)]
-pub(super) struct Visit {
-    name: HeaderValue,
-    method: Method,
-    origin: Option<HeaderValue>,
-    began: Instant,
-    /// What is logged meanwhile names the request.
-    pub(super) span: Span,
-    /// What was asked for, where that is logged.
-    path: Option<String>,
 }
 
 /// Gives requests names: a word of this process and a number.
@@ -138,46 +96,8 @@ impl Gate {
         Self { rules, rates, room, names, measures, logins }
     }
 
-    /// Begins to answer a request.
-    pub(super) fn enter<B>(&self, request: &Request<B>) -> Visit {
-        let name = self.names.of(request.headers());
-        let is_logged = tracing::enabled!(tracing::Level::DEBUG);
-        Visit {
-            span: tracing::info_span!("request", id = name.to_str().unwrap_or_default()),
-            path: is_logged.then(|| request.uri().path().to_owned()),
-            name,
-            method: request.method().clone(),
-            origin: origin::allowed_of(&self.rules.origins, request.headers()).cloned(),
-            began: Instant::now(),
-        }
-    }
-
-    /// Ends it: the answer is counted, logged, and told what every answer is told.
-    pub(super) fn leave(
-        &self,
-        visit: Visit,
-        route: Cow<'static, str>,
-        mut response: Response,
-    ) -> Response {
-        let Visit { name, method, origin, began, span, path } = visit;
-        let (status, took) = (response.status().as_u16(), began.elapsed());
-        self.measures.answered(&method, route, status, took);
-        span.in_scope(|| {
-            tracing::debug!(%method, path, status, micros = took.as_micros(), "answered");
-        });
-        let headers = response.headers_mut();
-        headers.insert(REQUEST_ID, name);
-        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        headers.append(VARY, HeaderValue::from_static("origin"));
-        headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
-        if let Some(origin) = origin {
-            origin::permit(headers, origin);
-        }
-        response
-    }
-
     /// Checks a request; an error is the answer.
-    pub(super) fn check<B>(&self, request: &Request<B>, sender: Sender<'_>) -> Result<(), Refused> {
+    fn check(&self, request: &Request) -> Result<(), ErrorResponse> {
         let headers = request.headers();
         if !self.rules.hosts.allow(request.uri(), headers) {
             return Err(ErrorCode::HostNotAllowed.into());
@@ -191,38 +111,28 @@ impl Gate {
             return Ok(());
         }
         if !self.rules.token.is_in(headers) && !self.is_logged_in(request) {
-            return Err(Refused::from(ErrorCode::Unauthorized).challenging());
+            return Err(ErrorResponse::from(ErrorCode::Unauthorized).with_challenge());
         }
-        sender.visitor.inspect(|visitor| visitor.is_known());
+        let visitor = request.extensions().get::<Visitor>();
+        visitor.inspect(|visitor| visitor.is_known());
         match &self.rates {
             Some(rates) => {
-                let peer = sender.visitor.map(Visitor::peer);
-                rates.check(peer, sender.name).map_err(too_often)
+                let peer = visitor.map(Visitor::peer);
+                rates.check(peer, client_name(headers)).map_err(too_often)
             }
             None => Ok(()),
         }
     }
 
     /// Tells whether a browser sends a request that is logged in. It gets no tickets for others.
-    fn is_logged_in<B>(&self, request: &Request<B>) -> bool {
+    fn is_logged_in(&self, request: &Request) -> bool {
         let token = token::brought(request.headers()).filter(|_| request.uri().path() != TICKETS);
         self.logins.as_ref().zip(token).is_some_and(|(logins, token)| logins.has(token))
-    }
-
-    /// Checks a request that comes to the routes.
-    fn check_here(&self, request: &Request) -> Result<(), Refused> {
-        let extensions = request.extensions();
-        if extensions.get::<Passed>().is_some() {
-            return Ok(());
-        }
-        let sender =
-            Sender { visitor: extensions.get::<Visitor>(), name: client_name(request.headers()) };
-        self.check(request, sender)
     }
 }
 
 /// Tells whether anybody may ask this. A look at how things are in depth costs more, and is not.
-fn is_open<B>(request: &Request<B>) -> bool {
+fn is_open(request: &Request) -> bool {
     let uri = request.uri();
     let is_plain = uri.path() == "/health" && uri.query().is_none();
     is_plain && [Method::GET, Method::HEAD].contains(request.method())
@@ -232,7 +142,7 @@ fn is_open<B>(request: &Request<B>) -> bool {
 const TICKETS: &str = "/ui/tickets";
 
 /// Tells whether anybody may ask this of the page: its files, which hold nothing, and to log in, which needs a ticket.
-fn is_of_page<B>(request: &Request<B>) -> bool {
+fn is_of_page(request: &Request) -> bool {
     let path = request.uri().path();
     let is_file =
         path == "/ui" || path.strip_prefix("/ui/").is_some_and(|name| !name.contains('/'));
@@ -243,25 +153,22 @@ fn is_of_page<B>(request: &Request<B>) -> bool {
     }
 }
 
-/// Returns what a client calls itself; what is empty is no name.
-pub(super) fn client_name(headers: &HeaderMap) -> Option<&HeaderValue> {
-    // There are few headers, and to compare two names is quicker than to hash one.
-    let value = |name| headers.iter().find(|(header, _)| *header == name).map(|(_, value)| value);
-    CLIENT_IDS.iter().filter_map(value).find(|name| !name.is_empty())
-}
-
-fn too_often(seconds: u64) -> Refused {
+fn too_often(seconds: u64) -> ErrorResponse {
     let body = ErrorBody::new(ErrorCode::RateLimited).with("retryAfterSeconds", seconds);
-    Refused::from(body).retry_after(seconds)
+    ErrorResponse::from(body).retry_after(seconds)
 }
 
 /// Lets a request through to the routes, or answers it.
 pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: Next) -> Response {
-    let visit = gate.enter(&request);
+    let began = Instant::now();
+    let name = gate.names.of(request.headers());
+    let span = tracing::info_span!("request", id = name.to_str().unwrap_or_default());
+    let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+    let origin = origin::allowed_of(&gate.rules.origins, request.headers()).cloned();
     let route = request.extensions().get::<MatchedPath>().cloned();
-    let response = async {
-        match gate.check_here(&request) {
-            Err(refused) => axum::response::IntoResponse::into_response(refused),
+    let mut response = async {
+        match gate.check(&request) {
+            Err(refused) => refused.into_response(),
             Ok(()) if origin::is_preflight(&request) => origin::preflight(),
             Ok(()) => {
                 let (mut request, held) = gate.room.bound(request);
@@ -279,27 +186,37 @@ pub(super) async fn pass(State(gate): State<Arc<Gate>>, request: Request, next: 
             }
         }
     }
-    .instrument(visit.span.clone())
+    .instrument(span.clone())
     .await;
-    let route = route.map_or(Cow::Borrowed("none"), |route| route.as_str().to_owned().into());
-    gate.leave(visit, route, response)
+    let (status, took) = (response.status().as_u16(), began.elapsed());
+    gate.measures.answered(
+        &method,
+        route.as_ref().map_or("none", MatchedPath::as_str),
+        status,
+        took,
+    );
+    span.in_scope(|| {
+        tracing::debug!(%method, path, status, micros = took.as_micros(), "answered");
+    });
+    let headers = response.headers_mut();
+    headers.insert(REQUEST_ID, name);
+    headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    headers.append(VARY, HeaderValue::from_static("origin"));
+    headers.entry(CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    if let Some(origin) = origin {
+        origin::permit(headers, origin);
+    }
+    response
 }
 
-/// Carries out what a request asks for, also when whoever sent it goes away meanwhile: a write that stops
-/// half-way would be left for a recovery. What has nothing to wait for is done here and now.
+/// Completes what a request asks for even when its connection goes away meanwhile: a write that stops
+/// half-way would be left for a recovery.
 async fn to_its_end(work: impl Future<Output = Response> + Send + 'static) -> Response {
-    let mut work = work.boxed();
-    let at_once = std::future::poll_fn(|context| Poll::Ready(work.as_mut().poll(context))).await;
-    if let Poll::Ready(response) = at_once {
-        return response;
-    }
     match tokio::spawn(work.in_current_span()).await {
         Ok(response) => response,
         Err(died) => match died.try_into_panic() {
             Ok(panic) => std::panic::resume_unwind(panic),
-            Err(_shut_down) => axum::response::IntoResponse::into_response(Refused::from(
-                ErrorCode::WorkspaceDraining,
-            )),
+            Err(_shut_down) => ErrorResponse::from(ErrorCode::WorkspaceDraining).into_response(),
         },
     }
 }

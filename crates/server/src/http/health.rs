@@ -1,16 +1,16 @@
 //! How the memories are: what could be better, and what can be mended.
 
+use axum::Json;
 use axum::extract::{Query, State};
 use axum::http::HeaderMap;
 use engine::Depth;
 use protocol::error::ErrorBody;
 use protocol::health::{MemoryHealth, Repaired};
 
-use super::body::Json;
 use super::daemon::Shared;
-use super::memories::{Asked, Where};
-use super::refused::Refused;
+use super::request::{QueryResult, WorkspaceQuery};
 use super::routes::{Routes, routes};
+use crate::error::ErrorResponse;
 use crate::to_wire;
 
 pub(super) fn routes() -> Routes {
@@ -25,7 +25,7 @@ pub(super) fn routes() -> Routes {
     path = "/v1/health/memories",
     operation_id = "memory_health",
     tag = "memories",
-    params(Where),
+    params(WorkspaceQuery),
     responses(
         (status = 200, description = "What was found", body = MemoryHealth),
         (status = "4XX", description = "The workspace is unknown", body = ErrorBody),
@@ -34,10 +34,10 @@ pub(super) fn routes() -> Routes {
 )]
 async fn health(
     State(daemon): State<Shared>,
-    asked: Asked<Where>,
+    asked: QueryResult<WorkspaceQuery>,
     headers: HeaderMap,
-) -> Result<Json<MemoryHealth>, Refused> {
-    let Query(Where { workspace }) = asked?;
+) -> Result<Json<MemoryHealth>, ErrorResponse> {
+    let Query(WorkspaceQuery { workspace }) = asked?;
     let memories = daemon.person(workspace.as_deref(), &headers).await?;
     let health = memories.health(Depth::Thorough).await?;
     let stale = engine::stale(&memories, daemon.clock.now()).await?;
@@ -50,7 +50,7 @@ async fn health(
     path = "/v1/health/memories/repair",
     operation_id = "repair_memories",
     tag = "memories",
-    params(Where),
+    params(WorkspaceQuery),
     responses(
         (status = 200, description = "What was done, and what is left", body = Repaired),
         (status = "4XX", description = "The workspace is unknown", body = ErrorBody),
@@ -59,10 +59,10 @@ async fn health(
 )]
 async fn repair(
     State(daemon): State<Shared>,
-    asked: Asked<Where>,
+    asked: QueryResult<WorkspaceQuery>,
     headers: HeaderMap,
-) -> Result<Json<Repaired>, Refused> {
-    let Query(Where { workspace }) = asked?;
+) -> Result<Json<Repaired>, ErrorResponse> {
+    let Query(WorkspaceQuery { workspace }) = asked?;
     let memories = daemon.person(workspace.as_deref(), &headers).await?;
     let repaired = memories.repair().await?;
     Ok(Json(to_wire::repaired(&repaired, &memories)))

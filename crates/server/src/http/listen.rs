@@ -7,27 +7,19 @@
 
 mod lingering;
 
-mod strangers;
-
-use std::convert::Infallible;
 use std::io;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::Arc;
 
+use axum::Router;
 use axum::extract::Request;
-use axum::response::Response;
-use futures_util::FutureExt as _;
 use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
-use memory::limits::{
-    HTTP_ACCEPT_RETRY_DELAY, HTTP_CONNECTIONS_WAITING_MAX, HTTP_HEADER_BYTES_MAX,
-    HTTP_HEADERS_WAIT, HTTP_READ_WAIT, HTTP_SHUTDOWN_WAIT, HTTP_SOCKET_CONNECTIONS_KEPT,
-    HTTP_STRANGERS_MAX,
-};
+use memory::limits::HTTP_SHUTDOWN_WAIT;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpSocket, UnixListener};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -35,13 +27,15 @@ use tokio::time::{sleep, timeout};
 use tokio_io_timeout::TimeoutStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-
-pub(super) use self::strangers::Visitor;
+use tower_service::Service as _;
 
 use self::lingering::Lingering;
-use self::strangers::Strangers;
-use super::gate::Peer;
 use super::measure::Measures;
+use super::visitors::{Peer, Strangers, Visitor};
+use crate::limits::{
+    HTTP_ACCEPT_RETRY_DELAY, HTTP_CONNECTIONS_WAITING_MAX, HTTP_HEADER_BYTES_MAX,
+    HTTP_HEADERS_WAIT, HTTP_READ_WAIT, HTTP_SOCKET_CONNECTIONS_KEPT, HTTP_STRANGERS_MAX,
+};
 
 /// Where connections come in.
 #[derive(Debug)]
@@ -76,19 +70,10 @@ impl Listener {
     }
 }
 
-/// What answers requests.
-pub(super) trait Answering: Clone + Send + Sync + 'static {
-    /// The answer to come. It is moved about before it is asked, so it had better be small.
-    type Answer: Future<Output = Result<Response, Infallible>> + Send + 'static;
-
-    /// Answers a request of somebody.
-    fn answer(self: &Arc<Self>, request: Request<Incoming>, visitor: &Visitor) -> Self::Answer;
-}
-
 /// Serves connections.
 #[derive(Clone, Debug)]
-pub(super) struct Connections<A> {
-    answering: Arc<A>,
+pub(super) struct Connections {
+    router: Router,
     room: Arc<Semaphore>,
     /// How much of the room those at the address may take.
     room_at_address: Arc<Semaphore>,
@@ -99,10 +84,10 @@ pub(super) struct Connections<A> {
     open: TaskTracker,
 }
 
-impl<A: Answering> Connections<A> {
+impl Connections {
     /// Returns a server for as many connections at a time.
     pub(super) fn new(
-        answering: A,
+        router: Router,
         connections_max: usize,
         measures: Arc<Measures>,
         ending: CancellationToken,
@@ -111,7 +96,7 @@ impl<A: Answering> Connections<A> {
         let kept = HTTP_SOCKET_CONNECTIONS_KEPT.min(connections_max / 4);
         let at_address = connections_max - kept;
         Self {
-            answering: Arc::new(answering),
+            router,
             room: Arc::new(Semaphore::new(connections_max)),
             room_at_address: Arc::new(Semaphore::new(at_address)),
             strangers: Strangers::new(HTTP_STRANGERS_MAX.min(at_address / 2).max(1)),
@@ -155,22 +140,19 @@ impl<A: Answering> Connections<A> {
             }
         };
         let this = self.clone();
-        self.open.spawn(
-            async move {
-                let _open = this.measures.connected();
-                let serving = this.serve(stream, visitor);
-                match cut_off {
-                    None => serving.await,
-                    Some(cut_off) => {
-                        if cut_off.run_until_cancelled(serving).await.is_none() {
-                            this.measures.turned_away();
-                        }
+        self.open.spawn(async move {
+            let _open = this.measures.connected();
+            let serving = this.serve(stream, visitor);
+            match cut_off {
+                None => serving.await,
+                Some(cut_off) => {
+                    if cut_off.run_until_cancelled(serving).await.is_none() {
+                        this.measures.turned_away();
                     }
                 }
-                drop(room);
             }
-            .boxed(),
-        );
+            drop(room);
+        });
     }
 
     /// Returns room for one more connection, if there is some for those who come this way.
@@ -187,12 +169,13 @@ impl<A: Answering> Connections<A> {
         stream.set_write_timeout(Some(HTTP_READ_WAIT));
         let _gone = visitor.gone().clone().drop_guard();
         let (stream, lingering) = Lingering::new(Box::pin(stream));
-        let answering = Arc::clone(&self.answering);
+        let router = self.router.clone();
         let has_body = lingering.clone();
-        let service = service_fn(move |request: Request<Incoming>| {
+        let service = service_fn(move |mut request: Request<Incoming>| {
             // Without a body there is nothing that could be left unread.
             has_body.set(!request.body().is_end_stream());
-            answering.answer(request, &visitor)
+            request.extensions_mut().insert(visitor.clone());
+            router.clone().call(request)
         });
         let connection = http1::Builder::new()
             .timer(TokioTimer::new())

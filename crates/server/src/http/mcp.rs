@@ -15,10 +15,10 @@ use tokio_util::sync::CancellationToken;
 
 use super::body;
 use super::daemon::{Daemon, MCP_ORIGIN, Shared};
-use super::memories::{Asked, Where};
-use super::refused::Refused;
+use super::request::{QueryResult, WorkspaceQuery};
 use super::room;
 use super::routes::{Routes, routes};
+use crate::error::ErrorResponse;
 use crate::holding;
 use crate::mcp::{
     Endpoint, Full, Held, Host, NamesWorkspace, ProjectFrom, is_in_session, is_stream,
@@ -74,7 +74,7 @@ pub(super) fn routes() -> Routes {
     path = "/mcp",
     tag = "mcp",
     params(
-        Where,
+        WorkspaceQuery,
         ("X-Quipu-Agent-Class" = Option<String>, Header,
             description = "`exec` (when left out), `plan` or `explore`; at `initialize` that of the \
                 session, later that of a request, which may not be above it. One call may be lowered by \
@@ -92,9 +92,9 @@ pub(super) fn routes() -> Routes {
 )]
 async fn send(
     State(daemon): State<Shared>,
-    asked: Asked<Where>,
+    asked: QueryResult<WorkspaceQuery>,
     request: Request,
-) -> Result<Response, Refused> {
+) -> Result<Response, ErrorResponse> {
     daemon.pass_on(asked, request).await
 }
 
@@ -103,7 +103,7 @@ async fn send(
     get,
     path = "/mcp",
     tag = "mcp",
-    params(Where, ("Mcp-Session-Id" = String, Header, description = "The session")),
+    params(WorkspaceQuery, ("Mcp-Session-Id" = String, Header, description = "The session")),
     responses(
         (status = 200, description = "Notifications", content_type = "text/event-stream", body = Object),
         (status = "4XX", description = "There is no stream", body = Refusal),
@@ -112,9 +112,9 @@ async fn send(
 )]
 async fn listen(
     State(daemon): State<Shared>,
-    asked: Asked<Where>,
+    asked: QueryResult<WorkspaceQuery>,
     request: Request,
-) -> Result<Response, Refused> {
+) -> Result<Response, ErrorResponse> {
     daemon.pass_on(asked, request).await
 }
 
@@ -123,7 +123,7 @@ async fn listen(
     delete,
     path = "/mcp",
     tag = "mcp",
-    params(Where, ("Mcp-Session-Id" = String, Header, description = "The session")),
+    params(WorkspaceQuery, ("Mcp-Session-Id" = String, Header, description = "The session")),
     responses(
         (status = 202, description = "It has ended"),
         (status = "4XX", description = "It has not", body = Refusal),
@@ -132,13 +132,13 @@ async fn listen(
 )]
 async fn leave(
     State(daemon): State<Shared>,
-    asked: Asked<Where>,
+    asked: QueryResult<WorkspaceQuery>,
     request: Request,
-) -> Result<Response, Refused> {
+) -> Result<Response, ErrorResponse> {
     daemon.pass_on(asked, request).await
 }
 
-impl From<Full> for Refused {
+impl From<Full> for ErrorResponse {
     fn from(_: Full) -> Self {
         ErrorCode::TooManySessions.into()
     }
@@ -146,14 +146,18 @@ impl From<Full> for Refused {
 
 impl Daemon {
     /// Hands a request to the workspace that it means, with who calls.
-    async fn pass_on(&self, asked: Asked<Where>, request: Request) -> Result<Response, Refused> {
+    async fn pass_on(
+        &self,
+        asked: QueryResult<WorkspaceQuery>,
+        request: Request,
+    ) -> Result<Response, ErrorResponse> {
         let (mut parts, body) = body::with_parts(request).await?;
         if let Some(held) = parts.extensions.remove::<room::Held>()
             && is_in_session(&parts.headers)
         {
             parts.extensions.insert(Held::new(held));
         }
-        let Query(Where { workspace }) = asked?;
+        let Query(WorkspaceQuery { workspace }) = asked?;
         if workspace.is_some() {
             parts.extensions.insert(NamesWorkspace);
         }

@@ -3,7 +3,6 @@
 //! Routes are counted by their pattern, never by what was asked for, so that the number of series is
 //! bounded and no name of a memory gets into them.
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
@@ -25,7 +24,7 @@ const ANSWER_SECONDS: [f64; 10] = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Answer {
     method: &'static str,
-    route: Cow<'static, str>,
+    route: String,
     status: u16,
 }
 
@@ -174,14 +173,8 @@ impl Measures {
     }
 
     /// Counts an answer.
-    pub(super) fn answered(
-        &self,
-        method: &Method,
-        route: Cow<'static, str>,
-        status: u16,
-        took: Duration,
-    ) {
-        let answer = Answer { method: method_word(method), route, status };
+    pub(super) fn answered(&self, method: &Method, route: &str, status: u16, took: Duration) {
+        let answer = Answer { method: method_word(method), route: route.to_owned(), status };
         self.answers.get_or_create(&answer).inc();
         self.answer_time.observe(took.as_secs_f64());
     }

@@ -4,15 +4,14 @@
 //! `If-None-Match: *` says that nothing is there, as does saying nothing; whoever is not right about it
 //! changes nothing. What they may say beside that is in `conditions.rs`.
 
-use axum::extract::rejection::QueryRejection;
+use axum::Json;
 use axum::extract::{Query, Request, State};
 use axum::http::header::ETAG;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri};
+use axum::http::{HeaderMap, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use engine::{Browse, Call, Cursor, Expected, Memories, StoreError};
 use memory::command::{Command, CommandError, Reply};
 use memory::document::Revision;
-use memory::limits::{HTTP_PAGE_DEFAULT, HTTP_PAGE_MAX};
 use memory::path::{MemoryPath, Mount};
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::memories::{
@@ -21,13 +20,13 @@ use protocol::memories::{
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::answers::{Answer, Kept};
-use super::body::{self, Json};
+use super::body;
 use super::conditions::Conditions;
 use super::daemon::Shared;
-use super::path::{Headers, Path};
-use super::refused::Refused;
+use super::request::{Path, QueryResult, WorkspaceQuery, memory_path};
 use super::routes::{Routes, routes};
+use crate::error::ErrorResponse;
+use crate::limits::{HTTP_PAGE_DEFAULT, HTTP_PAGE_MAX};
 use crate::{from_wire, to_wire};
 
 pub(super) fn routes() -> Routes {
@@ -37,17 +36,6 @@ pub(super) fn routes() -> Routes {
         .routes(routes!(rename: MEMORY))
         .routes(routes!(pin: MEMORY, unpin: MEMORY))
 }
-
-/// Which workspace is meant.
-#[derive(Clone, Debug, Default, Deserialize, IntoParams)]
-#[into_params(parameter_in = Query)]
-pub(super) struct Where {
-    /// The id of the workspace; left out, the first one.
-    pub(super) workspace: Option<String>,
-}
-
-/// The query of a request, or why it cannot be read.
-pub(super) type Asked<T> = Result<Query<T>, QueryRejection>;
 
 /// Which memories to list.
 #[derive(Debug, Deserialize, IntoParams)]
@@ -85,9 +73,9 @@ struct Wanted {
 )]
 async fn list(
     State(daemon): State<Shared>,
-    wanted: Asked<Wanted>,
-    Headers(headers): Headers,
-) -> Result<Json<MemoryPage>, Refused> {
+    wanted: QueryResult<Wanted>,
+    headers: HeaderMap,
+) -> Result<Json<MemoryPage>, ErrorResponse> {
     let Query(wanted) = wanted?;
     let memories = daemon.person(wanted.workspace.as_deref(), &headers).await?;
     let browse = Browse {
@@ -98,7 +86,7 @@ async fn list(
         after: match wanted.cursor.as_deref().map(str::parse::<Cursor>) {
             None => None,
             Some(Ok(cursor)) => Some(cursor),
-            Some(Err(error)) => return Err(invalid(error.to_string())),
+            Some(Err(error)) => return Err(ErrorResponse::invalid_arguments(error.to_string())),
         },
         max: wanted.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX),
     };
@@ -116,30 +104,15 @@ async fn list(
 }
 
 /// Returns the root that a scope names; none for none.
-fn mount(memories: &Memories, scope: Option<&str>) -> Result<Option<Mount>, Refused> {
+fn mount(memories: &Memories, scope: Option<&str>) -> Result<Option<Mount>, ErrorResponse> {
     let Some(scope) = scope else { return Ok(None) };
     let mount = from_wire::mount(scope, memories.layout());
     mount.map(Some).ok_or_else(|| ErrorCode::InvalidScope.into())
 }
 
-pub(super) fn invalid(sentence: String) -> Refused {
-    Refused::from(ErrorCode::InvalidArguments).saying(sentence)
-}
-
-/// Reads where a page begins: behind the number that the page before ended with.
-pub(super) fn page_start(cursor: Option<&str>) -> Result<Option<i64>, Refused> {
-    let read = cursor.map(str::parse).transpose();
-    read.map_err(|_| invalid("a cursor is what the page before ended with".into()))
-}
-
 /// Reads a path as URLs have it: `global/prefs.md`.
-fn path(memories: &Memories, text: &str) -> Result<MemoryPath, Refused> {
-    whole_path(memories, &format!("/memories/{text}"))
-}
-
-/// Reads a path as models have it: `/memories/global/prefs.md`.
-pub(super) fn whole_path(memories: &Memories, text: &str) -> Result<MemoryPath, Refused> {
-    MemoryPath::parse(text, memories.layout()).map_err(|error| CommandError::from(error).into())
+fn path(memories: &Memories, text: &str) -> Result<MemoryPath, ErrorResponse> {
+    memory_path(memories, &format!("/memories/{text}"))
 }
 
 /// Read a memory.
@@ -153,7 +126,7 @@ pub(super) fn whole_path(memories: &Memories, text: &str) -> Result<MemoryPath, 
     params(
         ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`",
             example = "global/prefs.md"),
-        Where,
+        WorkspaceQuery,
         ("If-Match" = Option<String>, Header,
             description = "`*`, or revisions in quotes: what the caller wants"),
         ("If-None-Match" = Option<String>, Header,
@@ -170,27 +143,23 @@ pub(super) fn whole_path(memories: &Memories, text: &str) -> Result<MemoryPath, 
 async fn read(
     State(daemon): State<Shared>,
     Path(at): Path<String>,
-    asked: Asked<Where>,
-    uri: Uri,
-    Headers(headers): Headers,
-) -> Result<Response, Refused> {
-    let Query(Where { workspace }) = asked?;
+    asked: QueryResult<WorkspaceQuery>,
+    headers: HeaderMap,
+) -> Result<Response, ErrorResponse> {
+    let Query(WorkspaceQuery { workspace }) = asked?;
     let memories = daemon.person(workspace.as_deref(), &headers).await?;
     let path = path(&memories, &at)?;
     let read = memories.read(&path).await?;
-    let stamp = read.stamp;
-    let last = engine::last_write(&memories, &path, read.revision).await?;
-    let answer = Answer::new(&path, read, last)?;
-    let response = answer.to(&headers);
-    if let (Some(stamp), Some(question)) = (stamp, uri.path_and_query()) {
-        let workspace = daemon.trusted(workspace.as_deref())?.id.clone();
-        daemon.answers.keep(question.as_str(), Kept { workspace, path, stamp, answer });
+    let tag = [(ETAG, tag(&read.revision))];
+    if Conditions::of(&headers)?.is_known(read.revision)? {
+        return Ok((StatusCode::NOT_MODIFIED, tag).into_response());
     }
-    Ok(response)
+    let last = engine::last_write(&memories, &path, read.revision).await?;
+    Ok((tag, Json(to_wire::memory(&path, read, last))).into_response())
 }
 
 /// Returns a revision as `ETag` has it.
-pub(super) fn tag(revision: &Revision) -> HeaderValue {
+fn tag(revision: &Revision) -> HeaderValue {
     let tag = format!("\"{revision}\"");
     HeaderValue::try_from(tag).unwrap_or(HeaderValue::from_static("\"\""))
 }
@@ -208,7 +177,7 @@ pub(super) fn tag(revision: &Revision) -> HeaderValue {
     params(
         ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`",
             example = "global/prefs.md"),
-        Where,
+        WorkspaceQuery,
         ("If-Match" = Option<String>, Header,
             description = "`*`, or revisions in quotes: what is replaced"),
         ("If-None-Match" = Option<String>, Header,
@@ -225,12 +194,12 @@ pub(super) fn tag(revision: &Revision) -> HeaderValue {
 async fn put(
     State(daemon): State<Shared>,
     Path(at): Path<String>,
-    asked: Asked<Where>,
+    asked: QueryResult<WorkspaceQuery>,
     request: Request,
-) -> Result<Response, Refused> {
+) -> Result<Response, ErrorResponse> {
     let headers = request.headers().clone();
     let PutMemory { text } = body::value(request).await?;
-    let Query(Where { workspace }) = asked?;
+    let Query(WorkspaceQuery { workspace }) = asked?;
     let memories = daemon.person(workspace.as_deref(), &headers).await?;
     let path = path(&memories, &at)?;
     let named = Conditions::of(&headers)?.for_write();
@@ -263,7 +232,7 @@ async fn put(
     params(
         ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`",
             example = "global/prefs.md"),
-        Where,
+        WorkspaceQuery,
         ("If-Match" = Option<String>, Header,
             description = "`*`, or revisions in quotes: what is deleted"),
         ("If-None-Match" = Option<String>, Header,
@@ -278,10 +247,10 @@ async fn put(
 async fn delete(
     State(daemon): State<Shared>,
     Path(at): Path<String>,
-    asked: Asked<Where>,
-    Headers(headers): Headers,
-) -> Result<Json<Written>, Refused> {
-    let Query(Where { workspace }) = asked?;
+    asked: QueryResult<WorkspaceQuery>,
+    headers: HeaderMap,
+) -> Result<Json<Written>, ErrorResponse> {
+    let Query(WorkspaceQuery { workspace }) = asked?;
     let memories = daemon.person(workspace.as_deref(), &headers).await?;
     let path = path(&memories, &at)?;
     let call = Call::default();
@@ -299,7 +268,7 @@ struct Done {
     warnings: Vec<memory::command::Warning>,
 }
 
-fn done(reply: Reply) -> Result<Done, Refused> {
+fn done(reply: Reply) -> Result<Done, ErrorResponse> {
     match reply {
         Reply::Done { change, warnings, .. } => Ok(Done { change, warnings }),
         Reply::Refused(refusal) => Err(refusal.into()),
@@ -311,7 +280,7 @@ fn done(reply: Reply) -> Result<Done, Refused> {
     post,
     path = "/v1/memories/move",
     tag = "memories",
-    params(Where),
+    params(WorkspaceQuery),
     request_body = Move,
     responses(
         (status = 200, description = "It has the new path", body = Written),
@@ -321,14 +290,14 @@ fn done(reply: Reply) -> Result<Done, Refused> {
 )]
 async fn rename(
     State(daemon): State<Shared>,
-    asked: Asked<Where>,
+    asked: QueryResult<WorkspaceQuery>,
     request: Request,
-) -> Result<Json<Written>, Refused> {
+) -> Result<Json<Written>, ErrorResponse> {
     let headers = request.headers().clone();
     let Move { from, to } = body::value(request).await?;
-    let Query(Where { workspace }) = asked?;
+    let Query(WorkspaceQuery { workspace }) = asked?;
     let memories = daemon.person(workspace.as_deref(), &headers).await?;
-    let (old_path, new_path) = (whole_path(&memories, &from)?, whole_path(&memories, &to)?);
+    let (old_path, new_path) = (memory_path(&memories, &from)?, memory_path(&memories, &to)?);
     let path = new_path.to_string();
     let command = Command::Rename { old_path, new_path };
     let Done { change, warnings } = done(memories.apply(command, &Call::default()).await?)?;
@@ -344,7 +313,7 @@ async fn rename(
     params(
         ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`",
             example = "global/prefs.md"),
-        Where,
+        WorkspaceQuery,
     ),
     responses(
         (status = 200, description = "It is pinned", body = Pin),
@@ -355,9 +324,9 @@ async fn rename(
 async fn pin(
     state: State<Shared>,
     at: Path<String>,
-    asked: Asked<Where>,
-    Headers(headers): Headers,
-) -> Result<Json<Pin>, Refused> {
+    asked: QueryResult<WorkspaceQuery>,
+    headers: HeaderMap,
+) -> Result<Json<Pin>, ErrorResponse> {
     set_pin(state, at, asked, headers, true).await
 }
 
@@ -369,7 +338,7 @@ async fn pin(
     params(
         ("path" = String, Path, description = "Scope and path, such as `global/prefs.md`",
             example = "global/prefs.md"),
-        Where,
+        WorkspaceQuery,
     ),
     responses(
         (status = 200, description = "It is not pinned", body = Pin),
@@ -380,20 +349,20 @@ async fn pin(
 async fn unpin(
     state: State<Shared>,
     at: Path<String>,
-    asked: Asked<Where>,
-    Headers(headers): Headers,
-) -> Result<Json<Pin>, Refused> {
+    asked: QueryResult<WorkspaceQuery>,
+    headers: HeaderMap,
+) -> Result<Json<Pin>, ErrorResponse> {
     set_pin(state, at, asked, headers, false).await
 }
 
 async fn set_pin(
     State(daemon): State<Shared>,
     Path(at): Path<String>,
-    asked: Asked<Where>,
+    asked: QueryResult<WorkspaceQuery>,
     headers: HeaderMap,
     pinned: bool,
-) -> Result<Json<Pin>, Refused> {
-    let Query(Where { workspace }) = asked?;
+) -> Result<Json<Pin>, ErrorResponse> {
+    let Query(WorkspaceQuery { workspace }) = asked?;
     let memories = daemon.person(workspace.as_deref(), &headers).await?;
     let path = path(&memories, &at)?;
     let changed = memories.set_pin(&path, pinned).await?;

@@ -5,13 +5,12 @@
 
 use std::sync::LazyLock;
 
+use axum::Json;
 use axum::extract::State;
 use axum::response::Html;
 use protocol::error::{ErrorBody, ErrorCode};
-use protocol::task::{ForgetRequest, RememberRequest};
 use serde_json::Value;
 
-use super::body::Json;
 use super::daemon::Shared;
 use super::page;
 use super::routes::{Routes, routes};
@@ -24,19 +23,6 @@ static DOCUMENT: LazyLock<Value> = LazyLock::new(|| {
     // What a test has read as JSON is JSON.
     serde_json::from_str(include_str!("openapi/document.json")).unwrap_or_default()
 });
-
-/// The body by which a task is asked for; which one depends on its kind.
-#[derive(serde::Serialize, utoipa::ToSchema)]
-#[serde(untagged)]
-#[expect(dead_code, reason = "only described: bodies are read field by field")]
-pub(super) enum TaskBody {
-    /// For a remember.
-    Remember(RememberRequest),
-    /// For a forget.
-    Forget(ForgetRequest),
-    /// For a dream.
-    Dream {},
-}
 
 /// Returns all routes, with their description.
 pub(super) fn routes() -> Routes {

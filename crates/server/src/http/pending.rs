@@ -1,21 +1,21 @@
 //! Proposals: what waits for a person, and what the person decides.
 
+use axum::Json;
 use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use engine::{Call, DecisionError, Memories};
-use memory::limits::{HTTP_PAGE_DEFAULT, HTTP_PAGE_MAX};
 use memory::proposal::ProposalId;
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::pending::{Decisions, PendingPage, PendingProposal, ProposalIds};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::body::{self, Json};
+use super::body;
 use super::daemon::Shared;
-use super::memories::{Asked, Where, invalid, page_start};
-use super::path::Path;
-use super::refused::Refused;
+use super::request::{Path, QueryResult, WorkspaceQuery, page_start};
 use super::routes::{Routes, routes};
+use crate::error::ErrorResponse;
+use crate::limits::{HTTP_PAGE_DEFAULT, HTTP_PAGE_MAX};
 use crate::to_wire;
 
 pub(super) fn routes() -> Routes {
@@ -55,9 +55,9 @@ struct Wanted {
 )]
 async fn list(
     State(daemon): State<Shared>,
-    wanted: Asked<Wanted>,
+    wanted: QueryResult<Wanted>,
     headers: HeaderMap,
-) -> Result<Json<PendingPage>, Refused> {
+) -> Result<Json<PendingPage>, ErrorResponse> {
     let Query(wanted) = wanted?;
     let memories = daemon.person(wanted.workspace.as_deref(), &headers).await?;
     let after = page_start(wanted.cursor.as_deref())?.map(ProposalId);
@@ -77,7 +77,7 @@ async fn list(
     path = "/v1/pending/{id}",
     operation_id = "show_pending",
     tag = "pending",
-    params(("id" = i64, Path, description = "Its number"), Where),
+    params(("id" = i64, Path, description = "Its number"), WorkspaceQuery),
     responses(
         (status = 200, description = "The proposal", body = PendingProposal),
         (status = "4XX", description = "It cannot be shown", body = ErrorBody),
@@ -87,12 +87,14 @@ async fn list(
 async fn show(
     State(daemon): State<Shared>,
     Path(id): Path<String>,
-    asked: Asked<Where>,
+    asked: QueryResult<WorkspaceQuery>,
     headers: HeaderMap,
-) -> Result<Json<PendingProposal>, Refused> {
-    let Query(Where { workspace }) = asked?;
+) -> Result<Json<PendingProposal>, ErrorResponse> {
+    let Query(WorkspaceQuery { workspace }) = asked?;
     let memories = daemon.person(workspace.as_deref(), &headers).await?;
-    let id = id.parse().map_err(|_| invalid("a proposal is named by its number".into()))?;
+    let id = id
+        .parse()
+        .map_err(|_| ErrorResponse::invalid_arguments("a proposal is named by its number"))?;
     let shown = daemon.engine.pending().get(&memories, ProposalId(id)).await?;
     Ok(Json(to_wire::proposal(shown)))
 }
@@ -106,7 +108,7 @@ async fn show(
     path = "/v1/pending/accept",
     operation_id = "accept_pending",
     tag = "pending",
-    params(Where),
+    params(WorkspaceQuery),
     request_body = ProposalIds,
     responses(
         (status = 200, description = "What became of each", body = Decisions),
@@ -116,9 +118,9 @@ async fn show(
 )]
 async fn accept(
     State(daemon): State<Shared>,
-    asked: Asked<Where>,
+    asked: QueryResult<WorkspaceQuery>,
     request: Request,
-) -> Result<Json<Decisions>, Refused> {
+) -> Result<Json<Decisions>, ErrorResponse> {
     let (memories, ids) = decision(&daemon, asked, request).await?;
     let decisions = daemon.engine.pending().accept(&memories, &ids, &Call::default()).await;
     Ok(Json(to_wire::decisions(&decisions)))
@@ -132,7 +134,7 @@ async fn accept(
     path = "/v1/pending/reject",
     operation_id = "reject_pending",
     tag = "pending",
-    params(Where),
+    params(WorkspaceQuery),
     request_body = ProposalIds,
     responses(
         (status = 200, description = "What became of each", body = Decisions),
@@ -142,9 +144,9 @@ async fn accept(
 )]
 async fn reject(
     State(daemon): State<Shared>,
-    asked: Asked<Where>,
+    asked: QueryResult<WorkspaceQuery>,
     request: Request,
-) -> Result<Json<Decisions>, Refused> {
+) -> Result<Json<Decisions>, ErrorResponse> {
     let (memories, ids) = decision(&daemon, asked, request).await?;
     let decisions = daemon.engine.pending().reject(&memories, &ids).await;
     Ok(Json(to_wire::decisions(&decisions)))
@@ -153,32 +155,34 @@ async fn reject(
 /// Reads which proposals are decided, and finds the memories that they are about.
 async fn decision(
     daemon: &Shared,
-    asked: Asked<Where>,
+    asked: QueryResult<WorkspaceQuery>,
     request: Request,
-) -> Result<(Memories, Vec<ProposalId>), Refused> {
+) -> Result<(Memories, Vec<ProposalId>), ErrorResponse> {
     let headers = request.headers().clone();
     let ProposalIds { ids } = body::value(request).await?;
     if ids.len() > HTTP_PAGE_MAX {
         let count = ids.len();
-        return Err(invalid(format!("{count} ids; {HTTP_PAGE_MAX} at most are decided at once")));
+        return Err(ErrorResponse::invalid_arguments(format!(
+            "{count} ids; {HTTP_PAGE_MAX} at most are decided at once"
+        )));
     }
-    let Query(Where { workspace }) = asked?;
+    let Query(WorkspaceQuery { workspace }) = asked?;
     let memories = daemon.person(workspace.as_deref(), &headers).await?;
     Ok((memories, ids.into_iter().map(ProposalId).collect()))
 }
 
-impl From<DecisionError> for Refused {
+impl From<DecisionError> for ErrorResponse {
     fn from(error: DecisionError) -> Self {
         match error {
             DecisionError::Store(error) => error.into(),
             DecisionError::NotFound(_) => {
-                Self::from(ErrorCode::read(error.code().as_str())).saying(error.to_string())
+                Self::from(ErrorCode::read(error.code().as_str())).with_message(error.to_string())
             }
             // The request named no precondition that could have failed.
             DecisionError::Decided { .. } | DecisionError::Stale { .. } => {
                 Self::from(ErrorCode::read(error.code().as_str()))
                     .with_status(StatusCode::CONFLICT)
-                    .saying(error.to_string())
+                    .with_message(error.to_string())
             }
         }
     }

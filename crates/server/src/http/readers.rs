@@ -8,8 +8,9 @@ use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use engine::OutsideRead;
-use memory::limits::{READER_IDLE_MAX, READERS_MAX};
 use tokio::time::Instant;
+
+use crate::limits::{OUTSIDE_READERS_MAX, READER_IDLE_MAX};
 
 /// Whose requests belong together.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -32,10 +33,10 @@ impl Readers {
         let is_current = |reader: &Reader, heard: Instant| {
             matches!(reader, Reader::Session(_)) || now.duration_since(heard) <= READER_IDLE_MAX
         };
-        if readers.len() >= READERS_MAX && !readers.contains_key(&reader) {
+        if readers.len() >= OUTSIDE_READERS_MAX && !readers.contains_key(&reader) {
             readers.retain(|reader, (read, heard)| is_current(reader, *heard) && read.is_some());
         }
-        if readers.len() >= READERS_MAX
+        if readers.len() >= OUTSIDE_READERS_MAX
             && let Some(oldest) = readers.iter().min_by_key(|(_, (_, heard))| *heard)
         {
             let oldest = oldest.0.clone();
@@ -81,9 +82,9 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn there_are_no_more_than_may_be() {
         let readers = Readers::default();
-        for number in 0..READERS_MAX + 10 {
+        for number in 0..OUTSIDE_READERS_MAX + 10 {
             readers.of(reader(&number.to_string()));
         }
-        assert!(readers.0.lock().unwrap().len() <= READERS_MAX);
+        assert!(readers.0.lock().unwrap().len() <= OUTSIDE_READERS_MAX);
     }
 }

@@ -17,7 +17,7 @@ use axum::routing::{MethodFilter, MethodRouter};
 use utoipa::openapi::HttpMethod;
 
 use super::daemon::Shared;
-use super::faults::off;
+use crate::error::ErrorResponse;
 
 /// The feature that a route needs, by the names that [`routes!`] has for them.
 pub(super) mod needs {
@@ -83,6 +83,12 @@ impl Routes {
         self
     }
 
+    /// Adds what is served at one more path for the first workspace, and for any at a path that names it.
+    pub(super) fn in_workspaces(self, route: Route) -> Self {
+        let named = route.in_named_workspace();
+        self.routes(route).routes(named)
+    }
+
     /// Adds other routes.
     pub(super) fn merge(mut self, others: Self) -> Self {
         self.router = self.router.merge(others.router);
@@ -105,6 +111,17 @@ impl Routes {
 }
 
 impl Route {
+    /// Returns the same for the workspace that the path names.
+    fn in_named_workspace(&self) -> Self {
+        Self {
+            path: in_named_workspace(&self.path),
+            methods: self.methods.clone(),
+            needs: self.needs.clone(),
+            #[cfg(test)]
+            description: self.description.in_named_workspace(),
+        }
+    }
+
     /// Serves the methods that `P` declares by a handler.
     #[cfg(not(test))]
     pub(super) fn on<T, P: utoipa::Path, H>(self, handler: &H, needs: needs::Needs) -> Self
@@ -141,6 +158,10 @@ impl Route {
     }
 }
 
+fn in_named_workspace(path: &str) -> String {
+    path.replacen("/workspace/", "/workspaces/{workspace}/", 1)
+}
+
 /// Refuses a request for what is switched off, everywhere or in the workspace that it names.
 pub(super) async fn guard(
     State((daemon, needs)): State<(Shared, Arc<AllNeeds>)>,
@@ -155,7 +176,9 @@ pub(super) async fn guard(
     };
     let needed = route.and_then(|route| needs.get(&(method, route)).copied()).flatten();
     match needed {
-        Some(feature) if !daemon.has(feature, request.uri()) => off(feature).into_response(),
+        Some(feature) if !daemon.has(feature, request.uri()) => {
+            ErrorResponse::feature_disabled(feature).into_response()
+        }
         Some(_) | None => next.run(request).await,
     }
 }
@@ -189,7 +212,10 @@ fn filter(method: &HttpMethod) -> MethodFilter {
 #[cfg(test)]
 mod description {
     use protocol::task::TaskKind;
-    use utoipa::openapi::{ComponentsBuilder, OpenApi, OpenApiBuilder, Paths, RefOr, Schema};
+    use utoipa::openapi::path::{Parameter, ParameterBuilder, ParameterIn};
+    use utoipa::openapi::{
+        ComponentsBuilder, OpenApi, OpenApiBuilder, Paths, RefOr, Required, Schema,
+    };
     use utoipa::{__dev, PartialSchema as _, Path, ToSchema as _};
 
     /// What `#[utoipa::path]` makes beside a handler.
@@ -199,6 +225,16 @@ mod description {
     }
 
     impl<'t, P: Path + __dev::Tags<'t> + __dev::SchemaReferences> Declared<'t> for P {}
+
+    fn workspace_parameter() -> Parameter {
+        ParameterBuilder::new()
+            .name("workspace")
+            .parameter_in(ParameterIn::Path)
+            .required(Required::True)
+            .description(Some("The id of the workspace"))
+            .schema(Some(String::schema()))
+            .build()
+    }
 
     #[derive(Default)]
     pub(super) struct Description {
@@ -216,6 +252,26 @@ mod description {
             }
             self.paths.add_path_operation(P::path(), P::methods(), operation);
             P::schemas(&mut self.schemas);
+        }
+
+        /// Describes the same for the workspace that the path names.
+        pub(super) fn in_named_workspace(&self) -> Self {
+            let mut paths = Paths::new();
+            for (path, item) in &self.paths.paths {
+                let mut item = item.clone();
+                let operations = [&mut item.get, &mut item.post, &mut item.delete];
+                for operation in operations.into_iter().flatten() {
+                    operation.operation_id = operation.operation_id.take().map(|id| id + "_in");
+                    let summary = operation.summary.take();
+                    operation.summary =
+                        summary.map(|text| text.replace("the first workspace", "any workspace"));
+                    operation.description = None;
+                    let parameters = operation.parameters.get_or_insert_default();
+                    parameters.insert(0, workspace_parameter().into());
+                }
+                paths.paths.insert(super::in_named_workspace(path), item);
+            }
+            Self { paths, schemas: Vec::new() }
         }
 
         pub(super) fn merge(&mut self, other: Self) {

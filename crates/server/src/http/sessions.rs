@@ -1,16 +1,17 @@
 //! Sessions: a client registers with a workspace, and leaves again.
 
+use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode};
 use engine::{BeginError, SessionId};
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::session::{Heartbeat, Session, SessionRequest};
 
-use super::body::{self, Json};
+use super::body;
 use super::daemon::{Daemon, Shared};
-use super::path::Path;
-use super::refused::Refused;
+use super::request::Path;
 use super::routes::{Routes, routes};
+use crate::error::ErrorResponse;
 use crate::to_wire;
 
 pub(super) fn routes() -> Routes {
@@ -35,7 +36,10 @@ pub(super) fn routes() -> Routes {
         (status = "5XX", description = "It has not", body = ErrorBody),
     ),
 )]
-async fn begin(State(daemon): State<Shared>, request: Request) -> Result<Json<Session>, Refused> {
+async fn begin(
+    State(daemon): State<Shared>,
+    request: Request,
+) -> Result<Json<Session>, ErrorResponse> {
     let SessionRequest { cwd } = body::value(request).await?;
     let workspace = match cwd.as_deref() {
         None => daemon.workspace(None)?,
@@ -52,7 +56,7 @@ async fn begin(State(daemon): State<Shared>, request: Request) -> Result<Json<Se
     }))
 }
 
-impl From<BeginError> for Refused {
+impl From<BeginError> for ErrorResponse {
     fn from(error: BeginError) -> Self {
         match error {
             BeginError::Full => ErrorCode::TooManySessions.into(),
@@ -67,7 +71,7 @@ impl Daemon {
         &self,
         id: &str,
         headers: &HeaderMap,
-    ) -> Result<engine::Session, Refused> {
+    ) -> Result<engine::Session, ErrorResponse> {
         let id: SessionId = id.parse().map_err(|_| ErrorCode::SessionNotFound)?;
         let session = self.serving.callers.session(&id).await?.ok_or(ErrorCode::SessionNotFound)?;
         let workspace = self.workspace(Some(&session.workspace))?;
@@ -77,7 +81,11 @@ impl Daemon {
         }
     }
 
-    async fn end_session(&self, id: &str, headers: &HeaderMap) -> Result<StatusCode, Refused> {
+    async fn end_session(
+        &self,
+        id: &str,
+        headers: &HeaderMap,
+    ) -> Result<StatusCode, ErrorResponse> {
         let session = self.session(id, headers).await?;
         if self.serving.callers.end(&session).await? {
             Ok(StatusCode::NO_CONTENT)
@@ -103,7 +111,7 @@ async fn end(
     State(daemon): State<Shared>,
     Path(id): Path<String>,
     headers: HeaderMap,
-) -> Result<StatusCode, Refused> {
+) -> Result<StatusCode, ErrorResponse> {
     daemon.end_session(&id, &headers).await
 }
 
@@ -123,7 +131,7 @@ async fn detach(
     State(daemon): State<Shared>,
     Path(id): Path<String>,
     headers: HeaderMap,
-) -> Result<StatusCode, Refused> {
+) -> Result<StatusCode, ErrorResponse> {
     daemon.end_session(&id, &headers).await
 }
 
@@ -143,7 +151,7 @@ async fn heartbeat(
     State(daemon): State<Shared>,
     Path(id): Path<String>,
     headers: HeaderMap,
-) -> Result<Json<Heartbeat>, Refused> {
+) -> Result<Json<Heartbeat>, ErrorResponse> {
     let session = daemon.session(&id, &headers).await?;
     Ok(Json(Heartbeat {
         session_id: session.id.to_string(),

@@ -2,76 +2,42 @@
 //!
 //! This crate reads no settings: the command line does, and hands in who shows and writes them.
 
-use std::fmt;
 use std::path::Path as FilePath;
 
+use axum::Json;
 use axum::extract::{Query, Request, State};
 use axum::http::HeaderMap;
 use engine::{Speaking, TrustError};
-use memory::limits::HTTP_PAGE_MAX;
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::settings::{PutSetting, PutTrust, Settings, Speaks, SpeaksKind, Trust, TrustHere};
-use serde_json::Value;
 
-use super::body::{self, Json};
-use super::daemon::{Daemon, Shared};
-use super::memories::{Asked, Where, invalid};
-use super::path::Path;
-use super::refused::Refused;
+use super::body;
+use super::daemon::{Daemon, SettingsError, SettingsStore, Shared};
+use super::request::{Path, QueryResult, WorkspaceQuery};
 use super::routes::{Routes, routes};
+use crate::error::ErrorResponse;
+use crate::limits::HTTP_PAGE_MAX;
 use crate::to_wire;
 
-/// Shows and writes a person's settings file. Both may wait for the disk.
-pub trait SettingsStore: fmt::Debug + Send + Sync {
-    /// Returns what is set.
-    fn show(&self) -> Result<Settings, SettingsError>;
-
-    /// Sets a value, or takes it out of the file if it is null, and returns what is set then. All else in the file
-    /// stays as it is. With `expected`, only if its value is that one.
-    fn set(
-        &self,
-        key: &str,
-        value: &Value,
-        expected: Option<&Value>,
-    ) -> Result<Settings, SettingsError>;
-}
-
-/// Why settings are not shown or written.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum SettingsError {
-    /// The file, the key or the value is not right.
-    #[error("{0}")]
-    Refused(String),
-    /// The file changed while it was being written; nothing was.
-    #[error("the settings file was changed at this very moment; try again")]
-    Changed,
-    /// The setting has another value than whoever sets it was shown.
-    #[error("this setting was changed meanwhile; look at it again")]
-    Differs,
-    /// The machine failed.
-    #[error("{0}")]
-    Failed(String),
-}
-
-impl From<SettingsError> for Refused {
+impl From<SettingsError> for ErrorResponse {
     fn from(error: SettingsError) -> Self {
         let code = match &error {
             SettingsError::Refused(_) => ErrorCode::InvalidArguments,
             SettingsError::Changed | SettingsError::Differs => ErrorCode::Conflict,
             SettingsError::Failed(_) => ErrorCode::Internal,
         };
-        Self::from(code).saying(error.to_string())
+        Self::from(code).with_message(error.to_string())
     }
 }
 
-impl From<TrustError> for Refused {
+impl From<TrustError> for ErrorResponse {
     fn from(error: TrustError) -> Self {
         match error {
             TrustError::Backend(source) => {
                 tracing::error!(error = %source, "the list of trusted folders cannot be used");
                 ErrorCode::Internal.into()
             }
-            error => invalid(error.to_string()),
+            error => ErrorResponse::invalid_arguments(error.to_string()),
         }
     }
 }
@@ -95,7 +61,7 @@ pub(super) fn routes() -> Routes {
         (status = "5XX", description = "The settings file cannot be read", body = ErrorBody),
     ),
 )]
-async fn list(State(daemon): State<Shared>) -> Result<Json<Settings>, Refused> {
+async fn list(State(daemon): State<Shared>) -> Result<Json<Settings>, ErrorResponse> {
     daemon.with_settings(|settings| settings.show()).await
 }
 
@@ -120,7 +86,7 @@ async fn put(
     State(daemon): State<Shared>,
     Path(key): Path<String>,
     request: Request,
-) -> Result<Json<Settings>, Refused> {
+) -> Result<Json<Settings>, ErrorResponse> {
     let PutSetting { value, expected } = body::value(request).await?;
     daemon.with_settings(move |settings| settings.set(&key, &value, expected.as_ref())).await
 }
@@ -130,7 +96,7 @@ async fn put(
     get,
     path = "/v1/trust",
     tag = "settings",
-    params(Where),
+    params(WorkspaceQuery),
     responses(
         (status = 200, description = "The folders", body = Trust),
         (status = "4XX", description = "The workspace is unknown", body = ErrorBody),
@@ -139,10 +105,10 @@ async fn put(
 )]
 async fn trust(
     State(daemon): State<Shared>,
-    asked: Asked<Where>,
+    asked: QueryResult<WorkspaceQuery>,
     headers: HeaderMap,
-) -> Result<Json<Trust>, Refused> {
-    let Query(Where { workspace }) = asked?;
+) -> Result<Json<Trust>, ErrorResponse> {
+    let Query(WorkspaceQuery { workspace }) = asked?;
     daemon.trust(workspace.as_deref(), &headers).await
 }
 
@@ -152,7 +118,7 @@ async fn trust(
     path = "/v1/trust",
     operation_id = "put_trust",
     tag = "settings",
-    params(Where),
+    params(WorkspaceQuery),
     request_body = PutTrust,
     responses(
         (status = 200, description = "The folders that are trusted then", body = Trust),
@@ -162,15 +128,15 @@ async fn trust(
 )]
 async fn put_trust(
     State(daemon): State<Shared>,
-    asked: Asked<Where>,
+    asked: QueryResult<WorkspaceQuery>,
     request: Request,
-) -> Result<Json<Trust>, Refused> {
+) -> Result<Json<Trust>, ErrorResponse> {
     let headers = request.headers().clone();
     let PutTrust { path, trusted } = body::value(request).await?;
-    let Query(Where { workspace }) = asked?;
+    let Query(WorkspaceQuery { workspace }) = asked?;
     let folder = FilePath::new(&path);
     if !folder.is_absolute() {
-        return Err(invalid("enter an absolute path".into()));
+        return Err(ErrorResponse::invalid_arguments("enter an absolute path"));
     }
     let folders = daemon.engine.trusted_folders();
     if trusted {
@@ -185,9 +151,10 @@ impl Daemon {
     async fn with_settings(
         &self,
         work: impl FnOnce(&dyn SettingsStore) -> Result<Settings, SettingsError> + Send + 'static,
-    ) -> Result<Json<Settings>, Refused> {
+    ) -> Result<Json<Settings>, ErrorResponse> {
         let settings = self.settings.clone().ok_or_else(|| {
-            Refused::from(ErrorCode::NotFound).saying("this daemon has no settings file".to_owned())
+            ErrorResponse::from(ErrorCode::NotFound)
+                .with_message("this daemon has no settings file".to_owned())
         })?;
         let done = tokio::task::spawn_blocking(move || work(&*settings)).await;
         Ok(Json(done.map_err(|_| ErrorCode::Internal)??))
@@ -197,7 +164,7 @@ impl Daemon {
         &self,
         workspace: Option<&str>,
         headers: &HeaderMap,
-    ) -> Result<Json<Trust>, Refused> {
+    ) -> Result<Json<Trust>, ErrorResponse> {
         let memories = self.person(workspace, headers).await?;
         let workspace = self.trusted(workspace)?;
         let folders = self.engine.trusted_folders();

@@ -1,31 +1,28 @@
 //! Remember, forget and dream as tasks: asked for, looked at, taken back.
 //!
 //! The checks come in one order, whatever the kind: the body, the workspace, the fields of the body,
-//! the client, and then the lane's own. Each kind has its routes twice: for the first workspace, and
-//! for any.
+//! the client, and then the lane's own. Each route is served twice: for the first workspace, and for any.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
-
-use axum::body::Bytes;
+use axum::Json;
 use axum::extract::{Query, Request, State};
 use axum::http::{HeaderMap, StatusCode};
-use axum::response::{IntoResponse as _, Response};
-use engine::{Asker, Cancelled, SubmitError, TaskFilter, TaskId, Viewer};
+use engine::{Asker, Cancelled, ClientId, SubmitError, TaskFilter, TaskId, Viewer, Workspace};
 use memory::change::Trust;
 use memory::feature::Feature;
-use memory::limits::{HTTP_RETRY_AFTER_SECONDS, TASKS_LISTED_MAX, TASKS_SEEN_MAX};
+use memory::limits::TASKS_LISTED_MAX;
 use protocol::error::{ErrorBody, ErrorCode};
-use protocol::task::{Task, TaskKind, TaskList, TaskStatus, WorkKind};
+use protocol::task::{
+    ForgetRequest, RememberRequest, Task, TaskKind, TaskList, TaskStatus, WorkKind,
+};
 use serde::Deserialize;
 use utoipa::IntoParams;
 
-use super::body::{self, Json};
+use super::body;
 use super::daemon::{Daemon, Shared};
-use super::faults::off;
-use super::path::{Headers, Path};
-use super::refused::Refused;
+use super::request::Path;
 use super::routes::{Routes, routes};
+use crate::error::ErrorResponse;
+use crate::limits::HTTP_RETRY_AFTER_SECONDS;
 use crate::{from_wire, to_wire};
 
 /// By which way tasks come in that are asked for here.
@@ -33,11 +30,37 @@ const ORIGIN: &str = "http";
 
 pub(super) fn routes() -> Routes {
     Routes::new()
-        .routes(routes!(submit: TASKS))
-        .routes(routes!(get: TASKS, cancel: TASKS))
-        .routes(routes!(submit_in: TASKS))
-        .routes(routes!(get_in: TASKS, cancel_in: TASKS))
+        .in_workspaces(routes!(submit: TASKS))
+        .in_workspaces(routes!(get: TASKS, cancel: TASKS))
         .routes(routes!(list: TASKS))
+}
+
+/// The body by which a task is asked for; which one depends on its kind.
+#[derive(serde::Serialize, utoipa::ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only described: bodies are read field by field")]
+enum TaskBody {
+    /// For a remember.
+    Remember(RememberRequest),
+    /// For a forget.
+    Forget(ForgetRequest),
+    /// For a dream.
+    Dream {},
+}
+
+/// A kind of task. Without a workspace, the first one is meant.
+#[derive(Debug, Deserialize)]
+struct KindPath {
+    workspace: Option<String>,
+    kind: String,
+}
+
+/// A task. Without a workspace, the first one is meant.
+#[derive(Debug, Deserialize)]
+struct TaskPath {
+    workspace: Option<String>,
+    kind: String,
+    task: String,
 }
 
 /// Ask for a task in the first workspace.
@@ -49,7 +72,7 @@ pub(super) fn routes() -> Routes {
     path = "/workspace/memory/{kind}",
     tag = "tasks",
     params(("kind" = TaskKind, Path, description = "What kind of work it is")),
-    request_body = super::openapi::TaskBody,
+    request_body = TaskBody,
     responses(
         (status = 202, description = "It is queued", body = Task),
         (status = "4XX", description = "It is not", body = ErrorBody),
@@ -58,34 +81,23 @@ pub(super) fn routes() -> Routes {
 )]
 async fn submit(
     State(daemon): State<Shared>,
-    Path(kind): Path<String>,
+    Path(KindPath { workspace, kind }): Path<KindPath>,
     request: Request,
-) -> Result<Response, Refused> {
-    daemon.submit(None, &kind, request).await
-}
-
-/// Ask for a task in any workspace.
-#[utoipa::path(
-    post,
-    path = "/workspaces/{workspace}/memory/{kind}",
-    tag = "tasks",
-    params(
-        ("workspace" = String, Path, description = "The id of the workspace"),
-        ("kind" = TaskKind, Path, description = "What kind of work it is"),
-    ),
-    request_body = super::openapi::TaskBody,
-    responses(
-        (status = 202, description = "It is queued", body = Task),
-        (status = "4XX", description = "It is not", body = ErrorBody),
-        (status = "5XX", description = "It is not", body = ErrorBody),
-    ),
-)]
-async fn submit_in(
-    State(daemon): State<Shared>,
-    Path((workspace, kind)): Path<(String, String)>,
-    request: Request,
-) -> Result<Response, Refused> {
-    daemon.submit(Some(&workspace), &kind, request).await
+) -> Result<(StatusCode, Json<Task>), ErrorResponse> {
+    let kind = kind_of(&kind)?;
+    let headers = request.headers().clone();
+    let fields = body::fields(request).await?;
+    let workspace = daemon.trusted(workspace.as_deref())?;
+    let asked = from_wire::request(kind, &fields)?;
+    let client = daemon.client(workspace, &headers).await?;
+    let read = daemon.read_by(client.as_ref().map(ToString::to_string));
+    let mut by = Asker::client(ORIGIN, client);
+    if read.is_some() {
+        by.trust = Trust::Outside;
+    }
+    let submitted = daemon.serving.lanes.submit(workspace, asked, by).await;
+    let task = submitted.map_err(|error| not_taken(kind, error))?;
+    Ok((StatusCode::ACCEPTED, Json(to_wire::task(&task))))
 }
 
 /// Look at a task of the first workspace.
@@ -105,34 +117,15 @@ async fn submit_in(
 )]
 async fn get(
     State(daemon): State<Shared>,
-    Path((kind, task)): Path<(String, String)>,
-    Headers(headers): Headers,
-) -> Result<Response, Refused> {
-    daemon.look_at(None, (&kind, &task), &headers).await
-}
-
-/// Look at a task of any workspace.
-#[utoipa::path(
-    get,
-    path = "/workspaces/{workspace}/memory/{kind}/{task}",
-    tag = "tasks",
-    params(
-        ("workspace" = String, Path, description = "The id of the workspace"),
-        ("kind" = TaskKind, Path, description = "What kind of work it is"),
-        ("task" = String, Path, description = "Its id"),
-    ),
-    responses(
-        (status = 200, description = "How far it is", body = Task),
-        (status = "4XX", description = "It cannot be looked at", body = ErrorBody),
-        (status = "5XX", description = "It cannot be looked at", body = ErrorBody),
-    ),
-)]
-async fn get_in(
-    State(daemon): State<Shared>,
-    Path((workspace, kind, task)): Path<(String, String, String)>,
-    Headers(headers): Headers,
-) -> Result<Response, Refused> {
-    daemon.look_at(Some(&workspace), (&kind, &task), &headers).await
+    Path(path): Path<TaskPath>,
+    headers: HeaderMap,
+) -> Result<Json<Task>, ErrorResponse> {
+    let (kind, workspace, id, client) = daemon.task(&path, &headers).await?;
+    let viewer = Viewer::Client(client.as_ref());
+    let kind_and_id = (from_wire::task_kind(kind), &id);
+    let found = daemon.serving.lanes.get(workspace, kind_and_id, viewer).await?;
+    let task = found.ok_or_else(|| not_found(kind))?;
+    Ok(Json(to_wire::task(&task)))
 }
 
 /// Take a task of the first workspace back.
@@ -153,35 +146,18 @@ async fn get_in(
 )]
 async fn cancel(
     State(daemon): State<Shared>,
-    Path((kind, task)): Path<(String, String)>,
-    Headers(headers): Headers,
-) -> Result<Response, Refused> {
-    daemon.take_back(None, (&kind, &task), &headers).await
-}
-
-/// Take a task of any workspace back.
-#[utoipa::path(
-    delete,
-    path = "/workspaces/{workspace}/memory/{kind}/{task}",
-    tag = "tasks",
-    params(
-        ("workspace" = String, Path, description = "The id of the workspace"),
-        ("kind" = TaskKind, Path, description = "What kind of work it is"),
-        ("task" = String, Path, description = "Its id"),
-    ),
-    responses(
-        (status = 200, description = "It is over: taken back, or done before", body = Task),
-        (status = 202, description = "It is being stopped and ends soon", body = Task),
-        (status = "4XX", description = "It cannot be looked at", body = ErrorBody),
-        (status = "5XX", description = "It cannot be looked at", body = ErrorBody),
-    ),
-)]
-async fn cancel_in(
-    State(daemon): State<Shared>,
-    Path((workspace, kind, task)): Path<(String, String, String)>,
-    Headers(headers): Headers,
-) -> Result<Response, Refused> {
-    daemon.take_back(Some(&workspace), (&kind, &task), &headers).await
+    Path(path): Path<TaskPath>,
+    headers: HeaderMap,
+) -> Result<(StatusCode, Json<Task>), ErrorResponse> {
+    let (kind, workspace, id, client) = daemon.task(&path, &headers).await?;
+    let viewer = Viewer::Client(client.as_ref());
+    let kind_and_id = (from_wire::task_kind(kind), &id);
+    let found = daemon.serving.lanes.cancel(workspace, kind_and_id, viewer).await?;
+    let (status, task) = match found.ok_or_else(|| not_found(kind))? {
+        Cancelled::Over(task) => (StatusCode::OK, task),
+        Cancelled::Stopping(task) => (StatusCode::ACCEPTED, task),
+    };
+    Ok((status, Json(to_wire::task(&task))))
 }
 
 /// Which tasks to list.
@@ -214,8 +190,8 @@ struct Wanted {
 async fn list(
     State(daemon): State<Shared>,
     wanted: Result<Query<Wanted>, axum::extract::rejection::QueryRejection>,
-    Headers(headers): Headers,
-) -> Result<Json<TaskList>, Refused> {
+    headers: HeaderMap,
+) -> Result<Json<TaskList>, ErrorResponse> {
     let Query(wanted) = wanted?;
     let workspace = daemon.trusted(wanted.workspace.as_deref())?;
     let client = daemon.client(workspace, &headers).await?;
@@ -229,98 +205,26 @@ async fn list(
     Ok(Json(TaskList { tasks: tasks.iter().map(to_wire::listed_task).collect() }))
 }
 
-fn kind_of(word: &str) -> Result<TaskKind, Refused> {
+fn kind_of(word: &str) -> Result<TaskKind, ErrorResponse> {
     TaskKind::read(word).ok_or_else(|| ErrorCode::RouteNotFound.into())
 }
 
-/// Tasks that were told, as they were sent: whoever polls is told the same again and again.
-#[derive(Debug, Default)]
-pub(super) struct Told(Mutex<HashMap<TaskId, (Arc<engine::Task>, Bytes)>>);
-
-impl Told {
-    /// Returns what is told of a task.
-    fn text(&self, task: Arc<engine::Task>) -> Result<Bytes, Refused> {
-        let mut told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, text)) = told.get(&task.id)
-            && Arc::ptr_eq(of, &task)
-        {
-            return Ok(text.clone());
-        }
-        let text = serde_json::to_vec(&to_wire::task(&task)).map_err(|_| ErrorCode::Internal)?;
-        let text = Bytes::from(text);
-        if told.len() >= TASKS_SEEN_MAX {
-            told.clear();
-        }
-        told.insert(task.id.clone(), (task, text.clone()));
-        Ok(text)
-    }
-}
-
 impl Daemon {
-    async fn submit(
+    /// Reads which task a request is about, and which client asks.
+    async fn task(
         &self,
-        workspace: Option<&str>,
-        kind: &str,
-        request: Request,
-    ) -> Result<Response, Refused> {
-        let kind = kind_of(kind)?;
-        let headers = request.headers().clone();
-        let fields = body::fields(request).await?;
-        let workspace = self.trusted(workspace)?;
-        let asked = from_wire::request(kind, &fields)?;
-        let client = self.client(workspace, &headers).await?;
-        let read = self.read_by(client.as_ref().map(ToString::to_string));
-        let mut by = Asker::client(ORIGIN, client);
-        if read.is_some() {
-            by.trust = Trust::Outside;
-        }
-        let submitted = self.serving.lanes.submit(workspace, asked, by).await;
-        match submitted {
-            Ok(task) => Ok((StatusCode::ACCEPTED, Json(to_wire::task(&task))).into_response()),
-            Err(error) => Err(not_taken(kind, error)),
-        }
-    }
-
-    /// Tells how far a task is.
-    pub(super) async fn look_at(
-        &self,
-        workspace: Option<&str>,
-        (kind, task): (&str, &str),
+        path: &TaskPath,
         headers: &HeaderMap,
-    ) -> Result<Response, Refused> {
-        let kind = kind_of(kind)?;
-        let workspace = self.trusted(workspace)?;
+    ) -> Result<(TaskKind, &Workspace, TaskId, Option<ClientId>), ErrorResponse> {
+        let kind = kind_of(&path.kind)?;
+        let workspace = self.trusted(path.workspace.as_deref())?;
         let client = self.client(workspace, headers).await?;
-        let id: TaskId = task.parse().map_err(|_| not_found(kind))?;
-        let viewer = Viewer::Client(client.as_ref());
-        let found =
-            self.serving.lanes.get(workspace, (from_wire::task_kind(kind), &id), viewer).await?;
-        let task = found.ok_or_else(|| not_found(kind))?;
-        Ok(body::json(self.told.text(task)?))
-    }
-
-    async fn take_back(
-        &self,
-        workspace: Option<&str>,
-        (kind, task): (&str, &str),
-        headers: &HeaderMap,
-    ) -> Result<Response, Refused> {
-        let kind = kind_of(kind)?;
-        let workspace = self.trusted(workspace)?;
-        let client = self.client(workspace, headers).await?;
-        let id: TaskId = task.parse().map_err(|_| not_found(kind))?;
-        let viewer = Viewer::Client(client.as_ref());
-        let found =
-            self.serving.lanes.cancel(workspace, (from_wire::task_kind(kind), &id), viewer).await?;
-        let (status, task) = match found.ok_or_else(|| not_found(kind))? {
-            Cancelled::Over(task) => (StatusCode::OK, task),
-            Cancelled::Stopping(task) => (StatusCode::ACCEPTED, task),
-        };
-        Ok((status, Json(to_wire::task(&task))).into_response())
+        let id = path.task.parse().map_err(|_| not_found(kind))?;
+        Ok((kind, workspace, id, client))
     }
 }
 
-fn not_found(kind: TaskKind) -> Refused {
+fn not_found(kind: TaskKind) -> ErrorResponse {
     let code = match kind {
         TaskKind::Remember => ErrorCode::RememberTaskNotFound,
         TaskKind::Forget => ErrorCode::ForgetTaskNotFound,
@@ -329,16 +233,16 @@ fn not_found(kind: TaskKind) -> Refused {
     code.into()
 }
 
-fn not_taken(kind: TaskKind, error: SubmitError) -> Refused {
+fn not_taken(kind: TaskKind, error: SubmitError) -> ErrorResponse {
     match error {
         SubmitError::Untrusted => ErrorCode::UntrustedWorkspace.into(),
-        SubmitError::Off => off(Feature::Tasks),
+        SubmitError::Off => ErrorResponse::feature_disabled(Feature::Tasks),
         SubmitError::Unavailable => ErrorCode::ManagedMemoryUnavailable.into(),
         SubmitError::Full => {
-            Refused::from(ErrorCode::RememberQueueFull).retry_after(HTTP_RETRY_AFTER_SECONDS)
+            ErrorResponse::from(ErrorCode::RememberQueueFull).retry_after(HTTP_RETRY_AFTER_SECONDS)
         }
         SubmitError::Draining => {
-            Refused::from(ErrorCode::WorkspaceDraining).retry_after(HTTP_RETRY_AFTER_SECONDS)
+            ErrorResponse::from(ErrorCode::WorkspaceDraining).retry_after(HTTP_RETRY_AFTER_SECONDS)
         }
         SubmitError::ProbeFailed => {
             let code = match kind {

@@ -1,21 +1,22 @@
 //! One call of the memory tool, and search through all memories.
 
+use axum::Json;
 use axum::extract::{Query, Request, State};
 use axum::http::HeaderMap;
 use engine::Call;
 use memory::command::Reply;
-use memory::limits::{HTTP_PAGE_DEFAULT, HTTP_PAGE_MAX};
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::memories::{Found, Match, ToolReply};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::IntoParams;
 
-use super::body::{self, Json};
+use super::body;
 use super::daemon::Shared;
-use super::memories::{Asked, Where, whole_path};
-use super::refused::Refused;
+use super::request::{QueryResult, WorkspaceQuery, memory_path};
 use super::routes::{Routes, routes};
+use crate::error::ErrorResponse;
+use crate::limits::{HTTP_PAGE_DEFAULT, HTTP_PAGE_MAX};
 use crate::to_wire;
 
 pub(super) fn routes() -> Routes {
@@ -31,7 +32,7 @@ pub(super) fn routes() -> Routes {
     path = "/v1/tool",
     tag = "memories",
     params(
-        Where,
+        WorkspaceQuery,
         ("X-Quipu-Agent-Class" = Option<String>, Header,
             description = "`exec` (when left out), `plan` or `explore`"),
     ),
@@ -44,12 +45,12 @@ pub(super) fn routes() -> Routes {
 )]
 async fn tool(
     State(daemon): State<Shared>,
-    asked: Asked<Where>,
+    asked: QueryResult<WorkspaceQuery>,
     request: Request,
-) -> Result<Json<ToolReply>, Refused> {
+) -> Result<Json<ToolReply>, ErrorResponse> {
     let headers = request.headers().clone();
     let arguments = Value::Object(body::fields(request).await?);
-    let Query(Where { workspace }) = asked?;
+    let Query(WorkspaceQuery { workspace }) = asked?;
     let memories = daemon.agent(workspace.as_deref(), &headers).await?;
     let reply = match memory::tool::decode(&arguments, memories.layout()) {
         Ok(command) => memories.apply(command, &Call::default()).await?,
@@ -86,15 +87,15 @@ struct Searched {
 )]
 async fn search(
     State(daemon): State<Shared>,
-    asked: Asked<Searched>,
+    asked: QueryResult<Searched>,
     headers: HeaderMap,
-) -> Result<Json<Found>, Refused> {
+) -> Result<Json<Found>, ErrorResponse> {
     let Query(asked) = asked?;
     let memories = daemon.person(asked.workspace.as_deref(), &headers).await?;
     if asked.q.trim().is_empty() {
         return Err(ErrorCode::InvalidQuery.into());
     }
-    let under = asked.path.as_deref().map(|path| whole_path(&memories, path)).transpose()?;
+    let under = asked.path.as_deref().map(|path| memory_path(&memories, path)).transpose()?;
     let max = asked.max.unwrap_or(HTTP_PAGE_DEFAULT).clamp(1, HTTP_PAGE_MAX);
     let hits = engine::search(&memories, &asked.q, under.as_ref(), max).await?;
     let matches = hits.hits.into_iter().map(|hit| Match {

@@ -24,10 +24,10 @@ use utoipa::{IntoParams, ToSchema};
 
 use super::body;
 use super::daemon::Shared;
-use super::memories::{Asked, Where, whole_path};
-use super::refused::Refused;
+use super::request::{QueryResult, WorkspaceQuery, memory_path};
 use super::routes::{Routes, routes};
 use crate::chain;
+use crate::error::ErrorResponse;
 
 pub(super) fn routes() -> Routes {
     Routes::new().routes(routes!(export: MEMORY)).routes(routes!(import: MEMORY))
@@ -46,7 +46,7 @@ struct Archive(Vec<u8>);
     get,
     path = "/v1/export",
     tag = "transfer",
-    params(Where),
+    params(WorkspaceQuery),
     responses(
         (status = 200, description = "The archive", content_type = "application/x-tar", body = Archive),
         (status = "4XX", description = "There is none", body = ErrorBody),
@@ -55,10 +55,10 @@ struct Archive(Vec<u8>);
 )]
 async fn export(
     State(daemon): State<Shared>,
-    asked: Asked<Where>,
+    asked: QueryResult<WorkspaceQuery>,
     headers: HeaderMap,
-) -> Result<Response, Refused> {
-    let Query(Where { workspace }) = asked?;
+) -> Result<Response, ErrorResponse> {
+    let Query(WorkspaceQuery { workspace }) = asked?;
     let memories = daemon.person(workspace.as_deref(), &headers).await?;
     let listed = memories.list(None).await?.memories;
     let left: Vec<_> = listed.into_iter().map(|listed| listed.path).collect();
@@ -148,16 +148,16 @@ struct Target {
 )]
 async fn import(
     State(daemon): State<Shared>,
-    asked: Asked<Target>,
+    asked: QueryResult<Target>,
     request: Request,
-) -> Result<Json<ImportOutcome>, Refused> {
+) -> Result<Json<ImportOutcome>, ErrorResponse> {
     let headers = request.headers().clone();
     let archive = body::bytes(request).await?;
     let Query(Target { workspace, to }) = asked?;
     let memories = daemon.person(workspace.as_deref(), &headers).await?;
     let target = match to {
-        Some(to) => whole_path(&memories, &to)?,
-        None => whole_path(&memories, "/memories")?,
+        Some(to) => memory_path(&memories, &to)?,
+        None => memory_path(&memories, "/memories")?,
     };
     let files = unpack(&archive)?;
     Ok(Json(take_over(&memories, &target, files).await?))
@@ -165,15 +165,15 @@ async fn import(
 
 /// Returns the files of an archive; links and devices are none. One with more entries than an import looks
 /// at is refused as a whole.
-fn unpack(archive: &[u8]) -> Result<Vec<SourceFile>, Refused> {
-    let broken = |_| Refused::from(ErrorCode::InvalidArchive);
+fn unpack(archive: &[u8]) -> Result<Vec<SourceFile>, ErrorResponse> {
+    let broken = |_| ErrorResponse::from(ErrorCode::InvalidArchive);
     let mut archive = tar::Archive::new(archive);
     let mut files = Vec::new();
     for (index, entry) in archive.entries().map_err(broken)?.enumerate() {
         let mut entry = entry.map_err(broken)?;
         if index >= IMPORT_FILES_MAX {
             let sentence = format!("the archive has more than {IMPORT_FILES_MAX} entries");
-            let refused = Refused::from(ErrorCode::InvalidArchive).saying(sentence);
+            let refused = ErrorResponse::from(ErrorCode::InvalidArchive).with_message(sentence);
             return Err(refused.with("maxEntries", IMPORT_FILES_MAX));
         }
         if !entry.header().entry_type().is_file() {
@@ -191,7 +191,7 @@ async fn take_over(
     memories: &Memories,
     target: &MemoryPath,
     files: Vec<SourceFile>,
-) -> Result<ImportOutcome, Refused> {
+) -> Result<ImportOutcome, ErrorResponse> {
     let provenance = Provenance::of(Actor::Person, Trust::Imported, "import:folder");
     let memories = memories.for_caller(Caller::new(AgentClass::Exec, provenance));
     let plan = import::plan(Format::Folder, files);

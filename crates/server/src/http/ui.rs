@@ -4,9 +4,7 @@
 //! brings a ticket in the fragment of the address, which no server and no log ever sees, and trades it for a token of its
 //! own. The daemon's own token never reaches a browser.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
-
+use axum::Json;
 use axum::extract::State;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, CONTENT_TYPE, ETAG, IF_NONE_MATCH, REFERRER_POLICY,
@@ -14,17 +12,13 @@ use axum::http::header::{
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use memory::document::Revision;
-use memory::limits::{UI_LOGINS_MAX, UI_SESSION_IDLE_MAX, UI_TICKET_AGE_MAX};
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::ui::{Login, Ticket, Trade};
-use tokio::time::Instant;
-use uuid::Uuid;
 
-use super::body::Json;
 use super::daemon::Shared;
-use super::path::Path;
-use super::refused::Refused;
+use super::request::Path;
 use super::routes::{Routes, routes};
+use crate::error::ErrorResponse;
 
 /// Everything of the page: name, kind and bytes.
 macro_rules! files {
@@ -74,72 +68,6 @@ static FILES: &[(&str, &str, &[u8])] = &files![
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self'; \
     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
     trusted-types 'none'";
-
-/// Tickets and tokens of browsers. Not kept beyond this process.
-#[derive(Debug, Default)]
-pub(super) struct Logins {
-    /// Tickets that nobody used yet, with when they were given out.
-    tickets: Mutex<HashMap<String, Instant>>,
-    /// Tokens, with when they were used last.
-    tokens: Mutex<HashMap<String, Instant>>,
-}
-
-impl Logins {
-    /// Gives out a ticket.
-    fn ticket(&self) -> String {
-        let mut tickets = self.tickets.lock().unwrap_or_else(PoisonError::into_inner);
-        tickets.retain(|_, given| given.elapsed() < UI_TICKET_AGE_MAX);
-        let ticket = secret();
-        make_room(&mut tickets);
-        tickets.insert(ticket.clone(), Instant::now());
-        ticket
-    }
-
-    /// Trades a ticket for a token, once.
-    fn trade(&self, ticket: &str) -> Option<String> {
-        let given = {
-            let mut tickets = self.tickets.lock().unwrap_or_else(PoisonError::into_inner);
-            tickets.remove(ticket)
-        };
-        given.filter(|given| given.elapsed() < UI_TICKET_AGE_MAX)?;
-        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
-        tokens.retain(|_, used| used.elapsed() < UI_SESSION_IDLE_MAX);
-        let token = secret();
-        make_room(&mut tokens);
-        tokens.insert(token.clone(), Instant::now());
-        Some(token)
-    }
-
-    /// Tells whether a browser has this token, and notes that it was used.
-    pub(super) fn has(&self, token: &str) -> bool {
-        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
-        match tokens.get_mut(token) {
-            Some(used) if used.elapsed() < UI_SESSION_IDLE_MAX => {
-                *used = Instant::now();
-                true
-            }
-            Some(_) => {
-                tokens.remove(token);
-                false
-            }
-            None => false,
-        }
-    }
-}
-
-/// Drops the oldest, if there are as many as there may be.
-fn make_room(known: &mut HashMap<String, Instant>) {
-    if known.len() >= UI_LOGINS_MAX
-        && let Some(oldest) = known.iter().min_by_key(|(_, at)| **at).map(|(name, _)| name.clone())
-    {
-        known.remove(&oldest);
-    }
-}
-
-/// Returns 244 random bits: nobody guesses them.
-fn secret() -> String {
-    [Uuid::new_v4(), Uuid::new_v4()].map(|half| half.simple().to_string()).concat()
-}
 
 pub(super) fn routes() -> Routes {
     Routes::new()
@@ -203,20 +131,20 @@ async fn ticket(State(daemon): State<Shared>) -> Json<Ticket> {
 async fn log_in(
     State(daemon): State<Shared>,
     request: axum::extract::Request,
-) -> Result<Json<Login>, Refused> {
+) -> Result<Json<Login>, ErrorResponse> {
     let fields = super::body::fields(request).await?;
     let ticket = fields.get("ticket").and_then(serde_json::Value::as_str).unwrap_or_default();
     let token = daemon.logins.trade(ticket).ok_or_else(|| {
         let used =
             "the ticket was used already, or is older than a minute; `quipu ui` gives a new one";
-        Refused::from(ErrorCode::Unauthorized).saying(used.to_owned())
+        ErrorResponse::from(ErrorCode::Unauthorized).with_message(used.to_owned())
     })?;
     Ok(Json(Login { token, workspace: daemon.workspace(None)?.id.clone() }))
 }
 
 fn served(name: &str, headers: &HeaderMap) -> Response {
     let Some((_, kind, bytes)) = FILES.iter().find(|(known, ..)| *known == name) else {
-        return Refused::from(ErrorCode::RouteNotFound).into_response();
+        return ErrorResponse::from(ErrorCode::RouteNotFound).into_response();
     };
     let tag = format!("\"{}\"", Revision::of(bytes));
     let is_there =
@@ -241,8 +169,6 @@ fn served(name: &str, headers: &HeaderMap) -> Response {
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use super::*;
 
     #[test]
@@ -259,38 +185,5 @@ mod tests {
         assert_eq!(served, found);
         let bytes: usize = FILES.iter().map(|(.., bytes)| bytes.len()).sum();
         assert!(bytes <= 200 * 1024, "{bytes} bytes");
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn a_ticket_is_good_once_and_for_a_minute() {
-        let logins = Logins::default();
-        let ticket = logins.ticket();
-        let token = logins.trade(&ticket).unwrap();
-        assert!(logins.has(&token) && !logins.has(&ticket) && !logins.has(""));
-        assert_eq!(logins.trade(&ticket), None);
-        let late = logins.ticket();
-        tokio::time::advance(UI_TICKET_AGE_MAX).await;
-        assert_eq!(logins.trade(&late), None);
-        assert!(logins.has(&token));
-        // A token lives as long as it is used.
-        for _ in 0..3 {
-            tokio::time::advance(UI_SESSION_IDLE_MAX.mul_f32(0.9)).await;
-            assert!(logins.has(&token));
-        }
-        tokio::time::advance(UI_SESSION_IDLE_MAX).await;
-        assert!(!logins.has(&token));
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn there_are_no_more_than_may_be() {
-        let logins = Logins::default();
-        let mut tokens = Vec::new();
-        for _ in 0..UI_LOGINS_MAX + 5 {
-            tokio::time::advance(Duration::from_millis(1)).await;
-            let ticket = logins.ticket();
-            tokens.push(logins.trade(&ticket).unwrap());
-        }
-        let live = tokens.iter().filter(|token| logins.has(token)).count();
-        assert_eq!(live, UI_LOGINS_MAX);
     }
 }

@@ -1,18 +1,17 @@
 //! The workspaces of the host: listed, and removed with their memories.
 
-use axum::extract::{Path, State};
+use axum::Json;
+use axum::extract::State;
 use axum::http::HeaderMap;
 use engine::{Caller, Workspace, WorkspaceId, WorkspaceRemovalError};
 use memory::code::Code;
 use protocol::error::{ErrorBody, ErrorCode};
 use protocol::workspaces::{HostWorkspace, HostWorkspaces, RemovedWorkspace};
 
-use super::body::Json;
 use super::daemon::{Daemon, ORIGIN, Shared};
-use super::faults::fault;
-use super::gate::client_name;
-use super::refused::Refused;
+use super::request::{Path, client_name};
 use super::routes::{Routes, routes};
+use crate::error::ErrorResponse;
 
 pub(super) fn routes() -> Routes {
     Routes::new().routes(routes!(list: MEMORY)).routes(routes!(remove: MEMORY))
@@ -32,7 +31,7 @@ pub(super) fn routes() -> Routes {
         (status = "5XX", description = "The memories cannot be read", body = ErrorBody),
     ),
 )]
-async fn list(State(daemon): State<Shared>) -> Result<Json<HostWorkspaces>, Refused> {
+async fn list(State(daemon): State<Shared>) -> Result<Json<HostWorkspaces>, ErrorResponse> {
     let mut workspaces = Vec::new();
     for found in daemon.engine.workspaces().await? {
         if daemon.is_untrusted(&found.id) {
@@ -71,7 +70,7 @@ async fn remove(
     State(daemon): State<Shared>,
     Path(id): Path<String>,
     headers: HeaderMap,
-) -> Result<Json<RemovedWorkspace>, Refused> {
+) -> Result<Json<RemovedWorkspace>, ErrorResponse> {
     let Ok(id) = id.parse::<WorkspaceId>() else { return Err(ErrorCode::WorkspaceNotFound.into()) };
     if daemon.is_untrusted(&id) {
         return Err(ErrorCode::UntrustedWorkspace.into());
@@ -95,11 +94,11 @@ impl Daemon {
 
     /// Returns the client that a request about the host names, which has to be registered in one of the
     /// workspaces.
-    async fn named_client(&self, headers: &HeaderMap) -> Result<Option<String>, Refused> {
+    async fn named_client(&self, headers: &HeaderMap) -> Result<Option<String>, ErrorResponse> {
         if client_name(headers).is_none() {
             return Ok(None);
         }
-        let mut refused = Refused::from(ErrorCode::InvalidClientId);
+        let mut refused = ErrorResponse::from(ErrorCode::InvalidClientId);
         for workspace in &self.workspaces {
             match self.client(workspace, headers).await {
                 Ok(client) => return Ok(client.map(|client| client.to_string())),
@@ -110,7 +109,7 @@ impl Daemon {
     }
 }
 
-impl From<WorkspaceRemovalError> for Refused {
+impl From<WorkspaceRemovalError> for ErrorResponse {
     fn from(error: WorkspaceRemovalError) -> Self {
         let code = match error {
             WorkspaceRemovalError::NotFound(_) => ErrorCode::WorkspaceNotFound,
@@ -118,8 +117,10 @@ impl From<WorkspaceRemovalError> for Refused {
             WorkspaceRemovalError::TooMany(_) => ErrorCode::ScopeFull,
             WorkspaceRemovalError::Store(error) => return error.into(),
             WorkspaceRemovalError::State(error) => return error.into(),
-            WorkspaceRemovalError::Folder(_) => return fault(&error, Code::StorageFailed),
+            WorkspaceRemovalError::Folder(_) => {
+                return ErrorResponse::failure(&error, Code::StorageFailed);
+            }
         };
-        Self::from(code).saying(error.to_string())
+        Self::from(code).with_message(error.to_string())
     }
 }

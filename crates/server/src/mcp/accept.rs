@@ -8,10 +8,12 @@ use axum::body::Body;
 use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, Method, Response, StatusCode};
 use http_body_util::BodyExt as _;
-use rmcp::model::ErrorData;
+use rmcp::model::{ErrorData, JsonRpcMessage, ServerJsonRpcMessage};
 use serde_json::Value;
 
-use super::endpoint::{JSON, is_stream, refused};
+use super::wire::Refusal;
+
+pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 const EVENTS: HeaderValue = HeaderValue::from_static("text/event-stream");
 
@@ -63,6 +65,21 @@ impl AnswerForms {
         }
         response
     }
+}
+
+/// Returns whether an answer is a stream of messages.
+pub(crate) fn is_stream(response: &Response<Body>) -> bool {
+    response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream")
+}
+
+/// Returns an answer that refuses a message.
+pub(super) fn refused(status: StatusCode, Refusal { id, error }: Refusal) -> Response<Body> {
+    let message: ServerJsonRpcMessage = JsonRpcMessage::error(error, id);
+    // Strings and numbers alone: there is nothing that could fail.
+    let mut response = Response::new(Body::from(serde_json::to_vec(&message).unwrap_or_default()));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, JSON);
+    response
 }
 
 /// Returns the answer in a stream, as JSON.

@@ -11,11 +11,12 @@ use axum::http::HeaderMap;
 use axum::http::request::Parts;
 use engine::{Call, Caller};
 use memory::access::AgentClass;
-use memory::limits::PROVENANCE_CHARS_MAX;
 use rmcp::model::{RequestId, RequestMetaObject};
 use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use uuid::Uuid;
+
+use crate::limits::PROVENANCE_CHARS_MAX;
 
 /// Where clients put the model's id of a tool call, among what goes with a request: Claude Code's
 /// key, and the one that others were asked to use. Without it the request's own id stands in.

@@ -10,7 +10,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use engine::{Feeds, Memories, Notice, Watch};
-use futures_util::FutureExt as _;
 use memory::change::ChangeKind;
 use memory::path::MemoryPath;
 use rmcp::RoleServer;
@@ -115,7 +114,7 @@ impl Changes {
             return;
         }
         let this = Arc::clone(self);
-        lock(&self.tasks).spawn(async move { this.watch(bound).await }.boxed());
+        lock(&self.tasks).spawn(async move { this.watch(bound).await });
     }
 
     /// Returns whether anything is watched, so that a change of project matters.
@@ -128,7 +127,7 @@ impl Changes {
         if !self.telling.swap(true, Ordering::Relaxed) {
             let ear = Ear::Connection(peer.clone(), Arc::clone(&self.subscribed));
             let listener = Listener { notices: notices(), bound: Arc::clone(&self.bound), ear };
-            lock(&self.tasks).spawn(listener.listen().boxed());
+            lock(&self.tasks).spawn(listener.listen());
         }
     }
 

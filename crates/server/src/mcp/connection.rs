@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use engine::{ContextScope, Memories, Notice, Workspace};
+use engine::{BindingRequest, Caller, ContextScope, Engine, Memories, Notice, Workspace};
 use memory::feature::{Feature, Features};
 use memory::path::{Layout, MemoryPath};
 use memory::tool::save::SaveScope;
@@ -32,10 +32,10 @@ use tokio_util::task::TaskTracker;
 
 use super::changes::{Bound, Changes, Subscriptions, Watcher};
 use super::question::Answer;
-use super::roots::{ClientProject, Roots};
+use super::roots::{ClientProject, ProjectFrom, Roots};
 use super::tools::{Called, SaveFiles};
 use super::wire::Wire;
-use super::{Host, caller, prompts, resources, tools};
+use super::{caller, prompts, resources, tools};
 
 /// What models are told about this server before they use it.
 const INSTRUCTIONS: &str = include_str!("prompts/instructions.md");
@@ -63,6 +63,19 @@ enum Revisions {
     All,
     /// In all but the newest, which has no handshake and no other state of a connection.
     Older,
+}
+
+/// What the command line composed: whose memories a client is let to.
+#[derive(Clone, Debug)]
+pub struct Host {
+    /// Gives out memories. Whoever calls [`serve`](super::serve) closes it afterwards.
+    pub engine: Engine,
+    /// The roots as flags and the start folder give them.
+    pub binding: BindingRequest,
+    /// Who calls, as far as flags tell; the client's name and the tool call are added per request.
+    pub caller: Caller,
+    /// Who decides which project it is.
+    pub project: ProjectFrom,
 }
 
 /// A client and what it is served with.
@@ -152,12 +165,12 @@ impl Connection {
         Err(ErrorData::method_not_found::<M>())
     }
 
-    fn memories_of(&self, project: ClientProject, caller: engine::Caller) -> Memories {
+    fn memories_of(&self, project: ClientProject, caller: Caller) -> Memories {
         self.host.engine.memories(&project.bind(&self.host.binding), caller)
     }
 
     /// Returns the context files that a client may add to.
-    fn context_files(&self, project: ClientProject, caller: engine::Caller) -> SaveFiles {
+    fn context_files(&self, project: ClientProject, caller: Caller) -> SaveFiles {
         let binding = project.bind(&self.host.binding);
         let no_project = binding.no_project.clone();
         let in_project = binding.project_dir.is_some();

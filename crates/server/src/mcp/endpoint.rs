@@ -11,32 +11,30 @@ use std::sync::Arc;
 use axum::body::{Body, Bytes};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode};
+use axum::http::{HeaderMap, Method, Request, Response, StatusCode};
 use engine::{Caller, Feeds};
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use http_body_util::{BodyExt as _, Full as Whole};
 use memory::access::AgentClass;
 use memory::json;
-use memory::limits::{EVENT_HEARTBEAT, HTTP_BODY_BYTES_MAX, MCP_SHUTDOWN_WAIT};
+use memory::limits::MCP_SHUTDOWN_WAIT;
 use rmcp::ServerHandler;
-use rmcp::model::{ErrorData, JsonRpcMessage, ServerJsonRpcMessage};
+use rmcp::model::ErrorData;
 use rmcp::transport::streamable_http_server::{StreamableHttpServerConfig, StreamableHttpService};
 use serde::Deserialize;
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::Host;
-use super::accept::AnswerForms;
+use super::accept::{AnswerForms, JSON, is_stream, refused};
 use super::caller::{self, SESSION_HEADER};
 use super::changes::Watcher;
-use super::connection::Connection;
+use super::connection::{Connection, Host};
 use super::sessions::{Full, Sessions};
 use super::wire::{self, Refusal};
 use crate::holding;
-
-pub(super) const JSON: HeaderValue = HeaderValue::from_static("application/json");
+use crate::limits::{EVENT_HEARTBEAT, HTTP_BODY_BYTES_MAX};
 
 /// Answers a request, as the protocol library does.
 type Answering = dyn Fn(Request<Whole<Bytes>>) -> BoxFuture<'static, Response<Body>> + Send + Sync;
@@ -176,11 +174,6 @@ impl Endpoint {
     }
 }
 
-/// Returns whether an answer is a stream of messages.
-pub(crate) fn is_stream(response: &Response<Body>) -> bool {
-    response.headers().get(CONTENT_TYPE).is_some_and(|kind| kind == "text/event-stream")
-}
-
 /// Returns whether a message is one of a session: it is taken, and may be answered later.
 pub(crate) fn is_in_session(headers: &HeaderMap) -> bool {
     session_of(headers).is_some()
@@ -239,13 +232,4 @@ fn no_message(sent: &[u8]) -> Option<Refusal> {
     let wrong = read.drain(..).find_map(Result::err);
     let other = || ErrorData::invalid_request("a body is one JSON-RPC message", None).into();
     Some(wrong.unwrap_or_else(other))
-}
-
-pub(super) fn refused(status: StatusCode, Refusal { id, error }: Refusal) -> Response<Body> {
-    let message: ServerJsonRpcMessage = JsonRpcMessage::error(error, id);
-    // Strings and numbers alone: there is nothing that could fail.
-    let mut response = Response::new(Body::from(serde_json::to_vec(&message).unwrap_or_default()));
-    *response.status_mut() = status;
-    response.headers_mut().insert(CONTENT_TYPE, JSON);
-    response
 }

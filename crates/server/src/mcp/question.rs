@@ -4,11 +4,12 @@
 //! cannot, or does not in time, is answered with the question as a text.
 
 use engine::ContextScope;
-use memory::limits::MCP_QUESTION_WAIT;
 use rmcp::model::{ClientResult, ElicitRequestParams, ElicitationAction, ServerRequest};
 use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 use rmcp::{RoleServer, model::ElicitRequest};
 use serde_json::json;
+
+use crate::limits::MCP_QUESTION_WAIT;
 
 /// What came of a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

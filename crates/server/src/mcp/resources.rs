@@ -9,22 +9,32 @@
 
 use std::collections::HashMap;
 
-use engine::{Listed, Listing, Memories, StoreError, Unreviewed};
-use memory::code::Code;
+use engine::{Listed, Listing, Memories, Unreviewed};
 use memory::command::view::FROM_CHECKOUT;
 use memory::command::{CommandError, Warning};
-use memory::limits::MCP_RESOURCES_PAGE;
-use memory::path::{Layout, MemoryPath};
+use memory::path::{Layout, MemoryPath, PathError};
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use rmcp::ErrorData;
 use rmcp::model::{
     Annotations, ListResourceTemplatesResult, ListResourcesResult, ReadResourceResult, Resource,
     ResourceContents, ResourceTemplate,
 };
-use serde_json::{Value, json};
+use serde_json::json;
 
-use super::{fault, uri};
+use crate::error::{mcp_error, mcp_refusal};
+use crate::limits::MCP_RESOURCES_PAGE;
 
 const MIME_TYPE: &str = "text/markdown";
+
+/// Everything but the characters that mean themselves in every part of a URI, and the slash.
+const ESCAPED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b'/');
+
+/// What stands before a path in a URI; the path brings the second half of the `//`.
+const SCHEME: &str = "quipu:/";
+
+/// The URI of any memory, as a template.
+const URI_TEMPLATE: &str = "quipu://memories/{+path}";
 
 /// Returns the lines around a memory that nobody here reviewed, if it is shown with any.
 fn notices(
@@ -43,7 +53,7 @@ pub(super) async fn list(
         Some(cursor) => Some(path_of(cursor, memories.layout()).map_err(|_| bad_cursor())?),
         None => None,
     };
-    let listing = memories.list(None).await.map_err(|error| refused("resources/list", error))?;
+    let listing = memories.list(None).await.map_err(|error| mcp_error("resources/list", error))?;
     let (listed, next_cursor) = page(&listing, after.as_ref());
     let mut resources = Vec::with_capacity(listed.len());
     let paths: Vec<_> = listed.iter().map(|memory| (&memory.path, None)).collect();
@@ -72,7 +82,7 @@ fn page<'l>(listing: &'l Listing, after: Option<&MemoryPath>) -> (Vec<&'l Listed
         .filter(|memory| after.as_ref().is_none_or(|after| memory.path.to_string() > *after));
     let listed: Vec<&Listed> = rest.by_ref().take(MCP_RESOURCES_PAGE).collect();
     let more = rest.next().is_some();
-    let next = listed.last().filter(|_| more).map(|last| uri::of(&last.path));
+    let next = listed.last().filter(|_| more).map(|last| uri_of(&last.path));
     (listed, next)
 }
 
@@ -102,7 +112,7 @@ fn resource(memory: &Listed) -> Resource {
     annotations.last_modified = Some(memory.modified_at.to_string());
     // What a person pinned is to be in context; nothing else is known to matter more or less.
     annotations.priority = memory.pinned.then_some(1.0);
-    let mut resource = Resource::new(uri::of(&memory.path), name)
+    let mut resource = Resource::new(uri_of(&memory.path), name)
         .with_mime_type(MIME_TYPE)
         .with_size(memory.bytes)
         .with_annotations(annotations);
@@ -113,7 +123,7 @@ fn resource(memory: &Listed) -> Resource {
 
 /// Returns the one template by which a client can make the URI of any memory.
 pub(super) fn templates() -> ListResourceTemplatesResult {
-    let template = ResourceTemplate::new(uri::TEMPLATE, "memory")
+    let template = ResourceTemplate::new(URI_TEMPLATE, "memory")
         .with_title("Memory")
         .with_description("A memory by its path below /memories.")
         .with_mime_type(MIME_TYPE);
@@ -123,7 +133,7 @@ pub(super) fn templates() -> ListResourceTemplatesResult {
 /// Returns a memory's text, as data.
 pub(super) async fn read(memories: &Memories, uri: &str) -> Result<ReadResourceResult, ErrorData> {
     let path = path_of(uri, memories.layout())?;
-    let memory = memories.read(&path).await.map_err(|error| refused("resources/read", error))?;
+    let memory = memories.read(&path).await.map_err(|error| mcp_error("resources/read", error))?;
     let objections = memories.objections(&path).await;
     let unreviewed = memories.unreviewed(&[(&path, Some(memory.revision))]).await;
     memories.note_read(unreviewed.get(&path).copied());
@@ -142,42 +152,31 @@ pub(super) async fn read(memories: &Memories, uri: &str) -> Result<ReadResourceR
 
 /// Returns the memory path that a URI names.
 pub(super) fn path_of(uri: &str, layout: Layout) -> Result<MemoryPath, ErrorData> {
-    match uri::parse(uri, layout) {
+    match parse_uri(uri, layout) {
         Some(Ok(path)) => Ok(path),
-        Some(Err(error)) => {
-            let error = CommandError::from(error);
-            Err(ErrorData::invalid_params(error.to_string(), Some(coded(&error))))
-        }
+        Some(Err(error)) => Err(mcp_refusal(&CommandError::from(error))),
         None => Err(ErrorData::resource_not_found(
-            format!("not the URI of a memory; those have the form {}", uri::TEMPLATE),
+            format!("not the URI of a memory; those have the form {URI_TEMPLATE}"),
             Some(json!({ "uri": uri })),
         )),
     }
 }
 
+/// Returns the URI of a memory: `/memories/global/prefs.md` is `quipu://memories/global/prefs.md`. A scheme of its own keeps
+/// it apart from the resources of other servers in the same client.
+fn uri_of(path: &MemoryPath) -> String {
+    format!("{SCHEME}{}", utf8_percent_encode(&path.to_string(), ESCAPED))
+}
+
+/// Reads a URI. `None` when it is not one of ours.
+fn parse_uri(uri: &str, layout: Layout) -> Option<Result<MemoryPath, PathError>> {
+    let path = uri.strip_prefix(SCHEME).filter(|path| path.starts_with("/memories"))?;
+    let path = percent_decode_str(path).decode_utf8().ok()?;
+    Some(MemoryPath::parse(&path, layout))
+}
+
 fn bad_cursor() -> ErrorData {
     ErrorData::invalid_params("the cursor is not one that a list ended with", None)
-}
-
-fn coded(error: &CommandError) -> Value {
-    json!({ "code": error.code().as_str() })
-}
-
-/// Returns the protocol's error for a store's. What is not there has a number of its own.
-fn refused(what: &str, error: StoreError) -> ErrorData {
-    match error {
-        StoreError::Refused(refusal) if refusal.code() == Code::NotFound => {
-            ErrorData::resource_not_found(refusal.to_string(), Some(coded(&refusal)))
-        }
-        StoreError::Refused(refusal) => {
-            ErrorData::invalid_params(refusal.to_string(), Some(coded(&refusal)))
-        }
-        error => {
-            let code = fault::log(what, &error);
-            let data = json!({ "code": code.as_str() });
-            ErrorData::internal_error(code.meaning(), Some(data))
-        }
-    }
 }
 
 #[cfg(test)]

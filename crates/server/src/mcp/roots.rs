@@ -12,14 +12,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::http::request::Parts;
 use engine::{BindingRequest, Checkout};
-use memory::limits::MCP_ROOTS_WAIT;
 use percent_encoding::percent_decode_str;
 use rmcp::RoleServer;
 use rmcp::model::{ClientResult, Extensions, ProtocolVersion, ServerRequest};
 use rmcp::service::{Peer, PeerRequestOptions, ServiceError};
 use tokio::sync::OnceCell;
 
-use super::ProjectFrom;
+use crate::limits::MCP_ROOTS_WAIT;
+
+/// Who decides which project a client works in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProjectFrom {
+    /// The binding, because a person named the project; the client is not asked.
+    Binding,
+    /// The client, if it has roots: the project in which they lie. Several projects are none, since nothing says
+    /// which one is meant. Without roots, the binding.
+    ClientRoots,
+    /// The workspace that a request names, which the binding leads to. A client with roots in several projects
+    /// has to name one; without a name there is no project for it.
+    Workspace,
+}
 
 /// A mark on an HTTP request that names the workspace that it means.
 #[derive(Clone, Copy, Debug)]

@@ -9,7 +9,6 @@ use engine::{
     BackendError, Call, ContextFileError, ContextFiles, ContextScope, Engine, Memories, Recalled,
     StoreError,
 };
-use futures_util::FutureExt as _;
 use memory::code::Code;
 use memory::command::{Command, Reply, Warning};
 use memory::feature::{Feature, Features};
@@ -27,8 +26,8 @@ use serde_json::{Value, json};
 use tokio_util::task::TaskTracker;
 
 use super::caller::Held;
-use super::fault;
 use super::question::{self, Answer};
+use crate::error::log_failure;
 
 /// The member of a result's `_meta` that holds the facts for programs.
 const FACTS: &str = "quipu";
@@ -140,7 +139,7 @@ pub(super) async fn recall(engine: &Engine, memories: &Memories, prompt: &str) -
             encode(text, false, json!({ "ok": true, "memories": paths }))
         }
         Err(StoreError::Refused(refusal)) => result(&Reply::Refused(refusal)),
-        Err(error) => failed(fault::log("recall", &error)),
+        Err(error) => failure("recall", &error),
     }
 }
 
@@ -150,14 +149,11 @@ pub(super) async fn save(
     (files, held): (SaveFiles, Option<Held>),
     save: Save,
 ) -> CallToolResult {
-    let running = calls.spawn(
-        async move {
-            let saved = files.save(&save).await;
-            drop(held);
-            saved
-        }
-        .boxed(),
-    );
+    let running = calls.spawn(async move {
+        let saved = files.save(&save).await;
+        drop(held);
+        saved
+    });
     running.await.unwrap_or_else(|crash| {
         tracing::error!(error = crate::chain(&crash), "a tool call crashed");
         failed(Code::StorageFailed)
@@ -314,18 +310,15 @@ pub(super) async fn carry_out(
     command: Command,
     call: Call,
 ) -> CallToolResult {
-    let running = calls.spawn(
-        async move {
-            let done = memories.apply(command, &call).await;
-            drop(held);
-            done
-        }
-        .boxed(),
-    );
+    let running = calls.spawn(async move {
+        let done = memories.apply(command, &call).await;
+        drop(held);
+        done
+    });
     match running.await {
         Ok(Ok(reply)) => result(&reply),
         Ok(Err(StoreError::Refused(refusal))) => result(&Reply::Refused(refusal)),
-        Ok(Err(error)) => failed(fault::log("memory tool", &error)),
+        Ok(Err(error)) => failure("memory tool", &error),
         Err(crash) => {
             tracing::error!(error = crate::chain(&crash), "a tool call crashed");
             failed(Code::StorageFailed)
@@ -341,6 +334,11 @@ pub(super) fn result(reply: &Reply) -> CallToolResult {
         facts.remove("revision");
     }
     encode(text, is_error, facts)
+}
+
+fn failure(what: &str, error: &StoreError) -> CallToolResult {
+    log_failure(what, error, error.code());
+    failed(error.code())
 }
 
 fn failed(code: Code) -> CallToolResult {

@@ -8,9 +8,7 @@
 use std::collections::VecDeque;
 use std::io;
 
-use futures_util::FutureExt as _;
 use memory::json;
-use memory::limits::{MCP_LINE_BYTES_MAX, MCP_LINES_WAITING_MAX};
 use rmcp::RoleServer;
 use rmcp::model::{
     ClientJsonRpcMessage, ErrorData, JsonRpcMessage, RequestId, ServerJsonRpcMessage,
@@ -22,6 +20,7 @@ use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
+use crate::limits::{MCP_LINE_BYTES_MAX, MCP_LINES_WAITING_MAX};
 use crate::lines::{Lines, Read};
 
 /// One client's end, as the protocol library reads and writes it.
@@ -43,7 +42,7 @@ impl<R: AsyncRead + Send + Unpin + 'static> Wire<R> {
         W: AsyncWrite + Send + Unpin + 'static,
     {
         let (outgoing, queued) = mpsc::channel(MCP_LINES_WAITING_MAX);
-        let writer = tokio::spawn(write(output, queued, ending.clone()).boxed());
+        let writer = tokio::spawn(write(output, queued, ending.clone()));
         let lines = Lines::new(BufReader::new(input), MCP_LINE_BYTES_MAX);
         let waiting = VecDeque::new();
         (Self { lines, waiting, opened: false, outgoing: Some(outgoing), ending }, writer)

@@ -70,21 +70,6 @@ pub(super) fn refuse_stub(path: &Path) -> Result<(), Fault> {
     }
 }
 
-/// Opens the wal-index of a database for reading. Whoever has it must never close it: that would drop the
-/// locks that SQLite has on it in this process.
-#[cfg(unix)]
-pub(super) fn open_wal_index(path: &Path) -> io::Result<(File, FileId)> {
-    let file = File::open(with_suffix(path, "-shm"))?;
-    let facts = file.metadata();
-    match facts {
-        Ok(facts) => Ok((file, id_of(&facts))),
-        Err(error) => {
-            std::mem::forget(file);
-            Err(error)
-        }
-    }
-}
-
 /// Lets only the owner read and write a database that was just made; SQLite gives its companions
 /// the same mode. By path, for the reason that the module gives.
 pub(super) fn make_private(path: &Path) -> Result<(), Fault> {

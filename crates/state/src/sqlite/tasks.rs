@@ -8,9 +8,7 @@ use memory::proposal::ProposalId;
 
 use crate::error::StateError;
 use crate::proposal::{AddedProposals, NewProposal, ProposalQuery, ProposalRow};
-use crate::sqlite::{
-    SqliteState, Turn, Version, conversations, model_work, proposals, queue, sessions,
-};
+use crate::sqlite::{SqliteState, Turn, conversations, model_work, proposals, queue, sessions};
 use crate::task::{
     Attempt, ConversationRow, DreamGates, End, Enqueued, LastDream, ModelWorkRow, NewTask,
     QueueLimits, RunRow, SegmentRow, SessionRow, TaskCount, TaskQuery, TaskRow, Tasks,
@@ -176,10 +174,6 @@ impl Tasks for SqliteState {
             (connection, answer)
         });
         Ok(found.await?.unwrap_or_default())
-    }
-
-    fn version(&self) -> Option<Version> {
-        self.index.version(&self.path)
     }
 
     async fn task(&self, id: &str) -> Result<Option<TaskRow>, StateError> {

@@ -81,39 +81,6 @@ async fn a_database_of_the_first_schema_is_brought_up_to_date_with_all_that_is_i
 }
 
 #[tokio::test]
-async fn whatever_anybody_writes_makes_another_version_and_nothing_else_does() {
-    let place = Place::new();
-    let (state, other) = (place.state(), place.state());
-    assert_eq!(state.version(), None, "there is no database");
-    let task = queued(&state, "remember", 1).await;
-    let first = state.version().unwrap();
-    assert_eq!(all(&other).await, std::slice::from_ref(&task));
-    assert_eq!((state.version(), other.version()), (Some(first), Some(first)));
-    // In the order in which they become current.
-    let mut versions = vec![first];
-    assert!(other.give_up(&task.id, end("failed", "{}"), time(2)).await.unwrap());
-    versions.push(state.version().unwrap());
-    state.record(write("one", "a.md", "a").to_record()).await.unwrap();
-    versions.push(other.version().unwrap());
-    place.run("DELETE FROM tasks").await;
-    versions.push(state.version().unwrap());
-    // Whoever heals sets the database aside and puts another one in its place.
-    for suffix in ["", "-wal", "-shm"] {
-        let name = format!("{}{suffix}", place.path().display());
-        fs::rename(&name, format!("{name}.aside")).unwrap();
-    }
-    let healed = place.state();
-    queued(&healed, "remember", 3).await;
-    versions.push(state.version().unwrap());
-    for (index, version) in versions.iter().enumerate() {
-        assert!(!versions.iter().skip(index + 1).any(|later| later == version), "{index}");
-    }
-    healed.close().await;
-    let left = state.version();
-    assert!(!left.is_some_and(|left| versions.contains(&left)), "whoever was last removed it");
-}
-
-#[tokio::test]
 async fn a_mere_look_brings_nothing_up_to_date() {
     let place = Place::new();
     let state = place.state();

@@ -30,7 +30,7 @@ fn edit_quietly(file: &Path, text: &str) {
 }
 
 #[test]
-fn an_answer_that_was_given_before_is_given_again_only_while_the_file_stays_the_same() {
+fn an_edit_of_a_file_is_read_at_once_although_it_changes_neither_size_nor_date() {
     let place = Place::new();
     let daemon = Daemon::start(&place);
     make(&daemon, "global/a.md", "one\n");
@@ -45,7 +45,7 @@ fn an_answer_that_was_given_before_is_given_again_only_while_the_file_stays_the_
         edit_quietly(&file, text);
         let first = read();
         assert_eq!((first.0, &first.2), (200, &json!(text)));
-        assert_eq!(read(), first, "from what was kept");
+        assert_eq!(read(), first);
         assert_ne!(before.replace(first.1.clone()), Some(first.1));
     }
     fs::remove_file(&file).unwrap();
@@ -53,7 +53,7 @@ fn an_answer_that_was_given_before_is_given_again_only_while_the_file_stays_the_
 }
 
 #[test]
-fn what_is_answered_before_a_route_is_looked_for_is_answered_as_by_its_route() {
+fn a_read_is_answered_the_same_by_each_of_its_routes() {
     let place = Place::new();
     let daemon = Daemon::start(&place);
     let tag = make(&daemon, "global/a.md", "one\n");
@@ -70,7 +70,7 @@ fn what_is_answered_before_a_route_is_looked_for_is_answered_as_by_its_route() {
     let first = told(&daemon.get(memory));
     assert_eq!(first.0, 200);
     assert_eq!(told(&daemon.get(memory)), first);
-    assert_eq!(told(&daemon.get("/v1/memories/global/%61.md")), first, "by its route");
+    assert_eq!(told(&daemon.get("/v1/memories/global/%61.md")), first);
     let looked_at = format!("/workspace/memory/remember/{task}");
     let by_route = format!("/workspaces/{}/memory/remember/{task}", daemon.workspace(0));
     assert_eq!(told(&daemon.get(&looked_at)), told(&daemon.get(&by_route)));

@@ -8,9 +8,9 @@ use axum::http::HeaderValue;
 use governor::clock::{Clock, DefaultClock};
 use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
-use memory::limits::{RATED_CLIENTS_AN_ADDRESS, RATED_CLIENTS_MAX};
 
-use super::Peer;
+use crate::http::visitors::Peer;
+use crate::limits::{RATED_CLIENTS_AN_ADDRESS, RATED_CLIENTS_MAX};
 
 /// Where a connection comes from, and a digest of what the client calls itself.
 type Client = (Option<Peer>, u64);

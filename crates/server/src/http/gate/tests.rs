@@ -14,7 +14,9 @@ use http_body_util::BodyExt as _;
 use tower_service::Service as _;
 
 use super::*;
-use crate::http::path::Path;
+use crate::error::ErrorResponse;
+use crate::http::request::Path;
+use crate::http::visitors::Peer;
 
 const TOKEN: &str = "correct-horse-battery";
 
@@ -29,9 +31,9 @@ fn router(requests_a_second_max: Option<NonZeroU32>) -> Router {
     Router::new()
         .route("/health", get(async || "ok"))
         .route("/echo", post(async |body: String| body))
-        .route("/refused", get(async || Refused::from(ErrorCode::UntrustedWorkspace)))
+        .route("/refused", get(async || ErrorResponse::from(ErrorCode::UntrustedWorkspace)))
         .route("/named/{name}", get(async |Path(name): Path<String>| name))
-        .fallback(async || Refused::from(ErrorCode::RouteNotFound).into_response())
+        .fallback(async || ErrorResponse::from(ErrorCode::RouteNotFound).into_response())
         .layer(from_fn_with_state(gate, pass))
 }
 
@@ -164,7 +166,7 @@ async fn a_caller_that_takes_a_new_name_each_time_waits_too() {
         request.extensions_mut().insert(Visitor::no_stranger(Peer::Address(address.into())));
         request
     };
-    let many = 2 * memory::limits::RATED_CLIENTS_AN_ADDRESS;
+    let many = 2 * crate::limits::RATED_CLIENTS_AN_ADDRESS;
     // A bucket may have got another token meanwhile, but not as many again.
     let mut answers = Vec::new();
     for number in 0..2 * many {
@@ -175,25 +177,6 @@ async fn a_caller_that_takes_a_new_name_each_time_waits_too() {
     assert!(answers.contains(&StatusCode::TOO_MANY_REQUESTS));
     let other = ask(&router, from(0, [127, 0, 0, 2])).await.0;
     assert_eq!(other, StatusCode::OK, "another address has a bucket of its own");
-}
-
-#[test]
-fn an_empty_name_does_not_hide_the_other() {
-    let (first, alias) = (CLIENT_ID_HEADER, CLIENT_ID_HEADER_ALIAS);
-    let check = |named: &[(&'static str, &'static str)], expected: Option<&str>| {
-        let mut headers = HeaderMap::new();
-        for (name, value) in named {
-            headers.append(*name, HeaderValue::from_static(value));
-        }
-        let found = client_name(&headers).map(|name| name.to_str().unwrap());
-        assert_eq!(found, expected, "{named:?}");
-    };
-    check(&[], None);
-    check(&[(first, "a")], Some("a"));
-    check(&[(alias, "b")], Some("b"));
-    check(&[(first, "a"), (alias, "b")], Some("a"));
-    check(&[(first, ""), (alias, "b")], Some("b"));
-    check(&[(first, ""), (alias, "")], None);
 }
 
 #[tokio::test]

@@ -10,9 +10,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 
-use memory::limits::{HTTP_LINGER_BYTES_MAX, HTTP_LINGER_IDLE_WAIT, HTTP_LINGER_WAIT};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Instant, Sleep, sleep_until};
+
+use crate::limits::{HTTP_LINGER_BYTES_MAX, HTTP_LINGER_IDLE_WAIT, HTTP_LINGER_WAIT};
 
 /// Bytes that are read and dropped at a time.
 const CHUNK_BYTES: usize = 16 * 1024;

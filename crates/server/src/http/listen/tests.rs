@@ -1,19 +1,16 @@
 //! Tests of the deadlines, with a clock that runs ahead while everybody waits.
 
-use axum::Router;
 use axum::body::Body;
-use axum::routing::future::RouteFuture;
 use axum::routing::{get, post};
-use memory::limits::{
-    HTTP_BODY_BYTES_MAX, HTTP_BODY_WAIT, HTTP_LINGER_BYTES_MAX, HTTP_LINGER_IDLE_WAIT,
-    HTTP_LINGER_WAIT,
-};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::time::{Duration, Instant};
-use tower_service::Service as _;
 
 use super::*;
 use crate::http::body;
+use crate::limits::{
+    HTTP_BODY_BYTES_MAX, HTTP_BODY_WAIT, HTTP_LINGER_BYTES_MAX, HTTP_LINGER_IDLE_WAIT,
+    HTTP_LINGER_WAIT,
+};
 
 /// How much a connection holds that nobody has read.
 const PIPE_BYTES: usize = 1_024;
@@ -86,7 +83,7 @@ async fn a_server_that_ends_lets_idle_connections_go_at_once() {
 const ELSEWHERE: Peer = Peer::Address(std::net::IpAddr::V4(std::net::Ipv4Addr::LOCALHOST));
 
 /// A server that takes whoever asks for `/known` for one who has shown the token.
-fn server(connections_max: usize) -> (Connections<Router>, Arc<Measures>) {
+fn server(connections_max: usize) -> (Connections, Arc<Measures>) {
     let known = async |request: Request| {
         request.extensions().get::<Visitor>().unwrap().is_known();
         "known"
@@ -99,7 +96,7 @@ fn server(connections_max: usize) -> (Connections<Router>, Arc<Measures>) {
 }
 
 /// Opens a connection to a server.
-fn open(connections: &Connections<Router>, peer: Peer) -> DuplexStream {
+fn open(connections: &Connections, peer: Peer) -> DuplexStream {
     let (ours, theirs) = duplex(PIPE_BYTES);
     connections.begin(Box::new(theirs), peer);
     ours
@@ -162,15 +159,6 @@ async fn one_connection_too_many_is_dropped() {
     assert_eq!(second.read_to_end(&mut answer).await.unwrap(), 0);
     first.write_all(b"G").await.unwrap();
     assert!(measures.text().unwrap().contains("connections_turned_away_total 1"));
-}
-
-impl Answering for Router {
-    type Answer = RouteFuture<Infallible>;
-
-    fn answer(self: &Arc<Self>, mut request: Request<Incoming>, visitor: &Visitor) -> Self::Answer {
-        request.extensions_mut().insert(visitor.clone());
-        Router::clone(self).call(request)
-    }
 }
 
 #[tokio::test(start_paused = true)]

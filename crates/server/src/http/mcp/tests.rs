@@ -60,11 +60,8 @@ async fn serve(endpoint: MakeEndpoint) -> Served {
     let connect = |router| Connections::new(router, 64, Arc::clone(&measures), ending.clone());
     let clock = Arc::new(ManualClock::default());
     let measures = Arc::clone(&measures);
-    let found = crate::http::daemon::Found::default();
     let logins = Arc::default();
     let readers = crate::http::readers::Readers::default();
-    let answers = crate::http::answers::Answers::default();
-    let told = crate::http::tasks::Told::default();
     let daemon = Daemon {
         engine,
         serving,
@@ -72,10 +69,7 @@ async fn serve(endpoint: MakeEndpoint) -> Served {
         measures,
         clock,
         mcp,
-        found,
         readers,
-        answers,
-        told,
         logins,
         settings: None,
         agents: Vec::new(),

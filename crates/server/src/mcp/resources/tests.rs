@@ -1,7 +1,8 @@
-//! Memories as resources: listed, read, paged.
+//! Memories as resources: listed, read, paged, and their paths as URIs.
 
 use memory::clock::Timestamp;
 use memory::usage::Usage;
+use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
@@ -92,4 +93,59 @@ fn a_memory_that_is_gone_does_not_lose_the_place() {
     let rest: Vec<String> =
         page(&listing, Some(&gone)).0.into_iter().map(|memory| resource(memory).name).collect();
     assert_eq!(rest, ["global/c.md"]);
+}
+
+fn check_uri(path: &str, uri: &str) {
+    let path = MemoryPath::parse(path, Layout::Scoped).unwrap();
+    assert_eq!(uri_of(&path), uri);
+    assert_eq!(parse_uri(uri, Layout::Scoped), Some(Ok(path)));
+}
+
+#[test]
+fn a_memory_has_one_uri() {
+    check_uri("/memories/global/prefs.md", "quipu://memories/global/prefs.md");
+    check_uri("/memories/project/a b/ü.md", "quipu://memories/project/a%20b/%C3%BC.md");
+    check_uri("/memories/workspace/100%.md", "quipu://memories/workspace/100%25.md");
+    check_uri(
+        "/memories/global/a#b&c=d;e@f.md",
+        "quipu://memories/global/a%23b%26c%3Dd%3Be%40f.md",
+    );
+}
+
+#[test]
+fn only_our_uris_are_read() {
+    for uri in [
+        "",
+        "memories/global/a.md",
+        "/memories/global/a.md",
+        "file:///memories/global/a.md",
+        "quipu://other/global/a.md",
+        "quipu:///memories/global/a.md",
+        "quipu://memories/%ff",
+    ] {
+        assert_eq!(parse_uri(uri, Layout::Scoped), None, "{uri}");
+    }
+}
+
+#[test]
+fn a_uri_leads_nowhere_that_a_path_does_not() {
+    for uri in [
+        "quipu://memories/../etc/passwd",
+        "quipu://memories/global/%2e%2e/%2e%2e/etc/passwd",
+        "quipu://memories/global/%252e%252e/x",
+        "quipu://memories/global/a%00.md",
+        "quipu://memories/global/a%5Cb.md",
+        "quipu://memories/elsewhere/a.md",
+    ] {
+        assert!(matches!(parse_uri(uri, Layout::Scoped), Some(Err(_))), "{uri}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn what_is_read_is_written_the_same(tail in ".{0,40}") {
+        if let Some(Ok(path)) = parse_uri(&format!("quipu://memories/{tail}"), Layout::Flat) {
+            prop_assert_eq!(parse_uri(&uri_of(&path), Layout::Flat), Some(Ok(path)));
+        }
+    }
 }

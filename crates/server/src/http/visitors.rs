@@ -1,15 +1,23 @@
-//! Connections whose requests have not shown the token yet.
+//! Where a connection comes from, and whether its requests have shown the token yet.
 //!
-//! They are few. When one more comes, the one that came first makes room for it: whoever opens
+//! Those that have not are strangers. They are few. When one more comes, the one that came first makes room for it: whoever opens
 //! connections and has no token takes them from his own kind, and keeps nobody out who has it.
 
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tokio_util::sync::CancellationToken;
 
-use crate::http::gate::Peer;
+/// Where a connection comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Peer {
+    /// Another program on this machine, through the socket in the state folder.
+    Socket,
+    /// An address.
+    Address(IpAddr),
+}
 
 /// All of them.
 #[derive(Debug)]
@@ -27,7 +35,7 @@ struct Here {
 
 /// Who is at the other end of a connection, and whether it has shown the token. Clones are the same one.
 #[derive(Clone, Debug)]
-pub(in crate::http) struct Visitor {
+pub(super) struct Visitor {
     peer: Peer,
     /// Cancelled when its connection has ended.
     gone: CancellationToken,
@@ -71,22 +79,22 @@ impl Strangers {
 
 impl Visitor {
     /// Returns one who makes room for nobody, token or not.
-    pub(in crate::http) fn no_stranger(peer: Peer) -> Self {
+    pub(super) fn no_stranger(peer: Peer) -> Self {
         Self { peer, gone: CancellationToken::new(), place: None }
     }
 
     /// Returns what is cancelled when its connection has ended.
-    pub(in crate::http) const fn gone(&self) -> &CancellationToken {
+    pub(super) const fn gone(&self) -> &CancellationToken {
         &self.gone
     }
 
     /// Returns where it comes from.
-    pub(in crate::http) const fn peer(&self) -> Peer {
+    pub(super) const fn peer(&self) -> Peer {
         self.peer
     }
 
     /// Notes that the token was shown: this connection makes room for nobody any more.
-    pub(in crate::http) fn is_known(&self) {
+    pub(super) fn is_known(&self) {
         // All others wait while one leaves, so it leaves once.
         if let Some(place) = &self.place
             && !place.is_known.swap(true, Ordering::Relaxed)

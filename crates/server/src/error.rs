@@ -1,0 +1,239 @@
+//! How errors become answers: over HTTP a status with JSON, over MCP an error of JSON-RPC or a tool result.
+//!
+//! An error that the caller can mend is answered with its sentence. A failure of the machine is answered with the
+//! meaning of its code alone, for causes name folders; the log gets all of them.
+
+use axum::Json;
+use axum::extract::rejection::QueryRejection;
+use axum::http::header::{CONNECTION, RETRY_AFTER, WWW_AUTHENTICATE};
+use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::response::{IntoResponse, Response};
+use engine::{BackendError, ContextFileError, StateError, StoreError};
+use memory::code::Code;
+use memory::command::CommandError;
+use memory::feature::Feature;
+use protocol::error::{ErrorBody, ErrorCode};
+use rmcp::ErrorData;
+use serde_json::{Value, json};
+
+use crate::chain;
+use crate::limits::HTTP_RETRY_AFTER_SECONDS;
+
+/// An answer of HTTP that is no success: a status, a sentence, a code and its facts. Boxed, so that a `Result` of it stays
+/// small.
+#[derive(Debug)]
+pub(crate) struct ErrorResponse(Box<Parts>);
+
+#[derive(Debug)]
+struct Parts {
+    body: ErrorBody,
+    header: Option<(HeaderName, HeaderValue)>,
+    /// Another status than that of the code.
+    status: Option<StatusCode>,
+}
+
+impl ErrorResponse {
+    /// Says after how many seconds a retry may work.
+    pub(crate) fn retry_after(mut self, seconds: u64) -> Self {
+        self.0.header = Some((RETRY_AFTER, HeaderValue::from(seconds)));
+        self
+    }
+
+    /// Says that a bearer token is wanted.
+    pub(crate) fn with_challenge(mut self) -> Self {
+        self.0.header = Some((WWW_AUTHENTICATE, HeaderValue::from_static("Bearer")));
+        self
+    }
+
+    /// Ends the connection with this answer.
+    pub(crate) fn close_connection(mut self) -> Self {
+        self.0.header = Some((CONNECTION, HeaderValue::from_static("close")));
+        self
+    }
+
+    /// Replaces the status of the code.
+    pub(crate) fn with_status(mut self, status: StatusCode) -> Self {
+        self.0.status = Some(status);
+        self
+    }
+
+    /// Replaces the sentence of the code.
+    pub(crate) fn with_message(mut self, message: impl Into<String>) -> Self {
+        self.0.body.error = message.into();
+        self
+    }
+
+    /// Adds a fact.
+    pub(crate) fn with(mut self, name: &str, fact: impl Into<Value>) -> Self {
+        self.0.body.facts.insert(name.to_owned(), fact.into());
+        self
+    }
+
+    /// Refuses arguments, and says why.
+    pub(crate) fn invalid_arguments(message: impl Into<String>) -> Self {
+        Self::from(ErrorCode::InvalidArguments).with_message(message)
+    }
+
+    /// Refuses what needs a feature that is switched off.
+    pub(crate) fn feature_disabled(feature: Feature) -> Self {
+        CommandError::FeatureDisabled { feature }.into()
+    }
+
+    /// Logs a failure of the machine, which goes no further, and answers with its code.
+    pub(crate) fn failure(error: &(dyn std::error::Error + 'static), code: Code) -> Self {
+        log_failure("a request", error, code);
+        let response = Self::from(wire_code(code));
+        match code {
+            Code::Locked => response.retry_after(HTTP_RETRY_AFTER_SECONDS),
+            _ => response,
+        }
+    }
+}
+
+impl From<ErrorBody> for ErrorResponse {
+    fn from(body: ErrorBody) -> Self {
+        Self(Box::new(Parts { body, header: None, status: None }))
+    }
+}
+
+impl From<ErrorCode> for ErrorResponse {
+    fn from(code: ErrorCode) -> Self {
+        ErrorBody::new(code).into()
+    }
+}
+
+impl IntoResponse for ErrorResponse {
+    fn into_response(self) -> Response {
+        let Parts { body, header, status } = *self.0;
+        let status = status.or_else(|| StatusCode::from_u16(body.code.status()).ok());
+        let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = (status, Json(body)).into_response();
+        response.headers_mut().extend(header);
+        response
+    }
+}
+
+impl From<CommandError> for ErrorResponse {
+    fn from(refusal: CommandError) -> Self {
+        let response = Self::from(wire_code(refusal.code())).with_message(refusal.to_string());
+        match refusal {
+            CommandError::Conflict { current: Some(revision), .. } => {
+                response.with("revision", revision.to_string())
+            }
+            CommandError::FeatureDisabled { feature } => response.with("feature", feature.as_str()),
+            CommandError::Screened { rule, line, .. } => {
+                response.with("rule", rule).with("line", line)
+            }
+            _ => response,
+        }
+    }
+}
+
+impl From<StoreError> for ErrorResponse {
+    fn from(error: StoreError) -> Self {
+        match error {
+            StoreError::Refused(refusal) => refusal.into(),
+            StoreError::UndoBlocked(ref blocked) => {
+                let blocked: Vec<_> = blocked
+                    .iter()
+                    .map(|one| {
+                        json!({ "path": one.path.to_string(), "why": one.why, "diff": one.diff })
+                    })
+                    .collect();
+                // The request named no precondition that could have failed.
+                Self::from(wire_code(error.code()))
+                    .with_status(StatusCode::CONFLICT)
+                    .with_message(error.to_string())
+                    .with("blocked", blocked)
+            }
+            StoreError::NoSuchChange(_)
+            | StoreError::UndoElsewhere(_)
+            | StoreError::NothingToUndo(_) => {
+                Self::from(wire_code(error.code())).with_message(error.to_string())
+            }
+            StoreError::Backend { .. } | StoreError::State(_) => {
+                Self::failure(&error, error.code())
+            }
+        }
+    }
+}
+
+impl From<ContextFileError> for ErrorResponse {
+    fn from(error: ContextFileError) -> Self {
+        match error {
+            ContextFileError::Screened(refusal) => refusal.into(),
+            ContextFileError::Backend { ref source, .. } if is_failure(source) => {
+                Self::failure(&error, error.code())
+            }
+            _ => {
+                let response = Self::from(wire_code(error.code())).with_message(chain(&error));
+                match error {
+                    ContextFileError::Conflict { current: Some(revision), .. } => {
+                        response.with("revision", revision.to_string())
+                    }
+                    _ => response,
+                }
+            }
+        }
+    }
+}
+
+impl From<StateError> for ErrorResponse {
+    fn from(error: StateError) -> Self {
+        Self::failure(&error, error.code())
+    }
+}
+
+impl From<QueryRejection> for ErrorResponse {
+    fn from(rejected: QueryRejection) -> Self {
+        Self::invalid_arguments(rejected.body_text())
+    }
+}
+
+/// Returns the code of the wire that says the same.
+fn wire_code(code: Code) -> ErrorCode {
+    ErrorCode::read(code.as_str())
+}
+
+/// Tells whether it is the machine that failed.
+const fn is_failure(error: &BackendError) -> bool {
+    use BackendError as E;
+    match error {
+        E::Full(_) | E::Locked(_) | E::Io { .. } => true,
+        E::NotFound
+        | E::Occupied
+        | E::WrongKind
+        | E::Changed
+        | E::Escapes(_)
+        | E::NotWritable(_) => false,
+    }
+}
+
+/// Logs a failure of the machine, which goes no further.
+pub(crate) fn log_failure(what: &str, error: &(dyn std::error::Error + 'static), code: Code) {
+    tracing::error!(what, %code, error = chain(error), "the machine failed");
+}
+
+/// Returns the protocol's error for a store's. A path that is not there has a number of its own.
+pub(crate) fn mcp_error(what: &str, error: StoreError) -> ErrorData {
+    match error {
+        StoreError::Refused(refusal) if refusal.code() == Code::NotFound => {
+            ErrorData::resource_not_found(refusal.to_string(), Some(mcp_data(refusal.code())))
+        }
+        StoreError::Refused(refusal) => mcp_refusal(&refusal),
+        error => {
+            let code = error.code();
+            log_failure(what, &error, code);
+            ErrorData::internal_error(code.meaning(), Some(mcp_data(code)))
+        }
+    }
+}
+
+/// Returns the protocol's error for parameters that a command refuses.
+pub(crate) fn mcp_refusal(refusal: &CommandError) -> ErrorData {
+    ErrorData::invalid_params(refusal.to_string(), Some(mcp_data(refusal.code())))
+}
+
+fn mcp_data(code: Code) -> Value {
+    json!({ "code": code.as_str() })
+}

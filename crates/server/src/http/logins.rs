@@ -1,0 +1,115 @@
+//! The browsers that are logged in to the page: tickets that `quipu ui` hands out, and the tokens that they are traded for.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+
+use tokio::time::Instant;
+use uuid::Uuid;
+
+use crate::limits::{UI_LOGINS_MAX, UI_SESSION_IDLE_MAX, UI_TICKET_AGE_MAX};
+
+/// Tickets and tokens of browsers. Not kept beyond this process.
+#[derive(Debug, Default)]
+pub(super) struct Logins {
+    /// Tickets that nobody used yet, with when they were given out.
+    tickets: Mutex<HashMap<String, Instant>>,
+    /// Tokens, with when they were used last.
+    tokens: Mutex<HashMap<String, Instant>>,
+}
+
+impl Logins {
+    /// Gives out a ticket.
+    pub(super) fn ticket(&self) -> String {
+        let mut tickets = self.tickets.lock().unwrap_or_else(PoisonError::into_inner);
+        tickets.retain(|_, given| given.elapsed() < UI_TICKET_AGE_MAX);
+        let ticket = secret();
+        make_room(&mut tickets);
+        tickets.insert(ticket.clone(), Instant::now());
+        ticket
+    }
+
+    /// Trades a ticket for a token, once.
+    pub(super) fn trade(&self, ticket: &str) -> Option<String> {
+        let given = {
+            let mut tickets = self.tickets.lock().unwrap_or_else(PoisonError::into_inner);
+            tickets.remove(ticket)
+        };
+        given.filter(|given| given.elapsed() < UI_TICKET_AGE_MAX)?;
+        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        tokens.retain(|_, used| used.elapsed() < UI_SESSION_IDLE_MAX);
+        let token = secret();
+        make_room(&mut tokens);
+        tokens.insert(token.clone(), Instant::now());
+        Some(token)
+    }
+
+    /// Tells whether a browser has this token, and notes that it was used.
+    pub(super) fn has(&self, token: &str) -> bool {
+        let mut tokens = self.tokens.lock().unwrap_or_else(PoisonError::into_inner);
+        match tokens.get_mut(token) {
+            Some(used) if used.elapsed() < UI_SESSION_IDLE_MAX => {
+                *used = Instant::now();
+                true
+            }
+            Some(_) => {
+                tokens.remove(token);
+                false
+            }
+            None => false,
+        }
+    }
+}
+
+/// Drops the oldest, if there are as many as there may be.
+fn make_room(known: &mut HashMap<String, Instant>) {
+    if known.len() >= UI_LOGINS_MAX
+        && let Some(oldest) = known.iter().min_by_key(|(_, at)| **at).map(|(name, _)| name.clone())
+    {
+        known.remove(&oldest);
+    }
+}
+
+/// Returns 244 random bits: nobody guesses them.
+fn secret() -> String {
+    [Uuid::new_v4(), Uuid::new_v4()].map(|half| half.simple().to_string()).concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_ticket_is_good_once_and_for_a_minute() {
+        let logins = Logins::default();
+        let ticket = logins.ticket();
+        let token = logins.trade(&ticket).unwrap();
+        assert!(logins.has(&token) && !logins.has(&ticket) && !logins.has(""));
+        assert_eq!(logins.trade(&ticket), None);
+        let late = logins.ticket();
+        tokio::time::advance(UI_TICKET_AGE_MAX).await;
+        assert_eq!(logins.trade(&late), None);
+        assert!(logins.has(&token));
+        // A token lives as long as it is used.
+        for _ in 0..3 {
+            tokio::time::advance(UI_SESSION_IDLE_MAX.mul_f32(0.9)).await;
+            assert!(logins.has(&token));
+        }
+        tokio::time::advance(UI_SESSION_IDLE_MAX).await;
+        assert!(!logins.has(&token));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn there_are_no_more_than_may_be() {
+        let logins = Logins::default();
+        let mut tokens = Vec::new();
+        for _ in 0..UI_LOGINS_MAX + 5 {
+            tokio::time::advance(Duration::from_millis(1)).await;
+            let ticket = logins.ticket();
+            tokens.push(logins.trade(&ticket).unwrap());
+        }
+        let live = tokens.iter().filter(|token| logins.has(token)).count();
+        assert_eq!(live, UI_LOGINS_MAX);
+    }
+}
