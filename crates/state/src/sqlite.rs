@@ -3,15 +3,13 @@
 //! Nothing is opened before the first call, and no file is made before the first write. One
 //! connection writes, a few read; each is taken out of its place for the length of one call, so a call
 //! that is cancelled closes its connection, which rolls its transaction back. Several processes share
-//! the file. A damaged file is noticed by whoever stumbles over it, replaced, and the call tried once
-//! more.
+//! the file. The call that finds it damaged has it repaired or set aside, and is tried once more.
 
 mod changes;
 mod check;
 mod content;
 mod conversations;
 mod file;
-mod heal;
 mod marks;
 mod model_work;
 mod open;
@@ -19,10 +17,10 @@ mod proposals;
 mod prune;
 mod queue;
 mod record;
+mod repair;
 mod row;
 mod script;
 mod sessions;
-mod table;
 mod tasks;
 #[cfg(test)]
 mod tests;
@@ -43,7 +41,8 @@ use memory::path::RelativePath;
 use sqlx::SqliteConnection;
 use tokio::sync::{MutexGuard, SemaphorePermit};
 
-pub use crate::sqlite::heal::Healed;
+pub use crate::sqlite::file::set_aside_databases;
+pub use crate::sqlite::repair::StateRepair;
 pub use crate::sqlite::version::Version;
 
 use crate::State;
@@ -80,8 +79,8 @@ pub struct SqliteState {
     /// One for each reader that may be at work.
     readers: tokio::sync::Semaphore,
     idle_readers: Mutex<Vec<Opened>>,
-    healed: Mutex<Option<Healed>>,
-    /// Whether reading may heal or migrate what it finds.
+    last_repair: Mutex<Option<StateRepair>>,
+    /// Whether reading may repair or migrate what it finds.
     mends: bool,
     /// Changes settled since the log was last copied back.
     settled: AtomicUsize,
@@ -144,14 +143,14 @@ impl SqliteState {
             next: tokio::sync::Mutex::default(),
             readers: tokio::sync::Semaphore::new(READERS_MAX),
             idle_readers: Mutex::default(),
-            healed: Mutex::default(),
+            last_repair: Mutex::default(),
             mends: true,
             settled: AtomicUsize::new(0),
             index: WalIndex::default(),
         }
     }
 
-    /// Returns a state whose reading neither heals nor migrates: what is not ready has nothing to
+    /// Returns a state whose reading neither repairs nor migrates: what is not ready has nothing to
     /// read. For a look that nobody asked for, as a shell's that completes a word.
     #[must_use]
     pub fn only_looking(mut self) -> Self {
@@ -164,15 +163,15 @@ impl SqliteState {
         &self.path
     }
 
-    /// Returns what the latest healing by this value did, if there was one.
-    pub fn healed(&self) -> Option<Healed> {
-        self.healed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    /// Returns the latest repair by this value, if there was one.
+    pub fn last_repair(&self) -> Option<StateRepair> {
+        self.last_repair.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Replaces the database by one that holds all that is sound in it, if [`State::check`] finds
-    /// anything wrong. Returns what was done.
-    pub async fn repair(&self) -> Result<Option<Healed>, StateError> {
-        self.heal(Depth::Everything).await.map_err(|fault| self.fault("repair", fault))
+    /// Repairs the database if [`State::check`] finds anything wrong: in place, if only indexes are damaged or rows
+    /// contradict each other. Otherwise it sets the database aside and starts an empty one.
+    pub async fn repair(&self) -> Result<Option<StateRepair>, StateError> {
+        self.repair_alone(Depth::Everything).await.map_err(|fault| self.fault("repair", fault))
     }
 
     fn fault(&self, wanted: &'static str, fault: Fault) -> StateError {
@@ -190,7 +189,7 @@ impl SqliteState {
         Running: Future<Output = Ran<T>> + Send,
         T: Send,
     {
-        let mut was_healed = false;
+        let mut was_repaired = false;
         loop {
             let answer = match self.take_reader().await {
                 Ok(Some((connection, seat))) => {
@@ -203,7 +202,9 @@ impl SqliteState {
             };
             match answer {
                 Ok(answer) => return Ok(answer),
-                Err(fault) if self.mends => self.heal_once(wanted, fault, &mut was_healed).await?,
+                Err(fault) if self.mends => {
+                    self.repair_once(wanted, fault, &mut was_repaired).await?;
+                }
                 Err(fault) => return Err(self.fault(wanted, fault)),
             }
         }
@@ -284,7 +285,7 @@ impl SqliteState {
         Running: Future<Output = Ran<T>> + Send,
         T: Send,
     {
-        let mut was_healed = false;
+        let mut was_repaired = false;
         loop {
             let answer = match self.take_writer(turn).await {
                 Ok((connection, seat)) => {
@@ -296,23 +297,24 @@ impl SqliteState {
             };
             match answer {
                 Ok(answer) => return Ok(answer),
-                Err(fault) => self.heal_once(wanted, fault, &mut was_healed).await?,
+                Err(fault) => self.repair_once(wanted, fault, &mut was_repaired).await?,
             }
         }
     }
 
-    /// Heals what the fault asks for, unless it was healed before; any other fault is the answer.
-    async fn heal_once(
+    /// Repairs the database if the fault is damage and the call did not repair it before. Any other fault is the
+    /// answer.
+    async fn repair_once(
         &self,
         wanted: &'static str,
         fault: Fault,
-        was_healed: &mut bool,
+        was_repaired: &mut bool,
     ) -> Result<(), StateError> {
-        if *was_healed || !fault.asks_for_healing() {
+        if *was_repaired || !fault.is_damage() {
             return Err(self.fault(wanted, fault));
         }
-        *was_healed = true;
-        self.heal(Depth::Pages).await.map_err(|fault| self.fault(wanted, fault))?;
+        *was_repaired = true;
+        self.repair_alone(Depth::Pages).await.map_err(|fault| self.fault(wanted, fault))?;
         Ok(())
     }
 
@@ -356,9 +358,9 @@ impl SqliteState {
         Ok(())
     }
 
-    /// Looks at the database alone and replaces it if it is damaged. Returns what was done; nothing,
-    /// if another process was quicker or there is nothing to heal.
-    fn heal(&self, depth: Depth) -> BoxFuture<'_, Result<Option<Healed>, Fault>> {
+    /// Checks the database under the lock that no other process shares, and repairs it. `None` if it is sound,
+    /// such as after another process repaired it.
+    fn repair_alone(&self, depth: Depth) -> BoxFuture<'_, Result<Option<StateRepair>, Fault>> {
         Box::pin(async move {
             let mut writer = self.writer.lock().await;
             if file::identity(&self.path)?.is_none() {
@@ -374,13 +376,12 @@ impl SqliteState {
             };
             let gate = writer.gate.insert(gate);
             let _held = gate.hold(Hold::Alone).await?;
-            let problems = check::check(&self.path, depth).await?;
-            if problems.is_empty() {
-                return Ok(None);
+            let done = repair::repair(&self.path, depth).await?;
+            if done.is_some() {
+                let mut last = self.last_repair.lock().unwrap_or_else(PoisonError::into_inner);
+                last.clone_from(&done);
             }
-            let healed = heal::heal(&self.path, problems.join("; ")).await?;
-            *self.healed.lock().unwrap_or_else(PoisonError::into_inner) = Some(healed.clone());
-            Ok(Some(healed))
+            Ok(done)
         })
     }
 
@@ -624,7 +625,7 @@ impl State for SqliteState {
 
     async fn check(&self) -> Result<Vec<String>, StateError> {
         let found = check::check(&self.path, Depth::Everything).await;
-        found.map_err(|fault| self.fault("check", fault))
+        found.map(|found| found.sentences()).map_err(|fault| self.fault("check", fault))
     }
 
     async fn close(&self) {

@@ -33,11 +33,6 @@ fn roots(stored: &str) -> Read<Vec<RootKey>> {
     Ok(pairs.into_iter().map(|(identity, place)| RootKey { identity, place }).collect())
 }
 
-/// Tells whether this is the JSON of roots.
-pub(super) fn are_roots(stored: &str) -> bool {
-    roots(stored).is_ok()
-}
-
 /// Adds those that are not known and for which there is room.
 pub(super) async fn add(
     connection: &mut SqliteConnection,

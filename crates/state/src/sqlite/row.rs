@@ -118,7 +118,7 @@ pub(super) fn readable<T>(what: &'static str, rows: impl IntoIterator<Item = Rea
         }
     }
     if skipped > 0 {
-        tracing::warn!(what, skipped, "rows of the state cannot be read; see `quipu doctor`");
+        tracing::warn!(what, skipped, "rows of the state cannot be read and are skipped");
     }
     kept
 }
