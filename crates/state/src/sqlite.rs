@@ -111,7 +111,7 @@ type Ran<T> = (SqliteConnection, Result<T, Fault>);
 struct ReaderSeat<'state> {
     file: FileId,
     is_reusable: bool,
-    _permit: Option<SemaphorePermit<'state>>,
+    _permit: SemaphorePermit<'state>,
 }
 
 /// The place of the one who writes. The gate is given up before the place is.
@@ -211,8 +211,7 @@ impl SqliteState {
     }
 
     async fn take_reader(&self) -> Result<Option<(SqliteConnection, ReaderSeat<'_>)>, Fault> {
-        // Nobody closes it, so there is always one to wait for.
-        let permit = self.readers.acquire().await.ok();
+        let permit = self.readers.acquire().await.expect("the semaphore is never closed");
         let opened = self.reader().await?;
         Ok(opened.map(|Opened { connection, file, is_reusable }| {
             (connection, ReaderSeat { file, is_reusable, _permit: permit })

@@ -265,7 +265,8 @@ pub(super) async fn schema(connection: &mut SqliteConnection) -> Result<Schema, 
     let found: Option<i64> = sqlx::query_scalar("SELECT max(version) FROM _sqlx_migrations")
         .fetch_one(&mut *connection)
         .await?;
-    let known = MIGRATIONS.iter().map(|migration| migration.version).max().unwrap_or_default();
+    let known = MIGRATIONS.iter().map(|migration| migration.version).max();
+    let known = known.expect("there are migrations");
     match found {
         Some(found) if found > known => Err(Fault::Newer { found, known }),
         Some(found) if found == known && ours == TABLES => {

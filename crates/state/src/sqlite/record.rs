@@ -16,7 +16,7 @@ use crate::sqlite::content::{self, Packed};
 use crate::sqlite::marks;
 use crate::sqlite::proposals;
 use crate::sqlite::queue;
-use crate::sqlite::row::{Columns, Read, readable, stored_revision, stored_time};
+use crate::sqlite::row::{Columns, Read, readable, stored_count, stored_revision, stored_time};
 use crate::sqlite::script::{Repeats, Script, json_numbers};
 use crate::task::Attempt;
 
@@ -120,7 +120,7 @@ async fn sent(
     repeats: Repeats,
 ) -> Result<Option<ChangeId>, Fault> {
     let rows = script.rows(connection, repeats).await?;
-    Ok(rows.first().and_then(|row| Columns(row).id("id").ok()))
+    Ok(rows.first().map(|row| Columns(row).id("id")).transpose()?)
 }
 
 fn check_bytes(files: &[NewFileChange]) -> Result<(), Fault> {
@@ -175,7 +175,7 @@ fn add_file(script: &mut Script, change: &NewChange, new: &NewFileChange, index:
     }
     script
         .add(FILE)
-        .value(i64::try_from(index).unwrap_or(i64::MAX))
+        .value(stored_count(index))
         .value(file.root.identity.clone())
         .value(file.root.place.clone())
         .value(text(&file.path))
