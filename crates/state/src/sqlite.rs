@@ -26,11 +26,11 @@ mod tasks;
 mod tests;
 mod version;
 
+use parking_lot::Mutex;
 use std::collections::HashMap;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Mutex, PoisonError};
 
 use async_trait::async_trait;
 use futures_util::future::BoxFuture;
@@ -165,7 +165,7 @@ impl SqliteState {
 
     /// Returns the latest repair by this value, if there was one.
     pub fn last_repair(&self) -> Option<StateRepair> {
-        self.last_repair.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.last_repair.lock().clone()
     }
 
     /// Repairs the database if [`State::check`] finds anything wrong: in place, if only indexes are damaged or rows
@@ -255,8 +255,8 @@ impl SqliteState {
         }
     }
 
-    fn idle_readers(&self) -> std::sync::MutexGuard<'_, Vec<Opened>> {
-        self.idle_readers.lock().unwrap_or_else(PoisonError::into_inner)
+    fn idle_readers(&self) -> parking_lot::MutexGuard<'_, Vec<Opened>> {
+        self.idle_readers.lock()
     }
 
     /// Runs `work` on the connection that writes, and makes the database if there is none.
@@ -377,7 +377,7 @@ impl SqliteState {
             let _held = gate.hold(Hold::Alone).await?;
             let done = repair::repair(&self.path, depth).await?;
             if done.is_some() {
-                let mut last = self.last_repair.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut last = self.last_repair.lock();
                 last.clone_from(&done);
             }
             Ok(done)
